@@ -1,0 +1,275 @@
+"""The `Device` seam: what the evaluation asks of a GPU, real or emulated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+
+from pydantic import BaseModel, ConfigDict
+
+from kernelblaster.problems.problem import Precision, Problem, TensorSpec
+
+
+class DeviceKind(StrEnum):
+    """A real GPU, or the CPU that executes its PTX. Results of the two are never mixed."""
+
+    CUDA = "cuda"
+    EMULATED = "emulated"
+
+
+class Library(StrEnum):
+    """Libraries a candidate may link against when the run's policy allows it."""
+
+    CUBLAS = "cublas"
+    CUDNN = "cudnn"
+    CUTLASS = "cutlass"
+
+
+class DeviceFacts(BaseModel):
+    """What is known of the device; shown in prompts, written with every result.
+
+    `peak_flops` is dense, per precision name (`fp32` without tensor cores, `fp16`, `bf16`, `tf32` with), in FLOP/s.
+    `peak_bandwidth` is the highest DRAM rate a copy can reach, in bytes/s; `peak_source` says measured or data sheet.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: DeviceKind
+    name: str
+    arch: str
+    """`sm_90`"""
+    compile_arch: str
+    """What nvcc is given: `sm_90a` on Hopper."""
+    sm_count: int
+    clock_mhz: float
+    memory_bytes: int
+    l2_bytes: int
+    shared_per_block: int
+    """Opt-in limit in bytes."""
+    shared_per_sm: int
+    registers_per_sm: int
+    max_warps_per_sm: int
+    peak_bandwidth: float
+    peak_flops: dict[str, float]
+    peak_source: str
+    uuid: str | None = None
+    driver_version: str | None = None
+    cuda_version: str | None = None
+
+
+class KernelProfile(BaseModel):
+    """One kernel launch inside the profiled call. A metric that was not collected is absent, never 0."""
+
+    name: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    metrics: dict[str, float]
+    """Nsight Compute metric name -> value in Nsight's base unit (ns, bytes, %, ratio, count)."""
+    notes: dict[str, str] = {}
+    """Textual facts, e.g. `occupancy_limiter: registers`."""
+
+
+class ProfileSource(StrEnum):
+    """Who collected the metrics: the evidence tier."""
+
+    NCU = "ncu"
+    EMULATED = "emulated"
+    EVENTS = "events"
+    """Counters were refused: only times and static facts (ptxas, occupancy) are known."""
+
+
+class Profile(BaseModel):
+    """Metrics of one call of the launcher.
+
+    `totals` is for the whole call: sums for counts and bytes, duration-weighted means for rates and percentages.
+    """
+
+    source: ProfileSource
+    kernels: list[KernelProfile]
+    totals: dict[str, float]
+    warnings: list[str] = []
+
+
+class KernelResources(BaseModel):
+    """What ptxas reports for one kernel."""
+
+    name: str
+    registers: int
+    shared_bytes: int
+    spill_store_bytes: int
+    spill_load_bytes: int
+    stack_bytes: int
+
+
+@dataclass(frozen=True)
+class Driver:
+    """`driver.cpp` compiled once per problem, precision and architecture."""
+
+    problem: Problem
+    precision: Precision
+    object_path: Path
+    launcher_symbol: str
+    """Mangled name of `launch_gpu_implementation` that the driver asks for."""
+
+
+@dataclass(frozen=True)
+class Build:
+    """A candidate that compiled and linked; content-addressed and cached."""
+
+    digest: str
+    """SHA-256 of everything that went into the program."""
+    program: Path
+    source_path: Path
+    driver: Driver
+    resources: tuple[KernelResources, ...]
+    seconds: float
+    """Wall time of the build; 0.0 when it came from the cache."""
+    ptx: Path | None = None
+
+
+class BuildFailureKind(StrEnum):
+    """At which stage a candidate stopped being a program."""
+
+    COMPILE = "compile_error"
+    LINK = "load_error"
+    POLICY = "reward_hack"
+    """It links a library the run forbids, or defines symbols that are not its own."""
+    NOT_EMULATABLE = "not_emulatable"
+
+
+class BuildFailure(Exception):
+    """A candidate that cannot be built. `kind` becomes the verdict, `log` goes back to the model."""
+
+    def __init__(self, kind: BuildFailureKind, reason: str, log: str = "") -> None:
+        super().__init__(reason)
+        self.kind = kind
+        self.reason = reason
+        self.log = log
+
+
+@dataclass(frozen=True)
+class JobTensor:
+    """A tensor and the file that carries its bytes (raw, row-major)."""
+
+    spec: TensorSpec
+    path: Path
+
+
+@dataclass(frozen=True)
+class Job:
+    """Everything the driver program is told: tensors by file, sizes and scalars by name. No expected values."""
+
+    tensors: tuple[JobTensor, ...]
+    sizes: dict[str, int] = field(hash=False)
+    scalars: dict[str, float] = field(hash=False)
+
+
+class RunFailureKind(StrEnum):
+    """How a running candidate failed. Values are verdicts."""
+
+    LOAD = "load_error"
+    RUNTIME = "runtime_error"
+    TIMEOUT = "timeout"
+    NOT_EMULATABLE = "not_emulatable"
+
+
+class RunFailure(Exception):
+    """A candidate crashed, hung, hit a limit or used something the emulator lacks."""
+
+    def __init__(self, kind: RunFailureKind, reason: str, log: str = "") -> None:
+        super().__init__(reason)
+        self.kind = kind
+        self.reason = reason
+        self.log = log
+
+
+@dataclass(frozen=True)
+class CallResult:
+    """One verified call: outputs now lie in the job's output files."""
+
+    mutated_inputs: tuple[str, ...]
+    """Names of inputs and weights whose bytes changed."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One cold-L2 timed call of the launcher, in microseconds, by two clocks."""
+
+    device_us: float
+    """CUDA events around the call (emulated: the timing model)."""
+    host_us: float | None
+    """Host clock around the call and the device-wide sync (emulated: None)."""
+
+
+class Session(Protocol):
+    """A candidate's running driver process. Context manager; always killed on exit."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def call(self, poison: int) -> CallResult:
+        """Fill outputs with byte `poison`, call the candidate, write the outputs. Raises RunFailure."""
+        ...
+
+    def sample(self, count: int) -> list[Sample]:
+        """Time `count` calls, each with a cold L2. Raises RunFailure."""
+        ...
+
+
+class SanitizerFinding(BaseModel):
+    """One finding of compute-sanitizer or of the emulator's own checks."""
+
+    tool: str
+    """memcheck, racecheck, initcheck, synccheck"""
+    message: str
+    location: str | None = None
+
+
+class Device(Protocol):
+    """A place where candidates are built, run, timed and profiled."""
+
+    @property
+    def facts(self) -> DeviceFacts:
+        """What is known of it."""
+        ...
+
+    def prepare(self, problem: Problem, precision: Precision) -> Driver:
+        """Compile the driver, once per problem, precision and architecture. Raises DeviceError."""
+        ...
+
+    def build(self, source: str, driver: Driver, libraries: Sequence[Library] = ()) -> Build:
+        """Compile a candidate as its own translation unit and link it. Cached by content. Raises BuildFailure."""
+        ...
+
+    def open(self, build: Build, job: Job, *, timeout_s: float) -> Session:
+        """Start the candidate's process under limits; `timeout_s` bounds each request. Raises RunFailure."""
+        ...
+
+    def profile(self, build: Build, job: Job, *, timeout_s: float) -> Profile:
+        """Counters of one warmed call. Falls back to `ProfileSource.EVENTS` with a warning. Raises RunFailure."""
+        ...
+
+    def sanitize(self, build: Build, job: Job, *, timeout_s: float) -> list[SanitizerFinding]:
+        """Run the sanitizers the device has. Raises RunFailure."""
+        ...
+
+    def exclusive(self) -> ExclusiveUse:
+        """Context manager: the file lock that lets one process at a time measure on this device."""
+        ...
+
+
+class ExclusiveUse(Protocol):
+    """Held while measuring."""
+
+    def __enter__(self) -> object: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None: ...

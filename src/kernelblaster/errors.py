@@ -1,0 +1,84 @@
+"""Errors that reach a person, typed by the boundary they cross.
+
+Every error carries one line that says what is wrong and one that says what to do. The command line prints
+both and exits with `exit_code`. A wrong or slow *candidate* is data (a `Verdict`), never an exception.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """Exit codes of every command, documented once here and in the README."""
+
+    OK = 0
+    """The command did what was asked; for `evaluate`: the verdict is `correct`."""
+    FAILED = 1
+    """`evaluate`: the verdict is not `correct`; `run`: at least one problem failed."""
+    USAGE = 2
+    """Bad arguments, an unknown problem, an unreadable file."""
+    NO_IMPROVEMENT = 3
+    """`run`: finished, and nothing beat the start."""
+    ENVIRONMENT = 4
+    """The machine lacks something: nvcc, a GPU, a permission, disk space."""
+    MODEL = 5
+    """The language model refused: wrong key, unreachable, recording without an answer."""
+    BUDGET = 6
+    """A budget was reached; what was found until then is kept."""
+    WAITING = 75
+    """A batch exchange waits for replies (EX_TEMPFAIL); the same command continues."""
+    INTERRUPTED = 130
+    """Stopped by Ctrl-C; the same command continues."""
+
+
+class KernelBlasterError(Exception):
+    """Base of all errors shown to a person.
+
+    Args:
+        message: one line, what is wrong.
+        cure: one line, what to do about it.
+    """
+
+    exit_code: ExitCode = ExitCode.FAILED
+
+    def __init__(self, message: str, *, cure: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.cure = cure
+
+
+class UsageError(KernelBlasterError):
+    """An argument or a file given by the person cannot be used."""
+
+    exit_code = ExitCode.USAGE
+
+
+class ProblemError(UsageError):
+    """A problem directory is missing, incomplete or contradicts itself."""
+
+
+class EnvironmentError_(KernelBlasterError):
+    """The machine lacks something that the chosen device needs."""
+
+    exit_code = ExitCode.ENVIRONMENT
+
+
+class DeviceError(EnvironmentError_):
+    """A device failed for a reason that no candidate caused (GPU lost, tool missing, disk full)."""
+
+
+class KnowledgeError(UsageError):
+    """A knowledge base file cannot be read, or does not match its schema."""
+
+
+class ModelError(KernelBlasterError):
+    """The language model cannot answer."""
+
+    exit_code = ExitCode.MODEL
+
+
+class BudgetExceeded(KernelBlasterError):
+    """A hard cap (dollars, tokens, wall time) was reached."""
+
+    exit_code = ExitCode.BUDGET

@@ -1,0 +1,121 @@
+"""All that is known of a candidate. Pydantic, because it is written to disk and printed by `--json`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import BaseModel
+
+from kernelblaster.devices.base import DeviceKind, KernelResources, Profile
+from kernelblaster.problems.problem import Precision, Size
+
+
+class Verdict(StrEnum):
+    """The one word that says how a candidate fared. Only `correct` carries a time."""
+
+    COMPILE_ERROR = "compile_error"
+    LOAD_ERROR = "load_error"
+    RUNTIME_ERROR = "runtime_error"
+    TIMEOUT = "timeout"
+    WRONG_SHAPE = "wrong_shape"
+    WRONG_VALUES = "wrong_values"
+    NONDETERMINISTIC = "nondeterministic"
+    INPUT_MUTATED = "input_mutated"
+    SANITIZER_ERROR = "sanitizer_error"
+    REWARD_HACK = "reward_hack"
+    NOT_EMULATABLE = "not_emulatable"
+    CORRECT = "correct"
+
+
+class ErrorFigures(BaseModel):
+    """Error of one output on one input set, against the float64 reference, beside the budget."""
+
+    tensor: str
+    size: Size
+    distribution: str
+    """How the inputs were drawn: uniform, normal, large, tiny, cancelling."""
+    seed: int
+    max_error: float
+    """Largest |candidate - reference|; inf where the candidate is not finite and the reference is."""
+    norm_error: float
+    """||candidate - reference|| / ||reference||"""
+    budget_ratio: float
+    """Worst ratio of error to its budget, element-wise and in norm; the set passes when it is <= 1."""
+    worst_index: tuple[int, ...] | None = None
+    expected: float | None = None
+    got: float | None = None
+    passed: bool
+    bitwise_repeatable: bool | None = None
+
+
+class Decision(StrEnum):
+    """Candidate against its rival, beyond noise."""
+
+    FASTER = "faster"
+    SLOWER = "slower"
+    INCONCLUSIVE = "inconclusive"
+
+
+class Timing(BaseModel):
+    """Whole-call time of a candidate with a cold L2, in microseconds; `low_us`/`high_us` bound the median (95 %)."""
+
+    median_us: float
+    low_us: float
+    high_us: float
+    iqr_us: float
+    samples: int
+    host_median_us: float | None = None
+    floor_us: float
+    """Roofline floor: no correct kernel can be faster on this device."""
+    floor_fraction: float
+    """floor_us / median_us"""
+    modelled: bool
+    """True when the time comes from the emulated device's model. Never compare with a measured one."""
+    samples_us: list[float] = []
+
+
+class Comparison(BaseModel):
+    """A paired (ABBA) comparison. `speedup` = rival time / candidate time, with its 95 % bootstrap interval."""
+
+    speedup: float
+    low: float
+    high: float
+    decision: Decision
+    threshold: float
+    """Least effect that counts, e.g. 0.01 on a GPU."""
+    rival: Timing
+    candidate: Timing
+
+
+class Evaluation(BaseModel):
+    """Outcome of evaluating one candidate."""
+
+    format: str = "kernelblaster-evaluation-1"
+    problem: str
+    source_sha256: str
+    verdict: Verdict
+    reason: str
+    """One line for a person and for the model; empty when correct."""
+    log: str = ""
+    """Compiler or runtime output, bounded; goes back to the model as repair input."""
+    device: DeviceKind
+    device_name: str
+    arch: str
+    precision: Precision
+    size: Size
+    """Size that was timed and profiled."""
+    libraries: list[str] = []
+    errors: list[ErrorFigures] = []
+    timing: Timing | None = None
+    comparison: Comparison | None = None
+    profile: Profile | None = None
+    resources: list[KernelResources] = []
+    weakly_verified: bool = False
+    warnings: list[str] = []
+    seconds: dict[str, float] = {}
+    """Wall seconds per stage: build, inputs, verify, time, profile."""
+
+    @property
+    def correct(self) -> bool:
+        """Whether the candidate may be timed, rewarded and remembered."""
+        return self.verdict is Verdict.CORRECT

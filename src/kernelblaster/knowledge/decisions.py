@@ -1,0 +1,111 @@
+"""What the knowledge base is asked and what it answers: classifications and selections.
+
+Plain values that cross from `knowledge` to the agent. They hold results, never the means to compute them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kernelblaster.devices.base import DeviceKind, Library
+from kernelblaster.errors import KernelBlasterError
+from kernelblaster.knowledge.families import OpFamily
+from kernelblaster.problems.problem import Precision
+
+
+class NoTechnique(KernelBlasterError):
+    """Nothing is left to try: every applicable technique is tabu or not allowed. A rollout ends here."""
+
+
+@dataclass(frozen=True)
+class Classification:
+    """The bottleneck state of a profile.
+
+    Attributes:
+        state: a state of the knowledge base.
+        confidence: 0 to 1, that of the strongest rule that held; 0.0 when none did.
+        evidence: one line per rule that held for `state`, with the values it saw.
+        runners_up: other states whose rules held, with their confidence, best first.
+        unknown: metrics that rules asked for and the profile lacks.
+        decided: whether the rules settle it; when False a model may be asked to choose among the states.
+    """
+
+    state: str
+    confidence: float
+    evidence: tuple[str, ...]
+    runners_up: tuple[tuple[str, float], ...]
+    unknown: tuple[str, ...]
+    decided: bool
+
+
+@dataclass(frozen=True)
+class SelectionContext:
+    """Where a technique would be applied.
+
+    Attributes:
+        arch: `sm_90`.
+        device_kind: statistics of the other kind are never looked at.
+        op_family: see `families`.
+        precision: storage type of the problem.
+        totals: metrics of the parent's profile (`Profile.totals`); prunes what hardware bounds make pointless.
+        libraries: libraries the run allows.
+        allow_tf32: whether fp32 problems may use tf32 tensor cores.
+    """
+
+    arch: str
+    device_kind: DeviceKind
+    op_family: OpFamily
+    precision: Precision
+    totals: Mapping[str, float] = field(default_factory=dict, hash=False)
+    libraries: tuple[Library, ...] = ()
+    allow_tf32: bool = False
+
+
+@dataclass(frozen=True)
+class ShownLesson:
+    """A lesson as a prompt shows it; `id` comes back in `Transition.lessons`."""
+
+    id: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A technique that was considered and not chosen, with its sampled score."""
+
+    technique: str
+    sampled_score: float
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The technique to try next, and why.
+
+    Attributes:
+        technique: id of the technique.
+        summary: what it is, one line.
+        how_to: at most 8 lines for the prompt; empty for `free_form`.
+        checks: what the result must be checked for.
+        expected_speedup: exp of the posterior mean of log speed-up given correct.
+        p_correct: posterior mean probability that a candidate is correct.
+        sampled_score: the draw that won.
+        evidence_count: attempts that the posterior rests on, before weighting.
+        backed_off_to: the most specific level that had attempts, or `curated_prior`.
+        lessons: at most 3.
+        alternatives: the other techniques that were considered, best first.
+        quarantined: proposed by a model and not yet proven.
+    """
+
+    technique: str
+    summary: str
+    how_to: tuple[str, ...]
+    checks: tuple[str, ...]
+    expected_speedup: float
+    p_correct: float
+    sampled_score: float
+    evidence_count: int
+    backed_off_to: str
+    lessons: tuple[ShownLesson, ...]
+    alternatives: tuple[Alternative, ...]
+    quarantined: bool = False

@@ -1,0 +1,139 @@
+"""One edge of the search, as it is stored and learned from.
+
+A transition is written once, when its candidate has been judged, and never changed. It carries what any later
+question needs (which state, which technique, on what, how it ended, what it cost), but no source text: sources lie
+in the run directory by their SHA-256.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from datetime import UTC, datetime
+from typing import Literal, Self
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+
+from kernelblaster.devices.base import DeviceKind, Library
+from kernelblaster.evaluation.types import Comparison, Decision, Verdict
+from kernelblaster.problems.problem import Precision
+
+FAILURE_REWARD: dict[Verdict, float] = {
+    Verdict.NOT_EMULATABLE: -0.1,
+    Verdict.COMPILE_ERROR: -0.3,
+    Verdict.LOAD_ERROR: -0.3,
+    Verdict.RUNTIME_ERROR: -0.5,
+    Verdict.TIMEOUT: -0.5,
+    Verdict.WRONG_SHAPE: -0.5,
+    Verdict.WRONG_VALUES: -0.5,
+    Verdict.NONDETERMINISTIC: -0.5,
+    Verdict.INPUT_MUTATED: -0.6,
+    Verdict.SANITIZER_ERROR: -0.6,
+    Verdict.REWARD_HACK: -1.0,
+}
+"""Reward per kind of failure, on the scale of log speed-ups (log 2 = 0.69).
+
+A candidate the emulator merely lacks an instruction for costs little; one that does not build is cheaper than one
+that computes the wrong thing, since its error is found early and tells the model what to fix; one that would have
+corrupted memory or inputs is worse; an attempt to fool the judge costs more than halving the time would bring.
+"""
+
+
+def reward(verdict: Verdict, comparison: Comparison | None) -> float:
+    """Natural logarithm of the speed-up against the parent, or a fixed negative.
+
+    Args:
+        verdict: how the candidate fared.
+        comparison: candidate against its parent; None when it was not timed.
+
+    Returns:
+        log(speedup) when correct and decided; 0.0 when correct but inconclusive or not timed; else `FAILURE_REWARD`.
+    """
+    if verdict is not Verdict.CORRECT:
+        return FAILURE_REWARD[verdict]
+    if comparison is None or comparison.decision is Decision.INCONCLUSIVE:
+        return 0.0
+    return math.log(comparison.speedup)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Transition(BaseModel):
+    """One judged candidate. Identified by (`run`, `slot`): a resumed run produces the same pair again."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: Literal["kernelblaster-transition-1"] = "kernelblaster-transition-1"
+    run: str = Field(min_length=1)
+    """The run that made it; unique across machines."""
+    slot: str = Field(min_length=1)
+    """Its place in the search, stable over resumes: `level1/023/r2/rollout-1/step-3`."""
+    problem: str
+    """`level1/023`"""
+    op_family: str
+    """See `knowledge.families.OpFamily`."""
+    precision: Precision
+    arch: str
+    """`sm_90`"""
+    device_kind: DeviceKind
+    round: int = Field(0, ge=0)
+    rollout: int = Field(ge=0)
+    step: int = Field(ge=0)
+    parent_sha256: str
+    candidate_sha256: str | None
+    """None when no reply held a candidate."""
+    state: str
+    state_confidence: float = Field(ge=0, le=1)
+    technique: str
+    lessons: tuple[str, ...] = ()
+    """Ids of the lessons the prompt showed."""
+    attempts: int = Field(1, ge=1)
+    """Model calls this step took: 1 and the repairs."""
+    verdict: Verdict
+    reason: str = ""
+    expected_speedup: float | None = Field(None, gt=0)
+    """What the reply promised."""
+    speedup: float | None = Field(None, gt=0)
+    """Parent's time / candidate's time; None unless correct and compared."""
+    speedup_low: float | None = Field(None, gt=0)
+    speedup_high: float | None = Field(None, gt=0)
+    decision: Decision | None = None
+    reward: float
+    metric_deltas: dict[str, float] = {}
+    """Candidate minus parent, for metrics that both profiles hold."""
+    prompt_tokens: int | None = Field(None, ge=0)
+    completion_tokens: int | None = Field(None, ge=0)
+    dollars: float | None = Field(None, ge=0)
+    """None when the price is unknown."""
+    model: str
+    libraries: tuple[Library, ...] = ()
+    weakly_verified: bool = False
+    started_at: AwareDatetime = Field(default_factory=_now)
+    finished_at: AwareDatetime = Field(default_factory=_now)
+
+    @model_validator(mode="after")
+    def _comparison_is_whole(self) -> Self:
+        figures = (self.speedup, self.speedup_low, self.speedup_high, self.decision)
+        given = [value is not None for value in figures]
+        if any(given) and not all(given):
+            raise ValueError("speedup, speedup_low, speedup_high and decision are given together or not at all")
+        if any(given) and self.verdict is not Verdict.CORRECT:
+            raise ValueError(f"a candidate with verdict {self.verdict} has no speed-up")
+        return self
+
+    @property
+    def digest(self) -> str:
+        """16 hexadecimal digits that identify (run, slot)."""
+        return hashlib.sha256(f"{self.run}\0{self.slot}".encode()).hexdigest()[:16]
+
+    @property
+    def succeeded(self) -> bool:
+        """Correct, and faster than its parent beyond noise."""
+        return self.verdict is Verdict.CORRECT and self.decision is Decision.FASTER
+
+
+def metric_deltas(parent: dict[str, float], candidate: dict[str, float]) -> dict[str, float]:
+    """Candidate minus parent for the metrics that both profiles hold; a metric missing in one is left out."""
+    return {name: candidate[name] - parent[name] for name in sorted(parent.keys() & candidate.keys())}

@@ -141,8 +141,8 @@ class Metric(StrEnum):
         "sm__inst_executed_pipe_alu.avg.pct_of_peak_sustained_active", Unit.PERCENT, Rollup.MEAN,
         "integer, logic and comparison pipe")
     PIPE_FP16 = (
-        "sm__inst_executed_pipe_fp16.avg.pct_of_peak_sustained_active", Unit.PERCENT, Rollup.MEAN,
-        "half-precision pipe")
+        "sm__inst_executed_pipe_fma_type_fp16.avg.pct_of_peak_sustained_active", Unit.PERCENT, Rollup.MEAN,
+        "half-precision arithmetic outside the tensor cores; Nsight has it under this name from sm_86 on")
     PIPE_FP64 = (
         "sm__inst_executed_pipe_fp64.avg.pct_of_peak_sustained_active", Unit.PERCENT, Rollup.MEAN,
         "double-precision pipe")

@@ -1,0 +1,159 @@
+"""The GPUs that the emulated device can stand for, read from `architectures.json`.
+
+A GPU is its own figures (SMs, clock, DRAM, L2) on top of those of its architecture (pipes, latencies). Each entry
+says where its figures come from. No formula lives here: those are in `model.py`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from kernelblaster.devices.base import DeviceFacts, DeviceKind
+from kernelblaster.devices.occupancy import SmLimits, sm_limits
+from kernelblaster.errors import UsageError
+
+DEFAULT_GPU = "h200"
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Lanes(_Frozen):
+    """Results per clock and SM of each pipe; fp16 counts half2 pairs."""
+
+    fma: float = Field(gt=0)
+    alu: float = Field(gt=0)
+    fp16: float = Field(gt=0)
+    fp64: float = Field(gt=0)
+    xu: float = Field(gt=0)
+    convert: float = Field(gt=0)
+    shuffle: float = Field(gt=0)
+
+
+class Latency(_Frozen):
+    """Clocks from issue to result."""
+
+    alu: float = Field(gt=0)
+    xu: float = Field(gt=0)
+    shuffle: float = Field(gt=0)
+    shared: float = Field(gt=0)
+    barrier: float = Field(gt=0)
+    block_start: float = Field(gt=0)
+    """From the end of one block to the first instruction of the block that takes its place."""
+    l1: float = Field(gt=0)
+    l2: float = Field(gt=0)
+    dram: float = Field(gt=0)
+    """Under the load of a memory-bound kernel."""
+    atomic: float = Field(gt=0)
+
+
+class Architecture(_Frozen):
+    """What all GPUs of one compute capability share."""
+
+    compile_arch: str
+    """What nvcc is given."""
+    schedulers: int = Field(gt=0)
+    """Warp instructions issued per clock and SM."""
+    lanes: Lanes
+    tensor_fma_per_clk: float = Field(gt=0)
+    """Dense fp16 multiply-adds per clock and SM."""
+    mma_fraction: float = Field(gt=0, le=1)
+    """Share of that rate that `mma.sync` and `wmma` reach."""
+    latency: Latency
+    l2_port_bytes_per_clk: float = Field(gt=0)
+    """Bytes per clock between one SM and the L2."""
+    shared_bytes_per_clk: float = Field(gt=0)
+    """Bytes per clock of one SM's L1 and shared memory: one wavefront."""
+    source: str
+
+
+class Gpu(_Frozen):
+    """One product."""
+
+    name: str
+    arch: str
+    sms: int = Field(gt=0)
+    clock_mhz: float = Field(gt=0)
+    memory_bytes: int = Field(gt=0)
+    l2_bytes: int = Field(gt=0)
+    dram_peak: float = Field(gt=0)
+    """Theoretical DRAM bandwidth in bytes/s: the 100 % of `gpu__dram_throughput`."""
+    dram_copy: float = Field(gt=0)
+    """Highest rate a copy reaches, in bytes/s."""
+    l2_bandwidth: float = Field(gt=0)
+    """Bytes/s between all SMs and the L2."""
+    launch_us: float = Field(ge=0)
+    """Time from the start of a call to its first kernel, in microseconds."""
+    kernel_us: float = Field(ge=0)
+    """Start and drain of each kernel, in microseconds; dependent launches pay it one after the other."""
+    peak_flops: dict[str, float]
+    source: str
+
+
+class GpuModel(_Frozen):
+    """A GPU together with its architecture: all that the timing model reads."""
+
+    gpu: Gpu
+    architecture: Architecture
+
+    @property
+    def limits(self) -> SmLimits:
+        """Occupancy limits of one SM."""
+        return sm_limits(self.gpu.arch)
+
+    @property
+    def clock_hz(self) -> float:
+        """SM clock in Hz."""
+        return self.gpu.clock_mhz * 1e6
+
+    def facts(self, cuda_version: str | None) -> DeviceFacts:
+        """The device facts shown in prompts and written with results."""
+        limits = self.limits
+        return DeviceFacts(
+            kind=DeviceKind.EMULATED,
+            name=f"{self.gpu.name} (emulated)",
+            arch=self.gpu.arch,
+            compile_arch=self.architecture.compile_arch,
+            sm_count=self.gpu.sms,
+            clock_mhz=self.gpu.clock_mhz,
+            memory_bytes=self.gpu.memory_bytes,
+            l2_bytes=self.gpu.l2_bytes,
+            shared_per_block=limits.shared_per_block,
+            shared_per_sm=limits.shared_bytes,
+            registers_per_sm=limits.registers,
+            max_warps_per_sm=limits.warps,
+            peak_bandwidth=self.gpu.dram_copy,
+            peak_flops=self.gpu.peak_flops,
+            peak_source=self.gpu.source,
+            cuda_version=cuda_version,
+        )
+
+
+class _File(_Frozen):
+    format: str
+    architectures: dict[str, Architecture]
+    gpus: dict[str, Gpu]
+
+
+def gpu_names() -> list[str]:
+    """Names that `gpu_model` knows, in the file's order."""
+    return list(_read().gpus)
+
+
+def gpu_model(name: str) -> GpuModel:
+    """The GPU called `name` (`H200`, `l40s`, any case). Raises UsageError for a name the file does not have."""
+    data = _read()
+    gpu = data.gpus.get(name.lower())
+    if gpu is None:
+        raise UsageError(f"no model of a GPU called {name}", cure=f"GPU_TYPE is one of: {', '.join(data.gpus)}")
+    return GpuModel(gpu=gpu, architecture=data.architectures[gpu.arch])
+
+
+@cache
+def _read() -> _File:
+    text = files("kernelblaster.devices.emulated").joinpath("architectures.json").read_text(encoding="utf-8")
+    return _File.model_validate_json(text)

@@ -1,0 +1,339 @@
+"""Analytic time of one kernel launch, from exact counts and the figures of a GPU.
+
+The model knows units, not instructions in flight. For each unit it asks how long that unit alone would be busy:
+
+    SM units      work on the busiest SM / its rate; the busiest SM has ceil(blocks / SMs) / blocks of all work,
+                  which is also how an uneven last wave and a grid smaller than the GPU cost time
+    memory units  bytes / bandwidth of the whole GPU
+    latency       (the serial chain of one warp + the start of a block) x rounds of resident blocks on the busiest SM
+
+and combines these times t_i into busy = (sum t_i^5)^(1/5): a smooth maximum, for overlap is good but not perfect.
+Each term grows with its counts, so a launch that does less of everything is never modelled slower.
+
+What it does not know: ptxas' scheduling (a warp is assumed to keep `MEMORY_PARALLELISM` loads in flight), DRAM pages,
+L2 slices, clocks under load. It ranks large differences and names the bottleneck; within about 20 % it decides
+nothing. Nothing here is fitted to a candidate, and no result of it may be compared with a measured time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from kernelblaster.devices.emulated.architecture import GpuModel
+from kernelblaster.devices.emulated.record import SECTOR_BYTES, Access, LaunchRecord, MemoryInstruction, Space
+from kernelblaster.devices.occupancy import WARP_THREADS, Occupancy, occupancy
+
+MEMORY_PARALLELISM = 4.0
+"""Loads of one warp in flight together: nvcc unrolls simple loops by four."""
+ARITHMETIC_PARALLELISM = 2.0
+"""Independent arithmetic instructions of one warp."""
+NORM = 5.0
+"""Exponent of the smooth maximum."""
+L2_SHARE = 0.8
+"""Share of the L2 that data stays in under real replacement."""
+REQUEST_CYCLES = 2.0
+"""Least cycles of the load/store unit per global request: addresses of 32 lanes, 16 a clock."""
+DIVIDE_STEPS = 8
+"""SASS instructions of an IEEE float division or square root, beyond its own."""
+INTEGER_DIVIDE_STEPS = 20
+"""SASS instructions of an integer division or remainder."""
+ATOMIC_BYTES_PER_CLK = 64
+"""L2 bytes per clock that one lane's atomic takes the place of."""
+
+_DEVICE_SPACES = (Space.GLOBAL, Space.GENERIC, Space.LOCAL)
+_PLAIN = (Access.LOAD, Access.STORE)
+_ATOMIC = (Access.ATOMIC, Access.REDUCTION)
+
+
+class Unit(StrEnum):
+    """What can be the bottleneck of a launch."""
+
+    ISSUE = "issue"
+    FMA = "fma"
+    ALU = "alu"
+    FP16 = "fp16"
+    FP64 = "fp64"
+    XU = "xu"
+    CONVERT = "convert"
+    TENSOR = "tensor"
+    LSU = "lsu"
+    """L1 and shared-memory data stage: global requests, shared wavefronts, shuffles."""
+    L2_PORT = "l2_port"
+    L2 = "l2"
+    ATOMICS = "atomics"
+    DRAM = "dram"
+    LATENCY = "latency"
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Clocks that one warp waits, by cause, when nothing is contended."""
+
+    global_memory: float
+    short: float
+    """Shared memory, shuffles and the transcendental unit."""
+    barrier: float
+    arithmetic: float
+
+    @property
+    def total(self) -> float:
+        """Clocks from a warp's first instruction to its last."""
+        return self.global_memory + self.short + self.barrier + self.arithmetic
+
+
+@dataclass(frozen=True)
+class KernelEstimate:
+    """Modelled execution of one launch; times in seconds.
+
+    Attributes:
+        record: the counts it was made from.
+        registers: per thread, from ptxas.
+        occupancy: theoretical.
+        seconds: busy time of each unit, as if it were alone.
+        busy_s: the launch without start and drain.
+        duration_s: what Nsight Compute would call the kernel's duration.
+        dram_read_bytes: bytes read from DRAM.
+        dram_write_bytes: bytes written to DRAM.
+        chain: where a warp's time goes.
+        rounds: times the busiest SM replaces its resident blocks, at least 1.
+        clock_hz: SM clock.
+    """
+
+    record: LaunchRecord
+    registers: int
+    occupancy: Occupancy
+    seconds: dict[Unit, float] = field(hash=False)
+    busy_s: float
+    duration_s: float
+    dram_read_bytes: float
+    dram_write_bytes: float
+    chain: Chain
+    rounds: float
+    clock_hz: float
+
+    @property
+    def bound(self) -> Unit:
+        """The unit that takes longest."""
+        return max(self.seconds, key=self.seconds.__getitem__)
+
+    def utilisation(self, unit: Unit) -> float:
+        """Share of the kernel's duration that the unit is busy, 0 to 1."""
+        return self.seconds[unit] / self.duration_s
+
+
+class Unlaunchable(Exception):
+    """A launch that a real GPU refuses: one block needs more registers or shared memory than an SM has."""
+
+
+def estimate(record: LaunchRecord, registers: int, gpu: GpuModel, *, warm_bytes: float = 0.0) -> KernelEstimate:
+    """Model one launch.
+
+    Args:
+        record: its counts.
+        registers: registers per thread, from ptxas.
+        gpu: the GPU to stand for.
+        warm_bytes: bytes it reads that the launch before it left in the L2.
+
+    Raises Unlaunchable when no block fits on an SM.
+    """
+    fit = occupancy(
+        gpu.limits,
+        threads=record.threads_per_block,
+        registers=registers,
+        shared_bytes=record.static_shared + record.dynamic_shared,
+    )
+    if fit.blocks_per_sm == 0:
+        raise Unlaunchable(
+            f"too many resources requested for launch: {record.threads_per_block} threads x {registers} registers, "
+            f"{record.static_shared + record.dynamic_shared} bytes of shared memory"
+        )
+    read_bytes, write_bytes = _dram_bytes(record, gpu, warm_bytes)
+    chain = _chain(record, read_bytes, gpu)
+    spread = _Spread.of(record, fit, gpu)
+    cycles = _sm_cycles(record, spread, gpu) | {
+        Unit.LATENCY: (chain.total + gpu.architecture.latency.block_start) * spread.rounds
+    }
+    seconds = {unit: count / gpu.clock_hz for unit, count in cycles.items()}
+    seconds[Unit.L2] = record.l2_bytes / gpu.gpu.l2_bandwidth
+    seconds[Unit.ATOMICS] = _atomic_lanes(record) * ATOMIC_BYTES_PER_CLK / gpu.gpu.l2_bandwidth
+    seconds[Unit.DRAM] = (read_bytes + write_bytes) / gpu.gpu.dram_copy
+    busy = smooth_maximum(seconds.values())
+    return KernelEstimate(
+        record=record,
+        registers=registers,
+        occupancy=fit,
+        seconds=seconds,
+        busy_s=busy,
+        duration_s=busy + gpu.gpu.kernel_us * 1e-6,
+        dram_read_bytes=read_bytes,
+        dram_write_bytes=write_bytes,
+        chain=chain,
+        rounds=spread.rounds,
+        clock_hz=gpu.clock_hz,
+    )
+
+
+def smooth_maximum(times: Iterable[float]) -> float:
+    """(sum t^p)^(1/p): at least the largest time, and grows with each."""
+    values = list(times)
+    largest = max(values)
+    if largest == 0:
+        return 0.0
+    return largest * sum((value / largest) ** NORM for value in values) ** (1 / NORM)
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """How blocks fall on the SMs.
+
+    Attributes:
+        share: part of all work that the busiest SM has.
+        resident_warps: warps it holds at once.
+        rounds: times its resident blocks are replaced, at least 1.
+    """
+
+    share: float
+    resident_warps: int
+    rounds: float
+
+    @classmethod
+    def of(cls, record: LaunchRecord, fit: Occupancy, gpu: GpuModel) -> _Spread:
+        busiest = -(-record.blocks // gpu.gpu.sms)
+        resident = min(fit.blocks_per_sm, busiest)
+        return cls(
+            share=busiest / record.blocks,
+            resident_warps=resident * fit.warps_per_block,
+            rounds=busiest / resident,
+        )
+
+
+def _sm_cycles(record: LaunchRecord, spread: _Spread, gpu: GpuModel) -> dict[Unit, float]:
+    """Clocks that each unit of the busiest SM is busy: warp instructions x 32 lanes / lanes per clock."""
+    lanes = gpu.architecture.lanes
+    fdiv, idiv = record.count("fdiv"), record.count("idiv")
+    steps = DIVIDE_STEPS * fdiv + INTEGER_DIVIDE_STEPS * idiv
+    # ptxas removes nearly every mov, and parameters become constant-bank operands
+    issued = record.warp_instructions - record.count("mov", "ld_param", "ld_const") + steps
+    tensor_rate = gpu.architecture.tensor_fma_per_clk * gpu.architecture.mma_fraction
+    whole = {
+        Unit.ISSUE: issued / gpu.architecture.schedulers,
+        Unit.FMA: _warps_over(record.count("fp32", "ffma") + DIVIDE_STEPS * fdiv, lanes.fma)
+        + _warps_over(record.count("imad"), lanes.alu),
+        Unit.ALU: _warps_over(record.count("int", "alu") + INTEGER_DIVIDE_STEPS * idiv, lanes.alu),
+        Unit.FP16: _warps_over(record.count("fp16"), lanes.fp16),
+        Unit.FP64: _warps_over(record.count("fp64"), lanes.fp64),
+        Unit.XU: _warps_over(record.count("xu", "fdiv"), lanes.xu),
+        Unit.CONVERT: _warps_over(record.count("cvt"), lanes.convert),
+        Unit.TENSOR: record.tensor_fma / tensor_rate,
+    }
+    cycles = {unit: count * spread.share for unit, count in whole.items()}
+    cycles[Unit.LSU] = _lsu_cycles(record, spread, gpu)
+    cycles[Unit.L2_PORT] = _port_cycles(record, spread, gpu)
+    return cycles
+
+
+def _warps_over(warp_instructions: float, lanes: float) -> float:
+    return warp_instructions * WARP_THREADS / lanes
+
+
+def _lsu_cycles(record: LaunchRecord, spread: _Spread, gpu: GpuModel) -> float:
+    """Data-stage clocks: global requests and their extra passes, shared wavefronts, one pass per shuffle.
+
+    The perfectly coalesced first request of each resident warp is left out: it moves while that warp waits for it,
+    which the latency term already has.
+    """
+    shuffles = _warps_over(record.count("shfl"), gpu.architecture.lanes.shuffle)
+    shared = sum(max(one.wavefronts, one.requests) for one in record.memory if one.space is Space.SHARED)
+    device = 0.0
+    for one in record.accesses(_DEVICE_SPACES, _PLAIN):
+        cost = _request_cycles(one, one.sectors)
+        ideal = min(cost, _request_cycles(one, one.ideal_sectors))
+        device += cost * spread.share - ideal * spread.share * _first_round(one, spread)
+    return (shuffles + shared) * spread.share + device
+
+
+def _request_cycles(one: MemoryInstruction, sectors: int) -> float:
+    """Whichever is more: address generation, or one 128-byte line (four sectors) a clock."""
+    line_passes = max(sectors / 4, one.wavefronts if sectors > one.ideal_sectors else 0)
+    return max(REQUEST_CYCLES * one.requests, line_passes)
+
+
+def _port_cycles(record: LaunchRecord, spread: _Spread, gpu: GpuModel) -> float:
+    """Clocks that the busiest SM's port to the L2 moves data, less what the first round's latency covers."""
+    moved = covered = 0.0
+    for one in record.accesses(_DEVICE_SPACES, _PLAIN):
+        sectors = one.sectors - one.l1_hit_sectors
+        moved += sectors
+        covered += min(sectors, one.ideal_sectors) * _first_round(one, spread)
+    return (moved - covered) * spread.share * SECTOR_BYTES / gpu.architecture.l2_port_bytes_per_clk
+
+
+def _first_round(one: MemoryInstruction, spread: _Spread) -> float:
+    """Part of an instruction's requests that are the first of a resident warp."""
+    requests = one.requests * spread.share
+    return min(1.0, spread.resident_warps / requests) if requests > 0 else 0.0
+
+
+def _atomic_lanes(record: LaunchRecord) -> int:
+    return sum(one.lanes for one in record.accesses((Space.GLOBAL, Space.GENERIC), _ATOMIC))
+
+
+def _dram_bytes(record: LaunchRecord, gpu: GpuModel, warm_bytes: float) -> tuple[float, float]:
+    """DRAM bytes read and written: what is touched at least once, plus re-reads that outgrow the L2.
+
+    Re-use is lost in proportion to how far the footprint exceeds the L2: (1 - L2 / footprint). A lone sector read
+    again costs the 64 bytes that DRAM moves at least, in proportion to how sparse the loads are.
+    """
+    kept = gpu.gpu.l2_bytes * L2_SHARE
+    lost = max(0.0, 1 - kept / record.unique_bytes) if record.unique_bytes else 0.0
+    read_again = max(0, record.l2_read_sectors * SECTOR_BYTES - record.unique_read_bytes)
+    written_again = max(0, record.l2_write_sectors * SECTOR_BYTES - record.unique_write_bytes)
+    first_read = max(0.0, record.unique_read_bytes - warm_bytes)
+    return first_read + lost * read_again * _granule_waste(record), record.unique_write_bytes + lost * written_again
+
+
+def _granule_waste(record: LaunchRecord) -> float:
+    loads = list(record.accesses(_DEVICE_SPACES, (Access.LOAD,)))
+    sectors = sum(one.sectors for one in loads)
+    ideal = sum(min(one.ideal_sectors, one.sectors) for one in loads)
+    return 2 - ideal / sectors if sectors else 1.0
+
+
+def _chain(record: LaunchRecord, dram_read_bytes: float, gpu: GpuModel) -> Chain:
+    """Clocks one average warp waits: instructions per warp x latency / how many overlap."""
+    latency = gpu.architecture.latency
+    warps = record.warps
+    loads = list(record.accesses(_DEVICE_SPACES, (Access.LOAD,)))
+    atomics = sum(one.requests for one in record.accesses((Space.GLOBAL, Space.GENERIC), (Access.ATOMIC,)))
+    shared = sum(one.requests for one in record.accesses((Space.SHARED,), tuple(Access)))
+    arithmetic = record.count("fp32", "ffma", "fp16", "fp64", "int", "imad", "alu", "cvt", "branch", "tensor")
+    steps = DIVIDE_STEPS * record.count("fdiv") + INTEGER_DIVIDE_STEPS * record.count("idiv")
+    return Chain(
+        global_memory=_overlapped(sum(one.requests for one in loads) / warps, MEMORY_PARALLELISM)
+        * _load_latency(loads, dram_read_bytes, record, gpu)
+        + atomics / warps * latency.atomic,
+        short=_overlapped(shared / warps, MEMORY_PARALLELISM) * latency.shared
+        + record.count("shfl") / warps * latency.shuffle
+        + _overlapped(record.count("xu", "fdiv") / warps, ARITHMETIC_PARALLELISM) * latency.xu,
+        barrier=record.count("bar") / warps * latency.barrier,
+        arithmetic=_overlapped((arithmetic + steps) / warps, ARITHMETIC_PARALLELISM) * latency.alu,
+    )
+
+
+def _overlapped(count: float, parallelism: float) -> float:
+    """Latencies paid one after the other for `count` instructions, `parallelism` of which overlap; one at least."""
+    return max(min(count, 1.0), count / parallelism)
+
+
+def _load_latency(loads: list[MemoryInstruction], dram_read_bytes: float, record: LaunchRecord, gpu: GpuModel) -> float:
+    """Mean latency of a load: L1 hits, L2 hits and DRAM reads by their share of the sectors."""
+    latency = gpu.architecture.latency
+    sectors = sum(one.sectors for one in loads)
+    if sectors == 0:
+        return latency.l2
+    l1_hits = sum(one.l1_hit_sectors for one in loads) / sectors
+    l2_read = record.l2_read_sectors * SECTOR_BYTES
+    from_dram = min(1.0, dram_read_bytes / l2_read) if l2_read else 0.0
+    return l1_hits * latency.l1 + (1 - l1_hits) * (from_dram * latency.dram + (1 - from_dram) * latency.l2)

@@ -1,0 +1,139 @@
+"""What the emulator's core reports of one kernel launch: exact counts, no times.
+
+One JSON object per line of the report file. Counts are of PTX instructions (ptxas may merge or expand some), per
+warp unless the name says thread. Nothing is derived here beyond sums over the listed memory instructions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from kernelblaster.errors import DeviceError
+
+SECTOR_BYTES = 32
+
+
+class Space(StrEnum):
+    """Where a memory instruction goes."""
+
+    GLOBAL = "global"
+    SHARED = "shared"
+    LOCAL = "local"
+    CONST = "const"
+    PARAM = "param"
+    GENERIC = "generic"
+
+
+class Access(StrEnum):
+    """What a memory instruction does; a reduction is an atomic whose result nobody reads."""
+
+    LOAD = "load"
+    STORE = "store"
+    ATOMIC = "atomic"
+    REDUCTION = "reduction"
+
+
+class MemoryInstruction(BaseModel):
+    """Traffic of one memory instruction of the PTX over the whole launch."""
+
+    model_config = ConfigDict(frozen=True)
+
+    space: Space
+    op: Access
+    bytes_per_lane: int
+    requests: int
+    """Warp instructions executed."""
+    lanes: int
+    """Threads that took part, summed over requests."""
+    sectors: int
+    """32-byte sectors touched, summed over requests (global and local)."""
+    ideal_sectors: int
+    """Sectors that the same bytes would need when contiguous and aligned."""
+    l1_hit_sectors: int
+    wavefronts: int
+    """Passes through the L1 / shared-memory data stage; above the least possible, they are conflicts."""
+    ptx_line: int | None = None
+    source_file: str | None = None
+    source_line: int | None = None
+
+
+class SourceLine(BaseModel):
+    """Warp instructions executed for one source line (known with `-lineinfo`)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    source_file: str
+    source_line: int
+    warp_instructions: int
+
+
+class LaunchRecord(BaseModel):
+    """One counted kernel launch."""
+
+    model_config = ConfigDict(frozen=True)
+
+    kernel: str
+    """Mangled name."""
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    static_shared: int
+    dynamic_shared: int
+    local_bytes: int
+    blocks: int
+    warps: int
+    warp_instructions: int
+    thread_instructions: int
+    classes: dict[str, int]
+    """Instruction class -> warp instructions."""
+    memory: tuple[MemoryInstruction, ...]
+    l2_read_sectors: int
+    l2_write_sectors: int
+    unique_read_bytes: int
+    """32-byte granules read at least once, in bytes."""
+    unique_write_bytes: int
+    branches: int
+    divergent_branches: int
+    barriers: int
+    lines: tuple[SourceLine, ...] = ()
+
+    @property
+    def threads_per_block(self) -> int:
+        """Threads of one block."""
+        x, y, z = self.block
+        return x * y * z
+
+    @property
+    def l2_bytes(self) -> int:
+        """Bytes between the SMs and the L2, both ways."""
+        return (self.l2_read_sectors + self.l2_write_sectors) * SECTOR_BYTES
+
+    @property
+    def unique_bytes(self) -> int:
+        """Bytes touched at least once: the least DRAM traffic with a cold L2."""
+        return self.unique_read_bytes + self.unique_write_bytes
+
+    def count(self, *classes: str) -> int:
+        """Warp instructions of the named classes together; a class the kernel never executed counts nothing."""
+        return sum(self.classes.get(name, 0) for name in classes)
+
+    def accesses(self, spaces: Iterable[Space], ops: Iterable[Access]) -> Iterator[MemoryInstruction]:
+        """Memory instructions of these spaces and operations."""
+        wanted_spaces, wanted_ops = frozenset(spaces), frozenset(ops)
+        return (one for one in self.memory if one.space in wanted_spaces and one.op in wanted_ops)
+
+
+def read_records(path: Path) -> list[LaunchRecord]:
+    """Records of a report file, in launch order. Raises DeviceError when a line is not a record."""
+    if not path.exists():
+        return []
+    try:
+        return [LaunchRecord.model_validate_json(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    except ValidationError as error:
+        raise DeviceError(
+            f"the emulator's report does not read: {error.errors()[0]['msg']}",
+            cure="delete the cache directory so that the core is built again",
+        ) from error

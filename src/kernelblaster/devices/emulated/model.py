@@ -17,10 +17,12 @@ nothing. Nothing here is fitted to a candidate, and no result of it may be compa
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Self
 
+from kernelblaster.devices.base import KernelResources
 from kernelblaster.devices.emulated.architecture import GpuModel
 from kernelblaster.devices.emulated.record import SECTOR_BYTES, Access, LaunchRecord, MemoryInstruction, Space
 from kernelblaster.devices.occupancy import WARP_THREADS, Occupancy, occupancy
@@ -39,12 +41,10 @@ DIVIDE_STEPS = 8
 """SASS instructions of an IEEE float division or square root, beyond its own."""
 INTEGER_DIVIDE_STEPS = 20
 """SASS instructions of an integer division or remainder."""
-ATOMIC_BYTES_PER_CLK = 64
-"""L2 bytes per clock that one lane's atomic takes the place of."""
+ATOMIC_BYTES = 64
+"""L2 traffic that one lane's atomic takes the place of."""
 
 _DEVICE_SPACES = (Space.GLOBAL, Space.GENERIC, Space.LOCAL)
-_PLAIN = (Access.LOAD, Access.STORE)
-_ATOMIC = (Access.ATOMIC, Access.REDUCTION)
 
 
 class Unit(StrEnum):
@@ -84,95 +84,162 @@ class Chain:
 
 
 @dataclass(frozen=True)
+class Spread:
+    """How blocks fall on the SMs.
+
+    Attributes:
+        blocks: of the whole launch.
+        sms: SMs of the GPU.
+        resident_blocks: blocks the busiest SM holds at once.
+        warps_per_block: warps of one block.
+    """
+
+    blocks: int
+    sms: int
+    resident_blocks: int
+    warps_per_block: int
+
+    @classmethod
+    def of(cls, record: LaunchRecord, fit: Occupancy, gpu: GpuModel) -> Self:
+        """Blocks dealt out evenly."""
+        busiest = -(-record.blocks // gpu.gpu.sms)
+        return cls(
+            blocks=record.blocks,
+            sms=gpu.gpu.sms,
+            resident_blocks=min(fit.blocks_per_sm, busiest),
+            warps_per_block=fit.warps_per_block,
+        )
+
+    @property
+    def busiest_blocks(self) -> int:
+        """Blocks of the busiest SM."""
+        return -(-self.blocks // self.sms)
+
+    @property
+    def share(self) -> float:
+        """Part of all work that the busiest SM has."""
+        return self.busiest_blocks / self.blocks
+
+    @property
+    def resident_warps(self) -> int:
+        """Warps the busiest SM holds at once."""
+        return self.resident_blocks * self.warps_per_block
+
+    @property
+    def rounds(self) -> float:
+        """Times the busiest SM replaces its resident blocks, at least 1."""
+        return self.busiest_blocks / self.resident_blocks
+
+    @property
+    def balance(self) -> float:
+        """Mean work of the SMs that have any, against that of the busiest."""
+        return self.blocks / min(self.sms, self.blocks) / self.busiest_blocks
+
+    @property
+    def balance_of_all(self) -> float:
+        """Mean work of all SMs against that of the busiest."""
+        return self.blocks / self.sms / self.busiest_blocks
+
+
+@dataclass(frozen=True)
 class KernelEstimate:
     """Modelled execution of one launch; times in seconds.
 
     Attributes:
         record: the counts it was made from.
-        registers: per thread, from ptxas.
+        resources: what ptxas reports of the kernel.
         occupancy: theoretical.
-        seconds: busy time of each unit, as if it were alone.
+        spread: how its blocks fall on the SMs.
+        work_s: time each unit is busy; of the busiest SM for units inside the SMs.
         busy_s: the launch without start and drain.
         duration_s: what Nsight Compute would call the kernel's duration.
         dram_read_bytes: bytes read from DRAM.
-        dram_write_bytes: bytes written to DRAM.
+        dram_write_bytes: bytes written to DRAM, as if nothing stayed in the L2.
         chain: where a warp's time goes.
-        rounds: times the busiest SM replaces its resident blocks, at least 1.
         clock_hz: SM clock.
     """
 
     record: LaunchRecord
-    registers: int
+    resources: KernelResources
     occupancy: Occupancy
-    seconds: dict[Unit, float] = field(hash=False)
+    spread: Spread
+    work_s: dict[Unit, float] = field(hash=False)
     busy_s: float
     duration_s: float
     dram_read_bytes: float
     dram_write_bytes: float
     chain: Chain
-    rounds: float
     clock_hz: float
 
     @property
     def bound(self) -> Unit:
         """The unit that takes longest."""
-        return max(self.seconds, key=self.seconds.__getitem__)
+        return max(self.work_s, key=self.work_s.__getitem__)
 
-    def utilisation(self, unit: Unit) -> float:
-        """Share of the kernel's duration that the unit is busy, 0 to 1."""
-        return self.seconds[unit] / self.duration_s
+    @property
+    def spills(self) -> int:
+        """Spill loads and stores of all warps, each taken to be executed once per warp."""
+        return spill_instructions(self.resources) * self.record.warps
 
 
 class Unlaunchable(Exception):
     """A launch that a real GPU refuses: one block needs more registers or shared memory than an SM has."""
 
 
-def estimate(record: LaunchRecord, registers: int, gpu: GpuModel, *, warm_bytes: float = 0.0) -> KernelEstimate:
+def estimate(
+    record: LaunchRecord, resources: KernelResources, gpu: GpuModel, *, warm_bytes: float = 0.0
+) -> KernelEstimate:
     """Model one launch.
 
     Args:
         record: its counts.
-        registers: registers per thread, from ptxas.
+        resources: what ptxas reports of the kernel.
         gpu: the GPU to stand for.
         warm_bytes: bytes it reads that the launch before it left in the L2.
 
     Raises Unlaunchable when no block fits on an SM.
     """
-    fit = occupancy(
-        gpu.limits,
-        threads=record.threads_per_block,
-        registers=registers,
-        shared_bytes=record.static_shared + record.dynamic_shared,
-    )
-    if fit.blocks_per_sm == 0:
-        raise Unlaunchable(
-            f"too many resources requested for launch: {record.threads_per_block} threads x {registers} registers, "
-            f"{record.static_shared + record.dynamic_shared} bytes of shared memory"
-        )
+    fit = _fit(record, resources, gpu)
+    spread = Spread.of(record, fit, gpu)
     read_bytes, write_bytes = _dram_bytes(record, gpu, warm_bytes)
-    chain = _chain(record, read_bytes, gpu)
-    spread = _Spread.of(record, fit, gpu)
-    cycles = _sm_cycles(record, spread, gpu) | {
-        Unit.LATENCY: (chain.total + gpu.architecture.latency.block_start) * spread.rounds
-    }
-    seconds = {unit: count / gpu.clock_hz for unit, count in cycles.items()}
-    seconds[Unit.L2] = record.l2_bytes / gpu.gpu.l2_bandwidth
-    seconds[Unit.ATOMICS] = _atomic_lanes(record) * ATOMIC_BYTES_PER_CLK / gpu.gpu.l2_bandwidth
-    seconds[Unit.DRAM] = (read_bytes + write_bytes) / gpu.gpu.dram_copy
-    busy = smooth_maximum(seconds.values())
+    chain = _chain(record, resources, read_bytes, gpu)
+    cycles = _sm_cycles(record, resources, spread, gpu)
+    cycles[Unit.LATENCY] = (chain.total + gpu.architecture.latency.block_start) * spread.rounds
+    work = {unit: count / gpu.clock_hz for unit, count in cycles.items()}
+    work[Unit.L2] = record.l2_bytes / gpu.gpu.l2_bandwidth
+    work[Unit.ATOMICS] = _atomic_lanes(record) * ATOMIC_BYTES / gpu.gpu.l2_bandwidth
+    work[Unit.DRAM] = (read_bytes + write_bytes) / gpu.gpu.dram_copy
+    hidden = {unit: count / gpu.clock_hz for unit, count in _hidden_cycles(record, spread, gpu).items()}
+    busy = smooth_maximum(time - hidden.get(unit, 0.0) for unit, time in work.items())
     return KernelEstimate(
         record=record,
-        registers=registers,
+        resources=resources,
         occupancy=fit,
-        seconds=seconds,
+        spread=spread,
+        work_s=work,
         busy_s=busy,
         duration_s=busy + gpu.gpu.kernel_us * 1e-6,
         dram_read_bytes=read_bytes,
         dram_write_bytes=write_bytes,
         chain=chain,
-        rounds=spread.rounds,
         clock_hz=gpu.clock_hz,
     )
+
+
+def _fit(record: LaunchRecord, resources: KernelResources, gpu: GpuModel) -> Occupancy:
+    shared = record.static_shared + record.dynamic_shared
+    fit = occupancy(gpu.limits, threads=record.threads_per_block, registers=resources.registers, shared_bytes=shared)
+    if fit.blocks_per_sm == 0:
+        raise Unlaunchable(
+            f"too many resources requested for launch: {record.threads_per_block} threads of {resources.registers} "
+            f"registers and {shared} bytes of shared memory in one block of {record.kernel}"
+        )
+    return fit
+
+
+def spill_instructions(resources: KernelResources) -> int:
+    """Spill loads and stores in the code, four bytes each."""
+    return (resources.spill_load_bytes + resources.spill_store_bytes) // 4
 
 
 def smooth_maximum(times: Iterable[float]) -> float:
@@ -184,39 +251,13 @@ def smooth_maximum(times: Iterable[float]) -> float:
     return largest * sum((value / largest) ** NORM for value in values) ** (1 / NORM)
 
 
-@dataclass(frozen=True)
-class _Spread:
-    """How blocks fall on the SMs.
-
-    Attributes:
-        share: part of all work that the busiest SM has.
-        resident_warps: warps it holds at once.
-        rounds: times its resident blocks are replaced, at least 1.
-    """
-
-    share: float
-    resident_warps: int
-    rounds: float
-
-    @classmethod
-    def of(cls, record: LaunchRecord, fit: Occupancy, gpu: GpuModel) -> _Spread:
-        busiest = -(-record.blocks // gpu.gpu.sms)
-        resident = min(fit.blocks_per_sm, busiest)
-        return cls(
-            share=busiest / record.blocks,
-            resident_warps=resident * fit.warps_per_block,
-            rounds=busiest / resident,
-        )
-
-
-def _sm_cycles(record: LaunchRecord, spread: _Spread, gpu: GpuModel) -> dict[Unit, float]:
+def _sm_cycles(record: LaunchRecord, resources: KernelResources, spread: Spread, gpu: GpuModel) -> dict[Unit, float]:
     """Clocks that each unit of the busiest SM is busy: warp instructions x 32 lanes / lanes per clock."""
     lanes = gpu.architecture.lanes
     fdiv, idiv = record.count("fdiv"), record.count("idiv")
     steps = DIVIDE_STEPS * fdiv + INTEGER_DIVIDE_STEPS * idiv
     # ptxas removes nearly every mov, and parameters become constant-bank operands
     issued = record.warp_instructions - record.count("mov", "ld_param", "ld_const") + steps
-    tensor_rate = gpu.architecture.tensor_fma_per_clk * gpu.architecture.mma_fraction
     whole = {
         Unit.ISSUE: issued / gpu.architecture.schedulers,
         Unit.FMA: _warps_over(record.count("fp32", "ffma") + DIVIDE_STEPS * fdiv, lanes.fma)
@@ -226,58 +267,67 @@ def _sm_cycles(record: LaunchRecord, spread: _Spread, gpu: GpuModel) -> dict[Uni
         Unit.FP64: _warps_over(record.count("fp64"), lanes.fp64),
         Unit.XU: _warps_over(record.count("xu", "fdiv"), lanes.xu),
         Unit.CONVERT: _warps_over(record.count("cvt"), lanes.convert),
-        Unit.TENSOR: record.tensor_fma / tensor_rate,
+        Unit.TENSOR: record.tensor_fma / (gpu.architecture.tensor_fma_per_clk * gpu.architecture.mma_fraction),
+        Unit.LSU: _lsu_cycles(record, resources, gpu),
+        Unit.L2_PORT: _port_cycles(sum(_missed(one) for one in _plain_accesses(record)), gpu),
     }
-    cycles = {unit: count * spread.share for unit, count in whole.items()}
-    cycles[Unit.LSU] = _lsu_cycles(record, spread, gpu)
-    cycles[Unit.L2_PORT] = _port_cycles(record, spread, gpu)
-    return cycles
+    return {unit: count * spread.share for unit, count in whole.items()}
 
 
 def _warps_over(warp_instructions: float, lanes: float) -> float:
     return warp_instructions * WARP_THREADS / lanes
 
 
-def _lsu_cycles(record: LaunchRecord, spread: _Spread, gpu: GpuModel) -> float:
-    """Data-stage clocks: global requests and their extra passes, shared wavefronts, one pass per shuffle.
-
-    The perfectly coalesced first request of each resident warp is left out: it moves while that warp waits for it,
-    which the latency term already has.
-    """
-    shuffles = _warps_over(record.count("shfl"), gpu.architecture.lanes.shuffle)
+def _lsu_cycles(record: LaunchRecord, resources: KernelResources, gpu: GpuModel) -> float:
+    """Data-stage clocks of all SMs: global requests with their extra passes, shared wavefronts, shuffles, spills."""
+    device = sum(_request_cycles(one, one.sectors) for one in _plain_accesses(record))
     shared = sum(max(one.wavefronts, one.requests) for one in record.memory if one.space is Space.SHARED)
-    device = 0.0
-    for one in record.accesses(_DEVICE_SPACES, _PLAIN):
-        cost = _request_cycles(one, one.sectors)
-        ideal = min(cost, _request_cycles(one, one.ideal_sectors))
-        device += cost * spread.share - ideal * spread.share * _first_round(one, spread)
-    return (shuffles + shared) * spread.share + device
+    shuffles = _warps_over(record.count("shfl"), gpu.architecture.lanes.shuffle)
+    spills = REQUEST_CYCLES * spill_instructions(resources) * record.warps
+    return device + shared + shuffles + spills
 
 
-def _request_cycles(one: MemoryInstruction, sectors: int) -> float:
-    """Whichever is more: address generation, or one 128-byte line (four sectors) a clock."""
-    line_passes = max(sectors / 4, one.wavefronts if sectors > one.ideal_sectors else 0)
-    return max(REQUEST_CYCLES * one.requests, line_passes)
+def _hidden_cycles(record: LaunchRecord, spread: Spread, gpu: GpuModel) -> dict[Unit, float]:
+    """Clocks of the busiest SM that cost no time of their own.
+
+    The perfectly coalesced part of each resident warp's first request moves while that warp waits for it, which the
+    latency term already has. Without this, a few wide accesses would seem to take longer than many narrow ones.
+    """
+    lsu = port = 0.0
+    for one in _plain_accesses(record):
+        first = _first_round(one, spread)
+        ideal = min(one.ideal_sectors, one.sectors)
+        lsu += first * min(_request_cycles(one, ideal), _request_cycles(one, one.sectors))
+        port += first * min(ideal, _missed(one))
+    return {Unit.LSU: lsu * spread.share, Unit.L2_PORT: _port_cycles(port, gpu) * spread.share}
 
 
-def _port_cycles(record: LaunchRecord, spread: _Spread, gpu: GpuModel) -> float:
-    """Clocks that the busiest SM's port to the L2 moves data, less what the first round's latency covers."""
-    moved = covered = 0.0
-    for one in record.accesses(_DEVICE_SPACES, _PLAIN):
-        sectors = one.sectors - one.l1_hit_sectors
-        moved += sectors
-        covered += min(sectors, one.ideal_sectors) * _first_round(one, spread)
-    return (moved - covered) * spread.share * SECTOR_BYTES / gpu.architecture.l2_port_bytes_per_clk
-
-
-def _first_round(one: MemoryInstruction, spread: _Spread) -> float:
+def _first_round(one: MemoryInstruction, spread: Spread) -> float:
     """Part of an instruction's requests that are the first of a resident warp."""
     requests = one.requests * spread.share
     return min(1.0, spread.resident_warps / requests) if requests > 0 else 0.0
 
 
+def _request_cycles(one: MemoryInstruction, sectors: int) -> float:
+    """Address generation, or one 128-byte line (four sectors) a clock, whichever is more."""
+    passes = one.wavefronts if sectors > one.ideal_sectors else 0
+    return max(REQUEST_CYCLES * one.requests, sectors / 4, passes)
+
+
+def _port_cycles(sectors: float, gpu: GpuModel) -> float:
+    return sectors * SECTOR_BYTES / gpu.architecture.l2_port_bytes_per_clk
+
+
+def _plain_accesses(record: LaunchRecord) -> Iterator[MemoryInstruction]:
+    return record.accesses(_DEVICE_SPACES, (Access.LOAD, Access.STORE))
+
+
+def _missed(one: MemoryInstruction) -> int:
+    return one.sectors - one.l1_hit_sectors
+
+
 def _atomic_lanes(record: LaunchRecord) -> int:
-    return sum(one.lanes for one in record.accesses((Space.GLOBAL, Space.GENERIC), _ATOMIC))
+    return sum(one.lanes for one in record.accesses((Space.GLOBAL, Space.GENERIC), (Access.ATOMIC, Access.REDUCTION)))
 
 
 def _dram_bytes(record: LaunchRecord, gpu: GpuModel, warm_bytes: float) -> tuple[float, float]:
@@ -301,7 +351,7 @@ def _granule_waste(record: LaunchRecord) -> float:
     return 2 - ideal / sectors if sectors else 1.0
 
 
-def _chain(record: LaunchRecord, dram_read_bytes: float, gpu: GpuModel) -> Chain:
+def _chain(record: LaunchRecord, resources: KernelResources, dram_read_bytes: float, gpu: GpuModel) -> Chain:
     """Clocks one average warp waits: instructions per warp x latency / how many overlap."""
     latency = gpu.architecture.latency
     warps = record.warps
@@ -312,8 +362,9 @@ def _chain(record: LaunchRecord, dram_read_bytes: float, gpu: GpuModel) -> Chain
     steps = DIVIDE_STEPS * record.count("fdiv") + INTEGER_DIVIDE_STEPS * record.count("idiv")
     return Chain(
         global_memory=_overlapped(sum(one.requests for one in loads) / warps, MEMORY_PARALLELISM)
-        * _load_latency(loads, dram_read_bytes, record, gpu)
-        + atomics / warps * latency.atomic,
+        * _load_latency(loads, dram_read_bytes, gpu)
+        + atomics / warps * latency.atomic
+        + _overlapped(spill_instructions(resources), MEMORY_PARALLELISM) * latency.l1,
         short=_overlapped(shared / warps, MEMORY_PARALLELISM) * latency.shared
         + record.count("shfl") / warps * latency.shuffle
         + _overlapped(record.count("xu", "fdiv") / warps, ARITHMETIC_PARALLELISM) * latency.xu,
@@ -327,13 +378,16 @@ def _overlapped(count: float, parallelism: float) -> float:
     return max(min(count, 1.0), count / parallelism)
 
 
-def _load_latency(loads: list[MemoryInstruction], dram_read_bytes: float, record: LaunchRecord, gpu: GpuModel) -> float:
-    """Mean latency of a load: L1 hits, L2 hits and DRAM reads by their share of the sectors."""
+def _load_latency(loads: list[MemoryInstruction], dram_read_bytes: float, gpu: GpuModel) -> float:
+    """Mean latency of a load: L1 hits by their share of the sectors, the rest from L2 or DRAM.
+
+    A request waits for its slowest sector, so DRAM sectors are held against those that dense requests would need.
+    """
     latency = gpu.architecture.latency
     sectors = sum(one.sectors for one in loads)
     if sectors == 0:
         return latency.l2
     l1_hits = sum(one.l1_hit_sectors for one in loads) / sectors
-    l2_read = record.l2_read_sectors * SECTOR_BYTES
-    from_dram = min(1.0, dram_read_bytes / l2_read) if l2_read else 0.0
+    dense = sum(min(_missed(one), one.ideal_sectors) for one in loads)
+    from_dram = min(1.0, dram_read_bytes / SECTOR_BYTES / dense) if dense else 0.0
     return l1_hits * latency.l1 + (1 - l1_hits) * (from_dram * latency.dram + (1 - from_dram) * latency.l2)

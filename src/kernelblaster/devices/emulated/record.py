@@ -60,6 +60,12 @@ class MemoryInstruction(BaseModel):
     source_file: str | None = None
     source_line: int | None = None
 
+    @property
+    def conflicts(self) -> int:
+        """Shared-memory passes beyond the least that the requested bytes need, 128 a pass and one a request."""
+        least = max(self.requests, -(-self.lanes * self.bytes_per_lane // 128))
+        return max(0, self.wavefronts - least)
+
 
 class SourceLine(BaseModel):
     """Warp instructions executed for one source line (known with `-lineinfo`)."""
@@ -98,6 +104,8 @@ class LaunchRecord(BaseModel):
     branches: int
     divergent_branches: int
     barriers: int
+    tensor_fma: int
+    """Multiply-adds of all tensor-core instructions."""
     lines: tuple[SourceLine, ...] = ()
 
     @property

@@ -1,0 +1,233 @@
+"""Nsight-named metrics of an emulated launch, from its counts and its modelled time.
+
+Counts (instructions, sectors, requests, wavefronts, bytes) are exact for the PTX executed; hit rates come from the
+core's cache model; times and everything relative to time come from `model.py`. What neither knows is left out.
+Percentages "of active" cycles are against the time without start and drain, those "of elapsed" against all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kernelblaster.devices.base import KernelProfile
+from kernelblaster.devices.emulated.architecture import GpuModel
+from kernelblaster.devices.emulated.model import KernelEstimate, Unit
+from kernelblaster.devices.emulated.notes import kernel_name, notes
+from kernelblaster.devices.emulated.record import SECTOR_BYTES, Access, MemoryInstruction, Space
+from kernelblaster.devices.metrics import Metric
+
+_DEVICE_SPACES = (Space.GLOBAL, Space.GENERIC, Space.LOCAL)
+_GLOBAL = (Space.GLOBAL, Space.GENERIC)
+_SM_UNITS = (Unit.ISSUE, Unit.FMA, Unit.ALU, Unit.FP16, Unit.FP64, Unit.XU, Unit.CONVERT, Unit.TENSOR)
+_PIPES = {
+    Metric.PIPE_FMA: Unit.FMA,
+    Metric.PIPE_ALU: Unit.ALU,
+    Metric.PIPE_FP16: Unit.FP16,
+    Metric.PIPE_FP64: Unit.FP64,
+    Metric.PIPE_XU: Unit.XU,
+    Metric.PIPE_TENSOR: Unit.TENSOR,
+    Metric.ISSUE_ACTIVE: Unit.ISSUE,
+}
+_QUEUE_STALL = {
+    Unit.DRAM: Metric.STALL_LONG_SCOREBOARD,
+    Unit.L2: Metric.STALL_LONG_SCOREBOARD,
+    Unit.L2_PORT: Metric.STALL_LONG_SCOREBOARD,
+    Unit.ATOMICS: Metric.STALL_LONG_SCOREBOARD,
+    Unit.FMA: Metric.STALL_MATH_THROTTLE,
+    Unit.ALU: Metric.STALL_MATH_THROTTLE,
+    Unit.FP16: Metric.STALL_MATH_THROTTLE,
+    Unit.FP64: Metric.STALL_MATH_THROTTLE,
+    Unit.TENSOR: Metric.STALL_MATH_THROTTLE,
+    Unit.XU: Metric.STALL_MIO_THROTTLE,
+    Unit.CONVERT: Metric.STALL_MIO_THROTTLE,
+}
+
+
+def kernel_profile(estimate: KernelEstimate, gpu: GpuModel) -> KernelProfile:
+    """One launch as Nsight Compute would show it."""
+    groups = (
+        _time(estimate),
+        _throughput(estimate, gpu),
+        _caches(estimate),
+        _global_accesses(estimate),
+        _shared_accesses(estimate),
+        _instructions(estimate),
+        _occupancy(estimate, gpu),
+        _stalls(estimate),
+    )
+    return KernelProfile(
+        name=kernel_name(estimate.record.kernel),
+        grid=estimate.record.grid,
+        block=estimate.record.block,
+        metrics={str(metric): float(value) for group in groups for metric, value in group.items()},
+        notes=notes(estimate),
+    )
+
+
+def _time(estimate: KernelEstimate) -> dict[Metric, float]:
+    return {
+        Metric.DURATION: estimate.duration_s * 1e9,
+        Metric.ELAPSED_CYCLES: round(estimate.duration_s * estimate.clock_hz),
+    }
+
+
+def _throughput(estimate: KernelEstimate, gpu: GpuModel) -> dict[Metric, float]:
+    """Busy time of units against elapsed or active time; SM units as the mean over SMs, as Nsight does."""
+    work, spread = estimate.work_s, estimate.spread
+    elapsed, active = estimate.duration_s, estimate.busy_s
+    data_stage = max(work[Unit.LSU], work[Unit.L2_PORT])
+    dram = _percent((estimate.dram_read_bytes + estimate.dram_write_bytes) / gpu.gpu.dram_peak, elapsed)
+    l2 = _percent(work[Unit.L2], elapsed)
+    pipes = {metric: _percent(work[unit] * spread.balance, active) for metric, unit in _PIPES.items()}
+    lsu_s = _lsu_instructions(estimate) * spread.share / estimate.clock_hz
+    return pipes | {
+        Metric.PIPE_LSU: _percent(lsu_s * spread.balance, active),
+        Metric.SM_THROUGHPUT: _percent(
+            max(lsu_s, *(work[unit] for unit in _SM_UNITS)) * spread.balance_of_all, elapsed
+        ),
+        Metric.DRAM_THROUGHPUT: dram,
+        Metric.L2_THROUGHPUT: l2,
+        Metric.L1_THROUGHPUT: _percent(data_stage * spread.balance, active),
+        Metric.MEMORY_THROUGHPUT: max(dram, l2, _percent(data_stage * spread.balance_of_all, elapsed)),
+    }
+
+
+def _lsu_instructions(estimate: KernelEstimate) -> int:
+    """Warp instructions that go through the load/store unit, one a clock."""
+    memory = sum(one.requests for one in estimate.record.memory if one.space not in (Space.CONST, Space.PARAM))
+    return memory + estimate.record.count("shfl") + estimate.spills
+
+
+def _percent(part: float, whole: float) -> float:
+    """Share in percent, at most 100: units overlap imperfectly in the model, too."""
+    return min(100.0, 100.0 * part / whole)
+
+
+def _caches(estimate: KernelEstimate) -> dict[Metric, float]:
+    record = estimate.record
+    found: dict[Metric, float] = {
+        Metric.DRAM_READ: estimate.dram_read_bytes,
+        Metric.DRAM_WRITE: estimate.dram_write_bytes,
+        Metric.L2_READ_SECTORS: record.l2_read_sectors,
+        Metric.L2_WRITE_SECTORS: record.l2_write_sectors,
+    }
+    through_l2 = record.l2_read_sectors + record.l2_write_sectors
+    if through_l2:
+        # a write allocates without reading DRAM, which Nsight counts as a hit
+        missed = min(record.l2_read_sectors, estimate.dram_read_bytes / SECTOR_BYTES)
+        found[Metric.L2_HIT_RATE] = 100 * (1 - missed / through_l2)
+    accesses = list(record.accesses(_DEVICE_SPACES, (Access.LOAD, Access.STORE)))
+    sectors = sum(one.sectors for one in accesses)
+    if sectors:
+        found[Metric.L1_HIT_RATE] = 100 * sum(one.l1_hit_sectors for one in accesses) / sectors
+    return found
+
+
+def _global_accesses(estimate: KernelEstimate) -> dict[Metric, float]:
+    record = estimate.record
+    loads = list(record.accesses(_GLOBAL, (Access.LOAD,)))
+    stores = list(record.accesses(_GLOBAL, (Access.STORE,)))
+    found: dict[Metric, float] = {
+        Metric.GLOBAL_LOAD_REQUESTS: _requests(loads),
+        Metric.GLOBAL_LOAD_SECTORS: sum(one.sectors for one in loads),
+        Metric.GLOBAL_STORE_REQUESTS: _requests(stores),
+        Metric.GLOBAL_STORE_SECTORS: sum(one.sectors for one in stores),
+        Metric.GLOBAL_ATOMIC_REQUESTS: _requests(record.accesses(_GLOBAL, (Access.ATOMIC,))),
+        Metric.GLOBAL_REDUCTION_REQUESTS: _requests(record.accesses(_GLOBAL, (Access.REDUCTION,))),
+    }
+    for metric, accesses in ((Metric.LOAD_SECTOR_USE, loads), (Metric.STORE_SECTOR_USE, stores)):
+        sectors = sum(one.sectors for one in accesses)
+        if sectors:
+            found[metric] = 100 * sum(min(one.ideal_sectors, one.sectors) for one in accesses) / sectors
+    if not estimate.spills:
+        found[Metric.LOCAL_LOADS] = _requests(record.accesses((Space.LOCAL,), (Access.LOAD,)))
+        found[Metric.LOCAL_STORES] = _requests(record.accesses((Space.LOCAL,), (Access.STORE,)))
+    return found
+
+
+def _requests(accesses: Iterable[MemoryInstruction]) -> int:
+    return sum(one.requests for one in accesses)
+
+
+def _shared_accesses(estimate: KernelEstimate) -> dict[Metric, float]:
+    record = estimate.record
+    every = list(record.accesses((Space.SHARED,), Access))
+    return {
+        Metric.SHARED_WAVEFRONTS: sum(one.wavefronts for one in every),
+        Metric.SHARED_LOAD_CONFLICTS: sum(one.conflicts for one in every if one.op is Access.LOAD),
+        Metric.SHARED_STORE_CONFLICTS: sum(one.conflicts for one in every if one.op is Access.STORE),
+    }
+
+
+def _instructions(estimate: KernelEstimate) -> dict[Metric, float]:
+    record = estimate.record
+    found: dict[Metric, float] = {
+        Metric.INSTRUCTIONS: record.warp_instructions,
+        Metric.THREADS_PER_INSTRUCTION: record.thread_instructions / record.warp_instructions,
+    }
+    if record.branches:
+        found[Metric.BRANCH_UNIFORMITY] = 100 * (1 - record.divergent_branches / record.branches)
+    return found
+
+
+def _occupancy(estimate: KernelEstimate, gpu: GpuModel) -> dict[Metric, float]:
+    record, fit = estimate.record, estimate.occupancy
+    slots = gpu.gpu.sms * fit.blocks_per_sm
+    return {
+        Metric.THEORETICAL_OCCUPANCY: 100 * fit.fraction,
+        Metric.ACHIEVED_OCCUPANCY: 100 * _achieved_occupancy(estimate, gpu),
+        Metric.LIMIT_BLOCKS: fit.by_blocks,
+        Metric.LIMIT_WARPS: fit.by_warps,
+        Metric.LIMIT_REGISTERS: fit.by_registers,
+        Metric.LIMIT_SHARED: fit.by_shared,
+        Metric.REGISTERS_PER_THREAD: estimate.resources.registers,
+        Metric.SHARED_STATIC: record.static_shared,
+        Metric.SHARED_DYNAMIC: record.dynamic_shared,
+        Metric.SHARED_PER_BLOCK: record.static_shared + record.dynamic_shared + gpu.limits.shared_reserved,
+        Metric.GRID_SIZE: record.blocks,
+        Metric.BLOCK_SIZE: record.threads_per_block,
+        Metric.WAVES: record.blocks / slots,
+    }
+
+
+def _achieved_occupancy(estimate: KernelEstimate, gpu: GpuModel) -> float:
+    """Warps resident on the SMs that have work, less the idle slots of the last wave and between two blocks."""
+    spread = estimate.spread
+    waves = -(-spread.busiest_blocks // spread.resident_blocks)
+    mean_resident = spread.busiest_blocks * spread.balance / waves * spread.warps_per_block
+    between_blocks = gpu.architecture.latency.block_start * (spread.rounds - 1)
+    idle = min(1.0, between_blocks / (estimate.busy_s * estimate.clock_hz))
+    return mean_resident / estimate.occupancy.max_warps * (1 - idle)
+
+
+def _stalls(estimate: KernelEstimate) -> dict[Metric, float]:
+    """Warps waiting per issued instruction: a warp's wait for each cause / its instructions.
+
+    The chain says what a warp waits for when nothing is contended. The rest of its residence is a queue, and goes to
+    the cause that the bounding unit produces.
+    """
+    record, chain, spread = estimate.record, estimate.chain, estimate.spread
+    wait = {
+        Metric.STALL_LONG_SCOREBOARD: chain.global_memory,
+        Metric.STALL_SHORT_SCOREBOARD: chain.short,
+        Metric.STALL_BARRIER: chain.barrier,
+        Metric.STALL_WAIT: chain.arithmetic,
+        Metric.STALL_LG_THROTTLE: 0.0,
+        Metric.STALL_MIO_THROTTLE: 0.0,
+        Metric.STALL_MATH_THROTTLE: 0.0,
+    }
+    residence = estimate.busy_s * estimate.clock_hz / spread.rounds
+    queue = _queue_stall(estimate)
+    if queue is not None:
+        wait[queue] += max(0.0, residence - chain.total)
+    per_warp = record.warp_instructions / record.warps
+    return {metric: clocks / per_warp for metric, clocks in wait.items()}
+
+
+def _queue_stall(estimate: KernelEstimate) -> Metric | None:
+    """Stall reason of the queue in front of the bounding unit; None when it has no name of its own."""
+    if estimate.bound is not Unit.LSU:
+        return _QUEUE_STALL.get(estimate.bound)
+    shared = sum(one.wavefronts for one in estimate.record.memory if one.space is Space.SHARED)
+    device = sum(one.requests for one in estimate.record.accesses(_DEVICE_SPACES, Access))
+    return Metric.STALL_MIO_THROTTLE if shared > device else Metric.STALL_LG_THROTTLE

@@ -1,0 +1,145 @@
+"""The timing model as properties: what may never happen, and the size of a few known effects."""
+
+from __future__ import annotations
+
+import pytest
+from emulated_records import Copy, access, launch, resources
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelblaster.devices.emulated.architecture import gpu_model, gpu_names
+from kernelblaster.devices.emulated.call import estimate_call
+from kernelblaster.devices.emulated.model import KernelEstimate, Unit, Unlaunchable, estimate, smooth_maximum
+from kernelblaster.devices.emulated.record import Access, LaunchRecord, Space
+
+H200 = gpu_model("h200")
+TINY = 1 + 1e-9
+GPUS = st.sampled_from(gpu_names())
+
+
+def model(record: LaunchRecord, *, registers: int = 32, gpu: str = "h200", spill_bytes: int = 0) -> KernelEstimate:
+    return estimate(record, resources(registers=registers, spill_bytes=spill_bytes), gpu_model(gpu))
+
+
+@given(blocks=st.integers(1, 40_000), threads=st.sampled_from([32, 64, 128, 256, 512, 1024]), gpu=GPUS)
+def test_float4_with_a_quarter_of_the_blocks_is_never_slower(blocks: int, threads: int, gpu: str) -> None:
+    scalar = model(Copy(4 * blocks, threads).record(), gpu=gpu)
+    vector = model(Copy(blocks, threads, width=16).record(), gpu=gpu)
+    assert vector.duration_s <= scalar.duration_s * TINY
+
+
+@given(blocks=st.integers(1, 5_000), per_thread=st.integers(1, 64), threads=st.sampled_from([64, 256, 1024]), gpu=GPUS)
+def test_float4_in_the_same_grid_is_never_slower(blocks: int, per_thread: int, threads: int, gpu: str) -> None:
+    scalar = model(Copy(blocks, threads, per_thread=4 * per_thread).record(), gpu=gpu)
+    vector = model(Copy(blocks, threads, width=16, per_thread=per_thread).record(), gpu=gpu)
+    assert vector.duration_s <= scalar.duration_s * TINY
+
+
+@given(
+    blocks=st.integers(1, 3_000),
+    extra=st.dictionaries(
+        st.sampled_from(["fp32", "ffma", "int", "imad", "idiv", "fdiv", "xu", "cvt", "alu", "shfl", "bar", "branch"]),
+        st.integers(1, 100_000),
+        max_size=4,
+    ),
+)
+def test_more_instructions_are_never_faster(blocks: int, extra: dict[str, int]) -> None:
+    record = Copy(blocks).record()
+    classes = {name: record.count(name) + extra.get(name, 0) for name in {*record.classes, *extra}}
+    more = record.model_copy(
+        update={"classes": classes, "warp_instructions": record.warp_instructions + sum(extra.values())}
+    )
+    assert model(more).duration_s >= model(record).duration_s
+
+
+@given(blocks=st.integers(1, 50_000), sectors=st.floats(4, 32))
+def test_sparser_loads_are_never_faster(blocks: int, sectors: float) -> None:
+    dense = model(Copy(blocks).record())
+    sparse = model(Copy(blocks, sectors_per_load=sectors).record())
+    assert sparse.duration_s * TINY >= dense.duration_s
+
+
+@given(blocks=st.integers(1, 3_000), ways=st.integers(2, 32))
+def test_bank_conflicts_are_never_faster(blocks: int, ways: int) -> None:
+    assert model(_shared_kernel(blocks, ways)).duration_s >= model(_shared_kernel(blocks, 1)).duration_s
+
+
+@given(blocks=st.integers(1, 3_000), registers=st.integers(16, 254))
+def test_more_registers_are_never_faster(blocks: int, registers: int) -> None:
+    record = Copy(blocks, per_thread=8).record()
+    assert model(record, registers=registers + 1).duration_s >= model(record, registers=registers).duration_s
+
+
+@given(times=st.lists(st.floats(0, 1e3), min_size=1, max_size=15))
+def test_smooth_maximum_is_bounded_by_maximum_and_sum(times: list[float]) -> None:
+    combined = smooth_maximum(times)
+    assert max(times) <= combined * TINY
+    assert combined <= sum(times) * TINY
+
+
+def test_large_copy_is_bound_by_dram_at_the_measured_rate() -> None:
+    record = Copy(65_536, width=16).record()
+    found = model(record)
+    assert found.bound is Unit.DRAM
+    assert record.unique_bytes / found.duration_s == pytest.approx(4.3e12, rel=0.08)
+
+
+def test_one_element_per_thread_starves_the_memory_system() -> None:
+    """Nsight Compute gives 195 us for this launch on an H200: blocks end before their slots are refilled."""
+    found = model(Copy(262_144).record(), registers=16)
+    assert found.bound is Unit.LATENCY
+    assert found.duration_s == pytest.approx(195e-6, rel=0.15)
+
+
+def test_thirty_two_way_conflict_costs_about_thirty_two_passes() -> None:
+    plain, conflicted = _shared_kernel(13_200, 1), _shared_kernel(13_200, 32)
+    assert model(conflicted).work_s[Unit.LSU] / model(plain).work_s[Unit.LSU] == pytest.approx(32, rel=0.01)
+    assert model(conflicted).bound is Unit.LSU
+
+
+def test_one_block_leaves_the_other_sms_idle() -> None:
+    one = model(Copy(1, 1024, per_thread=1320).record())
+    spread = model(Copy(132, 1024, per_thread=10).record())
+    assert one.busy_s > 20 * spread.busy_s
+
+
+def test_tensor_cores_beat_the_fma_pipe() -> None:
+    warps, fma = 132 * 64, 132 * 64 * 4096
+    scalar = launch(blocks=132 * 8, classes={"ffma": warps * 4096 // 32})
+    tensor = launch(blocks=132 * 8, classes={"tensor": warps}, tensor_fma=fma)
+    assert model(tensor).work_s[Unit.TENSOR] < model(scalar).work_s[Unit.FMA] / 5
+
+
+def test_spills_cost_time() -> None:
+    record = Copy(2000, per_thread=4).record()
+    assert model(record, spill_bytes=256).duration_s > model(record).duration_s
+
+
+def test_block_that_fits_no_sm_is_refused() -> None:
+    with pytest.raises(Unlaunchable, match="too many resources"):
+        model(Copy(1, 1024).record(), registers=255)
+
+
+def test_fusing_two_kernels_saves_a_launch_and_a_round_trip() -> None:
+    single = Copy(1024).record()
+    known = {"kernel": resources()}
+    two = estimate_call([single, single], known, H200)
+    one = estimate_call([single], known, H200)
+    assert two.device_us - one.device_us >= H200.gpu.kernel_us
+    assert two.kernels[1].dram_read_bytes == 0
+    assert two.kernels[0].dram_read_bytes == single.unique_read_bytes
+
+
+def test_second_kernel_is_cold_when_both_outgrow_the_l2() -> None:
+    big = Copy(65_536).record()
+    found = estimate_call([big, big], {"kernel": resources()}, H200)
+    assert found.kernels[1].dram_read_bytes == big.unique_read_bytes
+
+
+def _shared_kernel(blocks: int, ways: int) -> LaunchRecord:
+    warps = blocks * 8
+    return launch(
+        blocks=blocks,
+        classes={"int": 4 * warps, "ld_shared": 8 * warps},
+        memory=(access(Space.SHARED, Access.LOAD, 8 * warps, ways=ways),),
+    )

@@ -1,31 +1,62 @@
-"""The knowledge base as the agent sees it: a read-only view over one loaded document."""
+"""The knowledge base as the agent sees it: a read-only view over one document, with its changes in effect.
+
+Curated states and techniques, plus what the change log says: moved thresholds, proposed techniques (quarantined or
+released), retirements. Built from a document that was loaded once; `KnowledgeStore.load` gives a fresh one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Set
+from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
 from kernelblaster.devices.base import DeviceFacts, Profile
+from kernelblaster.knowledge import rules, selection
+from kernelblaster.knowledge.amend import is_released
+from kernelblaster.knowledge.changes import AdjustRule, RetireTechnique
 from kernelblaster.knowledge.decisions import Classification, Selection, SelectionContext
-from kernelblaster.knowledge.schema import KnowledgeDocument, StateEntry, TechniqueEntry
+from kernelblaster.knowledge.derived import observed
+from kernelblaster.knowledge.expressions import with_threshold
+from kernelblaster.knowledge.schema import (
+    KnowledgeDocument,
+    Prior,
+    Proposal,
+    Rule,
+    StateEntry,
+    TechniqueEntry,
+)
+
+QUARANTINED_PRIOR = Prior(p_correct=0.4, attempts=4, mean_log_gain=0.0, gains=4)
+RELEASED_PRIOR = Prior(p_correct=0.6, attempts=4, mean_log_gain=0.05, gains=2)
+"""What is believed of a model's own technique before and after it has proven itself; statistics do the rest."""
+
+_Item = TypeVar("_Item")
 
 
 class KnowledgeBase:
-    """States, techniques and what was measured with them, with all recorded changes in effect."""
+    """States, techniques and what was measured with them."""
 
     def __init__(self, document: KnowledgeDocument) -> None:
         self.document = document
 
-    @property
+    @cached_property
     def states(self) -> Mapping[str, StateEntry]:
-        """State id -> entry."""
-        return self.document.states
+        """State id -> entry, with adjusted thresholds and proposed techniques."""
+        return {name: self._state(name, state) for name, state in self.document.states.items()}
 
-    @property
+    @cached_property
     def techniques(self) -> Mapping[str, TechniqueEntry]:
-        """Technique id -> entry."""
-        return self.document.techniques
+        """Technique id -> entry, curated and proposed."""
+        proposed = {name: _technique(proposal) for name, proposal in self.document.proposals.items()}
+        return {**self.document.techniques, **proposed}
+
+    @cached_property
+    def quarantined(self) -> Set[str]:
+        """Proposed techniques that are not yet proven."""
+        return {name for name, proposal in self.document.proposals.items() if not is_released(proposal)}
 
     def classify(
         self, profile: Profile, facts: DeviceFacts, floor_fraction: float | None, *, call_us: float | None = None
@@ -38,7 +69,8 @@ class KnowledgeBase:
             floor_fraction: roofline floor / time of the call; None when the call was not timed.
             call_us: time of the whole call in microseconds, which shows time spent outside kernels.
         """
-        raise NotImplementedError
+        values = observed(profile, facts, floor_fraction, call_us=call_us)
+        return rules.classify(self.states, values, self.document.fallback_state)
 
     def select(
         self,
@@ -48,5 +80,49 @@ class KnowledgeBase:
         tabu: Set[str] = frozenset(),
         allowed: Set[str] | None = None,
     ) -> Selection:
-        """Draw the technique to try next. Raises NoTechnique, and KeyError for an unknown state."""
-        raise NotImplementedError
+        """Draw the technique to try next; see `selection.select`. Raises NoTechnique, KeyError (unknown state)."""
+        return selection.select(self._memory, state, context, rng, tabu, allowed)
+
+    @cached_property
+    def _memory(self) -> selection.Memory:
+        retirements = (entry.change for entry in self.document.changes if isinstance(entry.change, RetireTechnique))
+        return selection.Memory(
+            states=self.states,
+            techniques=self.techniques,
+            quarantined=self.quarantined,
+            retired={(it.state, it.technique, it.arch, it.device_kind.value) for it in retirements},
+            rows=_by_technique((row.cell.technique, row) for row in self.document.statistics),
+            imported=_by_technique((belief.technique, belief) for belief in self.document.imported_priors),
+            lessons=self.document.lessons,
+        )
+
+    def _state(self, name: str, state: StateEntry) -> StateEntry:
+        proposed = [
+            technique for technique, proposal in self.document.proposals.items() if name in proposal.technique.states
+        ]
+        adjusted = tuple(self._rule(rule) for rule in state.rules)
+        return state.model_copy(update={"rules": adjusted, "techniques": (*state.techniques, *proposed)})
+
+    def _rule(self, rule: Rule) -> Rule:
+        when = rule.when
+        for entry in sorted(self.document.changes, key=lambda entry: (entry.applied_at, entry.id)):
+            if isinstance(entry.change, AdjustRule) and entry.change.rule == rule.id:
+                when = with_threshold(when, entry.change.metric, entry.change.value)
+        return rule.model_copy(update={"when": when})
+
+
+def _technique(proposal: Proposal) -> TechniqueEntry:
+    return TechniqueEntry(
+        category=proposal.technique.category,
+        summary=proposal.technique.summary,
+        how_to=proposal.technique.how_to,
+        checks=proposal.technique.checks,
+        prior=RELEASED_PRIOR if is_released(proposal) else QUARANTINED_PRIOR,
+    )
+
+
+def _by_technique(pairs: Iterable[tuple[str, _Item]]) -> dict[str, list[_Item]]:
+    grouped: dict[str, list[_Item]] = defaultdict(list)
+    for technique, item in pairs:
+        grouped[technique].append(item)
+    return grouped

@@ -1,4 +1,7 @@
-"""Typed changes to the knowledge base that reflection may propose."""
+"""Typed changes to the knowledge base that reflection may propose.
+
+Only their shape is here; `amend` decides whether one is accepted and what it adds.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from kernelblaster.devices.base import DeviceKind
 from kernelblaster.knowledge.families import OpFamily
 from kernelblaster.problems.problem import Precision
 
@@ -50,11 +54,13 @@ class AddTechnique(_Change):
 
 
 class RetireTechnique(_Change):
-    """Stop offering a technique in a state; accepted only when its statistics support it."""
+    """Stop offering a technique in a state on one kind of device; accepted only when its statistics support it."""
 
     kind: Literal["retire_technique"]
     state: str
     technique: str
+    arch: str = Field(pattern=r"^sm_\d+$")
+    device_kind: DeviceKind
 
 
 Change = Annotated[AddLesson | AdjustRule | AddTechnique | RetireTechnique, Field(discriminator="kind")]

@@ -1,17 +1,35 @@
-"""The shape of `optimization_database.json`."""
+"""The shape of `optimization_database.json`, format `kernelblaster-knowledge-1`.
+
+The file has a curated part (states, techniques) that code never rewrites, and a learned part that only grows:
+statistics, lessons, changes, proposals, imported priors. Whatever a change says (a moved threshold, a retired
+technique) is computed over the curated part when the file is read; nothing is edited in place. Learned numbers are
+kept per run, so that two files that share history merge without counting it twice.
+"""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+
+from kernelblaster.devices.base import DeviceKind, Library
+from kernelblaster.evaluation.types import Verdict
+from kernelblaster.knowledge.changes import AddTechnique, Change, Provenance
+from kernelblaster.knowledge.expressions import Expression, conditions
+from kernelblaster.knowledge.families import OpFamily
+from kernelblaster.problems.problem import Precision
 
 FORMAT = "kernelblaster-knowledge-1"
+HOW_TO_LINES = 8
+FREE_FORM = "free_form"
+"""Technique id that leaves the choice to the model."""
 
 
-class _Entry(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class Entry(BaseModel):
+    """Base of everything in the file: immutable, and unknown keys are an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class StateGroup(StrEnum):
@@ -24,26 +42,221 @@ class StateGroup(StrEnum):
     OVERHEAD = "overhead"
 
 
-class StateEntry(_Entry):
-    """A bottleneck pattern."""
+class Rule(Entry):
+    """When `when` is known to hold, the profile is in the state with this confidence."""
+
+    id: str
+    when: Expression
+    confidence: float = Field(gt=0, le=1)
+    because: str
+    """One line: what the numbers mean."""
+
+    @model_validator(mode="after")
+    def _movable_thresholds_are_unique(self) -> Self:
+        movable = [condition.metric for condition in conditions(self.when) if condition.bounds is not None]
+        if len(movable) != len(set(movable)):
+            raise ValueError(f"rule {self.id} has two movable thresholds of one metric")
+        return self
+
+
+class StateEntry(Entry):
+    """A bottleneck pattern, its rules and the techniques worth trying under it."""
 
     group: StateGroup
     primary_bottleneck: str
-    secondary_characteristics: tuple[str, ...]
+    secondary_characteristics: tuple[str, ...] = ()
+    rules: tuple[Rule, ...] = ()
     techniques: tuple[str, ...]
 
 
-class TechniqueEntry(_Entry):
-    """An optimisation."""
+class Applicability(Entry):
+    """Where a technique makes sense. An empty list does not restrict."""
+
+    min_arch: int | None = None
+    """Least compute capability: 80 for sm_80."""
+    precisions: tuple[Precision, ...] = ()
+    op_families: tuple[OpFamily, ...] = ()
+    fp32_needs_tf32: bool = False
+    """On fp32 problems it needs the run's permission to round inputs to tf32."""
+    library: Library | None = None
+    preconditions: tuple[str, ...] = ()
+    """For the model to check; code cannot."""
+    pointless_when: tuple[Expression, ...] = ()
+    """Hardware bounds: the technique is pruned when one of these is known to hold."""
+
+
+class Prior(Entry):
+    """What is believed before any measurement, worth so many pseudo-observations."""
+
+    p_correct: float = Field(gt=0, lt=1)
+    attempts: float = Field(4.0, gt=0)
+    """Pseudo-attempts behind `p_correct`."""
+    mean_log_gain: float
+    """Natural logarithm of the speed-up against the parent, given correct."""
+    gains: float = Field(2.0, gt=0)
+    """Pseudo-observations behind `mean_log_gain`."""
+
+
+class TechniqueEntry(Entry):
+    """An optimisation, as a prompt shows it and as selection weighs it."""
 
     category: str
     summary: str
-    how_to: tuple[str, ...]
+    how_to: tuple[str, ...] = Field((), max_length=HOW_TO_LINES)
+    checks: tuple[str, ...] = Field((), max_length=4)
+    applicability: Applicability = Applicability()
+    prior: Prior
+    imported: bool = False
+    """Came from another release's file; its text was not curated here."""
 
 
-class KnowledgeDocument(_Entry):
+class Sums(Entry):
+    """Additive sums over transitions."""
+
+    attempts: int = Field(0, ge=0)
+    failures: dict[Verdict, int] = {}
+    n: int = Field(0, ge=0)
+    """Correct and compared with the parent; an inconclusive comparison counts as log speed-up 0."""
+    inconclusive: int = Field(0, ge=0)
+    """Of `n`."""
+    sum_log: float = 0.0
+    """Sum of log speed-ups against the parent."""
+    sum_sq_log: float = Field(0.0, ge=0)
+    best: float | None = None
+    """Largest decided log speed-up; None when there is none."""
+
+    @property
+    def failed(self) -> int:
+        """Attempts that ended in a verdict other than `correct`."""
+        return sum(self.failures.values())
+
+
+class Cell(Entry):
+    """Key of a statistics row. Rows of different `device_kind` are never added up."""
+
+    state: str
+    technique: str
+    arch: str
+    device_kind: DeviceKind
+    op_family: OpFamily
+    precision: Precision
+    weakly_verified: bool = False
+    """Judged by a foreign directory's own driver; weighs less in selection."""
+
+
+class StatisticsRow(Entry):
+    """What one run learned about one cell."""
+
+    run: str
+    cell: Cell
+    sums: Sums
+
+
+class LessonCount(Entry):
+    """How often a lesson stood in the prompt of a step that went well or badly, in one run."""
+
+    helpful: int = Field(0, ge=0)
+    harmful: int = Field(0, ge=0)
+
+
+class Lesson(Entry):
+    """One sentence worth showing again, with its scope and its record."""
+
+    id: str
+    text: str
+    state: str | None = None
+    technique: str | None = None
+    op_family: OpFamily | None = None
+    precision: Precision | None = None
+    counts: dict[str, LessonCount] = {}
+    """Per run."""
+    provenance: Provenance | None = None
+    """None: curated."""
+
+    @property
+    def helpful(self) -> int:
+        """Over all runs."""
+        return sum(count.helpful for count in self.counts.values())
+
+    @property
+    def harmful(self) -> int:
+        """Over all runs."""
+        return sum(count.harmful for count in self.counts.values())
+
+
+class ChangeEntry(Entry):
+    """An accepted change, in effect from when it was applied."""
+
+    id: str
+    applied_at: AwareDatetime
+    provenance: Provenance
+    change: Change
+
+
+class Success(Entry):
+    """A quarantined technique made a kernel faster."""
+
+    transition: str
+    """Digest of the transition."""
+    problem: str
+    device_kind: DeviceKind
+
+
+class Proposal(Entry):
+    """A technique that a model proposed, quarantined until `knowledge.changes` finds it proven."""
+
+    technique: AddTechnique
+    provenance: Provenance
+    proposed_at: AwareDatetime
+    successes: tuple[Success, ...] = ()
+
+
+class ImportedPrior(Entry):
+    """A number from another release's file: a weak belief, never a measurement."""
+
+    state: str
+    technique: str
+    mean_log_gain: float
+    weight: float = Field(gt=0, le=1)
+    """Pseudo-observations it is worth."""
+    source: str
+
+
+class RunRecord(Entry):
+    """Which transitions of a run are already in the statistics."""
+
+    applied: tuple[str, ...] = ()
+    """Digests."""
+    sealed: bool = False
+    """The digests were dropped to bound the file: nothing more is accepted from this run."""
+    updated_at: AwareDatetime
+
+
+class KnowledgeDocument(Entry):
     """The whole file."""
 
     format: Literal["kernelblaster-knowledge-1"]
+    about: str = ""
+    fallback_state: str
+    """Where a profile goes that no rule recognises."""
     states: dict[str, StateEntry]
     techniques: dict[str, TechniqueEntry]
+    lessons: tuple[Lesson, ...] = ()
+    statistics: tuple[StatisticsRow, ...] = ()
+    changes: tuple[ChangeEntry, ...] = ()
+    proposals: dict[str, Proposal] = {}
+    imported_priors: tuple[ImportedPrior, ...] = ()
+    runs: dict[str, RunRecord] = {}
+
+    @model_validator(mode="after")
+    def _references_resolve(self) -> Self:
+        for name, state in self.states.items():
+            missing = [technique for technique in state.techniques if technique not in self.techniques]
+            if missing:
+                raise ValueError(f"state {name} names techniques that do not exist: {', '.join(missing)}")
+        if self.fallback_state not in self.states:
+            raise ValueError(f"fallback state {self.fallback_state} does not exist")
+        rules = [rule.id for state in self.states.values() for rule in state.rules]
+        if len(rules) != len(set(rules)):
+            raise ValueError("rule ids repeat")
+        return self

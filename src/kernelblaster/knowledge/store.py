@@ -1,29 +1,229 @@
-"""The one file of the knowledge base, safe for many writers."""
+"""The one file of the knowledge base, safe for many writers.
+
+Readers take the file as it is: it is only ever replaced whole, by rename. Writers hold a lock file beside it from
+reading to renaming. A process killed at any moment leaves either the old or the new file, never a torn one; a full
+disk leaves the old one. A file that cannot be read is copied aside and never written over.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import os
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+from pydantic import ValidationError
+
+from kernelblaster.errors import KnowledgeError
+from kernelblaster.knowledge.amend import amend
 from kernelblaster.knowledge.base import KnowledgeBase
 from kernelblaster.knowledge.changes import Change, Provenance
+from kernelblaster.knowledge.merge import merge
+from kernelblaster.knowledge.recording import record
+from kernelblaster.knowledge.render import render
+from kernelblaster.knowledge.schema import FORMAT, KnowledgeDocument
+from kernelblaster.paths import data_dir
 from kernelblaster.replay.transition import Transition
+
+Update = Callable[[KnowledgeDocument], KnowledgeDocument]
+
+
+def seed_path() -> Path:
+    """The shipped, curated knowledge base."""
+    return data_dir() / "kb" / "optimization_database.json"
 
 
 class KnowledgeStore:
     """`optimization_database.json` at `path`."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, lock_timeout_s: float = 120.0) -> None:
         self.path = path
+        self._lock_timeout_s = lock_timeout_s
 
     def load(self) -> KnowledgeBase:
-        """Read the file. Raises KnowledgeError when it is missing, unreadable or damaged."""
-        raise NotImplementedError
+        """Read the file. Raises KnowledgeError when it is missing, damaged, or of another format."""
+        return KnowledgeBase(self._read())
+
+    def create(self, start: Path | None = None) -> bool:
+        """Make the file from another one (default: the shipped seed) unless it exists; True when it was made."""
+        document = KnowledgeStore(start or seed_path())._read()
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self._locked():
+            if self.path.exists():
+                return False
+            self._write(document)
+            return True
+
+    def update(self, change: Update) -> KnowledgeDocument:
+        """Read, change and write under the lock; nothing is written when `change` raises or changes nothing."""
+        with self._locked():
+            before = self._read()
+            after = change(before)
+            if after != before:
+                self._write(after)
+            return after
 
     def record(self, transition: Transition) -> bool:
-        """Add a transition to the statistics; False when it had been added before. Safe for many processes."""
-        raise NotImplementedError
+        """Count a transition; False when it had been counted before."""
+        return self.record_all([transition]) == 1
+
+    def record_all(self, transitions: Iterable[Transition]) -> int:
+        """Count several in one write; returns how many were new."""
+        added = 0
+
+        def count(document: KnowledgeDocument) -> KnowledgeDocument:
+            nonlocal added
+            added = 0
+            for transition in transitions:
+                document, new = record(document, transition, datetime.now(UTC))
+                added += new
+            return document
+
+        self.update(count)
+        return added
 
     def apply(self, changes: Sequence[Change], provenance: Provenance) -> list[str]:
         """Apply typed changes as additions; one line per change: applied, or refused and why."""
-        raise NotImplementedError
+        lines: list[str] = []
+
+        def amend_all(document: KnowledgeDocument) -> KnowledgeDocument:
+            lines.clear()
+            for change in changes:
+                document, line = amend(document, change, provenance, datetime.now(UTC))
+                lines.append(line)
+            return document
+
+        self.update(amend_all)
+        return lines
+
+    def merge(self, paths: Iterable[Path]) -> KnowledgeDocument:
+        """Take over what other files of this format know."""
+        others = [KnowledgeStore(path)._read() for path in paths]
+
+        def merge_all(document: KnowledgeDocument) -> KnowledgeDocument:
+            for other in others:
+                document = merge(document, other)
+            return document
+
+        return self.update(merge_all)
+
+    def snapshot(self, name: str) -> Path:
+        """Keep the file as it is now under `snapshots/<name>.json` beside it; returns that path."""
+        target = self.path.parent / "snapshots" / f"{name}.json"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _replace(target, _serialise(self._read()))
+        return target
+
+    def render(self) -> Path:
+        """Write the markdown rendering beside the file; returns its path."""
+        target = self.path.with_suffix(".md")
+        _replace(target, render(self._read()).encode())
+        return target
+
+    def _read(self) -> KnowledgeDocument:
+        try:
+            text = self.path.read_bytes()
+        except FileNotFoundError:
+            raise KnowledgeError(
+                f"no knowledge base at {self.path}", cure=f"start from the shipped one: copy {seed_path()} there"
+            ) from None
+        except OSError as error:
+            raise KnowledgeError(f"cannot read {self.path}: {error}", cure="check its permissions") from error
+        try:
+            return KnowledgeDocument.model_validate_json(text)
+        except ValidationError as error:
+            raise self._unreadable(text, error) from error
+
+    def _unreadable(self, text: bytes, error: ValidationError) -> KnowledgeError:
+        """The right complaint about a file that is not a valid document; damaged ones are copied aside."""
+        found = _format_of(text)
+        if found == "upstream":
+            return KnowledgeError(
+                f"{self.path} is the file of another release", cure="import it: kernelblaster kb import"
+            )
+        if found is not None and found != FORMAT:
+            return KnowledgeError(
+                f"{self.path} has format {found}; this version reads {FORMAT}", cure="use the version that wrote it"
+            )
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the whole file"
+        return KnowledgeError(
+            f"{self.path} is damaged: {where}: {first['msg']}",
+            cure=f"a copy is kept at {self._copy_aside(text)}; restore a file from snapshots/, or remove the damaged "
+            "one to start from the shipped knowledge base",
+        )
+
+    def _copy_aside(self, text: bytes) -> Path:
+        """Keep damaged bytes under a name of their own, once per content."""
+        for kept in sorted(self.path.parent.glob(f"{self.path.name}.damaged-*")):
+            if kept.read_bytes() == text:
+                return kept
+        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%fZ")
+        copy = self.path.with_name(f"{self.path.name}.damaged-{stamp}")
+        _replace(copy, text)
+        return copy
+
+    def _write(self, document: KnowledgeDocument) -> None:
+        """Replace the file. Held under the lock, hence other temporaries beside it were left by killed writers."""
+        for stale in self.path.parent.glob(f".{self.path.name}.*.tmp"):
+            stale.unlink(missing_ok=True)
+        _replace(self.path, _serialise(document))
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        lock = FileLock(self.path.with_name(self.path.name + ".lock"), timeout=self._lock_timeout_s)
+        try:
+            with lock:
+                yield
+        except Timeout as error:
+            raise KnowledgeError(
+                f"{self.path} has been locked for {self._lock_timeout_s:g} s",
+                cure=f"see which process holds {lock.lock_file}",
+            ) from error
+
+
+def _serialise(document: KnowledgeDocument) -> bytes:
+    """JSON, one entry per line, without fields that hold their defaults."""
+    return (document.model_dump_json(indent=1, exclude_defaults=True) + "\n").encode()
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write beside `path`, flush to disk, rename over it. On failure `path` is untouched."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        _sync_directory(path.parent)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise KnowledgeError(f"cannot write {path}: {error}", cure="check free disk space and permissions") from error
+
+
+def _sync_directory(directory: Path) -> None:
+    """Make the rename itself survive a power cut."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _format_of(text: bytes) -> str | None:
+    """The format a JSON file names, `upstream` for the other release's layout, None when it says nothing."""
+    try:
+        content = json.loads(text)
+    except ValueError:
+        return None
+    if not isinstance(content, dict):
+        return None
+    if "optimization_strategies" in content and "format" not in content:
+        return "upstream"
+    found = content.get("format")
+    return found if isinstance(found, str) else None

@@ -1,0 +1,126 @@
+"""Lessons: single sentences with a scope, shown at most three at a time, judged by what followed.
+
+A lesson applies where every part of its scope (state, technique, operator family, precision) that is set matches. The
+more it is scoped, the earlier it is shown; its counters move it up or down and hide it when it keeps doing harm.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+
+from kernelblaster.evaluation.types import Decision, Verdict
+from kernelblaster.knowledge.decisions import SelectionContext, ShownLesson
+from kernelblaster.knowledge.schema import Lesson, LessonCount
+from kernelblaster.replay.transition import Transition
+
+SHOWN = 3
+"""Most lessons per prompt; more text made results worse in every study that measured it."""
+PER_SCOPE = 12
+"""Most useful lessons kept for one (state, technique)."""
+DUPLICATE_OVERLAP = 0.75
+"""Share of common words (Jaccard) above which two lessons say the same."""
+
+_SCOPE_WEIGHT = {"technique": 3.0, "state": 2.0, "op_family": 2.0, "precision": 1.0}
+_RECORD_WEIGHT = 3.0
+
+
+def retrieve(
+    lessons: Iterable[Lesson], state: str, technique: str, context: SelectionContext
+) -> tuple[ShownLesson, ...]:
+    """The best `SHOWN` lessons that apply, by how closely their scope matches and by their record."""
+    where = {
+        "state": state,
+        "technique": technique,
+        "op_family": context.op_family,
+        "precision": context.precision,
+    }
+    scored = [
+        (_scope_score(lesson) + _RECORD_WEIGHT * help_rate(lesson), lesson)
+        for lesson in lessons
+        if _applies(lesson, where) and not is_harmful(lesson)
+    ]
+    scored.sort(key=lambda pair: (-pair[0], pair[1].id))
+    return tuple(ShownLesson(id=lesson.id, text=lesson.text) for _, lesson in scored[:SHOWN])
+
+
+def help_rate(lesson: Lesson) -> float:
+    """Posterior mean of P(helpful) under a uniform prior; 0.5 for a lesson never shown."""
+    return (lesson.helpful + 1) / (lesson.helpful + lesson.harmful + 2)
+
+
+def is_harmful(lesson: Lesson) -> bool:
+    """Whether its record says not to show it: at least 4 bad outcomes, and 3 bad for each good one."""
+    return lesson.harmful >= 4 and lesson.harmful >= 3 * lesson.helpful
+
+
+def identify(text: str) -> str:
+    """Id of a lesson, from its words alone."""
+    return "lesson-" + hashlib.sha256(" ".join(_words(text)).encode()).hexdigest()[:10]
+
+
+def duplicate_of(lesson: Lesson, existing: Iterable[Lesson]) -> Lesson | None:
+    """An existing lesson that says the same in the same scope (or with the very same words anywhere)."""
+    words = set(_words(lesson.text))
+    for other in existing:
+        if other.id == lesson.id:
+            return other
+        theirs = set(_words(other.text))
+        overlap = len(words & theirs) / max(1, len(words | theirs))
+        if overlap >= DUPLICATE_OVERLAP and (other.state, other.technique) == (lesson.state, lesson.technique):
+            return other
+    return None
+
+
+def scope_is_full(lesson: Lesson, existing: Iterable[Lesson]) -> bool:
+    """Whether its (state, technique) already has `PER_SCOPE` lessons that are not hidden."""
+    scope = (lesson.state, lesson.technique)
+    return sum((other.state, other.technique) == scope and not is_harmful(other) for other in existing) >= PER_SCOPE
+
+
+def mark(lessons: Iterable[Lesson], transition: Transition) -> tuple[Lesson, ...]:
+    """Count the outcome of a transition for the lessons its prompt showed; an inconclusive one counts for nothing."""
+    if transition.succeeded:
+        change = LessonCount(helpful=1)
+    elif transition.verdict is not Verdict.CORRECT or transition.decision is Decision.SLOWER:
+        change = LessonCount(harmful=1)
+    else:
+        return tuple(lessons)
+    shown = set(transition.lessons)
+    return tuple(_counted(lesson, transition.run, change) if lesson.id in shown else lesson for lesson in lessons)
+
+
+def merge_lessons(left: Iterable[Lesson], right: Iterable[Lesson]) -> tuple[Lesson, ...]:
+    """Union by id; per run the larger counters, as a run's counters only grow."""
+    merged: dict[str, Lesson] = {}
+    for lesson in (*left, *right):
+        known = merged.get(lesson.id)
+        merged[lesson.id] = lesson if known is None else _joined(known, lesson)
+    return tuple(merged.values())
+
+
+def _applies(lesson: Lesson, where: dict[str, str]) -> bool:
+    return all(getattr(lesson, part) in (None, value) for part, value in where.items())
+
+
+def _scope_score(lesson: Lesson) -> float:
+    return sum(weight for part, weight in _SCOPE_WEIGHT.items() if getattr(lesson, part) is not None)
+
+
+def _counted(lesson: Lesson, run: str, change: LessonCount) -> Lesson:
+    before = lesson.counts.get(run, LessonCount())
+    after = LessonCount(helpful=before.helpful + change.helpful, harmful=before.harmful + change.harmful)
+    return lesson.model_copy(update={"counts": {**lesson.counts, run: after}})
+
+
+def _joined(left: Lesson, right: Lesson) -> Lesson:
+    counts = dict(left.counts)
+    for run, theirs in right.counts.items():
+        ours = counts.get(run, LessonCount())
+        counts[run] = LessonCount(helpful=max(ours.helpful, theirs.helpful), harmful=max(ours.harmful, theirs.harmful))
+    return left.model_copy(update={"counts": counts})
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[a-z0-9_.]+", text.lower())

@@ -1,0 +1,157 @@
+"""Choosing the technique to try next.
+
+First prune: what does not apply (architecture, precision, operator family, library, tf32 policy) and what the measured
+hardware bounds make pointless. Then one Thompson draw per remaining technique from its posterior; the best draw wins.
+Deterministic for a given generator state.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelblaster.knowledge.decisions import Alternative, NoTechnique, Selection, SelectionContext
+from kernelblaster.knowledge.expressions import Truth, evaluate
+from kernelblaster.knowledge.lessons import retrieve
+from kernelblaster.knowledge.posterior import Posterior, posterior
+from kernelblaster.knowledge.schema import (
+    Applicability,
+    ImportedPrior,
+    Lesson,
+    StateEntry,
+    StatisticsRow,
+    TechniqueEntry,
+)
+from kernelblaster.problems.problem import Precision
+
+ALTERNATIVES = 5
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What selection looks at; rows and imported priors are indexed by technique."""
+
+    states: Mapping[str, StateEntry]
+    techniques: Mapping[str, TechniqueEntry]
+    quarantined: Set[str]
+    retired: Set[tuple[str, str, str, str]]
+    """(state, technique, arch, device kind)"""
+    rows: Mapping[str, Sequence[StatisticsRow]]
+    imported: Mapping[str, Sequence[ImportedPrior]]
+    lessons: Sequence[Lesson]
+
+
+def select(
+    memory: Memory,
+    state: str,
+    context: SelectionContext,
+    rng: np.random.Generator,
+    tabu: Set[str] = frozenset(),
+    allowed: Set[str] | None = None,
+) -> Selection:
+    """Draw a technique of `state`.
+
+    Args:
+        memory: the knowledge base.
+        state: its techniques are the candidates.
+        context: where the technique would be applied.
+        rng: the only source of randomness.
+        tabu: techniques not to try, e.g. those this rollout already tried on this parent.
+        allowed: when given, only these; they need not be listed under `state` when none that is can be chosen.
+
+    Raises:
+        NoTechnique: nothing is left.
+        KeyError: no such state.
+    """
+    candidates = _candidates(memory, state, context, tabu, allowed)
+    if not candidates:
+        raise NoTechnique(
+            f"no technique is left to try in state {state}",
+            cure="start from another parent, or allow techniques that were already tried",
+        )
+    beliefs = {name: _belief(memory, name, state, context) for name in candidates}
+    scores = {name: belief.draw(rng) for name, belief in beliefs.items()}
+    ranked = sorted(candidates, key=lambda name: (-scores[name], name))
+    return _selection(memory, ranked, scores, beliefs[ranked[0]], state, context)
+
+
+def applies(applicability: Applicability, context: SelectionContext) -> bool:
+    """Whether architecture, precision, operator family, libraries and tf32 policy allow the technique."""
+    if applicability.min_arch is not None and compute_capability(context.arch) < applicability.min_arch:
+        return False
+    if applicability.precisions and context.precision not in applicability.precisions:
+        return False
+    if applicability.op_families and context.op_family not in applicability.op_families:
+        return False
+    if applicability.library is not None and applicability.library not in context.libraries:
+        return False
+    return not (applicability.fp32_needs_tf32 and context.precision is Precision.FP32 and not context.allow_tf32)
+
+
+def is_pointless(applicability: Applicability, totals: Mapping[str, float]) -> bool:
+    """Whether a hardware bound is known to leave the technique nothing to gain."""
+    return any(evaluate(bound, totals) is Truth.TRUE for bound in applicability.pointless_when)
+
+
+def compute_capability(arch: str) -> int:
+    """90 of `sm_90` or `sm_90a`. Raises ValueError for anything else."""
+    match = re.fullmatch(r"sm_(\d+)[a-z]?", arch)
+    if match is None:
+        raise ValueError(f"not an architecture: {arch!r}")
+    return int(match[1])
+
+
+def _candidates(
+    memory: Memory, state: str, context: SelectionContext, tabu: Set[str], allowed: Set[str] | None
+) -> list[str]:
+    """Techniques to draw from; bounds give way before emptiness, and `allowed` reaches beyond the state."""
+    members = _open(memory.states[state].techniques, tabu, allowed)
+    members = [name for name in members if not _is_retired(memory, state, name, context)]
+    applicable = [name for name in members if applies(memory.techniques[name].applicability, context)]
+    promising = [name for name in applicable if not is_pointless(memory.techniques[name].applicability, context.totals)]
+    if promising or applicable:
+        return promising or applicable
+    return _open(memory.techniques, tabu, allowed) if allowed is not None else []
+
+
+def _open(names: Iterable[str], tabu: Set[str], allowed: Set[str] | None) -> list[str]:
+    return [name for name in names if name not in tabu and (allowed is None or name in allowed)]
+
+
+def _is_retired(memory: Memory, state: str, technique: str, context: SelectionContext) -> bool:
+    return (state, technique, context.arch, context.device_kind.value) in memory.retired
+
+
+def _belief(memory: Memory, technique: str, state: str, context: SelectionContext) -> Posterior:
+    imported = [belief for belief in memory.imported.get(technique, ()) if belief.state == state]
+    return posterior(memory.techniques[technique].prior, imported, memory.rows.get(technique, ()), state, context)
+
+
+def _selection(
+    memory: Memory,
+    ranked: list[str],
+    scores: Mapping[str, float],
+    belief: Posterior,
+    state: str,
+    context: SelectionContext,
+) -> Selection:
+    chosen = ranked[0]
+    entry = memory.techniques[chosen]
+    return Selection(
+        technique=chosen,
+        summary=entry.summary,
+        how_to=entry.how_to,
+        checks=entry.checks,
+        preconditions=entry.applicability.preconditions,
+        expected_speedup=belief.expected_speedup,
+        p_correct=belief.p_correct,
+        sampled_score=scores[chosen],
+        evidence_count=belief.attempts,
+        backed_off_to=belief.backed_off_to,
+        lessons=retrieve(memory.lessons, state, chosen, context),
+        alternatives=tuple(Alternative(name, scores[name]) for name in ranked[1 : 1 + ALTERNATIVES]),
+        quarantined=chosen in memory.quarantined,
+    )

@@ -1,0 +1,90 @@
+"""Additive statistics over transitions.
+
+`Sums` add up; a row holds the sums of one cell learned by one run. Two files merge by union of their rows, and a cell's
+evidence is the sum of its rows over runs, so that files which share history never count it twice. The device kind is
+part of the cell: what was measured and what was emulated are never added.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from kernelblaster.evaluation.types import Decision, Verdict
+from kernelblaster.knowledge.families import OpFamily
+from kernelblaster.knowledge.schema import Cell, StatisticsRow, Sums
+from kernelblaster.replay.transition import Transition
+
+
+def add(left: Sums, right: Sums) -> Sums:
+    """Sum of two; commutative, and associative up to rounding. `Sums()` is neutral."""
+    verdicts = sorted(left.failures.keys() | right.failures.keys())
+    bests = [best for best in (left.best, right.best) if best is not None]
+    return Sums(
+        attempts=left.attempts + right.attempts,
+        failures={verdict: left.failures.get(verdict, 0) + right.failures.get(verdict, 0) for verdict in verdicts},
+        n=left.n + right.n,
+        inconclusive=left.inconclusive + right.inconclusive,
+        sum_log=left.sum_log + right.sum_log,
+        sum_sq_log=left.sum_sq_log + right.sum_sq_log,
+        best=max(bests, default=None),
+    )
+
+
+def total(sums: Iterable[Sums]) -> Sums:
+    """Sum of many."""
+    result = Sums()
+    for part in sums:
+        result = add(result, part)
+    return result
+
+
+def sums_of(transition: Transition) -> Sums:
+    """What one transition adds: one attempt, and either a failure or (when compared) one log speed-up."""
+    if transition.verdict is not Verdict.CORRECT:
+        return Sums(attempts=1, failures={transition.verdict: 1})
+    if transition.speedup is None:
+        return Sums(attempts=1)
+    if transition.decision is Decision.INCONCLUSIVE:
+        return Sums(attempts=1, n=1, inconclusive=1)
+    gain = math.log(transition.speedup)
+    return Sums(attempts=1, n=1, sum_log=gain, sum_sq_log=gain * gain, best=gain)
+
+
+def cell_of(transition: Transition) -> Cell:
+    """The row key of a transition. Raises ValueError for an unknown operator family."""
+    return Cell(
+        state=transition.state,
+        technique=transition.technique,
+        arch=transition.arch,
+        device_kind=transition.device_kind,
+        op_family=OpFamily(transition.op_family),
+        precision=transition.precision,
+        weakly_verified=transition.weakly_verified,
+    )
+
+
+def add_transition(rows: Iterable[StatisticsRow], transition: Transition) -> tuple[StatisticsRow, ...]:
+    """Rows with one transition counted in its run's row of its cell."""
+    by_key = {(row.run, row.cell): row for row in rows}
+    key = (transition.run, cell_of(transition))
+    before = by_key[key].sums if key in by_key else Sums()
+    by_key[key] = StatisticsRow(run=key[0], cell=key[1], sums=add(before, sums_of(transition)))
+    return tuple(by_key.values())
+
+
+def merge_rows(left: Iterable[StatisticsRow], right: Iterable[StatisticsRow]) -> tuple[StatisticsRow, ...]:
+    """Union by (run, cell), in a canonical order; commutative, associative and idempotent.
+
+    Where both sides have a row, one is an earlier copy of the other, since only its own run writes it: the one with
+    more attempts is kept.
+    """
+    merged: dict[tuple[str, Cell], StatisticsRow] = {}
+    for row in (*left, *right):
+        key = (row.run, row.cell)
+        merged[key] = max(merged.get(key, row), row, key=_age)
+    return tuple(sorted(merged.values(), key=lambda row: (row.run, row.cell.model_dump_json())))
+
+
+def _age(row: StatisticsRow) -> tuple[int, str]:
+    return row.sums.attempts, row.sums.model_dump_json()

@@ -1,0 +1,137 @@
+"""The replay buffer: every judged transition, in one SQLite file.
+
+Append-only and idempotent by (run, slot): what a resumed run judges again is not stored twice, the first outcome
+stays. A row holds the transition as JSON and, beside it, the few columns that queries filter by. Each operation opens
+its own connection, so that one buffer object may be used from any thread and after a fork.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from kernelblaster.errors import KnowledgeError
+from kernelblaster.evaluation.types import Verdict
+from kernelblaster.replay.transition import Transition
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS transitions (
+    id INTEGER PRIMARY KEY,
+    run TEXT NOT NULL,
+    slot TEXT NOT NULL,
+    problem TEXT NOT NULL,
+    state TEXT NOT NULL,
+    technique TEXT NOT NULL,
+    arch TEXT NOT NULL,
+    device_kind TEXT NOT NULL,
+    round INTEGER NOT NULL,
+    rollout INTEGER NOT NULL,
+    verdict TEXT NOT NULL,
+    body TEXT NOT NULL,
+    UNIQUE (run, slot)
+);
+CREATE INDEX IF NOT EXISTS transitions_by_problem ON transitions (problem, round, rollout);
+CREATE INDEX IF NOT EXISTS transitions_by_cell ON transitions (state, technique, arch);
+"""
+
+_COLUMNS = (
+    "run",
+    "slot",
+    "problem",
+    "state",
+    "technique",
+    "arch",
+    "device_kind",
+    "round",
+    "rollout",
+    "verdict",
+)
+
+
+@dataclass(frozen=True)
+class Query:
+    """Which transitions are wanted; None does not filter."""
+
+    run: str | None = None
+    problem: str | None = None
+    state: str | None = None
+    technique: str | None = None
+    arch: str | None = None
+    device_kind: str | None = None
+    round: int | None = None
+    rollout: int | None = None
+    verdict: Verdict | None = None
+
+    def where(self) -> tuple[str, list[object]]:
+        """SQL condition and its parameters."""
+        wanted = {name: value for name, value in asdict(self).items() if value is not None}
+        condition = " AND ".join(f"{name} = ?" for name in wanted) or "1"
+        return condition, list(wanted.values())
+
+
+class ReplayBuffer:
+    """Transitions at `path`, shared by any number of processes of one machine.
+
+    Raises:
+        KnowledgeError: the file is not a replay buffer, or cannot be opened.
+    """
+
+    def __init__(self, path: Path, *, busy_timeout_s: float = 60.0) -> None:
+        self.path = path
+        self._busy_timeout_s = busy_timeout_s
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with self._connection() as connection:
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.executescript(_SCHEMA)
+
+    def append(self, transition: Transition) -> bool:
+        """Store one transition durably; False when its (run, slot) is already there."""
+        return self.extend([transition]) == 1
+
+    def extend(self, transitions: Iterable[Transition]) -> int:
+        """Store several in one transaction; returns how many were new."""
+        rows = [_row(transition) for transition in transitions]
+        marks = ", ".join("?" * (len(_COLUMNS) + 1))
+        statement = f"INSERT OR IGNORE INTO transitions ({', '.join(_COLUMNS)}, body) VALUES ({marks})"
+        with self._connection() as connection:
+            before = connection.total_changes
+            connection.executemany(statement, rows)
+            return connection.total_changes - before
+
+    def query(self, query: Query | None = None, *, newest: int | None = None) -> list[Transition]:
+        """Matching transitions in the order they were stored; with `newest`, only the last so many."""
+        condition, parameters = (query or Query()).where()
+        statement = f"SELECT body FROM transitions WHERE {condition} ORDER BY id DESC LIMIT ?"
+        with self._connection() as connection:
+            rows = connection.execute(statement, [*parameters, -1 if newest is None else newest]).fetchall()
+        return [Transition.model_validate_json(body) for (body,) in reversed(rows)]
+
+    def count(self, query: Query | None = None) -> int:
+        """Number of matching transitions."""
+        condition, parameters = (query or Query()).where()
+        with self._connection() as connection:
+            return connection.execute(f"SELECT COUNT(*) FROM transitions WHERE {condition}", parameters).fetchone()[0]
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        """A connection that commits on success, rolls back on error and is always closed."""
+        try:
+            connection = sqlite3.connect(self.path, timeout=self._busy_timeout_s)
+            try:
+                with connection:
+                    yield connection
+            finally:
+                connection.close()
+        except sqlite3.Error as error:
+            raise KnowledgeError(
+                f"replay buffer {self.path}: {error}",
+                cure="check free disk space and permissions, or move the file away to start an empty buffer",
+            ) from error
+
+
+def _row(transition: Transition) -> tuple[object, ...]:
+    values = transition.model_dump(mode="json", include=set(_COLUMNS))
+    return (*(values[name] for name in _COLUMNS), transition.model_dump_json())

@@ -173,7 +173,7 @@ class KernelEstimate:
 
     @property
     def bound(self) -> Unit:
-        """The unit that takes longest."""
+        """The unit that takes longest; a pipe before the issue slots that feed it."""
         return max(self.work_s, key=self.work_s.__getitem__)
 
     @property
@@ -259,7 +259,6 @@ def _sm_cycles(record: LaunchRecord, resources: KernelResources, spread: Spread,
     # ptxas removes nearly every mov, and parameters become constant-bank operands
     issued = record.warp_instructions - record.count("mov", "ld_param", "ld_const") + steps
     whole = {
-        Unit.ISSUE: issued / gpu.architecture.schedulers,
         Unit.FMA: _warps_over(record.count("fp32", "ffma") + DIVIDE_STEPS * fdiv, lanes.fma)
         + _warps_over(record.count("imad"), lanes.alu),
         Unit.ALU: _warps_over(record.count("int", "alu") + INTEGER_DIVIDE_STEPS * idiv, lanes.alu),
@@ -270,6 +269,7 @@ def _sm_cycles(record: LaunchRecord, resources: KernelResources, spread: Spread,
         Unit.TENSOR: record.tensor_fma / (gpu.architecture.tensor_fma_per_clk * gpu.architecture.mma_fraction),
         Unit.LSU: _lsu_cycles(record, resources, gpu),
         Unit.L2_PORT: _port_cycles(sum(_missed(one) for one in _plain_accesses(record)), gpu),
+        Unit.ISSUE: issued / gpu.architecture.schedulers,
     }
     return {unit: count * spread.share for unit, count in whole.items()}
 

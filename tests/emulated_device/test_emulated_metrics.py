@@ -1,0 +1,161 @@
+"""Nsight-named metrics of synthetic launches, worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+from emulated_records import Copy, access, launch, resources
+
+from kernelblaster.devices.base import KernelProfile
+from kernelblaster.devices.emulated.architecture import gpu_model
+from kernelblaster.devices.emulated.metrics import kernel_profile
+from kernelblaster.devices.emulated.model import estimate
+from kernelblaster.devices.emulated.notes import kernel_name
+from kernelblaster.devices.emulated.record import Access, LaunchRecord, SourceLine, Space
+from kernelblaster.devices.metrics import Metric
+
+H200 = gpu_model("h200")
+
+
+def profile(record: LaunchRecord, *, registers: int = 16, spill_bytes: int = 0) -> KernelProfile:
+    known = resources(registers=registers, spill_bytes=spill_bytes)
+    return kernel_profile(estimate(record, known, H200), H200)
+
+
+def test_coalesced_copy_has_four_sectors_a_request() -> None:
+    found = profile(Copy(1024).record()).metrics
+    assert found[Metric.GLOBAL_LOAD_REQUESTS] == 1024 * 8
+    assert found[Metric.GLOBAL_LOAD_SECTORS] == 4 * 1024 * 8
+    assert found[Metric.GLOBAL_STORE_SECTORS] == 4 * 1024 * 8
+    assert found[Metric.LOAD_SECTOR_USE] == 100
+    assert found[Metric.DRAM_READ] == 1024 * 256 * 4
+    assert found[Metric.DRAM_WRITE] == 1024 * 256 * 4
+    assert found[Metric.L1_HIT_RATE] == 0
+    # reads miss, writes allocate: Nsight shows 50 % for a copy, too
+    assert found[Metric.L2_HIT_RATE] == 50
+
+
+def test_strided_copy_uses_an_eighth_of_each_sector() -> None:
+    found = profile(Copy(1024, sectors_per_load=32).record())
+    assert found.metrics[Metric.LOAD_SECTOR_USE] == 12.5
+    assert found.notes["sparse_access"] == "load at PTX line None: 32.0 sectors per request, 4.0 would do"
+
+
+def test_occupancy_and_launch_figures() -> None:
+    found = profile(Copy(2112).record(), registers=40)
+    assert found.notes["occupancy_limiter"] == "registers"
+    assert found.metrics[Metric.LIMIT_REGISTERS] == 6
+    assert found.metrics[Metric.LIMIT_WARPS] == 8
+    assert found.metrics[Metric.LIMIT_BLOCKS] == 32
+    assert found.metrics[Metric.THEORETICAL_OCCUPANCY] == 75
+    assert found.metrics[Metric.WAVES] == pytest.approx(2112 / (132 * 6))
+    assert found.metrics[Metric.GRID_SIZE] == 2112
+    assert found.metrics[Metric.BLOCK_SIZE] == 256
+    assert found.metrics[Metric.SHARED_PER_BLOCK] == 1024
+
+
+def test_duration_cycles_and_throughput_agree() -> None:
+    found = profile(Copy(65_536, width=16).record()).metrics
+    seconds = found[Metric.DURATION] * 1e-9
+    assert found[Metric.ELAPSED_CYCLES] == pytest.approx(seconds * 1.98e9, abs=1)
+    moved = found[Metric.DRAM_READ] + found[Metric.DRAM_WRITE]
+    assert found[Metric.DRAM_THROUGHPUT] == pytest.approx(100 * moved / seconds / 4.8e12)
+    assert found[Metric.MEMORY_THROUGHPUT] >= found[Metric.DRAM_THROUGHPUT]
+
+
+def test_bank_conflicts_are_passes_beyond_one() -> None:
+    record = launch(
+        blocks=132,
+        classes={"ld_shared": 105_600, "st_shared": 105_600, "int": 100},
+        memory=(
+            access(Space.SHARED, Access.LOAD, 105_600, ways=32),
+            access(Space.SHARED, Access.STORE, 105_600),
+        ),
+    )
+    found = profile(record)
+    assert found.metrics[Metric.SHARED_WAVEFRONTS] == 33 * 105_600
+    assert found.metrics[Metric.SHARED_LOAD_CONFLICTS] == 31 * 105_600
+    assert found.metrics[Metric.SHARED_STORE_CONFLICTS] == 0
+    assert found.metrics[Metric.STALL_MIO_THROTTLE] > found.metrics[Metric.STALL_LONG_SCOREBOARD]
+    assert found.notes["bank_conflicts"].endswith("32.0 passes per request")
+
+
+def test_wide_shared_loads_are_not_conflicts() -> None:
+    record = launch(
+        blocks=132,
+        classes={"ld_shared": 1056},
+        memory=(access(Space.SHARED, Access.LOAD, 1056, bytes_per_lane=16),),
+    )
+    assert profile(record).metrics[Metric.SHARED_LOAD_CONFLICTS] == 0
+
+
+def test_what_cannot_be_known_is_absent() -> None:
+    arithmetic_only = launch(blocks=132, classes={"ffma": 132 * 8 * 100})
+    found = profile(arithmetic_only).metrics
+    assert Metric.L1_HIT_RATE not in found
+    assert Metric.L2_HIT_RATE not in found
+    assert Metric.LOAD_SECTOR_USE not in found
+    assert Metric.BRANCH_UNIFORMITY not in found
+
+
+def test_spilling_kernel_does_not_claim_to_know_its_local_traffic() -> None:
+    found = profile(Copy(132).record(), spill_bytes=64)
+    assert Metric.LOCAL_LOADS not in found.metrics
+    assert found.notes["spills"] == "64 bytes stored, 64 bytes loaded"
+    assert profile(Copy(132).record()).metrics[Metric.LOCAL_LOADS] == 0
+
+
+def test_divergence_shows_in_branches_and_threads() -> None:
+    record = launch(blocks=132, classes={"int": 1000}, branches=200, divergent_branches=50)
+    half = record.model_copy(update={"thread_instructions": 16 * 1000})
+    found = profile(half).metrics
+    assert found[Metric.BRANCH_UNIFORMITY] == 75
+    assert found[Metric.THREADS_PER_INSTRUCTION] == 16
+
+
+def test_fma_bound_kernel_shows_its_pipe() -> None:
+    found = profile(launch(blocks=1056, classes={"ffma": 1056 * 8 * 100_000})).metrics
+    assert found[Metric.PIPE_FMA] > 80
+    assert found[Metric.SM_THROUGHPUT] > 80
+    assert found[Metric.MEMORY_THROUGHPUT] < 1
+    assert found[Metric.STALL_MATH_THROTTLE] > found[Metric.STALL_LONG_SCOREBOARD]
+
+
+def test_percentages_never_pass_a_hundred() -> None:
+    for blocks in (1, 131, 133, 5000):
+        metrics = profile(Copy(blocks, sectors_per_load=32).record()).metrics
+        assert all(0 <= metrics[name] <= 100 for name in Metric if name in metrics and name.unit == "%")
+
+
+def test_copy_resembles_what_nsight_measured() -> None:
+    """One float per thread, 2^26 of them, on an H200: DRAM 55 %, occupancy 71 %, long scoreboard far ahead."""
+    found = profile(Copy(262_144).record()).metrics
+    assert found[Metric.DRAM_THROUGHPUT] == pytest.approx(55, abs=8)
+    assert found[Metric.ACHIEVED_OCCUPANCY] == pytest.approx(71, abs=8)
+    stalls = {name: found[name] for name in Metric if "issue_stalled" in name and name in found}
+    assert max(stalls, key=stalls.__getitem__) == Metric.STALL_LONG_SCOREBOARD
+
+
+def test_hot_lines_name_file_and_share() -> None:
+    record = launch(blocks=132, classes={"int": 1000}).model_copy(
+        update={
+            "lines": (
+                SourceLine(source_file="/tmp/a/candidate.cu", source_line=7, warp_instructions=250),
+                SourceLine(source_file="/tmp/a/candidate.cu", source_line=9, warp_instructions=600),
+            )
+        }
+    )
+    assert profile(record).notes["hot_lines"] == "candidate.cu:9 60%, candidate.cu:7 25%"
+
+
+@pytest.mark.parametrize(
+    ("mangled", "name"),
+    [
+        ("_Z11copy_scalarPKfPfl", "copy_scalar"),
+        ("_ZN3ops6detail6kernelEPf", "ops::detail::kernel"),
+        ("_ZN44_GLOBAL__N__0123456789abcdef_12_candidate_cu6kernelEPf", "kernel"),
+        ("_Z6kernelI6__halfLi4EEvPT_", "kernel"),
+        ("plain_c_kernel", "plain_c_kernel"),
+    ],
+)
+def test_kernel_names(mangled: str, name: str) -> None:
+    assert kernel_name(mangled) == name

@@ -1,0 +1,40 @@
+"""`kernelblaster answer`: the other end of a batch exchange, where the key and the network are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kernelblaster.cli.options import environment
+from kernelblaster.config import ModelConfig
+from kernelblaster.errors import ExitCode
+
+
+def answer(
+    exchange: Annotated[Path, typer.Argument(help="Folder with requests*.jsonl.", exists=True, file_okay=False)],
+    watch: Annotated[bool, typer.Option("--watch", help="Keep answering until interrupted.")] = False,
+    model: Annotated[str | None, typer.Option("--model", help="Model name. [env: MODEL]")] = None,
+    base_url: Annotated[str | None, typer.Option("--base-url", help="Endpoint. [env: OPENAI_BASE_URL]")] = None,
+    concurrency: Annotated[int, typer.Option(min=1, help="Requests in flight at once.")] = 8,
+    max_dollars: Annotated[float | None, typer.Option(help="Dollars to spend at most.")] = None,
+) -> int:
+    """Answer the requests of a batch exchange with a model, for a GPU machine without network or key."""
+    from kernelblaster.runs.answer import answer_exchange
+    from kernelblaster.runs.choose import choose_model_config
+
+    env = environment()
+    choice = choose_model_config(
+        ModelConfig(
+            name=model or env.model,
+            base_url=base_url or env.openai_base_url,
+            api_key=env.openai_api_key,
+            concurrency=concurrency,
+        ),
+        "openai_api",
+    )
+    typer.echo(f"model: {choice.reason}", err=True)
+    answered = answer_exchange(exchange, choice.config, watch=watch, max_dollars=max_dollars)
+    typer.echo(f"{answered} requests answered in {exchange}")
+    return int(ExitCode.OK)

@@ -1,0 +1,40 @@
+"""`kernelblaster doctor`: what this machine has, and what each lack costs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from kernelblaster.cli.options import JsonOption, environment
+from kernelblaster.errors import ExitCode
+
+
+def doctor(
+    base_url: Annotated[str | None, typer.Option("--base-url", help="Model endpoint to check.")] = None,
+    online: Annotated[bool, typer.Option("--online", help="Also contact the model endpoint.")] = False,
+    json_output: JsonOption = False,
+) -> int:
+    """Check nvcc, compiler, GPU, driver, counters, sanitizer, disk and the model endpoint.
+
+    Exit code 0 when kernels can be optimised on some device, 4 when not even the emulated one works.
+    """
+    from kernelblaster.devices.cuda.probe import probe_machine
+    from kernelblaster.runs.doctor import probe_emulated, probe_model
+
+    probes = [*probe_machine(), probe_emulated(), probe_model(environment(), base_url, online=online)]
+    usable = all(probe.ok for probe in probes if probe.name in ("nvcc", "host compiler"))
+    if json_output:
+        sys.stdout.write(json.dumps([probe.model_dump() for probe in probes]) + "\n")
+        return int(ExitCode.OK if usable else ExitCode.ENVIRONMENT)
+    console = Console(highlight=False)
+    for probe in probes:
+        mark = "[green]ok  [/]" if probe.ok else "[yellow]lack[/]"
+        console.print(f"{mark} {probe.name}: {escape(probe.found)}", soft_wrap=True)
+        if not probe.ok:
+            console.print(f"       costs: {escape(probe.costs)}\n       cure:  {escape(probe.cure)}", soft_wrap=True)
+    return int(ExitCode.OK if usable else ExitCode.ENVIRONMENT)

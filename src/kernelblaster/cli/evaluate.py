@@ -1,0 +1,74 @@
+"""`kernelblaster evaluate`: build, verify, time and profile one kernel, without any model."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kernelblaster.cli.options import (
+    DatasetOption,
+    DeviceOption,
+    GpuTypeOption,
+    JsonOption,
+    LibrariesOption,
+    PrecisionOption,
+    SizeOption,
+    environment,
+    parse_libraries,
+)
+from kernelblaster.config import EvaluationConfig, RunConfig
+from kernelblaster.errors import ExitCode, UsageError
+
+
+def read_source(path: Path) -> str:
+    """A kernel's text. Raises UsageError when it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}", cure="give the path of a readable .cu file") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8 text", cure="give the path of a .cu source file") from error
+
+
+def evaluate(
+    problem: Annotated[str, typer.Argument(help="level1/23, 23 (level 1), or a problem directory.")],
+    file: Annotated[Path, typer.Argument(help="The kernel to evaluate; `init` names the problem's own start.")],
+    rival: Annotated[
+        Path | None, typer.Option("--rival", help="Compare against this kernel, interleaved; `init` for the start.")
+    ] = None,
+    precision: PrecisionOption = None,
+    device: DeviceOption = "auto",
+    gpu_type: GpuTypeOption = None,
+    size: SizeOption = None,
+    libraries: LibrariesOption = "none",
+    profile: Annotated[bool, typer.Option("--profile/--no-profile", help="Collect hardware counters.")] = True,
+    input_sets: Annotated[int, typer.Option(min=1, help="Input sets the kernel must pass.")] = 5,
+    dataset_dir: DatasetOption = None,
+    json_output: JsonOption = False,
+) -> int:
+    """Judge one kernel. Exit code 0 only for the verdict `correct`."""
+    from kernelblaster.cli.evaluation_report import print_evaluation
+    from kernelblaster.runs.single import evaluate_one, find_problem
+
+    env = environment()
+    config = RunConfig(
+        dataset=env.dataset,
+        precision=precision or env.precision,
+        device=device,
+        gpu_type=gpu_type or env.gpu_type,
+        size=size,
+        libraries=parse_libraries(libraries),
+        evaluation=EvaluationConfig(input_sets=input_sets),
+    )
+    found = find_problem(problem, config, dataset_dir)
+    source = read_source(found.init_path if str(file) == "init" else file)
+    other = None if rival is None else read_source(found.init_path if str(rival) == "init" else rival)
+    evaluation = evaluate_one(config, found, source, rival=other, profile=profile)
+    if json_output:
+        sys.stdout.write(evaluation.model_dump_json() + "\n")
+    else:
+        print_evaluation(evaluation)
+    return int(ExitCode.OK if evaluation.correct else ExitCode.FAILED)

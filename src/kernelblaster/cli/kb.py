@@ -1,0 +1,106 @@
+"""`kernelblaster kb`: look into, import, merge and check knowledge bases."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from kernelblaster.cli.options import JsonOption
+from kernelblaster.errors import ExitCode
+
+app = typer.Typer(help="Look into, import, merge and check knowledge bases.", no_args_is_help=True)
+
+FileArgument = Annotated[Path | None, typer.Argument(help="optimization_database.json; the shipped seed if not given.")]
+
+
+def _path(file: Path | None) -> Path:
+    from kernelblaster.paths import data_dir
+
+    return file or data_dir() / "kb" / "optimization_database.json"
+
+
+@app.command("show")
+def show(
+    file: FileArgument = None,
+    state: Annotated[str | None, typer.Option("--state", help="Only this state, with its techniques in full.")] = None,
+    json_output: JsonOption = False,
+) -> int:
+    """Show states, techniques and what was measured with them."""
+    from kernelblaster.knowledge.render import render_markdown
+    from kernelblaster.knowledge.store import KnowledgeStore
+
+    base = KnowledgeStore(_path(file)).load()
+    if json_output:
+        sys.stdout.write(base.document.model_dump_json() + "\n")
+        return int(ExitCode.OK)
+    if state is not None:
+        sys.stdout.write(render_markdown(base.document, state=state))
+        return int(ExitCode.OK)
+    table = Table(box=None, header_style="dim")
+    for column in ("state", "group", "techniques", "attempts measured", "attempts emulated"):
+        table.add_column(column)
+    for name, entry in base.states.items():
+        rows = [row for row in base.document.statistics if row.state == name]
+        counts = {kind: sum(row.attempts for row in rows if row.device_kind == kind) for kind in ("cuda", "emulated")}
+        table.add_row(name, entry.group, str(len(entry.techniques)), str(counts["cuda"]), str(counts["emulated"]))
+    Console().print(table)
+    return int(ExitCode.OK)
+
+
+@app.command("check")
+def check(file: FileArgument = None, json_output: JsonOption = False) -> int:
+    """Validate a knowledge base against its schema."""
+    from kernelblaster.knowledge.store import KnowledgeStore
+
+    path = _path(file)
+    base = KnowledgeStore(path).load()
+    facts = {"file": str(path), "states": len(base.states), "techniques": len(base.techniques)}
+    if json_output:
+        sys.stdout.write(json.dumps(facts) + "\n")
+    else:
+        typer.echo(f"{path}: sound, {facts['states']} states, {facts['techniques']} techniques")
+    return int(ExitCode.OK)
+
+
+@app.command("render")
+def render(file: FileArgument = None) -> int:
+    """Print a knowledge base as Markdown."""
+    from kernelblaster.knowledge.render import render_markdown
+    from kernelblaster.knowledge.store import KnowledgeStore
+
+    sys.stdout.write(render_markdown(KnowledgeStore(_path(file)).load().document))
+    return int(ExitCode.OK)
+
+
+@app.command("merge")
+def merge(
+    target: Annotated[Path, typer.Argument(help="Knowledge base that takes the others in.")],
+    others: Annotated[list[Path], typer.Argument(help="Knowledge bases to add.")],
+) -> int:
+    """Add the measurements and lessons of other knowledge bases to one."""
+    from kernelblaster.knowledge.store import KnowledgeStore
+
+    store = KnowledgeStore(target)
+    store.merge(others)
+    typer.echo(f"{target}: {len(store.load().document.statistics)} rows of statistics")
+    return int(ExitCode.OK)
+
+
+@app.command("import")
+def import_upstream(
+    file: Annotated[Path, typer.Argument(help="optimization_database.json of KernelBlaster's first release.")],
+    target: Annotated[Path, typer.Argument(help="Knowledge base to write; begun from the shipped seed if missing.")],
+) -> int:
+    """Import the first release's knowledge base: its figures become weak priors, never measurements."""
+    from kernelblaster.knowledge.upstream import import_file
+
+    report = import_file(file, target, seed=_path(None))
+    for line in report:
+        typer.echo(line)
+    return int(ExitCode.OK)

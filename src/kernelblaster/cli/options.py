@@ -1,0 +1,62 @@
+"""Options shared by commands, and how they and the environment become a `RunConfig`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic import ValidationError
+
+from kernelblaster.config import Environment
+from kernelblaster.devices.base import Library
+from kernelblaster.errors import UsageError
+from kernelblaster.problems.problem import Precision, Size
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, nothing else.")]
+DeviceOption = Annotated[
+    str, typer.Option("--device", help="cuda, emulated, or auto: cuda where a GPU is found.", metavar="KIND")
+]
+GpuTypeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--gpu-type",
+        help="a100, l40s, h100, h200, ...: checked against the GPU found; emulated: the architecture. [env: GPU_TYPE]",
+    ),
+]
+PrecisionOption = Annotated[
+    Precision | None,
+    typer.Option("--precision", help="Storage type of the tensors; fp16 if not given. [env: PRECISION]"),
+]
+SizeOption = Annotated[
+    Size | None, typer.Option("--size", help="Size that is timed: small if emulated, else medium, if not given.")
+]
+LibrariesOption = Annotated[
+    str, typer.Option("--libraries", help="Libraries a candidate may call: none, or cublas,cudnn,cutlass.")
+]
+DatasetOption = Annotated[
+    Path | None, typer.Option("--dataset-dir", help="Directory with level1/NNN_Name/...; the shipped one if not given.")
+]
+
+
+def environment() -> Environment:
+    """Variables and `.env`. Raises UsageError naming the variable that cannot be used."""
+    try:
+        return Environment()
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0]).upper()
+        raise UsageError(
+            f"environment variable {name}: {first['msg']}", cure=f"unset {name} or give it a valid value"
+        ) from error
+
+
+def parse_libraries(text: str) -> tuple[Library, ...]:
+    """`none` or a comma-separated list. Raises UsageError."""
+    if text.strip().lower() == "none":
+        return ()
+    try:
+        return tuple(Library(part.strip().lower()) for part in text.split(","))
+    except ValueError:
+        known = ", ".join(Library)
+        raise UsageError(f"--libraries {text}: unknown library", cure=f"use none, or a list of {known}") from None

@@ -1,0 +1,112 @@
+"""`kernelblaster problems`: list, show and audit problems."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from kernelblaster.cli.options import DatasetOption, JsonOption, PrecisionOption, environment
+from kernelblaster.config import RunConfig
+from kernelblaster.errors import ExitCode
+from kernelblaster.problems.problem import Precision, Problem, Size
+
+app = typer.Typer(help="List, show and audit problems.", no_args_is_help=True)
+
+SubsetOption = Annotated[str | None, typer.Option("--subset", help="level1, level2 or level3, or a list of them.")]
+NumbersOption = Annotated[str | None, typer.Option("--problem-numbers", help="N, N-M or a,b,c-d.")]
+
+
+def _select(dataset_dir: DatasetOption, subset: str | None, numbers: str | None) -> list[Problem]:
+    from kernelblaster.paths import data_dir
+    from kernelblaster.problems.dataset import Dataset
+
+    return list(Dataset(dataset_dir or data_dir() / environment().dataset).select(subset=subset, numbers=numbers))
+
+
+def _facts(problem: Problem) -> dict[str, object]:
+    return {
+        "problem": str(problem.id),
+        "name": problem.name,
+        "directory": str(problem.directory),
+        "sizes": {str(size): values for size, values in problem.sizes.items()},
+        "scalars": problem.scalars,
+        "weakly_verified": problem.weakly_verified,
+    }
+
+
+@app.command("list")
+def list_problems(
+    subset: SubsetOption = None,
+    problem_numbers: NumbersOption = None,
+    dataset_dir: DatasetOption = None,
+    json_output: JsonOption = False,
+) -> int:
+    """List the problems of the data set."""
+    problems = _select(dataset_dir, subset, problem_numbers)
+    if json_output:
+        sys.stdout.write(json.dumps([_facts(p) for p in problems]) + "\n")
+        return int(ExitCode.OK)
+    table = Table(box=None, header_style="dim")
+    for column in ("problem", "name", *Size):
+        table.add_column(str(column))
+    for problem in problems:
+        sizes = (", ".join(f"{k}={v}" for k, v in problem.sizes.get(size, {}).items()) for size in Size)
+        table.add_row(str(problem.id), problem.name, *sizes)
+    Console().print(table)
+    return int(ExitCode.OK)
+
+
+@app.command("show")
+def show(
+    problem: Annotated[str, typer.Argument(help="level1/23, 23, or a directory.")],
+    size: Annotated[Size, typer.Option("--size", help="Size whose tensors are listed.")] = Size.FULL,
+    precision: PrecisionOption = None,
+    dataset_dir: DatasetOption = None,
+    json_output: JsonOption = False,
+) -> int:
+    """Show one problem: its tensors at one size, and where its files lie."""
+    from kernelblaster.problems.reference import tensor_specs
+    from kernelblaster.runs.single import find_problem
+
+    found = find_problem(problem, RunConfig(dataset=environment().dataset), dataset_dir)
+    specs = tensor_specs(found, size, precision or Precision.FP16)
+    if json_output:
+        tensors = [
+            {"name": s.name, "role": s.role, "dtype": s.dtype, "shape": s.shape, "bytes": s.bytes} for s in specs
+        ]
+        sys.stdout.write(json.dumps({**_facts(found), "size": size, "tensors": tensors}) + "\n")
+        return int(ExitCode.OK)
+    console = Console(highlight=False)
+    console.print(f"{found.id} {found.name}  {found.directory}", soft_wrap=True)
+    table = Table(box=None, header_style="dim")
+    for column in ("role", "tensor", "dtype", "shape", "MB"):
+        table.add_column(column)
+    for s in specs:
+        table.add_row(s.role, s.name, s.dtype, " x ".join(map(str, s.shape)), f"{s.bytes / 1e6:,.1f}")
+    console.print(table)
+    return int(ExitCode.OK)
+
+
+@app.command("audit")
+def audit(
+    subset: SubsetOption = None,
+    problem_numbers: NumbersOption = None,
+    dataset_dir: DatasetOption = None,
+    json_output: JsonOption = False,
+) -> int:
+    """Fail problems that a trivial kernel would pass: constant, insensitive to an input, equal to zeros or a copy."""
+    from kernelblaster.problems.audit import audit_problem
+
+    findings = {str(p.id): audit_problem(p) for p in _select(dataset_dir, subset, problem_numbers)}
+    if json_output:
+        sys.stdout.write(json.dumps(findings) + "\n")
+    else:
+        console = Console(highlight=False)
+        for name, faults in findings.items():
+            console.print(f"{name}: " + ("[green]sound[/]" if not faults else "[red]" + "; ".join(faults) + "[/]"))
+    return int(ExitCode.FAILED if any(findings.values()) else ExitCode.OK)

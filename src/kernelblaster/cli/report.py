@@ -1,0 +1,27 @@
+"""`kernelblaster report`: build the HTML page of a run again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kernelblaster.errors import ExitCode, UsageError
+
+
+def report(
+    run_dir: Annotated[Path, typer.Argument(help="Directory of a run: the one that holds summary.json.")],
+) -> int:
+    """Build report.html of a finished or interrupted run."""
+    from kernelblaster.report.build import write_report
+    from kernelblaster.runs.layout import RunLayout
+    from kernelblaster.runs.summary import RunSummary
+
+    path = run_dir / "summary.json"
+    if not path.is_file():
+        raise UsageError(f"{path} does not exist", cure="give the directory that `run` named, or run first")
+    summary = RunSummary.model_validate_json(path.read_bytes())
+    layout = RunLayout(experiment=run_dir.resolve().parent, run=run_dir.resolve())
+    typer.echo(write_report(summary, layout))
+    return int(ExitCode.OK)

@@ -1,0 +1,38 @@
+"""Builds `report.html`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from plotly.offline import get_plotlyjs
+
+from kernelblaster.agent.files import write_atomically
+from kernelblaster.replay.buffer import Query, ReplayBuffer
+from kernelblaster.report.data import gather
+from kernelblaster.report.plots import progress, roofline, techniques
+from kernelblaster.runs.layout import RunLayout
+from kernelblaster.runs.summary import RunSummary
+
+REPORT = "report.html"
+
+
+def write_report(summary: RunSummary, layout: RunLayout) -> Path:
+    """Write the page of a run beside its other files; returns its path."""
+    replay = ReplayBuffer(layout.replay)
+    pages = [gather(row, replay.query(Query(run=summary.run, problem=row.problem))) for row in summary.problems]
+    environment = Environment(
+        loader=PackageLoader("kernelblaster.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    options = {"full_html": False, "include_plotlyjs": False, "config": {"displaylogo": False}}
+    html = environment.get_template("report.html.j2").render(
+        summary=summary,
+        pages=pages,
+        plotly_js=get_plotlyjs(),
+        roofline=roofline(pages).to_html(**options),
+        techniques=techniques(pages).to_html(**options),
+        progress={page.summary.problem: progress(page).to_html(**options) for page in pages if page.tracks},
+    )
+    path = layout.run / REPORT
+    write_atomically(path, html)
+    return path

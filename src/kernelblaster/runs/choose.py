@@ -1,0 +1,127 @@
+"""Which device and which model a run uses, each with one line that says why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from kernelblaster.config import ModelConfig, ModelKind, RunConfig
+from kernelblaster.devices.base import Device, DeviceKind
+from kernelblaster.errors import DeviceError, UsageError
+from kernelblaster.paths import data_dir
+
+ARCH_OF_GPU = {
+    "a100": "sm_80",
+    "a6000": "sm_86",
+    "l40": "sm_89",
+    "l40s": "sm_89",
+    "l40g": "sm_89",
+    "rtx4090": "sm_89",
+    "rtx5000": "sm_89",
+    "rtx6000": "sm_89",
+    "h100": "sm_90",
+    "h200": "sm_90",
+    "b200": "sm_100",
+}
+"""GPU names people write in GPU_TYPE -> architecture."""
+
+SHIPPED_RECORDING = "recordings/h200.jsonl.gz"
+DEFAULT_EMULATED_GPU = "h200"
+
+
+@dataclass(frozen=True)
+class DeviceChoice:
+    """A device and why it was chosen."""
+
+    device: Device
+    reason: str
+
+
+@dataclass(frozen=True)
+class ModelChoice:
+    """A model configuration and why it was chosen."""
+
+    config: ModelConfig
+    reason: str
+
+
+def _gpu_key(gpu_type: str) -> str:
+    key = gpu_type.lower().replace(" ", "").replace("-", "").replace("nvidia", "")
+    if key not in ARCH_OF_GPU:
+        raise UsageError(f"unknown GPU type {gpu_type!r}", cure=f"use one of {', '.join(ARCH_OF_GPU)}")
+    return key
+
+
+def choose_device(config: RunConfig) -> DeviceChoice:
+    """The device for `config.device` (`auto`, `cuda`, `emulated`). Raises UsageError, DeviceError."""
+    if config.device not in ("auto", *DeviceKind):
+        raise UsageError(f"unknown device {config.device!r}", cure="use auto, cuda or emulated")
+    gpu_type = _gpu_key(config.gpu_type) if config.gpu_type else None
+    if config.device == DeviceKind.EMULATED:
+        return _emulated(gpu_type, "asked for")
+    from kernelblaster.devices.cuda.probe import detect_gpu
+
+    gpu = detect_gpu()
+    if gpu is None:
+        if config.device == DeviceKind.CUDA:
+            raise DeviceError("no NVIDIA GPU was found", cure="see `kernelblaster doctor`, or use --device emulated")
+        return _emulated(gpu_type, "no NVIDIA GPU was found")
+    found = gpu.name.lower().replace(" ", "")
+    if gpu_type is not None and gpu_type not in found:
+        raise UsageError(
+            f"GPU type {config.gpu_type} was asked for, this machine has {gpu.name} ({gpu.arch})",
+            cure="unset GPU_TYPE / --gpu-type, or use --device emulated",
+        )
+    from kernelblaster.devices.cuda.device import CudaDevice
+
+    return DeviceChoice(CudaDevice.create(config.evaluation), f"{gpu.name} was found")
+
+
+def _emulated(gpu_type: str | None, why: str) -> DeviceChoice:
+    from kernelblaster.devices.emulated.device import EmulatedDevice
+
+    gpu = gpu_type or DEFAULT_EMULATED_GPU
+    return DeviceChoice(EmulatedDevice.create(gpu), f"{why}; times are modelled for a {gpu}, not measured")
+
+
+def choose_model_config(config: ModelConfig, kind: str) -> ModelChoice:
+    """Complete `config` for `kind` (`auto` or a ModelKind). Raises UsageError."""
+    if kind not in ("auto", *ModelKind):
+        raise UsageError(f"unknown model kind {kind!r}", cure=f"use auto, {', '.join(ModelKind)}")
+    if kind == "auto":
+        kind, why = _automatic(config)
+    else:
+        why = "asked for"
+    if kind == ModelKind.OPENAI_API:
+        if config.api_key is None and config.base_url is None:
+            raise UsageError("no API key", cure="set OPENAI_API_KEY, or --base-url for a local server")
+        # Local servers ignore the key, and the SDK insists on one.
+        key = config.api_key or SecretStr("none")
+        config = config.model_copy(update={"kind": ModelKind.OPENAI_API, "api_key": key})
+        return ModelChoice(config, f"{config.name} over {config.base_url or 'the OpenAI API'}: {why}")
+    if kind == ModelKind.BATCH_EXCHANGE:
+        return ModelChoice(
+            config.model_copy(update={"kind": ModelKind.BATCH_EXCHANGE}), f"batch exchange of files: {why}"
+        )
+    recording = config.recording or shipped_recording()
+    if not recording.is_file():
+        raise UsageError(f"no recording at {recording}", cure="give --recording FILE, or set OPENAI_API_KEY")
+    update = {"kind": ModelKind.RECORDED, "recording": recording, "name": "recorded"}
+    return ModelChoice(config.model_copy(update=update), f"replays {recording.name}: {why}")
+
+
+def _automatic(config: ModelConfig) -> tuple[str, str]:
+    if config.recording is not None:
+        return ModelKind.RECORDED, "--recording is given"
+    if config.api_key is not None:
+        return ModelKind.OPENAI_API, "OPENAI_API_KEY is set"
+    if config.base_url is not None:
+        return ModelKind.OPENAI_API, "a base URL is set"
+    return ModelKind.RECORDED, "OPENAI_API_KEY is not set"
+
+
+def shipped_recording() -> Path:
+    """The recording that comes with the package."""
+    return data_dir() / SHIPPED_RECORDING

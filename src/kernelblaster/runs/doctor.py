@@ -1,0 +1,53 @@
+"""Probes that need more than the device layer: the emulated device and the model endpoint."""
+
+from __future__ import annotations
+
+from kernelblaster.config import Environment
+from kernelblaster.devices.cuda.probe import Probe
+from kernelblaster.errors import DeviceError
+from kernelblaster.paths import cache_dir
+
+
+def probe_emulated() -> Probe:
+    """Whether the emulated GPU's core can be built here."""
+    from kernelblaster.devices.emulated.core import ensure_core
+
+    try:
+        core = ensure_core(cache_dir())
+    except DeviceError as error:
+        return Probe(
+            name="emulated device", ok=False, found=error.message, costs="nothing runs without a GPU", cure=error.cure
+        )
+    return Probe(name="emulated device", ok=True, found=f"core in {core.library_dir}", costs="", cure="")
+
+
+def probe_model(environment: Environment, base_url: str | None, *, online: bool) -> Probe:
+    """Whether a model is configured and, when `online`, answers a request for its list of models."""
+    url = base_url or environment.openai_base_url
+    if environment.openai_api_key is None and url is None:
+        return Probe(
+            name="model",
+            ok=False,
+            found="no OPENAI_API_KEY and no base URL",
+            costs="only recordings and the batch exchange can write candidates",
+            cure="set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server",
+        )
+    where = url or "the OpenAI API"
+    if not online:
+        return Probe(name="model", ok=True, found=f"{environment.model} over {where}, not contacted", costs="", cure="")
+    import openai
+
+    key = environment.openai_api_key.get_secret_value() if environment.openai_api_key else "none"
+    try:
+        with openai.OpenAI(api_key=key, base_url=url, timeout=10, max_retries=0) as client:
+            names = [model.id for model in client.models.list()]
+    except openai.OpenAIError as error:
+        return Probe(
+            name="model",
+            ok=False,
+            found=f"{where}: {type(error).__name__}",
+            costs="no candidates from this model",
+            cure="check key, URL and network",
+        )
+    known = "offered" if environment.model in names else "not in its list"
+    return Probe(name="model", ok=True, found=f"{where} answers; {environment.model} is {known}", costs="", cure="")

@@ -1,0 +1,147 @@
+"""Runs many problems side by side: one graph each, shared model, device, knowledge base and budgets."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernelblaster.agent.context import CandidateEvaluator, Limits, ProblemContext
+from kernelblaster.agent.events import EventSink
+from kernelblaster.agent.graph import run_problem
+from kernelblaster.agent.state import Outcome, OutcomeStatus
+from kernelblaster.config import RunConfig
+from kernelblaster.errors import BudgetExceeded, DeviceError, ModelError
+from kernelblaster.knowledge.families import family_of
+from kernelblaster.knowledge.store import KnowledgeStore
+from kernelblaster.models.base import ChatModel
+from kernelblaster.problems.problem import Problem, Size
+from kernelblaster.problems.reference import tensor_specs
+from kernelblaster.replay.buffer import ReplayBuffer
+from kernelblaster.runs.journal import Journal
+from kernelblaster.runs.layout import RunLayout
+from kernelblaster.runs.summary import ProblemSummary
+
+JOURNAL = "events.jsonl"
+OUTCOME = "outcome.json"
+
+
+@dataclass(frozen=True)
+class RunParts:
+    """What all problems of a run share."""
+
+    run: str
+    config: RunConfig
+    size: Size
+    layout: RunLayout
+    evaluator: CandidateEvaluator
+    model: ChatModel
+    knowledge: KnowledgeStore
+    replay: ReplayBuffer
+    watchers: tuple[EventSink, ...]
+
+
+async def execute(parts: RunParts, problems: Sequence[Problem]) -> tuple[list[ProblemSummary], str | None]:
+    """Search every problem; returns one summary each, and why the run ended early if it did.
+
+    A problem whose evaluation fails for reasons of the machine, or a model that refuses, stops the run:
+    what the other problems have reached stays on disk and the same command continues. Raises ModelError, DeviceError.
+    """
+    gate = asyncio.Semaphore(parts.config.concurrency)
+    limits = Limits(evaluations=asyncio.Semaphore(parts.config.compile_jobs or os.cpu_count() or 1))
+    deadline = time.monotonic() + parts.config.budget.minutes * 60 if parts.config.budget.minutes else None
+
+    async def one(problem: Problem) -> ProblemSummary:
+        async with gate:
+            return await _search(parts, problem, limits, deadline)
+
+    tasks = [asyncio.create_task(one(problem), name=str(problem.id)) for problem in problems]
+    try:
+        return list(await asyncio.gather(*tasks)), None
+    except BudgetExceeded as error:
+        results = await _settle(tasks)
+        return [results.get(str(p.id)) or _unfinished(parts, p, error.message) for p in problems], error.message
+    except (ModelError, DeviceError):
+        await _settle(tasks)
+        raise
+
+
+async def _settle(tasks: Sequence[asyncio.Task[ProblemSummary]]) -> dict[str, ProblemSummary]:
+    """Cancel what still runs, and collect what had finished."""
+    for task in tasks:
+        task.cancel()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    return {
+        task.get_name(): result
+        for task, result in zip(tasks, results, strict=True)
+        if isinstance(result, ProblemSummary)
+    }
+
+
+async def _search(parts: RunParts, problem: Problem, limits: Limits, run_deadline: float | None) -> ProblemSummary:
+    directory = parts.layout.problem(problem)
+    known = finished_outcome(directory)
+    if known is not None:
+        return summarise(problem, directory, known)
+    own = time.monotonic() + parts.config.budget.problem_minutes * 60
+    specs = await asyncio.to_thread(tensor_specs, problem, parts.size, parts.config.precision)
+    with Journal(directory / JOURNAL, parts.watchers) as journal:
+        context = ProblemContext(
+            run=parts.run,
+            problem=problem,
+            op_family=family_of(problem),
+            precision=parts.config.precision,
+            size=parts.size,
+            tensors=specs,
+            config=parts.config.search,
+            evaluator=parts.evaluator,
+            knowledge=parts.knowledge,
+            replay=parts.replay,
+            model=parts.model,
+            directory=directory,
+            events=journal,
+            limits=limits,
+            libraries=parts.config.libraries,
+            deadline=min(own, run_deadline) if run_deadline else own,
+        )
+        outcome = await run_problem(context)
+    if outcome.status is not OutcomeStatus.WAITING:
+        (directory / OUTCOME).write_text(outcome.model_dump_json(indent=1))
+    return summarise(problem, directory, outcome)
+
+
+def finished_outcome(directory: Path) -> Outcome | None:
+    """The outcome of a search that ended for good; one that a budget cut off goes on instead."""
+    path = directory / OUTCOME
+    if not path.exists():
+        return None
+    outcome = Outcome.model_validate_json(path.read_bytes())
+    return None if outcome.status in (OutcomeStatus.BUDGET, OutcomeStatus.WAITING) else outcome
+
+
+def summarise(problem: Problem, directory: Path, outcome: Outcome) -> ProblemSummary:
+    """The row of an outcome."""
+    return ProblemSummary(
+        problem=str(problem.id),
+        name=problem.name,
+        status=outcome.status,
+        reason=outcome.reason,
+        comparison=outcome.comparison,
+        verdicts=outcome.verdicts,
+        transitions=outcome.transitions,
+        final_kernel=outcome.final_kernel,
+        directory=directory,
+    )
+
+
+def _unfinished(parts: RunParts, problem: Problem, reason: str) -> ProblemSummary:
+    return ProblemSummary(
+        problem=str(problem.id),
+        name=problem.name,
+        status=OutcomeStatus.BUDGET,
+        reason=reason,
+        directory=parts.layout.problem(problem),
+    )

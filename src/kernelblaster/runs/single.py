@@ -1,0 +1,49 @@
+"""One evaluation outside any run: what `evaluate`, `reprofile` and benchmarks share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kernelblaster.config import RunConfig
+from kernelblaster.devices.base import Device
+from kernelblaster.errors import UsageError
+from kernelblaster.evaluation.evaluator import Evaluator
+from kernelblaster.evaluation.inputs import InputStore
+from kernelblaster.evaluation.types import Evaluation
+from kernelblaster.paths import data_dir
+from kernelblaster.problems.dataset import Dataset
+from kernelblaster.problems.loader import load_problem
+from kernelblaster.problems.problem import Problem
+from kernelblaster.runs.choose import choose_device
+from kernelblaster.runs.command import timed_size
+
+
+def find_problem(name: str, config: RunConfig, dataset_dir: Path | None = None) -> Problem:
+    """`level1/23`, `23` or a directory. Raises UsageError."""
+    directory = Path(name)
+    if directory.is_dir():
+        return load_problem(directory)
+    level, _, number = name.rpartition("/")
+    dataset = Dataset(dataset_dir or data_dir() / config.dataset)
+    chosen = list(dataset.select(subset=level or "level1", numbers=number))
+    if len(chosen) != 1:
+        raise UsageError(f"{name} names {len(chosen)} problems", cure="give one, such as level1/23")
+    return chosen[0]
+
+
+@contextmanager
+def open_evaluator(config: RunConfig, device: Device | None = None) -> Iterator[Evaluator]:
+    """An evaluator for a configuration; its inputs are removed at the end."""
+    device = device or choose_device(config).device
+    with InputStore(config.evaluation) as inputs:
+        yield Evaluator(device, inputs, config.evaluation, timed_size(config, device.facts), config.libraries)
+
+
+def evaluate_one(
+    config: RunConfig, problem: Problem, source: str, *, rival: str | None = None, profile: bool = True
+) -> Evaluation:
+    """Judge one kernel."""
+    with open_evaluator(config) as evaluator:
+        return evaluator.evaluate(problem, source, rival=rival, profile=profile)

@@ -27,8 +27,10 @@ class ModelKind(StrEnum):
 class SearchConfig(BaseModel):
     """Width, depth and patience of the search. Defaults are upstream's."""
 
+    rounds: int = Field(1, ge=1)
+    """Rounds of rollouts; each ends with reflection, and the next starts from the best kernel so far."""
     rollouts: int = Field(10, ge=1)
-    """Chains per problem, fanned out."""
+    """Chains per round, fanned out."""
     steps: int = Field(10, ge=1)
     """Transitions per rollout."""
     repairs: int = Field(3, ge=0)

@@ -1,0 +1,116 @@
+"""What the nodes of one problem's search are given: the problem, the layers below, and limits.
+
+The context is handed to every node by the graph and is never saved: after a kill it is built anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+from kernelblaster.agent.events import Event, EventSink
+from kernelblaster.agent.files import ProblemFiles
+from kernelblaster.config import SearchConfig
+from kernelblaster.devices.base import DeviceFacts, Library, SanitizerFinding
+from kernelblaster.errors import BudgetExceeded
+from kernelblaster.evaluation.types import Evaluation
+from kernelblaster.knowledge.families import OpFamily
+from kernelblaster.knowledge.store import KnowledgeStore
+from kernelblaster.models.base import ChatModel
+from kernelblaster.problems.problem import Precision, Problem, Size, TensorSpec
+from kernelblaster.replay.buffer import ReplayBuffer
+
+
+class CandidateEvaluator(Protocol):
+    """Judges candidates. Blocking: the workflow calls it in threads. A bad candidate is a verdict, not an error."""
+
+    @property
+    def facts(self) -> DeviceFacts:
+        """The device that candidates run on."""
+        ...
+
+    def evaluate(self, problem: Problem, source: str, *, rival: str | None, profile: bool) -> Evaluation:
+        """Build, verify, measure against the source `rival`, and profile. Raises DeviceError."""
+        ...
+
+    def sanitize(self, problem: Problem, source: str) -> list[SanitizerFinding]:
+        """Run the sanitizers that the device has on a correct candidate. Raises DeviceError."""
+        ...
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Shared by all problems of a run. `evaluations` bounds the candidates judged at once."""
+
+    evaluations: asyncio.Semaphore
+
+
+@dataclass(frozen=True)
+class ProblemContext:
+    """Everything one problem's search works with.
+
+    Attributes:
+        run: unique name of the run; with a slot it identifies a transition.
+        problem: what is optimised.
+        op_family: its operator family, the key under which experience generalises.
+        precision: storage type of its floating-point tensors.
+        size: size that is timed and profiled.
+        tensors: every tensor of the launcher at that size.
+        libraries: libraries a candidate may link.
+        config: width, depth and patience.
+        evaluator: judges candidates.
+        knowledge: the knowledge base file of the experiment.
+        replay: the replay buffer of the experiment.
+        model: writes candidates.
+        directory: where the search of this problem keeps its files.
+        events: told what happens.
+        limits: shared with the other problems of the run.
+        deadline: `time.monotonic()` after which no step starts; None for no limit.
+    """
+
+    run: str
+    problem: Problem
+    op_family: OpFamily
+    precision: Precision
+    size: Size
+    tensors: tuple[TensorSpec, ...]
+    config: SearchConfig
+    evaluator: CandidateEvaluator
+    knowledge: KnowledgeStore
+    replay: ReplayBuffer
+    model: ChatModel
+    directory: Path
+    events: EventSink
+    limits: Limits
+    libraries: tuple[Library, ...] = ()
+    deadline: float | None = None
+    _flights: dict[str, asyncio.Lock] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def files(self) -> ProblemFiles:
+        """Candidates, evaluations and replies."""
+        return ProblemFiles(self.directory)
+
+    @property
+    def facts(self) -> DeviceFacts:
+        """The device that candidates run on."""
+        return self.evaluator.facts
+
+    def emit(self, event: Event) -> None:
+        """Tell the outside."""
+        self.events.emit(event)
+
+    def flight(self, key: str) -> asyncio.Lock:
+        """The lock under which one evaluation is made, so that two rollouts never make the same one twice."""
+        return self._flights.setdefault(key, asyncio.Lock())
+
+    def check_time(self) -> None:
+        """Raise BudgetExceeded when the problem's wall time is over."""
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            raise BudgetExceeded(
+                f"the wall time of problem {self.problem.id} is over", cure="raise --timeout and start again"
+            )

@@ -1,0 +1,193 @@
+"""What a search tells the outside while it runs: versioned events, one JSON object each.
+
+Delivery is at least once: a node that a kill interrupted runs again and emits again. `slot` (where there is one) lets
+a reader drop the repetition. Events carry facts only; they hold no source text and no prompts.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from kernelblaster.agent.state import OutcomeStatus, StopReason
+
+
+class _Event(BaseModel):
+    """Fields of every event. `at` is Unix time in seconds; `slot` names the place in the search."""
+
+    model_config = ConfigDict(frozen=True)
+
+    format: Literal["kernelblaster-event-1"] = "kernelblaster-event-1"
+    at: float = Field(default_factory=time.time)
+    problem: str
+    slot: str
+
+
+class StartProfiled(_Event):
+    """The starting kernel was evaluated."""
+
+    kind: Literal["start_profiled"] = "start_profiled"
+    verdict: str
+    reason: str
+    median_us: float | None
+    floor_fraction: float | None
+    modelled: bool | None
+
+
+class RoundStarted(_Event):
+    """A round of rollouts fans out."""
+
+    kind: Literal["round_started"] = "round_started"
+    round: int
+    rollouts: int
+    incumbent: str
+    gain: float
+
+
+class StepStarted(_Event):
+    """A rollout begins a step on `parent`."""
+
+    kind: Literal["step_started"] = "step_started"
+    parent: str
+    gain: float
+
+
+class Classified(_Event):
+    """The bottleneck of the parent was named."""
+
+    kind: Literal["classified"] = "classified"
+    state: str
+    confidence: float
+    decided_by: str
+    evidence: list[str]
+
+
+class Selected(_Event):
+    """A technique was drawn."""
+
+    kind: Literal["selected"] = "selected"
+    state: str
+    technique: str
+    expected_speedup: float | None
+    p_correct: float | None
+    evidence_count: int
+
+
+class Generated(_Event):
+    """The model answered. `candidate` is None when the reply held no usable source; `reason` says why."""
+
+    kind: Literal["generated"] = "generated"
+    candidate: str | None
+    stated_speedup: float | None
+    reason: str
+    prompt_tokens: int
+    completion_tokens: int
+    dollars: float | None
+
+
+class Evaluated(_Event):
+    """A candidate was judged against its parent. `reused` when the evaluation came from a file."""
+
+    kind: Literal["evaluated"] = "evaluated"
+    candidate: str
+    verdict: str
+    reason: str
+    speedup: float | None
+    decision: str | None
+    median_us: float | None
+    reused: bool
+
+
+class Decided(_Event):
+    """A step ended: its candidate was accepted as the new incumbent, or not."""
+
+    kind: Literal["decided"] = "decided"
+    technique: str
+    outcome: str
+    accepted: bool
+    gain: float
+
+
+class RolloutStopped(_Event):
+    """A rollout ended."""
+
+    kind: Literal["rollout_stopped"] = "rollout_stopped"
+    reason: StopReason
+    steps: int
+    incumbent: str
+    gain: float
+
+
+class Waiting(_Event):
+    """The model wrote the request down and has not answered yet."""
+
+    kind: Literal["waiting"] = "waiting"
+    request_id: str
+    request_file: str
+
+
+class Reflected(_Event):
+    """Reflection on a round: the knowledge base's word on each change. `skipped` says why there was none."""
+
+    kind: Literal["reflected"] = "reflected"
+    round: int
+    changes: list[str]
+    refused: list[str]
+    skipped: str
+
+
+class FinalistMeasured(_Event):
+    """A finalist was measured against the start."""
+
+    kind: Literal["finalist_measured"] = "finalist_measured"
+    candidate: str
+    verdict: str
+    speedup: float | None
+    decision: str | None
+    rejected: str | None
+
+
+class Finalized(_Event):
+    """The search ended."""
+
+    kind: Literal["finalized"] = "finalized"
+    status: OutcomeStatus
+    reason: str
+    speedup: float | None
+    final_sha256: str | None
+
+
+Event = Annotated[
+    StartProfiled
+    | RoundStarted
+    | StepStarted
+    | Classified
+    | Selected
+    | Generated
+    | Evaluated
+    | Decided
+    | RolloutStopped
+    | Waiting
+    | Reflected
+    | FinalistMeasured
+    | Finalized,
+    Field(discriminator="kind"),
+]
+"""Any event; read a line of `events.jsonl` with `parse_event`."""
+
+_ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
+
+
+def parse_event(line: str | bytes) -> Event:
+    """Read one JSON line. Raises pydantic's ValidationError."""
+    return _ADAPTER.validate_json(line)
+
+
+class EventSink(Protocol):
+    """Where events go. Called from the event loop's thread; must not block for long."""
+
+    def emit(self, event: Event) -> None:
+        """Take one event."""
+        ...

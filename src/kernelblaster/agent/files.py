@@ -1,0 +1,158 @@
+"""Files of one problem's search: candidates, evaluations, replies. Content decides names; writes are atomic.
+
+    candidates/<sha256>.cu        sources
+    evaluations/<key>.json        what the judge found; the key names source, rival, device, precision and size
+    replies/<slot>.json           the request and the reply, stored before the reply is used
+    reflections/r<round>.json     what reflection on a round changed in the knowledge base
+
+A file that exists is complete: it was written beside its place, synced and renamed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel, ValidationError
+
+from kernelblaster.evaluation.types import Evaluation
+from kernelblaster.models.base import Reply, Request
+
+
+class StoredReply(BaseModel):
+    """A reply beside the request it answers."""
+
+    format: str = "kernelblaster-reply-1"
+    request: Request
+    reply: Reply
+
+
+class Reflection(BaseModel):
+    """What came of the reflection on a round."""
+
+    changes: list[str] = []
+    """The knowledge base's word on each change that fitted the schema."""
+    refused: list[str] = []
+    """Proposals that did not fit it."""
+    skipped: str = ""
+    """Why there was no reflection; empty when there was."""
+
+
+def source_digest(source: str) -> str:
+    """SHA-256 of a source, in hexadecimal."""
+    return hashlib.sha256(source.encode()).hexdigest()
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replace `path` by `text` so that readers and a killed writer never leave a part of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{uuid.uuid4().hex}.part")
+    try:
+        with partial.open("x", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class EvaluationKey:
+    """Everything that makes two evaluations the same question."""
+
+    source: str
+    rival: str | None
+    device: str
+    precision: str
+    size: str
+    purpose: str
+    """`search`, or `final` for the measurement repeated after the search."""
+
+    @property
+    def name(self) -> str:
+        """File name without its suffix."""
+        text = json.dumps([self.source, self.rival, self.device, self.precision, self.size, self.purpose])
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True)
+class ProblemFiles:
+    """The directory of one problem's search."""
+
+    root: Path
+
+    def candidate_path(self, sha256: str) -> Path:
+        """Where a source lies."""
+        return self.root / "candidates" / f"{sha256}.cu"
+
+    def put_candidate(self, source: str) -> str:
+        """Store a source; returns its SHA-256."""
+        sha256 = source_digest(source)
+        path = self.candidate_path(sha256)
+        if not path.exists():
+            write_atomically(path, source)
+        return sha256
+
+    def candidate(self, sha256: str) -> str:
+        """A stored source."""
+        return self.candidate_path(sha256).read_text(encoding="utf-8")
+
+    def evaluation_path(self, name: str) -> Path:
+        """Where an evaluation lies."""
+        return self.root / "evaluations" / f"{name}.json"
+
+    def put_evaluation(self, name: str, evaluation: Evaluation) -> None:
+        """Store an evaluation."""
+        write_atomically(self.evaluation_path(name), evaluation.model_dump_json())
+
+    def evaluation(self, name: str) -> Evaluation:
+        """A stored evaluation."""
+        return Evaluation.model_validate_json(self.evaluation_path(name).read_bytes())
+
+    def find_evaluation(self, name: str) -> Evaluation | None:
+        """A stored evaluation, or None when there is none or another version wrote it."""
+        try:
+            return self.evaluation(name)
+        except (FileNotFoundError, ValidationError):
+            return None
+
+    def reply_path(self, slot: str) -> Path:
+        """Where the reply of a slot lies."""
+        return self.root / "replies" / f"{slot}.json"
+
+    def put_reply(self, request: Request, reply: Reply) -> None:
+        """Store a reply beside its request."""
+        stored = StoredReply(request=request, reply=reply)
+        write_atomically(self.reply_path(request.slot), stored.model_dump_json(indent=1))
+
+    def find_reply(self, request: Request) -> Reply | None:
+        """The stored reply to exactly this request; None when the slot holds none or asked something else."""
+        try:
+            stored = StoredReply.model_validate_json(self.reply_path(request.slot).read_bytes())
+        except (FileNotFoundError, ValidationError):
+            return None
+        return stored.reply if stored.request.messages == request.messages else None
+
+    def reply_text(self, slot: str) -> str:
+        """The stored reply of a slot. Raises FileNotFoundError."""
+        return StoredReply.model_validate_json(self.reply_path(slot).read_bytes()).reply.text
+
+    def reflection_path(self, round: int) -> Path:
+        """Where the outcome of a round's reflection lies."""
+        return self.root / "reflections" / f"r{round}.json"
+
+    def put_reflection(self, round: int, reflection: Reflection) -> None:
+        """Store what a reflection changed."""
+        write_atomically(self.reflection_path(round), reflection.model_dump_json(indent=1))
+
+    def find_reflection(self, round: int) -> Reflection | None:
+        """What a round's reflection changed; None when it has not happened."""
+        try:
+            return Reflection.model_validate_json(self.reflection_path(round).read_bytes())
+        except FileNotFoundError:
+            return None

@@ -1,0 +1,48 @@
+"""The file a search leaves: the best kernel under a header that says what was measured, where and how."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kernelblaster.devices.base import DeviceFacts, DeviceKind
+from kernelblaster.evaluation.types import Comparison, Evaluation
+
+FINAL_KERNEL = "final_rl_cuda_perf.cu"
+
+
+def final_kernel_path(directory: Path) -> Path:
+    """Where the final kernel of a problem lies."""
+    return directory / FINAL_KERNEL
+
+
+def final_kernel_text(source: str, evaluation: Evaluation, facts: DeviceFacts) -> str:
+    """The source under its header. `evaluation` compares it with the start."""
+    return "".join(f"// {line}\n" for line in _header(evaluation, facts)) + source
+
+
+def without_samples(comparison: Comparison) -> Comparison:
+    """The comparison without the single samples of its timings."""
+    bare = {"samples_us": []}
+    return comparison.model_copy(
+        update={
+            "rival": comparison.rival.model_copy(update=bare),
+            "candidate": comparison.candidate.model_copy(update=bare),
+        }
+    )
+
+
+def _header(evaluation: Evaluation, facts: DeviceFacts) -> list[str]:
+    emulated = facts.kind is DeviceKind.EMULATED
+    lines = [f"KernelBlaster: {evaluation.problem}, {evaluation.precision}, size {evaluation.size}"]
+    comparison = evaluation.comparison
+    if comparison is not None:
+        lines.append(
+            f"{'modelled' if emulated else 'measured'} speed-up over the start {comparison.speedup:.3f}x "
+            f"(95 %: {comparison.low:.3f} to {comparison.high:.3f}), "
+            f"{comparison.rival.median_us:.2f} us -> {comparison.candidate.median_us:.2f} us per call, cold L2"
+        )
+    device = f"{facts.name} ({facts.arch})"
+    lines.append(f"device: emulated {device}; times come from a model of the GPU" if emulated else f"device: {device}")
+    if evaluation.weakly_verified:
+        lines.append("weakly verified: the problem's own driver judged it")
+    return lines

@@ -1,0 +1,63 @@
+"""Asking the evaluator from inside a node: every question is answered once and its answer kept in a file."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from kernelblaster.agent.context import ProblemContext
+from kernelblaster.agent.files import EvaluationKey
+from kernelblaster.evaluation.types import Evaluation
+
+SEARCH = "search"
+FINAL = "final"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """An evaluation, the key of its file, and whether it had been made before."""
+
+    key: str
+    evaluation: Evaluation
+    reused: bool
+
+
+async def judge(context: ProblemContext, sha256: str, rival: str | None, purpose: str = SEARCH) -> Judged:
+    """Evaluate a stored candidate against a stored rival, or return what is known of the pair.
+
+    Args:
+        context: of the problem.
+        sha256: candidate.
+        rival: SHA-256 of the parent; None for the start, which has none.
+        purpose: `FINAL` evaluations are made again even when the search has one, and take no profile.
+
+    Raises DeviceError.
+    """
+    facts = context.facts
+    key = EvaluationKey(
+        source=sha256,
+        rival=rival,
+        device=f"{facts.kind}/{facts.name}/{facts.arch}",
+        precision=str(context.precision),
+        size=str(context.size),
+        purpose=purpose,
+    ).name
+    async with context.flight(key):
+        known = await asyncio.to_thread(context.files.find_evaluation, key)
+        if known is not None:
+            return Judged(key=key, evaluation=known, reused=True)
+        async with context.limits.evaluations:
+            evaluation = await asyncio.to_thread(_evaluate, context, key, sha256, rival, purpose)
+    return Judged(key=key, evaluation=evaluation, reused=False)
+
+
+def _evaluate(context: ProblemContext, key: str, sha256: str, rival: str | None, purpose: str) -> Evaluation:
+    """Runs in a thread and stores its result there, so that it is kept even when the node is cancelled."""
+    evaluation = context.evaluator.evaluate(
+        context.problem,
+        context.files.candidate(sha256),
+        rival=None if rival is None else context.files.candidate(rival),
+        profile=purpose == SEARCH,
+    )
+    context.files.put_evaluation(key, evaluation)
+    return evaluation

@@ -1,0 +1,113 @@
+"""The nodes that end a step and a rollout: accept or keep the parent, go on or stop. Decided by code alone."""
+
+from __future__ import annotations
+
+import asyncio
+
+from langgraph.runtime import Runtime
+
+from kernelblaster.agent.context import ProblemContext
+from kernelblaster.agent.events import Decided, RolloutStopped
+from kernelblaster.agent.slots import rollout_slot, step_slot
+from kernelblaster.agent.state import Attempt, Choice, Incumbent, RolloutResult, RolloutState, StopReason, Tried
+from kernelblaster.config import SearchConfig
+from kernelblaster.evaluation.types import Comparison, Decision
+
+REMEMBERED_STEPS = 8
+"""Latest steps of a rollout that its prompts tell about."""
+CONVERGED_AFTER = 3
+"""Inconclusive steps in a row after which a rollout counts as converged."""
+
+
+async def decide(state: RolloutState, runtime: Runtime[ProblemContext]) -> dict:
+    """Accept the candidate only when it is correct and faster beyond noise; else keep the parent."""
+    context = runtime.context
+    if state.choice is None or state.attempt is None:
+        raise ValueError("decide runs at the end of a step")
+    comparison = await asyncio.to_thread(_comparison, context, state.attempt)
+    tried = _tried(state.choice, state.attempt, comparison)
+    changed = _after(state, tried, state.attempt, comparison)
+    after = state.model_copy(update=changed)
+    context.emit(
+        Decided(
+            problem=str(context.problem.id),
+            slot=step_slot(context, state),
+            technique=tried.technique,
+            outcome=tried.outcome,
+            accepted=tried.accepted,
+            gain=after.incumbent.gain,
+        )
+    )
+    return {**changed, "stop": stop_reason(after, context.config)}
+
+
+async def finish(state: RolloutState, runtime: Runtime[ProblemContext]) -> dict:
+    """Hand the rollout's result to the problem."""
+    context = runtime.context
+    if state.stop is None:
+        raise ValueError("a rollout finishes with a reason")
+    context.emit(
+        RolloutStopped(
+            problem=str(context.problem.id),
+            slot=rollout_slot(context, state),
+            reason=state.stop,
+            steps=state.transitions,
+            incumbent=state.incumbent.sha256,
+            gain=state.incumbent.gain,
+        )
+    )
+    result = RolloutResult(
+        round=state.round,
+        index=state.index,
+        incumbent=state.incumbent,
+        stop=state.stop,
+        steps=state.step,
+        transitions=state.transitions,
+        verdicts=state.verdicts,
+    )
+    return {"finished": [result]}
+
+
+def stop_reason(state: RolloutState, config: SearchConfig) -> StopReason | None:
+    """Why a rollout should not take another step; None when it should."""
+    if state.step >= config.steps:
+        return StopReason.STEPS
+    if state.inconclusive >= CONVERGED_AFTER:
+        return StopReason.CONVERGED
+    if state.idle >= config.patience:
+        return StopReason.PATIENCE
+    return None
+
+
+def _comparison(context: ProblemContext, attempt: Attempt) -> Comparison | None:
+    if attempt.evaluation is None or attempt.failure is not None:
+        return None
+    return context.files.evaluation(attempt.evaluation).comparison
+
+
+def _tried(choice: Choice, attempt: Attempt, comparison: Comparison | None) -> Tried:
+    if attempt.failure is not None:
+        return Tried(technique=choice.technique, outcome=attempt.failure.kind, stated_speedup=attempt.stated_speedup)
+    decision = comparison.decision if comparison else Decision.INCONCLUSIVE
+    return Tried(
+        technique=choice.technique,
+        outcome=decision,
+        speedup=comparison.speedup if comparison else None,
+        stated_speedup=attempt.stated_speedup,
+        accepted=decision is Decision.FASTER,
+    )
+
+
+def _after(state: RolloutState, tried: Tried, attempt: Attempt, comparison: Comparison | None) -> dict:
+    """The fields that a finished step changes."""
+    changed: dict = {"tried": [*state.tried, tried][-REMEMBERED_STEPS:]}
+    if tried.accepted and comparison and attempt.candidate and attempt.evaluation:
+        incumbent = Incumbent(
+            sha256=attempt.candidate,
+            evaluation=attempt.evaluation,
+            gain=state.incumbent.gain * comparison.speedup,
+        )
+        return {**changed, "incumbent": incumbent, "tabu": [], "idle": 0, "inconclusive": 0}
+    inconclusive = state.inconclusive + 1 if tried.outcome == Decision.INCONCLUSIVE else 0
+    tabu = [*state.tabu, tried.technique]
+    return {**changed, "tabu": tabu, "idle": state.idle + 1, "inconclusive": inconclusive}

@@ -1,0 +1,67 @@
+"""The node that has a candidate judged, and the choice between repairing and going on."""
+
+from __future__ import annotations
+
+from langgraph.runtime import Runtime
+
+from kernelblaster.agent.context import ProblemContext
+from kernelblaster.agent.events import Evaluated
+from kernelblaster.agent.judging import Judged, judge
+from kernelblaster.agent.nodes.generate import SHORT_HASH
+from kernelblaster.agent.slots import attempt_slot
+from kernelblaster.agent.state import Attempt, Failure, RolloutState
+from kernelblaster.evaluation.types import Evaluation, Verdict
+
+FINAL_VERDICTS = frozenset({Verdict.REWARD_HACK})
+"""Verdicts that no repair is asked for: the attempt to fool the judge is recorded as it is."""
+
+_LOG_CHARACTERS = 3000
+"""Of a failure's log that the state keeps for the repair prompt."""
+
+
+async def evaluate(state: RolloutState, runtime: Runtime[ProblemContext]) -> dict:
+    """Judge the candidate against its parent."""
+    context = runtime.context
+    attempt = state.attempt
+    if attempt is None or attempt.candidate is None:
+        raise ValueError("evaluate runs after a reply with a source")
+    judged = await judge(context, attempt.candidate, rival=state.incumbent.sha256)
+    context.emit(_event(context, state, attempt, judged))
+    verdict = str(judged.evaluation.verdict)
+    return {
+        "attempt": attempt.model_copy(
+            update={"evaluation": judged.key, "verdict": verdict, "failure": _failure(judged.evaluation)}
+        ),
+        "seen": {**state.seen, attempt.candidate[:SHORT_HASH]: verdict},
+        "verdicts": {**state.verdicts, verdict: state.verdicts.get(verdict, 0) + 1},
+    }
+
+
+def repairable(state: RolloutState, repairs: int) -> bool:
+    """Whether the attempt failed in a way the model may mend, and a repair is left."""
+    attempt = state.attempt
+    if attempt is None or attempt.failure is None:
+        return False
+    return attempt.number < repairs and attempt.failure.kind not in FINAL_VERDICTS
+
+
+def _failure(evaluation: Evaluation) -> Failure | None:
+    if evaluation.correct:
+        return None
+    return Failure(kind=evaluation.verdict, reason=evaluation.reason, log=evaluation.log[:_LOG_CHARACTERS])
+
+
+def _event(context: ProblemContext, state: RolloutState, attempt: Attempt, judged: Judged) -> Evaluated:
+    evaluation = judged.evaluation
+    comparison = evaluation.comparison
+    return Evaluated(
+        problem=str(context.problem.id),
+        slot=attempt_slot(context, state, attempt.number),
+        candidate=evaluation.source_sha256,
+        verdict=evaluation.verdict,
+        reason=evaluation.reason,
+        speedup=comparison.speedup if comparison else None,
+        decision=comparison.decision if comparison else None,
+        median_us=evaluation.timing.median_us if evaluation.timing else None,
+        reused=judged.reused,
+    )

@@ -1,0 +1,171 @@
+"""The node that ends a search: finalists are measured again against the start, checked, and the best one is written.
+
+The model may veto a finalist, never approve one: a reply that cannot be read, a missing reply and an empty budget are
+no veto. Nothing is written when no finalist beats the start beyond noise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from langgraph.runtime import Runtime
+
+from kernelblaster.agent.asking import ask
+from kernelblaster.agent.context import ProblemContext
+from kernelblaster.agent.events import FinalistMeasured, Finalized
+from kernelblaster.agent.files import write_atomically
+from kernelblaster.agent.final_kernel import final_kernel_path, final_kernel_text, without_samples
+from kernelblaster.agent.judging import FINAL, Judged, judge
+from kernelblaster.agent.prompting import verify_request
+from kernelblaster.agent.slots import problem_slot
+from kernelblaster.agent.state import Conclusion, Finalist, Incumbent, OutcomeStatus, ProblemState, StopReason
+from kernelblaster.errors import BudgetExceeded
+from kernelblaster.evaluation.types import Verdict
+from kernelblaster.models.base import NoRecordedReply
+from kernelblaster.models.replies import UnusableReply, parse_json
+
+FINALISTS = 3
+
+
+@dataclass(frozen=True)
+class _Measured:
+    finalist: Finalist
+    judged: Judged
+
+
+async def finalize(state: ProblemState, runtime: Runtime[ProblemContext]) -> dict:
+    """Choose, check and write the final kernel, and say how the search ended."""
+    context = runtime.context
+    conclusion = await _conclude(context, state)
+    winner = next((f for f in conclusion.finalists if f.sha256 == conclusion.final_sha256), None)
+    context.emit(
+        Finalized(
+            problem=str(context.problem.id),
+            slot=problem_slot(context, "final"),
+            status=conclusion.status,
+            reason=conclusion.reason,
+            speedup=winner.comparison.speedup if winner and winner.comparison else None,
+            final_sha256=conclusion.final_sha256,
+        )
+    )
+    return {"conclusion": conclusion}
+
+
+async def _conclude(context: ProblemContext, state: ProblemState) -> Conclusion:
+    if state.start is None or state.failure is not None:
+        return Conclusion(status=OutcomeStatus.FAILED, reason=state.failure or "the start was not evaluated")
+    measured = [await _measure(context, state.start, incumbent) for incumbent in contenders(state)]
+    measured.sort(key=lambda one: one.finalist.comparison.speedup if one.finalist.comparison else 0.0, reverse=True)
+    finalists: list[Finalist] = []
+    winner: _Measured | None = None
+    for one in measured:
+        rejected = one.finalist.rejected
+        if rejected is None and winner is not None:
+            rejected = "slower than the final kernel"
+        if rejected is None:
+            rejected = await _objection(context, one.finalist.sha256)
+        finalist = one.finalist.model_copy(update={"rejected": rejected})
+        if rejected is None:
+            winner = one
+        finalists.append(finalist)
+        context.emit(_event(context, finalist))
+    await asyncio.to_thread(_publish, context, winner)
+    return _conclusion(state, finalists, winner)
+
+
+def contenders(state: ProblemState) -> list[Incumbent]:
+    """The distinct kernels with the largest measured gain that rollouts ended on, best first."""
+    best: dict[str, Incumbent] = {}
+    for result in state.finished:
+        incumbent = result.incumbent
+        known = best.get(incumbent.sha256)
+        if incumbent.gain > 1 and (known is None or incumbent.gain > known.gain):
+            best[incumbent.sha256] = incumbent
+    return sorted(best.values(), key=lambda incumbent: incumbent.gain, reverse=True)[:FINALISTS]
+
+
+async def _measure(context: ProblemContext, start: Incumbent, incumbent: Incumbent) -> _Measured:
+    """Against the start, in fresh processes."""
+    judged = await judge(context, incumbent.sha256, rival=start.sha256, purpose=FINAL)
+    evaluation = judged.evaluation
+    finalist = Finalist(
+        sha256=incumbent.sha256,
+        gain=incumbent.gain,
+        verdict=evaluation.verdict,
+        comparison=without_samples(evaluation.comparison) if evaluation.comparison else None,
+    )
+    if not evaluation.correct:
+        rejected = f"measured again it is {evaluation.verdict}: {evaluation.reason}"
+    elif not finalist.faster:
+        rejected = "measured again it does not beat the start"
+    else:
+        rejected = None
+    return _Measured(finalist=finalist.model_copy(update={"rejected": rejected}), judged=judged)
+
+
+async def _objection(context: ProblemContext, sha256: str) -> str | None:
+    """Why a finalist must not be published: a sanitizer's finding or the model's veto."""
+    findings = await _sanitize(context, sha256)
+    if findings:
+        return f"{Verdict.SANITIZER_ERROR}: {findings[0]}"
+    return await _veto(context, sha256)
+
+
+async def _sanitize(context: ProblemContext, sha256: str) -> list[str]:
+    source = await asyncio.to_thread(context.files.candidate, sha256)
+    async with context.limits.evaluations:
+        findings = await asyncio.to_thread(context.evaluator.sanitize, context.problem, source)
+    return [f"{finding.tool}: {finding.message}" for finding in findings]
+
+
+async def _veto(context: ProblemContext, sha256: str) -> str | None:
+    if not context.config.soft_verify:
+        return None
+    request = await asyncio.to_thread(verify_request, context, sha256)
+    try:
+        reply = await ask(context, request)
+        opinion = parse_json(reply.text)
+    except (BudgetExceeded, NoRecordedReply, UnusableReply):
+        return None
+    if not isinstance(opinion, dict) or opinion.get("veto") is not True:
+        return None
+    return f"vetoed: {str(opinion.get('reason', 'no reason given'))[:300]}"
+
+
+def _publish(context: ProblemContext, winner: _Measured | None) -> None:
+    path = final_kernel_path(context.directory)
+    if winner is None:
+        path.unlink(missing_ok=True)
+        return
+    source = context.files.candidate(winner.finalist.sha256)
+    write_atomically(path, final_kernel_text(source, winner.judged.evaluation, context.facts))
+
+
+def _conclusion(state: ProblemState, finalists: list[Finalist], winner: _Measured | None) -> Conclusion:
+    if winner is not None and winner.finalist.comparison is not None:
+        status, reason = OutcomeStatus.IMPROVED, f"{winner.finalist.comparison.speedup:.3f}x over the start"
+    elif finalists:
+        status, reason = OutcomeStatus.NO_IMPROVEMENT, finalists[0].rejected or ""
+    else:
+        status, reason = OutcomeStatus.NO_IMPROVEMENT, "no candidate was faster than the start"
+    if any(result.stop is StopReason.BUDGET for result in state.finished):
+        status, reason = OutcomeStatus.BUDGET, f"a budget ended the search; {reason}"
+    return Conclusion(
+        status=status,
+        reason=reason,
+        finalists=finalists,
+        final_sha256=winner.finalist.sha256 if winner else None,
+    )
+
+
+def _event(context: ProblemContext, finalist: Finalist) -> FinalistMeasured:
+    return FinalistMeasured(
+        problem=str(context.problem.id),
+        slot=problem_slot(context, f"final/{finalist.sha256[:16]}"),
+        candidate=finalist.sha256,
+        verdict=finalist.verdict,
+        speedup=finalist.comparison.speedup if finalist.comparison else None,
+        decision=finalist.comparison.decision if finalist.comparison else None,
+        rejected=finalist.rejected,
+    )

@@ -1,0 +1,95 @@
+"""The node that remembers a step: a transition into the replay buffer, statistics into the knowledge base."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+
+from langgraph.runtime import Runtime
+
+from kernelblaster.agent.context import ProblemContext
+from kernelblaster.agent.slots import step_slot
+from kernelblaster.agent.state import Attempt, Choice, Diagnosis, RolloutState
+from kernelblaster.evaluation.types import Comparison, Evaluation, Verdict
+from kernelblaster.replay.transition import Transition, metric_deltas, reward
+
+
+async def record(state: RolloutState, runtime: Runtime[ProblemContext]) -> dict:
+    """Store the edge parent -> candidate. Both stores know it by (run, slot), so repeating this changes nothing."""
+    await asyncio.to_thread(_record, runtime.context, state)
+    return {"transitions": state.transitions + 1}
+
+
+def _record(context: ProblemContext, state: RolloutState) -> None:
+    if state.diagnosis is None or state.choice is None or state.attempt is None:
+        raise ValueError("record runs at the end of a step")
+    transition = _transition(context, state, state.diagnosis, state.choice, state.attempt)
+    context.replay.append(transition)
+    context.knowledge.record(transition)
+
+
+def _transition(
+    context: ProblemContext, state: RolloutState, diagnosis: Diagnosis, choice: Choice, attempt: Attempt
+) -> Transition:
+    evaluation = context.files.evaluation(attempt.evaluation) if attempt.evaluation else None
+    verdict = _verdict(attempt)
+    comparison = evaluation.comparison if evaluation and evaluation.correct else None
+    return Transition(
+        run=context.run,
+        slot=step_slot(context, state),
+        problem=str(context.problem.id),
+        op_family=context.op_family,
+        precision=context.precision,
+        arch=context.facts.arch,
+        device_kind=context.facts.kind,
+        round=state.round,
+        rollout=state.index,
+        step=state.step,
+        parent_sha256=state.incumbent.sha256,
+        candidate_sha256=attempt.candidate,
+        state=diagnosis.state,
+        state_confidence=diagnosis.confidence,
+        technique=choice.technique,
+        lessons=tuple(lesson.id for lesson in choice.lessons),
+        attempts=attempt.number + 1,
+        verdict=verdict,
+        reason=_reason(attempt),
+        expected_speedup=attempt.stated_speedup,
+        reward=reward(verdict, comparison),
+        metric_deltas=_deltas(context, state, evaluation),
+        prompt_tokens=state.spent.prompt_tokens,
+        completion_tokens=state.spent.completion_tokens,
+        dollars=state.spent.dollars,
+        model=context.model.name,
+        libraries=context.libraries,
+        weakly_verified=evaluation.weakly_verified if evaluation else context.problem.weakly_verified,
+        started_at=datetime.fromtimestamp(state.step_started, UTC),
+        **_speedup(comparison),
+    )
+
+
+def _verdict(attempt: Attempt) -> Verdict:
+    """A step in which no reply held a source never became a program: a compile error, as the reason says."""
+    return Verdict.COMPILE_ERROR if attempt.verdict is None else Verdict(attempt.verdict)
+
+
+def _reason(attempt: Attempt) -> str:
+    return f"{attempt.failure.kind}: {attempt.failure.reason}" if attempt.failure else ""
+
+
+def _speedup(comparison: Comparison | None) -> dict:
+    if comparison is None:
+        return {}
+    return {
+        "speedup": comparison.speedup,
+        "speedup_low": comparison.low,
+        "speedup_high": comparison.high,
+        "decision": comparison.decision,
+    }
+
+
+def _deltas(context: ProblemContext, state: RolloutState, evaluation: Evaluation | None) -> dict[str, float]:
+    parent = context.files.evaluation(state.incumbent.evaluation)
+    if evaluation is None or evaluation.profile is None or parent.profile is None:
+        return {}
+    return metric_deltas(parent.profile.totals, evaluation.profile.totals)

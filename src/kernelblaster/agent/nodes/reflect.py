@@ -1,0 +1,130 @@
+"""The node that learns from a round: predicted against measured gains, and typed changes that they support.
+
+The model proposes, the schema and the knowledge base dispose: every change is validated on its own, and what does
+not fit is refused with its reason. Reflection that cannot happen (no reply, no budget) changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from dataclasses import dataclass
+
+from langgraph.runtime import Runtime
+from pydantic import TypeAdapter, ValidationError
+
+from kernelblaster.agent.asking import ask
+from kernelblaster.agent.context import ProblemContext
+from kernelblaster.agent.events import Reflected
+from kernelblaster.agent.files import Reflection
+from kernelblaster.agent.prompting import reflect_request
+from kernelblaster.agent.slots import problem_slot
+from kernelblaster.agent.state import ProblemState
+from kernelblaster.errors import BudgetExceeded
+from kernelblaster.knowledge.changes import Change, Provenance
+from kernelblaster.models.base import NoRecordedReply, Request
+from kernelblaster.models.replies import UnusableReply, parse_json
+from kernelblaster.replay.buffer import Query
+from kernelblaster.replay.transition import Transition
+
+CHANGES_PER_ROUND = 5
+TRANSITIONS_SHOWN = 40
+_DELTAS_SHOWN = 3
+
+_CHANGE: TypeAdapter[Change] = TypeAdapter(Change)
+_SCHEMA = _CHANGE.json_schema()
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Changes of a reply that fit the schema, and one line for each that does not."""
+
+    changes: list[Change]
+    refused: list[str]
+
+
+async def reflect(state: ProblemState, runtime: Runtime[ProblemContext]) -> dict:
+    """Ask what the round's transitions teach, and apply it. Done once per round, also over resumes."""
+    context = runtime.context
+    known = await asyncio.to_thread(context.files.find_reflection, state.round)
+    if known is None:
+        known = await _reflect(context, state.round)
+        await asyncio.to_thread(context.files.put_reflection, state.round, known)
+    context.emit(
+        Reflected(
+            problem=str(context.problem.id),
+            slot=problem_slot(context, f"r{state.round}/reflect"),
+            round=state.round,
+            changes=known.changes,
+            refused=known.refused,
+            skipped=known.skipped,
+        )
+    )
+    return {}
+
+
+async def _reflect(context: ProblemContext, round: int) -> Reflection:
+    if not context.config.reflect:
+        return Reflection(skipped="switched off")
+    request = await asyncio.to_thread(_request, context, round)
+    if request is None:
+        return Reflection(skipped="no transitions")
+    try:
+        reply = await ask(context, request)
+        proposal = read_proposal(reply.text)
+    except BudgetExceeded as exceeded:
+        return Reflection(skipped=exceeded.message)
+    except NoRecordedReply:
+        return Reflection(skipped="the recording has no reflection")
+    except UnusableReply as unusable:
+        return Reflection(skipped=f"unusable reply: {unusable}")
+    provenance = Provenance(run=context.run, model=reply.model, problem=str(context.problem.id))
+    lines = await asyncio.to_thread(context.knowledge.apply, proposal.changes, provenance)
+    return Reflection(changes=list(lines), refused=proposal.refused)
+
+
+def _request(context: ProblemContext, round: int) -> Request | None:
+    """The question about a round; None when the round judged nothing."""
+    transitions = context.replay.query(Query(run=context.run, problem=str(context.problem.id), round=round))
+    if not transitions:
+        return None
+    shown = sorted(sorted(transitions, key=performance_gap, reverse=True)[:TRANSITIONS_SHOWN], key=lambda t: t.slot)
+    lines = [transition_line(transition) for transition in shown]
+    return reflect_request(context, round, lines, context.knowledge.load(), _SCHEMA, CHANGES_PER_ROUND)
+
+
+def read_proposal(text: str) -> Proposal:
+    """Typed changes out of a reply. Raises UnusableReply when it is no JSON object with a list `changes`."""
+    document = parse_json(text)
+    proposed = document.get("changes") if isinstance(document, dict) else document
+    if not isinstance(proposed, list):
+        raise UnusableReply("no list of changes")
+    changes, refused = [], []
+    for item in proposed[:CHANGES_PER_ROUND]:
+        try:
+            changes.append(_CHANGE.validate_python(item))
+        except ValidationError as error:
+            first = error.errors()[0]
+            refused.append(f"does not fit the schema: {'.'.join(map(str, first['loc']))}: {first['msg']}"[:200])
+    refused += [f"more than {CHANGES_PER_ROUND} changes" for _ in proposed[CHANGES_PER_ROUND:]]
+    return Proposal(changes=changes, refused=refused)
+
+
+def performance_gap(transition: Transition) -> float:
+    """|log predicted - log measured| speed-up; a failure counts as its reward. 0 when nothing was predicted."""
+    if transition.expected_speedup is None:
+        return 0.0
+    return abs(math.log(transition.expected_speedup) - transition.reward)
+
+
+def transition_line(transition: Transition) -> str:
+    """One transition for the prompt: state, technique, expected, measured, telling metric changes."""
+    expected = f"{transition.expected_speedup:.2f}x" if transition.expected_speedup else "nothing stated"
+    if transition.speedup is not None:
+        measured = f"{transition.speedup:.2f}x ({transition.decision})"
+    else:
+        measured = f"{transition.verdict}: {transition.reason[:160]}".rstrip(": ")
+    deltas = sorted(transition.metric_deltas.items(), key=lambda item: -abs(item[1]))
+    percent = [f"{name} {value:+.1f}" for name, value in deltas if "pct" in name][:_DELTAS_SHOWN]
+    changed = f"; {', '.join(percent)}" if percent else ""
+    return f"{transition.state} / {transition.technique}: expected {expected}, measured {measured}{changed}"

@@ -1,0 +1,76 @@
+"""The node that recalls what to try: posterior sampling over the techniques of the parent's state."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+
+import numpy as np
+from langgraph.runtime import Runtime
+
+from kernelblaster.agent.context import ProblemContext
+from kernelblaster.agent.events import Selected
+from kernelblaster.agent.prompting import request_tags
+from kernelblaster.agent.slots import step_slot
+from kernelblaster.agent.state import Choice, Diagnosis, Lesson, RolloutState, StopReason
+from kernelblaster.knowledge.decisions import NoTechnique, Selection, SelectionContext
+
+
+async def retrieve(state: RolloutState, runtime: Runtime[ProblemContext]) -> dict:
+    """Draw a technique that this rollout has not tried since its last acceptance."""
+    context = runtime.context
+    diagnosis = state.diagnosis
+    if diagnosis is None:
+        raise ValueError("retrieve runs after classify")
+    try:
+        selection = await asyncio.to_thread(_select, context, state, diagnosis)
+    except NoTechnique:
+        return {"stop": StopReason.NOTHING_TO_TRY}
+    context.emit(
+        Selected(
+            problem=str(context.problem.id),
+            slot=step_slot(context, state),
+            state=diagnosis.state,
+            technique=selection.technique,
+            expected_speedup=selection.expected_speedup,
+            p_correct=selection.p_correct,
+            evidence_count=selection.evidence_count,
+        )
+    )
+    return {"choice": _choice(selection)}
+
+
+def _select(context: ProblemContext, state: RolloutState, diagnosis: Diagnosis) -> Selection:
+    evaluation = context.files.evaluation(state.incumbent.evaluation)
+    where = SelectionContext(
+        arch=context.facts.arch,
+        device_kind=context.facts.kind,
+        op_family=context.op_family,
+        precision=context.precision,
+        totals=evaluation.profile.totals if evaluation.profile else {},
+        libraries=context.libraries,
+    )
+    allowed = context.model.answerable(request_tags(context, state))
+    return context.knowledge.load().select(
+        diagnosis.state, where, _generator(context, state), tabu=frozenset(state.tabu), allowed=allowed
+    )
+
+
+def _generator(context: ProblemContext, state: RolloutState) -> np.random.Generator:
+    """Randomness that depends on the seed and the place in the search, not on the order rollouts run in."""
+    place = f"{context.config.seed}/{step_slot(context, state)}"
+    return np.random.default_rng(int.from_bytes(hashlib.sha256(place.encode()).digest()[:8], "big"))
+
+
+def _choice(selection: Selection) -> Choice:
+    return Choice(
+        technique=selection.technique,
+        summary=selection.summary,
+        how_to=list(selection.how_to),
+        checks=list(selection.checks),
+        expected_speedup=selection.expected_speedup,
+        p_correct=selection.p_correct,
+        evidence_count=selection.evidence_count,
+        backed_off_to=selection.backed_off_to,
+        lessons=[Lesson(id=lesson.id, text=lesson.text) for lesson in selection.lessons],
+    )

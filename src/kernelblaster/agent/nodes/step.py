@@ -1,0 +1,112 @@
+"""Nodes that open a step: check that another one may start, and name the parent's bottleneck."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from langgraph.runtime import Runtime
+
+from kernelblaster.agent.asking import ask
+from kernelblaster.agent.context import ProblemContext
+from kernelblaster.agent.events import Classified, StepStarted
+from kernelblaster.agent.prompting import classify_request
+from kernelblaster.agent.slots import step_slot
+from kernelblaster.agent.state import Diagnosis, RolloutState, Spent, StopReason
+from kernelblaster.devices.base import Profile, ProfileSource
+from kernelblaster.errors import BudgetExceeded
+from kernelblaster.evaluation.types import Evaluation
+from kernelblaster.knowledge.base import KnowledgeBase
+from kernelblaster.knowledge.decisions import Classification
+from kernelblaster.models.base import NoRecordedReply
+from kernelblaster.models.replies import UnusableReply, parse_json
+
+
+async def open_step(state: RolloutState, runtime: Runtime[ProblemContext]) -> dict:
+    """Begin the next step, unless the incumbent leaves nothing to gain or the time is over."""
+    context = runtime.context
+    try:
+        context.check_time()
+    except BudgetExceeded:
+        return {"stop": StopReason.BUDGET}
+    evaluation = await asyncio.to_thread(context.files.evaluation, state.incumbent.evaluation)
+    if evaluation.timing and evaluation.timing.floor_fraction > context.config.near_floor:
+        return {"stop": StopReason.NEAR_FLOOR}
+    opened = state.model_copy(update={"step": state.step + 1})
+    context.emit(
+        StepStarted(
+            problem=str(context.problem.id),
+            slot=step_slot(context, opened),
+            parent=state.incumbent.sha256,
+            gain=state.incumbent.gain,
+        )
+    )
+    return {"step": opened.step, "step_started": time.time(), "choice": None, "attempt": None, "spent": Spent()}
+
+
+async def classify(state: RolloutState, runtime: Runtime[ProblemContext]) -> dict:
+    """Name the bottleneck of the incumbent, once per incumbent. The model is asked only when rules do not decide."""
+    if state.diagnosis is not None and state.diagnosis.parent == state.incumbent.sha256:
+        return {}
+    context = runtime.context
+    evaluation = await asyncio.to_thread(context.files.evaluation, state.incumbent.evaluation)
+    base = await asyncio.to_thread(context.knowledge.load)
+    ruled = _by_rules(context, base, evaluation)
+    diagnosis = _diagnosis(state, ruled, "rules")
+    if not ruled.decided:
+        try:
+            diagnosis = await _by_model(context, state, base, evaluation, ruled)
+        except BudgetExceeded:
+            return {"stop": StopReason.BUDGET}
+    context.emit(
+        Classified(
+            problem=str(context.problem.id),
+            slot=step_slot(context, state),
+            state=diagnosis.state,
+            confidence=diagnosis.confidence,
+            decided_by=diagnosis.decided_by,
+            evidence=diagnosis.evidence,
+        )
+    )
+    return {"diagnosis": diagnosis}
+
+
+def _by_rules(context: ProblemContext, base: KnowledgeBase, evaluation: Evaluation) -> Classification:
+    profile = evaluation.profile or Profile(source=ProfileSource.EVENTS, kernels=[], totals={})
+    timing = evaluation.timing
+    return base.classify(
+        profile,
+        context.facts,
+        timing.floor_fraction if timing else None,
+        call_us=timing.median_us if timing else None,
+    )
+
+
+def _diagnosis(state: RolloutState, ruled: Classification, decided_by: str) -> Diagnosis:
+    return Diagnosis(
+        parent=state.incumbent.sha256,
+        state=ruled.state,
+        confidence=ruled.confidence,
+        evidence=list(ruled.evidence),
+        decided_by=decided_by,
+    )
+
+
+async def _by_model(
+    context: ProblemContext, state: RolloutState, base: KnowledgeBase, evaluation: Evaluation, ruled: Classification
+) -> Diagnosis:
+    """The model's choice among the known states; the rules' best guess when it has no usable opinion."""
+    request = await asyncio.to_thread(classify_request, context, state, base, evaluation, ruled)
+    undecided = _diagnosis(state, ruled, "rules (undecided)")
+    try:
+        reply = await ask(context, request)
+        opinion = parse_json(reply.text)
+    except (NoRecordedReply, UnusableReply):
+        return undecided
+    named = opinion.get("state") if isinstance(opinion, dict) else None
+    if named not in base.states:
+        return undecided
+    why = str(opinion.get("why", ""))[:300]
+    return undecided.model_copy(
+        update={"state": named, "evidence": [*ruled.evidence, f"model: {why}"], "decided_by": "model"}
+    )

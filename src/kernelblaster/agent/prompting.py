@@ -1,0 +1,221 @@
+"""Builds the requests of the workflow from typed state. The same state gives the same messages, to the character.
+
+Nothing here reads the clock, draws random numbers or looks at statistics that other rollouts change: a request that
+was answered before a kill is the same request after it.
+"""
+
+from __future__ import annotations
+
+import json
+
+from kernelblaster.agent.context import ProblemContext
+from kernelblaster.agent.rendering import render
+from kernelblaster.agent.slots import attempt_slot, problem_slot, step_slot
+from kernelblaster.agent.sources import cut_middle, launcher_declaration, strip_comments, trimmed_reference
+from kernelblaster.agent.state import Attempt, Choice, Failure, RolloutState, Tried
+from kernelblaster.agent.summary import gpu_summary, profile_summary, time_summary
+from kernelblaster.devices.base import Library
+from kernelblaster.evaluation.types import Evaluation
+from kernelblaster.knowledge.base import KnowledgeBase
+from kernelblaster.knowledge.decisions import Classification
+from kernelblaster.models.base import Message, Purpose, Request
+from kernelblaster.problems.problem import Precision, TensorRole, TensorSpec
+
+_REFERENCE_CHARACTERS = 2400
+_LOG_CHARACTERS = 2400
+_UNUSABLE_CHARACTERS = 1500
+_WEIGHTS_SHOWN = 12
+_CUDA_TYPE = {Precision.FP16: "__half", Precision.FP32: "float", Precision.BF16: "__nv_bfloat16"}
+
+
+def request_tags(context: ProblemContext, state: RolloutState) -> dict[str, str]:
+    """Facts of a step that a recording may match on, as far as they are known."""
+    tags = {
+        "problem": str(context.problem.id),
+        "precision": str(context.precision),
+        "parent_sha256": state.incumbent.sha256,
+    }
+    if state.diagnosis is not None:
+        tags["state"] = state.diagnosis.state
+    if state.choice is not None:
+        tags["technique"] = state.choice.technique
+    return tags
+
+
+def generate_request(context: ProblemContext, state: RolloutState, number: int) -> Request:
+    """Ask for a candidate (`number` 0) or for the repair of the attempt before."""
+    messages = [
+        Message(role="system", content=render("system")),
+        Message(role="user", content=_generate_prompt(context, state)),
+    ]
+    tags = request_tags(context, state)
+    failed = state.attempt
+    if number > 0 and failed is not None and failed.failure is not None:
+        messages.append(Message(role="assistant", content=_failed_reply(context, state, failed)))
+        messages.append(Message(role="user", content=_repair_prompt(failed.failure)))
+        tags |= {"failure": failed.failure.kind}
+        if failed.candidate:
+            tags |= {"failed_sha256": failed.candidate}
+    return Request(
+        slot=attempt_slot(context, state, number),
+        purpose=Purpose.REPAIR if number else Purpose.GENERATE,
+        messages=tuple(messages),
+        tags=tags,
+    )
+
+
+def _generate_prompt(context: ProblemContext, state: RolloutState) -> str:
+    if state.diagnosis is None or state.choice is None:
+        raise ValueError("generate runs after retrieve")
+    problem = context.problem
+    evaluation = context.files.evaluation(state.incumbent.evaluation)
+    return render(
+        "generate",
+        problem=problem.id,
+        name=problem.name,
+        reference=_reference(context),
+        size=context.size,
+        tensors=_tensor_lines(context.tensors),
+        timed_sizes=_pairs(problem.sizes[context.size]),
+        other_sizes="; ".join(
+            f"{size} ({_pairs(extents)})" for size, extents in problem.sizes.items() if size != context.size
+        ),
+        scalars=_pairs(problem.scalars),
+        launcher=_launcher(context),
+        scalar_type=context.precision,
+        cuda_type=_CUDA_TYPE[context.precision],
+        library_policy=_library_policy(context.libraries),
+        gpu=gpu_summary(context.facts),
+        parent=context.files.candidate(state.incumbent.sha256).strip(),
+        profile=profile_summary(evaluation),
+        time=time_summary(evaluation),
+        diagnosis=state.diagnosis,
+        choice=state.choice,
+        experience=_experience(state.choice, context.facts.arch),
+        tried=[_tried_line(tried) for tried in state.tried],
+    )
+
+
+def _failed_reply(context: ProblemContext, state: RolloutState, failed: Attempt) -> str:
+    """The reply to be repaired: its source, or the head of a reply that held none."""
+    if failed.candidate is not None:
+        return f"```cuda\n{context.files.candidate(failed.candidate).strip()}\n```"
+    text = context.files.reply_text(attempt_slot(context, state, failed.number))
+    return cut_middle(text, _UNUSABLE_CHARACTERS) or "(empty reply)"
+
+
+def _repair_prompt(failure: Failure) -> str:
+    return render("repair", kind=failure.kind, reason=failure.reason, log=cut_middle(failure.log, _LOG_CHARACTERS))
+
+
+def classify_request(
+    context: ProblemContext,
+    state: RolloutState,
+    base: KnowledgeBase,
+    evaluation: Evaluation,
+    ruled: Classification,
+) -> Request:
+    """Ask which of the known states limits the parent."""
+    leaning = ", ".join(f"{name} {value:.2f}" for name, value in ((ruled.state, ruled.confidence), *ruled.runners_up))
+    prompt = render(
+        "classify",
+        gpu=gpu_summary(context.facts),
+        profile=profile_summary(evaluation),
+        time=time_summary(evaluation),
+        leaning=leaning,
+        states=[
+            {"id": name, "primary_bottleneck": entry.primary_bottleneck} for name, entry in sorted(base.states.items())
+        ],
+    )
+    return Request(
+        slot=f"{step_slot(context, state)}/classify",
+        purpose=Purpose.CLASSIFY,
+        messages=(Message(role="user", content=prompt),),
+        tags=request_tags(context, state),
+    )
+
+
+def verify_request(context: ProblemContext, sha256: str) -> Request:
+    """Ask for a veto against a final kernel. Its comments are removed and it is fenced as data."""
+    prompt = render(
+        "verify",
+        reference=_reference(context),
+        launcher=_launcher(context),
+        fence=f"=====DATA-{sha256[:16]}=====",
+        source=strip_comments(context.files.candidate(sha256)),
+    )
+    return Request(
+        slot=problem_slot(context, f"verify/{sha256[:16]}"),
+        purpose=Purpose.VERIFY,
+        messages=(Message(role="user", content=prompt),),
+        tags={"problem": str(context.problem.id), "precision": str(context.precision), "candidate_sha256": sha256},
+    )
+
+
+def reflect_request(
+    context: ProblemContext, round: int, lines: list[str], base: KnowledgeBase, schema: dict, limit: int
+) -> Request:
+    """Ask for typed changes to the knowledge base that a round's transitions support."""
+    prompt = render(
+        "reflect",
+        problem=context.problem.id,
+        op_family=context.op_family,
+        precision=context.precision,
+        gpu=f"{context.facts.name} ({context.facts.arch})",
+        transitions=lines,
+        states=sorted(base.states),
+        techniques=sorted(base.techniques),
+        limit=limit,
+        schema=json.dumps(schema, separators=(",", ":")),
+    )
+    return Request(
+        slot=problem_slot(context, f"r{round}/reflect"),
+        purpose=Purpose.REFLECT,
+        messages=(Message(role="user", content=prompt),),
+        tags={"problem": str(context.problem.id), "precision": str(context.precision)},
+    )
+
+
+def _reference(context: ProblemContext) -> str:
+    return trimmed_reference(context.problem.reference_path.read_text(encoding="utf-8"), _REFERENCE_CHARACTERS)
+
+
+def _launcher(context: ProblemContext) -> str:
+    return launcher_declaration(context.problem.driver_path.read_text(encoding="utf-8"))
+
+
+def _tensor_lines(tensors: tuple[TensorSpec, ...]) -> list[str]:
+    weights = [tensor for tensor in tensors if tensor.role is TensorRole.WEIGHT]
+    others = [tensor for tensor in tensors if tensor.role is not TensorRole.WEIGHT]
+    lines = [
+        f"{tensor.role} {tensor.name}: {tensor.dtype} {list(tensor.shape)}"
+        for tensor in others + weights[:_WEIGHTS_SHOWN]
+    ]
+    hidden = len(weights) - _WEIGHTS_SHOWN
+    return [*lines, f"and {hidden} more weights, as the declaration names them"] if hidden > 0 else lines
+
+
+def _pairs(values: dict) -> str:
+    return ", ".join(f"{name}={value}" for name, value in values.items())
+
+
+def _library_policy(libraries: tuple[Library, ...]) -> str:
+    if libraries:
+        return f"Besides the CUDA runtime, calls into these libraries are allowed: {', '.join(libraries)}."
+    return "No library calls: only the CUDA runtime and what you write yourself."
+
+
+def _experience(choice: Choice, arch: str) -> str:
+    if choice.evidence_count == 0:
+        return f"Not tried here before; a first guess: {choice.p_correct:.0%} correct, {choice.expected_speedup:.2f}x."
+    return (
+        f"Experience ({choice.backed_off_to}, asked for {arch}): {choice.evidence_count} attempts, "
+        f"{choice.p_correct:.0%} expected to be correct, then {choice.expected_speedup:.2f}x on average."
+    )
+
+
+def _tried_line(tried: Tried) -> str:
+    expected = f", expected {tried.stated_speedup:.2f}x" if tried.stated_speedup else ""
+    measured = f" {tried.speedup:.2f}x" if tried.speedup else ""
+    kept = ", accepted" if tried.accepted else ""
+    return f"{tried.technique}: {tried.outcome}{measured}{expected}{kept}"

@@ -1,0 +1,26 @@
+"""Names of places in a search, stable over resumes. They key requests, replies, events and transitions."""
+
+from __future__ import annotations
+
+from kernelblaster.agent.context import ProblemContext
+from kernelblaster.agent.state import RolloutState
+
+
+def problem_slot(context: ProblemContext, place: str) -> str:
+    """`level1/023/start`"""
+    return f"{context.problem.id}/{place}"
+
+
+def rollout_slot(context: ProblemContext, state: RolloutState) -> str:
+    """`level1/023/r1/rollout-0`"""
+    return f"{context.problem.id}/r{state.round}/rollout-{state.index}"
+
+
+def step_slot(context: ProblemContext, state: RolloutState) -> str:
+    """`level1/023/r1/rollout-0/step-3`"""
+    return f"{rollout_slot(context, state)}/step-{state.step}"
+
+
+def attempt_slot(context: ProblemContext, state: RolloutState, number: int) -> str:
+    """`level1/023/r1/rollout-0/step-3/attempt-0`"""
+    return f"{step_slot(context, state)}/attempt-{number}"

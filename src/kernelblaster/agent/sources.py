@@ -1,0 +1,68 @@
+"""Reading sources as prompts need them: launcher declarations, trimmed references, code without comments."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from kernelblaster.errors import ProblemError
+
+_LAUNCHER = re.compile(r"\bvoid\s+launch_gpu_implementation\s*\([^;{}]*\)\s*;")
+_COMMENT_OR_LITERAL = re.compile(
+    r"""
+    (?P<comment> //(?:\\\n|[^\n])* | /\*.*?(?:\*/|\Z) )
+    | R"(?P<tag>[^()\\\s]{0,16})\(.*?\)(?P=tag)"
+    | "(?:\\.|[^"\\\n])*"
+    | '(?:\\.|[^'\\\n])*'
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def strip_comments(source: str) -> str:
+    """C++ source without comments; string and character literals are kept, blank lines are dropped."""
+    bare = _COMMENT_OR_LITERAL.sub(lambda match: " " if match["comment"] else match[0], source)
+    return "\n".join(line.rstrip() for line in bare.splitlines() if line.strip())
+
+
+def launcher_declaration(driver: str) -> str:
+    """The declaration of the launcher in a `driver.cpp`, on one line. Raises ProblemError when there is none."""
+    found = _LAUNCHER.search(strip_comments(driver))
+    if found is None:
+        raise ProblemError(
+            "driver.cpp declares no launch_gpu_implementation", cure="declare the launcher above the call"
+        )
+    return " ".join(found[0].split())
+
+
+def trimmed_reference(text: str, limit: int) -> str:
+    """A `reference.py` without comments and docstrings, at most `limit` characters.
+
+    Text that does not parse as Python is only cut.
+    """
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return _cut(text, limit)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            _drop_docstring(node)
+    return _cut(ast.unparse(tree), limit)
+
+
+def _drop_docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+    first = node.body[0] if node.body else None
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+        node.body = node.body[1:] or [ast.Pass()]
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[:limit].rsplit("\n", 1)[0] + "\n# (cut)"
+
+
+def cut_middle(text: str, limit: int) -> str:
+    """The head and the tail of a log, at most about `limit` characters; the first error and the last line matter."""
+    if len(text) <= limit:
+        return text
+    head = limit * 2 // 3
+    return f"{text[:head]}\n[... {len(text) - limit} characters ...]\n{text[head - limit :]}"

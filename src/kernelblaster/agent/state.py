@@ -1,0 +1,305 @@
+"""State that the checkpointer saves between nodes, and the outcome of a problem.
+
+Everything here is small plain data. Sources, evaluations and replies lie in files (`files.py`); the state names them
+by hash or key, so that a checkpoint stays a few kilobytes however long the search runs.
+"""
+
+from __future__ import annotations
+
+import operator
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from kernelblaster.evaluation.types import Comparison, Decision, Evaluation, Timing, Verdict
+from kernelblaster.models.base import Usage
+
+
+class StopReason(StrEnum):
+    """Why a rollout ended."""
+
+    STEPS = "steps"
+    """All its steps were taken."""
+    PATIENCE = "patience"
+    """Too many steps in a row without an accepted candidate."""
+    NEAR_FLOOR = "near_floor"
+    """The incumbent is close to the roofline floor."""
+    CONVERGED = "converged"
+    """Several correct candidates in a row could not be told from their parent."""
+    NOTHING_TO_TRY = "nothing_to_try"
+    """Every technique known for the bottleneck was tried since the last acceptance."""
+    RECORDING_EXHAUSTED = "recording exhausted"
+    """The recording has no answer for this step."""
+    BUDGET = "budget"
+    """A cap on dollars, tokens or time was reached."""
+
+
+class FailureKind(StrEnum):
+    """Failures of a reply that never reach the evaluator; beside them stand the verdicts."""
+
+    UNUSABLE_REPLY = "unusable_reply"
+    DUPLICATE = "duplicate"
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class Incumbent(_Frozen):
+    """The kernel a rollout stands on."""
+
+    sha256: str
+    evaluation: str
+    """Key of its evaluation file; the profile in there is the parent's profile, never taken again."""
+    gain: float = 1.0
+    """Product of the measured speed-ups of the accepted edges from the start to here."""
+
+
+class Diagnosis(_Frozen):
+    """The bottleneck state of an incumbent."""
+
+    parent: str
+    state: str
+    confidence: float
+    evidence: list[str] = []
+    decided_by: str
+    """`rules`, `model`, or `rules (undecided)` when the model had no usable opinion."""
+
+
+class Lesson(_Frozen):
+    """A lesson as the prompt shows it."""
+
+    id: str
+    text: str
+
+
+class Choice(_Frozen):
+    """The technique retrieved for a step, with the numbers and lessons shown to the model.
+
+    `expected_speedup` and `p_correct` are posterior means on this architecture (see the knowledge base).
+    """
+
+    technique: str
+    summary: str
+    how_to: list[str]
+    checks: list[str]
+    expected_speedup: float
+    p_correct: float
+    evidence_count: int
+    backed_off_to: str
+    lessons: list[Lesson] = []
+
+
+class Failure(_Frozen):
+    """Why an attempt has to be repaired."""
+
+    kind: str
+    """A verdict or a `FailureKind`."""
+    reason: str
+    log: str = ""
+
+
+class Spent(_Frozen):
+    """What the model calls of one step cost so far. `dollars` is None when a price is unknown."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    dollars: float | None = 0.0
+
+    def plus(self, usage: Usage) -> Spent:
+        """With one more call."""
+        known = self.dollars is not None and usage.dollars is not None
+        return Spent(
+            prompt_tokens=self.prompt_tokens + usage.prompt_tokens,
+            completion_tokens=self.completion_tokens + usage.completion_tokens,
+            dollars=self.dollars + usage.dollars if known else None,
+        )
+
+
+class Attempt(_Frozen):
+    """One reply of the model inside a step, as far as it has come."""
+
+    number: int
+    """0 for the first, then one per repair."""
+    candidate: str | None = None
+    """SHA-256 of the candidate's source; None when the reply held none."""
+    stated_speedup: float | None = None
+    """What the reply expects."""
+    evaluation: str | None = None
+    """Key of the evaluation file."""
+    failure: Failure | None = None
+    verdict: str | None = None
+    """Of the evaluation, or for a duplicate that of the kernel it repeats; None when there was no source."""
+
+
+class Tried(_Frozen):
+    """One finished step, as later prompts of the rollout tell it."""
+
+    technique: str
+    outcome: str
+    """A decision, a verdict or a failure kind."""
+    speedup: float | None = None
+    """Measured against the parent of that step."""
+    stated_speedup: float | None = None
+    accepted: bool = False
+
+
+class RolloutResult(_Frozen):
+    """What one rollout leaves behind."""
+
+    round: int
+    index: int
+    incumbent: Incumbent
+    stop: StopReason
+    steps: int
+    transitions: int
+    verdicts: dict[str, int]
+
+
+class RolloutState(BaseModel):
+    """State of one rollout."""
+
+    round: int
+    index: int
+    incumbent: Incumbent
+    step: int = 0
+    """1-based number of the step in progress; 0 before the first."""
+    diagnosis: Diagnosis | None = None
+    choice: Choice | None = None
+    attempt: Attempt | None = None
+    spent: Spent = Spent()
+    """By the step in progress."""
+    step_started: float = 0.0
+    """Unix time in seconds; 0 before the first step."""
+    tried: list[Tried] = []
+    """The latest steps, bounded."""
+    tabu: list[str] = []
+    """Techniques tried since the last acceptance."""
+    seen: dict[str, str] = {}
+    """Shortened hash -> verdict of every candidate this rollout evaluated."""
+    idle: int = 0
+    """Steps in a row without an acceptance."""
+    inconclusive: int = 0
+    """Steps in a row whose candidate was correct and neither faster nor slower."""
+    transitions: int = 0
+    verdicts: dict[str, int] = {}
+    """Evaluated candidates by verdict."""
+    stop: StopReason | None = None
+    finished: list[RolloutResult] = []
+    """Empty until the rollout ends; then its result, handed to the problem's state."""
+
+
+class RolloutOutput(BaseModel):
+    """What a rollout hands to the problem's state."""
+
+    finished: list[RolloutResult] = []
+
+
+class OutcomeStatus(StrEnum):
+    """How the search of one problem ended."""
+
+    IMPROVED = "improved"
+    NO_IMPROVEMENT = "no_improvement"
+    FAILED = "failed"
+    """The start itself is not correct, so nothing can be compared with it."""
+    BUDGET = "budget"
+    WAITING = "waiting"
+
+
+class Finalist(_Frozen):
+    """A candidate measured again, against the start, after the search."""
+
+    sha256: str
+    gain: float
+    """Product of the accepted edges during the search."""
+    verdict: str
+    comparison: Comparison | None = None
+    """Against the start; timing samples are left out."""
+    rejected: str | None = None
+    """Why it was not written as the final kernel; None for the one that was."""
+
+    @property
+    def faster(self) -> bool:
+        """Whether it beat the start beyond noise."""
+        return self.comparison is not None and self.comparison.decision is Decision.FASTER
+
+
+class Conclusion(_Frozen):
+    """What finalize decided."""
+
+    status: OutcomeStatus
+    reason: str
+    finalists: list[Finalist] = []
+    final_sha256: str | None = None
+
+
+class ProblemState(BaseModel):
+    """State of one problem's search."""
+
+    start: Incumbent | None = None
+    round: int = 0
+    """1-based number of the round in progress."""
+    finished: Annotated[list[RolloutResult], operator.add] = []
+    failure: str | None = None
+    """Why the start cannot be used."""
+    conclusion: Conclusion | None = None
+
+
+class PendingRequest(_Frozen):
+    """A question a batch exchange has written down and not answered yet."""
+
+    slot: str
+    request_id: str
+    request_file: str
+
+
+class Outcome(BaseModel):
+    """What the search of one problem came to."""
+
+    format: str = "kernelblaster-outcome-1"
+    problem: str
+    status: OutcomeStatus
+    reason: str = ""
+    start: Evaluation | None = None
+    final_sha256: str | None = None
+    final_kernel: Path | None = None
+    comparison: Comparison | None = None
+    """Final kernel against the start, measured again after the search; None when nothing beat the start."""
+    finalists: list[Finalist] = []
+    verdicts: dict[str, int] = Field(default_factory=dict)
+    """Evaluated candidates by verdict."""
+    transitions: int = 0
+    rollouts: list[RolloutResult] = []
+    pending: list[PendingRequest] = []
+
+    @property
+    def speedup(self) -> float | None:
+        """Start time / final time; None when nothing beat the start."""
+        return self.comparison.speedup if self.comparison else None
+
+
+CHECKPOINTED = (
+    Attempt,
+    Choice,
+    Comparison,
+    Conclusion,
+    Decision,
+    Diagnosis,
+    Failure,
+    FailureKind,
+    Finalist,
+    Incumbent,
+    Lesson,
+    OutcomeStatus,
+    ProblemState,
+    RolloutResult,
+    RolloutState,
+    Spent,
+    StopReason,
+    Timing,
+    Tried,
+    Verdict,
+)
+"""Types the checkpointer may rebuild; it refuses all others."""

@@ -1,0 +1,170 @@
+"""An evaluation as a few lines of text for a prompt: the hottest kernels, the metrics that explain them, the time.
+
+A metric that was not collected is not mentioned.
+"""
+
+from __future__ import annotations
+
+from kernelblaster.devices.base import DeviceFacts, DeviceKind, KernelProfile, KernelResources, Profile
+from kernelblaster.devices.metrics import Metric
+from kernelblaster.evaluation.types import Evaluation
+
+_HOTTEST = 3
+_NAME_CHARACTERS = 60
+_STALLS_SHOWN = 3
+
+_LINES: tuple[tuple[str, tuple[tuple[Metric, str], ...]], ...] = (
+    (
+        "speed of light %",
+        (
+            (Metric.SM_THROUGHPUT, "compute"),
+            (Metric.MEMORY_THROUGHPUT, "memory"),
+            (Metric.DRAM_THROUGHPUT, "dram"),
+            (Metric.L2_THROUGHPUT, "l2"),
+            (Metric.L1_THROUGHPUT, "l1"),
+            (Metric.ISSUE_ACTIVE, "issue slots"),
+        ),
+    ),
+    (
+        "memory",
+        (
+            (Metric.DRAM_READ, "dram read MB"),
+            (Metric.DRAM_WRITE, "dram written MB"),
+            (Metric.L1_HIT_RATE, "l1 hit %"),
+            (Metric.L2_HIT_RATE, "l2 hit %"),
+            (Metric.LOAD_SECTOR_USE, "load sector use %"),
+            (Metric.STORE_SECTOR_USE, "store sector use %"),
+            (Metric.SHARED_LOAD_CONFLICTS, "shared load conflicts"),
+            (Metric.SHARED_STORE_CONFLICTS, "shared store conflicts"),
+            (Metric.LOCAL_LOADS, "local loads"),
+        ),
+    ),
+    (
+        "occupancy",
+        (
+            (Metric.ACHIEVED_OCCUPANCY, "achieved %"),
+            (Metric.THEORETICAL_OCCUPANCY, "theoretical %"),
+            (Metric.REGISTERS_PER_THREAD, "registers/thread"),
+            (Metric.SHARED_PER_BLOCK, "shared bytes/block"),
+            (Metric.WAVES, "waves"),
+        ),
+    ),
+    (
+        "instructions",
+        (
+            (Metric.INSTRUCTIONS, "warp instructions"),
+            (Metric.THREADS_PER_INSTRUCTION, "threads/instruction"),
+            (Metric.BRANCH_UNIFORMITY, "uniform branches %"),
+            (Metric.PIPE_FMA, "fma pipe %"),
+            (Metric.PIPE_ALU, "alu pipe %"),
+            (Metric.PIPE_XU, "transcendental pipe %"),
+            (Metric.PIPE_LSU, "load/store pipe %"),
+            (Metric.PIPE_TENSOR, "tensor pipe %"),
+        ),
+    ),
+)
+_STALLS = (
+    Metric.STALL_LONG_SCOREBOARD,
+    Metric.STALL_SHORT_SCOREBOARD,
+    Metric.STALL_BARRIER,
+    Metric.STALL_LG_THROTTLE,
+    Metric.STALL_MIO_THROTTLE,
+    Metric.STALL_MATH_THROTTLE,
+    Metric.STALL_WAIT,
+)
+_MEGABYTES = frozenset({Metric.DRAM_READ, Metric.DRAM_WRITE})
+
+
+def profile_summary(evaluation: Evaluation) -> str:
+    """The hottest kernels of the profiled call, one short block each; says so when there is no profile."""
+    profile = evaluation.profile
+    if profile is None or not profile.kernels:
+        return "\n".join(["No counters could be collected.", *_resources(evaluation.resources)])
+    hottest = sorted(profile.kernels, key=_duration, reverse=True)
+    blocks = [_kernel(kernel) for kernel in hottest[:_HOTTEST]]
+    head = f"{len(profile.kernels)} kernel launch{'es' if len(profile.kernels) > 1 else ''} per call"
+    more = ", the longest first:" if len(profile.kernels) > 1 else ":"
+    return "\n".join([head + more + _source(profile), *blocks, *_spills(evaluation.resources)])
+
+
+def time_summary(evaluation: Evaluation) -> str:
+    """Time of the call against its roofline floor; empty when it was not timed."""
+    timing = evaluation.timing
+    if timing is None:
+        return ""
+    how = "modelled" if timing.modelled else "measured"
+    return (
+        f"Time of the call: {timing.median_us:.2f} us ({how}); roofline floor {timing.floor_us:.2f} us, "
+        f"so {100 * timing.floor_fraction:.0f} % of the speed of light is reached."
+    )
+
+
+def gpu_summary(facts: DeviceFacts) -> str:
+    """What an author must know of the GPU, in a few lines."""
+    peaks = ", ".join(f"{name} {value / 1e12:.0f}" for name, value in facts.peak_flops.items())
+    text = (
+        f"{facts.name} ({facts.arch}, compiled for {facts.compile_arch}): {facts.sm_count} SMs at "
+        f"{facts.clock_mhz:.0f} MHz, {facts.max_warps_per_sm} warps and {facts.registers_per_sm} registers per SM, "
+        f"shared memory {facts.shared_per_block // 1024} KB per block (opt-in) and {facts.shared_per_sm // 1024} KB "
+        f"per SM, L2 {facts.l2_bytes / 2**20:.0f} MB, DRAM {facts.peak_bandwidth / 1e9:.0f} GB/s, "
+        f"peak TFLOP/s: {peaks}."
+    )
+    if facts.kind is DeviceKind.EMULATED:
+        text += (
+            " The code runs on an emulator of this GPU, which executes its PTX and models its time: stay with plain "
+            "CUDA C++ and common intrinsics; an instruction it lacks ends as `not_emulatable`."
+        )
+    return text
+
+
+def _source(profile: Profile) -> str:
+    return f" (counters: {profile.source})"
+
+
+def _duration(kernel: KernelProfile) -> float:
+    return kernel.metrics.get(Metric.DURATION, 0.0)
+
+
+def _kernel(kernel: KernelProfile) -> str:
+    grid, block = ("x".join(str(extent) for extent in shape) for shape in (kernel.grid, kernel.block))
+    lines = [f"* {kernel.name[:_NAME_CHARACTERS]} <<<{grid}, {block}>>>{_time(kernel)}"]
+    for title, metrics in _LINES:
+        shown = [f"{label} {_number(metric, kernel)}" for metric, label in metrics if metric in kernel.metrics]
+        if shown:
+            lines.append(f"  {title}: {', '.join(shown)}")
+    stalls = _stalls(kernel)
+    if stalls:
+        lines.append(f"  warps wait mostly: {stalls}")
+    if kernel.notes:
+        lines.append("  " + ", ".join(f"{name}: {text}" for name, text in kernel.notes.items())[:200])
+    return "\n".join(lines)
+
+
+def _time(kernel: KernelProfile) -> str:
+    duration = kernel.metrics.get(Metric.DURATION)
+    return "" if duration is None else f" {duration / 1000:.2f} us"
+
+
+def _number(metric: Metric, kernel: KernelProfile) -> str:
+    value = kernel.metrics[metric]
+    return f"{value / 1e6:.4g}" if metric in _MEGABYTES else f"{value:.4g}"
+
+
+def _stalls(kernel: KernelProfile) -> str:
+    known = sorted(((kernel.metrics[metric], metric) for metric in _STALLS if metric in kernel.metrics), reverse=True)
+    return ", ".join(f"{metric.meaning} {value:.2g}" for value, metric in known[:_STALLS_SHOWN] if value > 0)
+
+
+def _resources(resources: list[KernelResources]) -> list[str]:
+    return [
+        f"* {kernel.name[:_NAME_CHARACTERS]}: {kernel.registers} registers, {kernel.shared_bytes} shared bytes"
+        for kernel in resources[:_HOTTEST]
+    ] + _spills(resources)
+
+
+def _spills(resources: list[KernelResources]) -> list[str]:
+    return [
+        f"* {kernel.name[:_NAME_CHARACTERS]} spills {kernel.spill_store_bytes} bytes to local memory"
+        for kernel in resources
+        if kernel.spill_store_bytes
+    ][:_HOTTEST]

@@ -1,0 +1,225 @@
+"""Reading what a model wrote: a candidate's source with its stated speed-up, or a JSON object.
+
+Models wrap the same content in many ways; what is accepted is listed here and nowhere else. A reply that cannot be
+used raises UnusableReply, whose reason is written for the model: it goes into the repair prompt. Nothing here
+judges the code; whether it compiles is found out by compiling it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar, overload
+
+from pydantic import BaseModel, ValidationError
+
+Shape = TypeVar("Shape", bound=BaseModel)
+
+LANGUAGES = frozenset({"", "cuda", "cu", "cuh", "cpp", "c++", "cc", "cxx", "c"})
+"""Info strings, in lower case, of blocks that may hold a candidate."""
+LARGEST_SPEEDUP = 10_000.0
+"""A stated speed-up beyond this is a slip of the pen and not an expectation."""
+_JSON_STARTS = 200
+"""Opening braces tried before a reply counts as holding no JSON object; bounds the work on hostile text."""
+
+_FENCE = re.compile(r"^(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})(?P<info>[^\n]*)$")
+_NOT_CODE = re.compile(
+    r"""
+      //(?:\\\n|[^\n])*
+    | /\*.*?(?:\*/|(?P<open_comment>\Z))
+    | \bu?8?[LU]?R"(?P<tag>[^()\\\s]{0,16})\(.*?(?:\)(?P=tag)"|(?P<open_raw>\Z))
+    | "(?:\\.|[^"\\\n])*"
+    | (?<=[0-9])'(?=[0-9a-fA-F])
+    | '(?:\\.|[^'\\\n])*'
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_LAUNCHER = re.compile(r"\blaunch_gpu_implementation\s*\([^;{}]*\)\s*(?:noexcept\s*)?\{")
+_NUMBER = r"(\d+(?:\.\d+)?|\.\d+)"
+_SPEEDUP = re.compile(
+    rf"EXPECTED[_ ]SPEED[-_ ]?UP[*_`\s]*[:=][*_`\s]*[~≈]?\s*{_NUMBER}\s*([x×%]?)"
+    rf"(?:\s*(?:-|–|—|to)\s*{_NUMBER}\s*([x×%]?))?",
+    re.IGNORECASE,
+)
+_SPEEDUP_LINE = re.compile(r"^.*EXPECTED[_ ]SPEED[-_ ]?UP.*$\n?", re.IGNORECASE | re.MULTILINE)
+
+
+class UnusableReply(ValueError):
+    """The reply holds nothing usable; `reason` tells the model what to write instead."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class CandidateReply:
+    """A reply that proposes a candidate.
+
+    Attributes:
+        source: the file, with `\\n` line ends and one at its end.
+        expected_speedup: parent's time over the candidate's, as the model states it; None when it states none.
+        rationale: the text around the code.
+    """
+
+    source: str
+    expected_speedup: float | None
+    rationale: str
+
+
+@dataclass(frozen=True)
+class _Block:
+    language: str
+    text: str
+    closed: bool
+
+
+def parse_reply(text: str) -> CandidateReply:
+    """The candidate in a reply.
+
+    Fences of three or more backticks or tildes count, with a language of LANGUAGES. Of several blocks the last one
+    that defines `launch_gpu_implementation` is taken, else the longest. A block that the end of the reply cuts off is
+    taken only when its code is whole: the launcher is defined and every brace is closed. Raises UnusableReply.
+    """
+    blocks, prose = _split(_after_thoughts(text))
+    chosen = _choose([block for block in blocks if block.language in LANGUAGES], blocks)
+    stated = _stated_speedup(prose)
+    return CandidateReply(
+        source=chosen.text.strip("\n") + "\n",
+        expected_speedup=stated if stated is not None else _stated_speedup(chosen.text),
+        rationale=_SPEEDUP_LINE.sub("", prose).strip(),
+    )
+
+
+def _choose(usable: list[_Block], every: list[_Block]) -> _Block:
+    whole = [block for block in usable if block.text.strip() and (block.closed or _is_whole(block.text))]
+    launching = [block for block in whole if _defines_launcher(block.text)]
+    if launching:
+        return launching[-1]
+    if any(not block.closed for block in usable):
+        raise UnusableReply(
+            "the reply ends inside its code block before the code is complete; write the complete file, shorter"
+        )
+    if whole:
+        return max(whole, key=lambda block: len(block.text))
+    if every:
+        found = ", ".join(sorted({block.language or "no language" for block in every}))
+        raise UnusableReply(
+            f"no fenced block holds CUDA source (found: {found}); write the file in one block opened with ```cuda"
+        )
+    raise UnusableReply("the reply holds no fenced code block; write the complete file in one block opened with ```cuda")
+
+
+def _after_thoughts(text: str) -> str:
+    """The text with unified line ends, without the reasoning that some servers leave in front of the answer."""
+    unified = text.replace("\r\n", "\n").replace("\r", "\n")
+    return unified.rpartition("</think>")[2]
+
+
+def _split(text: str) -> tuple[list[_Block], str]:
+    """Fenced blocks and the prose around them."""
+    blocks: list[_Block] = []
+    prose: list[str] = []
+    opened: re.Match[str] | None = None
+    body: list[str] = []
+    for line in text.split("\n"):
+        fence = _FENCE.match(line)
+        if opened is None:
+            if fence is not None and not ("`" in fence["info"] and fence["fence"][0] == "`"):
+                opened, body = fence, []
+            else:
+                prose.append(line)
+        elif fence is not None and _closes(fence, opened):
+            blocks.append(_block(opened, body, closed=True))
+            opened = None
+        else:
+            body.append(line)
+    if opened is not None:
+        blocks.append(_block(opened, body, closed=False))
+    return blocks, "\n".join(prose)
+
+
+def _closes(fence: re.Match[str], opened: re.Match[str]) -> bool:
+    return fence["fence"].startswith(opened["fence"]) and not fence["info"].strip()
+
+
+def _block(opened: re.Match[str], body: list[str], *, closed: bool) -> _Block:
+    indent = len(opened["indent"])
+    lines = [line[min(indent, len(line) - len(line.lstrip())) :] for line in body]
+    words = re.split(r"[\s:,{}]+", opened["info"].strip().strip("{}.").lower())
+    return _Block(language=words[0], text="\n".join(lines), closed=closed)
+
+
+def _bare(source: str) -> str:
+    return _NOT_CODE.sub(" ", source)
+
+
+def _defines_launcher(source: str) -> bool:
+    return _LAUNCHER.search(_bare(source)) is not None
+
+
+def _is_whole(source: str) -> bool:
+    """Whether code that no fence closes is complete: the launcher is there and every brace is closed."""
+    if any(found["open_comment"] is not None or found["open_raw"] is not None for found in _NOT_CODE.finditer(source)):
+        return False
+    bare = _bare(source)
+    return _LAUNCHER.search(bare) is not None and bare.rstrip()[-1] in "};" and bare.count("{") == bare.count("}")
+
+
+def _stated_speedup(text: str) -> float | None:
+    """The last stated speed-up: `1.8`, `1.8x`, the low end of `1.5-2x`; `30%` faster is 1.3."""
+    stated = list(_SPEEDUP.finditer(text))
+    if not stated:
+        return None
+    low, unit, high, last_unit = stated[-1].groups()
+    value = min(float(low), float(high)) if high else float(low)
+    if "%" in (unit, last_unit):
+        value = 1.0 + value / 100.0
+    return value if math.isfinite(value) and 0.0 < value <= LARGEST_SPEEDUP else None
+
+
+@overload
+def parse_json(text: str) -> dict[str, Any]: ...
+@overload
+def parse_json(text: str, model_type: type[Shape]) -> Shape: ...
+def parse_json(text: str, model_type: type[Shape] | None = None) -> dict[str, Any] | Shape:
+    """The JSON object in a reply, bare, fenced or between sentences; the first that fits `model_type`.
+
+    NaN and Infinity are not JSON. Raises UnusableReply naming the first field that does not fit.
+    """
+    refused: ValidationError | None = None
+    for found in _objects(_after_thoughts(text)):
+        if model_type is None:
+            return found
+        try:
+            return model_type.model_validate(found)
+        except ValidationError as error:
+            refused = refused or error
+    if refused is None:
+        raise UnusableReply("the reply holds no JSON object; write one JSON object and nothing else")
+    first = refused.errors()[0]
+    where = ".".join(str(part) for part in first["loc"]) or "the object"
+    raise UnusableReply(f"the JSON object does not fit: {where}: {first['msg']}")
+
+
+def _objects(text: str) -> Iterator[dict[str, Any]]:
+    """Outermost JSON objects of a text, in order."""
+    decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+    position = text.find("{")
+    for _ in range(_JSON_STARTS):
+        if position < 0:
+            return
+        try:
+            found, end = decoder.raw_decode(text, position)
+        except (ValueError, RecursionError):
+            end = position + 1
+        else:
+            yield found
+        position = text.find("{", end)
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")

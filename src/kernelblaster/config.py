@@ -70,6 +70,8 @@ class ModelConfig(BaseModel):
     timeout_s: float = Field(600, gt=0)
     max_retries: int = Field(5, ge=0)
     max_completion_tokens: int | None = Field(None, gt=0)
+    temperature: float | None = Field(None, ge=0)
+    """Sent only when set: reasoning models refuse it."""
     dollars_per_million_prompt: float | None = Field(None, ge=0)
     dollars_per_million_completion: float | None = Field(None, ge=0)
 

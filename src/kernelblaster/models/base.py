@@ -69,6 +69,8 @@ class Reply(BaseModel):
     model: str
     """The name the provider reports."""
     seconds: float = 0.0
+    finish_reason: str | None = None
+    """As the provider reports it: `stop`, `length` (cut off), `content_filter`, ...; None when it reports none."""
 
 
 class ReplyPending(Exception):
@@ -95,6 +97,10 @@ class Unreachable(ModelError):
 
 class BadReply(ModelError):
     """The endpoint answered something that is not a chat completion (truncated JSON, no choices)."""
+
+
+class RequestRejected(ModelError):
+    """400 / 404 / 413 / 422: no such model, prompt too long, a parameter that the endpoint does not take."""
 
 
 class NoRecordedReply(ModelError):

@@ -40,8 +40,8 @@ _NOT_CODE = re.compile(
 _LAUNCHER = re.compile(r"\blaunch_gpu_implementation\s*\([^;{}]*\)\s*(?:noexcept\s*)?\{")
 _NUMBER = r"(\d+(?:\.\d+)?|\.\d+)"
 _SPEEDUP = re.compile(
-    rf"EXPECTED[_ ]SPEED[-_ ]?UP[*_`\s]*[:=][*_`\s]*[~≈]?\s*{_NUMBER}\s*([x×%]?)"
-    rf"(?:\s*(?:-|–|—|to)\s*{_NUMBER}\s*([x×%]?))?",
+    rf"EXPECTED[_ ]SPEED[-_ ]?UP[*_`\s]*[:=][*_`\s]*[~\u2248]?\s*{_NUMBER}\s*([x\u00d7%]?)"
+    rf"(?:\s*(?:-|\u2013|\u2014|to)\s*{_NUMBER}\s*([x\u00d7%]?))?",
     re.IGNORECASE,
 )
 _SPEEDUP_LINE = re.compile(r"^.*EXPECTED[_ ]SPEED[-_ ]?UP.*$\n?", re.IGNORECASE | re.MULTILINE)
@@ -110,7 +110,9 @@ def _choose(usable: list[_Block], every: list[_Block]) -> _Block:
         raise UnusableReply(
             f"no fenced block holds CUDA source (found: {found}); write the file in one block opened with ```cuda"
         )
-    raise UnusableReply("the reply holds no fenced code block; write the complete file in one block opened with ```cuda")
+    raise UnusableReply(
+        "the reply holds no fenced code block; write the complete file in one block opened with ```cuda"
+    )
 
 
 def _after_thoughts(text: str) -> str:

@@ -1,0 +1,294 @@
+"""The cost ledger: every call to the model on one append-only file, and hard caps on their sum.
+
+A cap is checked before each attempt to reach the model, retries included, against what is spent, plus the least that
+the calls in flight and this one will cost (their prompts). A reply that is paid for is always handed over, even when
+it passes a cap; `reached` tells so at once and the next call is refused. Caps therefore overshoot by at most the
+completions in flight. Spending and active time of earlier starts of the same run count.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+
+from kernelblaster.config import BudgetConfig
+from kernelblaster.errors import BudgetExceeded, UsageError
+from kernelblaster.models.base import Purpose, Request, Usage
+from kernelblaster.models.digests import request_digest
+from kernelblaster.models.jsonl import append_line, complete_lines, cut_torn_line
+
+LEDGER_FORMAT = "kernelblaster-ledger-1"
+_log = logging.getLogger(__name__)
+
+
+class Cap(StrEnum):
+    """What is capped."""
+
+    DOLLARS = "dollars"
+    TOKENS = "tokens"
+    MINUTES = "minutes"
+
+
+_OPTION = {Cap.DOLLARS: "--max-dollars", Cap.TOKENS: "--max-tokens", Cap.MINUTES: "--max-minutes"}
+
+
+class CapReached(BudgetExceeded):
+    """A cap refuses the next call.
+
+    Attributes:
+        cap: which.
+        limit: its value, in dollars, tokens or minutes.
+        reached: spent, and committed by the calls in flight and the refused one, in the same unit.
+    """
+
+    def __init__(self, cap: Cap, limit: float, reached: float) -> None:
+        shown = f"{reached:.4f}" if cap is Cap.DOLLARS else f"{reached:.1f}" if cap is Cap.MINUTES else f"{reached:.0f}"
+        super().__init__(
+            f"the cap of {limit:g} {cap} is reached: {shown} {cap} spent or committed",
+            cure=f"raise {_OPTION[cap]} and start the same command again; what is finished is kept",
+        )
+        self.cap = cap
+        self.limit = limit
+        self.reached = reached
+
+
+class StartLine(BaseModel):
+    """One start of the run."""
+
+    kind: Literal["start"] = "start"
+    format: Literal["kernelblaster-ledger-1"] = LEDGER_FORMAT
+    at: float
+    """Seconds since the epoch."""
+
+
+class CallLine(BaseModel):
+    """One call that reached the model."""
+
+    kind: Literal["call"] = "call"
+    at: float
+    """Seconds since the epoch, at its end."""
+    slot: str
+    purpose: Purpose
+    problem: str | None
+    """The request's `problem` tag."""
+    digest: str
+    """Of slot and messages."""
+    model: str
+    usage: Usage
+    seconds: float
+    outcome: str
+    """`ok`, or the name of the error that made a call useless that may have been charged."""
+    answer: str | None = None
+    """Which stored answer was handed out, for models that have such."""
+
+
+_Line = TypeAdapter(Annotated[StartLine | CallLine, Field(discriminator="kind")])
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Sums over calls.
+
+    Attributes:
+        dollars: None when the price of any call is unknown; 0.0 for no calls.
+        estimated: whether any call's tokens are an estimate.
+        seconds: summed over calls, which overlap.
+    """
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_prompt_tokens: int = 0
+    reasoning_tokens: int = 0
+    dollars: float | None = 0.0
+    estimated: bool = False
+    seconds: float = 0.0
+
+    @property
+    def tokens(self) -> int:
+        """Prompt and completion tokens."""
+        return self.prompt_tokens + self.completion_tokens
+
+    def plus(self, usage: Usage, seconds: float = 0.0) -> Totals:
+        """These and one more call."""
+        known = self.dollars is not None and usage.dollars is not None
+        return Totals(
+            calls=self.calls + 1,
+            prompt_tokens=self.prompt_tokens + usage.prompt_tokens,
+            completion_tokens=self.completion_tokens + usage.completion_tokens,
+            cached_prompt_tokens=self.cached_prompt_tokens + usage.cached_prompt_tokens,
+            reasoning_tokens=self.reasoning_tokens + usage.reasoning_tokens,
+            dollars=self.dollars + usage.dollars if known else None,
+            estimated=self.estimated or usage.estimated,
+            seconds=self.seconds + seconds,
+        )
+
+
+class CostLedger:
+    """Calls of one run. Safe to use from several threads of one process.
+
+    Raises UsageError when the file holds something else.
+    """
+
+    def __init__(self, path: Path, caps: BudgetConfig, clock: Callable[[], float] = time.time) -> None:
+        self._path = path
+        self._caps = caps
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._in_flight: list[Usage] = []
+        self._lines = _load(path)
+        self._calls = [line for line in self._lines if isinstance(line, CallLine)]
+        self._earlier_seconds = _active_seconds(self._lines)
+        self._sum = _total(self._calls)
+        self._began = time.monotonic()
+        self._append(StartLine(at=clock()))
+
+    @property
+    def calls(self) -> tuple[CallLine, ...]:
+        """All calls, earlier starts included, oldest first."""
+        return tuple(self._calls)
+
+    @property
+    def minutes(self) -> float:
+        """Active wall time, over all starts; of a start that was cut off, up to its last call."""
+        return (self._earlier_seconds + time.monotonic() - self._began) / 60
+
+    def seconds_left(self) -> float | None:
+        """Until the cap on wall time; None without one."""
+        return None if self._caps.minutes is None else (self._caps.minutes - self.minutes) * 60
+
+    def totals(self) -> Totals:
+        """Over all calls."""
+        return self._sum
+
+    def by_purpose(self) -> dict[Purpose, Totals]:
+        """Totals for each purpose that occurs."""
+        asked = {call.purpose for call in self._calls}
+        return {
+            purpose: _total(call for call in self._calls if call.purpose is purpose)
+            for purpose in Purpose
+            if purpose in asked
+        }
+
+    def by_problem(self) -> dict[str | None, Totals]:
+        """Totals for each problem; None stands for requests without a `problem` tag."""
+        names = dict.fromkeys(call.problem for call in self._calls)
+        return {name: _total(call for call in self._calls if call.problem == name) for name in names}
+
+    def require_price(self, known: bool, model: str) -> None:
+        """Refuse to start when dollars are capped and a price is unknown. Raises UsageError."""
+        if self._caps.dollars is not None and not (known and self._sum.dollars is not None):
+            raise UsageError(
+                f"dollars are capped at {self._caps.dollars:g}, and the price of {model} is unknown",
+                cure="give --price IN OUT (dollars per million prompt and completion tokens), or cap --max-tokens",
+            )
+
+    def reached(self, expected: Usage | None = None) -> CapReached | None:
+        """The first cap that is reached, or that `expected` would pass; None when there is room."""
+        committed = self._sum
+        for usage in [*self._in_flight, *([expected] if expected else [])]:
+            committed = committed.plus(usage)
+        amounts = {Cap.DOLLARS: committed.dollars, Cap.TOKENS: committed.tokens, Cap.MINUTES: self.minutes}
+        spent = {Cap.DOLLARS: self._sum.dollars, Cap.TOKENS: self._sum.tokens, Cap.MINUTES: self.minutes}
+        limits = {Cap.DOLLARS: self._caps.dollars, Cap.TOKENS: self._caps.tokens, Cap.MINUTES: self._caps.minutes}
+        for cap, limit in limits.items():
+            amount, sure = amounts[cap], spent[cap]
+            if limit is not None and amount is not None and (amount > limit or (sure is not None and sure >= limit)):
+                return CapReached(cap, limit, amount)
+        return None
+
+    @contextmanager
+    def admit(self, expected: Usage) -> Iterator[None]:
+        """Hold room for one attempt that costs at least `expected`. Raises CapReached when there is none."""
+        with self._lock:
+            refused = self.reached(expected)
+            if refused is not None:
+                raise refused
+            self._in_flight.append(expected)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._in_flight.remove(expected)
+
+    def record(
+        self,
+        request: Request,
+        usage: Usage,
+        *,
+        model: str,
+        seconds: float,
+        outcome: str = "ok",
+        answer: str | None = None,
+    ) -> None:
+        """Write one call down before its reply is used. Raises OSError."""
+        line = CallLine(
+            at=self._clock(),
+            slot=request.slot,
+            purpose=request.purpose,
+            problem=request.tags.get("problem"),
+            digest=request_digest(request),
+            model=model,
+            usage=usage,
+            seconds=seconds,
+            outcome=outcome,
+            answer=answer,
+        )
+        with self._lock:
+            self._append(line)
+            self._calls.append(line)
+            self._sum = self._sum.plus(usage, seconds)
+        passed = self.reached()
+        if passed is not None:
+            _log.warning("%s", passed.message)
+
+    def knows(self, request: Request) -> bool:
+        """Whether this request was answered, by this or an earlier start."""
+        digest = request_digest(request)
+        return any(call.digest == digest and call.outcome == "ok" for call in self._calls)
+
+    def _append(self, line: StartLine | CallLine) -> None:
+        append_line(self._path, line.model_dump_json().encode())
+
+
+def _load(path: Path) -> list[StartLine | CallLine]:
+    torn = cut_torn_line(path)
+    if torn:
+        _log.warning("%s: cut off an unfinished last line of %d bytes", path, torn)
+    lines = []
+    for line in complete_lines(path.read_bytes() if path.exists() else b""):
+        try:
+            lines.append(_Line.validate_json(line.data))
+        except ValidationError as error:
+            raise UsageError(
+                f"{path}, line {line.number}, is not a ledger entry: {error.errors()[0]['msg']}",
+                cure="mend that line or move the file away; spending before it is then forgotten",
+            ) from error
+    return lines
+
+
+def _total(calls: Iterable[CallLine]) -> Totals:
+    total = Totals()
+    for call in calls:
+        total = total.plus(call.usage, call.seconds)
+    return total
+
+
+def _active_seconds(lines: list[StartLine | CallLine]) -> float:
+    """Time from each start to its last call."""
+    active, began, last = 0.0, 0.0, 0.0
+    for line in lines:
+        if isinstance(line, StartLine):
+            active += max(0.0, last - began)
+            began = line.at
+        last = line.at
+    return active + max(0.0, last - began)

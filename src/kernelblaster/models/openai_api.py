@@ -1,0 +1,195 @@
+"""Any endpoint that speaks OpenAI's chat completions: OpenAI, vLLM, Ollama, gateways.
+
+The SDK is used for transport alone. Its own retries are off: each attempt here is admitted by the ledger, bounded in
+time as a whole (a server that trickles bytes does not escape), and counted. The key leaves this module only in the
+Authorization header; what a server says is scrubbed of it before it is shown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections import Counter
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import openai
+
+from kernelblaster.config import ModelConfig
+from kernelblaster.models.base import BadKey, BadReply, Reply, Request
+from kernelblaster.models.completion import estimate_usage, read_completion, request_body
+from kernelblaster.models.faults import Again, Fault, bad_reply_fault, sdk_fault, timeout_fault
+from kernelblaster.models.ledger import CostLedger
+from kernelblaster.models.prices import OPENAI_HOST, Price
+
+OPENAI_URL = f"https://{OPENAI_HOST}/v1"
+LARGEST_REPLY = 32 * 1024 * 1024
+"""Bytes of a response body; no completion is near it."""
+_NO_KEY = "none"
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Backoff:
+    """Waits between attempts: doubling, with jitter so that concurrent calls spread out.
+
+    Attributes:
+        first_s: the first wait.
+        longest_s: no wait is longer; a server that asks for more ends the attempts.
+    """
+
+    first_s: float = 1.0
+    longest_s: float = 120.0
+
+    def wait_s(self, number: int, asked_s: float | None) -> float:
+        """Seconds before retry `number` (from 0)."""
+        own = min(self.longest_s, self.first_s * 2.0**number) * random.uniform(0.5, 1.0)
+        return own if asked_s is None else max(own, asked_s)
+
+
+class _AttemptFailed(Exception):
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.error.message)
+        self.fault = fault
+
+
+class OpenAiModel:
+    """A model behind an HTTP endpoint. Raises BadKey when OpenAI itself is asked without a key."""
+
+    def __init__(
+        self, config: ModelConfig, ledger: CostLedger, price: Price | None, backoff: Backoff | None = None
+    ) -> None:
+        if config.api_key is None and config.base_url is None:
+            raise BadKey("no API key", cure="set OPENAI_API_KEY, or --base-url for a local server")
+        self._config = config
+        self._ledger = ledger
+        self._price = price
+        self._backoff = backoff or Backoff()
+        self._url = config.base_url or OPENAI_URL
+        self._limit_name = "max_completion_tokens"
+        self._connection: tuple[asyncio.AbstractEventLoop, openai.AsyncOpenAI, asyncio.Semaphore] | None = None
+
+    def __repr__(self) -> str:
+        return f"OpenAiModel({self.name!r} at {self.endpoint!r})"
+
+    @property
+    def name(self) -> str:
+        """Model name as configured."""
+        return self._config.name
+
+    @property
+    def endpoint(self) -> str:
+        """Host and path of the base URL, without credentials or query."""
+        parts = urlsplit(self._url)
+        port = f":{parts.port}" if parts.port else ""
+        return f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path}"
+
+    def answerable(self, tags: dict[str, str]) -> None:
+        """Anything."""
+        return None
+
+    async def complete(self, request: Request) -> Reply:
+        """Ask, with bounded retries. Raises ModelError subclasses and CapReached."""
+        client, gate = self._connected()
+        tried: Counter[Again] = Counter()
+        async with gate:
+            while True:
+                try:
+                    return await self._attempt(client, request)
+                except _AttemptFailed as failed:
+                    fault = failed.fault
+                tried[fault.again] += 1
+                await self._wait_or_raise(fault, tried)
+
+    async def aclose(self) -> None:
+        """Close the connections; the next call opens new ones."""
+        if self._connection is not None:
+            await self._connection[1].close()
+            self._connection = None
+
+    def _connected(self) -> tuple[openai.AsyncOpenAI, asyncio.Semaphore]:
+        """Client and gate of the running loop: neither may be shared between event loops."""
+        loop = asyncio.get_running_loop()
+        if self._connection is None or self._connection[0] is not loop:
+            client = openai.AsyncOpenAI(
+                api_key=self._key(), base_url=self._url, max_retries=0, timeout=self._config.timeout_s
+            )
+            self._connection = (loop, client, asyncio.Semaphore(self._config.concurrency))
+        return self._connection[1], self._connection[2]
+
+    async def _wait_or_raise(self, fault: Fault, tried: Counter[Again]) -> None:
+        retries = tried.total() - 1
+        once_more = fault.again is Again.BOUNDED or (fault.again is Again.ONCE and tried[Again.ONCE] == 1)
+        too_long = fault.wait_s is not None and fault.wait_s > self._backoff.longest_s
+        if not once_more or too_long or retries >= self._config.max_retries:
+            raise fault.error
+        wait = self._backoff.wait_s(retries, fault.wait_s)
+        _log.info("%s; attempt %d in %.1f s", fault.error.message, retries + 2, wait)
+        await asyncio.sleep(wait)
+
+    async def _attempt(self, client: openai.AsyncOpenAI, request: Request) -> Reply:
+        least = estimate_usage(request, "", self._price)
+        with self._ledger.admit(least):
+            began = time.monotonic()
+            try:
+                body, content_type = await self._post(client, request)
+                return self._read(request, body, content_type, began)
+            except _AttemptFailed as failed:
+                if failed.fault.maybe_charged:
+                    self._ledger.record(
+                        request,
+                        least,
+                        model=self.name,
+                        seconds=time.monotonic() - began,
+                        outcome=type(failed.fault.error).__name__,
+                    )
+                raise
+
+    async def _post(self, client: openai.AsyncOpenAI, request: Request) -> tuple[bytes, str]:
+        left = self._ledger.seconds_left()
+        limit = self._config.timeout_s if left is None else min(self._config.timeout_s, left)
+        body = request_body(self._config, request, self._limit_name)
+        try:
+            async with asyncio.timeout(limit):
+                response = await client.chat.completions.with_raw_response.create(**body)
+        except (TimeoutError, openai.APITimeoutError):
+            raise _AttemptFailed(timeout_fault(self.endpoint, limit)) from None
+        except openai.BadRequestError as error:
+            if self._limit_name in body and self._limit_name in error.message and self._limit_name != "max_tokens":
+                self._limit_name = "max_tokens"
+                return await self._post(client, request)
+            raise _AttemptFailed(sdk_fault(error, self.endpoint, self._scrub)) from None
+        except openai.OpenAIError as error:
+            raise _AttemptFailed(sdk_fault(error, self.endpoint, self._scrub)) from None
+        return response.content, response.headers.get("content-type", "")
+
+    def _read(self, request: Request, body: bytes, content_type: str, began: float) -> Reply:
+        try:
+            if len(body) > LARGEST_REPLY:
+                raise BadReply(f"the reply has {len(body)} bytes", cure="set max_completion_tokens")
+            completion = read_completion(body, content_type)
+            text = completion.answer()
+        except BadReply as error:
+            raise _AttemptFailed(bad_reply_fault(error)) from None
+        usage = completion.reported_usage(self._price) or estimate_usage(request, text, self._price)
+        seconds = time.monotonic() - began
+        model = completion.model or self.name
+        self._ledger.record(request, usage, model=model, seconds=seconds)
+        if completion.finish_reason in ("length", "content_filter"):
+            _log.warning(
+                "%s: the reply ended by %s after %d tokens",
+                request.slot,
+                completion.finish_reason,
+                usage.completion_tokens,
+            )
+        return Reply(text=text, usage=usage, model=model, seconds=seconds, finish_reason=completion.finish_reason)
+
+    def _key(self) -> str:
+        key = self._config.api_key.get_secret_value() if self._config.api_key else ""
+        return key or _NO_KEY
+
+    def _scrub(self, text: str) -> str:
+        key = self._key()
+        return text if key == _NO_KEY else text.replace(key, "[key]")

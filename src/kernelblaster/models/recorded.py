@@ -10,9 +10,9 @@ order, the first rule that finds any deciding:
 4. the same problem, precision, parent, technique and attempt;
 5. the same problem and technique.
 
-Rules 4 and 5 hold only for requests that name a technique. Within a rule an exchange recorded in the very slot comes
-first, then the least used, then the same precision, then the oldest. A slot that asks the same again gets the same
-reply, after a restart too: the ledger knows what was handed out.
+Rules 4 and 5 hold only for candidates and their repairs: an opinion on something else is no opinion. Within a rule an
+exchange recorded in the very slot comes first, then the least used, then the same precision, then the oldest. A slot
+that asks the same again gets the same reply, after a restart too: the ledger knows what was handed out.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def _rules(request: Request) -> Iterator[Callable[[Exchange], bool]]:
             and exchange.tags.get("technique") == tags.get("technique")
         )
     )
-    if "technique" in tags:
+    if request.purpose in (Purpose.GENERATE, Purpose.REPAIR):
         attempt = _attempt(tags, request.slot)
         yield (
             lambda exchange: (

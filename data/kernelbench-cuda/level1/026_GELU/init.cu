@@ -1,0 +1,27 @@
+// GELU: one element per thread.
+#include <kernelblaster/scalar.cuh>
+
+#include <cstdio>
+#include <cstdlib>
+
+static void check(cudaError_t status) {
+    if (status != cudaSuccess) {
+        std::fprintf(stderr, "CUDA error: %s\n", cudaGetErrorString(status));
+        std::exit(1);
+    }
+}
+
+__device__ float gelu(float x) { return 0.5f * x * (1.0f + erff(x * 0.70710678f)); }
+
+__global__ void gelu_kernel(scalar_t* output, const scalar_t* x, int64_t count) {
+    const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (i < count) output[i] = from_float(gelu(to_float(x[i])));
+}
+
+void launch_gpu_implementation(void* output, void* x, int64_t batch_size, int64_t dim) {
+    const int64_t count = batch_size * dim;
+    const int threads = 256;
+    const int64_t blocks = (count + threads - 1) / threads;
+    gelu_kernel<<<blocks, threads>>>(static_cast<scalar_t*>(output), static_cast<const scalar_t*>(x), count);
+    check(cudaGetLastError());
+}

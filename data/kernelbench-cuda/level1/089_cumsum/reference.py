@@ -1,0 +1,32 @@
+"""Inclusive prefix sums of long rows."""
+
+import torch
+
+SIZES = {
+    "small": {"batch_size": 67, "dim": 3001},
+    "medium": {"batch_size": 2048, "dim": 32768},
+    "full": {"batch_size": 32768, "dim": 32768},
+}
+
+
+class Model(torch.nn.Module):
+    """Cumulative sum along one dimension."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(batch_size, dim) -> (batch_size, dim)."""
+        return torch.cumsum(x, dim=self.dim)
+
+
+def get_inputs(size: str = "full") -> list[torch.Tensor]:
+    """Inputs of one declared size. The last sum of a row is about dim / 2 = 16384, within fp16."""
+    p = SIZES[size]
+    return [torch.rand(p["batch_size"], p["dim"])]
+
+
+def get_init_inputs(size: str = "full") -> list:
+    """Arguments of `Model`."""
+    return [1]

@@ -1,0 +1,35 @@
+"""Linear layer, divided by a constant, through GELU."""
+
+import torch
+
+SIZES = {
+    "small": {"batch_size": 67, "in_features": 257, "out_features": 331},
+    "medium": {"batch_size": 1024, "in_features": 4096, "out_features": 4096},
+    "full": {"batch_size": 1024, "in_features": 8192, "out_features": 8192},
+}
+SCALARS = {"divisor": 10.0}
+
+
+class Model(torch.nn.Module):
+    """gelu((x W^T + b) / divisor)."""
+
+    def __init__(self, in_features: int, out_features: int, divisor: float) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(in_features, out_features)
+        self.divisor = divisor
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(batch_size, in_features) -> (batch_size, out_features)."""
+        return torch.nn.functional.gelu(self.linear(x) / self.divisor)
+
+
+def get_inputs(size: str = "full") -> list[torch.Tensor]:
+    """Inputs of one declared size."""
+    p = SIZES[size]
+    return [torch.rand(p["batch_size"], p["in_features"])]
+
+
+def get_init_inputs(size: str = "full") -> list:
+    """Arguments of `Model`."""
+    p = SIZES[size]
+    return [p["in_features"], p["out_features"], SCALARS["divisor"]]

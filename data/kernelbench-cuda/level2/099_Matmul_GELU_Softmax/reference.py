@@ -1,0 +1,33 @@
+"""Linear layer through GELU, then softmax over its outputs."""
+
+import torch
+
+SIZES = {
+    "small": {"batch_size": 67, "in_features": 257, "out_features": 331},
+    "medium": {"batch_size": 1024, "in_features": 4096, "out_features": 4096},
+    "full": {"batch_size": 1024, "in_features": 8192, "out_features": 8192},
+}
+
+
+class Model(torch.nn.Module):
+    """softmax(gelu(x W^T + b)) over the features."""
+
+    def __init__(self, in_features: int, out_features: int) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(in_features, out_features)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(batch_size, in_features) -> (batch_size, out_features)."""
+        return torch.softmax(torch.nn.functional.gelu(self.linear(x)), dim=1)
+
+
+def get_inputs(size: str = "full") -> list[torch.Tensor]:
+    """Inputs of one declared size."""
+    p = SIZES[size]
+    return [torch.rand(p["batch_size"], p["in_features"])]
+
+
+def get_init_inputs(size: str = "full") -> list:
+    """Arguments of `Model`."""
+    p = SIZES[size]
+    return [p["in_features"], p["out_features"]]

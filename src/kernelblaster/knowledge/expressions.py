@@ -129,11 +129,11 @@ def with_threshold(expression: Expression, metric: str, value: float) -> Express
 
 
 def describe(expression: Expression, values: Mapping[str, float]) -> list[str]:
-    """`metric = seen (op threshold)` for each condition whose metric is known."""
+    """`metric = seen (op threshold)` for each condition that is known to hold."""
     return [
         f"{condition.metric} = {values[condition.metric]:.4g} ({condition.op} {condition.value:g})"
         for condition in conditions(expression)
-        if condition.metric in values
+        if evaluate(condition, values) is Truth.TRUE
     ]
 
 

@@ -1,12 +1,19 @@
 """Operator families: the small vocabulary over which experience generalises from one problem to another.
 
-A family is declared by the problem's reference (`OP_FAMILY = "softmax"`) or read off the calls in its source. A
-problem's number or name says nothing about its family here.
+A family is declared by the problem's reference (`OP_FAMILY = "softmax"` at its top level) or read off the calls in the
+source of its `forward`. A problem's number or name says nothing about its family here, and nothing is executed.
 """
 
 from __future__ import annotations
 
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
 from enum import StrEnum
+from pathlib import Path
+
+from kernelblaster.errors import ProblemError
 
 
 class OpFamily(StrEnum):
@@ -27,3 +34,145 @@ class OpFamily(StrEnum):
     LOSS = "loss"
     MLP = "mlp"
     """Several matrix products in a row."""
+
+
+_CALLS: dict[OpFamily, str] = {
+    OpFamily.ATTENTION: r"scaleddotproductattention|multiheadattention",
+    OpFamily.CONVOLUTION: r"conv|convtranspose",
+    OpFamily.MATMUL: r"matmul|mm|bmm|linear|einsum|addmm|baddbmm",
+    OpFamily.MATVEC: r"mv|addmv",
+    OpFamily.LOSS: r".*loss|.*crossentropy.*|kldiv|cosinesimilarity",
+    OpFamily.SOFTMAX: r"softmax|logsoftmax|softmin|logsumexp",
+    OpFamily.NORMALIZATION: r"(layer|batch|group|instance|rms|localresponse)norm|norm|normalize|vectornorm",
+    OpFamily.SCAN: r"cumsum|cumprod|cummax|cummin|logcumsumexp",
+    OpFamily.POOLING: r"(adaptive)?(max|avg|lp)pool",
+    OpFamily.REDUCTION: r"sum|mean|max|min|amax|amin|prod|argmax|argmin|var|std|median|any|all",
+}
+"""Normalised call name -> family; a call that matches none is elementwise, or moves no data."""
+
+_MOVES_NO_DATA = re.compile(
+    r"view|reshape|permute|transpose|unsqueeze|squeeze|flatten|contiguous|expand|expandas|size|dim|t|to|chunk|split|"
+    r"cat|stack|triu|tril|diag|flip|narrow|select|zeros|zeroslike|ones|oneslike|fulllike|arange|dropout|identity|"
+    r"sequential|modulelist|parameter|len|range|int|float|super|forward|init|tensor|randn|rand|numel|append|type"
+)
+_TARGET = re.compile(r"targets?|labels?")
+_ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
+
+
+def family_of(reference: Path) -> OpFamily:
+    """Family of the problem whose `reference.py` this is.
+
+    Raises:
+        ProblemError: the file cannot be read or parsed, or declares a family that does not exist.
+    """
+    try:
+        return family_of_source(reference.read_text(encoding="utf-8"))
+    except (OSError, SyntaxError, ValueError) as error:
+        raise ProblemError(
+            f"{reference}: cannot tell the operator family: {error}",
+            cure=f"declare OP_FAMILY = one of {', '.join(OpFamily)}",
+        ) from error
+
+
+def family_of_source(source: str) -> OpFamily:
+    """Family declared by, or read off, the source of a reference. Raises SyntaxError or ValueError."""
+    tree = ast.parse(source)
+    declared = _declared(tree)
+    if declared is not None:
+        return OpFamily(declared)
+    forward = _forward(tree)
+    if forward is None:
+        raise ValueError("no class Model with a method forward")
+    calls = Counter(_classified(name) for name in _call_names(tree, forward))
+    return _decide(calls, forward, tree)
+
+
+def _declared(tree: ast.Module) -> str | None:
+    for node in tree.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id="OP_FAMILY")], value=ast.Constant(value=str(value))):
+                return value
+    return None
+
+
+def _model(tree: ast.Module) -> ast.ClassDef | None:
+    return next((node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Model"), None)
+
+
+def _forward(tree: ast.Module) -> ast.FunctionDef | None:
+    model = _model(tree)
+    methods = model.body if model is not None else []
+    return next((it for it in methods if isinstance(it, ast.FunctionDef) and it.name == "forward"), None)
+
+
+def _call_names(tree: ast.Module, forward: ast.FunctionDef) -> Iterator[str]:
+    """Names of what `forward` calls; a call of `self.x` stands for the modules that `self.x` was built from."""
+    modules = _modules(tree)
+    for node in ast.walk(forward):
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr=attribute)):
+                yield from modules.get(attribute, [])
+            case ast.Call(func=ast.Attribute(attr=name)) | ast.Call(func=ast.Name(id=name)):
+                yield name
+            case ast.BinOp(op=ast.MatMult()):
+                yield "matmul"
+            case ast.BinOp(op=op) if isinstance(op, _ARITHMETIC):
+                yield type(op).__name__
+
+
+def _modules(tree: ast.Module) -> dict[str, list[str]]:
+    """Attribute of the model -> names of the modules called where it is assigned."""
+    modules: dict[str, list[str]] = {}
+    model = _model(tree)
+    for node in ast.walk(model) if model is not None else ():
+        match node:
+            case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=attribute)], value=value):
+                calls = (call for call in ast.walk(value) if isinstance(call, ast.Call))
+                modules[attribute] = [
+                    call.func.attr if isinstance(call.func, ast.Attribute) else ast.unparse(call.func) for call in calls
+                ]
+    return modules
+
+
+def _classified(name: str) -> OpFamily | None:
+    """Family of one call; None when it moves no data."""
+    plain = re.sub(r"[123]d$", "", name.replace("_", "").lower())
+    for family, pattern in _CALLS.items():
+        if re.fullmatch(pattern, plain):
+            return family
+    return None if _MOVES_NO_DATA.fullmatch(plain) else OpFamily.ELEMENTWISE
+
+
+def _decide(calls: Counter[OpFamily | None], forward: ast.FunctionDef, tree: ast.Module) -> OpFamily:
+    """The family of the whole from those of its calls: the costliest kind of work names it."""
+    products = calls[OpFamily.MATMUL] + calls[OpFamily.CONVOLUTION]
+    around = calls.total() - products - calls[None]
+    if calls[OpFamily.ATTENTION] or (calls[OpFamily.MATMUL] >= 2 and calls[OpFamily.SOFTMAX]):
+        return OpFamily.ATTENTION
+    if calls[OpFamily.MATMUL] >= 2 and not calls[OpFamily.CONVOLUTION]:
+        return OpFamily.MLP
+    if products:
+        if around or products > 1:
+            return OpFamily.FUSED_MATMUL
+        if calls[OpFamily.CONVOLUTION]:
+            return OpFamily.CONVOLUTION
+        return OpFamily.MATVEC if _has_column_input(tree) else OpFamily.MATMUL
+    if calls[OpFamily.REDUCTION] and _takes_targets(forward):
+        return OpFamily.LOSS
+    if calls[OpFamily.REDUCTION] and any(isinstance(node, ast.Div) for node in ast.walk(forward)):
+        return OpFamily.NORMALIZATION
+    return next((family for family in _CALLS if calls[family]), OpFamily.ELEMENTWISE)
+
+
+def _takes_targets(forward: ast.FunctionDef) -> bool:
+    return any(_TARGET.fullmatch(argument.arg) for argument in forward.args.args)
+
+
+def _has_column_input(tree: ast.Module) -> bool:
+    """Whether `get_inputs` makes a tensor whose last extent is the literal 1."""
+    makers = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "get_inputs"]
+    for node in (inner for maker in makers for inner in ast.walk(maker)):
+        match node:
+            case ast.Call(args=[_, *_, ast.Constant(value=1)]):
+                return True
+    return False

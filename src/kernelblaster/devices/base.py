@@ -222,6 +222,14 @@ class Session(Protocol):
         """Time `count` calls, each with a cold L2. Raises RunFailure."""
         ...
 
+    def fetch(self) -> CallResult:
+        """Write the outputs as the last call, timed or not, left them. Raises RunFailure."""
+        ...
+
+    def reload(self) -> None:
+        """Read the job's input files again: they may hold other values now. Raises RunFailure."""
+        ...
+
 
 class SanitizerFinding(BaseModel):
     """One finding of compute-sanitizer or of the emulator's own checks."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from kernelblaster.devices.base import DeviceKind, KernelResources, Profile
 from kernelblaster.problems.problem import Precision, Size
@@ -30,10 +30,12 @@ class Verdict(StrEnum):
 class ErrorFigures(BaseModel):
     """Error of one output on one input set, against the float64 reference, beside the budget."""
 
+    model_config = ConfigDict(ser_json_inf_nan="strings")
+
     tensor: str
     size: Size
     distribution: str
-    """How the inputs were drawn: uniform, normal, large, tiny, cancelling."""
+    """How the inputs were drawn: declared (as the problem draws them), normal, large, tiny, cancelling, negative."""
     seed: int
     max_error: float
     """Largest |candidate - reference|; inf where the candidate is not finite and the reference is."""

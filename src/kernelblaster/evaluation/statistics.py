@@ -1,0 +1,115 @@
+"""Medians, bootstrap intervals and the decision between two kernels. Pure numpy; knows nothing of devices.
+
+Times of a GPU kernel are skewed and drift with clocks and temperature, so the statistic is the median, its interval
+comes from resampling, and two kernels are only compared through samples taken in turns (A B B A): a drift that is
+linear over one such block falls on both alike. The block, not the sample, is what the bootstrap resamples, for the
+samples inside one block share whatever the machine was doing at that moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelblaster.evaluation.types import Decision
+
+CONFIDENCE = 0.95
+RESAMPLES = 1000
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A point estimate with its 95 % interval, in the unit of the samples."""
+
+    estimate: float
+    low: float
+    high: float
+
+    @property
+    def half_width(self) -> float:
+        """Half the interval's width as a share of the estimate."""
+        return (self.high - self.low) / (2 * self.estimate)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Samples of one A B B A turn, in microseconds; both sides hold the same number."""
+
+    candidate_us: tuple[float, ...]
+    rival_us: tuple[float, ...]
+
+
+def quartile_range(samples: Sequence[float]) -> float:
+    """Interquartile range, in the unit of the samples."""
+    low, high = np.percentile(samples, (25, 75))
+    return float(high - low)
+
+
+def median_interval(samples: Sequence[float], *, seed: int = 0) -> Interval:
+    """Median with its percentile-bootstrap interval.
+
+    Raises ValueError when there is no sample. One sample, or samples without spread, give an interval of width zero.
+    """
+    if not samples:
+        raise ValueError("no samples")
+    values = np.asarray(samples, dtype=np.float64)
+    picks = np.random.default_rng(seed).integers(0, values.size, size=(RESAMPLES, values.size))
+    return _percentile_interval(float(np.median(values)), np.median(values[picks], axis=1))
+
+
+def speedup_interval(blocks: Sequence[Block], *, seed: int = 0) -> Interval:
+    """Ratio of medians, rival over candidate, with its interval from resampling whole blocks.
+
+    Above 1 the candidate is faster. Blocks must hold equally many samples. Raises ValueError without blocks.
+    """
+    if not blocks:
+        raise ValueError("no blocks")
+    candidate = np.asarray([block.candidate_us for block in blocks], dtype=np.float64)
+    rival = np.asarray([block.rival_us for block in blocks], dtype=np.float64)
+    picks = np.random.default_rng(seed).integers(0, len(blocks), size=(RESAMPLES, len(blocks)))
+    ratios = _resampled_medians(rival, picks) / _resampled_medians(candidate, picks)
+    return _percentile_interval(float(np.median(rival) / np.median(candidate)), ratios)
+
+
+def decide(speedup: Interval, threshold: float) -> Decision:
+    """Faster or slower only when the interval excludes 1 and the effect is at least `threshold` (0.01 is 1 %)."""
+    if speedup.low > 1 and speedup.estimate >= 1 + threshold:
+        return Decision.FASTER
+    if speedup.high < 1 and speedup.estimate <= 1 / (1 + threshold):
+        return Decision.SLOWER
+    return Decision.INCONCLUSIVE
+
+
+@dataclass(frozen=True)
+class StopRule:
+    """When a comparison has seen enough.
+
+    Attributes:
+        min_blocks: fewer are never enough; below about ten, a block bootstrap is too sure of itself.
+        half_width: relative half width of the ratio's interval that ends the comparison.
+        max_seconds: of wall time, flushes included.
+    """
+
+    min_blocks: int = 10
+    half_width: float = 0.005
+    max_seconds: float = 3.0
+
+    def enough(self, blocks: Sequence[Block], seconds: float) -> bool:
+        """Whether to stop, `seconds` after the first sample."""
+        if seconds >= self.max_seconds and blocks:
+            return True
+        return len(blocks) >= self.min_blocks and speedup_interval(blocks).half_width < self.half_width
+
+
+def _resampled_medians(values: NDArray[np.float64], picks: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Median over the samples of the picked blocks: (blocks, k), (resamples, blocks) -> (resamples,)."""
+    return np.median(values[picks].reshape(picks.shape[0], -1), axis=1)
+
+
+def _percentile_interval(estimate: float, replicates: NDArray[np.float64]) -> Interval:
+    tail = 100 * (1 - CONFIDENCE) / 2
+    low, high = np.percentile(replicates, (tail, 100 - tail))
+    return Interval(estimate=estimate, low=min(float(low), estimate), high=max(float(high), estimate))

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -152,6 +154,27 @@ def test_any_text_gives_a_candidate_or_a_reason(text: str) -> None:
         assert "\r" not in reply.source
     else:
         assert reply
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "EXPECTED_SPEEDUP: 1" + " " * 300_000,
+        "EXPECTED_SPEEDUP: " + "1" * 300_000,
+        "EXPECTED_SPEEDUP" * 20_000,
+        "```cuda\n" + "launch_gpu_implementation(" * 10_000,
+        "```cuda\n" + "/*" * 150_000,
+        "```cuda\n" + '"' * 300_001,
+        "```cuda\n" + 'R"(' * 100_000,
+        "```\n" * 50_000,
+        "`" * 300_000,
+    ],
+)
+def test_hostile_texts_take_no_time(text: str) -> None:
+    began = time.process_time()
+    assert candidate_or_reason(text)
+    assert time.process_time() - began < 2
 
 
 CODE_LINES = st.lists(st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), max_size=30), max_size=8)

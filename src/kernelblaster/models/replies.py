@@ -25,6 +25,7 @@ LARGEST_SPEEDUP = 10_000.0
 _JSON_STARTS = 200
 """Opening braces tried before a reply counts as holding no JSON object; bounds the work on hostile text."""
 
+# Repetitions are bounded so that no reply, however hostile, takes more than linear time.
 _FENCE = re.compile(r"^(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})(?P<info>[^\n]*)$")
 _NOT_CODE = re.compile(
     r"""
@@ -37,11 +38,11 @@ _NOT_CODE = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_LAUNCHER = re.compile(r"\blaunch_gpu_implementation\s*\([^;{}]*\)\s*(?:noexcept\s*)?\{")
-_NUMBER = r"(\d+(?:\.\d+)?|\.\d+)"
+_LAUNCHER = re.compile(r"\blaunch_gpu_implementation\s{0,80}\([^;{}]{0,4000}\)\s{0,80}(?:noexcept\s{0,80})?\{")
+_NUMBER = r"(\d{1,9}(?:\.\d{1,9})?|\.\d{1,9})"
 _SPEEDUP = re.compile(
-    rf"EXPECTED[_ ]SPEED[-_ ]?UP[*_`\s]*[:=][*_`\s]*[~\u2248]?\s*{_NUMBER}\s*([x\u00d7%]?)"
-    rf"(?:\s*(?:-|\u2013|\u2014|to)\s*{_NUMBER}\s*([x\u00d7%]?))?",
+    rf"EXPECTED[_ ]SPEED[-_ ]?UP[*_`\s]{{0,8}}[:=][*_`\s]{{0,8}}[~\u2248]?\s{{0,8}}{_NUMBER}\s{{0,8}}([x\u00d7%]?)"
+    rf"(?:\s{{0,8}}(?:-|\u2013|\u2014|to)\s{{0,8}}{_NUMBER}\s{{0,8}}([x\u00d7%]?))?",
     re.IGNORECASE,
 )
 _SPEEDUP_LINE = re.compile(r"^.*EXPECTED[_ ]SPEED[-_ ]?UP.*$\n?", re.IGNORECASE | re.MULTILINE)

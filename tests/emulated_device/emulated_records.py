@@ -90,7 +90,6 @@ def launch(
     unique_read_bytes: int = 0,
     unique_write_bytes: int = 0,
     static_shared: int = 0,
-    tensor_fma: int = 0,
     branches: int = 0,
     divergent_branches: int = 0,
 ) -> LaunchRecord:
@@ -118,5 +117,4 @@ def launch(
         branches=branches,
         divergent_branches=divergent_branches,
         barriers=classes.get("bar", 0),
-        tensor_fma=tensor_fma,
     )

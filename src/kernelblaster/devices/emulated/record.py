@@ -104,8 +104,6 @@ class LaunchRecord(BaseModel):
     branches: int
     divergent_branches: int
     barriers: int
-    tensor_fma: int
-    """Multiply-adds of all tensor-core instructions."""
     lines: tuple[SourceLine, ...] = ()
 
     @property

@@ -1,0 +1,160 @@
+"""Counted calls run once per program and shape; sessions hand out one modelled sample."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from emulated_records import Copy, resources
+
+from kernelblaster.devices.base import (
+    Build,
+    CallResult,
+    Driver,
+    Job,
+    JobTensor,
+    RunFailure,
+    RunFailureKind,
+    Sample,
+)
+from kernelblaster.devices.emulated.architecture import gpu_model
+from kernelblaster.devices.emulated.counting import CountedCalls
+from kernelblaster.devices.emulated.record import LaunchRecord, read_records
+from kernelblaster.devices.emulated.session import EmulatedSession
+from kernelblaster.errors import DeviceError
+from kernelblaster.problems.problem import Precision, Problem, ProblemId, TensorRole, TensorSpec
+
+H200 = gpu_model("h200")
+
+
+def build(digest: str = "a", *, registers: int = 32) -> Build:
+    problem = Problem(ProblemId(1, 1), "Copy", Path("/none"), sizes={})
+    driver = Driver(problem, Precision.FP32, Path("/none/driver.o"), "launch")
+    return Build(
+        digest=digest,
+        program=Path("/none/program"),
+        source_path=Path("/none/candidate.cu"),
+        driver=driver,
+        resources=(resources(registers=registers),),
+        seconds=0.0,
+    )
+
+
+def job(*, n: int = 8, path: str = "/dev/shm/x") -> Job:
+    tensor = JobTensor(TensorSpec("x", TensorRole.INPUT, "fp32", (n,)), Path(path))
+    return Job(tensors=(tensor,), sizes={"n": n}, scalars={"eps": 1e-5})
+
+
+class Counter:
+    """Stands for the counted run; remembers how often it was asked."""
+
+    def __init__(self, record: LaunchRecord, *, seconds: float = 0.0) -> None:
+        self.record = record
+        self.seconds = seconds
+        self.runs = 0
+
+    def __call__(self, build: Build, job: Job, timeout_s: float) -> list[LaunchRecord]:
+        self.runs += 1
+        time.sleep(self.seconds)
+        return [self.record]
+
+
+def test_one_run_serves_every_question_about_a_shape() -> None:
+    counter = Counter(Copy(64).record())
+    calls = CountedCalls(H200, counter)
+    first = calls.estimate(build(), job(), timeout_s=1)
+    other_values = calls.estimate(build(), job(path="/dev/shm/y"), timeout_s=1)
+    assert first is other_values
+    assert counter.runs == 1
+
+
+def test_other_shape_or_program_is_counted_anew() -> None:
+    counter = Counter(Copy(64).record())
+    calls = CountedCalls(H200, counter)
+    calls.estimate(build(), job(), timeout_s=1)
+    calls.estimate(build(), job(n=9), timeout_s=1)
+    calls.estimate(build("b"), job(), timeout_s=1)
+    assert counter.runs == 3
+
+
+def test_simultaneous_questions_share_one_run() -> None:
+    counter = Counter(Copy(64).record(), seconds=0.1)
+    calls = CountedCalls(H200, counter)
+    threads = [threading.Thread(target=calls.estimate, args=(build(), job()), kwargs={"timeout_s": 1}) for _ in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert counter.runs == 1
+
+
+def test_launch_that_fits_no_sm_is_a_runtime_error() -> None:
+    calls = CountedCalls(H200, Counter(Copy(1, 1024).record()))
+    with pytest.raises(RunFailure) as caught:
+        calls.estimate(build(registers=255), job(), timeout_s=1)
+    assert caught.value.kind is RunFailureKind.RUNTIME
+    assert "too many resources" in caught.value.reason
+
+
+def test_kernel_without_resources_is_the_devices_fault() -> None:
+    calls = CountedCalls(H200, Counter(Copy(1).record()))
+    with pytest.raises(DeviceError, match="ptxas"):
+        calls.estimate(replace(build(), resources=()), job(), timeout_s=1)
+
+
+class Process:
+    """Stands for the candidate's process."""
+
+    def __init__(self) -> None:
+        self.poisons: list[int] = []
+        self.entered = self.left = False
+
+    def __enter__(self) -> Process:
+        self.entered = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.left = True
+
+    def call(self, poison: int) -> CallResult:
+        self.poisons.append(poison)
+        return CallResult(mutated_inputs=())
+
+    def sample(self, count: int) -> list[Sample]:
+        raise AssertionError("the process has no clock")
+
+
+def test_session_executes_in_the_process_and_times_by_the_model() -> None:
+    process = Process()
+    with EmulatedSession(process, lambda: 12.5) as session:
+        session.call(0xAB)
+        samples = session.sample(30)
+    assert process.poisons == [0xAB]
+    assert samples == [Sample(device_us=12.5, host_us=None)]
+    assert process.entered
+    assert process.left
+
+
+def test_no_sample_asked_is_none_given() -> None:
+    assert EmulatedSession(Process(), lambda: 1.0).sample(0) == []
+
+
+def test_report_reads_back(tmp_path: Path) -> None:
+    record = Copy(3).record()
+    report = tmp_path / "report.jsonl"
+    report.write_text(record.model_dump_json() + "\n" + record.model_dump_json() + "\n", encoding="utf-8")
+    assert read_records(report) == [record, record]
+
+
+def test_call_without_launches_leaves_no_report(tmp_path: Path) -> None:
+    assert read_records(tmp_path / "absent.jsonl") == []
+
+
+def test_torn_report_is_the_devices_fault(tmp_path: Path) -> None:
+    report = tmp_path / "report.jsonl"
+    report.write_text('{"kernel": "k", "grid": [1', encoding="utf-8")
+    with pytest.raises(DeviceError, match="report"):
+        read_records(report)

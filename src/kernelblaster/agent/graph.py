@@ -38,7 +38,6 @@ from kernelblaster.agent.state import (
     ProblemState,
     RolloutOutput,
     RolloutState,
-    StopReason,
 )
 from kernelblaster.config import SearchConfig
 
@@ -49,7 +48,7 @@ async def run_problem(context: ProblemContext) -> Outcome:
     """Search one problem until it is finished, a budget ends it, or it waits for replies.
 
     Called again with the same directory it continues where it stopped: evaluations and replies that exist are used,
-    and a finished search returns its outcome at once.
+    rollouts that a budget ended go on, and a finished search returns its outcome at once.
 
     Raises:
         ModelError: the model cannot answer (wrong key, unreachable); the next call continues.
@@ -62,9 +61,19 @@ async def run_problem(context: ProblemContext) -> Outcome:
             "recursion_limit": _supersteps(context.config),
         }
         before = await graph.aget_state(config)
-        if before.next or not before.values:
-            await graph.ainvoke(None if before.next else ProblemState(), config, context=context, durability="sync")
+        given = _input(before)
+        if given is not None or before.next:
+            await graph.ainvoke(given, config, context=context, durability="sync")
         return await asyncio.to_thread(_outcome, context, await graph.aget_state(config))
+
+
+def _input(before: StateSnapshot) -> ProblemState | dict | None:
+    """What the graph is started with; None continues it, or leaves a finished search as it is."""
+    if not before.values:
+        return ProblemState()
+    if not before.next and ProblemState.model_validate(before.values).cut_off:
+        return {"conclusion": None}
+    return None
 
 
 def build_graph(saver: BaseCheckpointSaver | None) -> CompiledStateGraph:
@@ -88,7 +97,7 @@ def _rollout_graph() -> CompiledStateGraph:
     builder = StateGraph(RolloutState, context_schema=ProblemContext, output_schema=RolloutOutput)
     for node in (open_step, classify, retrieve, generate, evaluate, record, decide, finish):
         builder.add_node(node)
-    builder.add_edge(START, "open_step")
+    builder.add_conditional_edges(START, _entry)
     builder.add_conditional_edges("open_step", _or_finish("classify"), ["classify", "finish"])
     builder.add_conditional_edges("classify", _or_finish("retrieve"), ["retrieve", "finish"])
     builder.add_conditional_edges("retrieve", _or_finish("generate"), ["generate", "finish"])
@@ -98,6 +107,11 @@ def _rollout_graph() -> CompiledStateGraph:
     builder.add_conditional_edges("decide", _or_finish("open_step"), ["open_step", "finish"])
     builder.add_edge("finish", END)
     return builder.compile(name=ROLLOUT)
+
+
+def _entry(state: RolloutState) -> Literal["open_step", "generate"]:
+    """A rollout that was cut off inside a step goes on with that step's technique."""
+    return "generate" if state.choice else "open_step"
 
 
 def _or_finish(following: str):
@@ -128,8 +142,7 @@ def _after_start(state: ProblemState) -> Literal["open_round", "finalize"]:
 
 
 def _after_reflection(state: ProblemState, runtime: Runtime[ProblemContext]) -> Literal["open_round", "finalize"]:
-    spent = any(result.stop is StopReason.BUDGET for result in state.finished)
-    return "finalize" if spent or state.round >= runtime.context.config.rounds else "open_round"
+    return "finalize" if state.cut_off or state.round >= runtime.context.config.rounds else "open_round"
 
 
 def _supersteps(config: SearchConfig) -> int:
@@ -147,7 +160,7 @@ def _outcome(context: ProblemContext, snapshot: StateSnapshot) -> Outcome:
         start=files.evaluation(state.start.evaluation) if state.start else None,
         verdicts=_count(state),
         transitions=sum(result.transitions for result in state.finished),
-        rollouts=state.finished,
+        rollouts=[result.model_copy(update={"cut_off": None}) for result in state.finished],
         pending=[PendingRequest.model_validate(one.value) for task in snapshot.tasks for one in task.interrupts],
     )
     if state.conclusion is None:

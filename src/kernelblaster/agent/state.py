@@ -6,7 +6,6 @@ by hash or key, so that a checkpoint stays a few kilobytes however long the sear
 
 from __future__ import annotations
 
-import operator
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -156,6 +155,8 @@ class RolloutResult(_Frozen):
     steps: int
     transitions: int
     verdicts: dict[str, int]
+    cut_off: RolloutState | None = None
+    """Where a rollout that a budget ended would go on; None for the others."""
 
 
 class RolloutState(BaseModel):
@@ -189,6 +190,12 @@ class RolloutState(BaseModel):
     stop: StopReason | None = None
     finished: list[RolloutResult] = []
     """Empty until the rollout ends; then its result, handed to the problem's state."""
+
+
+def replace_by_place(known: list[RolloutResult], new: list[RolloutResult]) -> list[RolloutResult]:
+    """Results ordered by round and index; a continued rollout's result replaces the one it had when it was cut off."""
+    merged = {(result.round, result.index): result for result in (*known, *new)}
+    return [merged[place] for place in sorted(merged)]
 
 
 class RolloutOutput(BaseModel):
@@ -241,10 +248,15 @@ class ProblemState(BaseModel):
     start: Incumbent | None = None
     round: int = 0
     """1-based number of the round in progress."""
-    finished: Annotated[list[RolloutResult], operator.add] = []
+    finished: Annotated[list[RolloutResult], replace_by_place] = []
     failure: str | None = None
     """Why the start cannot be used."""
     conclusion: Conclusion | None = None
+
+    @property
+    def cut_off(self) -> list[RolloutState]:
+        """Rollouts that a budget ended, as they would go on."""
+        return [result.cut_off for result in self.finished if result.cut_off is not None]
 
 
 class PendingRequest(_Frozen):

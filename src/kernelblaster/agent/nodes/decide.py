@@ -38,7 +38,7 @@ async def decide(state: RolloutState, runtime: Runtime[ProblemContext]) -> dict:
             gain=after.incumbent.gain,
         )
     )
-    return {**changed, "stop": stop_reason(after, context.config)}
+    return {**changed, "choice": None, "attempt": None, "stop": stop_reason(after, context.config)}
 
 
 async def finish(state: RolloutState, runtime: Runtime[ProblemContext]) -> dict:
@@ -64,6 +64,7 @@ async def finish(state: RolloutState, runtime: Runtime[ProblemContext]) -> dict:
         steps=state.step,
         transitions=state.transitions,
         verdicts=state.verdicts,
+        cut_off=state.model_copy(update={"stop": None}) if state.stop is StopReason.BUDGET else None,
     )
     return {"finished": [result]}
 

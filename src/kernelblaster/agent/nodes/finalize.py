@@ -10,6 +10,7 @@ import asyncio
 from dataclasses import dataclass
 
 from langgraph.runtime import Runtime
+from pydantic import BaseModel, StrictBool
 
 from kernelblaster.agent.asking import ask
 from kernelblaster.agent.context import ProblemContext
@@ -19,13 +20,20 @@ from kernelblaster.agent.final_kernel import final_kernel_path, final_kernel_tex
 from kernelblaster.agent.judging import FINAL, Judged, judge
 from kernelblaster.agent.prompting import verify_request
 from kernelblaster.agent.slots import problem_slot
-from kernelblaster.agent.state import Conclusion, Finalist, Incumbent, OutcomeStatus, ProblemState, StopReason
+from kernelblaster.agent.state import Conclusion, Finalist, Incumbent, OutcomeStatus, ProblemState
 from kernelblaster.errors import BudgetExceeded
 from kernelblaster.evaluation.types import Verdict
 from kernelblaster.models.base import NoRecordedReply
 from kernelblaster.models.replies import UnusableReply, parse_json
 
 FINALISTS = 3
+
+
+class Opinion(BaseModel):
+    """What the model answers when it is asked for a veto."""
+
+    veto: StrictBool
+    reason: str = "no reason given"
 
 
 @dataclass(frozen=True)
@@ -125,12 +133,10 @@ async def _veto(context: ProblemContext, sha256: str) -> str | None:
     request = await asyncio.to_thread(verify_request, context, sha256)
     try:
         reply = await ask(context, request)
-        opinion = parse_json(reply.text)
+        opinion = parse_json(reply.text, Opinion)
     except (BudgetExceeded, NoRecordedReply, UnusableReply):
         return None
-    if not isinstance(opinion, dict) or opinion.get("veto") is not True:
-        return None
-    return f"vetoed: {str(opinion.get('reason', 'no reason given'))[:300]}"
+    return f"vetoed: {opinion.reason[:300]}" if opinion.veto else None
 
 
 def _publish(context: ProblemContext, winner: _Measured | None) -> None:
@@ -149,7 +155,7 @@ def _conclusion(state: ProblemState, finalists: list[Finalist], winner: _Measure
         status, reason = OutcomeStatus.NO_IMPROVEMENT, finalists[0].rejected or ""
     else:
         status, reason = OutcomeStatus.NO_IMPROVEMENT, "no candidate was faster than the start"
-    if any(result.stop is StopReason.BUDGET for result in state.finished):
+    if state.cut_off:
         status, reason = OutcomeStatus.BUDGET, f"a budget ended the search; {reason}"
     return Conclusion(
         status=status,

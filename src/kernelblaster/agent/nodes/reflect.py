@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from langgraph.runtime import Runtime
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from kernelblaster.agent.asking import ask
 from kernelblaster.agent.context import ProblemContext
@@ -35,6 +36,12 @@ _CHANGE: TypeAdapter[Change] = TypeAdapter(Change)
 _SCHEMA = _CHANGE.json_schema()
 
 
+class Opinion(BaseModel):
+    """What the model answers; each change is read on its own."""
+
+    changes: list[Any]
+
+
 @dataclass(frozen=True)
 class Proposal:
     """Changes of a reply that fit the schema, and one line for each that does not."""
@@ -44,7 +51,12 @@ class Proposal:
 
 
 async def reflect(state: ProblemState, runtime: Runtime[ProblemContext]) -> dict:
-    """Ask what the round's transitions teach, and apply it. Done once per round, also over resumes."""
+    """Ask what the round's transitions teach, and apply it. Done once per round, also over resumes.
+
+    A round that a budget cut off is reflected on when it is complete.
+    """
+    if state.cut_off:
+        return {}
     context = runtime.context
     known = await asyncio.to_thread(context.files.find_reflection, state.round)
     if known is None:
@@ -95,10 +107,7 @@ def _request(context: ProblemContext, round: int) -> Request | None:
 
 def read_proposal(text: str) -> Proposal:
     """Typed changes out of a reply. Raises UnusableReply when it is no JSON object with a list `changes`."""
-    document = parse_json(text)
-    proposed = document.get("changes") if isinstance(document, dict) else document
-    if not isinstance(proposed, list):
-        raise UnusableReply("no list of changes")
+    proposed = parse_json(text, Opinion).changes
     changes, refused = [], []
     for item in proposed[:CHANGES_PER_ROUND]:
         try:

@@ -31,7 +31,9 @@ async def profile_start(state: ProblemState, runtime: Runtime[ProblemContext]) -
 
 
 async def open_round(state: ProblemState, runtime: Runtime[ProblemContext]) -> dict:
-    """Count the round and announce it."""
+    """Count the round and announce it. A round that a budget cut off goes on under its number."""
+    if state.cut_off:
+        return {}
     context = runtime.context
     incumbent = best_incumbent(state)
     round = state.round + 1
@@ -49,7 +51,9 @@ async def open_round(state: ProblemState, runtime: Runtime[ProblemContext]) -> d
 
 
 def fan_out(state: ProblemState, runtime: Runtime[ProblemContext]) -> list[Send]:
-    """One rollout per chain, all from the best kernel known."""
+    """One rollout per chain, all from the best kernel known; or the rollouts that a budget cut off, where they were."""
+    if state.cut_off:
+        return [Send(ROLLOUT, rollout) for rollout in state.cut_off]
     incumbent = best_incumbent(state)
     return [
         Send(ROLLOUT, RolloutState(round=state.round, index=index, incumbent=incumbent))

@@ -6,6 +6,7 @@ import asyncio
 import time
 
 from langgraph.runtime import Runtime
+from pydantic import BaseModel
 
 from kernelblaster.agent.asking import ask
 from kernelblaster.agent.context import ProblemContext
@@ -20,6 +21,13 @@ from kernelblaster.knowledge.base import KnowledgeBase
 from kernelblaster.knowledge.decisions import Classification
 from kernelblaster.models.base import NoRecordedReply
 from kernelblaster.models.replies import UnusableReply, parse_json
+
+
+class Opinion(BaseModel):
+    """What the model answers when it is asked for the bottleneck."""
+
+    state: str
+    why: str = ""
 
 
 async def open_step(state: RolloutState, runtime: Runtime[ProblemContext]) -> dict:
@@ -41,7 +49,7 @@ async def open_step(state: RolloutState, runtime: Runtime[ProblemContext]) -> di
             gain=state.incumbent.gain,
         )
     )
-    return {"step": opened.step, "step_started": time.time(), "choice": None, "attempt": None, "spent": Spent()}
+    return {"step": opened.step, "step_started": time.time(), "spent": Spent()}
 
 
 async def classify(state: RolloutState, runtime: Runtime[ProblemContext]) -> dict:
@@ -57,7 +65,8 @@ async def classify(state: RolloutState, runtime: Runtime[ProblemContext]) -> dic
         try:
             diagnosis = await _by_model(context, state, base, evaluation, ruled)
         except BudgetExceeded:
-            return {"stop": StopReason.BUDGET}
+            # The step has not begun in earnest: continued later, it opens again under its number.
+            return {"stop": StopReason.BUDGET, "step": state.step - 1}
     context.emit(
         Classified(
             problem=str(context.problem.id),
@@ -100,13 +109,10 @@ async def _by_model(
     undecided = _diagnosis(state, ruled, "rules (undecided)")
     try:
         reply = await ask(context, request)
-        opinion = parse_json(reply.text)
+        opinion = parse_json(reply.text, Opinion)
     except (NoRecordedReply, UnusableReply):
         return undecided
-    named = opinion.get("state") if isinstance(opinion, dict) else None
-    if named not in base.states:
+    if opinion.state not in base.states:
         return undecided
-    why = str(opinion.get("why", ""))[:300]
-    return undecided.model_copy(
-        update={"state": named, "evidence": [*ruled.evidence, f"model: {why}"], "decided_by": "model"}
-    )
+    evidence = [*ruled.evidence, f"model: {opinion.why[:300]}"]
+    return undecided.model_copy(update={"state": opinion.state, "evidence": evidence, "decided_by": "model"})

@@ -1,0 +1,116 @@
+"""What the workflow itself costs: a scripted model and an instant evaluator, 1,000 steps on one problem.
+
+    python benchmarks/workflow_overhead.py [--steps 1000] [--rollouts 1]
+
+Prints milliseconds per step and resident memory at intervals, and the size of the checkpoint file at the end. The
+share of knowledge base and replay buffer (file locks, fsync) is part of a step and is shown on its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "agent"))
+
+from agent_support import ScriptedModel, answer, kernel, make_context
+
+from kernelblaster.agent.events import Decided, Event
+from kernelblaster.agent.graph import CHECKPOINTS, run_problem
+
+REPORTS = 10
+
+
+def resident_mb() -> float:
+    """Resident memory of this process in MB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * 4096 / 2**20
+
+
+class Clock:
+    """Prints time per step and memory whenever another tenth of the steps is done."""
+
+    def __init__(self, total: int) -> None:
+        self._every = max(1, total // REPORTS)
+        self._steps = 0
+        self._last = time.perf_counter()
+
+    def emit(self, event: Event) -> None:
+        """Count finished steps."""
+        if not isinstance(event, Decided):
+            return
+        self._steps += 1
+        if self._steps % self._every == 0:
+            now = time.perf_counter()
+            per_step = 1000 * (now - self._last) / self._every
+            self._last = now
+            print(f"{self._steps:6d} steps  {per_step:7.2f} ms/step  {resident_mb():7.1f} MB")
+
+
+class TimedStore:
+    """A knowledge store whose time is added up."""
+
+    def __init__(self, store) -> None:
+        self._store = store
+        self.seconds = 0.0
+
+    def __getattr__(self, name: str):
+        method = getattr(self._store, name)
+
+        def timed(*args):
+            begun = time.perf_counter()
+            try:
+                return method(*args)
+            finally:
+                self.seconds += time.perf_counter() - begun
+
+        return timed
+
+
+async def measure(root: Path, rollouts: int, steps: int) -> None:
+    """Run one problem and print what it cost."""
+    model = ScriptedModel(root / "model.log", lambda rollout, step, attempt: answer(_slower(rollout, step)))
+    context = make_context(
+        root, model, rollouts=rollouts, steps=steps, patience=10 * steps, events=Clock(rollouts * steps)
+    )
+    store = TimedStore(context.knowledge)
+    context = make_context(
+        root,
+        model,
+        rollouts=rollouts,
+        steps=steps,
+        patience=10 * steps,
+        events=Clock(rollouts * steps),
+        knowledge=store,
+    )
+    begun = time.perf_counter()
+    outcome = await run_problem(context)
+    seconds = time.perf_counter() - begun
+    size = sum(path.stat().st_size for path in context.directory.glob(f"{CHECKPOINTS}*"))
+    print(f"{outcome.transitions} transitions, {outcome.status}, {1000 * seconds / outcome.transitions:.2f} ms/step")
+    print(f"knowledge base: {1000 * store.seconds / outcome.transitions:.2f} ms/step")
+    print(f"checkpoints: {size / 1024:.0f} KB")
+
+
+def _slower(rollout: int, step: int) -> str:
+    """A new candidate each time; every fourth is accepted, so that techniques are never exhausted."""
+    speed = 1 + 0.02 * (step // 4 + 1) if step % 4 == 0 else 0.5
+    return kernel(speed, tag=f"_{rollout}_{step}")
+
+
+def main() -> None:
+    """Parse the command line and measure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("--rollouts", type=int, default=1)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as root:
+        asyncio.run(measure(Path(root), arguments.rollouts, arguments.steps // arguments.rollouts))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,236 @@
+"""Budgets, pending replies, refusing models, kills: what is done stays done, and the next start goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from agent_support import CommentEvaluator, EventList, ScriptedModel, answer, kernel, make_context, make_knowledge
+
+from kernelblaster.agent.graph import run_problem
+from kernelblaster.agent.state import OutcomeStatus, StopReason
+from kernelblaster.errors import BudgetExceeded, DeviceError
+from kernelblaster.models.base import BadKey, NoRecordedReply, Purpose, ReplyPending
+
+
+def improving(rollout: int, step: int, attempt: int) -> str:
+    return answer(kernel(1 + 0.5 * step + 0.1 * rollout))
+
+
+def budget() -> BudgetExceeded:
+    return BudgetExceeded("1 dollar is spent", cure="raise it")
+
+
+def run(context):
+    return asyncio.run(run_problem(context))
+
+
+def test_a_budget_ends_the_search_with_what_was_found(tmp_path):
+    def script(rollout, step, attempt):
+        return budget() if step == 2 else improving(rollout, step, attempt)
+
+    others = {Purpose.VERIFY: budget(), Purpose.REFLECT: budget()}
+    outcome = run(make_context(tmp_path, ScriptedModel(tmp_path / "m", script, others=others), rollouts=2))
+
+    assert outcome.status is OutcomeStatus.BUDGET
+    assert abs(outcome.speedup - 1.6) < 1e-9
+    assert outcome.final_kernel.exists()
+    assert [result.stop for result in outcome.rollouts] == [StopReason.BUDGET] * 2
+
+
+def test_a_larger_budget_continues_inside_the_step_that_was_cut_off(tmp_path):
+    def poor(rollout, step, attempt):
+        if (rollout, step) == (1, 2):
+            return "no source here" if attempt == 0 else budget()
+        return improving(rollout, step, attempt)
+
+    first = make_context(tmp_path, ScriptedModel(tmp_path / "m1", poor), rollouts=2)
+    assert run(first).status is OutcomeStatus.BUDGET
+    rich = ScriptedModel(tmp_path / "m2", improving)
+    second = make_context(tmp_path, rich, rollouts=2)
+    outcome = run(second)
+
+    assert outcome.status is OutcomeStatus.IMPROVED
+    assert abs(outcome.speedup - 2.6) < 1e-9
+    assert [result.stop for result in outcome.rollouts] == [StopReason.STEPS] * 2
+    asked = [slot for slot in rich.calls if "rollout" in slot]
+    assert asked == [f"level1/023/r1/rollout-1/step-{place}" for place in ("2/attempt-1", "3/attempt-0")]
+    assert outcome.transitions == 6
+    assert second.replay.count() == 6
+
+
+def test_time_over_ends_before_any_question_and_can_be_extended(tmp_path):
+    model = ScriptedModel(tmp_path / "m", improving)
+    late = make_context(tmp_path, model, deadline=time.monotonic() - 1)
+    outcome = run(late)
+    assert (outcome.status, outcome.transitions, model.calls) == (OutcomeStatus.BUDGET, 0, [])
+    assert run(make_context(tmp_path, model)).status is OutcomeStatus.IMPROVED
+
+
+def test_a_recording_without_an_answer_ends_that_rollout_only(tmp_path):
+    def script(rollout, step, attempt):
+        return NoRecordedReply("no answer") if (rollout, step) == (0, 2) else improving(rollout, step, attempt)
+
+    others = {Purpose.REFLECT: NoRecordedReply("none"), Purpose.VERIFY: NoRecordedReply("none")}
+    context = make_context(tmp_path, ScriptedModel(tmp_path / "m", script, others=others), rollouts=2)
+    outcome = run(context)
+
+    assert [result.stop for result in outcome.rollouts] == [StopReason.RECORDING_EXHAUSTED, StopReason.STEPS]
+    assert outcome.status is OutcomeStatus.IMPROVED
+    assert outcome.finalists[0].rejected is None
+
+
+@pytest.mark.parametrize("error", [BadKey("401", cure="set OPENAI_API_KEY"), RuntimeError("bug")])
+def test_a_refusing_model_stops_at_once_and_the_next_start_continues(tmp_path, error):
+    def script(rollout, step, attempt):
+        return error if step == 2 else improving(rollout, step, attempt)
+
+    evaluator = CommentEvaluator(tmp_path / "evaluations.log")
+    with pytest.raises(type(error)):
+        run(make_context(tmp_path, ScriptedModel(tmp_path / "m1", script), evaluator))
+    model = ScriptedModel(tmp_path / "m2", improving)
+    outcome = run(make_context(tmp_path, model, evaluator))
+
+    assert outcome.speedup == 2.5
+    assert "level1/023/r1/rollout-0/step-1/attempt-0" not in model.calls
+    assert max(Counter(evaluator.calls).values()) == 1
+
+
+def test_a_failing_device_stops_and_the_reply_is_not_paid_again(tmp_path):
+    class Broken(CommentEvaluator):
+        def evaluate(self, problem, source, *, rival, profile):
+            if rival is not None:
+                raise DeviceError("the GPU is lost")
+            return super().evaluate(problem, source, rival=rival, profile=profile)
+
+    first = ScriptedModel(tmp_path / "m1", improving)
+    with pytest.raises(DeviceError):
+        run(make_context(tmp_path, first, Broken(tmp_path / "e")))
+    second = ScriptedModel(tmp_path / "m2", improving)
+    assert run(make_context(tmp_path, second)).speedup == 2.5
+    assert set(first.calls).isdisjoint(second.calls)
+
+
+def test_pending_replies_stop_only_the_rollouts_that_need_them(tmp_path):
+    def script(rollout, step, attempt):
+        return ReplyPending("q1", "requests.jsonl") if (rollout, step) == (1, 2) else improving(rollout, step, attempt)
+
+    context = make_context(tmp_path, ScriptedModel(tmp_path / "m1", script), rollouts=3)
+    waiting = run(context)
+
+    assert waiting.status is OutcomeStatus.WAITING
+    assert [(p.slot, p.request_id) for p in waiting.pending] == [("level1/023/r1/rollout-1/step-2/attempt-0", "q1")]
+    assert [result.index for result in waiting.rollouts] == [0, 2]
+    assert len(context.events.of("waiting")) == 1
+    assert run(make_context(tmp_path, ScriptedModel(tmp_path / "m2", script), rollouts=3)).status == "waiting"
+
+    answered = ScriptedModel(tmp_path / "m3", improving)
+    outcome = run(make_context(tmp_path, answered, rollouts=3))
+    assert outcome.status is OutcomeStatus.IMPROVED
+    assert [slot for slot in answered.calls if "rollout" in slot] == [
+        f"level1/023/r1/rollout-1/step-{step}/attempt-0" for step in (2, 3)
+    ]
+    assert outcome.transitions == 9
+
+
+def test_the_request_that_is_asked_again_is_the_same_to_the_character(tmp_path):
+    """A batch exchange finds replies by request; other rollouts may have changed the statistics meanwhile."""
+
+    def script(rollout, step, attempt):
+        return ReplyPending("q", "f") if rollout == 0 and step == 2 else improving(rollout, step, attempt)
+
+    first = ScriptedModel(tmp_path / "m1", script)
+    run(make_context(tmp_path, first, rollouts=3))
+    second = ScriptedModel(tmp_path / "m2", improving)
+    run(make_context(tmp_path, second, rollouts=3))
+
+    slot = "level1/023/r1/rollout-0/step-2/attempt-0"
+    (before,) = [request for request in first.requests if request.slot == slot]
+    (after,) = [request for request in second.requests if request.slot == slot]
+    assert before == after
+
+
+def test_everything_may_be_pending_one_reply_at_a_time(tmp_path):
+    """A batch exchange answers nothing on the spot: each start gets one generation of replies further."""
+    answered: set[str] = set()
+
+    class Exchange(ScriptedModel):
+        async def complete(self, request):
+            if request.slot not in answered:
+                answered.add(request.slot)
+                raise ReplyPending(request.slot, "requests.jsonl")
+            return await super().complete(request)
+
+    starts = 0
+    while True:
+        starts += 1
+        model = Exchange(tmp_path / "m", improving)
+        outcome = run(make_context(tmp_path, model, rollouts=2, steps=2, events=EventList()))
+        if outcome.status is not OutcomeStatus.WAITING:
+            break
+        assert starts < 10
+    assert outcome.status is OutcomeStatus.IMPROVED
+    assert starts == 5  # two steps, reflection, verification, and the start that finds it done
+    assert max(Counter(model.calls).values()) == 1
+
+
+CHILD = """
+import asyncio, sys
+from pathlib import Path
+sys.path.insert(0, {support!r})
+from agent_support import CommentEvaluator, ScriptedModel, answer, kernel, make_context
+from kernelblaster.agent.graph import run_problem
+
+root = Path({root!r})
+
+
+def script(rollout, step, attempt):
+    verdict = "compile_error" if attempt == 0 and step % 3 == 0 else "correct"
+    return answer(kernel(1 + 0.1 * step + 0.001 * rollout, tag=f"{{rollout}}_{{step}}_{{attempt}}", verdict=verdict))
+
+
+model = ScriptedModel(root / "model.log", script)
+context = make_context(root, model, CommentEvaluator(root / "evaluations.log", delay_s=0.004), rollouts=3, steps=8)
+print(asyncio.run(run_problem(context)).status, flush=True)
+"""
+
+
+def test_killed_anywhere_it_continues_without_repeating_evaluations_or_replies(tmp_path):
+    code = CHILD.format(support=str(Path(__file__).parent), root=str(tmp_path))
+    make_knowledge(tmp_path)
+    journals = (tmp_path / "evaluations.log", tmp_path / "model.log")
+    kills = sum(_killed_after(lines, code, journals) for lines in (2, 9, 20, 33, 47, 58))
+    final = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+
+    assert final.stdout.strip() == "improved"
+    assert kills >= 4
+    evaluations, asked = (Counter(path.read_text().splitlines()) for path in journals)
+    # A journal line is written just before the result is kept: a kill in between may cost each rollout that one again.
+    assert sum(evaluations.values()) - len(evaluations) <= 3 * kills
+    assert sum(asked.values()) - len(asked) <= 3 * kills
+    context = make_context(tmp_path, ScriptedModel(tmp_path / "unused", improving), rollouts=3, steps=8)
+    assert context.replay.count() == 24
+    attempts = sum(row.sums.attempts for row in context.knowledge.load().document.statistics)
+    assert attempts == 24, "every edge is counted exactly once"
+
+
+def _killed_after(lines: int, code: str, journals: tuple[Path, ...]) -> bool:
+    """Start the child and SIGKILL it when its journals hold that many lines; False when it ended before."""
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL)
+    limit = time.monotonic() + 60
+    while child.poll() is None and time.monotonic() < limit:
+        if sum(len(path.read_bytes().splitlines()) for path in journals if path.exists()) >= lines:
+            os.kill(child.pid, signal.SIGKILL)
+            child.wait()
+            return True
+        time.sleep(0.001)
+    child.kill()
+    child.wait()
+    return False

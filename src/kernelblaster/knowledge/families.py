@@ -121,17 +121,44 @@ def _call_names(tree: ast.Module, forward: ast.FunctionDef) -> Iterator[str]:
 
 
 def _modules(tree: ast.Module) -> dict[str, list[str]]:
-    """Attribute of the model -> names of the modules called where it is assigned."""
-    modules: dict[str, list[str]] = {}
+    """Attribute of the model -> names of the calls it is built from, by way of local lists where it is."""
     model = _model(tree)
-    for node in ast.walk(model) if model is not None else ():
-        match node:
-            case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=attribute)], value=value):
-                calls = (call for call in ast.walk(value) if isinstance(call, ast.Call))
-                modules[attribute] = [
-                    call.func.attr if isinstance(call.func, ast.Attribute) else ast.unparse(call.func) for call in calls
-                ]
+    if model is None:
+        return {}
+    locals_: dict[str, list[str]] = {}
+    modules: dict[str, list[str]] = {}
+    for target, value, repeated in _assignments(model, repeated=False):
+        names = [node.id for node in ast.walk(value) if isinstance(node, ast.Name)]
+        built = [*_built(value, repeated), *(call for name in names for call in locals_.get(name, []))]
+        match target:
+            case ast.Name(id=name):
+                locals_.setdefault(name, []).extend(built)
+            case ast.Attribute(value=ast.Name(id="self"), attr=attribute):
+                modules.setdefault(attribute, []).extend(built)
     return modules
+
+
+def _assignments(node: ast.AST, *, repeated: bool) -> Iterator[tuple[ast.expr, ast.expr, bool]]:
+    """(target, value, whether inside a loop) of every assignment and `target.append(value)`, in source order."""
+    for child in ast.iter_child_nodes(node):
+        match child:
+            case ast.Assign(targets=[target], value=value) | ast.AugAssign(target=target, value=value):
+                yield target, value, repeated
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
+                yield target, value, repeated
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=target, attr="append" | "extend"), args=[value])):
+                yield target, value, repeated
+            case _:
+                yield from _assignments(child, repeated=repeated or isinstance(child, ast.For | ast.While))
+
+
+def _built(value: ast.expr, repeated: bool) -> Iterator[str]:
+    """Names of the calls in an expression; twice inside a loop or comprehension, which stands for several."""
+    comprehended = any(isinstance(node, ast.comprehension) for node in ast.walk(value))
+    for node in ast.walk(value):
+        if isinstance(node, ast.Call):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
+            yield from [name] * (2 if repeated or comprehended else 1)
 
 
 def _classified(name: str) -> OpFamily | None:

@@ -1,0 +1,322 @@
+"""Runs a command that is not trusted: bounded in time, memory, processes, files, output; alone on the network.
+
+Each command gets a `supervisor` process of its own, a clean environment (an allow-list: no keys), an empty working
+directory that is removed afterwards, and an empty network namespace where the system allows one. Its output is
+drained all the time and only the tail is kept. Knows nothing of CUDA, candidates or verdicts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+from types import TracebackType
+from typing import Self
+
+from kernelblaster.errors import DeviceError
+
+_SUPERVISOR = Path(__file__).with_name("supervisor.py")
+_TAIL_BYTES = 64 * 1024
+_GRACE_S = 75.0
+"""Longer than the supervisor's own patience when killing."""
+
+INHERITED_VARIABLES = (
+    "PATH",
+    "LANG",
+    "LC_ALL",
+    "LD_LIBRARY_PATH",
+    "CUDA_VISIBLE_DEVICES",
+    "CUDA_DEVICE_ORDER",
+    "CUDA_MODULE_LOADING",
+    "NVIDIA_VISIBLE_DEVICES",
+    "NVIDIA_DRIVER_CAPABILITIES",
+)
+"""The only variables of this process that a command sees. None of them can carry a key."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a command may use. Exceeding any of them ends it.
+
+    Attributes:
+        memory_bytes: resident anonymous memory of all its processes together (mapped files do not count).
+        file_bytes: size of each file it writes.
+        tasks: processes and threads together; CUDA itself starts about ten threads.
+        output_bytes: bytes on stdout and stderr together.
+        forks: whether it may start processes; a candidate may not, a compiler or profiler must.
+        isolate_network: run in an empty network namespace where the system allows it.
+    """
+
+    memory_bytes: int = 64 << 30
+    file_bytes: int = 8 << 30
+    tasks: int = 256
+    output_bytes: int = 256 << 20
+    forks: bool = False
+    isolate_network: bool = True
+
+
+class Broken(StrEnum):
+    """Which bound ended a command."""
+
+    TIME = "time"
+    MEMORY = "memory"
+    TASKS = "tasks"
+    OUTPUT = "output"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a command ended.
+
+    Attributes:
+        code: exit status, or minus the number of the signal that killed it.
+        broken: the bound that was exceeded; None when it ended by itself.
+        output: the last 64 KiB of stdout and stderr, as text.
+        output_bytes: how much it wrote in all.
+        seconds: wall time.
+    """
+
+    code: int
+    broken: Broken | None
+    output: str
+    output_bytes: int
+    seconds: float
+
+    @property
+    def ok(self) -> bool:
+        """Whether it ended by itself with status 0. Evidence of nothing else."""
+        return self.code == 0 and self.broken is None
+
+    def describe(self) -> str:
+        """One phrase for a person: `exceeded its memory limit`, `was killed by SIGSEGV`, `exited with status 1`."""
+        if self.broken is Broken.TIME:
+            return "ran out of time"
+        if self.broken is not None:
+            return f"exceeded its {self.broken} limit"
+        if self.code < 0:
+            return f"was killed by {_signal_name(-self.code)}"
+        return f"exited with status {self.code}"
+
+
+def _signal_name(number: int) -> str:
+    known = {int(member): member.name for member in signal.Signals}
+    return known.get(number, f"signal {number}")
+
+
+def clean_environment(scratch: Path, extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The allow-listed variables, a private HOME and TMPDIR, and `extra`."""
+    kept = {name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ}
+    return {**kept, "HOME": str(scratch), "TMPDIR": str(scratch), **(extra or {})}
+
+
+class Scratch:
+    """A private empty directory, removed with all its contents on exit. `parent` picks the file system."""
+
+    def __init__(self, parent: Path | None = None) -> None:
+        self.path = Path(mkdtemp(prefix="kernelblaster-", dir=parent))
+
+    def __enter__(self) -> Path:
+        return self.path
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.remove()
+
+    def remove(self) -> None:
+        """Remove it; what cannot be removed is left to the system's cleaning of temporary files."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+class _Tail:
+    """Drains a pipe on a thread of its own; keeps the last bytes and counts all of them."""
+
+    def __init__(self, descriptor: int, limit: int) -> None:
+        self._descriptor = descriptor
+        self._limit = limit
+        self._kept = bytearray()
+        self.total = 0
+        self.flooded = threading.Event()
+        self._thread = threading.Thread(target=self._drain, daemon=True)
+        self._thread.start()
+
+    def _drain(self) -> None:
+        while data := os.read(self._descriptor, 1 << 16):
+            self.total += len(data)
+            self._kept += data
+            del self._kept[:-_TAIL_BYTES]
+            if self.total > self._limit:
+                self.flooded.set()
+        os.close(self._descriptor)
+
+    def finish(self) -> str:
+        """Wait for the end of the pipe; the tail as text."""
+        self._thread.join(_GRACE_S)
+        return bytes(self._kept).decode(errors="replace")
+
+
+class SandboxedProcess:
+    """A running command. Always `close` it (or use it as a context manager): that kills what is left of it.
+
+    Args:
+        argv: the command; its first word is an absolute path.
+        cwd: working directory, usually a `Scratch`.
+        environment: the complete environment.
+        pass_fds: descriptors the command inherits; the caller closes its own copies.
+        stdin: whether `self.stdin` is a pipe to the command; otherwise it reads nothing.
+
+    Raises:
+        DeviceError: the supervisor cannot be started.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        environment: Mapping[str, str],
+        limits: Limits,
+        pass_fds: Sequence[int] = (),
+        stdin: bool = False,
+    ) -> None:
+        self._started = time.monotonic()
+        self._limits = limits
+        self._broken: Broken | None = None
+        self._outcome: Outcome | None = None
+        self._status, status_write = os.pipe()
+        control_read, self._control = os.pipe()
+        output_read, output_write = os.pipe()
+        specification = {
+            "memory_bytes": limits.memory_bytes,
+            "file_bytes": limits.file_bytes,
+            "tasks": limits.tasks,
+            "isolate_network": limits.isolate_network,
+            "forks": limits.forks,
+            "control": control_read,
+            "status": status_write,
+            "command_only": list(pass_fds),
+        }
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(_SUPERVISOR), json.dumps(specification), *argv],
+                cwd=cwd,
+                env=dict(environment),
+                stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+                stdout=output_write,
+                stderr=output_write,
+                start_new_session=True,
+                pass_fds=[control_read, status_write, *pass_fds],
+            )
+        except OSError as error:
+            for descriptor in (self._status, self._control, output_read):
+                os.close(descriptor)
+            raise DeviceError(f"cannot start a process: {error}", cure="check memory and process limits") from error
+        finally:
+            for descriptor in (status_write, control_read, output_write):
+                os.close(descriptor)
+        self.stdin = self._process.stdin
+        self._tail = _Tail(output_read, limits.output_bytes)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def flooded(self) -> bool:
+        """Whether it wrote more than it may."""
+        return self._tail.flooded.is_set()
+
+    def wait(self, timeout_s: float) -> Outcome:
+        """Wait for the end; kill it after `timeout_s` seconds or when it floods its output."""
+        deadline = time.monotonic() + timeout_s
+        while self._outcome is None and self._process.poll() is None:
+            left = deadline - time.monotonic()
+            if left <= 0 or self.flooded:
+                self._broken = Broken.OUTPUT if self.flooded else Broken.TIME
+                break
+            try:
+                self._process.wait(min(left, 0.1))
+            except subprocess.TimeoutExpired:
+                continue
+        return self.close()
+
+    def close(self) -> Outcome:
+        """Kill whatever is left and collect the outcome. Idempotent."""
+        if self._outcome is None:
+            self._outcome = self._finish()
+        return self._outcome
+
+    def _finish(self) -> Outcome:
+        if self.stdin is not None:
+            self._close_stdin()
+        os.close(self._control)
+        try:
+            self._process.wait(_GRACE_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        with os.fdopen(self._status, "rb") as pipe:
+            report = json.loads(pipe.read() or b"{}")
+        limit = report.get("limit")
+        if self._broken is None and limit in (Broken.MEMORY, Broken.TASKS):
+            self._broken = Broken(limit)
+        if self._broken is None and self.flooded:
+            self._broken = Broken.OUTPUT
+        code = report.get("code")
+        return Outcome(
+            code=-signal.SIGKILL if code is None else code,
+            broken=self._broken,
+            output=self._tail.finish(),
+            output_bytes=self._tail.total,
+            seconds=time.monotonic() - self._started,
+        )
+
+    def _close_stdin(self) -> None:
+        try:
+            self.stdin.close()
+        except BrokenPipeError:
+            return  # it ended without reading everything
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    timeout_s: float,
+    limits: Limits,
+    cwd: Path,
+    environment: Mapping[str, str],
+) -> Outcome:
+    """Run a command to its end, bounded. Raises DeviceError only when it cannot be started."""
+    with SandboxedProcess(argv, cwd=cwd, environment=environment, limits=limits) as process:
+        return process.wait(timeout_s)
+
+
+@cache
+def network_isolation() -> bool:
+    """Whether this system lets commands be cut off the network. Tried once per process."""
+    listing = "/proc/net/dev"
+    with Scratch() as scratch:
+        outcome = run(
+            [sys.executable, "-I", "-S", "-c", f"print(open({listing!r}).read())"],
+            timeout_s=30,
+            limits=Limits(),
+            cwd=scratch,
+            environment=clean_environment(scratch),
+        )
+    interfaces = [line.split(":")[0].strip() for line in outcome.output.splitlines() if ":" in line]
+    return outcome.ok and interfaces == ["lo"]

@@ -1,0 +1,296 @@
+"""The compilers and tools of this machine: where nvcc and its libraries are, which versions they have.
+
+`Toolchain.find` looks where CUDA gets installed: PATH, CUDA_HOME, /usr/local/cuda*, the PyPI wheels. The layout of
+a toolkit is asked of nvcc itself (`--dryrun`), because nvcc may be a wrapper script and wheels are laid out unlike
+an installed toolkit. Optional tools are None when absent. Builds nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import site
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from kernelblaster.devices.base import Library
+from kernelblaster.errors import EnvironmentError_
+
+_INSTALL_NVCC = "install the CUDA toolkit, or `pip install kernelblaster[nvcc]`; then `kernelblaster doctor`"
+_QUERY_TIMEOUT_S = 60
+
+
+class ToolMissing(EnvironmentError_):
+    """A tool that the chosen device needs is not on this machine, or does not work."""
+
+
+@dataclass(frozen=True)
+class SearchPath:
+    """Where `Toolchain.find` looks. Passed explicitly in tests, read from the process by `current`.
+
+    Attributes:
+        path: directories of PATH, first wins.
+        cuda_homes: toolkit roots, first wins.
+        site_packages: directories that hold `nvidia/*` wheels.
+    """
+
+    path: tuple[Path, ...]
+    cuda_homes: tuple[Path, ...]
+    site_packages: tuple[Path, ...]
+
+    @classmethod
+    def current(cls, environment: Mapping[str, str] = os.environ) -> SearchPath:
+        """This process's PATH, CUDA_HOME / CUDA_PATH, /usr/local/cuda*, and the interpreter's site-packages."""
+        homes = [Path(environment[name]) for name in ("CUDA_HOME", "CUDA_PATH") if environment.get(name)]
+        installed = sorted(Path("/usr/local").glob("cuda*"), key=_version_key, reverse=True)
+        wheels = dict.fromkeys([*site.getsitepackages(), *(entry for entry in sys.path if entry)])
+        return cls(
+            path=tuple(Path(entry) for entry in environment.get("PATH", "").split(os.pathsep) if entry),
+            cuda_homes=(*homes, *installed),
+            site_packages=tuple(Path(entry) for entry in wheels if (Path(entry) / "nvidia").is_dir()),
+        )
+
+    def executable(self, name: str, *extra: Path) -> Path | None:
+        """First executable `name` in PATH, then in `extra` directories."""
+        for directory in (*self.path, *extra):
+            candidate = directory / name
+            if candidate.is_file() and os.access(candidate, os.X_OK):
+                return candidate
+        return None
+
+    def wheel_roots(self) -> Iterator[Path]:
+        """Toolkit-like directories inside `nvidia` wheels: `nvidia/cu13`, `nvidia/cuda_nvcc`, ..."""
+        for directory in self.site_packages:
+            yield from sorted(path for path in (directory / "nvidia").iterdir() if path.is_dir())
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """What is needed to build programs, and the optional tools next to it.
+
+    Attributes:
+        nvcc: the compiler as found (it may be a wrapper).
+        version: nvcc's release, e.g. (13, 0, 88).
+        root: the real toolkit directory.
+        include_dirs: CUDA runtime headers.
+        lib_dirs: directories with CUDA libraries.
+        cudart_static: `libcudart_static.a`.
+        host_compiler: g++.
+        objcopy, nm, ld, cxxfilt: binutils.
+        cuobjdump, ncu, sanitizer: absent (None) where not installed.
+        search: where libraries that candidates may link are looked for.
+    """
+
+    nvcc: Path
+    version: tuple[int, int, int]
+    root: Path
+    include_dirs: tuple[Path, ...]
+    lib_dirs: tuple[Path, ...]
+    cudart_static: Path
+    host_compiler: Path
+    objcopy: Path
+    nm: Path
+    ld: Path
+    cxxfilt: Path
+    cuobjdump: Path | None
+    ncu: Path | None
+    sanitizer: Path | None
+    search: SearchPath
+
+    @classmethod
+    def find(cls, search: SearchPath | None = None) -> Toolchain:
+        """The first working toolchain. Raises ToolMissing with what to install."""
+        search = search or SearchPath.current()
+        nvcc = find_nvcc(search)
+        layout = _ask_layout(nvcc)
+        includes, libraries = _include_dirs(layout), _library_dirs(layout, search)
+        return cls(
+            nvcc=nvcc,
+            version=nvcc_version(nvcc),
+            root=layout.root,
+            include_dirs=includes,
+            lib_dirs=libraries,
+            cudart_static=_static_runtime(libraries),
+            host_compiler=_required(search, "g++", "install g++ (Debian, Ubuntu: `apt install g++`)"),
+            objcopy=_required(search, "objcopy", "install binutils"),
+            nm=_required(search, "nm", "install binutils"),
+            ld=_required(search, "ld", "install binutils"),
+            cxxfilt=_required(search, "c++filt", "install binutils"),
+            cuobjdump=search.executable("cuobjdump", layout.root / "bin"),
+            ncu=find_ncu(search),
+            sanitizer=search.executable("compute-sanitizer", *_tool_dirs(search, "compute-sanitizer")),
+            search=search,
+        )
+
+    @property
+    def cudart_link_args(self) -> tuple[str, ...]:
+        """Link arguments for the real CUDA runtime, by full path: wheels have no `libcudart.so` to link by name."""
+        return (str(self.cudart_static), "-ldl", "-lpthread", "-lrt")
+
+    def library(self, library: Library) -> LinkLibrary:
+        """Compile and link arguments of `library`. Raises ToolMissing when it is not installed."""
+        return find_library(library, self)
+
+    @property
+    def version_text(self) -> str:
+        """`13.0.88`"""
+        return ".".join(str(part) for part in self.version)
+
+
+@dataclass(frozen=True)
+class LinkLibrary:
+    """How a candidate uses a library: header directories and link arguments (with an rpath)."""
+
+    include_dirs: tuple[Path, ...]
+    link_args: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Layout:
+    root: Path
+    includes: tuple[Path, ...]
+    libraries: tuple[Path, ...]
+
+
+def find_nvcc(search: SearchPath) -> Path:
+    """nvcc in PATH, a CUDA home or a wheel. Raises ToolMissing."""
+    homes = [home / "bin" for home in search.cuda_homes]
+    wheels = [root / "bin" for root in search.wheel_roots()]
+    nvcc = search.executable("nvcc", *homes, *wheels)
+    if nvcc is None:
+        raise ToolMissing("nvcc was not found in PATH, CUDA_HOME, /usr/local/cuda* or the wheels", cure=_INSTALL_NVCC)
+    return nvcc
+
+
+def find_ncu(search: SearchPath) -> Path | None:
+    """Nsight Compute's command line, or None."""
+    return search.executable("ncu", *_tool_dirs(search, "nsight-compute"))
+
+
+def nvcc_version(nvcc: Path) -> tuple[int, int, int]:
+    """Release of an nvcc. Raises ToolMissing when it does not run."""
+    text = _query([str(nvcc), "--version"])
+    match = re.search(r"\bV(\d+)\.(\d+)\.(\d+)", text)
+    if match is None:
+        raise ToolMissing(f"{nvcc} does not state a version: {text[-200:]!r}", cure=_INSTALL_NVCC)
+    return int(match[1]), int(match[2]), int(match[3])
+
+
+def find_library(library: Library, toolchain: Toolchain) -> LinkLibrary:
+    """Look for a library in the toolkit, then in the wheels. Raises ToolMissing."""
+    if library is Library.CUTLASS:
+        return LinkLibrary((_header_dir("cutlass/cutlass.h", library, toolchain),), ())
+    header, names = {
+        Library.CUBLAS: ("cublas_v2.h", ("libcublas.so", "libcublasLt.so")),
+        Library.CUDNN: ("cudnn.h", ("libcudnn.so",)),
+    }[library]
+    files = [_shared_object(name, library, toolchain) for name in names]
+    directories = dict.fromkeys(file.parent for file in files)
+    rpaths = [f"-Wl,-rpath,{directory}" for directory in directories]
+    return LinkLibrary((_header_dir(header, library, toolchain),), (*map(str, files), *rpaths))
+
+
+def _header_dir(header: str, library: Library, toolchain: Toolchain) -> Path:
+    system = (Path("/usr/include"), Path("/usr/local/include"))
+    wheels = tuple(root / "include" for root in toolchain.search.wheel_roots())
+    bundled = tuple(path / "cutlass_library/source/include" for path in toolchain.search.site_packages)
+    for directory in (*toolchain.include_dirs, *system, *wheels, *bundled):
+        if (directory / header).is_file():
+            return directory
+    raise ToolMissing(
+        f"{library} headers ({header}) were not found", cure=f"install {library}, or forbid it in the run"
+    )
+
+
+def _shared_object(name: str, library: Library, toolchain: Toolchain) -> Path:
+    system = (Path("/usr/lib/x86_64-linux-gnu"), Path("/usr/lib/aarch64-linux-gnu"))
+    wheels = tuple(root / "lib" for root in toolchain.search.wheel_roots())
+    for directory in (*toolchain.lib_dirs, *system, *wheels):
+        found = sorted(directory.glob(f"{name}*"))
+        if found:
+            return found[0]
+    raise ToolMissing(f"{name} was not found", cure=f"install {library}, or do not allow it")
+
+
+def _version_key(path: Path) -> tuple[bool, list[int]]:
+    """`/usr/local/cuda` (the machine's choice) before versions, higher versions first when reversed."""
+    return path.name == "cuda", [int(part) for part in re.findall(r"\d+", path.name)]
+
+
+def _required(search: SearchPath, name: str, cure: str) -> Path:
+    found = search.executable(name)
+    if found is None:
+        raise ToolMissing(f"{name} was not found in PATH", cure=cure)
+    return found
+
+
+def _tool_dirs(search: SearchPath, name: str) -> list[Path]:
+    """Directories where toolkits keep a tool that may not be linked into their `bin`."""
+    homes = [directory for home in search.cuda_homes for directory in (home / "bin", home / name)]
+    nested = [path for home in search.cuda_homes for path in sorted(home.glob(f"{name}-*"), reverse=True)]
+    own = sorted(Path("/opt/nvidia").glob(f"{name}/*"), reverse=True)
+    return [*homes, *nested, *own]
+
+
+def _query(argv: list[str]) -> str:
+    """Combined output of a short tool run. Raises ToolMissing when it cannot be started or hangs."""
+    try:
+        done = subprocess.run(
+            argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=_QUERY_TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ToolMissing(f"{argv[0]} does not run: {error}", cure=_INSTALL_NVCC) from error
+    return done.stdout
+
+
+def _ask_layout(nvcc: Path) -> _Layout:
+    """Toolkit directories as nvcc itself states them. Raises ToolMissing."""
+    with TemporaryDirectory(prefix="kernelblaster-") as scratch:
+        source = Path(scratch) / "empty.cu"
+        source.touch()
+        text = _query([str(nvcc), "--dryrun", str(source), "-o", str(Path(scratch) / "empty")])
+    variables = dict(re.findall(r"^#\$ (\w+)=(.*)$", text, re.MULTILINE))
+    if "TOP" not in variables:
+        raise ToolMissing(f"{nvcc} --dryrun does not state its toolkit: {text[-300:]!r}", cure=_INSTALL_NVCC)
+    flags = " ".join(variables.get(name, "") for name in ("INCLUDES", "SYSTEM_INCLUDES", "LIBRARIES"))
+    words = shlex.split(flags.replace('"-isystem" ', "-I"))
+    return _Layout(
+        root=Path(variables["TOP"]).resolve(),
+        includes=tuple(_resolved(word[2:]) for word in words if word.startswith("-I")),
+        libraries=tuple(_resolved(word[2:]) for word in words if word.startswith("-L")),
+    )
+
+
+def _resolved(text: str) -> Path:
+    return Path(text.strip('"')).resolve()
+
+
+def _existing(directories: list[Path]) -> tuple[Path, ...]:
+    return tuple(dict.fromkeys(path for path in directories if path.is_dir()))
+
+
+def _include_dirs(layout: _Layout) -> tuple[Path, ...]:
+    found = _existing([*layout.includes, layout.root / "include", layout.root / "include" / "cccl"])
+    if not any((path / "cuda_runtime_api.h").is_file() for path in found):
+        raise ToolMissing(f"the toolkit at {layout.root} has no cuda_runtime_api.h", cure=_INSTALL_NVCC)
+    return found
+
+
+def _library_dirs(layout: _Layout, search: SearchPath) -> tuple[Path, ...]:
+    """Never the stubs: they are for linking against a driver that is not there."""
+    own = [path for path in layout.libraries if path.name != "stubs"]
+    wheels = [root / "lib" for root in search.wheel_roots()] if "site-packages" in layout.root.parts else []
+    return _existing([*own, layout.root / "lib64", layout.root / "lib", *wheels])
+
+
+def _static_runtime(directories: tuple[Path, ...]) -> Path:
+    for directory in directories:
+        if (directory / "libcudart_static.a").is_file():
+            return directory / "libcudart_static.a"
+    where = ", ".join(map(str, directories)) or "its library directories"
+    raise ToolMissing(f"libcudart_static.a is not in {where}", cure="install the CUDA runtime next to nvcc")

@@ -83,6 +83,7 @@ class Problem:
         sizes: size name -> integer parameters (`SIZES` of `reference.py`), passed to the launcher by name.
         scalars: non-integer parameters passed to the launcher by name (`SCALARS` of `reference.py`).
         weakly_verified: a foreign directory whose own driver judges itself; its passes count for less.
+        init_file: name of the starting kernel's file; foreign directories may call it `final_cuda.cu`.
     """
 
     id: ProblemId
@@ -91,6 +92,7 @@ class Problem:
     sizes: dict[Size, dict[str, int]] = field(hash=False)
     scalars: dict[str, float] = field(default_factory=dict, hash=False)
     weakly_verified: bool = False
+    init_file: str = "init.cu"
 
     @property
     def slug(self) -> str:
@@ -105,7 +107,7 @@ class Problem:
     @property
     def init_path(self) -> Path:
         """The starting kernel."""
-        return self.directory / "init.cu"
+        return self.directory / self.init_file
 
     @property
     def driver_path(self) -> Path:

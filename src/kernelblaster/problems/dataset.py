@@ -1,0 +1,144 @@
+"""A data set: `level1/NNN_Name/`, `level2/...`, and the selection of problems from it by level and number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernelblaster.errors import UsageError
+from kernelblaster.problems.loader import identify, load_problem
+from kernelblaster.problems.problem import Problem, ProblemId
+
+_ITEM = re.compile(r"(?P<first>\d{1,9})(?:\s*-\s*(?P<last>\d{1,9}))?")
+_LEVEL = re.compile(r"(?:level)?(?P<level>\d{1,9})")
+
+
+@dataclass(frozen=True)
+class NumberRange:
+    """Problem numbers `first` to `last`, both included."""
+
+    first: int
+    last: int
+
+    def __contains__(self, number: int) -> bool:
+        return self.first <= number <= self.last
+
+    def __str__(self) -> str:
+        return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
+
+
+def parse_numbers(text: str) -> tuple[NumberRange, ...]:
+    """Read `23`, `1-10` or `1,4-6,23`. Raises UsageError for anything else."""
+    ranges = []
+    for item in text.split(","):
+        match = _ITEM.fullmatch(item.strip())
+        if match is None:
+            raise UsageError(f"{text!r} does not name problems", cure="write N, N-M or a list such as 1,4-6,23")
+        first = int(match["first"])
+        last = int(match["last"] or first)
+        if last < first:
+            raise UsageError(f"the range {item.strip()} is empty", cure=f"write {last}-{first}")
+        ranges.append(NumberRange(first, last))
+    return tuple(ranges)
+
+
+def parse_levels(subset: str | Sequence[str]) -> tuple[int, ...]:
+    """Read `level2`, `level1,level3` or a sequence of such names, in order and without repetition.
+
+    Raises UsageError for anything else.
+    """
+    items = subset.split(",") if isinstance(subset, str) else [part for item in subset for part in item.split(",")]
+    matches = [_LEVEL.fullmatch(item.strip()) for item in items]
+    if not matches or None in matches:
+        raise UsageError(f"{subset!r} is not a subset", cure="write level1, or a list such as level1,level2")
+    return tuple(dict.fromkeys(int(match["level"]) for match in matches if match is not None))
+
+
+class Dataset:
+    """The problems below one directory.
+
+    Args:
+        root: directory that holds `level1/`, `level2/`, ... Problem files are read when they are selected, so that a
+            broken directory does not stand in the way of the others.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._directories = dict(sorted(_scan(root)))
+
+    @property
+    def ids(self) -> tuple[ProblemId, ...]:
+        """All problems, by level and number."""
+        return tuple(self._directories)
+
+    def problems(self) -> tuple[Problem, ...]:
+        """All problems, loaded. Raises ProblemError."""
+        return tuple(load_problem(directory) for directory in self._directories.values())
+
+    def select(self, subset: str | Sequence[str] | None = None, numbers: str | None = None) -> tuple[Problem, ...]:
+        """Problems of some levels and numbers, by level and number.
+
+        Args:
+            subset: `level2`, `level1,level2`, a sequence of those, or None for every level.
+            numbers: `N`, `N-M` or `a,b,c-d`, looked up in each chosen level; None for every number. A range takes
+                what exists in it; each item must name at least one problem.
+
+        Raises:
+            UsageError: malformed, or an item that names no problem.
+            ProblemError: a chosen directory is broken.
+        """
+        chosen = self._at_levels(subset)
+        if numbers is not None:
+            chosen = self._at_numbers(chosen, parse_numbers(numbers))
+        return tuple(load_problem(self._directories[identity]) for identity in chosen)
+
+    def _at_levels(self, subset: str | Sequence[str] | None) -> tuple[ProblemId, ...]:
+        if subset is None:
+            return self.ids
+        levels = parse_levels(subset)
+        present = sorted({identity.level for identity in self.ids})
+        for level in levels:
+            if level not in present:
+                raise UsageError(
+                    f"{self._root} has no level{level}",
+                    cure=f"it has {', '.join(f'level{known}' for known in present)}",
+                )
+        return tuple(identity for identity in self.ids if identity.level in levels)
+
+    def _at_numbers(self, among: tuple[ProblemId, ...], ranges: Iterable[NumberRange]) -> tuple[ProblemId, ...]:
+        found: set[ProblemId] = set()
+        for numbers in ranges:
+            members = [identity for identity in among if identity.number in numbers]
+            if not members:
+                raise UsageError(f"no problem has the number {numbers}", cure=f"there are {_overview(among)}")
+            found.update(members)
+        return tuple(identity for identity in among if identity in found)
+
+
+def _scan(root: Path) -> Iterable[tuple[ProblemId, Path]]:
+    """Identity and directory of everything named like a problem."""
+    if not root.is_dir():
+        raise UsageError(f"there is no data set at {root}", cure="give the directory that holds level1, level2, ...")
+    seen: dict[ProblemId, Path] = {}
+    for directory in sorted(root.glob("level*/*")):
+        identity, _ = identify(directory)
+        if not directory.is_dir() or identity == ProblemId(0, 0):
+            continue
+        if identity in seen:
+            raise UsageError(
+                f"{identity} is both {seen[identity].name} and {directory.name}", cure="renumber one of the two"
+            )
+        seen[identity] = directory
+    if not seen:
+        raise UsageError(f"{root} holds no problems", cure="problems lie in levelL/NNN_Name below it")
+    return seen.items()
+
+
+def _overview(identities: Iterable[ProblemId]) -> str:
+    """`level1: 1, 4, 12; level2: 1`"""
+    levels: dict[int, list[str]] = {}
+    for identity in identities:
+        levels.setdefault(identity.level, []).append(str(identity.number))
+    return "; ".join(f"level{level}: {', '.join(numbers)}" for level, numbers in levels.items())

@@ -1,0 +1,115 @@
+"""Nsight Compute: which command collects the product's metrics, and how its CSV becomes kernel profiles.
+
+One call of the launcher is profiled, between the driver's profiler marks, with an explicit list of metrics rather than
+sections or sets: fewer replay passes. Clocks are left alone (`--clock-control none`). ncu gives each metric in several
+rollups and thousands separators in every number; both are dealt with here. What ncu did not collect stays absent.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from kernelblaster.devices.base import KernelProfile
+from kernelblaster.devices.metrics import Metric
+
+PERMISSION_ERROR = "ERR_NVGPUCTRPERM"
+PERMISSION_CURE = (
+    "allow counters for users (driver option NVreg_RestrictProfilingToAdminUsers=0), run as root, "
+    "or give the container CAP_PERFMON (driver R565 or newer) or CAP_SYS_ADMIN"
+)
+
+_IDENTITY = ("ID", "Kernel Name", "Block Size", "Grid Size")
+_UNKNOWN_METRIC = re.compile(r"Failed to find metric (?P<name>\S+)")
+
+
+class NcuFailure(Exception):
+    """ncu gave no usable profile. `reason` is one line; `permission` says that counters are not allowed here."""
+
+    def __init__(self, reason: str, *, permission: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.permission = permission
+
+
+def ncu_command(ncu: Path, metrics: Iterable[str] | None = None) -> list[str]:
+    """Arguments to put before the program; CSV goes to standard output, in base units."""
+    names = ",".join(metrics if metrics is not None else [metric.value for metric in Metric])
+    return [
+        str(ncu),
+        "--metrics",
+        names,
+        "--clock-control",
+        "none",
+        "--cache-control",
+        "all",
+        "--profile-from-start",
+        "off",
+        "--target-processes",
+        "application-only",
+        "--csv",
+        "--page",
+        "raw",
+        "--print-units",
+        "base",
+    ]
+
+
+def parse_csv(text: str) -> list[KernelProfile]:
+    """Kernel profiles in launch order from the output of `ncu_command`, other lines around it included.
+
+    Raises NcuFailure when it holds no table, as when ncu was refused.
+    """
+    rows = list(csv.reader(io.StringIO("\n".join(line for line in text.splitlines() if line.startswith('"')))))
+    if not rows or not all(name in rows[0] for name in _IDENTITY):
+        raise _failure(text)
+    header, body = rows[0], rows[1:]
+    launches = [row for row in body if row and row[header.index("ID")].strip()]
+    if not launches:
+        raise NcuFailure("ncu profiled no kernel: the call launched none")
+    return [_kernel(dict(zip(header, row, strict=True))) for row in launches]
+
+
+def _kernel(cells: dict[str, str]) -> KernelProfile:
+    metrics = {}
+    for metric in Metric:
+        value = _number(cells.get(metric.value, ""))
+        if value is not None:
+            metrics[metric.value] = value
+    return KernelProfile(
+        name=cells["Kernel Name"],
+        grid=_extents(cells["Grid Size"]),
+        block=_extents(cells["Block Size"]),
+        metrics=metrics,
+    )
+
+
+def _number(cell: str) -> float | None:
+    """`5,592,677.33` -> 5592677.33; None for `n/a` and empty cells."""
+    try:
+        return float(cell.replace(",", ""))
+    except ValueError:
+        return None
+
+
+def _extents(cell: str) -> tuple[int, int, int]:
+    """`(262144, 1, 1)` -> three integers."""
+    x, y, z = (int(part) for part in re.findall(r"\d+", cell))
+    return x, y, z
+
+
+def _failure(text: str) -> NcuFailure:
+    if PERMISSION_ERROR in text:
+        return NcuFailure(f"ncu may not read counters here ({PERMISSION_ERROR})", permission=True)
+    if "No kernels were profiled" in text:
+        return NcuFailure("ncu profiled no kernel: the call launched none")
+    errors = [line.removeprefix("==ERROR==").strip() for line in text.splitlines() if line.startswith("==ERROR==")]
+    return NcuFailure(f"ncu failed: {errors[0] if errors else text.strip()[-200:] or 'no output'}")
+
+
+def unknown_metrics(text: str) -> frozenset[str]:
+    """Metrics that this ncu said it does not know for this GPU."""
+    return frozenset(match["name"].strip(",.'\"") for match in _UNKNOWN_METRIC.finditer(text))

@@ -1,0 +1,188 @@
+"""What this machine has for real GPUs, what each lack costs, and how to cure it."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pynvml
+from pydantic import BaseModel
+
+from kernelblaster.devices.cuda.ncu import PERMISSION_CURE
+from kernelblaster.devices.sandbox import network_isolation
+from kernelblaster.devices.toolchain import SearchPath, Toolchain, find_ncu
+from kernelblaster.errors import DeviceError
+
+_DRIVER_PARAMETERS = Path("/proc/driver/nvidia/params")
+_SHARED_MEMORY = Path("/dev/shm")
+_LEAST_DISK_GB = 5.0
+_LEAST_SHARED_GB = 1.0
+
+
+class Probe(BaseModel):
+    """One thing looked at. `costs` and `cure` are empty when it is there."""
+
+    name: str
+    ok: bool
+    found: str
+    costs: str = ""
+    cure: str = ""
+
+
+@dataclass(frozen=True)
+class GpuInfo:
+    """The first GPU that NVML sees."""
+
+    name: str
+    arch: str
+    """`sm_90`"""
+    uuid: str
+    memory_bytes: int
+    driver_version: str
+    cuda_version: str
+    """Newest CUDA the driver supports, e.g. `13.0`."""
+
+
+def detect_gpu(index: int = 0) -> GpuInfo | None:
+    """The GPU, or None where there is no driver or no GPU."""
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return None
+    try:
+        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+        major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
+        version = pynvml.nvmlSystemGetCudaDriverVersion()
+        return GpuInfo(
+            name=_text(pynvml.nvmlDeviceGetName(handle)),
+            arch=f"sm_{major}{minor}",
+            uuid=_text(pynvml.nvmlDeviceGetUUID(handle)),
+            memory_bytes=int(pynvml.nvmlDeviceGetMemoryInfo(handle).total),
+            driver_version=_text(pynvml.nvmlSystemGetDriverVersion()),
+            cuda_version=f"{version // 1000}.{version % 1000 // 10}",
+        )
+    except pynvml.NVMLError:
+        return None
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def _text(value: str | bytes) -> str:
+    """Older bindings return bytes."""
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def probe_machine() -> list[Probe]:
+    """Everything but the emulated device and the model."""
+    gpu = detect_gpu()
+    return [
+        *_probe_toolchain(),
+        _probe_gpu(gpu),
+        _probe_counters(gpu),
+        _probe_sanitizer(),
+        _probe_network(),
+        _probe_space("disk", Path(tempfile.gettempdir()), _LEAST_DISK_GB),
+        _probe_space("shared memory", _SHARED_MEMORY, _LEAST_SHARED_GB),
+    ]
+
+
+def _probe_toolchain() -> list[Probe]:
+    try:
+        tools = Toolchain.find()
+    except DeviceError as error:
+        return [Probe(name="nvcc", ok=False, found=error.message, costs="nothing can be built", cure=error.cure)]
+    return [
+        Probe(name="nvcc", ok=True, found=f"{tools.nvcc} {tools.version_text}"),
+        Probe(name="host compiler", ok=True, found=str(tools.host_compiler)),
+    ]
+
+
+def _probe_gpu(gpu: GpuInfo | None) -> Probe:
+    if gpu is None:
+        return Probe(
+            name="GPU",
+            ok=False,
+            found="none",
+            costs="times are modelled by the emulated device instead of measured",
+            cure="install an NVIDIA driver, or give the container a GPU (--gpus all)",
+        )
+    memory = gpu.memory_bytes / 1e9
+    found = f"{gpu.name} ({gpu.arch}), {memory:.0f} GB, driver {gpu.driver_version}, CUDA up to {gpu.cuda_version}"
+    return Probe(name="GPU", ok=True, found=found)
+
+
+def _probe_counters(gpu: GpuInfo | None) -> Probe:
+    costs = "profiles hold times and compile-time facts only; bottlenecks are named with less confidence"
+    ncu = find_ncu(SearchPath.current())
+    if ncu is None:
+        cure = "install Nsight Compute (package cuda-nsight-compute-13-0)"
+        return Probe(name="hardware counters", ok=False, found="no ncu", costs=costs, cure=cure)
+    if gpu is None:
+        return Probe(name="hardware counters", ok=False, found=f"{ncu}, but no GPU", costs=costs, cure="see GPU")
+    if _counters_restricted():
+        found = f"{ncu}, restricted to administrators (ERR_NVGPUCTRPERM)"
+        return Probe(name="hardware counters", ok=False, found=found, costs=costs, cure=PERMISSION_CURE)
+    return Probe(name="hardware counters", ok=True, found=str(ncu))
+
+
+def _counters_restricted() -> bool:
+    """Whether the driver keeps counters from users and this process lacks the capability they need then."""
+    try:
+        parameters = _DRIVER_PARAMETERS.read_text()
+    except OSError:
+        return False  # unknown: a profile will tell
+    return "RmProfilingAdminOnly: 1" in parameters and not _has_capability()
+
+
+def _has_capability() -> bool:
+    """CAP_SYS_ADMIN (21) or CAP_PERFMON (38) in the effective set."""
+    status = Path("/proc/self/status").read_text()
+    effective = int(next(line.split()[1] for line in status.splitlines() if line.startswith("CapEff:")), 16)
+    return bool(effective >> 21 & 1 or effective >> 38 & 1)
+
+
+def _probe_sanitizer() -> Probe:
+    try:
+        sanitizer = Toolchain.find().sanitizer
+    except DeviceError:
+        sanitizer = None
+    if sanitizer is None:
+        return Probe(
+            name="compute-sanitizer",
+            ok=False,
+            found="none",
+            costs="finalists on a GPU are not checked for races and out-of-bounds accesses",
+            cure="install the CUDA toolkit's compute-sanitizer",
+        )
+    return Probe(name="compute-sanitizer", ok=True, found=str(sanitizer))
+
+
+def _probe_network() -> Probe:
+    if network_isolation():
+        return Probe(name="isolation", ok=True, found="candidates run without network")
+    return Probe(
+        name="isolation",
+        ok=False,
+        found="no network namespaces",
+        costs="candidates could reach the network",
+        cure="allow user namespaces, or run in a container without network",
+    )
+
+
+def _probe_space(name: str, path: Path, least_gb: float) -> Probe:
+    try:
+        free = shutil.disk_usage(path).free / 1e9
+    except OSError as error:
+        cure = f"make {path} available"
+        return Probe(name=name, ok=False, found=f"{path}: {error.strerror}", costs="tensors go to disk", cure=cure)
+    if free < least_gb:
+        return Probe(
+            name=name,
+            ok=False,
+            found=f"{free:.1f} GB free at {path}",
+            costs="large problems do not fit",
+            cure=f"free at least {least_gb:.0f} GB (docker: --shm-size)",
+        )
+    return Probe(name=name, ok=True, found=f"{free:.0f} GB free at {path}")

@@ -1,0 +1,51 @@
+"""compute-sanitizer: its command lines, and its reports as findings."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from kernelblaster.devices.base import SanitizerFinding
+
+TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+MAX_FINDINGS = 10
+"""Findings kept per tool; one bug is reported once per thread."""
+
+_HEAD = re.compile(r"^========= (?P<text>(?:Error: |Warning: )?\S.*)$")
+_PLACE = re.compile(r"^=========\s+(?:at|in) (?P<place>.+)$")
+_NOT_A_FINDING = (
+    "COMPUTE-SANITIZER",
+    "ERROR SUMMARY",
+    "RACECHECK SUMMARY",
+    "Program hit",
+    "Target application",
+    "LEAK",
+)
+
+
+def sanitizer_command(sanitizer: Path, tool: str) -> list[str]:
+    """Arguments to put before the program."""
+    return [str(sanitizer), "--tool", tool, "--print-limit", str(MAX_FINDINGS)]
+
+
+def parse_report(tool: str, text: str) -> list[SanitizerFinding]:
+    """Findings of a report, the same message at the same place once, at most `MAX_FINDINGS`."""
+    findings: dict[tuple[str, str | None], SanitizerFinding] = {}
+    message: str | None = None
+    for line in text.splitlines():
+        head, place = _HEAD.match(line), _PLACE.match(line)
+        if place and message is not None:
+            _keep(findings, tool, message, place["place"])
+            message = None
+        elif head and not line.startswith("=========  "):
+            if message is not None:
+                _keep(findings, tool, message, None)
+            skipped = head["text"].startswith(_NOT_A_FINDING)
+            message = None if skipped else head["text"]
+    if message is not None:
+        _keep(findings, tool, message, None)
+    return list(findings.values())[:MAX_FINDINGS]
+
+
+def _keep(findings: dict[tuple[str, str | None], SanitizerFinding], tool: str, message: str, place: str | None) -> None:
+    findings.setdefault((message, place), SanitizerFinding(tool=tool, message=message, location=place))

@@ -111,6 +111,7 @@ class Process:
     def __init__(self) -> None:
         self.poisons: list[int] = []
         self.entered = self.left = False
+        self.fetched = self.reloaded = 0
 
     def __enter__(self) -> Process:
         self.entered = True
@@ -126,6 +127,13 @@ class Process:
     def sample(self, count: int) -> list[Sample]:
         raise AssertionError("the process has no clock")
 
+    def fetch(self) -> CallResult:
+        self.fetched += 1
+        return CallResult(mutated_inputs=())
+
+    def reload(self) -> None:
+        self.reloaded += 1
+
 
 def test_session_executes_in_the_process_and_times_by_the_model() -> None:
     process = Process()
@@ -136,6 +144,20 @@ def test_session_executes_in_the_process_and_times_by_the_model() -> None:
     assert samples == [Sample(device_us=12.5, host_us=None)]
     assert process.entered
     assert process.left
+
+
+def test_outputs_fetched_after_new_inputs_come_from_a_new_call() -> None:
+    process = Process()
+    with EmulatedSession(process, lambda: 1.0) as session:
+        session.call(0)
+        session.fetch()
+        session.reload()
+        session.sample(1)
+        session.fetch()
+        session.fetch()
+    assert process.poisons == [0, 0xFF]
+    assert process.reloaded == 1
+    assert process.fetched == 2
 
 
 def test_no_sample_asked_is_none_given() -> None:

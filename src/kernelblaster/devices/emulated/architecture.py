@@ -12,7 +12,7 @@ from importlib.resources import files
 from pydantic import BaseModel, ConfigDict, Field
 
 from kernelblaster.devices.base import DeviceFacts, DeviceKind
-from kernelblaster.devices.occupancy import SmLimits, sm_limits
+from kernelblaster.devices.occupancy import WARP_THREADS, SmLimits, sm_limits
 from kernelblaster.errors import UsageError
 
 DEFAULT_GPU = "h200"
@@ -56,6 +56,8 @@ class Architecture(_Frozen):
 
     compile_arch: str
     """What nvcc is given."""
+    l1_bytes: int = Field(gt=0)
+    """L1 cache and shared memory of one SM together."""
     schedulers: int = Field(gt=0)
     """Warp instructions issued per clock and SM."""
     lanes: Lanes
@@ -131,6 +133,27 @@ class GpuModel(_Frozen):
             peak_source=self.gpu.source,
             cuda_version=cuda_version,
         )
+
+    def figures(self) -> str:
+        """What the stand-in CUDA runtime answers to questions about the device: `key value` lines."""
+        limits = self.limits
+        major, minor = divmod(int(self.gpu.arch.removeprefix("sm_")), 10)
+        figures = {
+            "name": f"{self.gpu.name} (emulated)",
+            "major": major,
+            "minor": minor,
+            "sm_count": self.gpu.sms,
+            "clock_khz": int(self.gpu.clock_mhz * 1000),
+            "l2_bytes": self.gpu.l2_bytes,
+            "l1_bytes": self.architecture.l1_bytes,
+            "shared_per_block_optin": limits.shared_per_block,
+            "shared_per_sm": limits.shared_bytes,
+            "registers_per_sm": limits.registers,
+            "threads_per_sm": limits.warps * WARP_THREADS,
+            "blocks_per_sm": limits.blocks,
+            "memory_bytes": self.gpu.memory_bytes,
+        }
+        return "".join(f"{key} {value}\n" for key, value in figures.items())
 
 
 class _File(_Frozen):

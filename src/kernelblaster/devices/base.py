@@ -98,6 +98,8 @@ class KernelResources(BaseModel):
     """What ptxas reports for one kernel."""
 
     name: str
+    symbol: str | None = None
+    """Mangled name, where it is known."""
     registers: int
     shared_bytes: int
     spill_store_bytes: int

@@ -27,7 +27,7 @@ from typing import Self
 from kernelblaster.errors import DeviceError
 
 _SUPERVISOR = Path(__file__).with_name("supervisor.py")
-_TAIL_BYTES = 64 * 1024
+_TAIL_BYTES = 256 * 1024
 _GRACE_S = 75.0
 """Longer than the supervisor's own patience when killing."""
 
@@ -82,7 +82,7 @@ class Outcome:
     Attributes:
         code: exit status, or minus the number of the signal that killed it.
         broken: the bound that was exceeded; None when it ended by itself.
-        output: the last 64 KiB of stdout and stderr, as text.
+        output: the last 256 KiB of stdout and stderr, as text.
         output_bytes: how much it wrote in all.
         seconds: wall time.
     """

@@ -1,0 +1,357 @@
+"""Turns a candidate's source into a program: compile, audit, localise, link. Shared by both devices.
+
+The candidate is a translation unit of its own. All its symbols but the launcher become local before it meets the
+driver, so it can replace nothing of the harness; what it may define and ask for is audited on its object file.
+Results, failures too, lie in a content-addressed cache: the key covers every byte and flag that went in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock
+
+from kernelblaster.devices.base import Build, BuildFailure, BuildFailureKind, Driver, KernelResources, Library
+from kernelblaster.devices.ptxas import parse_resources
+from kernelblaster.devices.sandbox import Limits, Outcome, Scratch, clean_environment, run
+from kernelblaster.devices.source_policy import check_source, forgive, forgotten_headers
+from kernelblaster.devices.symbols import LAUNCHER, check_policy, demangle, match_launcher, read_symbols
+from kernelblaster.devices.toolchain import Toolchain
+from kernelblaster.errors import DeviceError, ProblemError
+from kernelblaster.paths import harness_include_dir
+from kernelblaster.problems.problem import Precision, Problem
+
+COMPILE_TIMEOUT_S = 300.0
+"""Template-heavy kernels take a minute; a template bomb takes for ever."""
+
+_FORMAT = "kernelblaster-build-1"
+_LOG_CHARACTERS = 16_000
+_COMPILER_LIMITS = Limits(
+    memory_bytes=16 << 30, file_bytes=1 << 30, tasks=128, output_bytes=64 << 20, forks=True, isolate_network=True
+)
+
+
+@dataclass(frozen=True)
+class BuildOptions:
+    """How programs are built.
+
+    Attributes:
+        compile_arch: what nvcc compiles for, e.g. `sm_90a`.
+        link_args: the CUDA runtime to link, e.g. the real one's archive or `-L... -lkbcudart`.
+        keep_ptx: whether `Build.ptx` is wanted; costs nothing to run and a little to build.
+        jobs: compiles at once; 0 for no bound.
+    """
+
+    compile_arch: str
+    link_args: tuple[str, ...]
+    keep_ptx: bool = True
+    jobs: int = 0
+
+
+class ProgramBuilder:
+    """Builds drivers and candidates. Safe for many threads and processes over one cache.
+
+    Args:
+        toolchain: compilers.
+        cache_dir: where drivers and programs are kept.
+        compile_arch, link_args, keep_ptx, jobs: see `BuildOptions`.
+    """
+
+    def __init__(
+        self,
+        toolchain: Toolchain,
+        cache_dir: Path,
+        compile_arch: str,
+        link_args: Sequence[str],
+        *,
+        keep_ptx: bool = True,
+        jobs: int = 0,
+    ) -> None:
+        self._tools = toolchain
+        self._cache = cache_dir
+        self._options = BuildOptions(compile_arch, tuple(link_args), keep_ptx, jobs)
+        self._slots = threading.BoundedSemaphore(jobs) if jobs else None
+
+    def driver(self, problem: Problem, precision: Precision) -> Driver:
+        """Compile `driver.cpp`, or take it from the cache.
+
+        Raises:
+            ProblemError: it cannot be read, does not compile, or does not call the launcher.
+        """
+        try:
+            source = problem.driver_path.read_bytes()
+        except OSError as error:
+            raise ProblemError(f"cannot read {problem.driver_path}: {error}", cure="restore the problem") from error
+        digest = _digest(_FORMAT, source, _harness_bytes(), precision, self._host_flags(), self._host_identity())
+        with self._entry("drivers", digest) as entry:
+            if not (entry / "driver.o").is_file():
+                self._compile_driver(source, entry, problem, precision)
+        symbol = self._launcher_symbol(entry / "driver.o", problem)
+        return Driver(problem, precision, entry / "driver.o", symbol)
+
+    def program(self, source: str, driver: Driver, libraries: Sequence[Library] = ()) -> Build:
+        """Compile a candidate and link it to its driver, or take the result from the cache.
+
+        Raises:
+            BuildFailure: it does not compile, does not define the launcher, or breaks the policy.
+            ToolMissing: an allowed library is not installed.
+        """
+        started = time.monotonic()
+        libraries = tuple(sorted(set(libraries)))
+        digest = self._program_digest(source, driver, libraries)
+        with self._entry("programs", digest) as entry:
+            cached = (entry / "report.json").is_file()
+            if not cached:
+                self._build_program(source, driver, libraries, entry)
+            report = json.loads((entry / "report.json").read_text())
+        if "failure" in report:
+            raise BuildFailure(BuildFailureKind(report["failure"]), report["reason"], report["log"])
+        return Build(
+            digest=digest,
+            program=entry / "program",
+            source_path=entry / "candidate.cu",
+            driver=driver,
+            resources=tuple(KernelResources.model_validate(item) for item in report["resources"]),
+            seconds=0.0 if cached else time.monotonic() - started,
+            ptx=entry / "candidate.ptx" if report["ptx"] else None,
+        )
+
+    # ------------------------------------------------------------------ cache
+
+    @contextmanager
+    def _entry(self, kind: str, digest: str) -> Iterator[Path]:
+        """The cache directory of a digest, locked against other builders of the same thing."""
+        entry = self._cache / kind / digest[:2] / digest
+        entry.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(entry.with_suffix(".lock")):
+            yield entry
+
+    def _publish(self, scratch: Path, entry: Path, names: Sequence[str]) -> None:
+        """Move finished files into the cache, all at once."""
+        staged = entry.with_suffix(".partial")
+        shutil.rmtree(staged, ignore_errors=True)
+        staged.mkdir()
+        for name in names:
+            shutil.copy2(scratch / name, staged / name)
+        shutil.rmtree(entry, ignore_errors=True)
+        staged.rename(entry)
+
+    def _program_digest(self, source: str, driver: Driver, libraries: tuple[Library, ...]) -> str:
+        return _digest(
+            _FORMAT,
+            source,
+            driver.object_path.read_bytes(),
+            _harness_bytes(),
+            driver.precision,
+            self._compile_flags(driver.precision),
+            self._link_identity(libraries),
+            str(self._options.keep_ptx),
+            self._tools.version_text,
+            self._host_identity(),
+        )
+
+    def _host_identity(self) -> str:
+        """The host compiler, without asking it: path, size and time of change."""
+        info = self._tools.host_compiler.stat()
+        return f"{self._tools.host_compiler} {info.st_size} {info.st_mtime_ns} {self._tools.root}"
+
+    def _link_identity(self, libraries: tuple[Library, ...]) -> str:
+        """Link arguments with the content of the archives among them, and the allowed libraries."""
+        parts = [f"{library}" for library in libraries]
+        for argument in self._options.link_args:
+            path = Path(argument)
+            parts.append(hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else argument)
+        return " ".join(parts)
+
+    # ------------------------------------------------------------------ driver
+
+    def _host_flags(self) -> tuple[str, ...]:
+        includes = (f"-I{path}" for path in (harness_include_dir(), *self._tools.include_dirs))
+        return ("-O2", "-std=c++17", "-fno-gnu-unique", *includes)
+
+    def _compile_driver(self, source: bytes, entry: Path, problem: Problem, precision: Precision) -> None:
+        with Scratch() as scratch:
+            (scratch / "driver.cpp").write_bytes(source)
+            define = f"-DKB_{precision.upper()}"
+            outcome = self._run(
+                [str(self._tools.host_compiler), *self._host_flags(), define, "-c", "driver.cpp", "-o", "driver.o"],
+                scratch,
+            )
+            if not outcome.ok:
+                raise ProblemError(
+                    f"{problem.driver_path} does not compile: it {outcome.describe()}\n{_bounded(outcome.output)}",
+                    cure="see the compiler's message",
+                )
+            self._publish(scratch, entry, ["driver.o"])
+
+    def _launcher_symbol(self, driver_object: Path, problem: Problem) -> str:
+        undefined = read_symbols(self._tools, str(driver_object)).undefined
+        found = sorted(name for name in undefined if LAUNCHER in name)
+        if len(found) != 1:
+            raise ProblemError(f"{problem.driver_path} does not call {LAUNCHER}", cure="declare it and call it once")
+        return found[0]
+
+    # ------------------------------------------------------------------ candidate
+
+    def _build_program(self, source: str, driver: Driver, libraries: tuple[Library, ...], entry: Path) -> None:
+        """Fill the cache entry with a program or with the reason why there is none."""
+        with Scratch() as scratch:
+            (scratch / "candidate.cu").write_text(forgive(source), encoding="utf-8")
+            try:
+                report = self._compile_and_link(scratch, source, driver, libraries)
+                names = ["candidate.cu", "program", "report.json", *(["candidate.ptx"] if report["ptx"] else [])]
+            except BuildFailure as failure:
+                report = {"failure": failure.kind, "reason": failure.reason, "log": failure.log}
+                names = ["candidate.cu", "report.json"]
+            (scratch / "report.json").write_text(json.dumps(report))
+            (scratch / "candidate.cu").write_text(source, encoding="utf-8")
+            self._publish(scratch, entry, names)
+
+    def _compile_and_link(
+        self, scratch: Path, source: str, driver: Driver, libraries: tuple[Library, ...]
+    ) -> dict[str, object]:
+        check_source(source)
+        log = self._compile(scratch, source, driver, libraries)
+        self._localise(scratch, driver, libraries)
+        self._link(scratch, driver, libraries)
+        ptx = self._take_ptx(scratch)
+        resources = parse_resources(log, lambda names: demangle(self._tools, names))
+        return {"resources": [item.model_dump() for item in resources], "ptx": ptx}
+
+    def _compile_flags(self, precision: Precision) -> tuple[str, ...]:
+        number = self._options.compile_arch.removeprefix("sm_")
+        return (
+            "-O3",
+            "-std=c++17",
+            f"-gencode=arch=compute_{number},code=sm_{number}",
+            "-lineinfo",
+            "-Xptxas=-v",
+            # Unique symbols stay global whatever objcopy is told.
+            "-Xcompiler=-fno-gnu-unique",
+            "-Wno-deprecated-gpu-targets",
+            f"-DKB_{precision.upper()}",
+        )
+
+    def _compile(self, scratch: Path, source: str, driver: Driver, libraries: tuple[Library, ...]) -> str:
+        """candidate.cu -> candidate.o. Returns what the compiler said, ptxas' report included."""
+        own = [f"-I{path}" for library in libraries for path in self._tools.library(library).include_dirs]
+        headers = [flag for header in forgotten_headers(source) for flag in ("-include", header)]
+        keep = ["--keep", "--keep-dir", str(scratch)] if self._options.keep_ptx else []
+        outcome = self._run(
+            [
+                *(str(self._tools.nvcc), "-ccbin", str(self._tools.host_compiler)),
+                *self._compile_flags(driver.precision),
+                *(f"-I{harness_include_dir()}", *own, *headers, *keep),
+                *("-c", "candidate.cu", "-o", "candidate.o"),
+            ],
+            scratch,
+        )
+        if outcome.broken is not None:
+            raise BuildFailure(BuildFailureKind.COMPILE, f"the compiler {outcome.describe()}", _bounded(outcome.output))
+        if not outcome.ok:
+            raise BuildFailure(BuildFailureKind.COMPILE, _first_error(outcome.output), _bounded(outcome.output))
+        return outcome.output
+
+    def _localise(self, scratch: Path, driver: Driver, libraries: tuple[Library, ...]) -> None:
+        """candidate.o -> sealed.o, whose only global symbol is the launcher. Raises BuildFailure."""
+        symbols = read_symbols(self._tools, str(scratch / "candidate.o"))
+        check_policy(symbols, read_symbols(self._tools, str(driver.object_path)), libraries)
+        match = match_launcher(self._tools, symbols, driver.launcher_symbol, _declaration(driver.problem))
+        # COMDAT groups are dissolved first: the linker merges them by name with the driver's, and a symbol that was
+        # made local would be left pointing into the copy that it threw away.
+        self._binutils([str(self._tools.ld), "-r", "--force-group-allocation", "candidate.o", "-o", "whole.o"], scratch)
+        rename = [] if match.symbol == match.wanted else [f"--redefine-sym={match.symbol}={match.wanted}"]
+        self._binutils([str(self._tools.objcopy), f"--keep-global-symbol={match.symbol}", "whole.o"], scratch)
+        self._binutils([str(self._tools.objcopy), *rename, "whole.o", "sealed.o"], scratch)
+        left = read_symbols(self._tools, str(scratch / "sealed.o")).defined - {match.wanted}
+        if left:
+            raise BuildFailure(
+                BuildFailureKind.POLICY, f"the candidate defines symbols that cannot be made its own: {sorted(left)[0]}"
+            )
+
+    def _link(self, scratch: Path, driver: Driver, libraries: tuple[Library, ...]) -> None:
+        extra = [argument for library in libraries for argument in self._tools.library(library).link_args]
+        outcome = self._run(
+            [
+                *(str(self._tools.host_compiler), str(driver.object_path), "sealed.o", "-o", "program"),
+                *("-Wl,-z,relro,-z,now", "-Wl,--as-needed", *extra, *self._options.link_args),
+            ],
+            scratch,
+        )
+        if not outcome.ok:
+            reason = _undefined_reference(outcome.output) or f"the linker {outcome.describe()}"
+            raise BuildFailure(BuildFailureKind.LINK, reason, _bounded(outcome.output))
+
+    def _take_ptx(self, scratch: Path) -> bool:
+        """Whether candidate.ptx lies in `scratch`; nvcc may have named it after the architecture."""
+        if not self._options.keep_ptx:
+            return False
+        found = sorted(scratch.glob("candidate*.ptx"))
+        if not found:
+            return False
+        if found[0].name != "candidate.ptx":
+            found[0].rename(scratch / "candidate.ptx")
+        return True
+
+    # ------------------------------------------------------------------ tools
+
+    def _run(self, argv: Sequence[str], scratch: Path) -> Outcome:
+        environment = clean_environment(scratch, {"LC_ALL": "C"})
+        if self._slots is None:
+            return run(argv, timeout_s=COMPILE_TIMEOUT_S, limits=_COMPILER_LIMITS, cwd=scratch, environment=environment)
+        with self._slots:
+            return run(argv, timeout_s=COMPILE_TIMEOUT_S, limits=_COMPILER_LIMITS, cwd=scratch, environment=environment)
+
+    def _binutils(self, argv: Sequence[str], scratch: Path) -> None:
+        outcome = self._run(argv, scratch)
+        if not outcome.ok:
+            raise DeviceError(f"{argv[0]} {outcome.describe()}: {outcome.output[-500:]}", cure="check binutils")
+
+
+def _digest(*parts: str | bytes | Sequence[str]) -> str:
+    """SHA-256 over parts with their lengths, so that no two lists of parts read the same."""
+    state = hashlib.sha256()
+    for part in parts:
+        text = part if isinstance(part, str | bytes) else "\0".join(part)
+        data = text if isinstance(text, bytes) else text.encode()
+        state.update(len(data).to_bytes(8, "little"))
+        state.update(data)
+    return state.hexdigest()
+
+
+def _harness_bytes() -> bytes:
+    return b"".join(path.read_bytes() for path in sorted(harness_include_dir().rglob("*")) if path.is_file())
+
+
+def _declaration(problem: Problem) -> str:
+    """The launcher's declaration as driver.cpp spells it."""
+    text = problem.driver_path.read_text(encoding="utf-8")
+    match = re.search(rf"\bvoid\s+{LAUNCHER}\s*\([^)]*\)\s*;", text)
+    return " ".join(match[0].split()) if match else f"void {LAUNCHER}(...);"
+
+
+def _bounded(log: str) -> str:
+    """The beginning of a log, where compilers put the first error, and its end."""
+    if len(log) <= _LOG_CHARACTERS:
+        return log
+    half = _LOG_CHARACTERS // 2
+    return f"{log[:half]}\n[...]\n{log[-half:]}"
+
+
+def _first_error(log: str) -> str:
+    match = re.search(r"^.*\b(?:fatal )?error\b.*$", log, re.MULTILINE)
+    return match[0].strip()[:500] if match else "the compiler failed without an error message"
+
+
+def _undefined_reference(log: str) -> str | None:
+    names = dict.fromkeys(re.findall(r"undefined reference to [`']([^'`]+)'", log))
+    return f"undefined: {', '.join(names)}" if names else None

@@ -1,0 +1,192 @@
+"""What a candidate's object file defines and asks for, and which of it the policy allows.
+
+A candidate is host code, too: its object is linked into the driver program. It may define one symbol that others
+see, the launcher. It may not ask for what only a reward hack needs: other processes, files, dynamic loading, host
+threads, signal handlers, the environment, the profiler's marks, or a library that the run does not allow.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kernelblaster.devices.base import BuildFailure, BuildFailureKind, Library
+from kernelblaster.devices.toolchain import Toolchain
+from kernelblaster.errors import DeviceError
+
+LAUNCHER = "launch_gpu_implementation"
+
+_LIBRARY_PREFIXES = {"cublas": Library.CUBLAS, "cudnn": Library.CUDNN}
+_FORBIDDEN_PREFIXES = {
+    "cusparse": "the cuSPARSE library",
+    "cusolver": "the cuSOLVER library",
+    "cufft": "the cuFFT library",
+    "curand": "the cuRAND host library",
+    "nvrtc": "run-time compilation",
+    "nccl": "the NCCL library",
+    "npp": "the NPP library",
+    "Py": "Python",
+    "_ZN2at": "libtorch",
+    "_ZN3c10": "libtorch",
+    "_ZN5torch": "libtorch",
+}
+_FORBIDDEN = {
+    "loads libraries at run time": {"dlopen", "dlsym", "dlvsym", "dlmopen", "dladdr", "dl_iterate_phdr"},
+    "starts processes": {
+        *("system", "popen", "fork", "vfork", "clone", "execl", "execle", "execlp", "execv", "execve", "execvp"),
+        *("execvpe", "fexecve", "posix_spawn", "posix_spawnp", "daemon", "unshare", "setns"),
+    },
+    "reaches into processes": {
+        *("ptrace", "process_vm_readv", "process_vm_writev", "kill", "killpg", "tgkill", "syscall", "prctl"),
+        *("mprotect", "pkey_mprotect", "sigaction", "signal", "sigprocmask", "pthread_sigmask", "setitimer"),
+        *("__libc_start_main", "personality"),
+    },
+    "runs host threads": {"pthread_create", "thrd_create", "_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateE"},
+    "opens files or sockets": {
+        *("open", "open64", "openat", "openat64", "creat", "fopen", "fopen64", "freopen", "fdopen", "mmap", "mmap64"),
+        *("opendir", "readlink", "dup", "dup2", "dup3", "socket", "connect", "bind", "accept", "memfd_create"),
+        *("shm_open", "unlink", "rename", "chmod", "truncate", "ftruncate", "mkstemp", "sendto", "write", "read"),
+    },
+    "reads the environment": {"getenv", "secure_getenv", "environ", "__environ", "setenv", "putenv", "getauxval"},
+    "moves the profiler's marks": {"cudaProfilerStart", "cudaProfilerStop", "cuProfilerStart", "cuProfilerStop"},
+    "changes the device under the harness": {"cudaDeviceReset", "cuDevicePrimaryCtxReset"},
+}
+_FORBIDDEN_PARTS = {"basic_ifstream": "opens files", "basic_fstream": "opens files", "basic_ofstream": "opens files"}
+_REASON_OF = {name: reason for reason, names in _FORBIDDEN.items() for name in names}
+
+
+@dataclass(frozen=True)
+class Symbols:
+    """Symbols of one object file, mangled."""
+
+    defined: frozenset[str]
+    """Global, weak and unique definitions."""
+    strong: frozenset[str]
+    """The global ones among them."""
+    undefined: frozenset[str]
+
+
+def read_symbols(toolchain: Toolchain, path: str) -> Symbols:
+    """Symbols of an object file. Raises DeviceError when nm fails."""
+    text = _tool([str(toolchain.nm), "--format=posix", "--no-sort", path])
+    defined, strong, undefined = set(), set(), set()
+    for line in text.splitlines():
+        name, kind = line.split()[:2]
+        if kind in "Uvw":
+            undefined.add(name)
+        elif kind.isupper() or kind in "ui":
+            defined.add(name)
+            if kind not in "WV":
+                strong.add(name)
+    return Symbols(frozenset(defined), frozenset(strong), frozenset(undefined))
+
+
+def demangle(toolchain: Toolchain, names: Sequence[str]) -> list[str]:
+    """Readable names, in order."""
+    if not names:
+        return []
+    return _tool([str(toolchain.cxxfilt)], "\n".join(names)).splitlines()
+
+
+def _tool(argv: list[str], text: str | None = None) -> str:
+    done = subprocess.run(argv, input=text, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise DeviceError(f"{argv[0]} failed: {done.stderr.strip()[-500:]}", cure="check binutils")
+    return done.stdout
+
+
+def check_policy(candidate: Symbols, driver: Symbols, libraries: Iterable[Library]) -> None:
+    """Raise BuildFailure (POLICY) naming every symbol that a candidate may not define or ask for."""
+    complaints = [*_overrides(candidate, driver), *_requests(candidate, frozenset(libraries))]
+    if complaints:
+        raise BuildFailure(
+            BuildFailureKind.POLICY, f"the candidate is not only a kernel: {complaints[0]}", "\n".join(complaints)
+        )
+
+
+def _overrides(candidate: Symbols, driver: Symbols) -> list[str]:
+    """Strong definitions that would stand in for the program's, the runtime's or the C library's."""
+    taken = {name for name in candidate.strong if name in driver.undefined or name in driver.strong or name == "main"}
+    runtime = {name for name in candidate.strong if re.match(r"_{0,2}cuda[A-Z]", name)}
+    overriding = {name for name in taken | runtime if LAUNCHER not in name}
+    return [f"it defines {name}, which is not its own" for name in sorted(overriding)]
+
+
+def _requests(candidate: Symbols, libraries: frozenset[Library]) -> list[str]:
+    complaints = []
+    for name in sorted(candidate.undefined):
+        reason = _reason_to_refuse(name, libraries)
+        if reason is not None:
+            complaints.append(f"it {reason} ({name})")
+    return complaints
+
+
+def _reason_to_refuse(name: str, libraries: frozenset[Library]) -> str | None:
+    if name in _REASON_OF:
+        return _REASON_OF[name]
+    for prefix, library in _LIBRARY_PREFIXES.items():
+        if name.startswith(prefix) and library not in libraries:
+            return f"links {library}, which this run does not allow"
+    for prefix, what in _FORBIDDEN_PREFIXES.items():
+        if name.startswith(prefix):
+            return f"links {what}"
+    for part, reason in _FORBIDDEN_PARTS.items():
+        if part in name:
+            return reason
+    return None
+
+
+@dataclass(frozen=True)
+class LauncherMatch:
+    """How the candidate's launcher becomes the one that the driver calls.
+
+    Attributes:
+        symbol: the name it is defined under.
+        wanted: the name the driver asks for.
+    """
+
+    symbol: str
+    wanted: str
+
+
+def match_launcher(toolchain: Toolchain, candidate: Symbols, wanted: str, declaration: str) -> LauncherMatch:
+    """Find the candidate's launcher.
+
+    The exact C++ signature is taken; so is C linkage, and one that differs only in what the pointers point to
+    (`const void*`, `__half*`) or in the spelling of a 64-bit integer: the calling convention is the same.
+
+    Raises:
+        BuildFailure: LINK, with the declaration that the driver calls and what was found instead.
+    """
+    if wanted in candidate.defined:
+        return LauncherMatch(wanted, wanted)
+    if LAUNCHER in candidate.defined:
+        return LauncherMatch(LAUNCHER, wanted)
+    named = sorted(name for name in candidate.defined if re.match(rf"_Z\d+{LAUNCHER}(?![a-z_])", name))
+    expected, *found = demangle(toolchain, [wanted, *named])
+    for name, signature in zip(named, found, strict=True):
+        if _calling_convention(signature) == _calling_convention(expected):
+            return LauncherMatch(name, wanted)
+    reason = (
+        f"{LAUNCHER} has the wrong signature: expected `{declaration}`, found `{'`, `'.join(found)}`"
+        if found
+        else f"{LAUNCHER} is not defined: expected `{declaration}`"
+    )
+    raise BuildFailure(BuildFailureKind.LINK, reason, reason)
+
+
+def _calling_convention(signature: str) -> list[str]:
+    """Kinds of the parameters of a demangled function, as far as the x86-64 and AArch64 ABIs tell them apart."""
+    parameters = re.sub(r"^[^(]*\((.*)\)$", r"\1", signature)
+    kinds = []
+    for parameter in parameters.split(","):
+        words = parameter.replace("const", "").strip()
+        if words.endswith("*"):
+            kinds.append("pointer")
+        elif words in ("long", "long long", "unsigned long", "unsigned long long"):
+            kinds.append("int64")
+        else:
+            kinds.append(words)
+    return kinds

@@ -11,7 +11,8 @@ from kernelblaster.devices.emulated.record import Access, LaunchRecord, MemoryIn
 def resources(name: str = "kernel", *, registers: int = 32, spill_bytes: int = 0) -> KernelResources:
     """What ptxas would say."""
     return KernelResources(
-        name=name,
+        name=f"{name}(float *)",
+        symbol=name,
         registers=registers,
         shared_bytes=0,
         spill_store_bytes=spill_bytes,

@@ -9,7 +9,6 @@ from kernelblaster.devices.base import KernelProfile
 from kernelblaster.devices.emulated.architecture import gpu_model
 from kernelblaster.devices.emulated.metrics import kernel_profile
 from kernelblaster.devices.emulated.model import estimate
-from kernelblaster.devices.emulated.notes import kernel_name
 from kernelblaster.devices.emulated.record import Access, LaunchRecord, SourceLine, Space
 from kernelblaster.devices.metrics import Metric
 
@@ -145,17 +144,3 @@ def test_hot_lines_name_file_and_share() -> None:
         }
     )
     assert profile(record).notes["hot_lines"] == "candidate.cu:9 60%, candidate.cu:7 25%"
-
-
-@pytest.mark.parametrize(
-    ("mangled", "name"),
-    [
-        ("_Z11copy_scalarPKfPfl", "copy_scalar"),
-        ("_ZN3ops6detail6kernelEPf", "ops::detail::kernel"),
-        ("_ZN44_GLOBAL__N__0123456789abcdef_12_candidate_cu6kernelEPf", "kernel"),
-        ("_Z6kernelI6__halfLi4EEvPT_", "kernel"),
-        ("plain_c_kernel", "plain_c_kernel"),
-    ],
-)
-def test_kernel_names(mangled: str, name: str) -> None:
-    assert kernel_name(mangled) == name

@@ -61,10 +61,8 @@ class Architecture(_Frozen):
     schedulers: int = Field(gt=0)
     """Warp instructions issued per clock and SM."""
     lanes: Lanes
-    tensor_fma_per_clk: float = Field(gt=0)
-    """Dense fp16 multiply-adds per clock and SM."""
     mma_fraction: float = Field(gt=0, le=1)
-    """Share of that rate that `mma.sync` and `wmma` reach."""
+    """Share of the tensor cores' peak that `mma.sync` and `wmma` reach."""
     latency: Latency
     l2_port_bytes_per_clk: float = Field(gt=0)
     """Bytes per clock between one SM and the L2."""
@@ -93,6 +91,7 @@ class Gpu(_Frozen):
     kernel_us: float = Field(ge=0)
     """Start and drain of each kernel, in microseconds; dependent launches pay it one after the other."""
     peak_flops: dict[str, float]
+    """Dense FLOP/s: fp32 without tensor cores; fp16, bf16, tf32 with."""
     source: str
 
 
@@ -111,6 +110,12 @@ class GpuModel(_Frozen):
     def clock_hz(self) -> float:
         """SM clock in Hz."""
         return self.gpu.clock_mhz * 1e6
+
+    @property
+    def tensor_fma_per_clk(self) -> float:
+        """Dense fp16 multiply-adds per clock and SM that `mma.sync` reaches."""
+        peak = self.gpu.peak_flops["fp16"] / 2 / self.gpu.sms / self.clock_hz
+        return peak * self.architecture.mma_fraction
 
     def facts(self, cuda_version: str | None) -> DeviceFacts:
         """The device facts shown in prompts and written with results."""

@@ -29,7 +29,17 @@ class CallEstimate:
 def estimate_call(
     records: Sequence[LaunchRecord], resources: Mapping[str, KernelResources], gpu: GpuModel
 ) -> CallEstimate:
-    """Model a call. Raises Unlaunchable, and DeviceError when ptxas reported nothing for a kernel that ran."""
+    """Model a call.
+
+    Args:
+        records: its launches in order.
+        resources: what ptxas reports, by mangled name.
+        gpu: the GPU to stand for.
+
+    Raises:
+        Unlaunchable: a GPU would refuse one of the launches.
+        DeviceError: ptxas reported nothing for a kernel that ran.
+    """
     kernels = []
     before: LaunchRecord | None = None
     for record in records:

@@ -49,7 +49,7 @@ class CountedCalls:
 
     def _run(self, build: Build, job: Job, timeout_s: float) -> CallEstimate:
         records = self._count(build, job, timeout_s)
-        resources = {kernel.name: kernel for kernel in build.resources}
+        resources = {kernel.symbol: kernel for kernel in build.resources if kernel.symbol}
         try:
             return estimate_call(records, resources, self._gpu)
         except Unlaunchable as error:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from kernelblaster.devices.base import KernelProfile
 from kernelblaster.devices.emulated.architecture import GpuModel
 from kernelblaster.devices.emulated.model import KernelEstimate, Unit
-from kernelblaster.devices.emulated.notes import kernel_name, notes
+from kernelblaster.devices.emulated.notes import notes
 from kernelblaster.devices.emulated.record import SECTOR_BYTES, Access, MemoryInstruction, Space
 from kernelblaster.devices.metrics import Metric
 
@@ -56,7 +56,7 @@ def kernel_profile(estimate: KernelEstimate, gpu: GpuModel) -> KernelProfile:
         _stalls(estimate),
     )
     return KernelProfile(
-        name=kernel_name(estimate.record.kernel),
+        name=estimate.resources.name,
         grid=estimate.record.grid,
         block=estimate.record.block,
         metrics={str(metric): float(value) for group in groups for metric, value in group.items()},

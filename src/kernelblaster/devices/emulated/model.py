@@ -220,9 +220,7 @@ def _sm_cycles(record: LaunchRecord, resources: KernelResources, spread: Spread,
         Unit.FP64: _warps_over(record.count("fp64"), lanes.fp64),
         Unit.XU: _warps_over(record.count("xu", "fdiv"), lanes.xu),
         Unit.CONVERT: _warps_over(record.count("cvt"), lanes.convert),
-        Unit.TENSOR: TENSOR_FMA
-        * record.count("tensor")
-        / (gpu.architecture.tensor_fma_per_clk * gpu.architecture.mma_fraction),
+        Unit.TENSOR: TENSOR_FMA * record.count("tensor") / gpu.tensor_fma_per_clk,
         Unit.LSU: _lsu_cycles(record, resources, gpu),
         Unit.L2_PORT: _port_cycles(sum(_missed(one) for one in _plain_accesses(record)), gpu),
         Unit.ISSUE: issued / gpu.architecture.schedulers,

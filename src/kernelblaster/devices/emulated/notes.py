@@ -1,31 +1,13 @@
-"""What an emulated profile can say in words: names, the bottleneck, and where in the source it sits."""
+"""What an emulated profile can say in words: the bottleneck, and where in the source it sits."""
 
 from __future__ import annotations
 
-import re
 from pathlib import PurePath
 
 from kernelblaster.devices.emulated.model import KernelEstimate
 from kernelblaster.devices.emulated.record import Access, LaunchRecord, MemoryInstruction, Space
 
 HOT_LINES = 3
-_NAME_PART = re.compile(r"(\d+)")
-
-
-def kernel_name(mangled: str) -> str:
-    """Qualified name without arguments: `ns::kernel` of `_ZN2ns6kernelEPf`; anything unusual stays as it is."""
-    if not mangled.startswith("_Z"):
-        return mangled
-    nested = mangled.startswith("_ZN")
-    position, parts = (3 if nested else 2), []
-    while (match := _NAME_PART.match(mangled, position)) is not None:
-        end = match.end() + int(match.group())
-        parts.append(mangled[match.end() : end])
-        position = end
-        if not nested:
-            break
-    named = [part for part in parts if not part.startswith("_GLOBAL__N_")]
-    return "::".join(named) if named else mangled
 
 
 def notes(estimate: KernelEstimate) -> dict[str, str]:

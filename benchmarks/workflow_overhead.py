@@ -2,8 +2,8 @@
 
     python benchmarks/workflow_overhead.py [--steps 1000] [--rollouts 1]
 
-Prints milliseconds per step and resident memory at intervals, and the size of the checkpoint file at the end. The
-share of knowledge base and replay buffer (file locks, fsync) is part of a step and is shown on its own.
+Prints milliseconds per step and resident memory at intervals, and the size of the checkpoint file at the end. Knowledge
+base, replay buffer, checkpoints and files with their locks and fsync are part of a step.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from agent_support import ScriptedModel, answer, kernel, make_context
 
 from kernelblaster.agent.events import Decided, Event
 from kernelblaster.agent.graph import CHECKPOINTS, run_problem
+from kernelblaster.models.base import Reply, Request
 
 REPORTS = 10
 
@@ -51,48 +52,26 @@ class Clock:
             print(f"{self._steps:6d} steps  {per_step:7.2f} ms/step  {resident_mb():7.1f} MB")
 
 
-class TimedStore:
-    """A knowledge store whose time is added up."""
+class ForgetfulModel(ScriptedModel):
+    """Keeps no requests, so that memory is the workflow's own."""
 
-    def __init__(self, store) -> None:
-        self._store = store
-        self.seconds = 0.0
-
-    def __getattr__(self, name: str):
-        method = getattr(self._store, name)
-
-        def timed(*args):
-            begun = time.perf_counter()
-            try:
-                return method(*args)
-            finally:
-                self.seconds += time.perf_counter() - begun
-
-        return timed
+    async def complete(self, request: Request) -> Reply:
+        """Answer by the script."""
+        reply = await super().complete(request)
+        self.requests.clear()
+        return reply
 
 
 async def measure(root: Path, rollouts: int, steps: int) -> None:
     """Run one problem and print what it cost."""
-    model = ScriptedModel(root / "model.log", lambda rollout, step, attempt: answer(_slower(rollout, step)))
-    context = make_context(
-        root, model, rollouts=rollouts, steps=steps, patience=10 * steps, events=Clock(rollouts * steps)
-    )
-    store = TimedStore(context.knowledge)
-    context = make_context(
-        root,
-        model,
-        rollouts=rollouts,
-        steps=steps,
-        patience=10 * steps,
-        events=Clock(rollouts * steps),
-        knowledge=store,
-    )
+    model = ForgetfulModel(root / "model.log", lambda rollout, step, attempt: answer(_slower(rollout, step)))
+    clock = Clock(rollouts * steps)
+    context = make_context(root, model, rollouts=rollouts, steps=steps, patience=10 * steps, events=clock)
     begun = time.perf_counter()
     outcome = await run_problem(context)
     seconds = time.perf_counter() - begun
     size = sum(path.stat().st_size for path in context.directory.glob(f"{CHECKPOINTS}*"))
     print(f"{outcome.transitions} transitions, {outcome.status}, {1000 * seconds / outcome.transitions:.2f} ms/step")
-    print(f"knowledge base: {1000 * store.seconds / outcome.transitions:.2f} ms/step")
     print(f"checkpoints: {size / 1024:.0f} KB")
 
 

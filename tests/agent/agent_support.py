@@ -7,6 +7,7 @@ import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 from kernelblaster.agent.context import Limits, ProblemContext
 from kernelblaster.agent.events import Event
@@ -78,7 +79,7 @@ class CommentEvaluator:
     """Reads verdict and speed out of a candidate's comments. Logs every evaluation it makes to `journal`."""
 
     def __init__(self, journal: Path, *, delay_s: float = 0.0, findings: list[SanitizerFinding] | None = None) -> None:
-        self.facts = FACTS
+        self.device = SimpleNamespace(facts=FACTS)
         self.journal = journal
         self._findings = findings or []
         self._delay_s = delay_s

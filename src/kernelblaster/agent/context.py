@@ -15,7 +15,7 @@ from typing import Protocol
 from kernelblaster.agent.events import Event, EventSink
 from kernelblaster.agent.files import ProblemFiles
 from kernelblaster.config import SearchConfig
-from kernelblaster.devices.base import DeviceFacts, Library, SanitizerFinding
+from kernelblaster.devices.base import Device, DeviceFacts, Library, SanitizerFinding
 from kernelblaster.errors import BudgetExceeded
 from kernelblaster.evaluation.types import Evaluation
 from kernelblaster.knowledge.families import OpFamily
@@ -29,8 +29,8 @@ class CandidateEvaluator(Protocol):
     """Judges candidates. Blocking: the workflow calls it in threads. A bad candidate is a verdict, not an error."""
 
     @property
-    def facts(self) -> DeviceFacts:
-        """The device that candidates run on."""
+    def device(self) -> Device:
+        """Where candidates run."""
         ...
 
     def evaluate(self, problem: Problem, source: str, *, rival: str | None, profile: bool) -> Evaluation:
@@ -98,7 +98,7 @@ class ProblemContext:
     @property
     def facts(self) -> DeviceFacts:
         """The device that candidates run on."""
-        return self.evaluator.facts
+        return self.evaluator.device.facts
 
     def emit(self, event: Event) -> None:
         """Tell the outside."""

@@ -21,10 +21,10 @@ from kernelblaster.knowledge.decisions import Classification
 from kernelblaster.models.base import Message, Purpose, Request
 from kernelblaster.problems.problem import Precision, TensorRole, TensorSpec
 
-_REFERENCE_CHARACTERS = 2400
+_REFERENCE_CHARACTERS = 1800
 _LOG_CHARACTERS = 2400
 _UNUSABLE_CHARACTERS = 1500
-_WEIGHTS_SHOWN = 12
+_WEIGHTS_SHOWN = 8
 _CUDA_TYPE = {Precision.FP16: "__half", Precision.FP32: "float", Precision.BF16: "__nv_bfloat16"}
 
 

@@ -8,6 +8,7 @@ import re
 from kernelblaster.errors import ProblemError
 
 _LAUNCHER = re.compile(r"\bvoid\s+launch_gpu_implementation\s*\([^;{}]*\)\s*;")
+_DECLARATIONS = frozenset({"SIZES", "SCALARS", "OP_FAMILY"})
 _COMMENT_OR_LITERAL = re.compile(
     r"""
     (?P<comment> //(?:\\\n|[^\n])* | /\*.*?(?:\*/|\Z) )
@@ -36,18 +37,27 @@ def launcher_declaration(driver: str) -> str:
 
 
 def trimmed_reference(text: str, limit: int) -> str:
-    """A `reference.py` without comments and docstrings, at most `limit` characters.
+    """What a `reference.py` computes, at most `limit` characters: without comments, docstrings and example inputs.
 
-    Text that does not parse as Python is only cut.
+    Sizes and inputs are told elsewhere in a prompt, for the size in use. Text that does not parse as Python is only cut.
     """
     try:
         tree = ast.parse(text)
     except SyntaxError:
         return _cut(text, limit)
+    tree.body = [node for node in tree.body if not _is_scaffolding(node)]
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             _drop_docstring(node)
     return _cut(ast.unparse(tree), limit)
+
+
+def _is_scaffolding(node: ast.stmt) -> bool:
+    """Whether a top-level statement declares sizes, scalars, the operator family, or example inputs."""
+    if isinstance(node, ast.FunctionDef):
+        return node.name == "get_inputs"
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    return any(isinstance(target, ast.Name) and target.id in _DECLARATIONS for target in targets)
 
 
 def _drop_docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> None:

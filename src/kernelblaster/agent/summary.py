@@ -5,7 +5,7 @@ A metric that was not collected is not mentioned.
 
 from __future__ import annotations
 
-from kernelblaster.devices.base import DeviceFacts, DeviceKind, KernelProfile, KernelResources, Profile
+from kernelblaster.devices.base import DeviceFacts, DeviceKind, KernelProfile, KernelResources
 from kernelblaster.devices.metrics import Metric
 from kernelblaster.evaluation.types import Evaluation
 
@@ -57,6 +57,7 @@ _LINES: tuple[tuple[str, tuple[tuple[Metric, str], ...]], ...] = (
             (Metric.BRANCH_UNIFORMITY, "uniform branches %"),
             (Metric.PIPE_FMA, "fma pipe %"),
             (Metric.PIPE_ALU, "alu pipe %"),
+            (Metric.PIPE_FP16, "half pipe %"),
             (Metric.PIPE_XU, "transcendental pipe %"),
             (Metric.PIPE_LSU, "load/store pipe %"),
             (Metric.PIPE_TENSOR, "tensor pipe %"),
@@ -81,10 +82,10 @@ def profile_summary(evaluation: Evaluation) -> str:
     if profile is None or not profile.kernels:
         return "\n".join(["No counters could be collected.", *_resources(evaluation.resources)])
     hottest = sorted(profile.kernels, key=_duration, reverse=True)
-    blocks = [_kernel(kernel) for kernel in hottest[:_HOTTEST]]
+    blocks = [_kernel(kernel, detailed=place == 0) for place, kernel in enumerate(hottest[:_HOTTEST])]
     head = f"{len(profile.kernels)} kernel launch{'es' if len(profile.kernels) > 1 else ''} per call"
-    more = ", the longest first:" if len(profile.kernels) > 1 else ":"
-    return "\n".join([head + more + _source(profile), *blocks, *_spills(evaluation.resources)])
+    order = ", the longest first" if len(profile.kernels) > 1 else ""
+    return "\n".join([f"{head} (counters: {profile.source}){order}:", *blocks, *_spills(evaluation.resources)])
 
 
 def time_summary(evaluation: Evaluation) -> str:
@@ -117,21 +118,20 @@ def gpu_summary(facts: DeviceFacts) -> str:
     return text
 
 
-def _source(profile: Profile) -> str:
-    return f" (counters: {profile.source})"
-
-
 def _duration(kernel: KernelProfile) -> float:
     return kernel.metrics.get(Metric.DURATION, 0.0)
 
 
-def _kernel(kernel: KernelProfile) -> str:
+def _kernel(kernel: KernelProfile, *, detailed: bool) -> str:
+    """The launch, its time and its metrics; without details only the speeds of light."""
     grid, block = ("x".join(str(extent) for extent in shape) for shape in (kernel.grid, kernel.block))
     lines = [f"* {kernel.name[:_NAME_CHARACTERS]} <<<{grid}, {block}>>>{_time(kernel)}"]
-    for title, metrics in _LINES:
+    for title, metrics in _LINES if detailed else _LINES[:1]:
         shown = [f"{label} {_number(metric, kernel)}" for metric, label in metrics if metric in kernel.metrics]
         if shown:
             lines.append(f"  {title}: {', '.join(shown)}")
+    if not detailed:
+        return "\n".join(lines)
     stalls = _stalls(kernel)
     if stalls:
         lines.append(f"  warps wait mostly: {stalls}")

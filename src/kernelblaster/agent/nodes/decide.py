@@ -13,7 +13,7 @@ from kernelblaster.agent.state import Attempt, Choice, Incumbent, RolloutResult,
 from kernelblaster.config import SearchConfig
 from kernelblaster.evaluation.types import Comparison, Decision
 
-REMEMBERED_STEPS = 8
+REMEMBERED_STEPS = 6
 """Latest steps of a rollout that its prompts tell about."""
 CONVERGED_AFTER = 3
 """Inconclusive steps in a row after which a rollout counts as converged."""

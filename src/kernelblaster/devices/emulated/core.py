@@ -7,8 +7,37 @@ for. Nothing about candidates is compiled here.
 
 from __future__ import annotations
 
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from filelock import FileLock
+
+from kernelblaster.devices.toolchain import Toolchain
+from kernelblaster.errors import DeviceError
+
+SOURCE_DIR = Path(__file__).with_name("core")
+_FLAGS = (
+    "-std=c++17",
+    "-O3",
+    "-march=native",
+    # A contracted multiply-add would round once where PTX rounds twice.
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fPIC",
+    "-pthread",
+    "-w",
+)
+_EXTRA_FLAGS = {"directed.cpp": ("-frounding-math",)}
+_BUILD_TIMEOUT_S = 900
 
 
 @dataclass(frozen=True)
@@ -25,4 +54,64 @@ def ensure_core(cache_dir: Path) -> Core:
     Raises:
         DeviceError: no g++, no CUDA headers, or the build failed.
     """
-    raise NotImplementedError(cache_dir)
+    compiler = shutil.which("g++")
+    if compiler is None:
+        raise DeviceError(
+            "the emulated device needs g++ to build its core", cure="install g++ (package build-essential)"
+        )
+    directory = cache_dir / "emulated-core" / _digest(compiler)
+    core = Core(directory)
+    library = directory / f"lib{core.library_name}.so"
+    if library.exists():
+        return core
+    directory.mkdir(parents=True, exist_ok=True)
+    with FileLock(directory / "build.lock"):
+        if not library.exists():
+            _build(compiler, library)
+    return core
+
+
+def _digest(compiler: str) -> str:
+    """Everything that decides whether a built library fits: content, flags, compiler, processor."""
+    content = hashlib.sha256()
+    for path in sorted(SOURCE_DIR.iterdir()):
+        content.update(path.name.encode() + b"\0" + path.read_bytes())
+    version = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True, timeout=60).stdout
+    content.update(repr((_FLAGS, _EXTRA_FLAGS, version, platform.machine(), _processor_features())).encode())
+    return content.hexdigest()[:16]
+
+
+def _processor_features() -> str:
+    """The processor's instruction sets as Linux lists them; empty where there is no such list."""
+    information = Path("/proc/cpuinfo")
+    if not information.exists():
+        return ""
+    found = re.search(r"^(?:flags|Features)\s*:(.*)$", information.read_text(encoding="utf-8"), re.MULTILINE)
+    return found.group(1) if found else ""
+
+
+def _build(compiler: str, library: Path) -> None:
+    include = [f"-I{directory}" for directory in Toolchain.find().include_dirs]
+    with TemporaryDirectory(dir=library.parent) as scratch:
+
+        def compile_one(source: Path) -> Path:
+            target = Path(scratch) / f"{source.stem}.o"
+            flags = (*_FLAGS, *_EXTRA_FLAGS.get(source.name, ()), *include)
+            _run([compiler, *flags, "-c", str(source), "-o", str(target)])
+            return target
+
+        with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
+            objects = list(pool.map(compile_one, sorted(SOURCE_DIR.glob("*.cpp"))))
+        built = Path(scratch) / library.name
+        _run([compiler, "-shared", "-pthread", "-Wl,-soname," + library.name, *map(str, objects), "-o", str(built)])
+        built.replace(library)
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_BUILD_TIMEOUT_S, check=False)
+    if done.returncode != 0:
+        first_error = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr[-500:])
+        raise DeviceError(
+            f"the emulator's core does not build: {first_error}",
+            cure="use g++ 11 or newer; `g++ --version` tells",
+        )

@@ -1,0 +1,292 @@
+#include "access.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace kbemu {
+namespace {
+
+std::string hexadecimal(u64 value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+    return text;
+}
+
+struct Request {
+    Warp& warp;
+    const Instruction& instruction;
+    const u64* address;
+    u32 active;
+    u32 bytes;
+    Op op;
+    u32 memory;
+
+    Worker& worker() const { return *warp.worker; }
+    const Launch& launch() const { return *warp.worker->launch; }
+    MemoryCounters& counters() const { return warp.worker->counters.memory[memory]; }
+    void fail(Fault fault, u64 at, const char* what) const {
+        const char* verb = op == Op::load ? "load" : op == Op::store ? "store" : "atomic";
+        worker().fail(fault, instruction, std::string(what) + " " + verb + " of " + std::to_string(bytes) +
+                                              " bytes at " + hexadecimal(at));
+    }
+};
+
+Pattern classify(const Request& request) {
+    if (request.active != kAllLanes) return Pattern::scattered;
+    u64 not_linear = 0, not_uniform = 0;
+    for (u64 l = 0; l < kLanes; ++l) {
+        not_linear |= request.address[l] ^ (request.address[0] + l * request.bytes);
+        not_uniform |= request.address[l] ^ request.address[0];
+    }
+    if (not_linear == 0) return Pattern::linear;
+    return not_uniform == 0 ? Pattern::uniform : Pattern::scattered;
+}
+
+// Reports the first misaligned lane.
+bool aligned(const Request& request) {
+    u64 low_bits = 0;
+    for (int l = 0; l < kLanes; ++l) low_bits |= request.active >> l & 1 ? request.address[l] : 0;
+    if ((low_bits & (request.bytes - 1)) == 0) return true;
+    for (u32 rest = request.active; rest != 0; rest &= rest - 1) {
+        const u64 at = request.address[first_lane(rest)];
+        if ((at & (request.bytes - 1)) == 0) continue;
+        request.fail(Fault::misaligned_address, at, "misaligned");
+        break;
+    }
+    return false;
+}
+
+bool lanes_in_bounds(const Request& request) {
+    const Segments& segments = *request.launch().segments;
+    for (u32 rest = request.active; rest != 0; rest &= rest - 1) {
+        const u64 at = request.address[first_lane(rest)];
+        const std::size_t found = segments.find(at);
+        if (found < segments.list.size() && at + request.bytes <= segments.list[found].end) continue;
+        request.fail(Fault::illegal_address, at, "out-of-bounds global");
+        return false;
+    }
+    return true;
+}
+
+bool global_in_bounds(const Request& request) {
+    u64 lowest = ~0ull, highest = 0;
+    for (int l = 0; l < kLanes; ++l) {
+        const bool counts = request.active >> l & 1;
+        lowest = std::min(lowest, counts ? request.address[l] : ~u64{0});
+        highest = std::max(highest, counts ? request.address[l] : u64{0});
+    }
+    const auto& list = request.launch().segments->list;
+    u32& hint = request.worker().segment_hint[request.memory];
+    const auto holds = [&](std::size_t k) {
+        return k < list.size() && lowest >= list[k].begin && highest + request.bytes <= list[k].end;
+    };
+    if (holds(hint)) return true;
+    const std::size_t found = request.launch().segments->find(lowest);
+    if (!holds(found)) return lanes_in_bounds(request);
+    hint = static_cast<u32>(found);
+    return true;
+}
+
+u32 ideal_sectors(u32 lanes, u32 bytes, u32 sectors) {
+    return std::min(sectors, (lanes * bytes + kSectorBytes - 1) / kSectorBytes);
+}
+
+void count_global(const Request& request, Pattern pattern) {
+    SectorSet set;
+    if (pattern == Pattern::linear || pattern == Pattern::uniform) {
+        const u64 length = pattern == Pattern::linear ? u64{kLanes} * request.bytes : request.bytes;
+        const u64 first = request.address[0] / kSectorBytes, last = (request.address[0] + length - 1) / kSectorBytes;
+        for (u64 sector = first; sector <= last; ++sector) set.sector[set.count++] = sector;
+        set.lines = static_cast<u32>(last / 4 - first / 4 + 1);
+    } else {
+        set = sectors_of(request.address, request.active, request.bytes);
+    }
+    MemoryCounters& counters = request.counters();
+    const u32 lanes = popcount(request.active);
+    ++counters.requests;
+    counters.lanes += lanes;
+    counters.sectors += set.count;
+    counters.ideal_sectors += ideal_sectors(lanes, request.bytes, set.count);
+    counters.wavefronts += set.lines;
+
+    Counters& totals = request.worker().counters;
+    GranuleMap& granules = *request.launch().granules;
+    const bool cached = request.op == Op::load && !(request.instruction.flags & kBypassL1);
+    L1Cache& l1 = *request.warp.block->l1;
+    u32 hits = 0;
+    for (u32 k = 0; k < set.count; ++k) {
+        if (cached && l1.access(set.sector[k])) {
+            ++hits;
+            continue;
+        }
+        if (request.op != Op::store) granules.read(set.sector[k]);
+        if (request.op != Op::load) granules.write(set.sector[k]);
+    }
+    counters.l1_hit_sectors += hits;
+    (request.op == Op::load ? totals.l2_read_sectors : totals.l2_write_sectors) += set.count - hits;
+}
+
+void count_shared(const Request& request, Pattern pattern) {
+    MemoryCounters& counters = request.counters();
+    ++counters.requests;
+    counters.lanes += popcount(request.active);
+    if (pattern == Pattern::linear)
+        counters.wavefronts += std::max(1u, request.bytes / 4);
+    else if (pattern == Pattern::uniform && request.op != Op::atomic)
+        counters.wavefronts += 1;
+    else if (request.op == Op::atomic && pattern == Pattern::uniform)
+        counters.wavefronts += kLanes;
+    else
+        counters.wavefronts += shared_wavefronts(request.address, request.active, request.bytes);
+}
+
+// Hardware interleaves local memory by lanes in words of four bytes: equal offsets of a warp are one line.
+void count_local(const Request& request) {
+    u64 interleaved[kLanes];
+    const u64 warp_base = kLocalWindow | u64{request.warp.index} << 40;
+    for (u64 l = 0; l < kLanes; ++l)
+        interleaved[l] = warp_base + (request.address[l] & ~kWindowMask) / 4 * kLineBytes + l * 4;
+    const SectorSet set = sectors_of(interleaved, request.active, 4);
+    const u32 words = std::max(1u, request.bytes / 4);
+    MemoryCounters& counters = request.counters();
+    ++counters.requests;
+    counters.lanes += popcount(request.active);
+    counters.sectors += set.count * words;
+    counters.ideal_sectors += ideal_sectors(popcount(request.active), request.bytes, set.count * words);
+    counters.wavefronts += set.lines * words;
+    u32 hits = 0;
+    for (u32 word = 0; word < words; ++word)
+        for (u32 k = 0; k < set.count; ++k)
+            hits += request.warp.block->l1->access(set.sector[k] + word * (kLineBytes / kSectorBytes));
+    Counters& totals = request.worker().counters;
+    if (request.op == Op::load) {
+        counters.l1_hit_sectors += hits;
+        totals.l2_read_sectors += set.count * words - hits;
+    } else {
+        totals.l2_write_sectors += set.count * words;
+    }
+}
+
+void count_plain(const Request& request) {
+    MemoryCounters& counters = request.counters();
+    ++counters.requests;
+    counters.lanes += popcount(request.active);
+    counters.wavefronts += is_broadcast(request.address, request.active) ? 1 : popcount(request.active);
+}
+
+Access pointers(const Request& request, Pattern pattern, u8* origin) {
+    Access access;
+    access.pattern = pattern;
+    for (int l = 0; l < kLanes; ++l) access.pointer[l] = origin + request.address[l];
+    return access;
+}
+
+Access open_global(const Request& request) {
+    if (!aligned(request) || !global_in_bounds(request)) return {Pattern::fault, {}};
+    const Pattern pattern = classify(request);
+    if (request.launch().counted) count_global(request, pattern);
+    return pointers(request, pattern, nullptr);
+}
+
+Access open_window(const Request& request, u8* origin, u64 size, const char* what) {
+    if (!aligned(request)) return {Pattern::fault, {}};
+    u64 highest = 0;
+    for (int l = 0; l < kLanes; ++l) highest = std::max(highest, request.active >> l & 1 ? request.address[l] : u64{0});
+    if (highest + request.bytes > size) {
+        request.fail(Fault::illegal_address, highest, what);
+        return {Pattern::fault, {}};
+    }
+    return pointers(request, classify(request), origin);
+}
+
+Access open_shared(const Request& request) {
+    Block& block = *request.warp.block;
+    const Access access = open_window(request, block.shared.data(), block.shared_bytes, "out-of-bounds shared");
+    if (access.pattern != Pattern::fault && request.launch().counted) count_shared(request, access.pattern);
+    return access;
+}
+
+Access open_local(const Request& request) {
+    const u64 size = request.launch().function->local_bytes;
+    Access access = open_window(request, request.warp.local, size, "out-of-bounds local");
+    if (access.pattern == Pattern::fault) return access;
+    access.pattern = Pattern::scattered;
+    for (u64 l = 0; l < kLanes; ++l) access.pointer[l] += l * size;
+    if (request.launch().counted) count_local(request);
+    return access;
+}
+
+Access open_param(const Request& request) {
+    u8* start = const_cast<u8*>(request.launch().parameters.data());
+    const Access access = open_window(request, start, request.launch().parameters.size(), "out-of-bounds parameter");
+    if (access.pattern != Pattern::fault && request.launch().counted) count_plain(request);
+    return access;
+}
+
+Access open_constant(const Request& request) {
+    if (!aligned(request) || !global_in_bounds(request)) return {Pattern::fault, {}};
+    if (request.launch().counted) count_plain(request);
+    return pointers(request, classify(request), nullptr);
+}
+
+// A generic request may mix windows: each is opened with its own lanes.
+Access open_generic(const Request& request) {
+    const u64 first = request.address[first_lane(request.active)] & kWindowMask;
+    u32 same = 0;
+    for (int l = 0; l < kLanes; ++l) same |= u32{(request.address[l] & kWindowMask) == first} << l;
+    const u32 members = same & request.active;
+    u64 offset[kLanes];
+    for (int l = 0; l < kLanes; ++l) offset[l] = request.address[l] - first;
+    const Request part{request.warp, request.instruction, offset, members, request.bytes, request.op, request.memory};
+    Access access = first == 0               ? open_global(part)
+                    : first == kSharedWindow ? open_shared(part)
+                    : first == kLocalWindow  ? open_local(part)
+                                             : open_param(part);
+    if (members == request.active || access.pattern == Pattern::fault) return access;
+    const Request rest{request.warp,  request.instruction, request.address, request.active & ~members,
+                       request.bytes, request.op,          request.memory};
+    const Access others = open_generic(rest);
+    if (others.pattern == Pattern::fault) return others;
+    access.pattern = Pattern::scattered;
+    for_each_lane(rest.active, [&](int l) { access.pointer[l] = others.pointer[l]; });
+    return access;
+}
+
+}  // namespace
+
+void read_addresses(const Warp& warp, u32 operand, bool wide, s64 offset, u64* address) {
+    if (wide) {
+        const u64* base = warp.lanes<u64>(operand);
+        for (int l = 0; l < kLanes; ++l) address[l] = base[l] + static_cast<u64>(offset);
+    } else {
+        const u32* base = warp.lanes<u32>(operand);
+        for (int l = 0; l < kLanes; ++l) address[l] = base[l] + static_cast<u32>(offset);
+    }
+}
+
+Access open_addresses(Warp& warp, const Instruction& instruction, Space space, const u64* address, u32 active,
+                      u32 bytes, Op op, u32 memory) {
+    const Request request{warp, instruction, address, active, bytes, op, memory};
+    switch (space) {
+        case Space::global: return open_global(request);
+        case Space::shared: return open_shared(request);
+        case Space::local: return open_local(request);
+        case Space::generic: return open_generic(request);
+        case Space::constant: return open_constant(request);
+        case Space::param: return open_param(request);
+    }
+    return {Pattern::fault, {}};
+}
+
+Access open_access(Warp& warp, const Instruction& instruction, u32 active, u32 bytes, Op op) {
+    alignas(64) u64 address[kLanes];
+    read_addresses(warp, instruction.operand[4], (instruction.flags & kWideAddress) != 0, instruction.immediate,
+                   address);
+    const Space space = static_cast<Space>(instruction.extra);
+    // Shared and local addresses are 32 bits wide even when the register has 64.
+    if (space == Space::shared || space == Space::local)
+        for (u64& one : address) one = static_cast<u32>(one);
+    return open_addresses(warp, instruction, space, address, active, bytes, op, instruction.memory);
+}
+
+}  // namespace kbemu

@@ -1,0 +1,90 @@
+// What memory traffic costs: sectors, cache lines, banks, and which bytes of DRAM a launch needs at all.
+//
+// Model of Hopper's L1/shared unit: 128-byte lines of four 32-byte sectors; global loads allocate in L1, stores write
+// through without allocating, atomics and cache-bypassing loads go straight to L2. Shared memory has 32 banks of four
+// bytes; a request of 8 bytes per lane is served in half warps, one of 16 bytes in quarter warps, and each phase
+// takes as many wavefronts as the busiest bank has distinct words. A request in which all lanes read one address is a
+// broadcast: one wavefront. L2 is not modelled beyond the first touch of each 32-byte granule.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "types.hpp"
+
+namespace kbemu {
+
+constexpr u32 kSectorBytes = 32;
+constexpr u32 kLineBytes = 128;
+
+struct MemoryCounters {
+    u64 requests = 0, lanes = 0, sectors = 0, ideal_sectors = 0, l1_hit_sectors = 0, wavefronts = 0;
+    void add(const MemoryCounters& other);
+};
+
+struct Counters {
+    std::vector<u64> executed;      // per instruction: warps that executed it
+    std::vector<u64> thread_count;  // per instruction: lanes that did
+    std::vector<MemoryCounters> memory;
+    u64 branches = 0, divergent_branches = 0, barriers = 0;
+    u64 l2_read_sectors = 0, l2_write_sectors = 0;
+
+    void resize(std::size_t instructions, std::size_t memory_instructions);
+    void add(const Counters& other);
+};
+
+// Sectored, 4-way set-associative, least recently used.
+class L1Cache {
+public:
+    void configure(u32 bytes);
+    void invalidate();
+    // Marks a sector as present; tells whether it was.
+    bool access(u64 sector);
+
+private:
+    struct Line {
+        u64 tag = ~0ull;
+        u32 last_use = 0;
+        u32 valid_sectors = 0;
+    };
+    static constexpr u32 kWays = 4;
+    std::vector<Line> lines_;
+    u32 sets_ = 0;
+    u32 clock_ = 0;
+};
+
+// One bit per 32-byte granule of device memory, for reads and for writes.
+class GranuleMap {
+public:
+    GranuleMap(u64 base, u64 bytes);
+    void read(u64 sector) { mark(*read_, sector); }
+    void write(u64 sector) { mark(*written_, sector); }
+    u64 read_bytes() const { return count(*read_) * kSectorBytes; }
+    u64 written_bytes() const { return count(*written_) * kSectorBytes; }
+
+private:
+    using Words = std::vector<std::atomic<u64>>;
+    void mark(Words& words, u64 sector);
+    static u64 count(const Words& words);
+
+    u64 first_sector_;
+    std::unique_ptr<Words> read_, written_;
+};
+
+// Distinct 32-byte sectors of one request, in ascending order of first touch, and the lines they lie in.
+struct SectorSet {
+    u64 sector[kLanes * 2];
+    u32 count = 0;
+    u32 lines = 0;
+};
+
+SectorSet sectors_of(const u64* address, u32 active, u32 bytes);
+
+// Whether all active lanes read one address.
+bool is_broadcast(const u64* address, u32 active);
+
+// Wavefronts of one shared-memory request.
+u32 shared_wavefronts(const u64* address, u32 active, u32 bytes);
+
+}  // namespace kbemu

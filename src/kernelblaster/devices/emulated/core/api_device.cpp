@@ -1,0 +1,206 @@
+// Device queries, errors, streams and events.
+#include <algorithm>
+#include <cstdio>
+#include <iterator>
+
+#include "runtime.hpp"
+
+namespace {
+
+using namespace kbemu;
+
+Runtime& runtime() { return Runtime::instance(); }
+int as_int(u64 value) { return static_cast<int>(value); }
+
+struct ErrorText {
+    cudaError_t error;
+    const char* name;
+    const char* description;
+};
+
+constexpr ErrorText kErrors[] = {
+    {cudaSuccess, "cudaSuccess", "no error"},
+    {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
+    {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
+    {cudaErrorInvalidConfiguration, "cudaErrorInvalidConfiguration", "invalid configuration argument"},
+    {cudaErrorInvalidPitchValue, "cudaErrorInvalidPitchValue", "invalid pitch argument"},
+    {cudaErrorInvalidSymbol, "cudaErrorInvalidSymbol", "invalid device symbol"},
+    {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
+    {cudaErrorInvalidDeviceFunction, "cudaErrorInvalidDeviceFunction", "invalid device function"},
+    {cudaErrorMissingConfiguration, "cudaErrorMissingConfiguration", "kernel launched without a configuration"},
+    {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
+    {cudaErrorNotSupported, "cudaErrorNotSupported", "operation not supported"},
+    {cudaErrorIllegalAddress, "cudaErrorIllegalAddress", "an illegal memory access was encountered"},
+    {cudaErrorMisalignedAddress, "cudaErrorMisalignedAddress", "misaligned address"},
+    {cudaErrorAssert, "cudaErrorAssert", "device-side assert triggered"},
+    {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure"},
+    {cudaErrorLaunchTimeout, "cudaErrorLaunchTimeout", "the launch timed out and was terminated"},
+    {cudaErrorLaunchOutOfResources, "cudaErrorLaunchOutOfResources", "too many resources requested for launch"},
+    {cudaErrorUnknown, "cudaErrorUnknown", "unknown error"},
+};
+
+const ErrorText& text_of(cudaError_t error) {
+    for (const ErrorText& one : kErrors)
+        if (one.error == error) return one;
+    return kErrors[std::size(kErrors) - 1];
+}
+
+struct Event {
+    double time_ms = -1;
+};
+
+Event* event_of(cudaEvent_t event) { return reinterpret_cast<Event*>(event); }
+
+void describe(cudaDeviceProp& properties) {
+    const DeviceFigures& figures = runtime().figures;
+    properties = {};
+    std::snprintf(properties.name, sizeof properties.name, "%s", figures.name.c_str());
+    properties.major = as_int(figures.major);
+    properties.minor = as_int(figures.minor);
+    properties.multiProcessorCount = as_int(figures.sm_count);
+    properties.totalGlobalMem = figures.memory_bytes;
+    properties.sharedMemPerBlock = figures.shared_per_block;
+    properties.sharedMemPerBlockOptin = figures.shared_per_block_optin;
+    properties.sharedMemPerMultiprocessor = figures.shared_per_sm;
+    properties.reservedSharedMemPerBlock = 1024;
+    properties.regsPerBlock = 65536;
+    properties.regsPerMultiprocessor = as_int(figures.registers_per_sm);
+    properties.warpSize = kLanes;
+    properties.maxThreadsPerBlock = 1024;
+    properties.maxThreadsPerMultiProcessor = as_int(figures.threads_per_sm);
+    properties.maxBlocksPerMultiProcessor = as_int(figures.blocks_per_sm);
+    const int block[] = {1024, 1024, 64}, grid[] = {0x7fffffff, 65535, 65535};
+    std::copy_n(block, 3, properties.maxThreadsDim);
+    std::copy_n(grid, 3, properties.maxGridSize);
+    properties.totalConstMem = 65536;
+    properties.l2CacheSize = as_int(figures.l2_bytes);
+    properties.persistingL2CacheMaxSize = as_int(figures.l2_bytes / 8 * 5);
+    properties.memoryBusWidth = as_int(figures.memory_bus_bits);
+    properties.memPitch = 0x7fffffff;
+    properties.textureAlignment = 512;
+    properties.globalL1CacheSupported = properties.localL1CacheSupported = 1;
+    properties.concurrentKernels = properties.unifiedAddressing = 1;
+}
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+    if (device != 0) return runtime().fail(cudaErrorInvalidDevice);
+    describe(*properties);
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+    if (device != 0) return runtime().fail(cudaErrorInvalidDevice);
+    const DeviceFigures& figures = runtime().figures;
+    switch (attribute) {
+        case cudaDevAttrMaxThreadsPerBlock: *value = 1024; break;
+        case cudaDevAttrMaxBlockDimX: *value = 1024; break;
+        case cudaDevAttrMaxBlockDimY: *value = 1024; break;
+        case cudaDevAttrMaxBlockDimZ: *value = 64; break;
+        case cudaDevAttrMaxGridDimX: *value = 0x7fffffff; break;
+        case cudaDevAttrMaxGridDimY: *value = 65535; break;
+        case cudaDevAttrMaxGridDimZ: *value = 65535; break;
+        case cudaDevAttrMaxSharedMemoryPerBlock: *value = as_int(figures.shared_per_block); break;
+        case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = as_int(figures.shared_per_block_optin); break;
+        case cudaDevAttrMaxSharedMemoryPerMultiprocessor: *value = as_int(figures.shared_per_sm); break;
+        case cudaDevAttrReservedSharedMemoryPerBlock: *value = 1024; break;
+        case cudaDevAttrWarpSize: *value = kLanes; break;
+        case cudaDevAttrMaxRegistersPerBlock: *value = 65536; break;
+        case cudaDevAttrMaxRegistersPerMultiprocessor: *value = as_int(figures.registers_per_sm); break;
+        case cudaDevAttrMultiProcessorCount: *value = as_int(figures.sm_count); break;
+        case cudaDevAttrMaxThreadsPerMultiProcessor: *value = as_int(figures.threads_per_sm); break;
+        case cudaDevAttrMaxBlocksPerMultiprocessor: *value = as_int(figures.blocks_per_sm); break;
+        case cudaDevAttrClockRate: *value = as_int(figures.clock_khz); break;
+        case cudaDevAttrMemoryClockRate: *value = as_int(figures.memory_clock_khz); break;
+        case cudaDevAttrGlobalMemoryBusWidth: *value = as_int(figures.memory_bus_bits); break;
+        case cudaDevAttrL2CacheSize: *value = as_int(figures.l2_bytes); break;
+        case cudaDevAttrMaxPersistingL2CacheSize: *value = as_int(figures.l2_bytes / 8 * 5); break;
+        case cudaDevAttrComputeCapabilityMajor: *value = as_int(figures.major); break;
+        case cudaDevAttrComputeCapabilityMinor: *value = as_int(figures.minor); break;
+        case cudaDevAttrTotalConstantMemory: *value = 65536; break;
+        case cudaDevAttrConcurrentKernels: *value = 1; break;
+        case cudaDevAttrUnifiedAddressing: *value = 1; break;
+        case cudaDevAttrMemoryPoolsSupported: *value = 1; break;
+        case cudaDevAttrCooperativeLaunch: *value = 0; break;
+        default:
+            std::fprintf(stderr, "kbcudart: device attribute %d is not modelled\n", static_cast<int>(attribute));
+            return runtime().fail(cudaErrorNotSupported);
+    }
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDevice(int* device) {
+    *device = 0;
+    return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int device) { return runtime().fail(device == 0 ? cudaSuccess : cudaErrorInvalidDevice); }
+cudaError_t cudaGetDeviceCount(int* count) {
+    *count = 1;
+    return cudaSuccess;
+}
+cudaError_t cudaRuntimeGetVersion(int* version) {
+    *version = CUDART_VERSION;
+    return cudaSuccess;
+}
+cudaError_t cudaDriverGetVersion(int* version) { return cudaRuntimeGetVersion(version); }
+cudaError_t cudaDeviceSynchronize() { return runtime().fail(runtime().sticky()); }
+cudaError_t cudaDeviceReset() { return runtime().sticky(); }
+cudaError_t cudaDeviceSetLimit(cudaLimit, size_t) { return cudaSuccess; }
+cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) { return cudaSuccess; }
+cudaError_t cudaCtxResetPersistingL2Cache() { return cudaSuccess; }
+
+cudaError_t cudaGetLastError() { return runtime().take_last(); }
+cudaError_t cudaPeekAtLastError() { return runtime().peek_last(); }
+const char* cudaGetErrorName(cudaError_t error) { return text_of(error).name; }
+const char* cudaGetErrorString(cudaError_t error) { return text_of(error).description; }
+
+// Any non-null handle will do: streams order nothing here.
+cudaError_t cudaStreamCreate(cudaStream_t* stream) {
+    *stream = reinterpret_cast<cudaStream_t>(new char);
+    return cudaSuccess;
+}
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) { return cudaStreamCreate(stream); }
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) { return cudaStreamCreate(stream); }
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+    delete reinterpret_cast<char*>(stream);
+    return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t) { return runtime().fail(runtime().sticky()); }
+cudaError_t cudaStreamQuery(cudaStream_t) { return runtime().sticky(); }
+cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
+cudaError_t cudaStreamSetAttribute(cudaStream_t, cudaStreamAttrID, const cudaStreamAttrValue*) { return cudaSuccess; }
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+    *least = *greatest = 0;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+    *event = reinterpret_cast<cudaEvent_t>(new Event);
+    return cudaSuccess;
+}
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return cudaEventCreate(event); }
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+    delete event_of(event);
+    return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
+    if (runtime().sticky() != cudaSuccess) return runtime().sticky();
+    event_of(event)->time_ms = runtime().clock_ms;
+    return cudaSuccess;
+}
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) {
+    return cudaEventRecord(event, stream);
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t) { return runtime().fail(runtime().sticky()); }
+cudaError_t cudaEventQuery(cudaEvent_t) { return runtime().sticky(); }
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+    if (event_of(start)->time_ms < 0 || event_of(end)->time_ms < 0)
+        return runtime().fail(cudaErrorInvalidResourceHandle);
+    *milliseconds = static_cast<float>(event_of(end)->time_ms - event_of(start)->time_ms);
+    return cudaSuccess;
+}
+
+}  // extern "C"

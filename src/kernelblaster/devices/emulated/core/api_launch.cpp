@@ -1,0 +1,154 @@
+// What nvcc's host stubs call, kernel launches, and attributes of kernels.
+#include <algorithm>
+#include <vector>
+
+#include "runtime.hpp"
+
+namespace {
+
+using namespace kbemu;
+
+struct CallConfiguration {
+    dim3 grid, block;
+    size_t shared;
+    cudaStream_t stream;
+};
+
+thread_local std::vector<CallConfiguration> pending_calls;
+
+Runtime& runtime() { return Runtime::instance(); }
+
+cudaError_t launch(const void* host, dim3 grid, dim3 block, void** arguments, size_t shared) {
+    return runtime().launch(host, grid, block, arguments, shared);
+}
+
+// The entry with its function, or null after noting the error.
+KernelEntry* known_kernel(const void* host) {
+    KernelEntry* entry = runtime().kernel(host);
+    if (entry != nullptr && entry->function != nullptr) return entry;
+    runtime().fail(cudaErrorInvalidDeviceFunction);
+    return nullptr;
+}
+
+}  // namespace
+
+extern "C" {
+
+void** __cudaRegisterFatBinary(void*) {
+    static void* handle[1];
+    Runtime::instance();
+    return handle;
+}
+void __cudaRegisterFatBinaryEnd(void**) {}
+void __cudaUnregisterFatBinary(void**) {}
+char __cudaInitModule(void**) { return 1; }
+
+void __cudaRegisterFunction(void**, const char* host, char*, const char* name, int, uint3*, uint3*, dim3*, dim3*,
+                            int*) {
+    runtime().register_kernel(host, name);
+}
+void __cudaRegisterVar(void**, char* host, char*, const char* name, int, size_t, int, int) {
+    runtime().register_variable(host, name);
+}
+
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, cudaStream_t stream) {
+    pending_calls.push_back({grid, block, shared, stream});
+    return 0;
+}
+cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared, void* stream) {
+    if (pending_calls.empty()) return runtime().fail(cudaErrorMissingConfiguration);
+    const CallConfiguration call = pending_calls.back();
+    pending_calls.pop_back();
+    *grid = call.grid;
+    *block = call.block;
+    *shared = call.shared;
+    *static_cast<cudaStream_t*>(stream) = call.stream;
+    return cudaSuccess;
+}
+
+// A kernel handle is the address of its host stub.
+cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host) {
+    *kernel = reinterpret_cast<cudaKernel_t>(const_cast<void*>(host));
+    return cudaSuccess;
+}
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared,
+                               cudaStream_t) {
+    return launch(kernel, grid, block, arguments, shared);
+}
+cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared,
+                                    cudaStream_t) {
+    return launch(kernel, grid, block, arguments, shared);
+}
+cudaError_t cudaLaunchKernel(const void* host, dim3 grid, dim3 block, void** arguments, size_t shared, cudaStream_t) {
+    return launch(host, grid, block, arguments, shared);
+}
+
+// Attributes that change what a kernel can do are refused; hints are not.
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* configuration, const void* host, void** arguments) {
+    for (unsigned k = 0; k < configuration->numAttrs; ++k) {
+        const auto id = configuration->attrs[k].id;
+        if (id == cudaLaunchAttributeClusterDimension || id == cudaLaunchAttributeCooperative)
+            return runtime().fail(cudaErrorNotSupported);
+    }
+    return launch(host, configuration->gridDim, configuration->blockDim, arguments, configuration->dynamicSmemBytes);
+}
+
+cudaError_t cudaFuncSetAttribute(const void* host, cudaFuncAttribute attribute, int value) {
+    KernelEntry* entry = known_kernel(host);
+    if (entry == nullptr) return cudaErrorInvalidDeviceFunction;
+    if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
+    const DeviceFigures& figures = runtime().figures;
+    if (value < 0 || static_cast<u64>(value) > figures.shared_per_block_optin - entry->function->static_shared)
+        return runtime().fail(cudaErrorInvalidValue);
+    entry->max_dynamic_shared = std::max(static_cast<u32>(value), static_cast<u32>(figures.shared_per_block));
+    return cudaSuccess;
+}
+cudaError_t cudaFuncSetCacheConfig(const void*, cudaFuncCache) { return cudaSuccess; }
+
+// Registers are ptxas' business: the count that a block of 1024 threads allows is reported.
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* host) {
+    const KernelEntry* entry = known_kernel(host);
+    if (entry == nullptr) return cudaErrorInvalidDeviceFunction;
+    const DeviceFigures& figures = runtime().figures;
+    *attributes = {};
+    attributes->sharedSizeBytes = entry->function->static_shared;
+    attributes->localSizeBytes = entry->function->local_bytes;
+    attributes->maxThreadsPerBlock =
+        entry->function->max_threads != 0 ? static_cast<int>(entry->function->max_threads) : 1024;
+    attributes->numRegs = static_cast<int>(figures.registers_per_sm / 1024);
+    attributes->maxDynamicSharedSizeBytes = static_cast<int>(entry->max_dynamic_shared);
+    attributes->binaryVersion = static_cast<int>(figures.major * 10 + figures.minor);
+    attributes->ptxVersion = attributes->binaryVersion;
+    return cudaSuccess;
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* host, int threads,
+                                                                   size_t dynamic_shared, unsigned) {
+    const KernelEntry* entry = known_kernel(host);
+    if (entry == nullptr) return cudaErrorInvalidDeviceFunction;
+    if (threads <= 0) return runtime().fail(cudaErrorInvalidValue);
+    const u64 shared = entry->function->static_shared + dynamic_shared;
+    const u64 resident = resident_blocks(runtime().figures, static_cast<u64>(threads), shared);
+    *blocks = threads > 1024 ? 0 : static_cast<int>(resident);
+    return cudaSuccess;
+}
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* host, int threads,
+                                                          size_t dynamic_shared) {
+    return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, host, threads, dynamic_shared, 0);
+}
+cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void*, int blocks, int) {
+    const u64 share = runtime().figures.shared_per_sm / static_cast<u64>(std::max(blocks, 1)) - 1024;
+    *bytes = std::min(share, runtime().figures.shared_per_block_optin);
+    return cudaSuccess;
+}
+
+cudaError_t cudaProfilerStart() {
+    runtime().profiling = true;
+    return cudaSuccess;
+}
+cudaError_t cudaProfilerStop() {
+    runtime().profiling = false;
+    return cudaSuccess;
+}
+
+}  // extern "C"

@@ -1,0 +1,183 @@
+// cudaMalloc, cudaMemcpy, cudaMemset and their relatives.
+#include <algorithm>
+#include <cstdlib>
+
+#include "runtime.hpp"
+
+namespace {
+
+using namespace kbemu;
+
+constexpr double kBytesPerMs = 4.0e9;
+
+Runtime& runtime() { return Runtime::instance(); }
+
+// Device pointers must lie in one allocation; anything else is host memory, which the host itself checks.
+bool reachable(const void* pointer, size_t bytes) {
+    const u64 address = reinterpret_cast<u64>(pointer);
+    return !runtime().arena.owns(address) || runtime().arena.holds(address, bytes);
+}
+
+bool on_device(const void* pointer) { return runtime().arena.owns(reinterpret_cast<u64>(pointer)); }
+
+bool kind_matches(const void* to, const void* from, cudaMemcpyKind kind) {
+    switch (kind) {
+        case cudaMemcpyHostToHost: return !on_device(to) && !on_device(from);
+        case cudaMemcpyHostToDevice: return on_device(to) && !on_device(from);
+        case cudaMemcpyDeviceToHost: return !on_device(to) && on_device(from);
+        case cudaMemcpyDeviceToDevice: return on_device(to) && on_device(from);
+        case cudaMemcpyDefault: return true;
+    }
+    return false;
+}
+
+cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+    const std::lock_guard<std::recursive_mutex> lock(runtime().mutex);
+    if (runtime().sticky() != cudaSuccess) return runtime().sticky();
+    if (bytes == 0) return cudaSuccess;
+    if (!reachable(to, bytes) || !reachable(from, bytes) || !kind_matches(to, from, kind))
+        return runtime().fail(cudaErrorInvalidValue);
+    std::memmove(to, from, bytes);
+    runtime().clock_ms += static_cast<double>(bytes) / kBytesPerMs;
+    return cudaSuccess;
+}
+
+cudaError_t fill(void* to, int value, size_t bytes) {
+    const std::lock_guard<std::recursive_mutex> lock(runtime().mutex);
+    if (runtime().sticky() != cudaSuccess) return runtime().sticky();
+    if (bytes == 0) return cudaSuccess;
+    if (!on_device(to) || !reachable(to, bytes)) return runtime().fail(cudaErrorInvalidValue);
+    std::memset(to, value, bytes);
+    runtime().clock_ms += static_cast<double>(bytes) / kBytesPerMs;
+    return cudaSuccess;
+}
+
+cudaError_t allocate(void** pointer, size_t bytes) {
+    const std::lock_guard<std::recursive_mutex> lock(runtime().mutex);
+    if (runtime().sticky() != cudaSuccess) return runtime().sticky();
+    *pointer = nullptr;
+    if (bytes == 0) return cudaSuccess;
+    *pointer = reinterpret_cast<void*>(runtime().arena.allocate(bytes));
+    return *pointer == nullptr ? runtime().fail(cudaErrorMemoryAllocation) : cudaSuccess;
+}
+
+cudaError_t release(void* pointer) {
+    const std::lock_guard<std::recursive_mutex> lock(runtime().mutex);
+    if (runtime().sticky() != cudaSuccess) return runtime().sticky();
+    if (pointer == nullptr || runtime().arena.free(reinterpret_cast<u64>(pointer))) return cudaSuccess;
+    return runtime().fail(cudaErrorInvalidValue);
+}
+
+cudaError_t copy_rows(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
+                      cudaMemcpyKind kind) {
+    if (width > to_pitch || width > from_pitch) return runtime().fail(cudaErrorInvalidPitchValue);
+    for (size_t row = 0; row < height; ++row)
+        if (const cudaError_t error = copy(static_cast<char*>(to) + row * to_pitch,
+                                           static_cast<const char*>(from) + row * from_pitch, width, kind))
+            return error;
+    return cudaSuccess;
+}
+
+// Address of a byte range of a __device__ or __constant__ variable; null when it has none.
+void* symbol_range(const void* symbol, size_t bytes, size_t offset) {
+    const Variable* variable = runtime().variable(symbol);
+    if (variable == nullptr || offset + bytes > variable->size) return nullptr;
+    return reinterpret_cast<void*>(variable->address + offset);
+}
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t cudaMalloc(void** pointer, size_t bytes) { return allocate(pointer, bytes); }
+cudaError_t cudaMallocAsync(void** pointer, size_t bytes, cudaStream_t) { return allocate(pointer, bytes); }
+cudaError_t cudaMallocManaged(void** pointer, size_t bytes, unsigned) { return allocate(pointer, bytes); }
+cudaError_t cudaFree(void* pointer) { return release(pointer); }
+cudaError_t cudaFreeAsync(void* pointer, cudaStream_t) { return release(pointer); }
+
+cudaError_t cudaMallocPitch(void** pointer, size_t* pitch, size_t width, size_t height) {
+    *pitch = (width + 511) / 512 * 512;
+    return allocate(pointer, *pitch * height);
+}
+
+// Pinned memory is plain host memory: a kernel that reads it directly faults here.
+cudaError_t cudaMallocHost(void** pointer, size_t bytes) {
+    *pointer = std::malloc(std::max<size_t>(bytes, 1));
+    return *pointer == nullptr ? runtime().fail(cudaErrorMemoryAllocation) : cudaSuccess;
+}
+cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned) { return cudaMallocHost(pointer, bytes); }
+cudaError_t cudaFreeHost(void* pointer) {
+    std::free(pointer);
+    return cudaSuccess;
+}
+cudaError_t cudaHostRegister(void*, size_t, unsigned) { return cudaSuccess; }
+cudaError_t cudaHostUnregister(void*) { return cudaSuccess; }
+
+cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+    return copy(to, from, bytes, kind);
+}
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t) {
+    return copy(to, from, bytes, kind);
+}
+cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
+                         cudaMemcpyKind kind) {
+    return copy_rows(to, to_pitch, from, from_pitch, width, height, kind);
+}
+cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
+                              size_t height, cudaMemcpyKind kind, cudaStream_t) {
+    return copy_rows(to, to_pitch, from, from_pitch, width, height, kind);
+}
+
+cudaError_t cudaMemset(void* to, int value, size_t bytes) { return fill(to, value, bytes); }
+cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t) { return fill(to, value, bytes); }
+cudaError_t cudaMemset2D(void* to, size_t pitch, int value, size_t width, size_t height) {
+    for (size_t row = 0; row < height; ++row)
+        if (const cudaError_t error = fill(static_cast<char*>(to) + row * pitch, value, width)) return error;
+    return cudaSuccess;
+}
+cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height, cudaStream_t) {
+    return cudaMemset2D(to, pitch, value, width, height);
+}
+
+cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, size_t bytes, size_t offset, cudaMemcpyKind kind) {
+    void* to = symbol_range(symbol, bytes, offset);
+    return to == nullptr ? runtime().fail(cudaErrorInvalidSymbol) : copy(to, from, bytes, kind);
+}
+cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* from, size_t bytes, size_t offset,
+                                    cudaMemcpyKind kind, cudaStream_t) {
+    return cudaMemcpyToSymbol(symbol, from, bytes, offset, kind);
+}
+cudaError_t cudaMemcpyFromSymbol(void* to, const void* symbol, size_t bytes, size_t offset, cudaMemcpyKind kind) {
+    const void* from = symbol_range(symbol, bytes, offset);
+    return from == nullptr ? runtime().fail(cudaErrorInvalidSymbol) : copy(to, from, bytes, kind);
+}
+cudaError_t cudaMemcpyFromSymbolAsync(void* to, const void* symbol, size_t bytes, size_t offset, cudaMemcpyKind kind,
+                                      cudaStream_t) {
+    return cudaMemcpyFromSymbol(to, symbol, bytes, offset, kind);
+}
+cudaError_t cudaGetSymbolAddress(void** pointer, const void* symbol) {
+    *pointer = symbol_range(symbol, 0, 0);
+    return *pointer == nullptr ? runtime().fail(cudaErrorInvalidSymbol) : cudaSuccess;
+}
+cudaError_t cudaGetSymbolSize(size_t* bytes, const void* symbol) {
+    const Variable* variable = runtime().variable(symbol);
+    if (variable == nullptr) return runtime().fail(cudaErrorInvalidSymbol);
+    *bytes = variable->size;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total) {
+    *free_bytes = runtime().arena.free_bytes();
+    *total = runtime().figures.memory_bytes;
+    return cudaSuccess;
+}
+
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
+    *attributes = {};
+    attributes->type = on_device(pointer) ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered;
+    attributes->devicePointer = on_device(pointer) ? const_cast<void*>(pointer) : nullptr;
+    attributes->hostPointer = on_device(pointer) ? nullptr : const_cast<void*>(pointer);
+    return cudaSuccess;
+}
+
+}  // extern "C"

@@ -1,0 +1,69 @@
+#include <sys/mman.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "runtime.hpp"
+
+namespace kbemu {
+namespace {
+
+constexpr u64 kBase = 0x1000000000ull;  // far from where the loader and malloc put things
+constexpr u64 kAlignment = 512;         // as cudaMalloc
+constexpr u64 kGap = 512;               // unmapped for the program, between allocations
+
+u64 rounded(u64 bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+}  // namespace
+
+Arena::Arena(u64 bytes) : base_(kBase), capacity_(bytes) {
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+    void* const wanted = reinterpret_cast<void*>(kBase);
+    // An address-space limit may forbid the full size: less memory is better than none.
+    for (; capacity_ >= 64u << 20; capacity_ /= 2)
+        if (mmap(wanted, capacity_, PROT_READ | PROT_WRITE, flags, -1, 0) == wanted) return;
+    std::fprintf(stderr, "kbcudart: cannot reserve device memory at 0x%llx\n", static_cast<unsigned long long>(kBase));
+    std::abort();
+}
+
+u64 Arena::allocate(u64 bytes) {
+    const u64 size = rounded(bytes == 0 ? 1 : bytes);
+    u64 candidate = base_ + kGap;
+    for (const auto& [address, length] : allocations_) {
+        if (candidate + size + kGap <= address) break;
+        candidate = address + rounded(length) + kGap;
+    }
+    if (candidate + size + kGap > base_ + capacity_) return 0;
+    allocations_[candidate] = bytes;
+    used_ += size;
+    high_water_ = std::max(high_water_, candidate + size - base_);
+    std::memset(reinterpret_cast<void*>(candidate), 0xff, bytes);
+    return candidate;
+}
+
+bool Arena::free(u64 address) {
+    const auto found = allocations_.find(address);
+    if (found == allocations_.end()) return false;
+    used_ -= rounded(found->second == 0 ? 1 : found->second);
+    madvise(reinterpret_cast<void*>((address + 4095) / 4096 * 4096),
+            found->second > 8192 ? (found->second - 4096) / 4096 * 4096 : 0, MADV_DONTNEED);
+    allocations_.erase(found);
+    return true;
+}
+
+bool Arena::holds(u64 address, u64 bytes) const {
+    auto next = allocations_.upper_bound(address);
+    if (next == allocations_.begin()) return false;
+    --next;
+    return address + bytes <= next->first + next->second;
+}
+
+u64 Arena::free_bytes() const { return capacity_ - used_; }
+
+Segments Arena::segments() const {
+    Segments result;
+    for (const auto& [address, length] : allocations_) result.list.push_back({address, address + length});
+    return result;
+}
+
+}  // namespace kbemu

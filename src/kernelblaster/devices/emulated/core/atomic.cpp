@@ -1,0 +1,70 @@
+#include "access.hpp"
+#include "half.hpp"
+#include "operations.hpp"
+
+namespace kbemu {
+namespace {
+
+template <class H>
+struct Pair {
+    H x, y;
+};
+
+template <int Bytes>
+struct Word;
+template <>
+struct Word<2> {
+    using type = u16;
+};
+template <>
+struct Word<4> {
+    using type = u32;
+};
+template <>
+struct Word<8> {
+    using type = u64;
+};
+
+// Other workers may update the same word, hence the exchange loop on the host's own atomics.
+template <class T, class Update>
+T update_atomically(u8* pointer, Update update) {
+    using W = typename Word<sizeof(T)>::type;
+    W* word = reinterpret_cast<W*>(pointer);
+    W old = __atomic_load_n(word, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(word, &old, bits<W>(update(bits<T>(old))), false, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED)) {
+    }
+    return bits<T>(old);
+}
+
+// Lanes act in ascending order. operand[0] takes the old value, operand[1] and [2] are a and b.
+template <class T, class Update>
+void atomic(Warp& warp, const Instruction& instruction, u32 active, Update update) {
+    const Access access = open_access(warp, instruction, active, sizeof(T), Op::atomic);
+    if (access.pattern == Pattern::fault) return;
+    T* result = warp.lanes<T>(instruction.operand[0]);
+    const T* a = warp.lanes<T>(instruction.operand[1]);
+    const T* b = warp.lanes<T>(instruction.operand[2]);
+    const bool has_result = instruction.flags & kHasResult;
+    for_each_lane(active, [&](int l) {
+        const T left = a[l], right = b[l];
+        const T old = update_atomically<T>(access.pointer[l], [&](T o) { return update(o, left, right); });
+        if (has_result) result[l] = old;
+    });
+}
+
+}  // namespace
+
+#define ATOMIC(name, T, ...)                                                             \
+    {#name, Kind::memory, [](Warp& w, const Instruction& i, u32 active, const pred*) {   \
+         atomic<T>(w, i, active, []([[maybe_unused]] T o, [[maybe_unused]] T a, [[maybe_unused]] T b) -> T { return __VA_ARGS__; }); \
+     }},
+
+const std::vector<Operation>& atomic_operations() {
+    static const std::vector<Operation> table = {
+#include "atomic.def"
+    };
+    return table;
+}
+
+}  // namespace kbemu

@@ -1,0 +1,66 @@
+// Control flow, clocks, address windows and calls into the system. What changes program counters is done by the
+// scheduler, which looks at Kind alone; such operations have no handler of their own.
+#include "format.hpp"
+#include "machine.hpp"
+#include "operations.hpp"
+
+namespace kbemu {
+namespace {
+
+void nothing(Warp&, const Instruction&, u32, const pred*) {}
+
+template <class T>
+void read_clock(Warp& warp, const Instruction& i, u32 active, const pred*) {
+    const u64 now = warp.worker->instructions;
+    for_each_lane(active, [&](int lane) { warp.lanes<T>(i.operand[0])[lane] = static_cast<T>(now); });
+}
+
+// operand[0]: the call's return value; operand[1], [2]: format and argument pointers of vprintf.
+void print(Warp& warp, const Instruction& i, u32 active, const pred*) {
+    const u64 *format = warp.lanes<u64>(i.operand[1]), *arguments = warp.lanes<u64>(i.operand[2]);
+    for_each_lane(active, [&](int lane) {
+        warp.lanes<u32>(i.operand[0])[lane] = static_cast<u32>(print_formatted(warp, lane, format[lane], arguments[lane]));
+    });
+}
+
+// operand[1]: message, [2]: file, [3]: line, [4]: function.
+void fail_assertion(Warp& warp, const Instruction& i, u32 active, const pred*) {
+    const int lane = first_lane(active);
+    const auto text = [&](int k) { return read_string(warp, lane, warp.lanes<u64>(i.operand[k])[lane]); };
+    warp.worker->fail(Fault::assertion, i,
+                      text(2) + ":" + std::to_string(warp.lanes<u32>(i.operand[3])[lane]) + ": " + text(4) +
+                          ": assertion `" + text(1) + "' failed");
+}
+
+void trap(Warp& warp, const Instruction& i, u32, const pred*) { warp.worker->fail(Fault::trap, i, "trap"); }
+
+}  // namespace
+
+#define KB_WINDOW_TEST(name, low)                                                                           \
+    {name, Kind::memory, [](Warp& w, const Instruction& i, u32 active, const pred*) {                       \
+         for_each_lane(active, [&](int l) {                                                                 \
+             const u64 window = w.lanes<u64>(i.operand[1])[l] & kWindowMask;                                \
+             w.lanes<pred>(i.operand[0])[l] = window == (low) ? kTrue : 0;                                  \
+         });                                                                                                \
+     }}
+
+const std::vector<Operation>& control_operations() {
+    static const std::vector<Operation> table = {
+        {"bra", Kind::branch, nothing},
+        {"exit", Kind::exit, nothing},
+        {"bar_sync", Kind::barrier, nothing},
+        {"nop", Kind::memory, nothing},
+        {"trap", Kind::memory, trap},
+        {"clock_b32", Kind::memory, read_clock<u32>},
+        {"clock_b64", Kind::memory, read_clock<u64>},
+        {"vprintf", Kind::memory, print},
+        {"assertfail", Kind::memory, fail_assertion},
+        KB_WINDOW_TEST("isspacep_shared", kSharedWindow),
+        KB_WINDOW_TEST("isspacep_local", kLocalWindow),
+        KB_WINDOW_TEST("isspacep_param", kParamWindow),
+        KB_WINDOW_TEST("isspacep_global", 0),
+    };
+    return table;
+}
+
+}  // namespace kbemu

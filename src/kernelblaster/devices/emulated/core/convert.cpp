@@ -1,0 +1,91 @@
+#include <limits>
+
+#include "half.hpp"
+#include "lane.hpp"
+
+namespace kbemu {
+namespace {
+
+inline f32 saturate(f32 value) { return value > 0 ? (value < 1 ? value : 1.0f) : 0.0f; }
+
+template <class T>
+inline s64 clamp_to(s64 value) {
+    const s64 low = std::numeric_limits<T>::min(), high = std::numeric_limits<T>::max();
+    return value < low ? low : value > high ? high : value;
+}
+
+// An integral float to an integer type: out of range clamps. NaN becomes 0 in 32 bits, the lowest value's bits in 64.
+template <class T, class D, class F>
+inline D to_integer(F value) {
+    if (value != value) return sizeof(T) == 8 ? static_cast<D>(0x8000000000000000ull) : D{0};
+    const F low = static_cast<F>(std::numeric_limits<T>::min());
+    const F beyond = std::ldexp(F{1}, std::numeric_limits<T>::digits);
+    if (value < low) return static_cast<D>(std::numeric_limits<T>::min());
+    if (value >= beyond) return static_cast<D>(std::numeric_limits<T>::max());
+    return static_cast<D>(static_cast<T>(value));
+}
+
+// 64-bit integers do not fit a double: what is cut off is kept sticky.
+template <class T>
+inline f32 integer_to_odd(T value) {
+    const f64 high = static_cast<f64>(value / 4096) * 4096.0;
+    const f64 low = static_cast<f64>(value % 4096);
+    const f64 sum = high + low;
+    return to_odd(sum, (sum - high) != low);
+}
+
+inline f32 directed(f64 value, Rounding rounding) {
+    const f32 nearest = static_cast<f32>(value);
+    if (nearest != nearest || static_cast<f64>(nearest) == value) return nearest;
+    const bool too_high = static_cast<f64>(nearest) > value;
+    const bool want_low = rounding == Rounding::down || (rounding == Rounding::zero && value > 0);
+    if (too_high == want_low) return std::nextafter(nearest, want_low ? -INFINITY : INFINITY);
+    return nearest;
+}
+
+// Nearest, ties away from zero, at 10 mantissa bits.
+inline u32 round_tf32(f32 value) {
+    return value != value ? 0x7fffffffu : (bits<u32>(value) + 0x1000u) & 0xffffe000u;
+}
+
+void half_to_float(Warp& w, const Instruction& i, u32, const pred* lanes) {
+    alignas(64) f32 value[kLanes];
+    widen_all(w.lanes<f16>(i.operand[1]), value, kLanes);
+    assign(w.lanes<f32>(i.operand[0]), lanes, [&](int l) { return value[l]; });
+}
+
+void float_to_half(Warp& w, const Instruction& i, u32, const pred* lanes) {
+    alignas(64) f16 rounded[kLanes];
+    narrow_all(w.lanes<f32>(i.operand[1]), rounded, kLanes);
+    u16* destination = w.lanes<u16>(i.operand[0]);
+    assign(destination, lanes, [&](int l) { return rounded[l].bits; });
+}
+
+}  // namespace
+
+#define ROUND_TO_INTEGRAL(mode, function)                                        \
+    OP1(cvt_##mode##_f32_f32, f32, f32, function(a))                             \
+    OP1(cvt_##mode##_f64_f64, f64, f64, function(a))                             \
+    OP1(cvt_##mode##_f16_f16, f16, f16, narrow_f16(function(widen(a))))          \
+    OP1(cvt_##mode##_bf16_bf16, bf16, bf16, narrow_bf16(function(widen(a))))
+#define KB_TO_INTEGER(mode, function, T, D)                                              \
+    OP1(cvt_##mode##_##T##_f32, D, f32, (to_integer<T, D, f32>(function(a))))            \
+    OP1(cvt_##mode##_##T##_f64, D, f64, (to_integer<T, D, f64>(function(a))))            \
+    OP1(cvt_##mode##_##T##_f16, D, f16, (to_integer<T, D, f32>(function(widen(a)))))     \
+    OP1(cvt_##mode##_##T##_bf16, D, bf16, (to_integer<T, D, f32>(function(widen(a)))))
+#define TO_INTEGER(T, D)                    \
+    KB_TO_INTEGER(rni, std::nearbyint, T, D) \
+    KB_TO_INTEGER(rzi, std::trunc, T, D)     \
+    KB_TO_INTEGER(rmi, std::floor, T, D)     \
+    KB_TO_INTEGER(rpi, std::ceil, T, D)
+
+const std::vector<Operation>& convert_operations() {
+    static const std::vector<Operation> table = {
+        {"cvt_f32_f16", Kind::lane, half_to_float},
+        {"cvt_rn_f16_f32", Kind::lane, float_to_half},
+#include "convert.def"
+    };
+    return table;
+}
+
+}  // namespace kbemu

@@ -1,0 +1,57 @@
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "runtime.hpp"
+
+namespace kbemu {
+
+DeviceFigures DeviceFigures::from_environment() {
+    DeviceFigures figures;
+    const std::map<std::string, u64*> numbers = {
+        {"major", &figures.major},
+        {"minor", &figures.minor},
+        {"sm_count", &figures.sm_count},
+        {"clock_khz", &figures.clock_khz},
+        {"memory_clock_khz", &figures.memory_clock_khz},
+        {"memory_bus_bits", &figures.memory_bus_bits},
+        {"l2_bytes", &figures.l2_bytes},
+        {"l1_bytes", &figures.l1_bytes},
+        {"shared_per_block", &figures.shared_per_block},
+        {"shared_per_block_optin", &figures.shared_per_block_optin},
+        {"shared_per_sm", &figures.shared_per_sm},
+        {"registers_per_sm", &figures.registers_per_sm},
+        {"threads_per_sm", &figures.threads_per_sm},
+        {"blocks_per_sm", &figures.blocks_per_sm},
+        {"memory_bytes", &figures.memory_bytes},
+    };
+    if (const char* path = std::getenv("KB_EMU_DEVICE")) {
+        std::ifstream file(path);
+        for (std::string line; std::getline(file, line);) {
+            std::istringstream words(line);
+            std::string key;
+            words >> key >> std::ws;
+            if (key == "name") {
+                std::getline(words, figures.name);
+            } else if (const auto found = numbers.find(key); found != numbers.end()) {
+                words >> *found->second;
+            } else if (!key.empty()) {
+                std::fprintf(stderr, "kbcudart: %s: unknown key %s\n", path, key.c_str());
+                std::exit(2);
+            }
+        }
+    }
+    if (const char* bytes = std::getenv("KB_EMU_MEMORY")) figures.memory_bytes = std::strtoull(bytes, nullptr, 10);
+    return figures;
+}
+
+u64 resident_blocks(const DeviceFigures& figures, u64 threads, u64 shared_bytes) {
+    const u64 warps = (threads + kLanes - 1) / kLanes;
+    if (warps == 0) return 0;
+    u64 blocks = std::min(figures.blocks_per_sm, figures.threads_per_sm / kLanes / warps);
+    // The system keeps 1 KiB of shared memory per block.
+    if (shared_bytes != 0) blocks = std::min(blocks, figures.shared_per_sm / (shared_bytes + 1024));
+    return blocks;
+}
+
+}  // namespace kbemu

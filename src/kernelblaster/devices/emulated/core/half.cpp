@@ -1,0 +1,82 @@
+#include "half.hpp"
+
+#include "lane.hpp"
+
+namespace kbemu {
+namespace {
+
+inline f32 saturate(f32 value) { return value > 0 ? (value < 1 ? value : 1.0f) : 0.0f; }
+inline f32 relu(f32 value) { return value < 0 ? 0.0f : value; }
+
+// A register of N halves: 32 in 16-bit registers, 64 in 32-bit ones.
+template <class H, int N>
+struct Halves {
+    alignas(64) f32 value[N];
+
+    Halves() = default;
+    Halves(const Warp& warp, u32 offset) { widen_all(warp.lanes<H>(offset), value, N); }
+
+    void store(const Warp& warp, u32 offset, const pred* lanes) const {
+        alignas(64) H rounded[N];
+        narrow_all(value, rounded, N);
+        H* destination = warp.lanes<H>(offset);
+        for (int l = 0; l < N; ++l)
+            if (lanes == nullptr || lanes[l * kLanes / N]) destination[l] = rounded[l];
+    }
+};
+
+template <class H, int N, class Evaluate>
+void each1(Warp& w, const Instruction& i, const pred* lanes, Evaluate evaluate) {
+    const Halves<H, N> a(w, i.operand[1]);
+    Halves<H, N> result;
+    for (int l = 0; l < N; ++l) result.value[l] = evaluate(a.value[l]);
+    result.store(w, i.operand[0], lanes);
+}
+
+template <class H, int N, class Evaluate>
+void each2(Warp& w, const Instruction& i, const pred* lanes, Evaluate evaluate) {
+    const Halves<H, N> a(w, i.operand[1]), b(w, i.operand[2]);
+    Halves<H, N> result;
+    for (int l = 0; l < N; ++l) result.value[l] = evaluate(a.value[l], b.value[l]);
+    result.store(w, i.operand[0], lanes);
+}
+
+template <class H, int N, class Evaluate>
+void each3(Warp& w, const Instruction& i, const pred* lanes, Evaluate evaluate) {
+    const Halves<H, N> a(w, i.operand[1]), b(w, i.operand[2]), c(w, i.operand[3]);
+    Halves<H, N> result;
+    for (int l = 0; l < N; ++l) result.value[l] = evaluate(a.value[l], b.value[l], c.value[l]);
+    result.store(w, i.operand[0], lanes);
+}
+
+template <class H, class Evaluate>
+void compare(Warp& w, const Instruction& i, const pred* lanes, Evaluate evaluate) {
+    const Halves<H, kLanes> a(w, i.operand[1]), b(w, i.operand[2]);
+    assign(w.lanes<pred>(i.operand[0]), lanes, [&](int l) { return evaluate(a.value[l], b.value[l]) ? kTrue : 0u; });
+}
+
+}  // namespace
+
+#define KB_HALF(name, each, ...) \
+    {#name, Kind::lane, [](Warp& w, const Instruction& i, u32, const pred* m) { each(w, i, m, __VA_ARGS__); }},
+#define KB_HALVES(stem, n, ...)                             \
+    KB_HALF(stem##_f16, (each##n<f16, 32>), __VA_ARGS__)    \
+    KB_HALF(stem##_bf16, (each##n<bf16, 32>), __VA_ARGS__)  \
+    KB_HALF(stem##_f16x2, (each##n<f16, 64>), __VA_ARGS__)  \
+    KB_HALF(stem##_bf16x2, (each##n<bf16, 64>), __VA_ARGS__)
+#define HALF1(stem, ...) KB_HALVES(stem, 1, [](f32 a) -> f32 { return __VA_ARGS__; })
+#define HALF2(stem, ...) KB_HALVES(stem, 2, [](f32 a, f32 b) -> f32 { return __VA_ARGS__; })
+#define HALF3(stem, ...) KB_HALVES(stem, 3, [](f32 a, f32 b, f32 c) -> f32 { return __VA_ARGS__; })
+// COMPARE_HALF(op, expression): setp_op_f16, setp_op_bf16
+#define COMPARE_HALF(op, ...)                                                                   \
+    KB_HALF(setp_##op##_f16, compare<f16>, [](f32 a, f32 b) -> bool { return __VA_ARGS__; })    \
+    KB_HALF(setp_##op##_bf16, compare<bf16>, [](f32 a, f32 b) -> bool { return __VA_ARGS__; })
+
+const std::vector<Operation>& half_operations() {
+    static const std::vector<Operation> table = {
+#include "half.def"
+    };
+    return table;
+}
+
+}  // namespace kbemu

@@ -1,0 +1,61 @@
+// Builds handlers of per-lane operations from expressions.
+#pragma once
+
+#include "machine.hpp"
+#include "operations.hpp"
+
+namespace kbemu {
+
+// Evaluates one value per lane into a register. Source and destination may be the same register, never overlap in
+// part, which is what ivdep promises the compiler.
+template <class D, class Evaluate>
+inline void assign(D* destination, const pred* lanes, Evaluate evaluate) {
+    if (lanes == nullptr) {
+#pragma GCC ivdep
+        for (int l = 0; l < kLanes; ++l) destination[l] = evaluate(l);
+    } else {
+#pragma GCC ivdep
+        for (int l = 0; l < kLanes; ++l) destination[l] = lanes[l] ? evaluate(l) : destination[l];
+    }
+}
+
+}  // namespace kbemu
+
+// OPn(name, D, A, B, ...): D is the type of the result, A, B, C, E those of sources a, b, c, e; the expression follows.
+#define KB_SOURCE(T, name, k) const T* name##_lanes = w.lanes<T>(i.operand[k])
+#define KB_HANDLER(D, ...)                                                          \
+    [](Warp& w, const Instruction& i, [[maybe_unused]] u32 active, const pred* m) { \
+        [[maybe_unused]] const s64 imm = i.immediate;                               \
+        __VA_ARGS__                                                                 \
+    }
+#define OP1(name, D, A, ...)                                                  \
+    {#name, Kind::lane, KB_HANDLER(D, KB_SOURCE(A, a, 1);                     \
+         assign(w.lanes<D>(i.operand[0]), m, [=](int l) -> D {                \
+             const A a = a_lanes[l];                                          \
+             return static_cast<D>(__VA_ARGS__);                              \
+         });)},
+#define OP2(name, D, A, B, ...)                                               \
+    {#name, Kind::lane, KB_HANDLER(D, KB_SOURCE(A, a, 1); KB_SOURCE(B, b, 2); \
+         assign(w.lanes<D>(i.operand[0]), m, [=](int l) -> D {                \
+             const A a = a_lanes[l];                                          \
+             const B b = b_lanes[l];                                          \
+             return static_cast<D>(__VA_ARGS__);                              \
+         });)},
+#define OP3(name, D, A, B, C, ...)                                                                    \
+    {#name, Kind::lane, KB_HANDLER(D, KB_SOURCE(A, a, 1); KB_SOURCE(B, b, 2); KB_SOURCE(C, c, 3);     \
+         assign(w.lanes<D>(i.operand[0]), m, [=](int l) -> D {                                        \
+             const A a = a_lanes[l];                                                                  \
+             const B b = b_lanes[l];                                                                  \
+             const C c = c_lanes[l];                                                                  \
+             return static_cast<D>(__VA_ARGS__);                                                      \
+         });)},
+#define OP4(name, D, A, B, C, E, ...)                                                                 \
+    {#name, Kind::lane, KB_HANDLER(D, KB_SOURCE(A, a, 1); KB_SOURCE(B, b, 2); KB_SOURCE(C, c, 3);     \
+         KB_SOURCE(E, e, 4);                                                                          \
+         assign(w.lanes<D>(i.operand[0]), m, [=](int l) -> D {                                        \
+             const A a = a_lanes[l];                                                                  \
+             const B b = b_lanes[l];                                                                  \
+             const C c = c_lanes[l];                                                                  \
+             const E e = e_lanes[l];                                                                  \
+             return static_cast<D>(__VA_ARGS__);                                                      \
+         });)},

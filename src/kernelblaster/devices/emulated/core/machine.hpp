@@ -1,0 +1,121 @@
+// State of a running launch: launch -> worker (one host thread) -> block -> warp.
+//
+// Scheduling model. A warp holds 32 lanes with a program counter each. It always runs the group of lanes with the
+// lowest counter, and lanes that meet at one counter continue together: for structured control flow that is
+// reconvergence at the immediate post-dominator. Lanes at a barrier are parked; so are lanes at a warp-synchronous
+// instruction until every live lane of the member mask has arrived. The warps of a block run one after the other,
+// each until all of its lanes are parked or gone or its quota is used (so that a spinning warp cannot starve the one
+// it waits for). Blocks run in ascending order; block b belongs to virtual SM b % sm_count, and a worker owns whole
+// SMs, so that counters do not depend on the number of workers.
+//
+// Not modelled: caches' timing, memory ordering weaker than program order of the interleaving above, data races
+// (the interleaving is fixed), clusters, independent progress of blocks beyond the quota.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "accounting.hpp"
+#include "program.hpp"
+
+namespace kbemu {
+
+enum class Fault { none, illegal_address, misaligned_address, trap, assertion, deadlock };
+
+struct FaultReport {
+    Fault fault = Fault::none;
+    std::string message;
+};
+
+// Generic addresses of these windows name shared, local and parameter memory; everything below is global.
+constexpr u64 kSharedWindow = 1ull << 56;
+constexpr u64 kLocalWindow = 2ull << 56;
+constexpr u64 kParamWindow = 3ull << 56;
+constexpr u64 kWindowMask = ~((1ull << 56) - 1);
+
+struct Segment {
+    u64 begin, end;
+};
+
+// Allocated device memory, ascending. Rebuilt by the runtime, constant during a launch.
+struct Segments {
+    std::vector<Segment> list;
+
+    // Index of the segment that holds the address; list.size() when none does.
+    std::size_t find(u64 address) const;
+};
+
+struct Launch {
+    const Module* module;
+    const Function* function;
+    u32 grid[3], block[3];
+    u32 dynamic_shared;
+    std::vector<u8> parameters;
+    const Segments* segments;
+    u32 sm_count;
+    u32 l1_bytes;
+    bool counted;
+    GranuleMap* granules;
+
+    u32 threads_per_block() const { return block[0] * block[1] * block[2]; }
+    u64 blocks() const { return static_cast<u64>(grid[0]) * grid[1] * grid[2]; }
+};
+
+struct Block;
+
+struct Worker {
+    const Launch* launch;
+    Counters counters;
+    std::vector<L1Cache> caches;  // one per SM this worker owns
+    std::vector<u32> segment_hint;  // per memory instruction: the segment it hit last
+    FaultReport fault;
+    u64 instructions = 0;
+    u64 active_lanes = 0;
+
+    void fail(Fault fault, const Instruction& at, const std::string& message);
+    bool failed() const { return fault.fault != Fault::none; }
+};
+
+class Warp {
+public:
+    u8* registers;
+    u8* local;  // lane l's local memory begins at l * local_bytes
+    Block* block;
+    Worker* worker;
+    u32 index;
+
+    u32 live;     // lanes that have not exited
+    u32 waiting;  // lanes at a block barrier
+    u32 parked;   // lanes at a warp-synchronous instruction
+    u32 pc[kLanes];
+    u32 barrier_of[kLanes];
+
+    template <class T>
+    T* lanes(u32 offset) const {
+        return reinterpret_cast<T*>(registers + offset);
+    }
+};
+
+struct Barrier {
+    u32 arrived = 0;    // lanes
+    u32 expected = 0;   // lanes; 0: all live threads of the block
+    u32 reduced_and = kAllLanes, reduced_or = 0, reduced_count = 0;
+    u32 generation = 0;
+};
+
+constexpr int kBarriers = 16;
+
+struct Block {
+    std::vector<Warp> warps;
+    std::vector<u8> shared;
+    u32 shared_bytes;
+    u32 position[3];
+    u32 sm;
+    L1Cache* l1;
+    Barrier barriers[kBarriers];
+};
+
+// Runs a launch on `threads` host threads. Counters are merged into `total`.
+FaultReport execute(const Launch& launch, unsigned threads, Counters& total, u64& instructions);
+
+}  // namespace kbemu

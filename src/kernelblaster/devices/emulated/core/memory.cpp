@@ -1,0 +1,100 @@
+#include "access.hpp"
+#include "operations.hpp"
+
+namespace kbemu {
+namespace {
+
+template <class T>
+inline T at(const u8* pointer, int element) {
+    T value;
+    std::memcpy(&value, pointer + static_cast<std::size_t>(element) * sizeof(T), sizeof(T));
+    return value;
+}
+
+template <class M, class R, int N>
+void load(Warp& warp, const Instruction& instruction, u32 active, const pred*) {
+    const Access access = open_access(warp, instruction, active, sizeof(M) * N, Op::load);
+    if (access.pattern == Pattern::fault) return;
+    for (int element = 0; element < N; ++element) {
+        R* destination = warp.lanes<R>(instruction.operand[element]);
+        if (access.pattern == Pattern::linear) {
+            const u8* start = access.pointer[0];
+            for (int l = 0; l < kLanes; ++l) destination[l] = static_cast<R>(at<M>(start, l * N + element));
+        } else if (access.pattern == Pattern::uniform) {
+            const R value = static_cast<R>(at<M>(access.pointer[0], element));
+            for (int l = 0; l < kLanes; ++l) destination[l] = value;
+        } else {
+            for_each_lane(active, [&](int l) { destination[l] = static_cast<R>(at<M>(access.pointer[l], element)); });
+        }
+    }
+}
+
+template <class M, class R, int N>
+void store(Warp& warp, const Instruction& instruction, u32 active, const pred*) {
+    const Access access = open_access(warp, instruction, active, sizeof(M) * N, Op::store);
+    if (access.pattern == Pattern::fault) return;
+    for (int element = 0; element < N; ++element) {
+        const R* source = warp.lanes<R>(instruction.operand[element]);
+        if (access.pattern == Pattern::linear) {
+            u8* start = access.pointer[0];
+            for (int l = 0; l < kLanes; ++l) {
+                const M value = static_cast<M>(source[l]);
+                std::memcpy(start + static_cast<std::size_t>(l * N + element) * sizeof(M), &value, sizeof(M));
+            }
+        } else {
+            // When lanes collide the highest one wins: one of the outcomes hardware may choose.
+            for_each_lane(active, [&](int l) {
+                const M value = static_cast<M>(source[l]);
+                std::memcpy(access.pointer[l] + element * sizeof(M), &value, sizeof(M));
+            });
+        }
+    }
+}
+
+// cp.async, executed at once: operand[0] is the shared destination (its offset in operand[1]), operand[2] the bytes
+// to write, operand[3] a register with the bytes to read (the rest becomes zero).
+void copy_async(Warp& warp, const Instruction& instruction, u32 active, const pred*) {
+    const u32 bytes = instruction.operand[2];
+    alignas(64) u64 target[kLanes], source[kLanes];
+    read_addresses(warp, instruction.operand[0], (instruction.flags & kHasResult) != 0,
+                   static_cast<s32>(instruction.operand[1]), target);
+    for (u64& one : target) one = static_cast<u32>(one);
+    read_addresses(warp, instruction.operand[4], true, instruction.immediate, source);
+    const u32* read_bytes = warp.lanes<u32>(instruction.operand[3]);
+    u32 reading = 0;
+    for_each_lane(active, [&](int l) { reading |= u32{read_bytes[l] != 0} << l; });
+    Access from{};
+    if (reading != 0) {
+        from = open_addresses(warp, instruction, Space::global, source, reading, bytes, Op::load, instruction.memory);
+        if (from.pattern == Pattern::fault) return;
+    }
+    const Access to = open_addresses(warp, instruction, Space::shared, target, active, bytes, Op::store,
+                                     instruction.memory + 1);
+    if (to.pattern == Pattern::fault) return;
+    for_each_lane(active, [&](int l) {
+        const u32 copied = read_bytes[l] < bytes ? read_bytes[l] : bytes;
+        if (copied != 0) std::memcpy(to.pointer[l], from.pointer[l], copied);
+        std::memset(to.pointer[l] + copied, 0, bytes - copied);
+    });
+}
+
+}  // namespace
+
+#define LOAD(stem, M, R)                                    \
+    {#stem "_v1", Kind::memory, load<M, R, 1>},             \
+    {#stem "_v2", Kind::memory, load<M, R, 2>},             \
+    {#stem "_v4", Kind::memory, load<M, R, 4>},
+#define STORE(stem, M, R)                                   \
+    {#stem "_v1", Kind::memory, store<M, R, 1>},            \
+    {#stem "_v2", Kind::memory, store<M, R, 2>},            \
+    {#stem "_v4", Kind::memory, store<M, R, 4>},
+
+const std::vector<Operation>& memory_operations() {
+    static const std::vector<Operation> table = {
+#include "memory.def"
+        {"cp_async", Kind::memory, copy_async},
+    };
+    return table;
+}
+
+}  // namespace kbemu

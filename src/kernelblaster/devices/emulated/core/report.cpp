@@ -1,0 +1,154 @@
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "runtime.hpp"
+
+namespace kbemu {
+namespace {
+
+std::string quoted(const std::string& text) {
+    std::string result = "\"";
+    for (const char c : text) {
+        if (c == '"' || c == '\\') result += '\\';
+        result += c;
+    }
+    return result + '"';
+}
+
+// Writes the members of one JSON object or array, with the commas between them.
+class Writer {
+public:
+    explicit Writer(std::ostream& out) : out_(out) {}
+
+    void open(char bracket) { out_ << bracket, first_ = true; }
+    void close(char bracket) { out_ << bracket, first_ = false; }
+    void key(const std::string& name) {
+        separate();
+        out_ << quoted(name) << ':';
+        first_ = true;
+    }
+    void value(u64 number) { separate(), out_ << number; }
+    void value(const std::string& text) { separate(), out_ << quoted(text); }
+    void item(char bracket) { separate(), open(bracket); }
+    template <class T>
+    void field(const std::string& name, const T& content) {
+        key(name);
+        value(content);
+    }
+    void triple(const std::string& name, const u32* extents) {
+        key(name);
+        open('[');
+        for (int k = 0; k < 3; ++k) value(u64{extents[k]});
+        close(']');
+    }
+
+private:
+    void separate() {
+        if (!first_) out_ << ',';
+        first_ = false;
+    }
+
+    std::ostream& out_;
+    bool first_ = true;
+};
+
+void write_source(Writer& json, const Launch& launch, u32 source) {
+    const SourcePosition& position = launch.module->sources.at(source);
+    if (position.line == 0) return;
+    json.field("source_file", position.file);
+    json.field("source_line", u64{position.line});
+}
+
+void write_memory(Writer& json, const Launch& launch, const Counters& counters) {
+    json.key("memory");
+    json.open('[');
+    for (std::size_t k = 0; k < launch.function->memory.size(); ++k) {
+        const MemoryInstruction& instruction = launch.function->memory[k];
+        const MemoryCounters& count = counters.memory[k];
+        if (count.requests == 0) continue;
+        json.item('{');
+        json.field("ptx_line", u64{instruction.ptx_line});
+        write_source(json, launch, instruction.source);
+        json.field("space", instruction.space);
+        json.field("op", instruction.op);
+        json.field("bytes_per_lane", u64{instruction.bytes_per_lane});
+        json.field("requests", count.requests);
+        json.field("lanes", count.lanes);
+        json.field("sectors", count.sectors);
+        json.field("ideal_sectors", count.ideal_sectors);
+        json.field("l1_hit_sectors", count.l1_hit_sectors);
+        json.field("wavefronts", count.wavefronts);
+        json.close('}');
+    }
+    json.close(']');
+}
+
+void write_classes(Writer& json, const Launch& launch, const std::string& name, const std::vector<u64>& per_instruction) {
+    std::vector<u64> sums(launch.module->class_names.size());
+    for (std::size_t k = 0; k < per_instruction.size(); ++k)
+        sums.at(launch.function->code[k].instruction_class) += per_instruction[k];
+    json.key(name);
+    json.open('{');
+    for (std::size_t k = 0; k < sums.size(); ++k)
+        if (sums[k] != 0) json.field(launch.module->class_names[k], sums[k]);
+    json.close('}');
+}
+
+void write_lines(Writer& json, const Launch& launch, const Counters& counters) {
+    std::map<u32, u64> per_source;
+    for (std::size_t k = 0; k < counters.executed.size(); ++k)
+        per_source[launch.function->code[k].source] += counters.executed[k];
+    json.key("lines");
+    json.open('[');
+    for (const auto& [source, executed] : per_source) {
+        if (executed == 0 || launch.module->sources.at(source).line == 0) continue;
+        json.item('{');
+        write_source(json, launch, source);
+        json.field("warp_instructions", executed);
+        json.close('}');
+    }
+    json.close(']');
+}
+
+u64 sum(const std::vector<u64>& values) {
+    u64 total = 0;
+    for (const u64 value : values) total += value;
+    return total;
+}
+
+}  // namespace
+
+void report_launch(const Launch& launch, const Counters& counters, u64) {
+    const char* path = std::getenv("KB_EMU_REPORT");
+    if (path == nullptr) return;
+    std::ostringstream text;
+    Writer json(text);
+    const u64 warps = (launch.threads_per_block() + kLanes - 1) / kLanes;
+    json.open('{');
+    json.field("kernel", launch.function->name);
+    json.triple("grid", launch.grid);
+    json.triple("block", launch.block);
+    json.field("static_shared", u64{launch.function->static_shared});
+    json.field("dynamic_shared", u64{launch.dynamic_shared});
+    json.field("local_bytes", u64{launch.function->local_bytes});
+    json.field("blocks", launch.blocks());
+    json.field("warps", launch.blocks() * warps);
+    json.field("warp_instructions", sum(counters.executed));
+    json.field("thread_instructions", sum(counters.thread_count));
+    write_classes(json, launch, "classes", counters.executed);
+    write_classes(json, launch, "thread_classes", counters.thread_count);
+    write_memory(json, launch, counters);
+    json.field("l2_read_sectors", counters.l2_read_sectors);
+    json.field("l2_write_sectors", counters.l2_write_sectors);
+    json.field("unique_read_bytes", launch.granules->read_bytes());
+    json.field("unique_write_bytes", launch.granules->written_bytes());
+    json.field("branches", counters.branches);
+    json.field("divergent_branches", counters.divergent_branches);
+    json.field("barriers", counters.barriers);
+    write_lines(json, launch, counters);
+    json.close('}');
+    std::ofstream(path, std::ios::app) << text.str() << '\n';
+}
+
+}  // namespace kbemu

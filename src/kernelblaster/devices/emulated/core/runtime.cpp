@@ -1,0 +1,165 @@
+#include "runtime.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <thread>
+
+namespace kbemu {
+namespace {
+
+constexpr double kLaunchOverheadMs = 0.002;
+constexpr double kIssuePerClock = 4.0;
+
+unsigned host_threads() {
+    if (const char* text = std::getenv("KB_EMU_THREADS")) return std::max(1, std::atoi(text));
+    return std::max(1u, std::thread::hardware_concurrency());
+}
+
+bool count_everything() {
+    const char* text = std::getenv("KB_EMU_COUNT");
+    return text != nullptr && text[0] == '1';
+}
+
+cudaError_t error_of(Fault fault) {
+    switch (fault) {
+        case Fault::none: return cudaSuccess;
+        case Fault::illegal_address: return cudaErrorIllegalAddress;
+        case Fault::misaligned_address: return cudaErrorMisalignedAddress;
+        case Fault::assertion: return cudaErrorAssert;
+        case Fault::deadlock: return cudaErrorLaunchTimeout;
+        case Fault::trap: return cudaErrorLaunchFailure;
+    }
+    return cudaErrorUnknown;
+}
+
+}  // namespace
+
+Runtime& Runtime::instance() {
+    // Never destroyed: unregistration at exit runs after static destructors.
+    static Runtime* const runtime = new Runtime;
+    return *runtime;
+}
+
+Runtime::Runtime() : figures(DeviceFigures::from_environment()), arena(figures.memory_bytes) { load_module(); }
+
+void Runtime::load_module() {
+    const char* path = std::getenv("KB_EMU_MODULE");
+    if (path == nullptr) return;
+    try {
+        module_ = read_module(path);
+    } catch (const std::runtime_error& error) {
+        std::fprintf(stderr, "kbcudart: %s\n", error.what());
+        std::exit(4);
+    }
+    for (Variable& variable : module_.variables) {
+        variable.address = arena.allocate(variable.size);
+        u8* memory = reinterpret_cast<u8*>(variable.address);
+        std::memset(memory, 0, variable.size);
+        std::memcpy(memory, variable.initial.data(), variable.initial.size());
+    }
+    for (const Variable& variable : module_.variables)
+        for (const auto& relocation : variable.relocations) {
+            const u64 value = module_.variables.at(relocation.variable).address + static_cast<u64>(relocation.addend);
+            std::memcpy(reinterpret_cast<u8*>(variable.address) + relocation.offset, &value, sizeof value);
+        }
+    resolve_addresses(module_);
+    has_module_ = true;
+}
+
+cudaError_t Runtime::fail(cudaError_t error) {
+    if (error != cudaSuccess) last_ = error;
+    return error;
+}
+
+cudaError_t Runtime::fail_for_good(cudaError_t error, const std::string& message) {
+    std::fprintf(stderr, "kbcudart: %s\n", message.c_str());
+    sticky_ = error;
+    return fail(error);
+}
+
+cudaError_t Runtime::take_last() {
+    const cudaError_t error = peek_last();
+    last_ = cudaSuccess;
+    return error;
+}
+
+void Runtime::register_kernel(const void* host, const std::string& name) {
+    kernels_[host] = {name, has_module_ ? module_.find(name) : nullptr, static_cast<u32>(figures.shared_per_block)};
+}
+
+void Runtime::register_variable(const void* host, const std::string& name) { variables_[host] = name; }
+
+KernelEntry* Runtime::kernel(const void* host) {
+    const auto found = kernels_.find(host);
+    return found == kernels_.end() ? nullptr : &found->second;
+}
+
+Variable* Runtime::variable(const void* host) {
+    const auto found = variables_.find(host);
+    return found == variables_.end() ? nullptr : module_.find_variable(found->second);
+}
+
+cudaError_t Runtime::check(const KernelEntry& entry, dim3 grid, dim3 block, size_t dynamic_shared) {
+    const Function& function = *entry.function;
+    const u64 threads = u64{block.x} * block.y * block.z;
+    if (grid.x == 0 || grid.y == 0 || grid.z == 0 || threads == 0) return cudaErrorInvalidConfiguration;
+    if (grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535) return cudaErrorInvalidConfiguration;
+    if (block.x > 1024 || block.y > 1024 || block.z > 64 || threads > 1024) return cudaErrorInvalidConfiguration;
+    if (function.max_threads != 0 && threads > function.max_threads) return cudaErrorInvalidValue;
+    const u32* required = function.required_block;
+    if (required[0] != 0 && (block.x != required[0] || block.y != required[1] || block.z != required[2]))
+        return cudaErrorInvalidValue;
+    if (dynamic_shared > entry.max_dynamic_shared) return cudaErrorInvalidValue;
+    const u64 limit = std::max<u64>(figures.shared_per_block,
+                                    entry.max_dynamic_shared > figures.shared_per_block ? figures.shared_per_block_optin
+                                                                                        : 0);
+    return function.static_shared + dynamic_shared > limit ? cudaErrorInvalidValue : cudaSuccess;
+}
+
+void Runtime::advance(u64 instructions, u64 blocks) {
+    const double sms = static_cast<double>(std::min<u64>(blocks, figures.sm_count));
+    const double clocks = static_cast<double>(instructions) / (sms * kIssuePerClock);
+    clock_ms += kLaunchOverheadMs + clocks / static_cast<double>(figures.clock_khz);
+}
+
+cudaError_t Runtime::launch(const void* host, dim3 grid, dim3 block, void** arguments, size_t dynamic_shared) {
+    const std::lock_guard<std::recursive_mutex> lock(mutex);
+    if (sticky_ != cudaSuccess) return sticky_;
+    const KernelEntry* entry = kernel(host);
+    if (entry == nullptr || entry->function == nullptr) {
+        std::fprintf(stderr, "kbcudart: the module has no kernel %s\n", entry ? entry->name.c_str() : "(unregistered)");
+        return fail(cudaErrorInvalidDeviceFunction);
+    }
+    if (const cudaError_t error = check(*entry, grid, block, dynamic_shared)) return fail(error);
+    const Function& function = *entry->function;
+    const u64 shared = function.static_shared + dynamic_shared;
+    const u64 carved = resident_blocks(figures, u64{block.x} * block.y * block.z, shared) * (shared ? shared + 1024 : 0);
+    const Segments segments = arena.segments();
+    GranuleMap granules(arena.base(), arena.high_water());
+    Launch launch{};
+    launch.module = &module_;
+    launch.function = &function;
+    const u32 grid_extents[] = {grid.x, grid.y, grid.z}, block_extents[] = {block.x, block.y, block.z};
+    std::copy_n(grid_extents, 3, launch.grid);
+    std::copy_n(block_extents, 3, launch.block);
+    launch.dynamic_shared = static_cast<u32>(dynamic_shared);
+    launch.parameters.resize(function.parameter_bytes);
+    for (std::size_t k = 0; k < function.parameters.size(); ++k)
+        std::memcpy(launch.parameters.data() + function.parameters[k].offset, arguments[k], function.parameters[k].size);
+    launch.segments = &segments;
+    launch.sm_count = static_cast<u32>(figures.sm_count);
+    launch.l1_bytes = static_cast<u32>(figures.l1_bytes - std::min(carved, figures.l1_bytes - 16384));
+    launch.counted = profiling || count_everything();
+    launch.granules = &granules;
+    Counters counters;
+    u64 instructions = 0;
+    const FaultReport fault = execute(launch, host_threads(), counters, instructions);
+    advance(instructions, launch.blocks());
+    if (fault.fault != Fault::none) return fail_for_good(error_of(fault.fault), fault.message);
+    if (launch.counted) report_launch(launch, counters, instructions);
+    return cudaSuccess;
+}
+
+}  // namespace kbemu

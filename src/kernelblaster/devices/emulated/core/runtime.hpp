@@ -1,0 +1,115 @@
+// State of the stand-in CUDA runtime: one device, one context, everything synchronous.
+//
+// A launch executes before cudaLaunchKernel returns; streams and events exist and order nothing. Time is virtual: a
+// launch advances the clock by a fixed overhead plus its warp instructions over the issue rate of the SMs it uses, a
+// copy or memset by its bytes over a nominal bandwidth. The timing model outside this library does not use that
+// clock; it is there so that programs which measure themselves see plausible, deterministic, non-zero times.
+//
+// Errors of the device are sticky, as on a GPU: after a fault every call reports it.
+//
+// Environment: KB_EMU_MODULE (assembled module), KB_EMU_REPORT (JSON lines, one per counted launch), KB_EMU_COUNT=1
+// (count every launch, else between cudaProfilerStart and cudaProfilerStop), KB_EMU_THREADS, KB_EMU_DEVICE ("key
+// value" lines that replace figures of the device), KB_EMU_MEMORY (bytes of device memory).
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "machine.hpp"
+
+namespace kbemu {
+
+struct DeviceFigures {
+    std::string name = "NVIDIA H200 (emulated)";
+    u64 major = 9, minor = 0;
+    u64 sm_count = 132;
+    u64 clock_khz = 1980000;
+    u64 memory_clock_khz = 3201000;
+    u64 memory_bus_bits = 6144;
+    u64 l2_bytes = 60ull << 20;
+    u64 l1_bytes = 256ull << 10;  // L1 and shared memory together
+    u64 shared_per_block = 48ull << 10;
+    u64 shared_per_block_optin = 227ull << 10;
+    u64 shared_per_sm = 228ull << 10;
+    u64 registers_per_sm = 65536;
+    u64 threads_per_sm = 2048;
+    u64 blocks_per_sm = 32;
+    u64 memory_bytes = 16ull << 30;
+
+    // The defaults with the entries of the file at KB_EMU_DEVICE.
+    static DeviceFigures from_environment();
+};
+
+// Device memory: one reservation at a fixed address, so that addresses, and with them cache sets, repeat.
+class Arena {
+public:
+    explicit Arena(u64 bytes);
+    // 0 when full. Fresh memory holds 0xff bytes: NaN in every float format.
+    u64 allocate(u64 bytes);
+    bool free(u64 address);
+    // Whether [address, address + bytes) lies in one allocation.
+    bool holds(u64 address, u64 bytes) const;
+    bool owns(u64 address) const { return address >= base_ && address < base_ + capacity_; }
+    u64 free_bytes() const;
+    u64 base() const { return base_; }
+    u64 high_water() const { return high_water_; }
+    Segments segments() const;
+
+private:
+    u64 base_, capacity_, high_water_ = 0, used_ = 0;
+    std::map<u64, u64> allocations_;  // address -> bytes
+};
+
+struct KernelEntry {
+    std::string name;
+    const Function* function = nullptr;
+    u32 max_dynamic_shared = 0;
+};
+
+class Runtime {
+public:
+    static Runtime& instance();
+
+    const DeviceFigures figures;
+    Arena arena;
+    std::recursive_mutex mutex;
+    bool profiling = false;
+    double clock_ms = 0;
+
+    cudaError_t fail(cudaError_t error);
+    cudaError_t fail_for_good(cudaError_t error, const std::string& message);
+    cudaError_t sticky() const { return sticky_; }
+    cudaError_t take_last();
+    cudaError_t peek_last() const { return sticky_ != cudaSuccess ? sticky_ : last_; }
+
+    void register_kernel(const void* host, const std::string& name);
+    void register_variable(const void* host, const std::string& name);
+    KernelEntry* kernel(const void* host);
+    Variable* variable(const void* host);
+
+    cudaError_t launch(const void* host, dim3 grid, dim3 block, void** arguments, size_t dynamic_shared);
+
+private:
+    Runtime();
+    void load_module();
+    cudaError_t check(const KernelEntry& entry, dim3 grid, dim3 block, size_t dynamic_shared);
+    void advance(u64 instructions, u64 blocks);
+
+    Module module_;
+    bool has_module_ = false;
+    std::unordered_map<const void*, KernelEntry> kernels_;
+    std::unordered_map<const void*, std::string> variables_;
+    cudaError_t last_ = cudaSuccess, sticky_ = cudaSuccess;
+};
+
+// Appends the launch's record to the file KB_EMU_REPORT names.
+void report_launch(const Launch& launch, const Counters& counters, u64 instructions);
+
+// Blocks of one SM that threads and shared memory allow (registers are not known here).
+u64 resident_blocks(const DeviceFigures& figures, u64 threads, u64 shared_bytes);
+
+}  // namespace kbemu

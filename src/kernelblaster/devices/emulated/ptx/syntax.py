@@ -1,0 +1,432 @@
+"""PTX text as data: variables, functions, and statements with their scopes resolved.
+
+The grammar read here is that of nvcc's output and of inline assembly in it. Names declared in an inner `{ }` get a
+unique suffix, so that later stages see one flat name space per function. Nothing is said here about what an
+instruction means.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from kernelblaster.devices.emulated.ptx.errors import NotEmulatable
+
+TOKEN = re.compile(
+    r'"(?:[^"\\]|\\.)*"|0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}|0[xX][0-9a-fA-F]+U?|\d+U?'
+    r"|[%$A-Za-z_.](?:[\w$.]|::)*|[-+{}()\[\],;:@!|<>=~]"
+)
+_SPACES = (".global", ".const", ".shared", ".local", ".param")
+_LINKAGE = (".visible", ".weak", ".extern", ".common")
+TYPE_BYTES = {
+    f".{kind}{width}": width // 8 for kind, widths in {"bus": (8, 16, 32, 64), "f": (16, 32, 64)}.items()
+    for width in widths for kind in kind
+} | {".f16x2": 4, ".bf16": 2, ".bf16x2": 4, ".pred": 4}
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """`[base + offset]`"""
+
+    base: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Operands in `{ }` or `( )`, or the pair `a|b`."""
+
+    items: tuple[Operand, ...]
+
+
+Operand = str | Address | Group
+
+
+@dataclass(slots=True)
+class Statement:
+    """One instruction. `guard` is a predicate register, negated when `negated`."""
+
+    parts: tuple[str, ...]
+    operands: list[Operand]
+    line: int
+    source: tuple[str, int] | None
+    guard: str | None = None
+    negated: bool = False
+
+    @property
+    def text(self) -> str:
+        """The instruction's name as written."""
+        return ".".join(self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A branch target, or the name of a `.branchtargets` list."""
+
+    name: str
+    targets: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Declared:
+    """A variable: its space, bytes and, when given, initial elements (numbers, or symbols with an addend)."""
+
+    name: str
+    space: str
+    align: int
+    size: int
+    element_bytes: int
+    initial: list[str] = field(default_factory=list)
+    unsized: bool = False
+
+
+@dataclass(slots=True)
+class Function:
+    """A kernel or a device function with its flat body."""
+
+    name: str
+    is_kernel: bool
+    parameters: list[Declared]
+    results: list[Declared]
+    line: int
+    registers: dict[str, str] = field(default_factory=dict)
+    variables: list[Declared] = field(default_factory=list)
+    body: list[Statement | Label] = field(default_factory=list)
+    required_block: tuple[int, int, int] = (0, 0, 0)
+    max_threads: int = 0
+    defined: bool = False
+
+
+@dataclass(slots=True)
+class Program:
+    """A parsed PTX text."""
+
+    variables: list[Declared] = field(default_factory=list)
+    functions: list[Function] = field(default_factory=list)
+    files: dict[str, str] = field(default_factory=dict)
+
+
+def parse(text: str) -> Program:
+    """Parse a PTX text. Raises NotEmulatable for what cannot be read."""
+    return _Parser(text).program()
+
+
+def integer(token: str) -> int:
+    """An integer literal."""
+    return int(token.rstrip("U"), 0) if not token.startswith("0") or len(token) < 2 else _prefixed(token.rstrip("U"))
+
+
+def _prefixed(token: str) -> int:
+    if token[1:2] in "xX":
+        return int(token, 16)
+    return int(token, 8) if token != "0" else 0
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        if "/*" in text:
+            text = re.sub(r"/\*.*?\*/", lambda found: "\n" * found.group().count("\n"), text, flags=re.DOTALL)
+        self.tokens: list[str] = []
+        self.lines: list[int] = []
+        for number, line in enumerate(text.split("\n"), 1):
+            if "//" in line and ".file" not in line:
+                line = line.partition("//")[0]
+            found = TOKEN.findall(line)
+            self.tokens += found
+            self.lines += [number] * len(found)
+        self.tokens.append("")
+        self.lines.append(self.lines[-1] if self.lines else 0)
+        self.at = 0
+        self.result = Program()
+        self.scopes: list[dict[str, str]] = []
+        self.scope_count = 0
+
+    # -- tokens
+    def peek(self) -> str:
+        return self.tokens[self.at]
+
+    def take(self) -> str:
+        token = self.tokens[self.at]
+        if token == "":
+            raise self.error("unexpected end of text")
+        self.at += 1
+        return token
+
+    def expect(self, wanted: str) -> None:
+        if self.take() != wanted:
+            self.at -= 1
+            raise self.error(f"expected {wanted!r}")
+
+    def accept(self, wanted: str) -> bool:
+        if self.peek() != wanted:
+            return False
+        self.at += 1
+        return True
+
+    def error(self, reason: str) -> NotEmulatable:
+        return NotEmulatable(self.peek() or "end of text", self.lines[self.at], reason)
+
+    def skip_past(self, wanted: str) -> None:
+        while self.take() != wanted:
+            pass
+
+    # -- module level
+    def program(self) -> Program:
+        linkage: set[str] = set()
+        while (token := self.peek()) != "":
+            if token in _LINKAGE:
+                linkage.add(self.take())
+                continue
+            if token in (".entry", ".func"):
+                self.function()
+            elif token in _SPACES:
+                self.result.variables += self.variables(external=".extern" in linkage)
+            elif token == ".section":
+                self.skip_section()
+            else:
+                self.directive()
+            linkage = set()
+        return self.result
+
+    def directive(self) -> None:
+        token = self.take()
+        if token == ".file":
+            number = self.take()
+            self.result.files[number] = self.take().strip('"')
+        elif token in (".alias", ".pragma"):
+            self.skip_past(";")
+
+    def skip_section(self) -> None:
+        self.skip_past("{")
+        self.skip_past("}")
+
+    def function(self) -> None:
+        is_kernel, line = self.take() == ".entry", self.lines[self.at]
+        results = self.parameter_list() if self.peek() == "(" else []
+        name = self.take()
+        parameters = self.parameter_list() if self.peek() == "(" else []
+        function = Function(name, is_kernel, parameters, results, line)
+        while self.peek() not in ("{", ";"):
+            self.performance_directive(function)
+        if self.take() == "{":
+            function.defined = True
+            self.body(function)
+        self.result.functions.append(function)
+
+    def performance_directive(self, function: Function) -> None:
+        token = self.take()
+        if "cluster" in token:
+            self.at -= 1
+            raise self.error("thread block clusters are not emulated")
+        extents: list[int] = []
+        while self.peek()[:1].isdigit():
+            extents.append(integer(self.take()))
+            self.accept(",")
+        x, y, z = (*extents, 1, 1, 1)[:3]
+        if token == ".reqntid":
+            function.required_block = (x, y, z)
+        elif token == ".maxntid":
+            function.max_threads = x * y * z
+
+    def parameter_list(self) -> list[Declared]:
+        self.expect("(")
+        found: list[Declared] = []
+        while not self.accept(")"):
+            found.append(self.declaration(self.take()))
+            self.accept(",")
+        return found
+
+    def variables(self, *, external: bool) -> list[Declared]:
+        """Variables of one `.space ... ;` declaration."""
+        space = self.take()
+        first = self.declaration(space)
+        found = [first]
+        while self.accept(","):
+            found.append(self.declarator(space, first.align, first.element_bytes))
+        self.expect(";")
+        for one in found:
+            one.unsized = one.unsized or (external and one.size == 0)
+        return found
+
+    def declaration(self, space: str) -> Declared:
+        align = 0
+        while self.peek() in (".align", ".attribute"):
+            if self.take() == ".attribute":
+                self.skip_past(")")
+            else:
+                align = integer(self.take())
+        kind = self.take()
+        if kind not in TYPE_BYTES:
+            self.at -= 1
+            raise self.error("unknown type")
+        while self.peek().startswith(".") and self.peek() != "":
+            if self.take() == ".align":
+                self.take()
+        return self.declarator(space, align, TYPE_BYTES[kind])
+
+    def declarator(self, space: str, align: int, element: int) -> Declared:
+        name = self.take()
+        count, unsized = 1, False
+        while self.accept("["):
+            if self.peek() == "]":
+                unsized, count = True, 0
+            else:
+                count *= integer(self.take())
+            self.expect("]")
+        declared = Declared(name, space, align or element, count * element, element, unsized=unsized)
+        if self.accept("="):
+            declared.initial = self.initialiser()
+            declared.size = max(declared.size, len(declared.initial) * element)
+            declared.unsized = False
+        return declared
+
+    def initialiser(self) -> list[str]:
+        if not self.accept("{"):
+            return [self.initial_element()]
+        found: list[str] = []
+        while not self.accept("}"):
+            found += self.initialiser() if self.peek() == "{" else [self.initial_element()]
+            self.accept(",")
+        return found
+
+    def initial_element(self) -> str:
+        sign = "-" if self.accept("-") else ""
+        text = sign + self.take()
+        if self.accept("("):  # generic(symbol)
+            text = self.take()
+            self.skip_past(")")
+        if self.accept("+"):
+            text += "+" + self.take()
+        return text
+
+    # -- function bodies
+    def body(self, function: Function) -> None:
+        self.scopes = [{}]
+        self.sources: tuple[str, int] | None = None
+        while self.scopes:
+            token = self.peek()
+            if token == "{":
+                self.take()
+                self.scopes.append({})
+                self.scope_count += 1
+            elif token == "}":
+                self.take()
+                self.scopes.pop()
+            elif token == ".reg":
+                self.registers(function)
+            elif token == ".loc":
+                self.location()
+            elif token in _SPACES or token in _LINKAGE:
+                self.local_variables(function)
+            elif token.startswith("."):
+                self.skip_past(";")
+            elif self.tokens[self.at + 1] == ":":
+                function.body.append(self.label())
+            else:
+                function.body.append(self.statement())
+
+    def declare(self, name: str) -> str:
+        unique = name if len(self.scopes) == 1 else f"{name}#{self.scope_count}"
+        self.scopes[-1][name] = unique
+        return unique
+
+    def resolve(self, name: str) -> str:
+        for scope in reversed(self.scopes):
+            if name in scope:
+                return scope[name]
+        return name
+
+    def registers(self, function: Function) -> None:
+        self.take()
+        kind = self.take()
+        while True:
+            name = self.take()
+            if self.accept("<"):
+                for k in range(integer(self.take())):
+                    function.registers[self.declare(f"{name}{k}")] = kind
+                self.expect(">")
+            else:
+                function.registers[self.declare(name)] = kind
+            if self.take() == ";":
+                return
+
+    def local_variables(self, function: Function) -> None:
+        external = False
+        while self.peek() in _LINKAGE:
+            external = self.take() == ".extern" or external
+        for declared in self.variables(external=external):
+            declared.name = self.declare(declared.name)
+            function.variables.append(declared)
+
+    def location(self) -> None:
+        self.take()
+        file, line = self.take(), integer(self.take())
+        self.take()
+        self.sources = (file, line) if line else None
+        while self.accept(","):
+            while self.peek() in (".", "function_name", "inlined_at", "+") or self.peek().startswith(("$", "inlined")):
+                self.take()
+            while self.peek()[:1].isdigit():
+                self.take()
+
+    def label(self) -> Label:
+        name = self.label_name(self.take())
+        self.expect(":")
+        if self.peek() not in (".branchtargets", ".calltargets", ".callprototype"):
+            return Label(name)
+        kind, targets = self.take(), []
+        while (token := self.take()) != ";":
+            if token != ",":
+                targets.append(token)
+        return Label(name, tuple(targets) if kind == ".branchtargets" else ())
+
+    def label_name(self, name: str) -> str:
+        """Labels inside inline assembly are declared by use: one scope, one name."""
+        return name if len(self.scopes) == 1 or name.startswith("$L__") else self.scopes[-1].setdefault(
+            name, f"{name}#{self.scope_count}"
+        )
+
+    def statement(self) -> Statement:
+        guard, negated = None, False
+        if self.accept("@"):
+            negated = self.accept("!")
+            guard = self.resolve(self.take())
+        line, parts = self.lines[self.at], tuple(self.take().split("."))
+        operands: list[Operand] = []
+        in_scope = len(self.scopes) > 1 and parts[0] == "bra"
+        while not self.accept(";"):
+            operands.append(self.label_name(self.take()) if in_scope else self.operand())
+            self.accept(",")
+        return Statement(parts, operands, line, self.sources, guard, negated)
+
+    def operand(self) -> Operand:
+        token = self.take()
+        if token == "[":
+            return self.address()
+        if token in "{(":
+            items = []
+            closing = "}" if token == "{" else ")"
+            while not self.accept(closing):
+                items.append(self.operand())
+                self.accept(",")
+            return Group(tuple(items))
+        if token in "-!":
+            return token + self.resolve(self.take())
+        name = self.resolve(token)
+        if self.accept("|"):
+            return Group((name, self.resolve(self.take())))
+        if self.peek() == "+" :
+            self.take()
+            return Address(name, integer(self.take()))
+        return name
+
+    def address(self) -> Address:
+        base = self.resolve(self.take())
+        offset = 0
+        while not self.accept("]"):
+            sign = self.take()
+            if sign == ",":
+                raise self.error("two-dimensional addresses are not emulated")
+            negative = sign == "-" or self.accept("-")
+            offset += -integer(self.take()) if negative else integer(self.take())
+        return Address(base, offset)

@@ -1,0 +1,187 @@
+"""The shipped problems: their references, tensors and drivers agree, and each is worth solving."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from problem_files import REFERENCE, write_problem
+
+from kernelblaster.errors import ProblemError
+from kernelblaster.paths import data_dir
+from kernelblaster.problems.audit import audit_problem
+from kernelblaster.problems.dataset import Dataset
+from kernelblaster.problems.loader import load_problem
+from kernelblaster.problems.problem import Precision, Problem, Size, TensorRole, TensorSpec
+from kernelblaster.problems.reference import load_reference, tensor_specs
+
+PROBLEMS = Dataset(data_dir() / "kernelbench-cuda").problems()
+FACTS = {
+    (fact["level"], fact["number"]): fact
+    for fact in map(json.loads, (Path(__file__).parents[1] / "fixtures/kernelbench/facts.jsonl").open())
+}
+every_problem = pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: str(problem.id))
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+def by_role(specs: tuple[TensorSpec, ...], role: TensorRole) -> list[TensorSpec]:
+    return [spec for spec in specs if spec.role is role]
+
+
+def test_the_shipped_problems_are_those_with_facts() -> None:
+    assert {(problem.id.level, problem.id.number) for problem in PROBLEMS} == set(FACTS)
+
+
+@every_problem
+def test_full_size_has_the_shapes_of_kernelbench(problem: Problem) -> None:
+    facts = FACTS[problem.id.level, problem.id.number]
+    specs = tensor_specs(problem, Size.FULL, Precision.FP32)
+    assert problem.name == facts["name"]
+    dtype = {"float32": "fp32", "int64": "int64"}
+    expected_inputs = [(dtype[given["dtype"]], tuple(given["shape"])) for given in facts["inputs"]]
+    assert [(spec.dtype, spec.shape) for spec in by_role(specs, TensorRole.INPUT)] == expected_inputs
+    weights = [(spec.name, list(spec.shape)) for spec in by_role(specs, TensorRole.WEIGHT)]
+    assert weights == list(facts["params"].items())
+    assert [(spec.name, list(spec.shape)) for spec in by_role(specs, TensorRole.OUTPUT)] == [
+        ("output", facts["output"]["shape"])
+    ]
+
+
+@every_problem
+def test_small_runs_on_the_cpu_and_agrees_with_its_specs(problem: Problem) -> None:
+    reference = load_reference(problem)
+    torch.manual_seed(3)
+    with torch.inference_mode():
+        inputs = reference.inputs(Size.SMALL)
+        model = reference.model(Size.SMALL)
+        output = model(*inputs)
+    assert output.isfinite().all()
+    assert not model.training
+    tensors = [output, *inputs, *model.state_dict().values()]
+    specs = tensor_specs(problem, Size.SMALL, Precision.FP16)
+    assert [tuple(tensor.shape) for tensor in tensors] == [spec.shape for spec in specs]
+    floating = {spec.dtype for spec, tensor in zip(specs, tensors, strict=True) if tensor.is_floating_point()}
+    assert floating == {"fp16"}
+
+
+@every_problem
+def test_small_survives_fp16(problem: Problem) -> None:
+    reference = load_reference(problem)
+    torch.manual_seed(4)
+    with torch.inference_mode():
+        inputs = [t.half() if t.is_floating_point() else t for t in reference.inputs(Size.SMALL)]
+        assert reference.model(Size.SMALL).half()(*inputs).isfinite().all()
+
+
+@every_problem
+def test_the_same_seed_draws_the_same_values(problem: Problem) -> None:
+    draws = []
+    for _ in range(2):
+        torch.manual_seed(5)
+        reference = load_reference(problem)
+        draws.append([*reference.inputs(Size.SMALL), *reference.model(Size.SMALL).state_dict().values()])
+    assert all(torch.equal(a, b) for a, b in zip(*draws, strict=True))
+
+
+@every_problem
+def test_sizes_suit_their_use(problem: Problem) -> None:
+    assert set(problem.sizes) == set(Size)
+    # What a launcher tiles is not a multiple of a warp: a kernel that forgets the remainder fails.
+    output = tensor_specs(problem, Size.SMALL, Precision.FP16)[0]
+    extents = output.shape[-2:] or tuple(problem.sizes[Size.SMALL].values())
+    assert any(extent > 32 and extent % 8 for extent in extents) or output.elements % 8
+    for size, limit in ((Size.SMALL, 16 << 20), (Size.MEDIUM, 1 << 30), (Size.FULL, 40 << 30)):
+        assert sum(spec.bytes for spec in tensor_specs(problem, size, Precision.FP16)) <= limit
+
+
+@every_problem
+def test_the_driver_passes_every_tensor_and_scalar_in_order(problem: Problem) -> None:
+    driver = problem.driver_path.read_text()
+    passed = re.findall(r'd\.(output|input|weight|size|scalar)\("([^"]+)"\)', driver)
+    tensors = [(str(spec.role), spec.name) for spec in tensor_specs(problem, Size.SMALL, Precision.FP16)]
+    assert passed[: len(tensors)] == tensors
+    rest = passed[len(tensors) :]
+    sizes, scalars = [(kind, name) for kind, name in rest if kind == "size"], [r for r in rest if r[0] == "scalar"]
+    assert rest == sizes + scalars
+    assert {name for _, name in sizes} <= set(problem.sizes[Size.SMALL])
+    assert [name for _, name in scalars] == list(problem.scalars)
+
+
+@every_problem
+def test_the_audit_finds_no_fault(problem: Problem) -> None:
+    assert audit_problem(problem) == []
+
+
+def planted(tmp_path: Path, forward: str, **replacements: str) -> Problem:
+    reference = REFERENCE.replace('SCALARS["factor"] * x * x', forward)
+    for old, new in replacements.items():
+        reference = reference.replace({"inputs": 'torch.randn(SIZES[size]["n"])', "arguments": "self, x"}[old], new)
+    return load_problem(write_problem(tmp_path / "p", reference=reference))
+
+
+TWO = {"arguments": "self, x, y", "inputs": "torch.randn(37), torch.randn(37)"}
+
+
+@pytest.mark.parametrize(
+    ("forward", "replacements", "fault"),
+    [
+        ("x * 0", {}, "the reference output is zero"),
+        ("torch.ones_like(x)", {}, "the reference output is the same for different draws"),
+        ("x / 0", {}, "the reference output is not finite"),
+        ("x.relu()", {"inputs": "torch.rand(37)"}, "a copy of x passes for the output"),
+        ("1 + 1e-4 * x", {}, "the reference output is the same for different draws"),
+        ("x.sum() + 1e-3 * x", {}, "its own mean passes for the output"),
+        ("x + y * 0", TWO, "the output does not depend on y"),
+        ("x + 1e-5 * y", TWO, "the output does not depend on y"),
+        ("x * x * y", {**TWO, "inputs": "torch.randn(37), torch.ones(37)"}, "y holds a single value"),
+    ],
+)
+def test_the_audit_finds_planted_faults(tmp_path: Path, forward: str, replacements: dict[str, str], fault: str) -> None:
+    faults = audit_problem(planted(tmp_path, forward, **replacements))
+    assert any(fault in found for found in faults)
+
+
+def test_the_audit_leaves_the_random_generator_as_it_was(tmp_path: Path) -> None:
+    problem = planted(tmp_path, "x.exp()")
+    torch.manual_seed(8)
+    expected = torch.rand(3)
+    torch.manual_seed(8)
+    audit_problem(problem)
+    assert torch.equal(torch.rand(3), expected)
+
+
+@pytest.mark.parametrize(
+    ("reference", "message"),
+    [
+        ("raise ValueError('no data')\n" + REFERENCE, "ValueError: no data"),
+        (REFERENCE.replace("class Model", "class Other"), "does not define Model"),
+        (REFERENCE.replace("SIZES[size]", "SIZES['huge']"), "KeyError: 'huge'"),
+        (REFERENCE.replace("* x * x", "@ x"), "fails"),
+        (REFERENCE.replace("return SCALARS", "return x, SCALARS"), "returns tuple"),
+        (REFERENCE.replace("self, x", "self, x, y"), "takes 2 inputs, get_inputs gives 1"),
+        (REFERENCE.replace('["n"])]', '["n"]).to(torch.complex64)]'), "is torch.complex64"),
+    ],
+)
+def test_a_reference_that_fails_is_blamed_by_name(tmp_path: Path, reference: str, message: str) -> None:
+    problem = load_problem(write_problem(tmp_path / "p", reference=reference))
+    with pytest.raises(ProblemError) as caught:
+        tensor_specs(problem, Size.SMALL, Precision.FP16)
+    assert message in caught.value.message
+
+
+def test_specs_of_a_huge_problem_allocate_nothing(tmp_path: Path) -> None:
+    problem = load_problem(write_problem(tmp_path / "p", reference=REFERENCE.replace("4000", str(1 << 50))))
+    assert tensor_specs(problem, Size.FULL, Precision.BF16)[0].bytes == 1 << 51
+
+
+def test_loading_a_reference_leaves_no_files(tmp_path: Path) -> None:
+    directory = write_problem(tmp_path / "p")
+    load_reference(load_problem(directory)).inputs(Size.SMALL)
+    assert {path.name for path in directory.iterdir()} == {"reference.py", "driver.cpp", "init.cu"}

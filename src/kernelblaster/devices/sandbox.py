@@ -158,6 +158,8 @@ class _Tail:
             del self._kept[:-_TAIL_BYTES]
             if self.total > self._limit:
                 self.flooded.set()
+                break
+        # Closed under the feet of a writer that does not stop: SIGPIPE ends it.
         os.close(self._descriptor)
 
     def finish(self) -> str:

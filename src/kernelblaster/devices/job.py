@@ -1,0 +1,40 @@
+"""The job file: everything the driver program is told. Text, one fact per line, no expected values."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+from kernelblaster.devices.base import Job
+from kernelblaster.errors import DeviceError
+
+FORMAT = "kernelblaster-job-1"
+
+
+def new_nonce() -> str:
+    """A secret that every reply of one process must begin with."""
+    return secrets.token_hex(16)
+
+
+def write_job(job: Job, path: Path, nonce: str) -> None:
+    """Write a job for one process. Raises DeviceError when a name or path cannot be told in its format."""
+    lines = [FORMAT, f"nonce {nonce}"]
+    lines += [f"size {_word(name)} {value:d}" for name, value in job.sizes.items()]
+    lines += [f"scalar {_word(name)} {value!r}" for name, value in job.scalars.items()]
+    for tensor in job.tensors:
+        spec = tensor.spec
+        shape = " ".join(str(extent) for extent in (len(spec.shape), *spec.shape))
+        lines.append(f"tensor {spec.role} {_word(spec.name)} {spec.dtype} {shape} {_line(str(tensor.path.absolute()))}")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _word(text: str) -> str:
+    if not text or any(character.isspace() for character in text):
+        raise DeviceError(f"a job cannot carry the name {text!r}", cure="use names without blanks in reference.py")
+    return text
+
+
+def _line(text: str) -> str:
+    if "\n" in text:
+        raise DeviceError(f"a job cannot carry the path {text!r}", cure="use a path without line breaks")
+    return text

@@ -1,0 +1,334 @@
+"""Talks to a driver program in a sandboxed process: job file in, reply lines out, every failure typed.
+
+Only a line that begins with the job's nonce is a reply; what a candidate prints, and how its process ends, is
+never evidence of success. A failure that the candidate caused is a RunFailure; one of the machine (GPU lost, tensors
+that do not fit, a refused job) is a DeviceError.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from kernelblaster.devices.base import Build, CallResult, Job, RunFailure, RunFailureKind, Sample
+from kernelblaster.devices.job import new_nonce, write_job
+from kernelblaster.devices.sandbox import (
+    Broken,
+    Limits,
+    Outcome,
+    SandboxedProcess,
+    Scratch,
+    clean_environment,
+)
+from kernelblaster.errors import DeviceError
+from kernelblaster.problems.problem import TensorRole
+
+DEVICE_LOST = frozenset(
+    {
+        "cudaErrorDevicesUnavailable",
+        "cudaErrorDeviceUninitialized",
+        "cudaErrorECCUncorrectable",
+        "cudaErrorNoDevice",
+        "cudaErrorInvalidDevice",
+        "cudaErrorInsufficientDriver",
+        "cudaErrorInitializationError",
+        "cudaErrorSystemDriverMismatch",
+        "cudaErrorSystemNotReady",
+        "cudaErrorCompatNotSupportedOnDevice",
+        "cudaErrorNvlinkUncorrectable",
+        "cudaErrorContained",
+        "cudaErrorMpsConnectionFailed",
+        "cudaErrorUnsupportedPtxVersion",
+        "cudaErrorNoKernelImageForDevice",
+    }
+)
+"""CUDA errors that say something of the machine, not of the candidate."""
+
+_NOT_EMULATABLE = "kbErrorNotEmulatable"
+_MAX_REPLY_BYTES = 16 << 20
+_LOG_CHARACTERS = 8_000
+
+
+@dataclass(frozen=True)
+class BatchResult:
+    """What a program run with all its commands on the command line has answered.
+
+    Attributes:
+        replies: the reply of each command, without nonce, `ready` left out.
+        stdout_tail: the end of what it (and its wrapper) printed.
+        returncode: exit status, or minus a signal number.
+        failure: why not every command was answered; None when all were.
+    """
+
+    replies: tuple[str, ...]
+    stdout_tail: str
+    returncode: int
+    failure: RunFailure | None
+
+
+class ReplyReader:
+    """Reads reply lines from a pipe, within a deadline and a bounded size."""
+
+    def __init__(self, descriptor: int, nonce: str) -> None:
+        self._descriptor = descriptor
+        self._prefix = f"{nonce} ".encode()
+        self._buffer = bytearray()
+
+    def next(self, deadline: float) -> str | None:
+        """The next reply without its nonce; None at the end of the pipe.
+
+        Raises:
+            TimeoutError: `deadline` (time.monotonic) passed.
+            RunFailure: a line without the nonce, or an endless one: somebody else writes to the pipe.
+        """
+        while b"\n" not in self._buffer:
+            if len(self._buffer) > _MAX_REPLY_BYTES:
+                raise RunFailure(RunFailureKind.RUNTIME, "an endless line came over the result channel")
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self._descriptor], [], [], left)[0]:
+                raise TimeoutError
+            data = os.read(self._descriptor, 1 << 16)
+            if not data:
+                return None
+            self._buffer += data
+        line, _, rest = bytes(self._buffer).partition(b"\n")
+        self._buffer = bytearray(rest)
+        return _strip_nonce(line, self._prefix)
+
+
+def _strip_nonce(line: bytes, prefix: bytes) -> str:
+    if not line.startswith(prefix):
+        raise RunFailure(RunFailureKind.RUNTIME, "a line without the job's nonce came over the result channel")
+    return line[len(prefix) :].decode(errors="replace")
+
+
+class ProcessSession:
+    """A driver process that answers commands one by one. Starts when entered, dies when left.
+
+    Args:
+        build: the program.
+        job: tensors, sizes, scalars.
+        env: variables added to the clean environment.
+        limits: bounds of the process; the largest output always fits `file_bytes`.
+        timeout_s: bound of each request, the start included.
+        flush_bytes: memory written before each timed call, to empty the L2 cache; 0 for none.
+    """
+
+    def __init__(
+        self,
+        build: Build,
+        job: Job,
+        *,
+        env: Mapping[str, str] | None = None,
+        limits: Limits | None = None,
+        timeout_s: float,
+        flush_bytes: int = 0,
+    ) -> None:
+        self._build = build
+        self._job = job
+        self._env = env or {}
+        self._limits = fitting(limits or Limits(), job)
+        self._timeout_s = timeout_s
+        self._flush_bytes = flush_bytes
+        self._exit = contextlib.ExitStack()
+        self._ready = False
+
+    def __enter__(self) -> Self:
+        with contextlib.ExitStack() as stack:
+            scratch = stack.enter_context(Scratch())
+            nonce = new_nonce()
+            write_job(self._job, scratch / "job", nonce)
+            reply_read, reply_write = os.pipe()
+            stack.callback(os.close, reply_read)
+            try:
+                self._process = SandboxedProcess(
+                    [str(self._build.program), str(scratch / "job"), f"/dev/fd/{reply_write}"],
+                    cwd=scratch,
+                    environment=clean_environment(scratch, self._env),
+                    limits=self._limits,
+                    pass_fds=(reply_write,),
+                    stdin=True,
+                )
+            finally:
+                os.close(reply_write)
+            stack.enter_context(self._process)
+            self._replies = ReplyReader(reply_read, nonce)
+            self._expect("ready")
+            # The process has read it; the nonce need not lie around while the candidate runs.
+            (scratch / "job").unlink(missing_ok=True)
+            self._ready = True
+            self._exit = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._exit.close()
+
+    def call(self, poison: int) -> CallResult:
+        """Fill outputs with byte `poison` (0-255), call, write the outputs. Raises RunFailure, DeviceError."""
+        return CallResult(mutated_inputs=tuple(self._request(f"call {poison}", "called")))
+
+    def sample(self, count: int) -> list[Sample]:
+        """Time `count` calls, each with a cold L2. Raises RunFailure, DeviceError."""
+        if count < 1:
+            return []
+        values = [float(word) for word in self._request(f"time {count} {self._flush_bytes}", "timed")[1:]]
+        return [Sample(device_us=values[i], host_us=values[i + 1]) for i in range(0, len(values), 2)]
+
+    def fetch(self) -> CallResult:
+        """Write the outputs as the last call, timed or not, left them. Raises RunFailure, DeviceError."""
+        return CallResult(mutated_inputs=tuple(self._request("fetch", "called")))
+
+    def reload(self) -> None:
+        """Copy the (changed) input files to the device again. Raises RunFailure, DeviceError."""
+        self._request("reload", "reloaded")
+
+    def _request(self, command: str, expected: str) -> list[str]:
+        try:
+            self._process.stdin.write(f"{command}\n".encode())
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise self._died() from None
+        return self._expect(expected)
+
+    def _expect(self, word: str) -> list[str]:
+        """Words after `word` of the next reply. Raises RunFailure, DeviceError."""
+        try:
+            reply = self._replies.next(time.monotonic() + self._timeout_s)
+        except TimeoutError:
+            self._process.close()
+            raise RunFailure(
+                RunFailureKind.TIMEOUT, f"no answer within {self._timeout_s:g} s", self._log(self._process.close())
+            ) from None
+        if reply is None:
+            raise self._died()
+        first, *words = reply.split()
+        if first == "error":
+            raise reported_error(reply, ready=self._ready, log=self._log(self._process.close()))
+        if first != word:
+            raise RunFailure(RunFailureKind.RUNTIME, f"an answer out of turn: {reply[:100]}")
+        return words
+
+    def _died(self) -> RunFailure:
+        return process_failure(self._process.wait(self._timeout_s), ready=self._ready)
+
+    @staticmethod
+    def _log(outcome: Outcome) -> str:
+        return outcome.output[-_LOG_CHARACTERS:]
+
+
+def run_batch(
+    build: Build,
+    job: Job,
+    commands: Sequence[str],
+    wrapper_argv: Sequence[str] = (),
+    *,
+    env: Mapping[str, str] | None = None,
+    limits: Limits | None = None,
+    timeout_s: float,
+) -> BatchResult:
+    """Run commands in a process of their own, and require that all are answered.
+
+    Args:
+        wrapper_argv: a tool that runs the program, e.g. ncu with its options.
+
+    Raises:
+        RunFailure: the candidate failed.
+        DeviceError: the machine did.
+    """
+    result = try_batch(build, job, commands, wrapper_argv, env=env, limits=limits, timeout_s=timeout_s)
+    if result.failure is not None:
+        raise result.failure
+    return result
+
+
+def try_batch(
+    build: Build,
+    job: Job,
+    commands: Sequence[str],
+    wrapper_argv: Sequence[str] = (),
+    *,
+    env: Mapping[str, str] | None = None,
+    limits: Limits | None = None,
+    timeout_s: float,
+) -> BatchResult:
+    """Like `run_batch`, but a failing candidate is returned, not raised. Raises DeviceError."""
+    bounds = fitting(limits or Limits(), job)
+    if wrapper_argv:
+        bounds = replace(bounds, forks=True)
+    nonce = new_nonce()
+    with Scratch() as scratch:
+        write_job(job, scratch / "job", nonce)
+        replies = scratch / "replies"
+        argv = [*wrapper_argv, str(build.program), str(scratch / "job"), str(replies), *commands]
+        environment = clean_environment(scratch, env)
+        with SandboxedProcess(argv, cwd=scratch, environment=environment, limits=bounds) as process:
+            outcome = process.wait(timeout_s)
+        return _batch_result(_read_replies(replies, nonce), len(commands), outcome)
+
+
+def _read_replies(path: Path, nonce: str) -> list[str]:
+    """Reply lines of a finished process; none when it never opened the file. Raises RunFailure."""
+    if not path.is_file():
+        return []
+    if path.stat().st_size > _MAX_REPLY_BYTES:
+        raise RunFailure(RunFailureKind.RUNTIME, "the result channel was flooded")
+    prefix = f"{nonce} ".encode()
+    return [_strip_nonce(line, prefix) for line in path.read_bytes().splitlines()]
+
+
+def _batch_result(lines: list[str], expected: int, outcome: Outcome) -> BatchResult:
+    ready = bool(lines) and lines[0] == "ready"
+    replies = tuple(line for line in lines[1:] if not line.startswith("error "))
+    errors = [line for line in lines if line.startswith("error ")]
+    failure = None
+    if errors:
+        failure = reported_error(errors[0], ready=ready, log=outcome.output[-_LOG_CHARACTERS:])
+    elif not ready or len(replies) < expected or outcome.broken is not None:
+        failure = process_failure(outcome, ready=ready)
+    return BatchResult(replies, outcome.output, outcome.code, failure)
+
+
+def fitting(limits: Limits, job: Job) -> Limits:
+    """Limits under which the job's own outputs can be written."""
+    largest = max((t.spec.bytes for t in job.tensors if t.spec.role is TensorRole.OUTPUT), default=0)
+    return replace(limits, file_bytes=max(limits.file_bytes, largest))
+
+
+def reported_error(reply: str, *, ready: bool, log: str) -> RunFailure:
+    """The failure that an `error NAME MESSAGE` reply stands for. Raises DeviceError when no candidate caused it."""
+    _, name, *rest = reply.split(maxsplit=2)
+    message = rest[0] if rest else ""
+    if name in DEVICE_LOST:
+        raise DeviceError(f"the GPU failed: {name}: {message}", cure="check the GPU with nvidia-smi and dmesg")
+    if not ready and name == "cudaErrorMemoryAllocation":
+        raise DeviceError(
+            "the problem's tensors do not fit the memory that is free on the GPU",
+            cure="free GPU memory, or choose a smaller --size",
+        )
+    if name == "driver":
+        raise DeviceError(f"the driver program refused its job: {message}", cure="check driver.cpp and disk space")
+    if name == _NOT_EMULATABLE:
+        return RunFailure(RunFailureKind.NOT_EMULATABLE, message, log)
+    kind = RunFailureKind.TIMEOUT if name == "cudaErrorLaunchTimeout" else RunFailureKind.RUNTIME
+    return RunFailure(kind, f"{name}: {message}", log)
+
+
+def process_failure(outcome: Outcome, *, ready: bool) -> RunFailure:
+    """The failure of a process that ended without an answer."""
+    log = outcome.output[-_LOG_CHARACTERS:]
+    if outcome.broken is Broken.TIME:
+        return RunFailure(RunFailureKind.TIMEOUT, "it ran out of time", log)
+    if outcome.broken is not None:
+        return RunFailure(RunFailureKind.RUNTIME, f"it {outcome.describe()}", log)
+    if not ready and ("error while loading shared libraries" in log or "symbol lookup error" in log):
+        return RunFailure(RunFailureKind.LOAD, "the program cannot be loaded", log)
+    return RunFailure(RunFailureKind.RUNTIME, f"the process {outcome.describe()} before it had answered", log)

@@ -1,0 +1,67 @@
+// One candidate with many characters: `mode` chooses how it behaves when it is called.
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+extern "C" void host_cudart_fail(int code);
+
+enum Mode { kHonest, kMutates, kHangs, kSegfaults, kExitsEarly, kCudaError, kEccError, kFloods, kForks, kEatsMemory,
+            kWritesFile, kForgesReply, kThrows, kSpeaks, kThreads };
+
+static void spawn_children() {
+    // Bounded: the machine must survive a sandbox that does not hold.
+    for (int i = 0; i < 40; ++i) {
+        const pid_t child = fork();
+        if (child < 0) throw std::runtime_error("fork was refused");
+        if (child == 0) {
+            sleep(20);
+            _exit(0);
+        }
+    }
+}
+
+static void forge_reply() {
+    for (int file = 3; file < 40; ++file) dprintf(file, "0123456789abcdef0123456789abcdef called\n");
+}
+
+static void write_big_file() {
+    const int file = open("big", O_WRONLY | O_CREAT, 0600);
+    if (ftruncate(file, 64 << 20) != 0) _exit(9);
+}
+
+static void eat_memory() {
+    std::vector<char> memory(size_t{600} << 20, 1);
+    sleep(20);
+    std::printf("%d", memory[7]);
+}
+
+void launch_gpu_implementation(void* output, void* x, void* w, int64_t count, int64_t mode, float scale) {
+    auto* out = static_cast<float*>(output);
+    auto* in = static_cast<float*>(x);
+    switch (mode) {
+        case kMutates: in[count - 1] += 1; break;
+        case kHangs: sleep(60); break;
+        case kSegfaults: *reinterpret_cast<volatile int*>(8) = 1; break;
+        case kExitsEarly: std::printf("passed\n"); std::exit(0);
+        case kCudaError: host_cudart_fail(700); break;
+        case kEccError: host_cudart_fail(214); break;
+        case kFloods: for (;;) std::puts("passed passed passed passed passed passed passed");
+        case kForks: spawn_children(); sleep(20); break;
+        case kEatsMemory: eat_memory(); break;
+        case kWritesFile: write_big_file(); break;
+        case kForgesReply: forge_reply(); _exit(0);
+        case kThrows: throw std::runtime_error("thrown by the candidate");
+        case kSpeaks: std::printf("passed\n"); std::fflush(stdout); break;
+        case kThreads: for (int i = 0; i < 100; ++i) std::thread([] { sleep(20); }).detach(); sleep(20); break;
+        default: break;
+    }
+    for (int64_t i = 0; i < count; ++i) out[i] = in[i] * scale + static_cast<float*>(w)[0];
+}

@@ -1,0 +1,67 @@
+// A CUDA runtime whose device memory is host memory: lets the driver program run for real where there is no GPU.
+#include <cuda_runtime_api.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+
+namespace {
+cudaError_t status = cudaSuccess;
+struct Event {
+    std::chrono::steady_clock::time_point at;
+};
+}  // namespace
+
+extern "C" {
+void host_cudart_fail(int code) { status = static_cast<cudaError_t>(code); }
+
+cudaError_t cudaMalloc(void** pointer, size_t bytes) {
+    if (const char* limit = std::getenv("HOST_CUDART_BYTES"); limit && bytes > std::strtoull(limit, nullptr, 10)) {
+        return cudaErrorMemoryAllocation;
+    }
+    *pointer = std::malloc(bytes);
+    return cudaSuccess;
+}
+cudaError_t cudaFree(void* pointer) { return std::free(pointer), cudaSuccess; }
+cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
+    return std::memcpy(to, from, bytes), cudaSuccess;
+}
+cudaError_t cudaMemset(void* pointer, int value, size_t bytes) {
+    return std::memset(pointer, value, bytes), cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void* pointer, int value, size_t bytes, cudaStream_t) {
+    return cudaMemset(pointer, value, bytes);
+}
+cudaError_t cudaGetLastError() {
+    const cudaError_t last = status;
+    status = cudaSuccess;
+    return last;
+}
+cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
+cudaError_t cudaCtxResetPersistingL2Cache() { return cudaErrorNotSupported; }
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+    *event = reinterpret_cast<cudaEvent_t>(new Event);
+    return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) { return delete reinterpret_cast<Event*>(event), cudaSuccess; }
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
+    reinterpret_cast<Event*>(event)->at = std::chrono::steady_clock::now();
+    return cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t stop) {
+    const auto span = reinterpret_cast<Event*>(stop)->at - reinterpret_cast<Event*>(start)->at;
+    *ms = std::chrono::duration<float, std::milli>(span).count();
+    return cudaSuccess;
+}
+const char* cudaGetErrorName(cudaError_t code) {
+    switch (code) {
+        case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
+        case cudaErrorIllegalAddress: return "cudaErrorIllegalAddress";
+        case cudaErrorECCUncorrectable: return "cudaErrorECCUncorrectable";
+        default: return "cudaErrorUnknown";
+    }
+}
+const char* cudaGetErrorString(cudaError_t) { return "as asked for"; }
+cudaError_t cudaProfilerStart() { return cudaSuccess; }
+cudaError_t cudaProfilerStop() { return cudaSuccess; }
+}

@@ -1,0 +1,191 @@
+"""The driver program and its sessions, with real processes and host memory for a GPU."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from enum import IntEnum
+
+import numpy as np
+import pytest
+
+from kernelblaster.devices.base import Build, Job, RunFailure, RunFailureKind
+from kernelblaster.devices.sandbox import Limits
+from kernelblaster.devices.session import ProcessSession, run_batch, try_batch
+from kernelblaster.errors import DeviceError
+
+
+class Mode(IntEnum):
+    HONEST = 0
+    MUTATES = 1
+    HANGS = 2
+    SEGFAULTS = 3
+    EXITS_EARLY = 4
+    CUDA_ERROR = 5
+    ECC_ERROR = 6
+    FLOODS = 7
+    FORKS = 8
+    EATS_MEMORY = 9
+    WRITES_FILE = 10
+    FORGES_REPLY = 11
+    THROWS = 12
+    SPEAKS = 13
+    THREADS = 14
+
+
+LIMITS = Limits(memory_bytes=200 << 20, file_bytes=1 << 20, tasks=30, output_bytes=8 << 20)
+
+MakeJob = Callable[..., Job]
+
+
+def session(build: Build, job: Job, timeout_s: float = 10) -> ProcessSession:
+    return ProcessSession(build, job, limits=LIMITS, timeout_s=timeout_s, flush_bytes=1 << 20)
+
+
+def output_of(job: Job) -> np.ndarray:
+    return np.fromfile(job.tensors[-1].path, dtype=np.float32)
+
+
+def expected(job: Job) -> np.ndarray:
+    return np.fromfile(job.tensors[0].path, dtype=np.float32) * 2 + 0.5
+
+
+def test_a_call_writes_the_outputs_and_finds_no_mutation(host_build: Build, make_job: MakeJob) -> None:
+    job = make_job()
+    with session(host_build, job) as running:
+        assert running.call(0xFF).mutated_inputs == ()
+    np.testing.assert_array_equal(output_of(job), expected(job))
+
+
+def test_poison_shows_through_what_the_candidate_does_not_write(host_build: Build, make_job: MakeJob) -> None:
+    job = make_job()
+    # The candidate is told of half the elements only.
+    short = dataclasses.replace(job, sizes={**job.sizes, "count": 500})
+    with session(host_build, short) as running:
+        running.call(0xFF)
+        assert np.isnan(output_of(job)[500:]).all()
+        running.call(0x00)
+        assert (output_of(job)[500:] == 0).all()
+
+
+def test_mutated_inputs_are_named(host_build: Build, make_job: MakeJob) -> None:
+    with session(host_build, make_job(Mode.MUTATES)) as running:
+        assert running.call(0).mutated_inputs == ("x",)
+
+
+def test_reload_takes_new_input_values_to_the_device(host_build: Build, make_job: MakeJob) -> None:
+    job = make_job()
+    with session(host_build, job) as running:
+        running.call(0)
+        np.full(1000, 7, dtype=np.float32).tofile(job.tensors[0].path)
+        running.reload()
+        running.sample(1)
+        running.fetch()
+    np.testing.assert_array_equal(output_of(job), np.full(1000, 14.5, dtype=np.float32))
+
+
+def test_samples_carry_both_clocks(host_build: Build, make_job: MakeJob) -> None:
+    with session(host_build, make_job()) as running:
+        samples = running.sample(7)
+    assert len(samples) == 7
+    for sample in samples:
+        assert sample.device_us > 0
+        assert sample.host_us is not None
+        assert sample.host_us >= sample.device_us
+
+
+def test_an_empty_tensor_is_not_a_crash(host_build: Build, make_job: MakeJob) -> None:
+    job = make_job(count=0)
+    with session(host_build, job) as running:
+        running.call(1)
+    assert job.tensors[-1].path.stat().st_size == 0
+
+
+@pytest.mark.parametrize(
+    ("mode", "kind", "reason"),
+    [
+        (Mode.SEGFAULTS, RunFailureKind.RUNTIME, "SIGSEGV"),
+        (Mode.EXITS_EARLY, RunFailureKind.RUNTIME, "status 0 before it had answered"),
+        (Mode.CUDA_ERROR, RunFailureKind.RUNTIME, "cudaErrorIllegalAddress"),
+        (Mode.FLOODS, RunFailureKind.RUNTIME, "output limit"),
+        (Mode.FORKS, RunFailureKind.RUNTIME, "fork was refused"),
+        (Mode.EATS_MEMORY, RunFailureKind.RUNTIME, "memory limit"),
+        (Mode.THREADS, RunFailureKind.RUNTIME, "tasks limit"),
+        (Mode.WRITES_FILE, RunFailureKind.RUNTIME, "SIGXFSZ"),
+        (Mode.FORGES_REPLY, RunFailureKind.RUNTIME, "without the job's nonce"),
+        (Mode.THROWS, RunFailureKind.RUNTIME, "thrown by the candidate"),
+    ],
+)
+def test_a_failing_candidate_is_a_typed_failure(
+    host_build: Build, make_job: MakeJob, mode: Mode, kind: RunFailureKind, reason: str
+) -> None:
+    with session(host_build, make_job(mode)) as running, pytest.raises(RunFailure) as failure:
+        running.call(0)
+    assert failure.value.kind is kind
+    assert reason in failure.value.reason
+
+
+def test_a_hang_ends_at_the_timeout(host_build: Build, make_job: MakeJob) -> None:
+    started = time.monotonic()
+    with session(host_build, make_job(Mode.HANGS), timeout_s=0.5) as running, pytest.raises(RunFailure) as failure:
+        running.call(0)
+    assert failure.value.kind is RunFailureKind.TIMEOUT
+    assert time.monotonic() - started < 5
+
+
+def test_saying_passed_is_no_evidence(host_build: Build, make_job: MakeJob) -> None:
+    result = try_batch(host_build, make_job(Mode.EXITS_EARLY), ["call 0"], limits=LIMITS, timeout_s=10)
+    assert result.returncode == 0
+    assert "passed" in result.stdout_tail
+    assert result.failure is not None
+
+
+def test_a_lost_gpu_is_not_the_candidates_fault(host_build: Build, make_job: MakeJob) -> None:
+    with session(host_build, make_job(Mode.ECC_ERROR)) as running, pytest.raises(DeviceError, match="ECC"):
+        running.call(0)
+
+
+def test_tensors_that_do_not_fit_are_not_the_candidates_fault(host_build: Build, make_job: MakeJob) -> None:
+    running = ProcessSession(host_build, make_job(), env={"HOST_CUDART_BYTES": "100"}, limits=LIMITS, timeout_s=10)
+    with pytest.raises(DeviceError, match="do not fit"):
+        running.__enter__()
+
+
+def test_a_refused_job_names_what_is_missing(host_build: Build, make_job: MakeJob) -> None:
+    job = dataclasses.replace(make_job(), scalars={})
+    with session(host_build, job) as running, pytest.raises(DeviceError, match="no scalar named scale"):
+        running.call(0)
+
+
+def test_an_input_file_of_the_wrong_size_is_refused(host_build: Build, make_job: MakeJob) -> None:
+    job = make_job()
+    job.tensors[0].path.write_bytes(b"short")
+    with pytest.raises(DeviceError, match="does not have the tensor's size"):
+        session(host_build, job).__enter__()
+
+
+def test_outputs_larger_than_the_file_limit_are_allowed(host_build: Build, make_job: MakeJob) -> None:
+    job = make_job(count=1 << 20)
+    with session(host_build, job) as running:
+        running.call(0)
+    np.testing.assert_array_equal(output_of(job), expected(job))
+
+
+def test_a_batch_answers_every_command(host_build: Build, make_job: MakeJob) -> None:
+    result = run_batch(
+        host_build, make_job(Mode.SPEAKS), ["call 0", "profile", "time 2 0"], limits=LIMITS, timeout_s=10
+    )
+    assert [reply.split()[0] for reply in result.replies] == ["called", "profiled", "timed"]
+    assert "passed" in result.stdout_tail
+    assert result.returncode == 0
+
+
+def test_a_batch_runs_under_a_wrapper(host_build: Build, make_job: MakeJob) -> None:
+    result = run_batch(host_build, make_job(), ["call 0"], ["/usr/bin/env", "A=b"], limits=LIMITS, timeout_s=10)
+    assert result.replies == ("called",)
+
+
+def test_a_batch_raises_what_the_candidate_did(host_build: Build, make_job: MakeJob) -> None:
+    with pytest.raises(RunFailure, match="cudaErrorIllegalAddress"):
+        run_batch(host_build, make_job(Mode.CUDA_ERROR), ["call 0"], limits=LIMITS, timeout_s=10)

@@ -28,19 +28,14 @@ def _path(file: Path | None) -> Path:
 @app.command("show")
 def show(
     file: FileArgument = None,
-    state: Annotated[str | None, typer.Option("--state", help="Only this state, with its techniques in full.")] = None,
     json_output: JsonOption = False,
 ) -> int:
     """Show states, techniques and what was measured with them."""
-    from kernelblaster.knowledge.render import render_markdown
     from kernelblaster.knowledge.store import KnowledgeStore
 
     base = KnowledgeStore(_path(file)).load()
     if json_output:
         sys.stdout.write(base.document.model_dump_json() + "\n")
-        return int(ExitCode.OK)
-    if state is not None:
-        sys.stdout.write(render_markdown(base.document, state=state))
         return int(ExitCode.OK)
     table = Table(box=None, header_style="dim")
     for column in ("state", "group", "techniques", "attempts measured", "attempts emulated"):
@@ -71,7 +66,7 @@ def check(file: FileArgument = None, json_output: JsonOption = False) -> int:
 @app.command("render")
 def render(file: FileArgument = None) -> int:
     """Print a knowledge base as Markdown."""
-    from kernelblaster.knowledge.render import render_markdown
+    from kernelblaster.knowledge.render import render as render_markdown
     from kernelblaster.knowledge.store import KnowledgeStore
 
     sys.stdout.write(render_markdown(KnowledgeStore(_path(file)).load().document))
@@ -95,12 +90,17 @@ def merge(
 @app.command("import")
 def import_upstream(
     file: Annotated[Path, typer.Argument(help="optimization_database.json of KernelBlaster's first release.")],
-    target: Annotated[Path, typer.Argument(help="Knowledge base to write; begun from the shipped seed if missing.")],
+    target: Annotated[
+        Path, typer.Argument(help="Knowledge base to add it to; begun from the shipped seed if missing.")
+    ],
 ) -> int:
     """Import the first release's knowledge base: its figures become weak priors, never measurements."""
+    from kernelblaster.knowledge.store import KnowledgeStore
     from kernelblaster.knowledge.upstream import import_file
 
-    report = import_file(file, target, seed=_path(None))
-    for line in report:
-        typer.echo(line)
+    store = KnowledgeStore(target)
+    store.create()
+    before = len(store.load().techniques)
+    after = store.update(lambda document: import_file(document, file))
+    typer.echo(f"{target}: {len(after.techniques)} techniques, {len(after.techniques) - before} of them new")
     return int(ExitCode.OK)

@@ -59,7 +59,8 @@ def run(
         Path | None, typer.Option("--exchange", help="Folder of the batch exchange; inside the run if not given.")
     ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Batch exchange: wait for replies, do not exit 75.")] = False,
-    rollouts: Annotated[int, typer.Option(min=1, help="Rollouts per problem.")] = 10,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of rollouts; each starts from the best so far.")] = 1,
+    rollouts: Annotated[int, typer.Option(min=1, help="Rollouts per round.")] = 10,
     steps: Annotated[int, typer.Option(min=1, help="Steps per rollout.")] = 10,
     repairs: Annotated[int, typer.Option(min=0, help="Repairs per step.")] = 3,
     patience: Annotated[int, typer.Option(min=1, help="Fruitless steps before a rollout stops.")] = 4,
@@ -108,7 +109,9 @@ def run(
         libraries=parse_libraries(libraries),
         knowledge_base=knowledge_base,
         concurrency=concurrency,
-        search=SearchConfig(rollouts=rollouts, steps=steps, repairs=repairs, patience=patience, seed=seed),
+        search=SearchConfig(
+            rounds=rounds, rollouts=rollouts, steps=steps, repairs=repairs, patience=patience, seed=seed
+        ),
         budget=BudgetConfig(dollars=max_dollars, tokens=max_tokens, minutes=max_minutes, problem_minutes=timeout),
         model=model_config.config,
         evaluation=EvaluationConfig(),

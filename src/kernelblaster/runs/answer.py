@@ -3,36 +3,79 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from kernelblaster.config import BudgetConfig, ModelConfig
-from kernelblaster.models.batch_exchange import ExchangeFolder
+from kernelblaster.models.base import ChatModel, Message, Purpose, Reply, Request
+from kernelblaster.models.batch_exchange import Exchange
 from kernelblaster.models.factory import build_model
+from kernelblaster.models.jsonl import append_line, complete_lines
 from kernelblaster.models.ledger import CostLedger
 
+REPLIES = "replies.jsonl"
 POLL_SECONDS = 2.0
 
 
 def answer_exchange(folder: Path, config: ModelConfig, *, watch: bool, max_dollars: float | None) -> int:
-    """Answer what is outstanding, once or for ever; returns how many requests were answered. Raises ModelError."""
-    ledger = CostLedger(folder / "ledger.jsonl", BudgetConfig(dollars=max_dollars))
+    """Answer what is outstanding, once or for ever; returns how many requests were answered.
+
+    Raises ModelError and BudgetExceeded; replies obtained until then are kept.
+    """
+    ledger = CostLedger(folder / "answer_ledger.jsonl", BudgetConfig(dollars=max_dollars))
     model = build_model(config, folder, ledger)
-    exchange = ExchangeFolder(folder)
+    exchange = Exchange(folder)
     answered = 0
-
-    async def answer_all() -> int:
-        requests = exchange.outstanding()
-
-        async def one(request_id: str) -> None:
-            reply = await model.complete(requests[request_id])
-            exchange.put_reply(request_id, reply)
-
-        await asyncio.gather(*(one(request_id) for request_id in requests))
-        return len(requests)
-
     while True:
-        answered += asyncio.run(answer_all())
+        answered += asyncio.run(_answer_outstanding(exchange, model))
         if not watch:
             return answered
         time.sleep(POLL_SECONDS)
+
+
+async def _answer_outstanding(exchange: Exchange, model: ChatModel) -> int:
+    requests = list(_outstanding(exchange))
+
+    async def one(request: Request) -> None:
+        reply = await model.complete(request)
+        # Written at once: a reply that was paid for survives whatever happens to the others.
+        append_line(exchange.directory / REPLIES, json.dumps(_batch_line(request.slot, reply)).encode())
+
+    await asyncio.gather(*(one(request) for request in requests))
+    return len(requests)
+
+
+def _outstanding(exchange: Exchange) -> Iterator[Request]:
+    """Requests without a reply. The custom_id stands in for the slot, which a Batch file does not carry."""
+    wanted = exchange.outstanding()
+    for path in sorted(set(wanted.values())):
+        for line in complete_lines(path.read_bytes()):
+            entry = json.loads(line.data)
+            if wanted.get(entry["custom_id"]) == path:
+                messages = tuple(Message.model_validate(message) for message in entry["body"]["messages"])
+                yield Request(slot=entry["custom_id"], purpose=Purpose.GENERATE, messages=messages)
+
+
+def _batch_line(custom_id: str, reply: Reply) -> dict[str, Any]:
+    """A line of OpenAI's Batch output format."""
+    usage = {
+        "prompt_tokens": reply.usage.prompt_tokens,
+        "completion_tokens": reply.usage.completion_tokens,
+        "total_tokens": reply.usage.prompt_tokens + reply.usage.completion_tokens,
+    }
+    body = {
+        "model": reply.model,
+        "choices": [
+            {"index": 0, "message": {"role": "assistant", "content": reply.text}, "finish_reason": reply.finish_reason}
+        ],
+        "usage": usage,
+    }
+    return {
+        "id": f"answer-{custom_id[:16]}",
+        "custom_id": custom_id,
+        "response": {"status_code": 200, "body": body},
+        "error": None,
+    }

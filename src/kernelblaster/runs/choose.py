@@ -9,6 +9,7 @@ from pydantic import SecretStr
 
 from kernelblaster.config import ModelConfig, ModelKind, RunConfig
 from kernelblaster.devices.base import Device, DeviceKind
+from kernelblaster.devices.sandbox import Limits
 from kernelblaster.errors import DeviceError, UsageError
 from kernelblaster.paths import data_dir
 
@@ -60,14 +61,14 @@ def choose_device(config: RunConfig) -> DeviceChoice:
         raise UsageError(f"unknown device {config.device!r}", cure="use auto, cuda or emulated")
     gpu_type = _gpu_key(config.gpu_type) if config.gpu_type else None
     if config.device == DeviceKind.EMULATED:
-        return _emulated(gpu_type, "asked for")
+        return _emulated(config, gpu_type, "asked for")
     from kernelblaster.devices.cuda.probe import detect_gpu
 
     gpu = detect_gpu()
     if gpu is None:
         if config.device == DeviceKind.CUDA:
             raise DeviceError("no NVIDIA GPU was found", cure="see `kernelblaster doctor`, or use --device emulated")
-        return _emulated(gpu_type, "no NVIDIA GPU was found")
+        return _emulated(config, gpu_type, "no NVIDIA GPU was found")
     found = gpu.name.lower().replace(" ", "")
     if gpu_type is not None and gpu_type not in found:
         raise UsageError(
@@ -76,14 +77,23 @@ def choose_device(config: RunConfig) -> DeviceChoice:
         )
     from kernelblaster.devices.cuda.device import CudaDevice
 
-    return DeviceChoice(CudaDevice.create(config.evaluation), f"{gpu.name} was found")
+    return DeviceChoice(CudaDevice(limits=limits_of(config)), f"{gpu.name} was found")
 
 
-def _emulated(gpu_type: str | None, why: str) -> DeviceChoice:
+def limits_of(config: RunConfig) -> Limits:
+    """Limits of a candidate's process."""
+    gb = 1 << 30
+    evaluation = config.evaluation
+    return Limits(memory_bytes=int(evaluation.memory_gb * gb), file_bytes=int(evaluation.file_gb * gb))
+
+
+def _emulated(config: RunConfig, gpu_type: str | None, why: str) -> DeviceChoice:
     from kernelblaster.devices.emulated.device import EmulatedDevice
 
     gpu = gpu_type or DEFAULT_EMULATED_GPU
-    return DeviceChoice(EmulatedDevice.create(gpu), f"{why}; times are modelled for a {gpu}, not measured")
+    return DeviceChoice(
+        EmulatedDevice(gpu, limits=limits_of(config)), f"{why}; times are modelled for a {gpu}, not measured"
+    )
 
 
 def choose_model_config(config: ModelConfig, kind: str) -> ModelChoice:

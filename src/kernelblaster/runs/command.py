@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import platform
-import shutil
 import sys
 import time
 import uuid
@@ -136,7 +136,7 @@ def _run_locked(
     record = _record(request, layout, choice, size)
     ledger = CostLedger(layout.ledger, config.budget)
     exchange = request.exchange or layout.exchange
-    model = build_model(config.model, exchange, ledger)
+    model = build_model(config.model, exchange, ledger, choice.device.facts.name)
     inputs = InputStore(config.evaluation)
     replay = ReplayBuffer(layout.replay)
     with inputs, _view(request, problems, config, ledger, console) as view:
@@ -196,17 +196,19 @@ def _replies(exchange: Path) -> list[tuple[str, int]]:
 
 
 def prepare_knowledge(config: RunConfig, layout: RunLayout) -> KnowledgeStore:
-    """The experiment's knowledge base, begun from `--knowledge-base` or the shipped seed. Raises KnowledgeError."""
+    """The experiment's knowledge base, begun from `--knowledge-base` or the shipped seed. Raises KnowledgeError.
+
+    A knowledge base given later is merged in once: its statistics are sums, so adding them twice would count double.
+    """
     store = KnowledgeStore(layout.knowledge_base)
-    if not layout.knowledge_base.exists():
-        source = config.knowledge_base or data_dir() / "kb" / layout.knowledge_base.name
-        KnowledgeStore(source).load()
-        layout.experiment.mkdir(parents=True, exist_ok=True)
-        partial = layout.knowledge_base.with_suffix(".partial")
-        shutil.copyfile(source, partial)
-        partial.replace(layout.knowledge_base)
-    elif config.knowledge_base is not None and config.knowledge_base.resolve() != layout.knowledge_base.resolve():
-        store.merge([config.knowledge_base])
+    given = config.knowledge_base
+    created = store.create(given)
+    if given is not None and not created and given.resolve() != layout.knowledge_base.resolve():
+        digest = hashlib.sha256(given.read_bytes()).hexdigest()[:16]
+        merged = layout.experiment / f".merged-{digest}"
+        if not merged.exists():
+            store.merge([given])
+            merged.touch()
     store.load()
     return store
 
@@ -231,7 +233,7 @@ def _view(
     return LiveView(
         console,
         [str(problem.id) for problem in problems],
-        config.search.rollouts * config.search.steps,
+        config.search.rounds * config.search.rollouts * config.search.steps,
         lambda: spending(ledger),
         config.budget.minutes * 60 if config.budget.minutes else None,
     )

@@ -92,7 +92,7 @@ async def _search(parts: RunParts, problem: Problem, limits: Limits, run_deadlin
         context = ProblemContext(
             run=parts.run,
             problem=problem,
-            op_family=family_of(problem),
+            op_family=family_of(problem.reference_path),
             precision=parts.config.precision,
             size=parts.size,
             tensors=specs,

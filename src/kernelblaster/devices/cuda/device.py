@@ -1,0 +1,166 @@
+"""A real GPU as a `Device`."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from kernelblaster.devices.base import (
+    Build,
+    DeviceFacts,
+    Driver,
+    Job,
+    KernelProfile,
+    Library,
+    Profile,
+    ProfileSource,
+    SanitizerFinding,
+    Session,
+)
+from kernelblaster.devices.build import ProgramBuilder
+from kernelblaster.devices.cuda.facts import device_facts
+from kernelblaster.devices.cuda.lock import gpu_lock
+from kernelblaster.devices.cuda.ncu import PERMISSION_CURE, NcuFailure, ncu_command, parse_csv, unknown_metrics
+from kernelblaster.devices.cuda.probe import detect_gpu
+from kernelblaster.devices.cuda.sanitizer import TOOLS, parse_report, sanitizer_command
+from kernelblaster.devices.metrics import Metric, totals
+from kernelblaster.devices.sandbox import Limits
+from kernelblaster.devices.session import ProcessSession, try_batch
+from kernelblaster.devices.toolchain import Toolchain
+from kernelblaster.errors import DeviceError
+from kernelblaster.paths import cache_dir
+from kernelblaster.problems.problem import Precision, Problem
+
+FLUSH_FACTOR = 2
+"""The flush writes this many times the L2 before each sample."""
+_FALLBACK_SAMPLES = 5
+
+
+class CudaDevice:
+    """The first GPU of this machine. Satisfies `devices.base.Device`.
+
+    Args:
+        limits: of each process of a candidate.
+        jobs: compiles at once; 0 for no bound.
+        cache: where drivers and programs are kept; None: the user's cache.
+
+    Raises:
+        DeviceError: no GPU, or a driver too old for the nvcc found.
+        ToolMissing: no nvcc or no host compiler.
+    """
+
+    def __init__(self, *, limits: Limits | None = None, jobs: int = 0, cache: Path | None = None) -> None:
+        gpu = detect_gpu()
+        if gpu is None:
+            raise DeviceError("no NVIDIA GPU was found", cure="see `kernelblaster doctor`, or use --device emulated")
+        self._facts = device_facts(gpu)
+        self._limits = limits or Limits()
+        self._cache = cache or cache_dir()
+        self._jobs = jobs
+        self._tools = Toolchain.find()
+        self._unsupported: frozenset[str] = frozenset()
+        if self._tools.version[0] > int(gpu.cuda_version.split(".")[0]):
+            raise DeviceError(
+                f"nvcc {self._tools.version_text} builds for a newer driver than {gpu.driver_version}, "
+                f"which supports CUDA {gpu.cuda_version}",
+                cure="update the NVIDIA driver, or put an older nvcc into PATH",
+            )
+
+    @property
+    def facts(self) -> DeviceFacts:
+        """What is known of the GPU."""
+        return self._facts
+
+    @cached_property
+    def _builder(self) -> ProgramBuilder:
+        link = self._tools.cudart_link_args
+        arch = self._facts.compile_arch
+        return ProgramBuilder(self._tools, self._cache, arch, link, keep_ptx=False, jobs=self._jobs)
+
+    def prepare(self, problem: Problem, precision: Precision) -> Driver:
+        """Compile the driver. Raises ProblemError."""
+        return self._builder.driver(problem, precision)
+
+    def build(self, source: str, driver: Driver, libraries: Sequence[Library] = ()) -> Build:
+        """Compile and link a candidate. Raises BuildFailure."""
+        return self._builder.program(source, driver, libraries)
+
+    def open(self, build: Build, job: Job, *, timeout_s: float) -> Session:
+        """Start the candidate's process. Raises RunFailure."""
+        flush = FLUSH_FACTOR * self._facts.l2_bytes
+        return ProcessSession(build, job, env={}, limits=self._limits, timeout_s=timeout_s, flush_bytes=flush)
+
+    def profile(self, build: Build, job: Job, *, timeout_s: float) -> Profile:
+        """Counters of one warmed call through ncu, else its time by events with a warning. Raises RunFailure."""
+        if self._tools.ncu is None:
+            return self._events_profile(build, job, timeout_s, "ncu is not installed: times only")
+        try:
+            kernels = self._ncu(self._tools.ncu, build, job, timeout_s)
+        except NcuFailure as failure:
+            cure = f"; cure: {PERMISSION_CURE}" if failure.permission else ""
+            return self._events_profile(build, job, timeout_s, f"{failure.reason}{cure}")
+        return Profile(source=ProfileSource.NCU, kernels=kernels, totals=totals(kernels))
+
+    def _ncu(self, ncu: Path, build: Build, job: Job, timeout_s: float) -> list[KernelProfile]:
+        """Kernel profiles. A metric this ncu does not know is left out for good. Raises NcuFailure."""
+        text = self._ncu_text(ncu, build, job, timeout_s)
+        unknown = unknown_metrics(text) - self._unsupported
+        if unknown:
+            self._unsupported |= unknown
+            text = self._ncu_text(ncu, build, job, timeout_s)
+        return parse_csv(text)
+
+    def _ncu_text(self, ncu: Path, build: Build, job: Job, timeout_s: float) -> str:
+        """What ncu wrote. It goes to a file: many launches of many metrics outgrow the kept tail of an output."""
+        names = [metric.value for metric in Metric if metric.value not in self._unsupported]
+        with TemporaryDirectory(prefix="kernelblaster-") as scratch:
+            log = Path(scratch) / "ncu.csv"
+            command = [*ncu_command(ncu, names), "--log-file", str(log)]
+            result = try_batch(
+                build, job, ["profile"], wrapper_argv=command, env={}, limits=self._limits, timeout_s=timeout_s
+            )
+            text = log.read_text(errors="replace") if log.exists() else result.stdout_tail
+            if result.failure is not None and "==ERROR==" not in text:
+                raise result.failure
+            return text
+
+    def _events_profile(self, build: Build, job: Job, timeout_s: float, warning: str) -> Profile:
+        with self.open(build, job, timeout_s=timeout_s) as session:
+            session.call(0)
+            samples = session.sample(_FALLBACK_SAMPLES)
+        found = {Metric.DURATION.value: statistics.median(sample.device_us for sample in samples) * 1e3}
+        if len(build.resources) == 1:
+            found[Metric.REGISTERS_PER_THREAD.value] = float(build.resources[0].registers)
+        return Profile(source=ProfileSource.EVENTS, kernels=[], totals=found, warnings=[warning])
+
+    def sanitize(self, build: Build, job: Job, *, timeout_s: float) -> list[SanitizerFinding]:
+        """memcheck, racecheck, initcheck and synccheck over one call. Empty when compute-sanitizer is missing.
+
+        Raises RunFailure when the candidate fails and no tool says why.
+        """
+        if self._tools.sanitizer is None:
+            return []
+        findings: list[SanitizerFinding] = []
+        for tool in TOOLS:
+            findings += self._sanitize_with(self._tools.sanitizer, tool, build, job, timeout_s)
+        return findings
+
+    def _sanitize_with(
+        self, sanitizer: Path, tool: str, build: Build, job: Job, timeout_s: float
+    ) -> list[SanitizerFinding]:
+        command = sanitizer_command(sanitizer, tool)
+        result = try_batch(
+            build, job, ["call 0"], wrapper_argv=command, env={}, limits=self._limits, timeout_s=timeout_s
+        )
+        findings = parse_report(tool, result.stdout_tail)
+        if result.failure is not None and not findings:
+            raise result.failure
+        return findings
+
+    def exclusive(self) -> AbstractContextManager[None]:
+        """Hold this GPU alone among all processes of the machine."""
+        return gpu_lock(self._facts.uuid or self._facts.name)

@@ -22,7 +22,7 @@ from kernelblaster.devices.base import (
 )
 from kernelblaster.devices.emulated.architecture import gpu_model
 from kernelblaster.devices.emulated.counting import CountedCalls
-from kernelblaster.devices.emulated.record import LaunchRecord, read_records
+from kernelblaster.devices.emulated.record import LaunchRecord, TransferKind, TransferRecord, read_records
 from kernelblaster.devices.emulated.session import EmulatedSession
 from kernelblaster.errors import DeviceError
 from kernelblaster.problems.problem import Precision, Problem, ProblemId, TensorRole, TensorSpec
@@ -165,10 +165,10 @@ def test_no_sample_asked_is_none_given() -> None:
 
 
 def test_report_reads_back(tmp_path: Path) -> None:
-    record = Copy(3).record()
+    launch, fill = Copy(3).record(), TransferRecord(transfer=TransferKind.FILL, bytes=64)
     report = tmp_path / "report.jsonl"
-    report.write_text(record.model_dump_json() + "\n" + record.model_dump_json() + "\n", encoding="utf-8")
-    assert read_records(report) == [record, record]
+    report.write_text(f"{launch.model_dump_json()}\n{fill.model_dump_json()}\n", encoding="utf-8")
+    assert read_records(report) == [launch, fill]
 
 
 def test_call_without_launches_leaves_no_report(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kernelblaster.devices.emulated.architecture import gpu_model, gpu_names
 from kernelblaster.devices.emulated.call import estimate_call
 from kernelblaster.devices.emulated.model import KernelEstimate, Unit, Unlaunchable, estimate, smooth_maximum
-from kernelblaster.devices.emulated.record import Access, LaunchRecord, Space
+from kernelblaster.devices.emulated.record import Access, LaunchRecord, Space, TransferKind, TransferRecord
 
 H200 = gpu_model("h200")
 TINY = 1 + 1e-9
@@ -134,6 +134,21 @@ def test_second_kernel_is_cold_when_both_outgrow_the_l2() -> None:
     big = Copy(65_536).record()
     found = estimate_call([big, big], {"kernel": resources()}, H200)
     assert found.kernels[1].dram_read_bytes == big.unique_read_bytes
+
+
+@pytest.mark.parametrize(
+    ("kind", "least_us"),
+    [
+        (TransferKind.FILL, 1e6 * 43e6 / 4.3e12),
+        (TransferKind.DEVICE_TO_DEVICE, 1e6 * 2 * 43e6 / 4.3e12),
+        (TransferKind.HOST_TO_DEVICE, 1e6 * 43e6 / 2.5e10),
+        (TransferKind.DEVICE_TO_HOST, 1e6 * 43e6 / 2.5e10),
+    ],
+)
+def test_copies_are_not_free(kind: TransferKind, least_us: float) -> None:
+    found = estimate_call([TransferRecord(transfer=kind, bytes=43_000_000)], {}, H200)
+    assert found.transfers_us == pytest.approx(least_us, abs=12)
+    assert found.device_us > found.transfers_us > least_us
 
 
 def _shared_kernel(blocks: int, ways: int) -> LaunchRecord:

@@ -1,9 +1,10 @@
-"""Modelled time of one call of the launcher: its kernels one after the other on one stream.
+"""Modelled time of one call of the launcher: kernels and copies one after the other on one stream.
 
-    time = launch_us + sum of kernel durations
+    time = launch_us + sum of kernel durations + sum of transfer times
 
 where each duration already has the kernel's own start and drain. A kernel finds in the L2 what the kernel before it
-touched, as far as both fit; the first finds it cold. Host work, allocation and overlapping streams are not modelled.
+touched, as far as both fit; the first finds it cold. Transfers on the device run at copy bandwidth, those to and from
+the host at the link's, with a stop of the stream. Allocation, host work and overlapping streams are not modelled.
 """
 
 from __future__ import annotations
@@ -14,25 +15,35 @@ from dataclasses import dataclass
 from kernelblaster.devices.base import KernelResources
 from kernelblaster.devices.emulated.architecture import GpuModel
 from kernelblaster.devices.emulated.model import L2_SHARE, KernelEstimate, estimate
-from kernelblaster.devices.emulated.record import LaunchRecord
+from kernelblaster.devices.emulated.record import LaunchRecord, Record, TransferKind, TransferRecord
 from kernelblaster.errors import DeviceError
+
+HOST_LINK = 2.5e10
+"""Bytes/s between host and GPU: PCIe 4.0 x16."""
+HOST_STOP_S = 10e-6
+"""The host waits for the stream, then refills it."""
 
 
 @dataclass(frozen=True)
 class CallEstimate:
-    """One call: its kernels in launch order and its whole time in microseconds."""
+    """One call: its kernels in launch order, and times in microseconds.
+
+    Attributes:
+        kernels: launches.
+        transfers_us: copies and fills.
+        device_us: the whole call.
+    """
 
     kernels: tuple[KernelEstimate, ...]
+    transfers_us: float
     device_us: float
 
 
-def estimate_call(
-    records: Sequence[LaunchRecord], resources: Mapping[str, KernelResources], gpu: GpuModel
-) -> CallEstimate:
+def estimate_call(records: Sequence[Record], resources: Mapping[str, KernelResources], gpu: GpuModel) -> CallEstimate:
     """Model a call.
 
     Args:
-        records: its launches in order.
+        records: its launches and transfers in order.
         resources: what ptxas reports, by mangled name.
         gpu: the GPU to stand for.
 
@@ -40,18 +51,21 @@ def estimate_call(
         Unlaunchable: a GPU would refuse one of the launches.
         DeviceError: ptxas reported nothing for a kernel that ran.
     """
-    kernels = []
-    before: LaunchRecord | None = None
+    kernels: list[KernelEstimate] = []
+    transfers_us = 0.0
     for record in records:
+        if isinstance(record, TransferRecord):
+            transfers_us += 1e6 * _transfer_s(record, gpu)
+            continue
         known = resources.get(record.kernel)
         if known is None:
             raise DeviceError(
                 f"ptxas reported no resources for {record.kernel}", cure="build the candidate again with an empty cache"
             )
+        before = kernels[-1].record if kernels else None
         kernels.append(estimate(record, known, gpu, warm_bytes=_warm_bytes(before, record, gpu)))
-        before = record
-    duration_us = sum(kernel.duration_s for kernel in kernels) * 1e6
-    return CallEstimate(kernels=tuple(kernels), device_us=gpu.gpu.launch_us + duration_us)
+    kernels_us = 1e6 * sum(kernel.duration_s for kernel in kernels)
+    return CallEstimate(tuple(kernels), transfers_us, gpu.gpu.launch_us + kernels_us + transfers_us)
 
 
 def _warm_bytes(before: LaunchRecord | None, record: LaunchRecord, gpu: GpuModel) -> float:
@@ -59,3 +73,15 @@ def _warm_bytes(before: LaunchRecord | None, record: LaunchRecord, gpu: GpuModel
     if before is None or before.unique_bytes + record.unique_bytes > gpu.gpu.l2_bytes * L2_SHARE:
         return 0.0
     return min(record.unique_read_bytes, before.unique_bytes)
+
+
+def _transfer_s(record: TransferRecord, gpu: GpuModel) -> float:
+    """Seconds of one copy or fill."""
+    start = gpu.gpu.kernel_us * 1e-6
+    match record.transfer:
+        case TransferKind.FILL:
+            return start + record.bytes / gpu.gpu.dram_copy
+        case TransferKind.DEVICE_TO_DEVICE:
+            return start + 2 * record.bytes / gpu.gpu.dram_copy
+        case TransferKind.HOST_TO_DEVICE | TransferKind.DEVICE_TO_HOST:
+            return start + HOST_STOP_S + record.bytes / HOST_LINK

@@ -14,7 +14,7 @@ from kernelblaster.devices.base import Build, Job, RunFailure, RunFailureKind
 from kernelblaster.devices.emulated.architecture import GpuModel
 from kernelblaster.devices.emulated.call import CallEstimate, estimate_call
 from kernelblaster.devices.emulated.model import Unlaunchable
-from kernelblaster.devices.emulated.record import LaunchRecord
+from kernelblaster.devices.emulated.record import Record
 
 _KEPT = 256
 
@@ -24,10 +24,10 @@ class CountedCalls:
 
     Args:
         gpu: the GPU to stand for.
-        count: runs a program and gives its launch records; the third argument bounds it in seconds.
+        count: runs a program and gives its records; the third argument bounds it in seconds.
     """
 
-    def __init__(self, gpu: GpuModel, count: Callable[[Build, Job, float], Sequence[LaunchRecord]]) -> None:
+    def __init__(self, gpu: GpuModel, count: Callable[[Build, Job, float], Sequence[Record]]) -> None:
         self._gpu = gpu
         self._count = count
         self._guard = threading.Lock()

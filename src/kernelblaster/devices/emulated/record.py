@@ -1,7 +1,8 @@
-"""What the emulator's core reports of one kernel launch: exact counts, no times.
+"""What the emulator's core reports of a call: its kernel launches and its copies, as exact counts without times.
 
-One JSON object per line of the report file. Counts are of PTX instructions (ptxas may merge or expand some), per
-warp unless the name says thread. Nothing is derived here beyond sums over the listed memory instructions.
+One JSON object per line of the report file, in the order of execution. Counts are of PTX instructions (ptxas may merge
+or expand some), per warp unless the name says thread. Nothing is derived here beyond sums over the listed memory
+instructions.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from kernelblaster.errors import DeviceError
 
@@ -132,12 +133,35 @@ class LaunchRecord(BaseModel):
         return (one for one in self.memory if one.space in wanted_spaces and one.op in wanted_ops)
 
 
-def read_records(path: Path) -> list[LaunchRecord]:
-    """Records of a report file, in launch order. Raises DeviceError when a line is not a record."""
+class TransferKind(StrEnum):
+    """Which way a copy or fill of the CUDA runtime goes."""
+
+    DEVICE_TO_DEVICE = "device_to_device"
+    HOST_TO_DEVICE = "host_to_device"
+    DEVICE_TO_HOST = "device_to_host"
+    FILL = "fill"
+
+
+class TransferRecord(BaseModel):
+    """One counted cudaMemcpy or cudaMemset."""
+
+    model_config = ConfigDict(frozen=True)
+
+    transfer: TransferKind
+    bytes: int
+
+
+Record = LaunchRecord | TransferRecord
+
+_RECORD: TypeAdapter[Record] = TypeAdapter(Record)
+
+
+def read_records(path: Path) -> list[Record]:
+    """Records of a report file, in order. Raises DeviceError when a line is not a record."""
     if not path.exists():
         return []
     try:
-        return [LaunchRecord.model_validate_json(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        return [_RECORD.validate_json(line) for line in path.read_text(encoding="utf-8").splitlines()]
     except ValidationError as error:
         raise DeviceError(
             f"the emulator's report does not read: {error.errors()[0]['msg']}",

@@ -1,0 +1,233 @@
+"""The emulated device: the real nvcc compiles, a CPU executes the PTX, a model says how long a GPU would take.
+
+Outputs are computed, counts are counted, only times are modelled; everything carries `source=emulated`. The model is
+deterministic, so one counted call per program and job shape is all there is to measure: it feeds samples and
+profile alike. What a GPU would refuse (out-of-bounds access, a block that fits no SM) fails here, too.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path, PurePath
+from tempfile import TemporaryDirectory
+from typing import Self
+
+from kernelblaster.devices.base import (
+    Build,
+    BuildFailure,
+    BuildFailureKind,
+    DeviceFacts,
+    Driver,
+    Job,
+    Library,
+    Profile,
+    ProfileSource,
+    RunFailure,
+    SanitizerFinding,
+    Session,
+)
+from kernelblaster.devices.build import ProgramBuilder
+from kernelblaster.devices.emulated.architecture import DEFAULT_GPU, GpuModel, gpu_model
+from kernelblaster.devices.emulated.core import ensure_core
+from kernelblaster.devices.emulated.counting import CountedCalls
+from kernelblaster.devices.emulated.location import source_location
+from kernelblaster.devices.emulated.metrics import kernel_profile
+from kernelblaster.devices.emulated.ptx.assembler import assemble
+from kernelblaster.devices.emulated.ptx.errors import NotEmulatable
+from kernelblaster.devices.emulated.record import Record, read_records
+from kernelblaster.devices.emulated.session import EmulatedSession
+from kernelblaster.devices.metrics import totals
+from kernelblaster.devices.sandbox import Limits
+from kernelblaster.devices.session import ProcessSession, run_batch
+from kernelblaster.devices.toolchain import Toolchain
+from kernelblaster.errors import DeviceError
+from kernelblaster.paths import cache_dir
+from kernelblaster.problems.problem import Precision, Problem
+
+_FAULT_REPORT = re.compile(r"^kbcudart: (?P<what>kernel .*) \((?P<place>[^()]+)\)$", re.MULTILINE)
+_MEMORY_FAULTS = ("cudaErrorIllegalAddress", "cudaErrorMisalignedAddress")
+
+
+class EmulatedDevice:
+    """A GPU that is not there. Satisfies `devices.base.Device`.
+
+    Args:
+        gpu: the GPU to stand for.
+        toolchain: nvcc and the host compiler.
+        limits: of each process of a candidate.
+        threads: CPU threads that execute one kernel.
+        cache: where drivers, programs, modules and the core are kept.
+    """
+
+    def __init__(self, gpu: GpuModel, toolchain: Toolchain, *, limits: Limits, threads: int, cache: Path) -> None:
+        self._gpu = gpu
+        self._toolchain = toolchain
+        self._limits = limits
+        self._threads = threads
+        self._cache = cache
+        self._calls = CountedCalls(gpu, self._count)
+
+    @classmethod
+    def create(cls, gpu: str = DEFAULT_GPU, *, limits: Limits | None = None, cache: Path | None = None) -> Self:
+        """A device that stands for `gpu`, a name of `architectures.json`, with the tools of this machine.
+
+        Raises:
+            UsageError: the GPU is not known.
+            ToolMissing: no nvcc or no host compiler.
+        """
+        return cls(
+            gpu_model(gpu),
+            Toolchain.find(),
+            limits=limits or Limits(),
+            threads=os.cpu_count() or 1,
+            cache=cache or cache_dir(),
+        )
+
+    @cached_property
+    def facts(self) -> DeviceFacts:
+        """Figures of the GPU that is modelled, and the version of the nvcc that compiles for it."""
+        return self._gpu.facts(cuda_version=self._toolchain.version_text)
+
+    @cached_property
+    def _builder(self) -> ProgramBuilder:
+        core = ensure_core(self._cache)
+        link = (f"-L{core.library_dir}", f"-l{core.library_name}", f"-Wl,-rpath,{core.library_dir}")
+        return ProgramBuilder(self._toolchain, self._cache, self._gpu.architecture.compile_arch, link)
+
+    def prepare(self, problem: Problem, precision: Precision) -> Driver:
+        """Compile the driver. Raises DeviceError."""
+        return self._builder.driver(problem, precision)
+
+    def build(self, source: str, driver: Driver, libraries: Sequence[Library] = ()) -> Build:
+        """Compile, link, and assemble the PTX for the emulator.
+
+        Libraries are GPU code that comes without PTX: a candidate may name them, but one that links them is not
+        emulatable.
+
+        Raises BuildFailure.
+        """
+        if libraries and any(header in source for header in ("cublas", "cudnn")):
+            raise BuildFailure(BuildFailureKind.NOT_EMULATABLE, "the emulated device has no cuBLAS and no cuDNN")
+        build = self._builder.program(source, driver, ())
+        self._assemble(build)
+        return build
+
+    def open(self, build: Build, job: Job, *, timeout_s: float) -> Session:
+        """Start the candidate's process. Raises RunFailure."""
+        process = ProcessSession(build, job, env=self._environment(build), limits=self._limits, timeout_s=timeout_s)
+        return EmulatedSession(process, lambda: self._calls.estimate(build, job, timeout_s=timeout_s).device_us)
+
+    def profile(self, build: Build, job: Job, *, timeout_s: float) -> Profile:
+        """Counts of one warmed call and the model's times. Raises RunFailure."""
+        call = self._calls.estimate(build, job, timeout_s=timeout_s)
+        kernels = [kernel_profile(estimate, self._gpu) for estimate in call.kernels]
+        warnings = [] if kernels else ["the call launched no kernel"]
+        if call.transfers_us:
+            warnings.append(f"copies and fills take {call.transfers_us:.1f} us of {call.device_us:.1f} us")
+        return Profile(source=ProfileSource.EMULATED, kernels=kernels, totals=totals(kernels), warnings=warnings)
+
+    def sanitize(self, build: Build, job: Job, *, timeout_s: float) -> list[SanitizerFinding]:
+        """Memory faults of one call: the emulator checks bounds and alignment of every access.
+
+        Raises RunFailure for any other failure.
+        """
+        try:
+            self._run(build, job, "call 0", {}, timeout_s)
+        except RunFailure as failure:
+            finding = _memory_fault(failure)
+            if finding is None:
+                raise
+            return [finding]
+        return []
+
+    def exclusive(self) -> AbstractContextManager[None]:
+        """Nothing to guard: modelled times do not depend on what else the machine does."""
+        return nullcontext()
+
+    def _assemble(self, build: Build) -> None:
+        """Put the module next to the program, once. Raises BuildFailure naming PTX line and source line."""
+        module = self._module(build)
+        if module.exists():
+            return
+        if build.ptx is None:
+            raise DeviceError(f"the build of {build.source_path} kept no PTX", cure="delete the cache directory")
+        text = build.ptx.read_text(encoding="utf-8")
+        try:
+            assembled = assemble(text)
+        except NotEmulatable as error:
+            raise _not_emulatable(error, text) from error
+        _write_whole(module, assembled.write)
+
+    def _module(self, build: Build) -> Path:
+        return build.program.with_suffix(".kbmodule")
+
+    @cached_property
+    def _figures(self) -> Path:
+        """File that tells the runtime which GPU it stands for, named by its content."""
+        text = self._gpu.figures()
+        path = self._cache / f"emulated-{sha256(text.encode()).hexdigest()[:16]}.figures"
+        if not path.exists():
+            _write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8"))
+        return path
+
+    def _environment(self, build: Build) -> dict[str, str]:
+        return {
+            "KB_EMU_MODULE": str(self._module(build)),
+            "KB_EMU_DEVICE": str(self._figures),
+            "KB_EMU_THREADS": str(self._threads),
+        }
+
+    def _count(self, build: Build, job: Job, timeout_s: float) -> list[Record]:
+        """Launches and transfers of one warmed call. Raises RunFailure."""
+        with TemporaryDirectory(prefix="kernelblaster-") as scratch:
+            report = Path(scratch) / "report.jsonl"
+            self._run(build, job, "profile", {"KB_EMU_REPORT": str(report)}, timeout_s)
+            return read_records(report)
+
+    def _run(self, build: Build, job: Job, command: str, extra: dict[str, str], timeout_s: float) -> None:
+        """One command in a process of its own. Raises RunFailure."""
+        run_batch(
+            build,
+            job,
+            [command],
+            wrapper_argv=(),
+            env={**self._environment(build), **extra},
+            limits=self._limits,
+            timeout_s=timeout_s,
+        )
+
+
+def _memory_fault(failure: RunFailure) -> SanitizerFinding | None:
+    """The finding that a failed call stands for; None when no memory access was at fault.
+
+    The core prints `kbcudart: kernel NAME: WHAT (FILE:LINE)` before the call fails.
+    """
+    if not any(fault in failure.reason for fault in _MEMORY_FAULTS):
+        return None
+    report = _FAULT_REPORT.search(failure.log)
+    if report is None:
+        return SanitizerFinding(tool="memcheck", message=failure.reason)
+    return SanitizerFinding(tool="memcheck", message=report["what"], location=PurePath(report["place"]).name)
+
+
+def _write_whole(path: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` fill a file that others see only when it is complete."""
+    partial = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}")
+    write(partial)
+    partial.replace(path)
+
+
+def _not_emulatable(error: NotEmulatable, ptx: str) -> BuildFailure:
+    place = source_location(ptx, error.line)
+    where = f" ({place})" if place else ""
+    return BuildFailure(
+        BuildFailureKind.NOT_EMULATABLE,
+        f"PTX line {error.line}{where}: {error.instruction}: {error.reason}",
+        log=str(error),
+    )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
+from weakref import WeakValueDictionary
 
 from kernelblaster.agent.events import Event, EventSink
 from kernelblaster.agent.files import ProblemFiles
@@ -88,7 +89,8 @@ class ProblemContext:
     limits: Limits
     libraries: tuple[Library, ...] = ()
     deadline: float | None = None
-    _flights: dict[str, asyncio.Lock] = field(default_factory=dict, repr=False)
+    _flights: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary, repr=False)
+    """Locks live as long as somebody holds or awaits them."""
 
     @cached_property
     def files(self) -> ProblemFiles:

@@ -39,7 +39,7 @@ def launcher_declaration(driver: str) -> str:
 def trimmed_reference(text: str, limit: int) -> str:
     """What a `reference.py` computes, at most `limit` characters: without comments, docstrings and example inputs.
 
-    Sizes and inputs are told elsewhere in a prompt, for the size in use. Text that does not parse as Python is only cut.
+    Sizes and inputs are told elsewhere in a prompt. Text that does not parse as Python is only cut.
     """
     try:
         tree = ast.parse(text)

@@ -79,12 +79,13 @@ def observed(
     values = {str(name): value for name, value in profile.totals.items()}
     if hottest is not None:
         values.update({str(name): value for name, value in hottest.metrics.items()})
+    values = {name: value for name, value in values.items() if math.isfinite(value)}
     derived: dict[Derived, float | None] = {Derived.FLOOR_FRACTION: floor_fraction}
     derived |= _of_call(profile, hottest, call_us)
     derived |= _of_memory(values)
     derived |= _of_launch(values, hottest, profile.source, facts)
-    values.update({str(name): value for name, value in derived.items() if value is not None})
-    return {name: value for name, value in values.items() if math.isfinite(value)}
+    found = {str(name): value for name, value in derived.items() if value is not None and math.isfinite(value)}
+    return values | found
 
 
 def hottest_kernel(profile: Profile) -> KernelProfile | None:

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from knowledge_samples import context, transition
+
+from kernelblaster.evaluation.types import Decision, Verdict
+from kernelblaster.knowledge.families import OpFamily
+from kernelblaster.knowledge.lessons import SHOWN, identify, mark, merge_lessons, retrieve
+from kernelblaster.knowledge.schema import Lesson, LessonCount
+from kernelblaster.problems.problem import Precision
+
+
+def lesson(name: str, helpful: int = 0, harmful: int = 0, **scope) -> Lesson:
+    counts = {"earlier": LessonCount(helpful=helpful, harmful=harmful)} if helpful or harmful else {}
+    return Lesson(id=name, text=f"text of {name}", counts=counts, **scope)
+
+
+def shown(*lessons: Lesson) -> list[str]:
+    return [it.id for it in retrieve(lessons, "busy", "widen", context())]
+
+
+@pytest.mark.parametrize(
+    ("scope", "applies"),
+    [
+        ({}, True),
+        ({"technique": "widen"}, True),
+        ({"technique": "fuse"}, False),
+        ({"state": "busy", "op_family": OpFamily.SOFTMAX, "precision": Precision.FP16}, True),
+        ({"state": "busy", "op_family": OpFamily.MATMUL}, False),
+        ({"precision": Precision.FP32}, False),
+        ({"state": "slow", "technique": "widen"}, False),
+    ],
+)
+def test_every_part_of_a_scope_must_match(scope, applies):
+    assert bool(shown(lesson("a", **scope))) is applies
+
+
+def test_the_closest_scopes_come_first_and_only_three():
+    lessons = [
+        lesson("anywhere"),
+        lesson("state", state="busy"),
+        lesson("both", state="busy", technique="widen"),
+        lesson("technique", technique="widen"),
+        lesson("all", state="busy", technique="widen", precision=Precision.FP16),
+    ]
+    assert shown(*lessons) == ["all", "both", "technique"]
+    assert len(shown(*lessons)) == SHOWN
+
+
+def test_a_good_record_lifts_and_a_bad_one_hides():
+    assert shown(lesson("plain"), lesson("good", helpful=5), lesson("bad", harmful=6, helpful=1)) == ["good", "plain"]
+
+
+@pytest.mark.parametrize(
+    ("made", "counts"),
+    [
+        (transition(lessons=("a",), speedup=1.5), (1, 0)),
+        (transition(lessons=("a",), speedup=0.8), (0, 1)),
+        (transition(lessons=("a",), verdict=Verdict.WRONG_VALUES), (0, 1)),
+        (transition(lessons=("a",), decision=Decision.INCONCLUSIVE), (0, 0)),
+        (transition(lessons=("b",), speedup=1.5), (0, 0)),
+    ],
+)
+def test_outcomes_count_for_the_lessons_that_were_shown(made, counts):
+    [marked] = mark([lesson("a")], made)
+    assert (marked.helpful, marked.harmful) == counts
+
+
+def test_the_id_depends_on_the_words_alone():
+    assert identify("Pad the tile.") == identify("  pad THE tile.  ")
+    assert identify("Pad the tile") != identify("Pad the row")
+
+
+counters = st.dictionaries(
+    st.sampled_from(["r1", "r2"]), st.builds(LessonCount, helpful=st.integers(0, 3), harmful=st.integers(0, 3))
+)
+tables = st.dictionaries(st.sampled_from(["a", "b", "c"]), counters).map(
+    lambda table: [Lesson(id=name, text=name, counts=counts) for name, counts in table.items()]
+)
+
+
+def as_map(lessons):
+    return {it.id: it for it in lessons}
+
+
+@given(tables, tables)
+def test_merging_commutes_and_repeats_without_effect(left, right):
+    once = merge_lessons(left, right)
+    assert as_map(once) == as_map(merge_lessons(right, left))
+    assert as_map(merge_lessons(once, right)) == as_map(once)
+
+
+@given(tables, tables, tables)
+def test_merging_associates(first, second, third):
+    assert as_map(merge_lessons(merge_lessons(first, second), third)) == as_map(
+        merge_lessons(first, merge_lessons(second, third))
+    )

@@ -19,7 +19,7 @@ from kernelblaster.knowledge.amend import is_released
 from kernelblaster.knowledge.changes import AdjustRule, RetireTechnique
 from kernelblaster.knowledge.decisions import Classification, Selection, SelectionContext
 from kernelblaster.knowledge.derived import observed
-from kernelblaster.knowledge.expressions import with_threshold
+from kernelblaster.knowledge.expressions import conditions, with_threshold
 from kernelblaster.knowledge.schema import (
     KnowledgeDocument,
     Prior,
@@ -57,6 +57,18 @@ class KnowledgeBase:
     def quarantined(self) -> Set[str]:
         """Proposed techniques that are not yet proven."""
         return {name for name, proposal in self.document.proposals.items() if not is_released(proposal)}
+
+    @property
+    def movable_thresholds(self) -> list[str]:
+        """One line per threshold that reflection may move: rule, metric, present value, bounds."""
+        return [
+            f"{rule.id}: {condition.metric} {condition.op} {condition.value:g} (may be "
+            f"{condition.bounds[0]:g} to {condition.bounds[1]:g})"
+            for state in self.states.values()
+            for rule in state.rules
+            for condition in conditions(rule.when)
+            if condition.bounds is not None
+        ]
 
     def classify(
         self, profile: Profile, facts: DeviceFacts, floor_fraction: float | None, *, call_us: float | None = None

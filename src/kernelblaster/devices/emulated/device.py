@@ -12,7 +12,7 @@ import re
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import sha256
 from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
@@ -38,7 +38,7 @@ from kernelblaster.devices.emulated.core import ensure_core
 from kernelblaster.devices.emulated.counting import CountedCalls
 from kernelblaster.devices.emulated.location import source_location
 from kernelblaster.devices.emulated.metrics import kernel_profile
-from kernelblaster.devices.emulated.ptx.assembler import assemble
+from kernelblaster.devices.emulated.ptx import assembler
 from kernelblaster.devices.emulated.ptx.errors import NotEmulatable
 from kernelblaster.devices.emulated.record import Record, read_records
 from kernelblaster.devices.emulated.session import EmulatedSession
@@ -62,19 +62,19 @@ class EmulatedDevice:
         toolchain: nvcc and the host compiler.
         limits: of each process of a candidate.
         threads: CPU threads that execute one kernel.
-        cache: where drivers, programs, modules and the core are kept.
+        cache_root: where drivers, programs, modules and the core are kept.
     """
 
-    def __init__(self, gpu: GpuModel, toolchain: Toolchain, *, limits: Limits, threads: int, cache: Path) -> None:
+    def __init__(self, gpu: GpuModel, toolchain: Toolchain, *, limits: Limits, threads: int, cache_root: Path) -> None:
         self._gpu = gpu
         self._toolchain = toolchain
         self._limits = limits
         self._threads = threads
-        self._cache = cache
+        self._cache = cache_root
         self._calls = CountedCalls(gpu, self._count)
 
     @classmethod
-    def create(cls, gpu: str = DEFAULT_GPU, *, limits: Limits | None = None, cache: Path | None = None) -> Self:
+    def create(cls, gpu: str = DEFAULT_GPU, *, limits: Limits | None = None, cache_root: Path | None = None) -> Self:
         """A device that stands for `gpu`, a name of `architectures.json`, with the tools of this machine.
 
         Raises:
@@ -86,7 +86,7 @@ class EmulatedDevice:
             Toolchain.find(),
             limits=limits or Limits(),
             threads=os.cpu_count() or 1,
-            cache=cache or cache_dir(),
+            cache_root=cache_root or cache_dir(),
         )
 
     @cached_property
@@ -159,13 +159,13 @@ class EmulatedDevice:
             raise DeviceError(f"the build of {build.source_path} kept no PTX", cure="delete the cache directory")
         text = build.ptx.read_text(encoding="utf-8")
         try:
-            assembled = assemble(text)
+            assembled = assembler.assemble(text)
         except NotEmulatable as error:
             raise _not_emulatable(error, text) from error
         _write_whole(module, assembled.write)
 
     def _module(self, build: Build) -> Path:
-        return build.program.with_suffix(".kbmodule")
+        return build.program.with_suffix(f".{_assembler_digest()}.module")
 
     @cached_property
     def _figures(self) -> Path:
@@ -201,6 +201,13 @@ class EmulatedDevice:
             limits=self._limits,
             timeout_s=timeout_s,
         )
+
+
+@cache
+def _assembler_digest() -> str:
+    """Names modules, so that those of another version of the assembler are not taken for this one's."""
+    sources = sorted(Path(assembler.__file__).parent.glob("*.py"))
+    return sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
 
 
 def _memory_fault(failure: RunFailure) -> SanitizerFinding | None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import sys
 from typing import Annotated, NoReturn
 
-import click
 import typer
 from rich.console import Console
 from rich.markup import escape
 
 from kernelblaster import __version__
-from kernelblaster.cli import baseline, doctor, evaluate, kb, problems, report, reprofile, run
+from kernelblaster.cli import answer, baseline, doctor, evaluate, kb, problems, report, reprofile, run
 from kernelblaster.errors import ExitCode, KernelBlasterError
 
 app = typer.Typer(
@@ -30,6 +29,7 @@ app.add_typer(kb.app, name="kb")
 app.command("baseline")(baseline.baseline)
 app.command("reprofile")(reprofile.reprofile)
 app.command("report")(report.report)
+app.command("answer")(answer.answer)
 app.command("doctor")(doctor.doctor)
 
 
@@ -62,10 +62,10 @@ def run_app() -> NoReturn:
         code = app(standalone_mode=False)
     except KernelBlasterError as error:
         _fail(error)
-    except click.ClickException as error:
+    except typer.TyperException as error:
         error.show()
         sys.exit(error.exit_code)
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         print("interrupted; the same command continues where it stopped", file=sys.stderr)
         sys.exit(int(ExitCode.INTERRUPTED))
     except BrokenPipeError:

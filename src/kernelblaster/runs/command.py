@@ -137,7 +137,7 @@ def _run_locked(
     ledger = CostLedger(layout.ledger, config.budget)
     exchange = request.exchange or layout.exchange
     model = build_model(config.model, exchange, ledger, choice.device.facts.name)
-    inputs = InputStore(config.evaluation)
+    inputs = InputStore()
     replay = ReplayBuffer(layout.replay)
     with inputs, _view(request, problems, config, ledger, console) as view:
         parts = RunParts(
@@ -145,7 +145,9 @@ def _run_locked(
             config=config,
             size=size,
             layout=layout,
-            evaluator=Evaluator(choice.device, inputs, config.evaluation, size, config.libraries),
+            evaluator=Evaluator(
+                choice.device, inputs, config.evaluation, size, config.libraries, precision=config.precision
+            ),
             model=model,
             knowledge=knowledge,
             replay=replay,

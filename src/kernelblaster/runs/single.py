@@ -37,8 +37,9 @@ def find_problem(name: str, config: RunConfig, dataset_dir: Path | None = None) 
 def open_evaluator(config: RunConfig, device: Device | None = None) -> Iterator[Evaluator]:
     """An evaluator for a configuration; its inputs are removed at the end."""
     device = device or choose_device(config).device
-    with InputStore(config.evaluation) as inputs:
-        yield Evaluator(device, inputs, config.evaluation, timed_size(config, device.facts), config.libraries)
+    with InputStore() as inputs:
+        size = timed_size(config, device.facts)
+        yield Evaluator(device, inputs, config.evaluation, size, config.libraries, precision=config.precision)
 
 
 def evaluate_one(

@@ -1,0 +1,50 @@
+"""`kernelblaster reprofile`: measure and profile the finished kernels of a run again."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from kernelblaster.cli.options import DatasetOption, DeviceOption, JsonOption, SizeOption
+from kernelblaster.errors import ExitCode, UsageError
+
+
+def reprofile(
+    run_dir: Annotated[Path, typer.Argument(help="Directory of a run: the one that holds run.json.")],
+    device: DeviceOption = "auto",
+    size: SizeOption = None,
+    dataset_dir: DatasetOption = None,
+    json_output: JsonOption = False,
+) -> int:
+    """Evaluate every final kernel of a run against its start once more, with counters."""
+    from kernelblaster.cli.evaluation_report import print_evaluation
+    from kernelblaster.runs.command import RunRecord
+    from kernelblaster.runs.layout import FINAL_KERNEL
+    from kernelblaster.runs.single import find_problem, open_evaluator
+
+    record_path = run_dir / "run.json"
+    if not record_path.is_file():
+        raise UsageError(f"{record_path} does not exist", cure="give the directory that `run` named")
+    record = RunRecord.model_validate_json(record_path.read_bytes())
+    config = record.config.model_copy(update={"device": device, "size": size or record.size})
+    finals = sorted(run_dir.glob(f"level*/*/{FINAL_KERNEL}"))
+    if not finals:
+        raise UsageError(f"{run_dir} holds no {FINAL_KERNEL}", cure="nothing beat the start there; search again")
+    evaluations = []
+    with open_evaluator(config) as evaluator:
+        for path in finals:
+            number = path.parent.name.split("_")[0]
+            problem = find_problem(f"{path.parent.parent.name}/{int(number)}", config, dataset_dir)
+            start = problem.init_path.read_text(encoding="utf-8")
+            evaluations.append(evaluator.evaluate(problem, path.read_text(encoding="utf-8"), rival=start))
+            if not json_output:
+                Console(highlight=False).rule(f"{problem.id} {problem.name}")
+                print_evaluation(evaluations[-1])
+    if json_output:
+        sys.stdout.write(json.dumps([e.model_dump(mode="json") for e in evaluations]) + "\n")
+    return int(ExitCode.OK if all(e.correct for e in evaluations) else ExitCode.FAILED)

@@ -3,7 +3,8 @@
 For every element, with r the float64 reference on the very bytes that the candidate was given:
 
     |out - r|  <=  ulps * ulp(r)  +  c * h * p(|r|)  +  a * rms(row of r)
-    ||out - r|| / ||r||  <=  c * h * plain_norm + a
+    ||out - r|| / ||r||  <=  c * h * plain_norm + a        (plain_norm at least half an ulp below 64 elements, where
+                                                            one lucky rounding would make it tiny)
 
     ulp(r)      spacing of the output format at r (subnormals included): the candidate must store its result
     p(|r|)      largest error of the plain implementation (PyTorch in the run's precision) among reference values of
@@ -66,12 +67,14 @@ class ErrorScale:
         plain_norm: ||plain - reference|| / ||reference|| over elements finite in both.
         reference_norm: ||reference|| over elements the format can hold.
         reference_rms: the same, per element.
+        plain_finite: the plain implementation is finite wherever the format can hold the reference.
     """
 
     by_exponent: torch.Tensor
     plain_norm: float
     reference_norm: float
     reference_rms: float
+    plain_finite: bool
 
     @classmethod
     def measure(cls, reference: torch.Tensor, plain: torch.Tensor, spec: TensorSpec) -> Self:
@@ -81,11 +84,14 @@ class ErrorScale:
         counts = torch.zeros(bins, dtype=torch.int64)
         error_square = reference_square = 0.0
         held = 0
+        plain_finite = True
         flat_reference, flat_plain = reference.reshape(-1), plain.reshape(-1)
         for start, stop in spans(spec.elements, 1, CHUNK_ELEMENTS):
             expected = flat_reference[start:stop].double()
             got = flat_plain[start:stop].to(expected.device).double()
-            usable = fits(expected, spec.dtype) & torch.isfinite(got)
+            held_here = fits(expected, spec.dtype)
+            usable = held_here & torch.isfinite(got)
+            plain_finite = plain_finite and bool((usable == held_here).all())
             expected, error = expected[usable], (got - expected)[usable].abs()
             index = _bin(expected)
             largest = torch.maximum(largest, _largest_per_bin(index, error, bins))
@@ -99,6 +105,7 @@ class ErrorScale:
             plain_norm=error_square**0.5 / norm if norm else 0.0,
             reference_norm=norm,
             reference_rms=norm / max(held, 1) ** 0.5,
+            plain_finite=plain_finite,
         )
 
 
@@ -119,7 +126,10 @@ class Budget:
     @property
     def norm(self) -> float:
         """Largest ||out - reference|| / ||reference|| that passes."""
-        return self.factor * _ALLOWANCES[self.spec.dtype].headroom * self.scale.plain_norm + ACCUMULATION
+        plain = _ALLOWANCES[self.spec.dtype].headroom * self.scale.plain_norm
+        if self.spec.elements < LEAST_POOL:
+            plain = max(plain, torch.finfo(TORCH_DTYPES[self.spec.dtype]).eps / 2)
+        return self.factor * plain + ACCUMULATION
 
     @property
     def row(self) -> int:

@@ -1,0 +1,114 @@
+"""How input values are drawn: what a problem declares, and harder values derived from the same draw.
+
+Every derived distribution is a map of the declared tensor's own values, element by element, and zero maps to zero.
+So what the problem promises about its inputs survives: triangles stay triangular, symmetric matrices symmetric, and
+tensors of a few distinct values (labels, masks, signs) are left as they are. Only a tensor without such structure is
+also given a gain per position or mirrored halves.
+
+What each is for: `normal` is signed, so it tells ReLU from the identity and TF32 from fp32 (errors of positive sums
+average out), and its gain makes any half of an axis differ from the other, so that sampling instead of reducing shows.
+`large` and `tiny` meet overflow, underflow and forgotten epsilons; `cancelling` sums to nearly nothing; `negative` meets
+branches that positive values never take.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from kernelblaster.evaluation.distributions import Distribution
+
+CATEGORIES = 16
+"""A tensor with at most this many distinct values is a label, a mask or a sign, not a measurement."""
+_LOOKED_AT = 4096
+_GAIN = 0.25
+_RESIDUE = 0.125
+"""What remains of a cancelling pair, as a share of its members."""
+
+
+def transform(tensor: torch.Tensor, distribution: Distribution, exponent: int) -> torch.Tensor:
+    """Derive a float32 tensor of the wanted distribution from a declared one of any floating-point type.
+
+    Args:
+        tensor: as `get_inputs` drew it.
+        distribution: which values are wanted.
+        exponent: the result is scaled by 2 to this power.
+    """
+    values = tensor.float()
+    if distribution is Distribution.DECLARED or _categorical(values):
+        return values
+    if distribution is Distribution.NEGATIVE:
+        return -values.abs()
+    spread = _signed(values) * 2.0**exponent
+    if _structured(values):
+        return spread
+    if distribution is Distribution.CANCELLING:
+        return _mirrored(spread)
+    if distribution is Distribution.NORMAL:
+        return spread * _gain(spread.shape)
+    return spread
+
+
+def enliven(weight: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Replace a weight that is one constant (a scale of ones, a shift of zeros) by values around it.
+
+    Otherwise a kernel that ignores the weight would be right. Constants other than 0 keep their sign.
+    """
+    values = weight.float()
+    if values.numel() < 2 or not bool((values == values.reshape(-1)[0]).all()):
+        return values
+    noise = torch.rand(values.shape, generator=generator) - 0.5
+    return values * (1 + noise) if float(values.reshape(-1)[0]) else noise
+
+
+def density(tensor: torch.Tensor) -> float:
+    """Share of elements that are not zero."""
+    return float((tensor != 0).float().mean()) if tensor.numel() else 1.0
+
+
+def _signed(values: torch.Tensor) -> torch.Tensor:
+    """Standard normal values in place of uniform ones; anything else is centred."""
+    low, high = float(values.min()), float(values.max())
+    if low >= 0 and 0.5 < high <= 1:
+        inner = values.clamp(1e-6, 1 - 1e-6)
+        normal = math.sqrt(2) * torch.erfinv(2 * inner - 1)
+        return torch.where(values == 0, 0.0, normal) if _structured(values) else normal
+    if _structured(values):
+        return values
+    return values - values.mean()
+
+
+def _categorical(values: torch.Tensor) -> bool:
+    some = values.reshape(-1)[:_LOOKED_AT]
+    return some.numel() > 2 * CATEGORIES and some.unique().numel() <= CATEGORIES
+
+
+def _structured(values: torch.Tensor) -> bool:
+    """Whether positions mean something: many zeros, or a symmetric matrix."""
+    if density(values) < 0.9:
+        return True
+    square = values.ndim >= 2 and values.shape[-1] == values.shape[-2]
+    return square and bool(torch.equal(values, values.transpose(-1, -2)))
+
+
+def _mirrored(values: torch.Tensor) -> torch.Tensor:
+    """Make the second half of the longest axis after the first the negative of the first half, but for a residue."""
+    axis = max(range(min(1, values.ndim - 1), values.ndim), key=lambda a: values.shape[a]) if values.ndim else 0
+    half = values.shape[axis] // 2 if values.ndim else 0
+    if half == 0:
+        return values
+    first, second = values.narrow(axis, 0, half), values.narrow(axis, half, half)
+    result = values.clone()
+    result.narrow(axis, half, half).copy_(-first + _RESIDUE * second)
+    return result
+
+
+def _gain(shape: torch.Size) -> torch.Tensor:
+    """A factor per position that no half of an axis shares with the other half: even and odd, first and last."""
+    gain = torch.ones(())
+    for axis, extent in enumerate(shape):
+        index = torch.arange(extent)
+        ramp = 1 + _GAIN * (2 * index / max(extent - 1, 1) - 1) + _GAIN * (index % 2 - 0.5)
+        gain = gain * ramp.reshape([-1 if a == axis else 1 for a in range(len(shape))])
+    return gain

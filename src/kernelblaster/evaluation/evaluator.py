@@ -1,0 +1,146 @@
+"""Candidate in, `Evaluation` out: build, verify, time against a rival, profile.
+
+A bad candidate is a verdict, never an exception; what no candidate caused (a lost GPU, a full disk, a broken
+reference) is an exception, never a verdict. Safe for many threads: builds overlap, and everything that runs on a real GPU
+holds the device, because a kernel that is verified would disturb one that is timed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Protocol
+
+from kernelblaster.config import EvaluationConfig
+from kernelblaster.devices.base import (
+    BuildFailure,
+    Device,
+    DeviceFacts,
+    DeviceKind,
+    Library,
+    RunFailure,
+    SanitizerFinding,
+)
+from kernelblaster.errors import UsageError
+from kernelblaster.evaluation.bench import Bench
+from kernelblaster.evaluation.case import Case
+from kernelblaster.evaluation.inputs import InputStore
+from kernelblaster.evaluation.plan import InputPlan, plan_inputs, secret_seed
+from kernelblaster.evaluation.roofline import floor_us
+from kernelblaster.evaluation.types import Evaluation
+from kernelblaster.problems.problem import Precision, Problem, Size
+
+
+class ForeignJudge(Protocol):
+    """Evaluates problems whose own driver judges itself."""
+
+    def evaluate(self, problem: Problem, source: str, *, rival: str | None = None, profile: bool = True) -> Evaluation:
+        """As `Evaluator.evaluate`, marked `weakly_verified`."""
+        ...
+
+
+class Evaluator:
+    """Judges candidates on one device, at one precision and size.
+
+    Args:
+        device: where candidates run.
+        inputs: draws and keeps input sets; owned by the caller.
+        config: how hard candidates are checked and timed.
+        size: the size that is timed and profiled.
+        libraries: libraries that candidates may link.
+        precision: storage type of floating-point tensors.
+        seed: makes the input sets the same again; None draws a secret one.
+        foreign: judges weakly verified problems; without it they are refused.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        inputs: InputStore,
+        config: EvaluationConfig,
+        size: Size,
+        libraries: Sequence[Library] = (),
+        *,
+        precision: Precision,
+        seed: int | None = None,
+        foreign: ForeignJudge | None = None,
+    ) -> None:
+        self.device = device
+        self.precision = precision
+        self.size = size
+        self.seed = secret_seed() if seed is None else seed
+        self.inputs = inputs
+        self.config = config
+        self.libraries = tuple(libraries)
+        self._foreign = foreign
+        self._floors: dict[Problem, float] = {}
+        self._floor_lock = threading.Lock()
+
+    @property
+    def facts(self) -> DeviceFacts:
+        """The device that candidates run on."""
+        return self.device.facts
+
+    def evaluate(self, problem: Problem, source: str, *, rival: str | None = None, profile: bool = True) -> Evaluation:
+        """Build, verify, measure and profile one candidate.
+
+        Args:
+            problem: what it solves.
+            source: its CUDA source.
+            rival: source to compare with, sampled in turns; verified earlier, and not again here.
+            profile: collect hardware counters.
+
+        Raises:
+            DeviceError: the device failed.
+            ProblemError: the problem's reference or driver failed.
+            UsageError: a weakly verified problem, and nobody to judge it.
+        """
+        if problem.weakly_verified:
+            return self._foreign_judge(problem).evaluate(problem, source, rival=rival, profile=profile)
+        self._check_size(problem)
+        return Case(self, problem, source).run(rival, profile=profile)
+
+    def sanitize(self, problem: Problem, source: str) -> list[SanitizerFinding]:
+        """Run the device's sanitizers on one call at the cheap size.
+
+        A candidate that does not build or run is a finding. Raises DeviceError.
+        """
+        self._check_size(problem)
+        plan = self.plan(problem)
+        key = plan.small[0] if plan.small else plan.timed
+        try:
+            build = self.device.build(source, self.device.prepare(problem, self.precision), self.libraries)
+            with self.holding(), self.inputs.use(key) as drawn, Bench(self.inputs.directory, drawn) as bench:
+                return self.device.sanitize(build, bench.job, timeout_s=self.config.timeout_s)
+        except (BuildFailure, RunFailure) as failure:
+            return [SanitizerFinding(tool=failure.kind.value, message=failure.reason)]
+
+    def plan(self, problem: Problem) -> InputPlan:
+        """The input sets that every candidate of a problem must pass."""
+        return plan_inputs(problem, self.precision, self.size, self.config.input_sets, self.seed)
+
+    def holding(self) -> AbstractContextManager[object]:
+        """The device, for as long as a real GPU is at work; a modelled one needs no guard."""
+        return nullcontext() if self.facts.kind is DeviceKind.EMULATED else self.device.exclusive()
+
+    def floor_us(self, problem: Problem) -> float:
+        """Roofline floor of the timed size, computed once per problem."""
+        with self._floor_lock:
+            if problem not in self._floors:
+                self._floors[problem] = floor_us(problem, self.size, self.precision, self.facts)
+            return self._floors[problem]
+
+    def _check_size(self, problem: Problem) -> None:
+        if self.size not in problem.sizes:
+            raise UsageError(
+                f"{problem.slug} declares no size {self.size}", cure=f"choose among {', '.join(problem.sizes)}"
+            )
+
+    def _foreign_judge(self, problem: Problem) -> ForeignJudge:
+        if self._foreign is None:
+            raise UsageError(
+                f"{problem.slug} is judged by its own libtorch driver, which this evaluator does not run",
+                cure="write a reference.py and a driver.cpp on <kernelblaster/driver.hpp>",
+            )
+        return self._foreign

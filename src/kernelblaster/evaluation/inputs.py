@@ -1,0 +1,209 @@
+"""Input sets: the bytes that candidates read, and the reference that only the judge holds.
+
+An input set is drawn once per (problem, precision, size, distribution, seed) and shared by all candidates. Its inputs
+and weights lie in read-only files; its reference and error scale stay in this process' memory and never touch a disk
+that a candidate could read. Both are bounded: the sets used longest ago are dropped, unless someone is using them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import shutil
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from kernelblaster.errors import DeviceError
+from kernelblaster.evaluation import scratch
+from kernelblaster.evaluation.distributions import Distribution, exponents
+from kernelblaster.problems.problem import Precision, Problem, Size, TensorRole, TensorSpec
+from kernelblaster.problems.reference import load_reference, tensor_specs
+
+if TYPE_CHECKING:
+    from kernelblaster.evaluation.truth import Draw, Truth
+
+_LOG = logging.getLogger(__name__)
+_FILE_SHARE = 0.5
+"""Of the space that is free when the store opens, what input files may take."""
+_REFERENCE_BYTES = 8 << 30
+
+
+@dataclass(frozen=True)
+class InputKey:
+    """What an input set is drawn from. `draws` are the distributions to try, in order; the first informative wins."""
+
+    problem: Problem
+    precision: Precision
+    size: Size
+    draws: tuple[Distribution, ...]
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """Name of its directory; two keys with one name are the same set."""
+        parts = (str(self.problem.directory), self.precision, self.size, *self.draws, str(self.seed))
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
+
+
+@dataclass(frozen=True)
+class InputSet:
+    """One drawn input set.
+
+    Attributes:
+        key: what it was drawn from.
+        distribution: how it was drawn in the end.
+        specs: output, inputs, weights, in the launcher's order.
+        files: input and weight name -> file of its bytes.
+        truth: what must come out.
+    """
+
+    key: InputKey
+    distribution: Distribution
+    specs: tuple[TensorSpec, ...]
+    files: dict[str, Path]
+    truth: Truth
+
+    @property
+    def output(self) -> TensorSpec:
+        """The one output of a problem."""
+        return next(spec for spec in self.specs if spec.role is TensorRole.OUTPUT)
+
+    @property
+    def file_bytes(self) -> int:
+        """Bytes of its files."""
+        return sum(spec.bytes for spec in self.specs if spec.role is not TensorRole.OUTPUT)
+
+    @property
+    def reference_bytes(self) -> int:
+        """Bytes of its reference in memory."""
+        return self.truth.reference.nbytes
+
+
+@dataclass
+class _Entry:
+    """A set in the store, the number of its users, and the lock under which it is drawn."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    users: int = 0
+    drawn: InputSet | None = None
+
+
+class InputStore:
+    """Draws input sets, keeps them, and owns their files. A context manager; safe for many threads.
+
+    Args:
+        root: where its directory is made; None: shared memory where there is room, else the temporary directory.
+        file_bytes: bound on the files together; None: half of what is free.
+        reference_bytes: bound on references in memory together.
+    """
+
+    def __init__(
+        self, root: Path | None = None, *, file_bytes: int | None = None, reference_bytes: int = _REFERENCE_BYTES
+    ) -> None:
+        self.directory = scratch.create(root)
+        self._file_bytes = file_bytes or int(_FILE_SHARE * shutil.disk_usage(self.directory).free)
+        self._reference_bytes = reference_bytes
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove all files."""
+        with self._lock:
+            self._entries.clear()
+        scratch.remove(self.directory)
+
+    @contextmanager
+    def use(self, key: InputKey) -> Iterator[InputSet]:
+        """Lend an input set, drawing it first if need be; it stays while it is lent.
+
+        Raises:
+            ProblemError: the reference fails.
+            DeviceError: its files cannot be written.
+        """
+        with self._lock:
+            entry = self._entries.setdefault(key.name, _Entry())
+            self._entries.move_to_end(key.name)
+            entry.users += 1
+        try:
+            with entry.lock:
+                if entry.drawn is None:
+                    entry.drawn = self._draw(key)
+            self._evict()
+            yield entry.drawn
+        finally:
+            with self._lock:
+                entry.users -= 1
+
+    def draw(self, keys: Iterable[InputKey]) -> None:
+        """Draw sets that will be used soon. Raises as `use`."""
+        for key in keys:
+            with self.use(key):
+                pass
+
+    def _draw(self, key: InputKey) -> InputSet:
+        from kernelblaster.evaluation import truth as torch_truth
+
+        reference = load_reference(key.problem)
+        specs = tensor_specs(key.problem, key.size, key.precision)
+        output = next(spec for spec in specs if spec.role is TensorRole.OUTPUT)
+        attempts = [(draw, exponent) for draw in key.draws for exponent in exponents(draw, key.precision)]
+        for number, (distribution, exponent) in enumerate(attempts, start=1):
+            drawn = torch_truth.draw(reference, key.size, key.precision, distribution, exponent, key.seed)
+            truth = torch_truth.solve(drawn, output, key.precision)
+            if number == len(attempts) or torch_truth.informative(truth, output):
+                break
+            _LOG.debug("%s at %s: %s * 2^%d tells nothing", key.problem.slug, key.size, distribution, exponent)
+        return InputSet(key, distribution, specs, self._write(key, drawn, specs), truth)
+
+    def _write(self, key: InputKey, drawn: Draw, specs: Sequence[TensorSpec]) -> dict[str, Path]:
+        from kernelblaster.evaluation.tensors import write_tensor
+
+        directory = self.directory / key.name
+        files = {}
+        try:
+            directory.mkdir(exist_ok=True)
+            for number, spec in enumerate(specs):
+                if spec.role is TensorRole.OUTPUT:
+                    continue
+                tensors = drawn.inputs if spec.role is TensorRole.INPUT else drawn.weights
+                path = directory / f"{number}.bin"
+                path.unlink(missing_ok=True)
+                write_tensor(path, tensors[spec.name])
+                path.chmod(0o444)
+                files[spec.name] = path
+        except OSError as error:
+            raise DeviceError(
+                f"cannot write the inputs of {key.problem.slug} to {self.directory}: {error.strerror or error}",
+                cure="make room there, choose a smaller --size, or set TMPDIR to a larger disk",
+            ) from error
+        return files
+
+    def _evict(self) -> None:
+        """Drop the sets used longest ago until both bounds hold; sets in use stay."""
+        with self._lock:
+            kept = [entry.drawn for entry in self._entries.values() if entry.drawn is not None]
+            files = sum(drawn.file_bytes for drawn in kept)
+            references = sum(drawn.reference_bytes for drawn in kept)
+            for name, entry in list(self._entries.items()):
+                if files <= self._file_bytes and references <= self._reference_bytes:
+                    return
+                if entry.users or entry.drawn is None:
+                    continue
+                files -= entry.drawn.file_bytes
+                references -= entry.drawn.reference_bytes
+                del self._entries[name]
+                shutil.rmtree(self.directory / name, ignore_errors=True)

@@ -1,0 +1,58 @@
+"""Hints read off a candidate's text. They warn a person; nothing here refuses a candidate, for text proves nothing.
+
+A small lexer removes comments and empties string literals first (`//` inside a string is no comment, a quote inside a
+comment is no string, raw strings and line continuations are understood), so that words in comments raise no alarm.
+What a source may not contain at all is the build's to refuse.
+"""
+
+from __future__ import annotations
+
+import re
+
+_TOKEN = re.compile(
+    r"""
+      (?P<raw>(?:u8|[uUL])?R"(?P<tag>[^()\\\s]{0,16})\(.*?\)(?P=tag)")
+    | (?P<string>"(?:\\.|[^"\\\n])*")
+    | (?P<character>(?<![0-9a-zA-Z_])'(?:\\.|[^'\\\n])*')
+    | (?P<line>//[^\n]*)
+    | (?P<block>/\*.*?(?:\*/|\Z))
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_CONTINUATION = re.compile(r"\\[ \t]*\r?\n")
+
+_PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"\b(?:system|popen|execv\w*|execl\w*|fork|vfork|posix_spawn\w*)\s*\("), "starts processes"),
+    (re.compile(r"\b(?:getenv|secure_getenv|setenv|environ)\b"), "reads the environment"),
+    (re.compile(r"__attribute__\s*\(\(\s*(?:constructor|destructor)|\[\[\s*gnu::(?:constructor|destructor)"),
+     "runs code before or after main"),
+    (re.compile(r"\b(?:dlopen|dlsym|dlmopen)\s*\("), "loads code at run time"),
+    (re.compile(r"\b(?:fopen|open|openat|mmap|ifstream|ofstream|fstream|ptrace|process_vm_\w+)\s*[(<{ ]"),
+     "opens files or other processes"),
+    (re.compile(r"\b(?:std::(?:thread|jthread|async)|pthread_create)\b"), "starts host threads"),
+    (re.compile(r"\bcuda(?:StreamBeginCapture|GraphLaunch|GraphInstantiate)\w*\b"), "uses CUDA graphs"),
+    (re.compile(r"\bcudaStreamNonBlocking\b|\bcudaStreamCreateWith\w+\b"), "uses streams that events do not wait for"),
+    (re.compile(r"\bcudaEvent(?:ElapsedTime|Record)\w*\b"), "handles CUDA events"),
+    (re.compile(r"\bcudaAccessPropertyPersisting\b|\bcudaLimitPersistingL2CacheSize\b"), "keeps lines in L2"),
+    (re.compile(r"\bglobaltimer\b|\bclock64\s*\(|\bclock\s*\("), "reads clocks"),
+    (re.compile(r"^[ \t]*#[ \t]*define[ \t]+(?:main|KB_\w+|cuda\w+)\b", re.MULTILINE), "redefines names of the harness"),
+    (re.compile(r"\bstatic\s+(?:bool|int|void\s*\*|float\s*\*|cuda\w+)\s+\w+[^;(]*;"), "keeps static state on the host"),
+)  # fmt: skip
+
+
+def strip(source: str) -> str:
+    """`source` without comments and with empty string literals; line numbers stay."""
+
+    def blank(match: re.Match[str]) -> str:
+        lines = "\n" * match[0].count("\n")
+        if match["line"] is not None or match["block"] is not None:
+            return lines or " "
+        return ("''" if match["character"] is not None else '""') + lines
+
+    return _TOKEN.sub(blank, _CONTINUATION.sub(" ", source))
+
+
+def hints(source: str) -> list[str]:
+    """What in a source deserves a look, one line each."""
+    text = strip(source)
+    return [f"the source {what}" for pattern, what in _PATTERNS if pattern.search(text)]

@@ -1,0 +1,168 @@
+"""Draws the tensors of one input set and computes what they must give: in float64, and as PyTorch would plainly.
+
+All torch work of the judge goes through one lock, because seeds, default type and numeric flags are global to torch.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+
+from kernelblaster.evaluation.budget import ErrorScale, fits
+from kernelblaster.evaluation.distributions import Distribution
+from kernelblaster.evaluation.drawing import enliven, transform
+from kernelblaster.evaluation.tensors import TORCH_DTYPES, compute_device, storage_dtype
+from kernelblaster.problems.problem import Precision, Size, TensorSpec
+
+if TYPE_CHECKING:
+    from kernelblaster.problems.reference import Reference
+
+_LOG = logging.getLogger(__name__)
+_TORCH = threading.RLock()
+_MEMORY_SHARE = 0.7
+"""Of the free memory, what a reference may take."""
+_COPIES = 4
+"""Tensors of the output's size that a forward pass may hold at once, besides inputs and weights."""
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Inputs and weights of one input set, quantised to the precision, on the CPU, and the module they belong to."""
+
+    module: torch.nn.Module
+    inputs: dict[str, torch.Tensor]
+    weights: dict[str, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What a correct kernel returns for a draw, and how wrong PyTorch's plain implementation is.
+
+    Attributes:
+        reference: on the CPU; float64, or float32 where that is exact enough or memory forbids more.
+        scale: None for an integer output, which must be equal.
+        notes: what a reader of the evaluation must know, e.g. that memory forbade float64.
+    """
+
+    reference: torch.Tensor
+    scale: ErrorScale | None
+    notes: tuple[str, ...]
+
+
+def draw(
+    reference: Reference, size: Size, precision: Precision, distribution: Distribution, exponent: int, seed: int
+) -> Draw:
+    """Draw inputs and weights from a seed and quantise them. Raises ProblemError."""
+    dtype = storage_dtype(precision)
+    with _TORCH, torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(seed)
+        module = reference.model(size)
+        declared = dict(zip(reference.input_names, reference.inputs(size), strict=True))
+        generator = torch.Generator().manual_seed(seed)
+        inputs = {
+            name: transform(tensor, distribution, exponent).to(dtype) if tensor.is_floating_point() else tensor
+            for name, tensor in declared.items()
+        }
+        weights = {
+            name: enliven(tensor, generator).to(dtype) if tensor.is_floating_point() else tensor.clone()
+            for name, tensor in module.state_dict().items()
+        }
+    return Draw(module, inputs, weights)
+
+
+def solve(drawn: Draw, spec: TensorSpec, precision: Precision) -> Truth:
+    """Compute reference and plain result of a draw; `spec` is the output's."""
+    device = compute_device()
+    exact, notes = _exact_dtype(drawn, spec, device)
+    with _TORCH, torch.no_grad(), _numerics():
+        reference = _run(drawn, exact, device)
+        if not reference.is_floating_point():
+            return Truth(reference.cpu(), None, notes)
+        plain = _plain(drawn, storage_dtype(precision), device)
+        scale = ErrorScale.measure(reference, plain, spec)
+    return Truth(reference.to(_kept_dtype(precision, exact)).cpu(), scale, notes)
+
+
+def informative(truth: Truth, spec: TensorSpec) -> bool:
+    """Whether an input set can tell right from wrong in its precision.
+
+    It cannot when the reference is zero or not representable, or when PyTorch itself loses most digits: a budget
+    anchored at that would let anything pass.
+    """
+    scale = truth.scale
+    if scale is None:
+        return True
+    if not bool(fits(truth.reference, spec.dtype).all()) or not scale.plain_finite or scale.reference_norm == 0:
+        return False
+    return scale.plain_norm <= max(8 * torch.finfo(TORCH_DTYPES[spec.dtype]).eps, 1e-3)
+
+
+def _run(drawn: Draw, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """Run the module on the drawn values, upcast or as they are."""
+
+    def cast(tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.to(device, dtype if tensor.is_floating_point() else tensor.dtype)
+
+    module = copy.deepcopy(drawn.module).to(dtype).to(device)
+    module.load_state_dict({name: cast(weight) for name, weight in drawn.weights.items()})
+    previous = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        return module(*[cast(tensor) for tensor in drawn.inputs.values()])
+    finally:
+        torch.set_default_dtype(previous)
+
+
+def _plain(drawn: Draw, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """Run the module in the storage type; where torch cannot, in float32 with the result rounded to it."""
+    try:
+        return _run(drawn, dtype, device)
+    except RuntimeError as error:
+        if "not implemented" not in str(error) and "not supported" not in str(error):
+            raise
+        _LOG.debug("torch lacks an operation in %s (%s); computing in float32", dtype, error)
+        return _run(drawn, torch.float32, device).to(dtype)
+
+
+def _exact_dtype(drawn: Draw, spec: TensorSpec, device: torch.device) -> tuple[torch.dtype, tuple[str, ...]]:
+    given = sum(t.numel() for t in (*drawn.inputs.values(), *drawn.weights.values()))
+    wanted = 8 * (given + _COPIES * spec.elements)
+    if wanted <= _MEMORY_SHARE * _free_memory(device):
+        return torch.float64, ()
+    return torch.float32, ("the reference was computed in float32: float64 needs more memory than is free",)
+
+
+def _kept_dtype(precision: Precision, exact: torch.dtype) -> torch.dtype:
+    """float32 resolves the budget of 16-bit formats and halves the memory that references take."""
+    return exact if precision is Precision.FP32 else torch.float32
+
+
+def _free_memory(device: torch.device) -> int:
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    with open("/proc/meminfo", encoding="ascii") as file:
+        fields = dict(line.split(":", 1) for line in file)
+    return int(fields["MemAvailable"].split()[0]) * 1024
+
+
+@contextmanager
+def _numerics() -> Iterator[None]:
+    """The plain implementation is exact to its format: no TF32, no 16-bit accumulation."""
+    matmul = torch.backends.cuda.matmul
+    kept = (matmul.allow_tf32, matmul.allow_fp16_reduced_precision_reduction)
+    kept_bf16 = matmul.allow_bf16_reduced_precision_reduction
+    matmul.allow_tf32 = matmul.allow_fp16_reduced_precision_reduction = False
+    matmul.allow_bf16_reduced_precision_reduction = False
+    try:
+        with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=False, allow_tf32=False):
+            yield
+    finally:
+        matmul.allow_tf32, matmul.allow_fp16_reduced_precision_reduction = kept
+        matmul.allow_bf16_reduced_precision_reduction = kept_bf16

@@ -2,19 +2,51 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Protocol
+import struct
 
-from kernelblaster.devices.emulated.ptx.errors import NotEmulatable as NotEmulatable
+from kernelblaster.devices.emulated.ptx.errors import NotEmulatable
+from kernelblaster.devices.emulated.ptx.lowering import FunctionLowering, ModuleContext
+from kernelblaster.devices.emulated.ptx.module import Module, Variable
+from kernelblaster.devices.emulated.ptx.syntax import Declared, integer, parse
 
-
-class Module(Protocol):
-    """Assembled kernels and variables of one PTX text."""
-
-    def write(self, path: Path) -> None:
-        """Write the file that `KB_EMU_MODULE` names."""
+__all__ = ["Module", "NotEmulatable", "assemble"]
 
 
 def assemble(ptx_text: str) -> Module:
     """Assemble every kernel of the text. Raises NotEmulatable."""
-    raise NotImplementedError(ptx_text)
+    program = parse(ptx_text)
+    context = ModuleContext(program)
+    placed = [one for one in program.variables if one.space in (".global", ".const")]
+    context.globals = {one.name: position for position, one in enumerate(placed)}
+    context.module.variables = [_variable(one, context.globals) for one in placed]
+    for function in program.functions:
+        if function.is_kernel and function.defined:
+            context.module.kernels.append(FunctionLowering(context, function).lower())
+    return context.module
+
+
+def _variable(declared: Declared, positions: dict[str, int]) -> Variable:
+    """A variable with its initial bytes; elements that are addresses become relocations."""
+    content, relocations = bytearray(), []
+    for element in declared.initial:
+        symbol, _, addend = element.partition("+")
+        if symbol in positions:
+            relocations.append((len(content), positions[symbol], integer(addend) if addend else 0))
+            content += bytes(8)
+        else:
+            content += _element(element, declared)
+    is_constant = declared.space == ".const"
+    return Variable(declared.name, is_constant, declared.align, declared.size, bytes(content), relocations)
+
+
+def _element(token: str, declared: Declared) -> bytes:
+    size = declared.element_bytes
+    text = token.lstrip("-")
+    if text[:2] in ("0f", "0F") and len(text) == 10:
+        return struct.pack("<I", int(text[2:], 16))
+    if text[:2] in ("0d", "0D") and len(text) == 18:
+        return struct.pack("<Q", int(text[2:], 16))
+    if not text[:1].isdigit():
+        raise NotEmulatable(declared.name, 0, f"initial value {token}")
+    value = -integer(text) if token.startswith("-") else integer(text)
+    return (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")

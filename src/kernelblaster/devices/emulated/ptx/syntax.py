@@ -19,9 +19,10 @@ TOKEN = re.compile(
 _SPACES = (".global", ".const", ".shared", ".local", ".param")
 _LINKAGE = (".visible", ".weak", ".extern", ".common")
 TYPE_BYTES = {
-    f".{kind}{width}": width // 8 for kind, widths in {"bus": (8, 16, 32, 64), "f": (16, 32, 64)}.items()
-    for width in widths for kind in kind
-} | {".f16x2": 4, ".bf16": 2, ".bf16x2": 4, ".pred": 4}
+    **{f".{kind}{width}": width // 8 for kind in "bus" for width in (8, 16, 32, 64)},
+    **{f".f{width}": width // 8 for width in (16, 32, 64)},
+    **{".f16x2": 4, ".bf16": 2, ".bf16x2": 4, ".pred": 4},
+}
 
 
 @dataclass(frozen=True, slots=True)

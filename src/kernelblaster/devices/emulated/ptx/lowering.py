@@ -1,0 +1,357 @@
+"""From parsed functions to operations of the core: registers, constants, symbols and calls.
+
+Registers. Each PTX register becomes 32 lanes at an offset of the register file: 16-bit ones 64 bytes, 32-bit ones and
+predicates 128, 64-bit ones 256. Immediates become registers too, filled once before the kernel starts. A register
+that lives inside one basic block shares its place with others of its width.
+
+Calls. Device functions are inlined at every call site; `.param` variables of a call are local memory, and the
+callee's parameters are bound to them. Recursion and indirect calls are not emulatable.
+
+What each instruction becomes is decided in the `select_*` modules; `FunctionLowering` is what they build with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kernelblaster.devices.emulated.ptx import module as out
+from kernelblaster.devices.emulated.ptx.errors import NotEmulatable
+from kernelblaster.devices.emulated.ptx.operations import PREDICATE, WIDTH, signatures
+from kernelblaster.devices.emulated.ptx.syntax import (
+    TYPE_BYTES,
+    Address,
+    Declared,
+    Function,
+    Group,
+    Label,
+    Operand,
+    Program,
+    Statement,
+    integer,
+)
+
+_SLOT_BYTES = {16: 64, 32: 128, 64: 256, PREDICATE: 128}
+_SPECIALS = frozenset(
+    [f"{name}.{axis}" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"]
+    + ["laneid", "warpid", "nwarpid", "smid", "nsmid", "dynamic_smem_size", "total_smem_size"]
+    + [f"lanemask_{kind}" for kind in ("eq", "lt", "le", "gt", "ge")]
+)
+SHARED_WINDOW, LOCAL_WINDOW, PARAM_WINDOW = (k << 56 for k in (1, 2, 3))
+
+
+def width_of(kind: str) -> int:
+    """Width of a PTX type without its dot, in bits; predicates have a width of their own."""
+    return PREDICATE if kind == "pred" else TYPE_BYTES["." + kind] * 8
+
+
+def aligned(offset: int, align: int) -> int:
+    """The next multiple of `align`."""
+    return -(-offset // align) * align
+
+
+class ModuleContext:
+    """What all functions of a module share."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.module = out.Module()
+        self.functions = {one.name: one for one in program.functions if one.defined}
+        self.globals: dict[str, int] = {}
+        self.shared = {one.name: one for one in program.variables if one.space == ".shared"}
+        self._sources: dict[tuple[str, int], int] = {}
+
+    def source(self, position: tuple[str, int] | None) -> int:
+        """Index of a source position in the module's table."""
+        if position is None:
+            return 0
+        if position not in self._sources:
+            self._sources[position] = len(self.module.sources)
+            self.module.sources.append((self.program.files.get(position[0], ""), position[1]))
+        return self._sources[position]
+
+
+class FunctionLowering:
+    """Lowers one kernel with all that it calls."""
+
+    def __init__(self, context: ModuleContext, function: Function) -> None:
+        self.context = context
+        self.function = function
+        self.statement = Statement(("entry",), [], function.line, None)
+        self.kernel = out.Kernel(function.name, [], 0, function.required_block, function.max_threads)
+        self.registers: dict[str, tuple[int, int]] = {}
+        self.widths: dict[str, int] = {}
+        self.constants: dict[tuple[int, int], int] = {}
+        self.specials: dict[str, int] = {}
+        self.symbols: dict[str, tuple[str, int]] = {}
+        self.branch_targets: dict[str, tuple[str, ...]] = {}
+        self.positions: dict[str, int] = {}
+        self.prefix = ""
+        self.return_label: str | None = None
+        self.calls: list[str] = []
+        self.inlined = 0
+        self.temporaries = 0
+        self.dynamic_symbols: list[str] = []
+
+    # -- errors
+    def unsupported(self, reason: str = "the emulator has no such operation") -> NotEmulatable:
+        """The error for the statement being lowered."""
+        return NotEmulatable(self.statement.text, self.statement.line, reason)
+
+    # -- layout
+    def place_parameters(self) -> None:
+        """Kernel parameters, laid out as the host passes them."""
+        offset = 0
+        for one in self.function.parameters:
+            offset = aligned(offset, one.align)
+            self.kernel.parameters.append((offset, one.size))
+            self.symbols[one.name] = ("param", offset)
+            offset += one.size
+        self.kernel.parameter_bytes = offset
+
+    def declare(self, one: Declared) -> None:
+        """A variable of the function body."""
+        name = self.prefix + one.name
+        if one.space in (".local", ".param"):
+            self.symbols[name] = ("local", self.local_space(one.size, one.align))
+        elif one.space == ".shared":
+            self.declare_shared(name, one)
+        else:
+            raise NotEmulatable(one.name, self.statement.line, f"variable in space {one.space} inside a function")
+
+    def declare_shared(self, name: str, one: Declared) -> None:
+        """Static shared memory is packed; unsized arrays begin where it ends."""
+        if one.unsized:
+            self.symbols[name] = ("shared", 0)
+            self.dynamic_symbols.append(name)
+            return
+        offset = aligned(self.kernel.static_shared, one.align)
+        self.symbols[name] = ("shared", offset)
+        self.kernel.static_shared = offset + one.size
+
+    def local_space(self, size: int, align: int) -> int:
+        """Bytes of per-thread memory."""
+        offset = aligned(self.kernel.local_bytes, max(align, 1))
+        self.kernel.local_bytes = offset + size
+        return offset
+
+    def slot(self, width: int) -> int:
+        """A fresh register."""
+        offset = self.kernel.register_bytes
+        self.kernel.register_bytes += _SLOT_BYTES[width]
+        return offset
+
+    # -- operands
+    def is_register(self, name: Operand) -> bool:
+        """Whether the name is a register of the function."""
+        return isinstance(name, str) and self.prefix + name in self.widths
+
+    def width(self, name: str) -> int:
+        """Width of a register."""
+        return self.widths[self.prefix + name]
+
+    def register(self, name: str, width: int | None = None) -> int:
+        """Offset of a named register, which must have the width when one is given."""
+        full = self.prefix + name
+        if full not in self.registers:
+            if full not in self.widths:
+                raise self.unsupported(f"unknown operand {name}")
+            self.registers[full] = (self.slot(self.widths[full]), self.widths[full])
+        offset, actual = self.registers[full]
+        if width is not None and actual != width:
+            raise self.unsupported(f"operand {name} has {actual} bits where {width} are expected")
+        return offset
+
+    def temporary(self, width: int) -> str:
+        """A register that no PTX names."""
+        name = f"%kb_temporary{self.temporaries}"
+        self.temporaries += 1
+        self.widths[self.prefix + name] = width
+        return name
+
+    def constant(self, value: int, width: int) -> int:
+        """A register that holds a constant."""
+        mask = (1 << 64) - 1 if width in (64, out.ADDRESS_WIDTH) else 0xFFFFFFFF if width != 16 else 0xFFFF
+        key = (value & mask, width)
+        if key not in self.constants:
+            self.constants[key] = self.slot(64 if width == out.ADDRESS_WIDTH else width)
+        return self.constants[key]
+
+    def read(self, operand: Operand, width: int) -> int:
+        """Offset of a source operand: register, special register, literal, symbol or negated predicate."""
+        if isinstance(operand, Address):
+            return self.symbol_constant(operand.base, operand.offset, width)
+        if not isinstance(operand, str):
+            raise self.unsupported("a vector stands where one value is expected")
+        if self.is_register(operand):
+            return self.register(operand, width)
+        if operand.startswith("!"):
+            name = self.temporary(PREDICATE)
+            self.emit("not_pred", [self.register(name), self.register(operand[1:], PREDICATE)], "alu", guarded=False)
+            return self.register(name)
+        if operand == "_":
+            return self.register(self.temporary(width))
+        value = self.literal(operand, width)
+        if value is not None:
+            return self.constant(value, 32 if width == PREDICATE else width)
+        if operand[0] == "%":
+            return self.special(operand[1:])
+        return self.symbol_constant(operand, 0, width)
+
+    def literal(self, token: str, width: int) -> int | None:
+        """Bits of a literal operand; None when it is none."""
+        negative = token.startswith("-")
+        text = token.lstrip("-")
+        if text[:2] in ("0f", "0F") and len(text) == 10:
+            return int(text[2:], 16)
+        if text[:2] in ("0d", "0D") and len(text) == 18:
+            return int(text[2:], 16)
+        if text[:1].isdigit():
+            return -integer(text) if negative else integer(text)
+        if token in ("true", "false"):
+            return -(token == "true")
+        return 32 if token == "WARP_SZ" else None
+
+    def special(self, name: str) -> int:
+        """A register filled from the thread's place in the grid."""
+        if name not in _SPECIALS:
+            raise self.unsupported(f"special register %{name}")
+        if name not in self.specials:
+            self.specials[name] = self.slot(32)
+        return self.specials[name]
+
+    def find_symbol(self, name: str) -> tuple[str, int] | None:
+        """Space and offset (or variable index) of a symbol, shared ones being placed at their first use."""
+        if self.prefix + name in self.symbols:
+            return self.symbols[self.prefix + name]
+        if name in self.symbols:
+            return self.symbols[name]
+        if name in self.context.globals:
+            return ("global", self.context.globals[name])
+        if name in self.context.shared:
+            self.declare_shared(name, self.context.shared[name])
+            return self.symbols[name]
+        return None
+
+    def symbol_constant(self, name: str, addend: int, width: int) -> int:
+        """A register that holds a symbol's address within its space."""
+        found = self.find_symbol(name)
+        if found is None:
+            raise self.unsupported(f"unknown operand {name}")
+        space, value = found
+        if space == "global":
+            return self.constant(value << 32 | addend & 0xFFFFFFFF, out.ADDRESS_WIDTH)
+        if name in self.dynamic_symbols or self.prefix + name in self.dynamic_symbols:
+            # Known only when all static shared memory is placed: patched at the end.
+            key = (("dynamic", addend), width)  # type: ignore[assignment]
+            if key not in self.constants:
+                self.constants[key] = self.slot(width)  # type: ignore[index]
+            return self.constants[key]  # type: ignore[index]
+        return self.constant(value + addend, width)
+
+    def destination(self, operand: Operand, width: int) -> int:
+        """Offset of a register that is written."""
+        if operand == "_":
+            return self.register(self.temporary(width))
+        if not isinstance(operand, str):
+            raise self.unsupported("a vector stands where one register is expected")
+        return self.register(operand, width)
+
+    # -- emission
+    def emit(self, operation: str, operands: list[int], kind: str, *, guarded: bool = True, **fields: int) -> out.Instruction:
+        """Append an instruction with the statement's guard."""
+        flags, guard = fields.pop("flags", 0), 0
+        statement = self.statement
+        if guarded and statement.guard is not None:
+            flags |= out.GUARDED | (out.GUARD_NEGATED if statement.negated else 0)
+            guard = self.register(statement.guard, PREDICATE)
+        source = self.context.source(statement.source)
+        made = out.Instruction(operation, kind, tuple(operands), statement.line, source, flags, guard, **fields)
+        self.kernel.code.append(made)
+        return made
+
+    def emit_lane(self, operation: str, destination: Operand, sources: list[Operand], kind: str, **fields: int) -> None:
+        """A per-lane operation by name; operands are checked against its signature."""
+        signature = signatures().get(operation)
+        if signature is None:
+            raise self.unsupported()
+        if len(sources) != len(signature) - 1:
+            raise self.unsupported(f"{len(sources)} sources where {operation} takes {len(signature) - 1}")
+        read = [self.read(source, width) for source, width in zip(sources, signature[1:], strict=True)]
+        self.emit(operation, [self.destination(destination, signature[0]), *read], kind, **fields)
+
+    def memory(self, space: str, op: str, size: int) -> int:
+        """A new entry of the memory table."""
+        source = self.context.source(self.statement.source)
+        self.kernel.memory.append(out.MemoryInstruction(space, op, size, self.statement.line, source))
+        return len(self.kernel.memory) - 1
+
+    def branch(self, label: str, *, guard: str | None = None) -> None:
+        """A jump, under the statement's guard or the one given."""
+        made = self.emit("bra", [], "branch", guarded=guard is None)
+        if guard is not None:
+            made.flags, made.guard = out.GUARDED, self.register(guard, PREDICATE)
+        made.target = self.prefix + label
+
+    # -- bodies
+    def lower(self) -> out.Kernel:
+        """The whole kernel."""
+        self.place_parameters()
+        self.lower_body(self.function)
+        self.statement = Statement(("exit",), [], self.statement.line, None)
+        self.emit("exit", [], "branch")
+        self.finish()
+        return self.kernel
+
+    def lower_body(self, function: Function) -> None:
+        """Statements of a function under the current prefix."""
+        from kernelblaster.devices.emulated.ptx.select import lower_statement
+
+        for name, kind in function.registers.items():
+            if kind not in TYPE_BYTES:
+                raise NotEmulatable(kind, function.line, "registers of this type")
+            self.widths[self.prefix + name] = max(width_of(kind[1:]), 16) if kind != ".pred" else PREDICATE
+        for variable in function.variables:
+            self.declare(variable)
+        for item in function.body:
+            if isinstance(item, Label) and item.targets:
+                self.branch_targets[self.prefix + item.name] = item.targets
+        for item in function.body:
+            if isinstance(item, Label):
+                self.positions[self.prefix + item.name] = len(self.kernel.code)
+            else:
+                self.statement = item
+                lower_statement(self, item)
+
+    @contextmanager
+    def inlining(self, callee: Function) -> Iterator[str]:
+        """Names of the callee live under a prefix of their own. Gives the label where it returns to."""
+        if callee.name in self.calls:
+            raise self.unsupported("recursive calls")
+        outer = (self.prefix, self.return_label, self.statement)
+        self.calls.append(callee.name)
+        self.inlined += 1
+        self.prefix = f"{self.inlined}/"
+        self.return_label = "return"
+        try:
+            yield self.prefix + "return"
+        finally:
+            self.prefix, self.return_label, self.statement = outer
+            self.calls.pop()
+
+    def finish(self) -> None:
+        """Resolve labels and dynamic shared memory; fill the tables."""
+        dynamic = aligned(self.kernel.static_shared, 16)
+        for (value, width), offset in self.constants.items():
+            known = dynamic + value[1] if isinstance(value, tuple) else value
+            self.kernel.constants.append((offset, 32 if width == PREDICATE else width, known))
+        self.kernel.specials = [(offset, name) for name, offset in self.specials.items()]
+        self.kernel.local_bytes = aligned(self.kernel.local_bytes, 16)
+        for one in self.kernel.code:
+            if one.target is not None:
+                if one.target not in self.positions:
+                    raise NotEmulatable("bra", one.line, f"unknown label {one.target}")
+                one.immediate = self.positions[one.target]
+
+
+__all__ = ["WIDTH", "FunctionLowering", "Group", "ModuleContext", "aligned", "width_of"]

@@ -41,8 +41,11 @@ def show(
     for column in ("state", "group", "techniques", "attempts measured", "attempts emulated"):
         table.add_column(column)
     for name, entry in base.states.items():
-        rows = [row for row in base.document.statistics if row.state == name]
-        counts = {kind: sum(row.attempts for row in rows if row.device_kind == kind) for kind in ("cuda", "emulated")}
+        rows = [row for row in base.document.statistics if row.cell.state == name]
+        counts = {
+            kind: sum(row.sums.attempts for row in rows if row.cell.device_kind == kind)
+            for kind in ("cuda", "emulated")
+        }
         table.add_row(name, entry.group, str(len(entry.techniques)), str(counts["cuda"]), str(counts["emulated"]))
     Console().print(table)
     return int(ExitCode.OK)

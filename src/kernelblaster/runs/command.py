@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import platform
 import sys
 import time
@@ -200,17 +199,13 @@ def _replies(exchange: Path) -> list[tuple[str, int]]:
 def prepare_knowledge(config: RunConfig, layout: RunLayout) -> KnowledgeStore:
     """The experiment's knowledge base, begun from `--knowledge-base` or the shipped seed. Raises KnowledgeError.
 
-    A knowledge base given later is merged in once: its statistics are sums, so adding them twice would count double.
+    A knowledge base given later is merged in; statistics are kept by run, so merging it again changes nothing.
     """
     store = KnowledgeStore(layout.knowledge_base)
     given = config.knowledge_base
     created = store.create(given)
     if given is not None and not created and given.resolve() != layout.knowledge_base.resolve():
-        digest = hashlib.sha256(given.read_bytes()).hexdigest()[:16]
-        merged = layout.experiment / f".merged-{digest}"
-        if not merged.exists():
-            store.merge([given])
-            merged.touch()
+        store.merge([given])
     store.load()
     return store
 

@@ -1,0 +1,186 @@
+"""PyTorch beside our kernels: eager, torch.compile, start and final, sampled in turns in one run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from pydantic import BaseModel
+
+from kernelblaster.devices.base import BuildFailure, Device, DeviceFacts, DeviceKind, RunFailure, Session
+from kernelblaster.errors import UsageError
+from kernelblaster.evaluation.bench import Bench
+from kernelblaster.evaluation.distributions import Distribution
+from kernelblaster.evaluation.inputs import InputKey, InputSet, InputStore
+from kernelblaster.evaluation.roofline import floor_us
+from kernelblaster.evaluation.statistics import Block, median_interval, quartile_range, speedup_interval
+from kernelblaster.evaluation.torch_session import TorchMode, TorchSession
+from kernelblaster.evaluation.types import Timing
+from kernelblaster.problems.problem import Precision, Problem, Size, TensorRole
+
+START = "start"
+FINAL = "final"
+LEAST_CYCLES = 10
+
+
+class Ratio(BaseModel):
+    """How many times faster one contestant is than another, with its 95 % bootstrap interval."""
+
+    speedup: float
+    low: float
+    high: float
+
+
+class BaselineRow(BaseModel):
+    """One problem: every contestant's time, and the first kernel against each of the others."""
+
+    format: str = "kernelblaster-baseline-1"
+    problem: str
+    name: str
+    precision: Precision
+    size: Size
+    device: DeviceFacts
+    torch: str
+    timings: dict[str, Timing]
+    """Contestant -> time; samples are left out."""
+    final_against: dict[str, Ratio]
+    """Contestant -> final kernel's speed-up over it; empty when there is no final kernel."""
+    failures: dict[str, str]
+    """Contestant -> why it has no time."""
+
+
+@dataclass(frozen=True)
+class BaselinePlan:
+    """What is timed.
+
+    Attributes:
+        kernels: contestant -> source; `start` and, where a search found one, `final`.
+        modes: how PyTorch runs.
+        seconds: wall time of the sampling, all contestants together.
+        timeout_s: of one request to a kernel's process.
+    """
+
+    kernels: Mapping[str, str]
+    modes: Sequence[TorchMode] = (TorchMode.EAGER, TorchMode.COMPILE)
+    seconds: float = 6.0
+    timeout_s: float = 120.0
+
+
+def measure_baseline(
+    problem: Problem, precision: Precision, size: Size, device: Device, inputs: InputStore, plan: BaselinePlan
+) -> BaselineRow:
+    """Time all contestants in turns. Raises UsageError on a modelled device, DeviceError."""
+    import torch
+
+    if device.facts.kind is not DeviceKind.CUDA:
+        raise UsageError("PyTorch is timed on a real GPU only", cure="run this on a machine with a GPU")
+    failures: dict[str, str] = {}
+    key = InputKey(problem, precision, size, (Distribution.DECLARED,), seed=0)
+    with inputs.use(key) as drawn, device.exclusive(), ExitStack() as stack:
+        sessions = _kernel_sessions(plan, problem, precision, device, inputs, drawn, stack, failures)
+        for mode in plan.modes:
+            sessions |= _torch_session(mode, drawn, device.facts, stack, failures)
+        cycles = _sample_in_turns(sessions, plan.seconds)
+    floor = floor_us(problem, size, precision, device.facts)
+    final = cycles.get(FINAL)
+    return BaselineRow(
+        problem=str(problem.id),
+        name=problem.name,
+        precision=precision,
+        size=size,
+        device=device.facts,
+        torch=torch.__version__,
+        timings={name: _timing(samples, floor) for name, samples in cycles.items()},
+        final_against={name: _ratio(final, samples) for name, samples in cycles.items() if name != FINAL}
+        if final
+        else {},
+        failures=failures,
+    )
+
+
+def _kernel_sessions(
+    plan: BaselinePlan,
+    problem: Problem,
+    precision: Precision,
+    device: Device,
+    inputs: InputStore,
+    drawn: InputSet,
+    stack: ExitStack,
+    failures: dict[str, str],
+) -> dict[str, Session]:
+    driver = device.prepare(problem, precision)
+    sessions: dict[str, Session] = {}
+    for name, source in plan.kernels.items():
+        try:
+            build = device.build(source, driver)
+            bench = stack.enter_context(Bench(inputs.directory, drawn))
+            sessions[name] = stack.enter_context(device.open(build, bench.job, timeout_s=plan.timeout_s))
+        except (BuildFailure, RunFailure) as failure:
+            failures[name] = failure.reason
+    return sessions
+
+
+def _torch_session(
+    mode: TorchMode, drawn: InputSet, facts: DeviceFacts, stack: ExitStack, failures: dict[str, str]
+) -> dict[str, Session]:
+    import torch
+
+    module, tensors = torch_contestant(drawn)
+    try:
+        return {str(mode): stack.enter_context(TorchSession(module, tensors, mode, facts))}
+    except (torch.OutOfMemoryError, RuntimeError) as error:
+        failures[str(mode)] = str(error).splitlines()[0]
+        return {}
+
+
+def torch_contestant(drawn: InputSet) -> tuple:
+    """The reference module in the run's precision with the very weights of an input set, and its inputs, on the CPU."""
+    from kernelblaster.evaluation.tensors import read_tensor, storage_dtype
+    from kernelblaster.problems.reference import load_reference
+
+    module = load_reference(drawn.key.problem).model(drawn.key.size).to(storage_dtype(drawn.key.precision))
+    values = {
+        spec.name: read_tensor(drawn.files[spec.name], spec).reshape(spec.shape).clone()
+        for spec in drawn.specs
+        if spec.role is not TensorRole.OUTPUT
+    }
+    weights = {spec.name: values[spec.name] for spec in drawn.specs if spec.role is TensorRole.WEIGHT}
+    module.load_state_dict(weights, strict=False)
+    return module, [values[spec.name] for spec in drawn.specs if spec.role is TensorRole.INPUT]
+
+
+def _sample_in_turns(sessions: Mapping[str, Session], seconds: float) -> dict[str, list[tuple[float, ...]]]:
+    """Per contestant one tuple of microseconds per cycle; a cycle visits all forwards, then all backwards."""
+    for session in sessions.values():
+        session.sample(5)
+    cycles: dict[str, list[tuple[float, ...]]] = {name: [] for name in sessions}
+    began = time.monotonic()
+    while time.monotonic() - began < seconds or min(map(len, cycles.values())) < LEAST_CYCLES:
+        visit: dict[str, list[float]] = {name: [] for name in sessions}
+        for name in (*sessions, *reversed(sessions)):
+            visit[name] += [sample.device_us for sample in sessions[name].sample(2)]
+        for name, samples in visit.items():
+            cycles[name].append(tuple(samples))
+    return cycles
+
+
+def _timing(cycles: Sequence[tuple[float, ...]], floor: float) -> Timing:
+    samples = [value for cycle in cycles for value in cycle]
+    interval = median_interval(samples)
+    return Timing(
+        median_us=interval.estimate,
+        low_us=interval.low,
+        high_us=interval.high,
+        iqr_us=quartile_range(samples),
+        samples=len(samples),
+        floor_us=floor,
+        floor_fraction=floor / interval.estimate,
+        modelled=False,
+    )
+
+
+def _ratio(final: Sequence[tuple[float, ...]], other: Sequence[tuple[float, ...]]) -> Ratio:
+    speedup = speedup_interval([Block(mine, theirs) for mine, theirs in zip(final, other, strict=True)])
+    return Ratio(speedup=speedup.estimate, low=speedup.low, high=speedup.high)

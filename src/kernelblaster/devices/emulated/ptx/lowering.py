@@ -258,7 +258,9 @@ class FunctionLowering:
         return self.register(operand, width)
 
     # -- emission
-    def emit(self, operation: str, operands: list[int], kind: str, *, guarded: bool = True, **fields: int) -> out.Instruction:
+    def emit(
+        self, operation: str, operands: list[int], kind: str, *, guarded: bool = True, **fields: int
+    ) -> out.Instruction:
         """Append an instruction with the statement's guard."""
         flags, guard = fields.pop("flags", 0), 0
         statement = self.statement

@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kernelblaster.devices.emulated.ptx.lowering import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, FunctionLowering, width_of
+from kernelblaster.devices.emulated.ptx.lowering import (
+    LOCAL_WINDOW,
+    PARAM_WINDOW,
+    SHARED_WINDOW,
+    FunctionLowering,
+    width_of,
+)
 from kernelblaster.devices.emulated.ptx.operations import PREDICATE, signatures
 from kernelblaster.devices.emulated.ptx.select_control import CONTROL
 from kernelblaster.devices.emulated.ptx.select_convert import convert

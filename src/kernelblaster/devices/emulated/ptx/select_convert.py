@@ -91,7 +91,9 @@ def _widened(low: FunctionLowering, source: Operand, kind: str) -> tuple[Operand
     return wide, f"{sign}32"
 
 
-def _integer_to_integer(low: FunctionLowering, statement: Statement, modifiers: list[str], to: str, source: str) -> None:
+def _integer_to_integer(
+    low: FunctionLowering, statement: Statement, modifiers: list[str], to: str, source: str
+) -> None:
     destination = statement.operands[0]
     value, kind = _widened(low, statement.operands[1], source)
     to = to.replace("b", "u")
@@ -104,7 +106,7 @@ def _integer_to_integer(low: FunctionLowering, statement: Statement, modifiers: 
     if not isinstance(destination, str) or destination == "_":
         raise low.unsupported("a conversion without a destination")
     width, from_width = low.width(destination), width_of(kind)
-    if to == "s16" and width == 32 or to == "u16" and width == 32:
+    if (to == "s16" and width == 32) or (to == "u16" and width == 32):
         value, kind = _truncated(low, value, kind, to)
         from_width = 32
     if width == from_width:

@@ -42,7 +42,7 @@ class _Form:
         self.bytes = TYPE_BYTES["." + self.kind]
 
 
-def _locate(low: FunctionLowering, address: Operand, space: str) -> tuple[str, int, int, int]:
+def locate(low: FunctionLowering, address: Operand, space: str) -> tuple[str, int, int, int]:
     """Space, address register, flag of its width, and offset of `[base + offset]`."""
     if isinstance(address, str):
         address = Address(address, 0)
@@ -87,7 +87,7 @@ def load(low: FunctionLowering, statement: Statement) -> None:
         raise low.unsupported("vector of this length")
     natural = max(form.bytes * 8, 16)
     width = next((low.width(one) for one in targets if one != "_" and isinstance(one, str)), natural)
-    space, base, wide, offset = _locate(low, statement.operands[1], form.space)
+    space, base, wide, offset = locate(low, statement.operands[1], form.space)
     registers = [low.destination(one, width) if one != "_" else low.register(low.temporary(width)) for one in targets]
     low.emit(
         _element_name(low, "ld", form, width, form.elements),
@@ -108,7 +108,7 @@ def store(low: FunctionLowering, statement: Statement) -> None:
         raise low.unsupported("vector of this length")
     natural = max(form.bytes * 8, 16)
     width = next((low.width(one) for one in values if low.is_register(one) and isinstance(one, str)), natural)
-    space, base, wide, offset = _locate(low, statement.operands[0], form.space)
+    space, base, wide, offset = locate(low, statement.operands[0], form.space)
     if space in ("const", "param"):
         raise low.unsupported("stores to this space")
     registers = [low.read(one, width) for one in values]
@@ -134,7 +134,7 @@ def atomic(low: FunctionLowering, statement: Statement) -> None:
         raise low.unsupported("vector atomics")
     width = width_of(form.kind)
     returns = has_result and result != "_"
-    space, base, wide, offset = _locate(low, address, form.space)
+    space, base, wide, offset = locate(low, address, form.space)
     sources = [low.read(value, width) for value in values]
     if "f" in form.kind or returns or form.operation in ("exch", "cas"):
         low.kernel.order_dependent = True
@@ -173,8 +173,8 @@ def copy_async(low: FunctionLowering, statement: Statement) -> None:
     reading = low.constant(count, 32)
     if rest and isinstance(rest[0], str) and (low.literal(rest[0], 32) is not None or low.width(rest[0]) == 32):
         reading = low.read(rest[0], 32)
-    _, to, to_wide, to_offset = _locate(low, target, "shared")
-    _, base, wide, offset = _locate(low, source, "global")
+    _, to, to_wide, to_offset = locate(low, target, "shared")
+    _, base, wide, offset = locate(low, source, "global")
     if not wide:
         raise low.unsupported("32-bit global addresses")
     memory = low.memory("global", "load", count)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from kernelblaster.devices.emulated.ptx import module as out
 from kernelblaster.devices.emulated.ptx.lowering import FunctionLowering
-from kernelblaster.devices.emulated.ptx.select_memory import _locate
+from kernelblaster.devices.emulated.ptx.select_memory import locate
 from kernelblaster.devices.emulated.ptx.syntax import Group, Operand, Statement
 
 
@@ -28,7 +27,7 @@ def load_matrix(low: FunctionLowering, statement: Statement) -> None:
         raise low.unsupported()
     target, address = statement.operands
     start = _list(low, [low.destination(one, 32) for one in _items(low, target)])
-    _, base, wide, offset = _locate(low, address, "shared")
+    _, base, wide, offset = locate(low, address, "shared")
     name = f"ldmatrix_{'trans_' if 'trans' in parts else ''}{parts[4]}"
     operands = [0, 0, 0, start, low.constant(0xFFFFFFFF, 32), base]
     memory = low.memory("shared", "load", 16)

@@ -21,7 +21,10 @@ _LINKAGE = (".visible", ".weak", ".extern", ".common")
 TYPE_BYTES = {
     **{f".{kind}{width}": width // 8 for kind in "bus" for width in (8, 16, 32, 64)},
     **{f".f{width}": width // 8 for width in (16, 32, 64)},
-    **{".f16x2": 4, ".bf16": 2, ".bf16x2": 4, ".pred": 4},
+    ".f16x2": 4,
+    ".bf16": 2,
+    ".bf16x2": 4,
+    ".pred": 4,
 }
 
 
@@ -127,6 +130,7 @@ class _Parser:
     def __init__(self, text: str) -> None:
         if "/*" in text:
             text = re.sub(r"/\*.*?\*/", lambda found: "\n" * found.group().count("\n"), text, flags=re.DOTALL)
+        text = text.replace(".reg.", ".reg .")  # inline assembly may leave out the space
         self.tokens: list[str] = []
         self.lines: list[int] = []
         for number, line in enumerate(text.split("\n"), 1):
@@ -383,8 +387,10 @@ class _Parser:
 
     def label_name(self, name: str) -> str:
         """Labels inside inline assembly are declared by use: one scope, one name."""
-        return name if len(self.scopes) == 1 or name.startswith("$L__") else self.scopes[-1].setdefault(
-            name, f"{name}#{self.scope_count}"
+        return (
+            name
+            if len(self.scopes) == 1 or name.startswith("$L__")
+            else self.scopes[-1].setdefault(name, f"{name}#{self.scope_count}")
         )
 
     def statement(self) -> Statement:
@@ -416,7 +422,7 @@ class _Parser:
         name = self.resolve(token)
         if self.accept("|"):
             return Group((name, self.resolve(self.take())))
-        if self.peek() == "+" :
+        if self.peek() == "+":
             self.take()
             return Address(name, integer(self.take()))
         return name

@@ -103,11 +103,8 @@ void launch_gpu_implementation(void* output, void* x, int64_t n) {
 
 NOT_EMULATABLE = """
 __global__ void copy(const float* x, float* y) {
-    unsigned value;
-    asm volatile("fence.proxy.async;" ::: "memory");
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-    asm volatile("mov.u32 %0, %%laneid;" : "=r"(value));
-    y[threadIdx.x] = x[threadIdx.x] + value;
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+    y[threadIdx.x] = x[threadIdx.x];
 }
 void launch_gpu_implementation(void* output, void* x, int64_t n) {
     copy<<<1, 32>>>((const float*)x, (float*)output);

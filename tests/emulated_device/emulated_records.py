@@ -110,6 +110,7 @@ def launch(
         warp_instructions=instructions,
         thread_instructions=32 * instructions,
         classes=classes,
+        thread_classes={name: 32 * count for name, count in classes.items()},
         memory=memory,
         l2_read_sectors=sum(one.sectors - one.l1_hit_sectors for one in loads),
         l2_write_sectors=sum(one.sectors for one in stores),

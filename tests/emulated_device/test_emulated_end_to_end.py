@@ -149,14 +149,14 @@ def test_padded_transpose_beats_conflicted_transpose(bench: Bench) -> None:
 
 
 def test_tiled_product_beats_naive_product(bench: Bench) -> None:
-    x = square_matrix(256)
+    x = square_matrix(384)
     naive_output, naive_us, _ = bench.evaluate(kernels.SQUARE_NAIVE, x)
     tiled_output, tiled_us, tiled = bench.evaluate(kernels.SQUARE_TILED, x)
     expected = x.astype(np.float64) @ x.astype(np.float64)
     np.testing.assert_allclose(naive_output, expected, atol=1e-3)
     np.testing.assert_allclose(tiled_output, expected, atol=1e-3)
     assert tiled.kernels[0].metrics[Metric.SHARED_STATIC] == 2 * 32 * 32 * 4
-    assert tiled_us < 0.8 * naive_us
+    assert tiled_us < 0.7 * naive_us
 
 
 def test_clean_kernel_has_no_findings(bench: Bench) -> None:
@@ -178,5 +178,5 @@ def test_unknown_instruction_is_named_with_its_source_line(bench: Bench) -> None
     with pytest.raises(BuildFailure) as caught:
         bench.build(kernels.NOT_EMULATABLE)
     assert caught.value.kind is BuildFailureKind.NOT_EMULATABLE
-    assert "setmaxnreg" in caught.value.reason or "fence.proxy" in caught.value.reason
+    assert "wgmma.fence" in caught.value.reason
     assert ".cu:" in caught.value.reason

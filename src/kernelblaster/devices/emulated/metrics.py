@@ -160,11 +160,16 @@ def _shared_accesses(estimate: KernelEstimate) -> dict[Metric, float]:
 
 
 def _instructions(estimate: KernelEstimate) -> dict[Metric, float]:
+    """Counts of PTX instructions.
+
+    Branches are left out of the active threads: their predicate says who jumps, and the core counts only those.
+    """
     record = estimate.record
-    found: dict[Metric, float] = {
-        Metric.INSTRUCTIONS: record.warp_instructions,
-        Metric.THREADS_PER_INSTRUCTION: record.thread_instructions / record.warp_instructions,
-    }
+    found: dict[Metric, float] = {Metric.INSTRUCTIONS: record.warp_instructions}
+    warps = record.warp_instructions - record.count("branch")
+    if warps:
+        threads = record.thread_instructions - record.thread_classes.get("branch", 0)
+        found[Metric.THREADS_PER_INSTRUCTION] = threads / warps
     if record.branches:
         found[Metric.BRANCH_UNIFORMITY] = 100 * (1 - record.divergent_branches / record.branches)
     return found

@@ -31,6 +31,8 @@ from kernelblaster.devices.occupancy import WARP_THREADS, Occupancy, occupancy
 
 MEMORY_PARALLELISM = 4.0
 """Loads of one warp in flight together: nvcc unrolls simple loops by four."""
+SHARED_PARALLELISM = 8.0
+"""Shared-memory loads of one warp in flight together: inner loops over a tile are unrolled further."""
 ARITHMETIC_PARALLELISM = 2.0
 """Independent arithmetic instructions of one warp."""
 NORM = 3.0
@@ -319,7 +321,7 @@ def _chain(record: LaunchRecord, resources: KernelResources, dram_read_bytes: fl
         * _load_latency(loads, dram_read_bytes, gpu)
         + atomics / warps * latency.atomic
         + _overlapped(spill_instructions(resources), MEMORY_PARALLELISM) * latency.l1,
-        short=_overlapped(shared / warps, MEMORY_PARALLELISM) * latency.shared
+        short=_overlapped(shared / warps, SHARED_PARALLELISM) * latency.shared
         + record.count("shfl") / warps * latency.shuffle
         + _overlapped(record.count("xu", "fdiv") / warps, ARITHMETIC_PARALLELISM) * latency.xu,
         barrier=record.count("bar") / warps * latency.barrier,

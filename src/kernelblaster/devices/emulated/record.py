@@ -96,6 +96,8 @@ class LaunchRecord(BaseModel):
     thread_instructions: int
     classes: dict[str, int]
     """Instruction class -> warp instructions."""
+    thread_classes: dict[str, int]
+    """Instruction class -> threads that executed one, without those that a predicate switched off."""
     memory: tuple[MemoryInstruction, ...]
     l2_read_sectors: int
     l2_write_sectors: int

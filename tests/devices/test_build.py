@@ -1,0 +1,159 @@
+"""Real builds with nvcc. Few: each takes about a second."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kernelblaster.devices.base import BuildFailure, BuildFailureKind, Driver
+from kernelblaster.devices.build import ProgramBuilder
+from kernelblaster.devices.ptxas import parse_resources
+from kernelblaster.devices.toolchain import Toolchain
+from kernelblaster.errors import ProblemError
+from kernelblaster.problems.problem import Precision, Problem, ProblemId
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+
+DRIVER = """
+#include <kernelblaster/driver.hpp>
+void launch_gpu_implementation(void* output, void* x, int64_t n);
+static void call(kb::Driver& d) { launch_gpu_implementation(d.output("output"), d.input("x"), d.size("n")); }
+KB_DRIVER(call)
+"""
+
+# Shares COMDAT groups (std::vector<char>, std::map) with the driver, and has a static in an inline function.
+CANDIDATE = """
+#include <kernelblaster/scalar.cuh>
+#include <map>
+#include <string>
+struct Plan { static Plan& get() { static Plan plan; return plan; } std::vector<char> space; };
+static std::map<std::string, std::string> names;
+template <typename T> __global__ void copy(T* o, const T* x, int64_t n) {
+    __shared__ T tile[256];
+    const int64_t i = blockIdx.x * 256 + threadIdx.x;
+    tile[threadIdx.x] = i < n ? x[i] : T(0);
+    __syncthreads();
+    if (i < n) o[i] = tile[255 - threadIdx.x];
+}
+extern "C" void launch_gpu_implementation(void* output, const void* x, int64_t n) {
+    Plan::get().space.resize(n);
+    names["a"] += "b";
+    copy<scalar_t><<<(n + 255) / 256, 256>>>((scalar_t*)output, (const scalar_t*)x, n);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def problem(tmp_path_factory: pytest.TempPathFactory) -> Problem:
+    directory = tmp_path_factory.mktemp("problem")
+    (directory / "driver.cpp").write_text(DRIVER)
+    return Problem(ProblemId(1, 1), "Copy", directory, sizes={})
+
+
+@pytest.fixture(scope="module")
+def builder(toolchain: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> ProgramBuilder:
+    return ProgramBuilder(toolchain, tmp_path_factory.mktemp("cache"), "sm_90a", toolchain.cudart_link_args, jobs=1)
+
+
+@pytest.fixture(scope="module")
+def driver(builder: ProgramBuilder, problem: Problem) -> Driver:
+    return builder.driver(problem, Precision.FP16)
+
+
+@pytest.mark.nvcc
+def test_a_candidate_becomes_a_program_once(builder: ProgramBuilder, driver: Driver) -> None:
+    build = builder.program(CANDIDATE, driver)
+    assert build.seconds > 0
+    assert build.source_path.read_text() == CANDIDATE
+    (kernel,) = build.resources
+    assert kernel.name == "void copy<__half>(__half*, __half const*, long)"
+    assert kernel.symbol is not None
+    assert kernel.registers > 0
+    assert kernel.shared_bytes == 512
+    assert kernel.spill_store_bytes == 0
+    assert build.ptx is not None
+    assert ".target sm_90a" in build.ptx.read_text()
+    usage = subprocess.run([str(build.program)], capture_output=True, text=True, check=False)
+    assert usage.returncode == 2
+    assert "usage" in usage.stderr
+
+    again = builder.program(CANDIDATE, driver)
+    assert again.seconds == 0.0
+    assert (again.digest, again.program, again.resources) == (build.digest, build.program, build.resources)
+
+
+@pytest.mark.nvcc
+def test_a_compile_error_is_a_failure_with_its_log_also_from_the_cache(builder: ProgramBuilder, driver: Driver) -> None:
+    source = "void launch_gpu_implementation(void* output, void* x, int64_t n) { missing(); }"
+    for _ in range(2):
+        with pytest.raises(BuildFailure) as failure:
+            builder.program(source, driver)
+        assert failure.value.kind is BuildFailureKind.COMPILE
+        assert "candidate.cu(1)" in failure.value.reason
+        assert "missing" in failure.value.log
+
+
+@pytest.mark.nvcc
+def test_a_wrong_signature_is_a_link_failure(builder: ProgramBuilder, driver: Driver) -> None:
+    with pytest.raises(BuildFailure) as failure:
+        builder.program("void launch_gpu_implementation(void* output, void* x, int n) {}", driver)
+    assert failure.value.kind is BuildFailureKind.LINK
+    assert "void launch_gpu_implementation(void* output, void* x, int64_t n);" in failure.value.reason
+
+
+@pytest.mark.nvcc
+def test_an_undefined_helper_is_a_link_failure(builder: ProgramBuilder, driver: Driver) -> None:
+    source = "void helper();\nvoid launch_gpu_implementation(void*, void*, int64_t) { helper(); }"
+    with pytest.raises(BuildFailure, match=r"undefined: helper\(\)") as failure:
+        builder.program(source, driver)
+    assert failure.value.kind is BuildFailureKind.LINK
+
+
+@pytest.mark.nvcc
+def test_replacing_the_runtime_is_a_reward_hack(builder: ProgramBuilder, driver: Driver) -> None:
+    source = """
+    extern "C" cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t, cudaEvent_t) { *ms = 0; return cudaSuccess; }
+    void launch_gpu_implementation(void*, void*, int64_t) {}
+    """
+    with pytest.raises(BuildFailure, match="cudaEventElapsedTime") as failure:
+        builder.program(source, driver)
+    assert failure.value.kind is BuildFailureKind.POLICY
+
+
+def test_a_hostile_include_never_reaches_the_compiler(builder: ProgramBuilder, driver: Driver) -> None:
+    with pytest.raises(BuildFailure) as failure:
+        builder.program("#include </etc/passwd>", driver)
+    assert failure.value.kind is BuildFailureKind.POLICY
+
+
+def test_drivers_differ_by_precision_and_are_kept(builder: ProgramBuilder, driver: Driver, problem: Problem) -> None:
+    assert builder.driver(problem, Precision.FP16) == driver
+    assert driver.launcher_symbol == "_Z25launch_gpu_implementationPvS_l"
+
+
+def test_a_broken_driver_is_the_problems_fault(builder: ProgramBuilder, tmp_path: Path) -> None:
+    problem = Problem(ProblemId(1, 2), "Broken", tmp_path, sizes={})
+    with pytest.raises(ProblemError, match="cannot read"):
+        builder.driver(problem, Precision.FP16)
+    (tmp_path / "driver.cpp").write_text("int main( {")
+    with pytest.raises(ProblemError, match="does not compile"):
+        builder.driver(problem, Precision.FP16)
+    (tmp_path / "driver.cpp").write_text("int main() {}")
+    with pytest.raises(ProblemError, match="does not call launch_gpu_implementation"):
+        builder.driver(problem, Precision.FP16)
+
+
+def test_resources_of_a_captured_report() -> None:
+    report = (FIXTURES / "ncu" / "ptxas_sm_90a.txt").read_text()
+    resources = {item.symbol: item for item in parse_resources(report, lambda names: list(names))}
+    assert len(resources) == 7
+    softmax = resources["_Z11softmax_rowPK6__halfPS_i"]
+    assert (softmax.registers, softmax.shared_bytes, softmax.stack_bytes) == (29, 1024, 0)
+    assert resources["_Z11copy_scalarPKfPfl"].shared_bytes == 0
+
+
+def test_a_cut_off_report_leaves_the_kernel_out() -> None:
+    report = "ptxas info    : Compiling entry function '_Z1kv' for 'sm_90a'\nptxas info    : Used 8 registers\n"
+    assert parse_resources(report, lambda names: list(names)) == ()

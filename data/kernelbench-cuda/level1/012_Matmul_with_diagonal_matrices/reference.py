@@ -4,7 +4,7 @@ import torch
 
 # The full problem is no larger than 34 MB, so that medium is the same.
 SIZES = {
-    "small": {"n": 251, "m": 1003},
+    "small": {"n": 509, "m": 2003},
     "medium": {"n": 4096, "m": 4096},
     "full": {"n": 4096, "m": 4096},
 }

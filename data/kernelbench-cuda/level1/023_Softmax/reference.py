@@ -3,7 +3,7 @@
 import torch
 
 SIZES = {
-    "small": {"batch_size": 67, "dim": 3001},
+    "small": {"batch_size": 263, "dim": 3001},
     "medium": {"batch_size": 256, "dim": 393216},
     "full": {"batch_size": 4096, "dim": 393216},
 }

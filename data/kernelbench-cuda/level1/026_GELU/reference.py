@@ -3,7 +3,7 @@
 import torch
 
 SIZES = {
-    "small": {"batch_size": 67, "dim": 10007},
+    "small": {"batch_size": 131, "dim": 10007},
     "medium": {"batch_size": 256, "dim": 393216},
     "full": {"batch_size": 4096, "dim": 393216},
 }

@@ -3,7 +3,7 @@
 import torch
 
 SIZES = {
-    "small": {"batch_size": 5, "features": 33, "dim1": 61, "dim2": 67},
+    "small": {"batch_size": 19, "features": 33, "dim1": 61, "dim2": 67},
     "medium": {"batch_size": 8, "features": 64, "dim1": 512, "dim2": 512},
     "full": {"batch_size": 112, "features": 64, "dim1": 512, "dim2": 512},
 }

@@ -4,7 +4,7 @@ import torch
 
 SIZES = {
     "small": {
-        "batch_size": 2,
+        "batch_size": 6,
         "channels": 5,
         "height": 67,
         "width": 71,

@@ -3,7 +3,7 @@
 import torch
 
 SIZES = {
-    "small": {"batch_size": 3, "dim1": 257, "dim2": 1001},
+    "small": {"batch_size": 7, "dim1": 509, "dim2": 1999},
     "medium": {"batch_size": 16, "dim1": 2048, "dim2": 4095},
     "full": {"batch_size": 128, "dim1": 4096, "dim2": 4095},
 }

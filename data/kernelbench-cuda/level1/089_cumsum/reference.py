@@ -3,7 +3,7 @@
 import torch
 
 SIZES = {
-    "small": {"batch_size": 67, "dim": 3001},
+    "small": {"batch_size": 199, "dim": 3001},
     "medium": {"batch_size": 2048, "dim": 32768},
     "full": {"batch_size": 32768, "dim": 32768},
 }

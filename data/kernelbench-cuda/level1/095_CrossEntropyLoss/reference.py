@@ -3,7 +3,7 @@
 import torch
 
 SIZES = {
-    "small": {"batch_size": 131, "num_classes": 1001},
+    "small": {"batch_size": 523, "num_classes": 1001},
     "medium": {"batch_size": 16384, "num_classes": 4096},
     "full": {"batch_size": 32768, "num_classes": 4096},
 }

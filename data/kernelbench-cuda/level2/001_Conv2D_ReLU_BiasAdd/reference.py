@@ -3,7 +3,7 @@
 import torch
 
 SIZES = {
-    "small": {"batch_size": 2, "in_channels": 5, "out_channels": 9, "height": 35, "width": 37, "kernel_size": 3},
+    "small": {"batch_size": 4, "in_channels": 5, "out_channels": 9, "height": 35, "width": 37, "kernel_size": 3},
     "medium": {"batch_size": 16, "in_channels": 64, "out_channels": 128, "height": 128, "width": 128, "kernel_size": 3},
     "full": {"batch_size": 128, "in_channels": 64, "out_channels": 128, "height": 128, "width": 128, "kernel_size": 3},
 }

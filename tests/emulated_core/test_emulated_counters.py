@@ -1,0 +1,86 @@
+"""Counters against figures worked out by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.nvcc
+
+
+def per_request(access: dict, key: str) -> float:
+    return access[key] / access["requests"]
+
+
+def test_coalesced_floats_take_four_sectors(runner):
+    x = np.zeros(1024, np.float32)
+    outcome = runner("vadd", "4", "256", [x, x], 4096, 1024)
+    loads, (store,) = outcome.accesses("global", "load"), outcome.accesses("global", "store")
+    assert [per_request(one, "sectors") for one in [*loads, store]] == [4, 4, 4]
+    assert store["requests"] == 32
+    assert store["source_file"].endswith("kernels.cu")
+    assert outcome.record["unique_read_bytes"] == 8192
+    assert outcome.record["unique_write_bytes"] == 4096
+    assert outcome.record["l2_read_sectors"] == 256
+
+
+def test_float4_takes_sixteen_sectors_and_four_lines(runner):
+    x = np.zeros(1024, np.float32)
+    (load,) = runner("copy_vectors", "1", "256", [x], 4096, 256).accesses("global", "load")
+    assert load["bytes_per_lane"] == 16
+    assert (per_request(load, "sectors"), per_request(load, "wavefronts")) == (16, 4)
+    assert load["ideal_sectors"] == load["sectors"]
+
+
+def test_large_stride_takes_a_sector_per_lane(runner):
+    x = np.zeros(33 * 64, np.float32)
+    (load,) = runner("copy_strided", "1", "64", [x], 256, 64).accesses("global", "load")
+    assert per_request(load, "sectors") == 32
+    assert load["ideal_sectors"] == 8
+
+
+def test_transpose_has_bank_conflicts_that_padding_removes(runner):
+    x = np.arange(1024, dtype=np.float32)
+    for kernel, wavefronts in (("transpose_conflict", 32), ("transpose_padded", 1)):
+        outcome = runner(kernel, "1", "32,32", [x], 4096)
+        np.testing.assert_array_equal(outcome.array("f4").reshape(32, 32), x.reshape(32, 32).T)
+        (load,) = outcome.accesses("shared", "load")
+        assert per_request(load, "wavefronts") == wavefronts
+
+
+def test_sixteen_byte_shared_accesses_are_served_in_quarter_warps(runner):
+    x = np.zeros(128, np.float32)
+    outcome = runner("shared_float4", "1", "32", [x], 512)
+    (store,), (load,) = outcome.accesses("shared", "store"), outcome.accesses("shared", "load")
+    assert per_request(store, "wavefronts") == 4
+    # Each quarter reads float4s 0, 8, 16, 24 twice: 4 distinct words in each of 4 banks.
+    assert per_request(load, "wavefronts") == 16
+
+
+def test_second_read_hits_l1(runner):
+    x = np.random.default_rng(0).standard_normal((1, 100)).astype(np.float32)
+    loads = runner("softmax_rows", "1", "32", [x], 400, 100).accesses("global", "load")
+    assert sum(one["l1_hit_sectors"] for one in loads) == 2 * 13
+    assert sum(one["sectors"] for one in loads) == 3 * 13
+
+
+def test_counts_do_not_depend_on_threads(runner):
+    rng = np.random.default_rng(1)
+    a, b = rng.standard_normal((2, 64, 64)).astype(np.float32)
+    records = [runner("matmul_tiled", "4,4", "16,16", [a, b], 16384, 64, threads=k).record for k in (1, 3)]
+    assert records[0] == records[1]
+    assert records[0]["barriers"] == 16 * 8 * 8
+    assert records[0]["divergent_branches"] == 0
+
+
+def test_classes_add_up(runner):
+    x = np.zeros(256, np.float32)
+    record = runner("vadd", "1", "256", [x, x], 1024, 256).record
+    assert sum(record["classes"].values()) == record["warp_instructions"]
+    assert sum(record["thread_classes"].values()) == record["thread_instructions"] == 32 * record["warp_instructions"]
+    assert record["classes"]["fp32"] == 8
+
+
+def test_nothing_is_reported_when_nothing_is_counted(runner):
+    x = np.zeros(256, np.float32)
+    assert runner("vadd", "1", "256", [x, x], 1024, 256, count=False).record == {}

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import pytest
+
+from kernelblaster.devices.emulated.ptx.assembler import NotEmulatable, assemble
+from kernelblaster.devices.emulated.ptx.operations import signatures
+
+HEAD = ".version 9.0\n.target sm_90a\n.address_size 64\n"
+
+
+def kernel(body: str, registers: str = ".reg .b32 %r<9>; .reg .f32 %f<9>; .reg .b64 %rd<9>; .reg .pred %p<9>;") -> str:
+    return f"{HEAD}.visible .entry k(.param .u64 a, .param .u32 n)\n{{\n{registers}\n{body}\nret;\n}}\n"
+
+
+def operations(text: str) -> list[str]:
+    return [one.operation for one in assemble(text).kernels[0].code]
+
+
+def test_parameters_are_laid_out_as_the_host_passes_them():
+    text = kernel("").replace(".param .u32 n", ".param .u32 n, .param .align 8 .b8 s[24], .param .u8 c")
+    assert assemble(text).kernels[0].parameters == [(0, 8), (8, 4), (16, 24), (40, 1)]
+
+
+def test_inner_scopes_have_registers_of_their_own():
+    body = "mov.b32 %r1, 1;\n{.reg.b32 x; mov.b32 x, %r1; }\n{.reg .b32 x; mov.b32 x, 2; mov.b32 %r2, x; }"
+    code = assemble(kernel(body)).kernels[0].code
+    assert code[1].operands[0] != code[2].operands[0]
+    assert code[2].operands[0] == code[3].operands[1]
+
+
+def test_labels_become_positions():
+    code = assemble(kernel("bra $L1;\nmov.b32 %r1, 1;\n$L1:\nmov.b32 %r2, 2;")).kernels[0].code
+    assert (code[0].operation, code[0].immediate) == ("bra", 2)
+
+
+def test_variables_keep_their_initial_bytes():
+    text = HEAD + ".global .align 4 .f32 v[2] = {0f3F800000, 0fC0000000};\n.const .align 1 .b8 s[3] = {65, 66};\n" + kernel("")[len(HEAD) :]
+    first, second = assemble(text).variables
+    assert first.initial == bytes.fromhex("0000803f000000c0")
+    assert (second.initial, second.size, second.is_constant) == (b"AB", 3, True)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("wgmma.fence.sync.aligned;", "no such operation"),
+        ("add.u32 %r1, %r2;", "1 sources"),
+        ("add.s32 %r1, %rd1, 1;", "64 bits where 32"),
+        ("tex.1d.v4.f32.s32 %r1, %r2;", "no such operation"),
+        ("mov.u32 %r1, %unknown_register;", "special register"),
+        ("mov.u32 %r1, nowhere;", "unknown operand"),
+        ("bra $nowhere;", "unknown label"),
+        ("ld.global.v4.f32 {%f1, %f2}, [%rd1];", "vector"),
+        ("cp.async.bulk.commit_group;", "no such operation"),
+        ("mov.b32 %r1", "expected"),
+    ],
+)
+def test_what_cannot_be_emulated_is_named_with_its_line(line, reason):
+    with pytest.raises(NotEmulatable) as caught:
+        assemble(kernel(line))
+    assert caught.value.line >= 7 or reason == "expected"
+    assert reason in caught.value.reason or reason == "expected"
+
+
+def test_clusters_are_refused():
+    text = kernel("").replace(")\n{", ")\n.explicitcluster\n{")
+    with pytest.raises(NotEmulatable, match="clusters"):
+        assemble(text)
+
+
+@pytest.mark.parametrize("cut", range(20, 200, 17))
+def test_truncated_text_never_crashes(cut):
+    text = kernel("add.s32 %r1, %r2, 3;\nld.global.u32 %r3, [%rd1+4];")
+    try:
+        assemble(text[:cut])
+    except NotEmulatable as error:
+        assert error.reason
+
+
+def test_sign_agnostic_forms_share_an_operation():
+    body = "add.s32 %r1, %r2, 3;\nadd.u32 %r1, %r2, -3;\nmul.lo.u32 %r1, %r1, %r2;\nmin.s32 %r1, %r1, %r2;\nadd.rn.f32 %f1, %f1, %f2;"
+    assert operations(kernel(body))[:5] == ["add_b32", "add_b32", "mul_lo_b32", "min_s32", "add_f32"]
+
+
+def test_every_family_of_definitions_is_expanded():
+    known = signatures()
+    expected = ("fma_rn_f32", "add_rz_f64", "fma_rn_bf16x2", "setp_ltu_f16", "cvt_rzi_s64_f32", "cvt_rni_f32_f32", "setp_ge_u64")
+    assert set(expected) <= set(known)
+    assert known["shl_b64"] == (64, 64, 32)
+
+
+def test_assembling_is_fast():
+    import time
+
+    text = kernel("mad.lo.s32 %r1, %r2, %r3, %r4;\nld.global.f32 %f1, [%rd1+16];\n" * 2000)
+    start = time.process_time()
+    assemble(text)
+    assert time.process_time() - start < 4 * 0.05 * 3

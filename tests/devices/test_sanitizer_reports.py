@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelblaster.devices.cuda.sanitizer import MAX_FINDINGS, TOOLS, parse_report
+from kernelblaster.devices.cuda.sanitizer import MAX_FINDINGS, TOOLS, parse_report, tool_failure
 
 CAPTURED = Path(__file__).parents[1] / "fixtures" / "sanitizer"
 
@@ -44,3 +44,9 @@ def test_clean_reports_have_no_findings(name: str) -> None:
 def test_findings_are_bounded() -> None:
     text = "".join(f"========= Invalid read {i}\n=========     at k+0x{i:x}\n" for i in range(100))
     assert len(parse_report("memcheck", text)) == MAX_FINDINGS
+
+
+def test_a_tool_that_cannot_work_is_not_a_finding() -> None:
+    assert tool_failure("========= COMPUTE-SANITIZER\n========= Internal Sanitizer Error: out of memory\n") is not None
+    for report in CAPTURED.iterdir():
+        assert tool_failure(report.read_text()) is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,7 +27,7 @@ from kernelblaster.devices.cuda.facts import device_facts
 from kernelblaster.devices.cuda.lock import gpu_lock
 from kernelblaster.devices.cuda.ncu import PERMISSION_CURE, NcuFailure, ncu_command, parse_csv, unknown_metrics
 from kernelblaster.devices.cuda.probe import detect_gpu
-from kernelblaster.devices.cuda.sanitizer import TOOLS, parse_report, sanitizer_command
+from kernelblaster.devices.cuda.sanitizer import TOOLS, parse_report, sanitizer_command, tool_failure
 from kernelblaster.devices.metrics import Metric, totals
 from kernelblaster.devices.sandbox import Limits
 from kernelblaster.devices.session import ProcessSession, try_batch
@@ -38,6 +39,7 @@ from kernelblaster.problems.problem import Precision, Problem
 FLUSH_FACTOR = 2
 """The flush writes this many times the L2 before each sample."""
 _FALLBACK_SAMPLES = 5
+_UVM_DEVICE = Path("/dev/nvidia-uvm")
 
 
 class CudaDevice:
@@ -58,7 +60,8 @@ class CudaDevice:
         if gpu is None:
             raise DeviceError("no NVIDIA GPU was found", cure="see `kernelblaster doctor`, or use --device emulated")
         self._facts = device_facts(gpu)
-        self._limits = limits or Limits()
+        # Where the driver still has to create its device files, the first CUDA program starts a helper that does.
+        self._limits = replace(limits or Limits(), forks=not _UVM_DEVICE.exists())
         self._cache = cache or cache_dir()
         self._jobs = jobs
         self._tools = Toolchain.find()
@@ -152,11 +155,21 @@ class CudaDevice:
     def _sanitize_with(
         self, sanitizer: Path, tool: str, build: Build, job: Job, timeout_s: float
     ) -> list[SanitizerFinding]:
-        command = sanitizer_command(sanitizer, tool)
-        result = try_batch(
-            build, job, ["call 0"], wrapper_argv=command, env={}, limits=self._limits, timeout_s=timeout_s
-        )
-        findings = parse_report(tool, result.stdout_tail)
+        """Findings of one tool. Its report goes to a file: what the candidate prints cannot push it out of a tail."""
+        with TemporaryDirectory(prefix="kernelblaster-") as scratch:
+            log = Path(scratch) / "report.txt"
+            result = try_batch(
+                build,
+                job,
+                ["call 0"],
+                wrapper_argv=sanitizer_command(sanitizer, tool, log),
+                limits=self._limits,
+                timeout_s=timeout_s,
+            )
+            text = log.read_text(errors="replace") if log.exists() else ""
+        if problem := tool_failure(text):
+            raise DeviceError(f"compute-sanitizer {tool} failed: {problem}", cure="see `kernelblaster doctor`")
+        findings = parse_report(tool, text)
         if result.failure is not None and not findings:
             raise result.failure
         return findings

@@ -19,13 +19,25 @@ _NOT_A_FINDING = (
     "RACECHECK SUMMARY",
     "Program hit",
     "Target application",
+    "Error: Target application",
+    "Error: process didn't terminate successfully",
     "LEAK",
 )
+_TOOL_FAILURES = ("Internal Sanitizer Error", "Unable to", "Error: Unable to", "Error: No attachable process")
 
 
-def sanitizer_command(sanitizer: Path, tool: str) -> list[str]:
-    """Arguments to put before the program."""
-    return [str(sanitizer), "--tool", tool, "--print-limit", str(MAX_FINDINGS)]
+def sanitizer_command(sanitizer: Path, tool: str, log: Path) -> list[str]:
+    """Arguments to put before the program; the report goes to `log`."""
+    return [str(sanitizer), "--tool", tool, "--print-limit", str(MAX_FINDINGS), "--log-file", str(log)]
+
+
+def tool_failure(text: str) -> str | None:
+    """What the tool itself, not the program under it, failed at; None when it worked."""
+    for line in text.splitlines():
+        words = line.removeprefix("=========").strip()
+        if words.startswith(_TOOL_FAILURES):
+            return words
+    return None
 
 
 def parse_report(tool: str, text: str) -> list[SanitizerFinding]:

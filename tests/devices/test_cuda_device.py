@@ -1,0 +1,148 @@
+"""CudaDevice where there is no GPU: stand-ins for ncu, compute-sanitizer and the driver's facts, real processes."""
+
+from __future__ import annotations
+
+import dataclasses
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kernelblaster.devices.base import Build, DeviceFacts, DeviceKind, Job, ProfileSource
+from kernelblaster.devices.cuda import device as module
+from kernelblaster.devices.cuda.probe import GpuInfo
+from kernelblaster.devices.metrics import Metric
+from kernelblaster.devices.toolchain import Toolchain
+from kernelblaster.errors import DeviceError
+
+GPU = GpuInfo("NVIDIA H200", "sm_90", "GPU-1", 150 << 30, "580.1", "13.0")
+FACTS = DeviceFacts(
+    kind=DeviceKind.CUDA,
+    name="NVIDIA H200",
+    arch="sm_90",
+    compile_arch="sm_90a",
+    sm_count=132,
+    clock_mhz=1980,
+    memory_bytes=150 << 30,
+    l2_bytes=1 << 20,
+    shared_per_block=232448,
+    shared_per_sm=233472,
+    registers_per_sm=65536,
+    max_warps_per_sm=64,
+    peak_bandwidth=4.3e12,
+    peak_flops={"fp32": 6.7e13},
+    peak_source="test",
+    uuid="GPU-1",
+)
+CAPTURED = Path(__file__).parents[1] / "fixtures"
+MakeJob = Callable[..., Job]
+
+# Finds the value of --log-file, runs the program behind the options, writes what $REPORT says.
+STAND_IN = """#!/bin/sh
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --log-file) log="$2"; shift 2;;
+    /*) break;;
+    *) shift;;
+  esac
+done
+"$@"
+code=$?
+{report}
+exit $code
+"""
+
+
+def tool(path: Path, report: str) -> Path:
+    path.write_text(STAND_IN.replace("{report}", report))
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+@pytest.fixture
+def make_device(
+    monkeypatch: pytest.MonkeyPatch, toolchain: Toolchain, tmp_path: Path
+) -> Callable[..., module.CudaDevice]:
+    def make(**changes: object) -> module.CudaDevice:
+        tools = dataclasses.replace(toolchain, **changes)
+        monkeypatch.setattr(module, "detect_gpu", lambda: GPU)
+        monkeypatch.setattr(module, "device_facts", lambda _: FACTS)
+        monkeypatch.setattr(module.Toolchain, "find", classmethod(lambda _: tools))
+        return module.CudaDevice(cache=tmp_path)
+
+    return make
+
+
+def test_no_gpu_is_said_with_a_cure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "detect_gpu", lambda: None)
+    with pytest.raises(DeviceError) as error:
+        module.CudaDevice()
+    assert "--device emulated" in error.value.cure
+
+
+def test_an_nvcc_newer_than_the_driver_is_refused(make_device: Callable[..., module.CudaDevice]) -> None:
+    with pytest.raises(DeviceError, match="newer driver"):
+        make_device(version=(14, 0, 1))
+
+
+def test_counters_become_a_profile(
+    make_device: Callable[..., module.CudaDevice], tmp_path: Path, host_build: Build, make_job: MakeJob
+) -> None:
+    ncu = tool(tmp_path / "ncu", f'cat {CAPTURED / "ncu" / "h200_probe.csv"} > "$log"')
+    profile = make_device(ncu=ncu).profile(host_build, make_job(), timeout_s=20)
+    assert profile.source is ProfileSource.NCU
+    assert len(profile.kernels) == 5
+    assert profile.totals[Metric.DURATION] == 2260640
+
+
+def test_refused_counters_fall_back_to_events_with_the_cure(
+    make_device: Callable[..., module.CudaDevice], tmp_path: Path, host_build: Build, make_job: MakeJob
+) -> None:
+    ncu = tool(tmp_path / "ncu", 'echo "==ERROR== ERR_NVGPUCTRPERM - no permission" > "$log"')
+    profile = make_device(ncu=ncu).profile(host_build, make_job(), timeout_s=20)
+    assert profile.source is ProfileSource.EVENTS
+    assert profile.totals[Metric.DURATION] > 0
+    assert "NVreg_RestrictProfilingToAdminUsers=0" in profile.warnings[0]
+
+
+def test_a_machine_without_ncu_profiles_by_events(
+    make_device: Callable[..., module.CudaDevice], host_build: Build, make_job: MakeJob
+) -> None:
+    profile = make_device(ncu=None).profile(host_build, make_job(), timeout_s=20)
+    assert profile.source is ProfileSource.EVENTS
+    assert profile.warnings == ["ncu is not installed: times only"]
+
+
+def test_a_metric_this_gpu_lacks_does_not_cost_the_others(
+    make_device: Callable[..., module.CudaDevice], tmp_path: Path, host_build: Build, make_job: MakeJob
+) -> None:
+    once = tmp_path / "asked"
+    script = (
+        f'if [ ! -e {once} ]; then touch {once}; echo "==ERROR== Failed to find metric {Metric.PIPE_FP16}" > "$log"; '
+        f'else cat {CAPTURED / "ncu" / "h200_probe.csv"} > "$log"; fi'
+    )
+    profile = make_device(ncu=tool(tmp_path / "ncu", script)).profile(host_build, make_job(), timeout_s=20)
+    assert profile.source is ProfileSource.NCU
+
+
+def test_findings_of_all_sanitizers_are_collected(
+    make_device: Callable[..., module.CudaDevice], tmp_path: Path, host_build: Build, make_job: MakeJob
+) -> None:
+    sanitizer = tool(tmp_path / "cs", f'cat {CAPTURED / "sanitizer" / "racecheck_race.txt"} > "$log"')
+    findings = make_device(sanitizer=sanitizer).sanitize(host_build, make_job(), timeout_s=20)
+    assert [finding.tool for finding in findings] == ["memcheck", "racecheck", "initcheck", "synccheck"]
+
+
+def test_a_sanitizer_that_breaks_is_not_the_candidates_fault(
+    make_device: Callable[..., module.CudaDevice], tmp_path: Path, host_build: Build, make_job: MakeJob
+) -> None:
+    sanitizer = tool(tmp_path / "cs", 'echo "========= Internal Sanitizer Error: bad" > "$log"')
+    with pytest.raises(DeviceError, match="Internal Sanitizer Error"):
+        make_device(sanitizer=sanitizer).sanitize(host_build, make_job(), timeout_s=20)
+
+
+def test_no_sanitizer_means_no_findings(
+    make_device: Callable[..., module.CudaDevice], host_build: Build, make_job: MakeJob
+) -> None:
+    assert make_device(sanitizer=None).sanitize(host_build, make_job(), timeout_s=20) == []

@@ -110,3 +110,16 @@ void launch_gpu_implementation(void* output, void* x, int64_t n) {
     copy<<<1, 32>>>((const float*)x, (float*)output);
 }
 """
+
+PROBE_CALLS = {
+    "copy_scalar": "copy_scalar<<<(1 << 26) / 256, 256>>>((float*)x, (float*)output, 1L << 26);",
+    "transpose_conflict": "transpose_conflict<<<dim3(256, 256), dim3(32, 8)>>>((float*)x, (float*)output, 8192);",
+    "softmax_row": "softmax_row<<<1024, 256>>>((__half*)x, (__half*)output, 16384);",
+}
+"""Launches of the probe that Nsight Compute profiled on an H200, for an 8192 x 8192 float input."""
+
+
+def probe_candidate(probe: str, kernel: str) -> str:
+    """A candidate that launches one kernel of the probe program's source."""
+    kernels = probe[: probe.index("__global__ void oob")].replace("#include <cuda_profiler_api.h>", "")
+    return f"{kernels}\nvoid launch_gpu_implementation(void* output, void* x, int64_t n) {{ {PROBE_CALLS[kernel]} }}\n"

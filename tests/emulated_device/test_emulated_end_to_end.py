@@ -2,90 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-from shutil import which
-
 import emulated_kernels as kernels
 import numpy as np
 import pytest
+from emulated_bench import TIMEOUT_S, Bench, needs_tools
 
-from kernelblaster.devices.base import (
-    Build,
-    BuildFailure,
-    BuildFailureKind,
-    Driver,
-    Job,
-    JobTensor,
-    Profile,
-    ProfileSource,
-    RunFailure,
-    RunFailureKind,
-)
-from kernelblaster.devices.emulated.device import EmulatedDevice
+from kernelblaster.devices.base import BuildFailure, BuildFailureKind, ProfileSource, RunFailure, RunFailureKind
 from kernelblaster.devices.metrics import Metric
-from kernelblaster.devices.toolchain import SearchPath, ToolMissing, find_nvcc
-from kernelblaster.problems.problem import Precision, Problem, ProblemId, TensorRole, TensorSpec
 
-TIMEOUT_S = 120
-
-
-def _has_tools() -> bool:
-    try:
-        find_nvcc(SearchPath.current())
-    except ToolMissing:
-        return False
-    return which("g++") is not None
-
-
-pytestmark = [pytest.mark.nvcc, pytest.mark.skipif(not _has_tools(), reason="needs nvcc and g++")]
-
-
-@dataclass(frozen=True)
-class Bench:
-    """A device, its driver, and the files of one n x n job."""
-
-    device: EmulatedDevice
-    driver: Driver
-    directory: Path
-
-    def build(self, source: str) -> Build:
-        return self.device.build(source, self.driver)
-
-    def job(self, x: np.ndarray) -> Job:
-        shape = x.shape
-        x.tofile(self.directory / "x")
-        (self.directory / "y").write_bytes(bytes(x.nbytes))
-        return Job(
-            tensors=(
-                JobTensor(TensorSpec("output", TensorRole.OUTPUT, "fp32", shape), self.directory / "y"),
-                JobTensor(TensorSpec("x", TensorRole.INPUT, "fp32", shape), self.directory / "x"),
-            ),
-            sizes={"n": shape[0]},
-            scalars={},
-        )
-
-    def output(self, x: np.ndarray) -> np.ndarray:
-        return np.fromfile(self.directory / "y", dtype=np.float32).reshape(x.shape)
-
-    def evaluate(self, source: str, x: np.ndarray) -> tuple[np.ndarray, float, Profile]:
-        """Outputs, modelled microseconds and profile, the way the evaluation asks for them."""
-        build, job = self.build(source), self.job(x)
-        with self.device.open(build, job, timeout_s=TIMEOUT_S) as session:
-            assert session.call(0xAB).mutated_inputs == ()
-            samples = session.sample(30)
-        assert len(samples) == 1
-        assert samples[0].host_us is None
-        return self.output(x), samples[0].device_us, self.device.profile(build, job, timeout_s=TIMEOUT_S)
-
-
-@pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    directory = tmp_path_factory.mktemp("problem")
-    (directory / "driver.cpp").write_text(kernels.DRIVER, encoding="utf-8")
-    problem = Problem(ProblemId(1, 1), "Square", directory, sizes={})
-    device = EmulatedDevice.create("h200")
-    return Bench(device, device.prepare(problem, Precision.FP32), directory)
+pytestmark = [pytest.mark.nvcc, needs_tools]
 
 
 def square_matrix(n: int) -> np.ndarray:
@@ -169,6 +94,8 @@ def test_out_of_bounds_access_is_found_and_fails_the_call(bench: Bench) -> None:
     build, job = bench.build(kernels.OUT_OF_BOUNDS), bench.job(x)
     findings = bench.device.sanitize(build, job, timeout_s=TIMEOUT_S)
     assert [finding.tool for finding in findings] == ["memcheck"]
+    assert "out-of-bounds global load" in findings[0].message
+    assert findings[0].location == "candidate.cu:2"
     with pytest.raises(RunFailure) as caught, bench.device.open(build, job, timeout_s=TIMEOUT_S) as session:
         session.call(0)
     assert caught.value.kind is RunFailureKind.RUNTIME

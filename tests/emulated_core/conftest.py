@@ -63,7 +63,12 @@ class Runner:
         }
         command = [self.program, kernel, grid, block, shared, out_bytes, n, *paths]
         done = subprocess.run(
-            [str(part) for part in command], cwd=self.scratch, env=environment, capture_output=True, text=True, timeout=60
+            [str(part) for part in command],
+            cwd=self.scratch,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
         )
         record = json.loads(report.read_text()) if report.exists() else {}
         return Outcome(done.returncode, done.stdout, done.stderr, out.read_bytes() if out.exists() else b"", record)
@@ -84,5 +89,4 @@ def runner(tmp_path_factory) -> Runner:
     subprocess.run([*common, *linking], check=True, timeout=300)
     module = build / "kernels.module"
     assemble((build / "kernels.ptx").read_text()).write(module)
-    # Names in the program are C++: the launch record is asked for by nothing but position.
     return Runner(core, build / "kernels", module, build)

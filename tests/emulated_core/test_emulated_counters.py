@@ -58,10 +58,10 @@ def test_sixteen_byte_shared_accesses_are_served_in_quarter_warps(runner):
 
 
 def test_second_read_hits_l1(runner):
-    x = np.random.default_rng(0).standard_normal((1, 100)).astype(np.float32)
-    loads = runner("softmax_rows", "1", "32", [x], 400, 100).accesses("global", "load")
-    assert sum(one["l1_hit_sectors"] for one in loads) == 2 * 13
-    assert sum(one["sectors"] for one in loads) == 3 * 13
+    x = np.random.default_rng(0).standard_normal((1, 128)).astype(np.float32)
+    loads = runner("softmax_rows", "1", "32", [x], 512, 128).accesses("global", "load")
+    assert sum(one["l1_hit_sectors"] for one in loads) == 2 * 16
+    assert sum(one["sectors"] for one in loads) == 3 * 16
 
 
 def test_counts_do_not_depend_on_threads(runner):

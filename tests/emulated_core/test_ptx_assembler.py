@@ -34,7 +34,11 @@ def test_labels_become_positions():
 
 
 def test_variables_keep_their_initial_bytes():
-    text = HEAD + ".global .align 4 .f32 v[2] = {0f3F800000, 0fC0000000};\n.const .align 1 .b8 s[3] = {65, 66};\n" + kernel("")[len(HEAD) :]
+    text = (
+        HEAD
+        + ".global .align 4 .f32 v[2] = {0f3F800000, 0fC0000000};\n.const .align 1 .b8 s[3] = {65, 66};\n"
+        + kernel("")[len(HEAD) :]
+    )
     first, second = assemble(text).variables
     assert first.initial == bytes.fromhex("0000803f000000c0")
     assert (second.initial, second.size, second.is_constant) == (b"AB", 3, True)
@@ -84,7 +88,15 @@ def test_sign_agnostic_forms_share_an_operation():
 
 def test_every_family_of_definitions_is_expanded():
     known = signatures()
-    expected = ("fma_rn_f32", "add_rz_f64", "fma_rn_bf16x2", "setp_ltu_f16", "cvt_rzi_s64_f32", "cvt_rni_f32_f32", "setp_ge_u64")
+    expected = (
+        "fma_rn_f32",
+        "add_rz_f64",
+        "fma_rn_bf16x2",
+        "setp_ltu_f16",
+        "cvt_rzi_s64_f32",
+        "cvt_rni_f32_f32",
+        "setp_ge_u64",
+    )
     assert set(expected) <= set(known)
     assert known["shl_b64"] == (64, 64, 32)
 

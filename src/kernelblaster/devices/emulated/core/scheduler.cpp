@@ -105,7 +105,9 @@ private:
         if (instruction.flags & kGuarded) taken = guarded(instruction);
         if constexpr (Counted) {
             ++worker_.counters.executed[pc_];
-            worker_.counters.thread_count[pc_] += instruction.flags & kGuarded ? popcount(taken) : lane_count_;
+            // A lane that does not take a branch executes it all the same.
+            const bool all = !(instruction.flags & kGuarded) || instruction.kind == Kind::branch;
+            worker_.counters.thread_count[pc_] += all ? lane_count_ : popcount(taken);
         }
         switch (instruction.kind) {
             case Kind::lane: execute_lanes(instruction, taken); break;

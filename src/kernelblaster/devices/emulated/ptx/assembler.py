@@ -7,7 +7,9 @@ import struct
 from kernelblaster.devices.emulated.ptx.errors import NotEmulatable
 from kernelblaster.devices.emulated.ptx.lowering import FunctionLowering, ModuleContext
 from kernelblaster.devices.emulated.ptx.module import Module, Variable
-from kernelblaster.devices.emulated.ptx.syntax import Declared, integer, parse
+from kernelblaster.devices.emulated.ptx.select import lower_statement
+from kernelblaster.devices.emulated.ptx.syntax import parse
+from kernelblaster.devices.emulated.ptx.tree import Declared, integer
 
 __all__ = ["Module", "NotEmulatable", "assemble"]
 
@@ -21,7 +23,7 @@ def assemble(ptx_text: str) -> Module:
     context.module.variables = [_variable(one, context.globals) for one in placed]
     for function in program.functions:
         if function.is_kernel and function.defined:
-            context.module.kernels.append(FunctionLowering(context, function).lower())
+            context.module.kernels.append(FunctionLowering(context, function, lower_statement).lower())
     return context.module
 
 

@@ -1,8 +1,8 @@
 """From parsed functions to operations of the core: registers, constants, symbols and calls.
 
 Registers. Each PTX register becomes 32 lanes at an offset of the register file: 16-bit ones 64 bytes, 32-bit ones and
-predicates 128, 64-bit ones 256. Immediates become registers too, filled once before the kernel starts. A register
-that lives inside one basic block shares its place with others of its width.
+predicates 128, 64-bit ones 256. Immediates become registers too, filled once before the kernel starts. Registers do
+not share places, whatever their lifetimes.
 
 Calls. Device functions are inlined at every call site; `.param` variables of a call are local memory, and the
 callee's parameters are bound to them. Recursion and indirect calls are not emulatable.
@@ -12,18 +12,17 @@ What each instruction becomes is decided in the `select_*` modules; `FunctionLow
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from kernelblaster.devices.emulated.ptx import module as out
 from kernelblaster.devices.emulated.ptx.errors import NotEmulatable
-from kernelblaster.devices.emulated.ptx.operations import PREDICATE, WIDTH, signatures
-from kernelblaster.devices.emulated.ptx.syntax import (
+from kernelblaster.devices.emulated.ptx.operations import PREDICATE, signatures
+from kernelblaster.devices.emulated.ptx.tree import (
     TYPE_BYTES,
     Address,
     Declared,
     Function,
-    Group,
     Label,
     Operand,
     Program,
@@ -71,17 +70,23 @@ class ModuleContext:
         return self._sources[position]
 
 
+LowerStatement = Callable[["FunctionLowering", Statement], None]
+"""Appends the operations of one instruction."""
+
+
 class FunctionLowering:
     """Lowers one kernel with all that it calls."""
 
-    def __init__(self, context: ModuleContext, function: Function) -> None:
+    def __init__(self, context: ModuleContext, function: Function, lower_statement: LowerStatement) -> None:
         self.context = context
+        self.lower_statement = lower_statement
         self.function = function
         self.statement = Statement(("entry",), [], function.line, None)
         self.kernel = out.Kernel(function.name, [], 0, function.required_block, function.max_threads)
         self.registers: dict[str, tuple[int, int]] = {}
         self.widths: dict[str, int] = {}
         self.constants: dict[tuple[int, int], int] = {}
+        self.dynamic_constants: dict[tuple[int, int], int] = {}
         self.specials: dict[str, int] = {}
         self.symbols: dict[str, tuple[str, int]] = {}
         self.branch_targets: dict[str, tuple[str, ...]] = {}
@@ -242,12 +247,14 @@ class FunctionLowering:
         if space == "global":
             return self.constant(value << 32 | addend & 0xFFFFFFFF, out.ADDRESS_WIDTH)
         if name in self.dynamic_symbols or self.prefix + name in self.dynamic_symbols:
-            # Known only when all static shared memory is placed: patched at the end.
-            key = (("dynamic", addend), width)  # type: ignore[assignment]
-            if key not in self.constants:
-                self.constants[key] = self.slot(width)  # type: ignore[index]
-            return self.constants[key]  # type: ignore[index]
+            return self.dynamic_constant(addend, width)
         return self.constant(value + addend, width)
+
+    def dynamic_constant(self, addend: int, width: int) -> int:
+        """A register that holds an address in dynamic shared memory; its value is known when all static is placed."""
+        if (addend, width) not in self.dynamic_constants:
+            self.dynamic_constants[addend, width] = self.slot(width)
+        return self.dynamic_constants[addend, width]
 
     def destination(self, operand: Operand, width: int) -> int:
         """Offset of a register that is written."""
@@ -307,8 +314,6 @@ class FunctionLowering:
 
     def lower_body(self, function: Function) -> None:
         """Statements of a function under the current prefix."""
-        from kernelblaster.devices.emulated.ptx.select import lower_statement
-
         for name, kind in function.registers.items():
             if kind not in TYPE_BYTES:
                 raise NotEmulatable(kind, function.line, "registers of this type")
@@ -323,7 +328,14 @@ class FunctionLowering:
                 self.positions[self.prefix + item.name] = len(self.kernel.code)
             else:
                 self.statement = item
-                lower_statement(self, item)
+                self.lower_one(item)
+
+    def lower_one(self, statement: Statement) -> None:
+        """One instruction. Operands that are not where its form has them make it unsupported, not a crash."""
+        try:
+            self.lower_statement(self, statement)
+        except (ValueError, IndexError, KeyError) as error:
+            raise self.unsupported("operands or modifiers of an unexpected form") from error
 
     @contextmanager
     def inlining(self, callee: Function) -> Iterator[str]:
@@ -345,8 +357,9 @@ class FunctionLowering:
         """Resolve labels and dynamic shared memory; fill the tables."""
         dynamic = aligned(self.kernel.static_shared, 16)
         for (value, width), offset in self.constants.items():
-            known = dynamic + value[1] if isinstance(value, tuple) else value
-            self.kernel.constants.append((offset, 32 if width == PREDICATE else width, known))
+            self.kernel.constants.append((offset, width, value))
+        for (addend, width), offset in self.dynamic_constants.items():
+            self.kernel.constants.append((offset, width, dynamic + addend))
         self.kernel.specials = [(offset, name) for name, offset in self.specials.items()]
         self.kernel.local_bytes = aligned(self.kernel.local_bytes, 16)
         for one in self.kernel.code:
@@ -354,6 +367,3 @@ class FunctionLowering:
                 if one.target not in self.positions:
                     raise NotEmulatable("bra", one.line, f"unknown label {one.target}")
                 one.immediate = self.positions[one.target]
-
-
-__all__ = ["WIDTH", "FunctionLowering", "Group", "ModuleContext", "aligned", "width_of"]

@@ -20,7 +20,7 @@ from kernelblaster.devices.emulated.ptx.select_control import CONTROL
 from kernelblaster.devices.emulated.ptx.select_convert import convert
 from kernelblaster.devices.emulated.ptx.select_memory import MEMORY
 from kernelblaster.devices.emulated.ptx.select_tensor import TENSOR
-from kernelblaster.devices.emulated.ptx.syntax import TYPE_BYTES, Group, Statement
+from kernelblaster.devices.emulated.ptx.tree import TYPE_BYTES, Group, Statement
 
 _TRANSCENDENTAL = frozenset(["ex2", "lg2", "sin", "cos", "rsqrt", "tanh"])
 _WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "param": PARAM_WINDOW, "global": 0, "const": 0}

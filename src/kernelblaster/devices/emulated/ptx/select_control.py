@@ -5,7 +5,7 @@ from __future__ import annotations
 from kernelblaster.devices.emulated.ptx import module as out
 from kernelblaster.devices.emulated.ptx.lowering import FunctionLowering, width_of
 from kernelblaster.devices.emulated.ptx.operations import PREDICATE
-from kernelblaster.devices.emulated.ptx.syntax import Function, Group, Operand, Statement
+from kernelblaster.devices.emulated.ptx.tree import Function, Group, Operand, Statement
 
 _REDUCTIONS = {"popc": 1, "and": 2, "or": 3}
 _SHUFFLES = frozenset(["up", "down", "bfly", "idx"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kernelblaster.devices.emulated.ptx.lowering import FunctionLowering, width_of
 from kernelblaster.devices.emulated.ptx.operations import signatures
-from kernelblaster.devices.emulated.ptx.syntax import Operand, Statement
+from kernelblaster.devices.emulated.ptx.tree import Operand, Statement
 
 _FLOATS = frozenset(["f16", "bf16", "f32", "f64"])
 _TO_INTEGRAL = ("rni", "rzi", "rmi", "rpi")

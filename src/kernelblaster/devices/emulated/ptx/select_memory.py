@@ -9,7 +9,7 @@ from __future__ import annotations
 from kernelblaster.devices.emulated.ptx import module as out
 from kernelblaster.devices.emulated.ptx.lowering import FunctionLowering, width_of
 from kernelblaster.devices.emulated.ptx.operations import memory_operations
-from kernelblaster.devices.emulated.ptx.syntax import TYPE_BYTES, Address, Group, Operand, Statement
+from kernelblaster.devices.emulated.ptx.tree import TYPE_BYTES, Address, Group, Operand, Statement
 
 _SPACES = {"global": 0, "shared": 1, "local": 2, "generic": 3, "const": 4, "param": 5}
 _BYPASS = frozenset(["volatile", "relaxed", "acquire", "cg", "cv", "mmio"])

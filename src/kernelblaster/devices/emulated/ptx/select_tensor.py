@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kernelblaster.devices.emulated.ptx.lowering import FunctionLowering
 from kernelblaster.devices.emulated.ptx.select_memory import locate
-from kernelblaster.devices.emulated.ptx.syntax import Group, Operand, Statement
+from kernelblaster.devices.emulated.ptx.tree import Group, Operand, Statement
 
 
 def multiply(low: FunctionLowering, statement: Statement) -> None:

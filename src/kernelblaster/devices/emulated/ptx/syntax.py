@@ -8,9 +8,20 @@ instruction means.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 
 from kernelblaster.devices.emulated.ptx.errors import NotEmulatable
+from kernelblaster.devices.emulated.ptx.tree import (
+    TYPE_BYTES,
+    Address,
+    Declared,
+    Function,
+    Group,
+    Label,
+    Operand,
+    Program,
+    Statement,
+    integer,
+)
 
 TOKEN = re.compile(
     r'"(?:[^"\\]|\\.)*"|0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}|0[xX][0-9a-fA-F]+U?|\d+U?'
@@ -18,112 +29,15 @@ TOKEN = re.compile(
 )
 _SPACES = (".global", ".const", ".shared", ".local", ".param")
 _LINKAGE = (".visible", ".weak", ".extern", ".common")
-TYPE_BYTES = {
-    **{f".{kind}{width}": width // 8 for kind in "bus" for width in (8, 16, 32, 64)},
-    **{f".f{width}": width // 8 for width in (16, 32, 64)},
-    ".f16x2": 4,
-    ".bf16": 2,
-    ".bf16x2": 4,
-    ".pred": 4,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """`[base + offset]`"""
-
-    base: str
-    offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Operands in `{ }` or `( )`, or the pair `a|b`."""
-
-    items: tuple[Operand, ...]
-
-
-Operand = str | Address | Group
-
-
-@dataclass(slots=True)
-class Statement:
-    """One instruction. `guard` is a predicate register, negated when `negated`."""
-
-    parts: tuple[str, ...]
-    operands: list[Operand]
-    line: int
-    source: tuple[str, int] | None
-    guard: str | None = None
-    negated: bool = False
-
-    @property
-    def text(self) -> str:
-        """The instruction's name as written."""
-        return ".".join(self.parts)
-
-
-@dataclass(frozen=True, slots=True)
-class Label:
-    """A branch target, or the name of a `.branchtargets` list."""
-
-    name: str
-    targets: tuple[str, ...] = ()
-
-
-@dataclass(slots=True)
-class Declared:
-    """A variable: its space, bytes and, when given, initial elements (numbers, or symbols with an addend)."""
-
-    name: str
-    space: str
-    align: int
-    size: int
-    element_bytes: int
-    initial: list[str] = field(default_factory=list)
-    unsized: bool = False
-
-
-@dataclass(slots=True)
-class Function:
-    """A kernel or a device function with its flat body."""
-
-    name: str
-    is_kernel: bool
-    parameters: list[Declared]
-    results: list[Declared]
-    line: int
-    registers: dict[str, str] = field(default_factory=dict)
-    variables: list[Declared] = field(default_factory=list)
-    body: list[Statement | Label] = field(default_factory=list)
-    required_block: tuple[int, int, int] = (0, 0, 0)
-    max_threads: int = 0
-    defined: bool = False
-
-
-@dataclass(slots=True)
-class Program:
-    """A parsed PTX text."""
-
-    variables: list[Declared] = field(default_factory=list)
-    functions: list[Function] = field(default_factory=list)
-    files: dict[str, str] = field(default_factory=dict)
 
 
 def parse(text: str) -> Program:
     """Parse a PTX text. Raises NotEmulatable for what cannot be read."""
-    return _Parser(text).program()
-
-
-def integer(token: str) -> int:
-    """An integer literal."""
-    return int(token.rstrip("U"), 0) if not token.startswith("0") or len(token) < 2 else _prefixed(token.rstrip("U"))
-
-
-def _prefixed(token: str) -> int:
-    if token[1:2] in "xX":
-        return int(token, 16)
-    return int(token, 8) if token != "0" else 0
+    parser = _Parser(text)
+    try:
+        return parser.program()
+    except ValueError as error:
+        raise parser.error("a number is expected") from error
 
 
 class _Parser:
@@ -139,8 +53,9 @@ class _Parser:
             found = TOKEN.findall(line)
             self.tokens += found
             self.lines += [number] * len(found)
-        self.tokens.append("")
-        self.lines.append(self.lines[-1] if self.lines else 0)
+        # Two, because a label is recognised by the token after it.
+        self.tokens += ["", ""]
+        self.lines += [self.lines[-1] if self.lines else 0] * 2
         self.at = 0
         self.result = Program()
         self.scopes: list[dict[str, str]] = []

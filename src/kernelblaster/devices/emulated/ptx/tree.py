@@ -1,0 +1,107 @@
+"""What a parsed PTX text consists of. Plain data; what an instruction means is not known here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+TYPE_BYTES = {
+    **{f".{kind}{width}": width // 8 for kind in "bus" for width in (8, 16, 32, 64)},
+    **{f".f{width}": width // 8 for width in (16, 32, 64)},
+    ".f16x2": 4,
+    ".bf16": 2,
+    ".bf16x2": 4,
+    ".pred": 4,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """`[base + offset]`"""
+
+    base: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Operands in `{ }` or `( )`, or the pair `a|b`."""
+
+    items: tuple[Operand, ...]
+
+
+Operand = str | Address | Group
+
+
+@dataclass(slots=True)
+class Statement:
+    """One instruction. `guard` is a predicate register, negated when `negated`."""
+
+    parts: tuple[str, ...]
+    operands: list[Operand]
+    line: int
+    source: tuple[str, int] | None
+    guard: str | None = None
+    negated: bool = False
+
+    @property
+    def text(self) -> str:
+        """The instruction's name as written."""
+        return ".".join(self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A branch target, or the name of a `.branchtargets` list."""
+
+    name: str
+    targets: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Declared:
+    """A variable: its space, bytes and, when given, initial elements (numbers, or symbols with an addend)."""
+
+    name: str
+    space: str
+    align: int
+    size: int
+    element_bytes: int
+    initial: list[str] = field(default_factory=list)
+    unsized: bool = False
+
+
+@dataclass(slots=True)
+class Function:
+    """A kernel or a device function with its flat body."""
+
+    name: str
+    is_kernel: bool
+    parameters: list[Declared]
+    results: list[Declared]
+    line: int
+    registers: dict[str, str] = field(default_factory=dict)
+    variables: list[Declared] = field(default_factory=list)
+    body: list[Statement | Label] = field(default_factory=list)
+    required_block: tuple[int, int, int] = (0, 0, 0)
+    max_threads: int = 0
+    defined: bool = False
+
+
+@dataclass(slots=True)
+class Program:
+    """A parsed PTX text."""
+
+    variables: list[Declared] = field(default_factory=list)
+    functions: list[Function] = field(default_factory=list)
+    files: dict[str, str] = field(default_factory=dict)
+
+
+def integer(token: str) -> int:
+    """An integer literal."""
+    return int(token.rstrip("U"), 0) if not token.startswith("0") or len(token) < 2 else _prefixed(token.rstrip("U"))
+
+
+def _prefixed(token: str) -> int:
+    if token[1:2] in "xX":
+        return int(token, 16)
+    return int(token, 8) if token != "0" else 0

@@ -92,7 +92,7 @@ def _emulated(config: RunConfig, gpu_type: str | None, why: str) -> DeviceChoice
 
     gpu = gpu_type or DEFAULT_EMULATED_GPU
     return DeviceChoice(
-        EmulatedDevice(gpu, limits=limits_of(config)), f"{why}; times are modelled for a {gpu}, not measured"
+        EmulatedDevice.create(gpu, limits=limits_of(config)), f"{why}; times are modelled for a {gpu}, not measured"
     )
 
 

@@ -135,9 +135,9 @@ class Case:
         """The rival's process, on its own copy of the files. Raises RivalFailed."""
         judge = self._judge
         with Bench(judge.inputs.directory, drawn) as bench, ExitStack() as stack:
-            session = judge.device.open(build, bench.job, timeout_s=judge.config.timeout_s)
             try:
-                stack.enter_context(session)
+                opened = judge.device.open(build, bench.job, timeout_s=judge.config.timeout_s)
+                session = stack.enter_context(opened)
             except RunFailure as failure:
                 raise RivalFailed(failure.reason) from failure
             yield Rival(session)
@@ -146,10 +146,14 @@ class Case:
         """Counters of one call. A profiler that fails takes nothing back from a correct, timed candidate."""
         judge = self._judge
         try:
-            with judge.holding(), self._stage("profile"), judge.inputs.use(self._plan.timed) as drawn:
-                with Bench(judge.inputs.directory, drawn) as bench:
-                    timeout_s = judge.config.timeout_s
-                    self._evaluation.profile = judge.device.profile(build, bench.job, timeout_s=timeout_s)
+            with (
+                judge.holding(),
+                self._stage("profile"),
+                judge.inputs.use(self._plan.timed) as drawn,
+                Bench(judge.inputs.directory, drawn) as bench,
+            ):
+                timeout_s = judge.config.timeout_s
+                self._evaluation.profile = judge.device.profile(build, bench.job, timeout_s=timeout_s)
         except RunFailure as failure:
             self._warn(f"no profile: {failure.reason}")
 

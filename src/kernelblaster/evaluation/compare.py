@@ -72,16 +72,15 @@ class Findings:
         return "; ".join([*parts, *self._hints()])
 
     def _hints(self) -> list[str]:
-        hints = []
-        if self.factor is not None:
-            hints.append(f"got is {self.factor:.4g} times expected")
+        hints = [] if self.factor is None else [f"got is {self.factor:.4g} times expected"]
         for axis, (extent, low) in enumerate(zip(self.spec.shape, self.low_corner, strict=False)):
-            tail = next((extent - extent % tile for tile in TILES if 0 < extent % tile < extent), None)
-            tails = [extent - extent % tile for tile in TILES if 0 < extent % tile < extent]
-            reached = [edge for edge in tails if low >= edge]
-            if tail is not None and reached:
-                hints.append(f"all wrong elements have index >= {reached[0]} on axis {axis} of extent {extent}: "
-                             "check the partial tile at the end")  # fmt: skip
+            edges = [extent - extent % tile for tile in TILES if 0 < extent % tile < extent]
+            reached = [edge for edge in edges if low >= edge]
+            if reached:
+                hints.append(
+                    f"all wrong elements have index >= {max(reached)} on axis {axis} of extent {extent}: "
+                    "check the partial tile at the end"
+                )
         return hints
 
 
@@ -180,7 +179,7 @@ def _take_wrong(
         return
     findings.unwritten += int(_untouched(stored[wrong], poison).sum())
     where = wrong.nonzero().reshape(-1)
-    corner = [int(axis.min()) for axis in np.unravel_index(start + where.cpu().numpy(), findings.spec.shape)]
+    corner = [int(axis.min()) for axis in np.unravel_index(start + where.cpu().numpy(), findings.spec.shape or (1,))]
     findings.low_corner = [min(pair) for pair in zip(findings.low_corner or corner, corner, strict=True)]
     if findings.wrong == 0:
         some = where[:: max(count // _KEPT_WRONG, 1)]

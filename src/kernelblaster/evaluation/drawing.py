@@ -7,8 +7,8 @@ also given a gain per position or mirrored halves.
 
 What each is for: `normal` is signed, so it tells ReLU from the identity and TF32 from fp32 (errors of positive sums
 average out), and its gain makes any half of an axis differ from the other, so that sampling instead of reducing shows.
-`large` and `tiny` meet overflow, underflow and forgotten epsilons; `cancelling` sums to nearly nothing; `negative` meets
-branches that positive values never take.
+`large` and `tiny` meet overflow, underflow and forgotten epsilons; `cancelling` sums to nearly nothing; `negative`
+meets branches that positive values never take.
 """
 
 from __future__ import annotations

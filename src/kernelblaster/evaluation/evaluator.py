@@ -1,8 +1,8 @@
 """Candidate in, `Evaluation` out: build, verify, time against a rival, profile.
 
 A bad candidate is a verdict, never an exception; what no candidate caused (a lost GPU, a full disk, a broken
-reference) is an exception, never a verdict. Safe for many threads: builds overlap, and everything that runs on a real GPU
-holds the device, because a kernel that is verified would disturb one that is timed.
+reference) is an exception, never a verdict. Safe for many threads: builds overlap, and everything that runs on a real
+GPU holds the device, because a kernel that is verified would disturb one that is timed.
 """
 
 from __future__ import annotations

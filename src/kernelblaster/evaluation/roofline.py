@@ -2,11 +2,11 @@
 
     floor = max( bytes that must move / peak bandwidth,  operations that must be done / peak rate )
 
-Bytes: every input and weight is read once from DRAM, for L2 is cold; outputs count only beyond the size of L2, where they
-may stay. Tensors with many zeros count by their share of other values (a triangular matrix need not be read whole).
+Bytes: every input and weight is read once from DRAM, for L2 is cold; outputs count only beyond the size of L2, where
+they may stay. Tensors with many zeros count by their share of other values: half a triangular matrix need not be read.
 
-Operations count only where no algebra can save them: when the reference has exactly one matrix product or convolution and
-as many outputs as that operation has. A sum over the product, or a chain of products, may be rearranged, and counts 0.
+Operations count only where no algebra can save them: when the reference has exactly one matrix product or convolution
+and as many outputs as that operation has. A sum over the product, or a chain of products, may be rearranged: 0.
 Convolutions count an eighth (Winograd's largest usual tile saves a factor of five), inputs with many zeros count 0.
 For fp32 the peak is the higher of the fp32 rate, a third of the TF32 and a sixth of the bf16 rate: tensor cores reach
 fp32 accuracy with three and six products.

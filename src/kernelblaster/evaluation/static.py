@@ -35,13 +35,13 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\bcudaEvent(?:ElapsedTime|Record)\w*\b"), "handles CUDA events"),
     (re.compile(r"\bcudaAccessPropertyPersisting\b|\bcudaLimitPersistingL2CacheSize\b"), "keeps lines in L2"),
     (re.compile(r"\bglobaltimer\b|\bclock64\s*\(|\bclock\s*\("), "reads clocks"),
-    (re.compile(r"^[ \t]*#[ \t]*define[ \t]+(?:main|KB_\w+|cuda\w+)\b", re.MULTILINE), "redefines names of the harness"),
-    (re.compile(r"\bstatic\s+(?:bool|int|void\s*\*|float\s*\*|cuda\w+)\s+\w+[^;(]*;"), "keeps static state on the host"),
+    (re.compile(r"^[ \t]*#[ \t]*define[ \t]+(?:main|KB_\w+|cuda\w+)\b", re.MULTILINE), "redefines harness names"),
+    (re.compile(r"\bstatic\s+(?:bool|int|void\s*\*|float\s*\*|cuda\w+)\s+\w+[^;(]*;"), "keeps static host state"),
 )  # fmt: skip
 
 
 def strip(source: str) -> str:
-    """`source` without comments and with empty string literals; line numbers stay."""
+    """`source` without comments and with empty string literals; continued lines are joined."""
 
     def blank(match: re.Match[str]) -> str:
         lines = "\n" * match[0].count("\n")
@@ -49,7 +49,7 @@ def strip(source: str) -> str:
             return lines or " "
         return ("''" if match["character"] is not None else '""') + lines
 
-    return _TOKEN.sub(blank, _CONTINUATION.sub(" ", source))
+    return _TOKEN.sub(blank, _CONTINUATION.sub("", source))
 
 
 def hints(source: str) -> list[str]:

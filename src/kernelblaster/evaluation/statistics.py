@@ -18,6 +18,8 @@ from kernelblaster.evaluation.types import Decision
 
 CONFIDENCE = 0.95
 RESAMPLES = 1000
+LOOK_EVERY = 5
+"""Blocks between two looks at the interval: each costs milliseconds, and each is a chance to stop on luck."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,9 @@ class StopRule:
         """Whether to stop, `seconds` after the first sample."""
         if seconds >= self.max_seconds and blocks:
             return True
-        return len(blocks) >= self.min_blocks and speedup_interval(blocks).half_width < self.half_width
+        if len(blocks) < self.min_blocks or (len(blocks) - self.min_blocks) % LOOK_EVERY:
+            return False
+        return speedup_interval(blocks).half_width < self.half_width
 
 
 def _resampled_medians(values: NDArray[np.float64], picks: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -31,7 +31,6 @@ import numpy as np
 from kernelblaster.devices.base import DeviceFacts, DeviceKind, RunFailure, Sample
 from kernelblaster.evaluation.statistics import (
     Block,
-    Interval,
     StopRule,
     decide,
     median_interval,
@@ -54,6 +53,7 @@ FLOOR_MARGIN = 0.85
 SPIN_UP_S = 0.2
 """A GPU at rest takes this long to reach its clock."""
 LEAST_SPIN_UP = 3
+LEAST_SAMPLES = 40
 _VISIT_US = 2000.0
 _LONGEST_VISIT = 10
 
@@ -124,13 +124,7 @@ class Stopwatch:
 
     def time_alone(self, session: Sampled) -> Timing:
         """Time one session. Raises ImpossibleTime and RunFailure."""
-        if self.modelled:
-            samples = session.sample(1)
-        else:
-            count = self._spin_up(session)
-            began, samples, rule = self.clock(), [], StopRule()
-            while not self._alone_enough(samples, rule, self.clock() - began):
-                samples += session.sample(count)
+        samples = session.sample(1) if self.modelled else self._series(session)
         allowed = 3e6 * FILL_BYTES / self.facts.peak_bandwidth + ALONE_SLACK_US
         self._refuse_impossible(samples, allowed)
         return self._timing(samples)
@@ -174,14 +168,22 @@ class Stopwatch:
             warm += session.sample(LEAST_SPIN_UP)
         return int(np.clip(_VISIT_US / max(_median_us(warm), 1.0), 1, _LONGEST_VISIT))
 
-    def _alone_enough(self, samples: Sequence[Sample], rule: StopRule, seconds: float) -> bool:
-        if samples and seconds >= self.max_seconds:
-            return True
-        return len(samples) >= 4 * rule.min_blocks and self._interval(samples).half_width < rule.half_width
+    def _series(self, session: Sampled) -> list[Sample]:
+        """Samples of one session until its median is known or time is up."""
+        rule, count = StopRule(), self._spin_up(session)
+        wanted = LEAST_SAMPLES
+        began, samples = self.clock(), session.sample(count)
+        while self.clock() - began < self.max_seconds:
+            if len(samples) >= wanted:
+                if median_interval(_device_us(samples)).half_width < rule.half_width:
+                    break
+                wanted += LEAST_SAMPLES
+            samples += session.sample(count)
+        return samples
 
     def _refuse_impossible(self, samples: Sequence[Sample], allowed_gap_us: float | None) -> None:
         median = _median_us(samples)
-        if not median >= FLOOR_MARGIN * self.floor_us:
+        if median < FLOOR_MARGIN * self.floor_us:
             raise ImpossibleTime(
                 f"faster than the hardware allows: {median:.2f} us, but reading the inputs and writing the outputs "
                 f"takes at least {self.floor_us:.2f} us"
@@ -199,7 +201,7 @@ class Stopwatch:
 
     def _timing(self, samples: Sequence[Sample]) -> Timing:
         times = _device_us(samples)
-        interval = self._interval(samples)
+        interval = median_interval(times)
         hosts = [sample.host_us for sample in samples if sample.host_us is not None]
         return Timing(
             median_us=interval.estimate,
@@ -214,17 +216,17 @@ class Stopwatch:
             samples_us=list(times),
         )
 
-    @staticmethod
-    def _interval(samples: Sequence[Sample]) -> Interval:
-        return median_interval(_device_us(samples))
-
 
 def _device_us(samples: Sequence[Sample]) -> tuple[float, ...]:
     return tuple(sample.device_us for sample in samples)
 
 
 def _median_us(samples: Sequence[Sample]) -> float:
-    return float(np.median(_device_us(samples)))
+    """Median event time. Raises ImpossibleTime when the clock gave no positive number."""
+    median = float(np.median(_device_us(samples)))
+    if not 0 < median < np.inf:
+        raise ImpossibleTime(f"the clocks disagree: the events say {median} us")
+    return median
 
 
 def _gap(samples: Sequence[Sample]) -> float | None:

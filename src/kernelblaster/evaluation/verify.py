@@ -71,7 +71,7 @@ class Verifier:
     def check_timed(self, found: Verification, session: Session, bench: Bench, drawn: InputSet) -> None:
         """Judge the outputs that the last timed call left behind. Raises RunFailure."""
         result = session.fetch()
-        judgement = self._judge(found, result, bench, drawn, POISON)
+        judgement = self._judge(found, result, bench, drawn, POISON, record=False)
         if found.verdict is not Verdict.WRONG_VALUES:
             return
         if judgement is not None and judgement.unwritten:

@@ -1,0 +1,102 @@
+"""Judges what a torch function returns as if a kernel had written it."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import torch
+
+from kernelblaster.evaluation.budget import Budget
+from kernelblaster.evaluation.compare import Findings, compare, compare_exact
+from kernelblaster.evaluation.distributions import Distribution
+from kernelblaster.evaluation.inputs import InputKey, InputSet, InputStore
+from kernelblaster.evaluation.tensors import read_tensor, storage_dtype, write_tensor
+from kernelblaster.paths import data_dir
+from kernelblaster.problems.loader import load_problem
+from kernelblaster.problems.problem import Precision, Problem, Size, TensorRole
+
+Kernel = Callable[..., torch.Tensor]
+"""Takes float32 inputs and weights in the launcher's order, returns the output before it is stored."""
+
+
+RELU_SLUG = "level1/019_ReLU"
+
+REDUCED = {
+    "level1/001_Square_matrix_multiplication": {"n": 131},
+    "level1/004_Matrix_vector_multiplication": {"m": 67, "k": 1537},
+    "level1/019_ReLU": {"batch_size": 17, "dim": 1009},
+    "level1/023_Softmax": {"batch_size": 19, "dim": 1501},
+    "level1/026_GELU": {"batch_size": 17, "dim": 1009},
+    "level1/036_RMSNorm": {"batch_size": 2, "features": 33, "dim1": 13, "dim2": 17},
+    "level1/040_LayerNorm": {"batch_size": 3, "features": 5, "dim1": 13, "dim2": 37},
+    "level1/042_Max_Pooling_2D": {"batch_size": 2, "channels": 3, "height": 35, "width": 37},
+    "level1/047_Sum_reduction_over_a_dimension": {"batch_size": 3, "dim1": 257, "dim2": 131},
+    "level1/089_cumsum": {"batch_size": 9},
+    "level1/095_CrossEntropyLoss": {"batch_size": 131, "num_classes": 257},
+}
+"""Extents of `small` that the tests use instead of the declared ones, to be quick."""
+
+
+@cache
+def problem(slug: str) -> Problem:
+    """A shipped problem, `level1/023_Softmax`."""
+    return load_problem(data_dir() / "kernelbench-cuda" / slug)
+
+
+def reduced(slug: str, root: Path, *, medium: dict[str, int] | None = None) -> Problem:
+    """A copy of a shipped problem with a reduced size `small`, and a `medium` if one is asked for."""
+    original = problem(slug)
+    extents = {Size.SMALL: {**original.sizes[Size.SMALL], **REDUCED.get(slug, {})}}
+    if medium is not None:
+        extents[Size.MEDIUM] = medium
+    directory = root / slug
+    directory.mkdir(parents=True, exist_ok=True)
+    text = (original.directory / "reference.py").read_text()
+    for size, wanted in extents.items():
+        text, count = re.subn(rf'"{size}": \{{[^}}]*\}}', f'"{size}": {wanted}', text)
+        assert count == 1
+    (directory / "reference.py").write_text(text)
+    return dataclasses.replace(original, directory=directory, sizes=extents)
+
+
+class Jury:
+    """Compares functions with the references of input sets that it keeps."""
+
+    def __init__(self, store: InputStore, directory: Path, factor: float = 2.0) -> None:
+        self._store = store
+        self._root = store.directory.parent / "reduced"
+        self._output = directory / "output.bin"
+        self._factor = factor
+
+    def judge(
+        self, slug: str, precision: Precision, distribution: Distribution, kernel: Kernel, seed: int = 7
+    ) -> Findings:
+        """Run a function on an input set and compare what it returns."""
+        draws = (distribution, Distribution.DECLARED)
+        key = InputKey(reduced(slug, self._root), precision, Size.SMALL, draws, seed)
+        with self._store.use(key) as drawn:
+            result = kernel(*tensors(drawn))
+            stored = result if drawn.truth.scale is None else result.to(storage_dtype(precision))
+            write_tensor(self._output, stored)
+            return self._compare(drawn)
+
+    def _compare(self, drawn: InputSet) -> Findings:
+        truth, spec = drawn.truth, drawn.output
+        if truth.scale is None:
+            return compare_exact(self._output, truth.reference, spec, 0xFF)
+        return compare(self._output, truth.reference, Budget(spec, truth.scale, self._factor), 0xFF)
+
+
+def tensors(drawn: InputSet) -> list[torch.Tensor]:
+    """Inputs and weights as a kernel sees them, floating-point ones upcast to float32."""
+    found = []
+    for spec in drawn.specs:
+        if spec.role is TensorRole.OUTPUT:
+            continue
+        stored = read_tensor(drawn.files[spec.name], spec).reshape(spec.shape)
+        found.append(stored.float() if stored.is_floating_point() else stored)
+    return found

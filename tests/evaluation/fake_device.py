@@ -1,0 +1,294 @@
+"""A device in memory whose kernels are Python functions: builds, runs, times and profiles without any compiler.
+
+A source is a line `// kernel: NAME`, and NAME picks a behaviour from `KERNELS`. What is real: jobs, files, links,
+poison, mutation checks, the session protocol. What is scripted: the computation and the clocks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import re
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from kernelblaster.devices.base import (
+    Build,
+    BuildFailure,
+    BuildFailureKind,
+    CallResult,
+    DeviceFacts,
+    DeviceKind,
+    Driver,
+    Job,
+    KernelProfile,
+    KernelResources,
+    Library,
+    Profile,
+    ProfileSource,
+    RunFailure,
+    RunFailureKind,
+    Sample,
+    SanitizerFinding,
+)
+from kernelblaster.problems.problem import Precision, Problem, TensorRole
+
+Array = np.ndarray
+GAP_US = 25.0
+"""Host time beyond event time of an honest kernel here."""
+
+
+def facts(kind: DeviceKind = DeviceKind.CUDA) -> DeviceFacts:
+    """A small, slow GPU, so that the roofline floor of a small problem is some microseconds."""
+    return DeviceFacts(
+        kind=kind, name="Fake", arch="sm_90", compile_arch="sm_90a", sm_count=2, clock_mhz=1000, memory_bytes=2**30,
+        l2_bytes=2**16, shared_per_block=2**16, shared_per_sm=2**17, registers_per_sm=65536, max_warps_per_sm=64,
+        peak_bandwidth=1e9, peak_flops={"fp32": 1e12, "fp16": 2e12, "bf16": 2e12}, peak_source="made up",
+    )  # fmt: skip
+
+
+@dataclasses.dataclass
+class Process:
+    """What a kernel sees, and may keep, while its process lives."""
+
+    calls: int = 0
+    timing: bool = False
+    memory: dict[str, Array] = dataclasses.field(default_factory=dict)
+
+
+Kernel = Callable[[Process, Array, Array], None]
+"""Takes the process, the output (to be written in place) and the input x."""
+
+
+def _honest(process: Process, output: Array, x: Array) -> None:
+    output[:] = np.maximum(x, 0)
+
+
+def _scaled(process: Process, output: Array, x: Array) -> None:
+    output[:] = 2 * np.maximum(x, 0)
+
+
+def _tail_missing(process: Process, output: Array, x: Array) -> None:
+    output[:, :960] = np.maximum(x, 0)[:, :960]
+
+
+def _tail_wrong(process: Process, output: Array, x: Array) -> None:
+    output[:] = np.maximum(x, 0)
+    output[:, 960:] = -7
+
+
+def _lazy(process: Process, output: Array, x: Array) -> None:
+    return None
+
+
+def _adds(process: Process, output: Array, x: Array) -> None:
+    output += np.maximum(x, 0)
+
+
+def _mutates(process: Process, output: Array, x: Array) -> None:
+    output[:] = np.maximum(x, 0)
+    x[0, 0] += 1
+
+
+def _nan(process: Process, output: Array, x: Array) -> None:
+    output[:] = np.maximum(x, 0)
+    output[3, 5] = np.nan
+
+
+def _jitters(process: Process, output: Array, x: Array) -> None:
+    output[:] = np.maximum(x, 0) * np.float32(1 + 2.0**-21 * process.calls)
+
+
+def _flips(process: Process, output: Array, x: Array) -> None:
+    output[:] = np.maximum(x, 0)
+    if process.calls == 1:
+        output[0] = 99
+
+
+def _caches(process: Process, output: Array, x: Array) -> None:
+    kept = process.memory.setdefault("output", np.maximum(x, 0))
+    output[:] = kept
+
+
+def _skips_when_timed(process: Process, output: Array, x: Array) -> None:
+    if not process.timing:
+        output[:] = np.maximum(x, 0)
+
+
+def _wrong_when_timed(process: Process, output: Array, x: Array) -> None:
+    output[:] = np.maximum(x, 0) * (3 if process.timing else 1)
+
+
+def _crashes(process: Process, output: Array, x: Array) -> None:
+    raise RunFailure(RunFailureKind.RUNTIME, "cudaErrorIllegalAddress: an illegal memory access", "log of the crash")
+
+
+def _hangs(process: Process, output: Array, x: Array) -> None:
+    raise RunFailure(RunFailureKind.TIMEOUT, "no answer within 60 s")
+
+
+def _crashes_when_timed(process: Process, output: Array, x: Array) -> None:
+    output[:] = np.maximum(x, 0)
+    if process.timing:
+        _crashes(process, output, x)
+
+
+@dataclasses.dataclass(frozen=True)
+class Script:
+    """A kernel and what its clocks say."""
+
+    kernel: Kernel = _honest
+    device_us: float = 100.0
+    hidden_us: float = 0.0
+    """Work that the events do not see."""
+    host_factor: float = 1.0
+
+
+KERNELS: dict[str, Script] = {
+    "honest": Script(),
+    "quick": Script(device_us=80.0),
+    "slow": Script(device_us=200.0),
+    "same": Script(device_us=100.2),
+    "scaled": Script(_scaled),
+    "tail_missing": Script(_tail_missing),
+    "tail_wrong": Script(_tail_wrong),
+    "lazy": Script(_lazy),
+    "adds": Script(_adds),
+    "mutates": Script(_mutates),
+    "nan": Script(_nan),
+    "jitters": Script(_jitters),
+    "flips": Script(_flips),
+    "caches": Script(_caches),
+    "skips_when_timed": Script(_skips_when_timed),
+    "wrong_when_timed": Script(_wrong_when_timed),
+    "crashes": Script(_crashes),
+    "hangs": Script(_hangs),
+    "crashes_when_timed": Script(_crashes_when_timed),
+    "side_stream": Script(device_us=40.0, hidden_us=100.0),
+    "impossible": Script(device_us=0.5),
+    "stopped_clock": Script(device_us=200.0, host_factor=0.1),
+}
+
+
+def source(name: str, extra: str = "") -> str:
+    """A candidate that behaves as `name`."""
+    return f"// kernel: {name}\n{extra}"
+
+
+class FakeSession:
+    """Runs one scripted kernel on the job's files."""
+
+    def __init__(self, device: FakeDevice, script: Script, job: Job) -> None:
+        self._device = device
+        self._script = script
+        self._job = job
+        self._process = Process()
+        self._paths = {t.spec.role: t.path for t in job.tensors}
+        self._specs = {t.spec.role: t.spec for t in job.tensors}
+
+    def __enter__(self) -> Self:
+        self._device.opened += 1
+        self.reload()
+        self._output = np.zeros(self._specs[TensorRole.OUTPUT].shape, np.float32)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._device.closed += 1
+
+    def reload(self) -> None:
+        spec = self._specs[TensorRole.INPUT]
+        self._x = np.fromfile(self._paths[TensorRole.INPUT], np.float32).reshape(spec.shape)
+        self._original = self._x.copy()
+
+    def call(self, poison: int) -> CallResult:
+        self._output.view(np.uint8)[:] = poison
+        self._run()
+        return self.fetch()
+
+    def fetch(self) -> CallResult:
+        written = self._output.tobytes()[: -4 if self._device.truncates else None]
+        Path(self._paths[TensorRole.OUTPUT]).write_bytes(written)
+        return CallResult(mutated_inputs=() if np.array_equal(self._x, self._original) else ("x",))
+
+    def sample(self, count: int) -> list[Sample]:
+        self._device.sampled.append(self._script)
+        self._process.timing = True
+        samples = []
+        for _ in range(count):
+            self._output.view(np.uint8)[:] = 0xFF
+            self._run()
+            samples.append(self._clocks())
+        self._process.timing = False
+        return samples
+
+    def _run(self) -> None:
+        self._script.kernel(self._process, self._output, self._x)
+        self._process.calls += 1
+
+    def _clocks(self) -> Sample:
+        device_us = self._script.device_us * float(np.exp(self._device.noise.normal(0, 0.003)))
+        if self._device.facts.kind is DeviceKind.EMULATED:
+            return Sample(device_us=self._script.device_us, host_us=None)
+        host_us = (device_us + self._script.hidden_us + GAP_US) * self._script.host_factor
+        return Sample(device_us=device_us, host_us=host_us)
+
+
+class FakeDevice:
+    """Satisfies `Device`. Counts what was asked of it."""
+
+    def __init__(self, kind: DeviceKind = DeviceKind.CUDA, *, truncates: bool = False) -> None:
+        self.facts = facts(kind)
+        self.noise = np.random.default_rng(5)
+        self.truncates = truncates
+        self.opened = self.closed = 0
+        self.sampled: list[Script] = []
+        self.holders = 0
+        self.most_holders = 0
+        self._lock = threading.Lock()
+
+    def prepare(self, problem: Problem, precision: Precision) -> Driver:
+        return Driver(problem, precision, Path("driver.o"), "launch")
+
+    def build(self, source: str, driver: Driver, libraries: Sequence[Library] = ()) -> Build:
+        match = re.match(r"// kernel: (\w+)", source)
+        if match is None:
+            raise BuildFailure(BuildFailureKind.COMPILE, "line 1: expected a declaration", "x" * 50_000)
+        if match[1] not in KERNELS:
+            raise BuildFailure(BuildFailureKind.POLICY, f"links {match[1]}")
+        resources = KernelResources(
+            name="relu", registers=16, shared_bytes=0, spill_store_bytes=0, spill_load_bytes=0, stack_bytes=0
+        )
+        digest = hashlib.sha256(source.encode()).hexdigest()
+        return Build(digest, Path("program"), Path(match[1]), driver, (resources,), 0.1)
+
+    def open(self, build: Build, job: Job, *, timeout_s: float) -> FakeSession:
+        return FakeSession(self, KERNELS[build.source_path.name], job)
+
+    def profile(self, build: Build, job: Job, *, timeout_s: float) -> Profile:
+        if build.source_path.name == "slow":
+            raise RunFailure(RunFailureKind.TIMEOUT, "the profiler ran out of time")
+        kernel = KernelProfile(name="relu", grid=(1, 1, 1), block=(32, 1, 1), metrics={"gpu__time_duration.sum": 1e5})
+        return Profile(source=ProfileSource.NCU, kernels=[kernel], totals=kernel.metrics)
+
+    def sanitize(self, build: Build, job: Job, *, timeout_s: float) -> list[SanitizerFinding]:
+        with self.open(build, job, timeout_s=timeout_s) as session:
+            session.call(0)
+        return []
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        with self._lock:
+            self.holders += 1
+            self.most_holders = max(self.most_holders, self.holders)
+            try:
+                yield
+            finally:
+                self.holders -= 1

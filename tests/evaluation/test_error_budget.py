@@ -1,0 +1,282 @@
+"""Which kernels the error budget accepts and which it refuses, on the shipped problems' own references."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from budget_support import RELU_SLUG, Jury, Kernel
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelblaster.evaluation.budget import Budget, ErrorScale, fits, spacing
+from kernelblaster.evaluation.compare import compare
+from kernelblaster.evaluation.distributions import Distribution
+from kernelblaster.evaluation.inputs import InputStore
+from kernelblaster.evaluation.tensors import TORCH_DTYPES, write_tensor
+from kernelblaster.problems.problem import Precision, TensorRole, TensorSpec
+
+MATMUL = "level1/001_Square_matrix_multiplication"
+MATVEC = "level1/004_Matrix_vector_multiplication"
+RELU = RELU_SLUG
+SOFTMAX = "level1/023_Softmax"
+GELU = "level1/026_GELU"
+RMSNORM = "level1/036_RMSNorm"
+LAYERNORM = "level1/040_LayerNorm"
+MAXPOOL = "level1/042_Max_Pooling_2D"
+SUM = "level1/047_Sum_reduction_over_a_dimension"
+CUMSUM = "level1/089_cumsum"
+CROSS_ENTROPY = "level1/095_CrossEntropyLoss"
+GEMM_LEAKY = "level2/012_Gemm_Multiply_LeakyReLU"
+
+ALL = tuple(Precision)
+HALF = (Precision.FP16, Precision.BF16)
+FULL = (Precision.FP32,)
+
+
+def tf32(x: torch.Tensor) -> torch.Tensor:
+    """Round to ten bits of mantissa, as tensor cores read fp32."""
+    bits = x.contiguous().view(torch.int32)
+    return ((bits + 0x1000) & ~0x1FFF).view(torch.float32)
+
+
+def through(dtype: torch.dtype) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Round to a 16-bit type and back."""
+    return lambda x: x.to(dtype).float()
+
+
+def serial_sum(x: torch.Tensor, dim: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """Add terms one after the other in one accumulator: the least accurate honest order."""
+    total = torch.zeros_like(x.select(dim, 0), dtype=dtype)
+    for term in x.to(dtype).unbind(dim):
+        total = total + term
+    return total.float()
+
+
+def tiled_sum(x: torch.Tensor, dim: int, tiles: int = 32) -> torch.Tensor:
+    """Strided partial sums, added serially."""
+    parts = [x.narrow(dim, 0, x.shape[dim])[(slice(None),) * dim + (slice(t, None, tiles),)] for t in range(tiles)]
+    return serial_sum(torch.stack([serial_sum(part, dim) for part in parts]), 0)
+
+
+def fast_exp(x: torch.Tensor) -> torch.Tensor:
+    """exp as 2^(x log2 e) with one rounding of the product and 2 ulps of noise, as `__expf` is."""
+    return torch.exp2(x * math.log2(math.e)) * (1 + 2 * 2.0**-23)
+
+
+def serial_matmul(a: torch.Tensor, b: torch.Tensor, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """Accumulate one outer product after the other."""
+    total = torch.zeros(a.shape[0], b.shape[1], dtype=dtype)
+    for k in range(a.shape[1]):
+        total = total + (a[:, k, None] * b[None, k, :]).to(dtype)
+    return total.float()
+
+
+def online_softmax(x: torch.Tensor, exp: Callable[[torch.Tensor], torch.Tensor] = torch.exp) -> torch.Tensor:
+    """One pass with a running maximum, in blocks of 64 columns."""
+    highest = torch.full((x.shape[0], 1), -math.inf)
+    total = torch.zeros(x.shape[0], 1)
+    for block in x.split(64, dim=1):
+        higher = torch.maximum(highest, block.amax(dim=1, keepdim=True))
+        total = total * exp(highest - higher) + exp(block - higher).sum(dim=1, keepdim=True)
+        highest = higher
+    return exp(x - highest) * (1 / total)
+
+
+def gelu_tanh(x: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.gelu(x, approximate="tanh")
+
+
+def layer_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = 1e-5) -> torch.Tensor:
+    """Two passes, serial over planes, with an approximate rsqrt."""
+    rows = x.reshape(x.shape[0], -1)
+    mean = tiled_sum(rows, 1)[:, None] / rows.shape[1]
+    variance = tiled_sum((rows - mean).square(), 1)[:, None] / rows.shape[1]
+    normal = (rows - mean) * (torch.rsqrt(variance + eps) * (1 + 2.0**-22))
+    return normal.reshape(x.shape) * weight + bias
+
+
+def rms_norm(x: torch.Tensor, eps: float = 1e-5) -> torch.Tensor:
+    return x * torch.rsqrt(serial_sum(x.square(), 1)[:, None] / x.shape[1] + eps)
+
+
+def cross_entropy(scores: torch.Tensor, targets: torch.Tensor, rows: int | None = None) -> torch.Tensor:
+    """Serial over classes and over the batch, with a fast exponential."""
+    highest = scores.amax(dim=1)
+    total = serial_sum(fast_exp(scores - highest[:, None]), 1)
+    losses = highest + torch.log(total) - scores.gather(1, targets[:, None])[:, 0]
+    used = losses[:rows]
+    return serial_sum(used, 0) / used.shape[0]
+
+
+def gemm_leaky(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, times: float = 2.0) -> torch.Tensor:
+    return torch.nn.functional.leaky_relu((serial_matmul(x, weight.T) + bias) * times, 0.1)
+
+
+HONEST: dict[str, tuple[str, tuple[Precision, ...], Kernel]] = {
+    "matmul, serial over k": (MATMUL, ALL, serial_matmul),
+    "matmul, k in two halves": (MATMUL, ALL, lambda a, b: a[:, :65] @ b[:65] + a[:, 65:] @ b[65:]),
+    "matrix-vector, strided": (MATVEC, ALL, lambda a, b: tiled_sum(a * b[:, 0], 1)[:, None]),
+    "relu": (RELU, ALL, lambda x: x.clamp(min=0)),
+    "softmax, online": (SOFTMAX, ALL, online_softmax),
+    "softmax, online, __expf": (SOFTMAX, ALL, lambda x: online_softmax(x, fast_exp)),
+    "gelu, erf": (GELU, ALL, lambda x: 0.5 * x * (1 + torch.erf(x * math.sqrt(0.5)))),
+    "rms norm, rsqrt": (RMSNORM, ALL, rms_norm),
+    "layer norm, two passes": (LAYERNORM, ALL, layer_norm),
+    "max pool": (MAXPOOL, ALL, lambda x: torch.nn.functional.max_pool2d(x, 4, 1, 1)),
+    "sum, serial": (SUM, ALL, lambda x: serial_sum(x, 1)[:, None]),
+    "sum, tiled": (SUM, ALL, lambda x: tiled_sum(x, 1)[:, None]),
+    "cumsum, serial": (CUMSUM, ALL, lambda x: torch.cumsum(x, dim=1, dtype=torch.float32)),
+    "cross entropy, serial": (CROSS_ENTROPY, ALL, cross_entropy),
+}
+
+DISHONEST: dict[str, tuple[str, tuple[Precision, ...], Kernel]] = {
+    "matmul in tf32": (MATMUL, FULL, lambda a, b: tf32(a) @ tf32(b)),
+    "matmul in bf16": (MATMUL, FULL, lambda a, b: through(torch.bfloat16)(a) @ through(torch.bfloat16)(b)),
+    "matmul in fp16": (MATMUL, FULL, lambda a, b: through(torch.float16)(a) @ through(torch.float16)(b)),
+    "matmul accumulated in fp16": (MATMUL, (Precision.FP16,), lambda a, b: serial_matmul(a, b, torch.float16)),
+    "matmul accumulated in bf16": (MATMUL, (Precision.BF16,), lambda a, b: serial_matmul(a, b, torch.bfloat16)),
+    "matmul in bf16 under fp16": (
+        MATMUL, (Precision.FP16,), lambda a, b: through(torch.bfloat16)(a) @ through(torch.bfloat16)(b)),
+    "matmul, half of k": (MATMUL, ALL, lambda a, b: 2 * (a[:, :65] @ b[:65])),
+    "matmul, last k left out": (MATMUL, ALL, lambda a, b: a[:, :-1] @ b[:-1]),
+    "matmul, transposed": (MATMUL, ALL, lambda a, b: (a @ b).T),
+    "matrix-vector, even columns doubled": (MATVEC, ALL, lambda a, b: 2 * (a[:, ::2] @ b[::2])),
+    "relu is the identity": (RELU, ALL, lambda x: x),
+    "relu gives zeros": (RELU, ALL, torch.zeros_like),
+    "relu through fp16": (RELU, FULL, lambda x: through(torch.float16)(x.clamp(min=0))),
+    "softmax is one over n": (SOFTMAX, ALL, lambda x: torch.full_like(x, 1 / x.shape[1])),
+    "softmax gives zeros": (SOFTMAX, ALL, torch.zeros_like),
+    "softmax normalised by half a row": (
+        SOFTMAX, ALL, lambda x: x.exp() / (2 * x[:, :750].exp().sum(dim=1, keepdim=True))),
+    "softmax through fp16": (SOFTMAX, FULL, lambda x: torch.softmax(through(torch.float16)(x), dim=1)),
+    "softmax gives NaN": (SOFTMAX, ALL, lambda x: torch.full_like(x, math.nan)),
+    "gelu is relu": (GELU, ALL, torch.relu),
+    "gelu by the tanh formula": (GELU, FULL, gelu_tanh),
+    "rms norm without eps": (RMSNORM, ALL, lambda x: rms_norm(x, eps=0.0)),
+    "rms norm by half the channels": (
+        RMSNORM, ALL, lambda x: x * torch.rsqrt(x[:, :16].square().mean(dim=1, keepdim=True) + 1e-5)),
+    "layer norm without scale and shift": (
+        LAYERNORM, ALL, lambda x, w, b: layer_norm(x, torch.ones_like(w), torch.zeros_like(b))),
+    "layer norm without eps": (LAYERNORM, ALL, lambda x, w, b: layer_norm(x, w, b, eps=0.0)),
+    "max pool without the window's last row": (
+        MAXPOOL, ALL, lambda x: torch.nn.functional.max_pool2d(x, (3, 4), 1, (1, 1))[:, :, :34]),
+    "sum, first half doubled": (SUM, ALL, lambda x: 2 * x[:, : x.shape[1] // 2].sum(dim=1, keepdim=True)),
+    "sum accumulated in fp16": (SUM, (Precision.FP16,), lambda x: serial_sum(x, 1, torch.float16)[:, None]),
+    "cumsum, exclusive": (CUMSUM, ALL, lambda x: torch.cumsum(x, dim=1) - x),
+    "cross entropy ignores targets": (CROSS_ENTROPY, ALL, lambda s, t: cross_entropy(s, torch.zeros_like(t))),
+    "cross entropy of half the batch": (CROSS_ENTROPY, ALL, lambda s, t: cross_entropy(s, t, rows=65)),
+    "gemm with another factor": (GEMM_LEAKY, ALL, lambda x, w, b: gemm_leaky(x, w, b, times=1.9)),
+    "gemm without bias": (GEMM_LEAKY, ALL, lambda x, w, b: gemm_leaky(x, w, torch.zeros_like(b))),
+}  # fmt: skip
+
+
+def cases(table: dict[str, tuple[str, tuple[Precision, ...], Kernel]]) -> list[object]:
+    return [
+        pytest.param(slug, precision, kernel, id=f"{name}, {precision}")
+        for name, (slug, precisions, kernel) in table.items()
+        for precision in precisions
+    ]
+
+
+@pytest.fixture
+def jury(store: InputStore, tmp_path: Path) -> Jury:
+    return Jury(store, tmp_path)
+
+
+@pytest.mark.parametrize(("slug", "precision", "kernel"), cases(HONEST))
+def test_honest_kernels_pass_on_every_distribution(jury: Jury, slug: str, precision: Precision, kernel: Kernel) -> None:
+    for distribution in Distribution:
+        findings = jury.judge(slug, precision, distribution, kernel)
+        assert findings.passed, f"{distribution}: {findings.describe()} (ratio {findings.ratio:.2f})"
+
+
+@pytest.mark.parametrize(("slug", "precision", "kernel"), cases(DISHONEST))
+def test_wrong_kernels_are_refused(jury: Jury, slug: str, precision: Precision, kernel: Kernel) -> None:
+    """At least one of the distributions must show it."""
+    ratios = {d: jury.judge(slug, precision, d, kernel).ratio for d in Distribution}
+    assert max(ratios.values()) > 1, ratios
+
+
+SPEC = TensorSpec("output", TensorRole.OUTPUT, "fp16", (4, 200))
+
+
+def findings_of(output: torch.Tensor, reference: torch.Tensor, tmp_path: Path, spec: TensorSpec = SPEC) -> object:
+    """Compare with a plain implementation that only rounds."""
+    dtype = TORCH_DTYPES[spec.dtype]
+    scale = ErrorScale.measure(reference, reference.to(dtype), spec)
+    write_tensor(tmp_path / "o.bin", output.to(dtype))
+    return compare(tmp_path / "o.bin", reference, Budget(spec, scale, 2.0), 0xFF)
+
+
+@pytest.fixture
+def reference() -> torch.Tensor:
+    return torch.randn(SPEC.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
+def test_the_rounded_reference_passes_and_three_ulps_do_not(reference: torch.Tensor, tmp_path: Path) -> None:
+    assert findings_of(reference, reference, tmp_path).passed
+    off = reference.clone()
+    off[2, 7] += 3.5 * spacing(off, "fp16")[2, 7]
+    found = findings_of(off, reference, tmp_path)
+    assert not found.passed
+    assert found.wrong == 1
+    assert found.worst.index == (2, 7)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_one_element_that_is_not_finite_never_passes(reference: torch.Tensor, tmp_path: Path, bad: float) -> None:
+    output = reference.clone()
+    output[1, 1] = bad
+    found = findings_of(output, reference, tmp_path)
+    assert not found.passed
+    assert found.not_finite == 1
+    assert found.max_error == math.inf
+
+
+def test_overflow_must_be_the_same_infinity(reference: torch.Tensor, tmp_path: Path) -> None:
+    reference[0, :3] = torch.tensor([1e6, -1e6, 65520.0])
+    assert findings_of(reference, reference, tmp_path).passed
+    saturated = reference.clone().clamp(-65504, 65504)
+    found = findings_of(saturated, reference, tmp_path)
+    assert found.wrong == 2
+    flipped = reference.clone()
+    flipped[0, 0] *= -1
+    assert not findings_of(flipped, reference, tmp_path).passed
+
+
+def test_a_reference_that_is_not_finite_asks_for_the_same(reference: torch.Tensor, tmp_path: Path) -> None:
+    reference[0, 0], reference[0, 1] = math.nan, math.inf
+    assert findings_of(reference, reference, tmp_path).passed
+    assert not findings_of(torch.nan_to_num(reference), reference, tmp_path).passed
+
+
+def test_small_rows_are_not_licensed_by_a_large_one(reference: torch.Tensor, tmp_path: Path) -> None:
+    reference[0] *= 1e4
+    wrong = reference.clone()
+    wrong[3] *= 1.02
+    found = findings_of(wrong, reference, tmp_path)
+    assert found.wrong > 150
+    assert "index >= 3" not in found.describe()
+
+
+def test_scalar_outputs_are_compared(tmp_path: Path) -> None:
+    spec = TensorSpec("output", TensorRole.OUTPUT, "bf16", ())
+    reference = torch.tensor(6.9077, dtype=torch.float64)
+    assert findings_of(reference, reference, tmp_path, spec).passed
+    assert not findings_of(reference * 1.02, reference, tmp_path, spec).passed
+
+
+@given(st.floats(-7e4, 7e4, allow_nan=False))
+def test_spacing_is_the_distance_to_the_next_number(value: float) -> None:
+    stored = torch.tensor(value, dtype=torch.float64).to(torch.float16)
+    if not torch.isfinite(stored):
+        assert not fits(torch.tensor([value], dtype=torch.float64), "fp16").all()
+        return
+    above = torch.nextafter(stored.abs(), torch.tensor(math.inf, dtype=torch.float16)).double()
+    step = above - stored.abs().double()
+    if torch.isfinite(step):
+        assert float(spacing(stored.double(), "fp16")) == float(step)

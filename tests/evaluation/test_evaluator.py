@@ -1,0 +1,254 @@
+"""The evaluator against scripted kernels: every way to be wrong has its verdict, and honesty is never refused."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from budget_support import RELU_SLUG, reduced
+from fake_device import FakeDevice, source
+
+from kernelblaster.config import EvaluationConfig
+from kernelblaster.devices.base import DeviceKind
+from kernelblaster.errors import DeviceError, UsageError
+from kernelblaster.evaluation.evaluator import Evaluator
+from kernelblaster.evaluation.inputs import InputStore
+from kernelblaster.evaluation.types import Decision, Evaluation, Verdict
+from kernelblaster.problems.problem import Precision, Problem, Size
+
+
+@pytest.fixture
+def problem(store: InputStore) -> Problem:
+    """ReLU with the sizes small and medium, both small."""
+    return reduced(RELU_SLUG, store.directory.parent / "reduced", medium={"batch_size": 5, "dim": 259})
+
+
+@pytest.fixture
+def device() -> FakeDevice:
+    return FakeDevice()
+
+
+def make(device: FakeDevice, store: InputStore, *, size: Size = Size.MEDIUM, sets: int = 4) -> Evaluator:
+    config = EvaluationConfig(input_sets=sets, max_seconds_timing=0.3)
+    return Evaluator(device, store, config, size, precision=Precision.FP32, seed=11)
+
+
+@pytest.fixture
+def evaluator(device: FakeDevice, store: InputStore) -> Evaluator:
+    return make(device, store)
+
+
+@pytest.fixture(autouse=True)
+def no_spin_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scripted GPU needs no time to reach its clock."""
+    monkeypatch.setattr("kernelblaster.evaluation.timing.SPIN_UP_S", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict", "words"),
+    [
+        ("scaled", Verdict.WRONG_VALUES, ["got is 2 times expected", "size small", "normal inputs"]),
+        ("tail_missing", Verdict.WRONG_VALUES, ["never written", "axis 1", "index >= 960"]),
+        ("tail_wrong", Verdict.WRONG_VALUES, ["all wrong elements have index >= 960 on axis 1", "got -7"]),
+        ("lazy", Verdict.WRONG_VALUES, ["100.0 %", "never written", "filled with NaN"]),
+        ("adds", Verdict.WRONG_VALUES, ["NaN", "nothing may be added"]),
+        ("mutates", Verdict.INPUT_MUTATED, ["overwrote x"]),
+        ("nan", Verdict.WRONG_VALUES, ["output[3, 5]", "got nan"]),
+        ("flips", Verdict.NONDETERMINISTIC, ["right in one call, wrong in the next"]),
+        ("caches", Verdict.REWARD_HACK, ["kept between calls"]),
+        ("skips_when_timed", Verdict.REWARD_HACK, ["timed call did not do its work"]),
+        ("wrong_when_timed", Verdict.NONDETERMINISTIC, ["wrong when timed"]),
+        ("crashes", Verdict.RUNTIME_ERROR, ["cudaErrorIllegalAddress"]),
+        ("crashes_when_timed", Verdict.RUNTIME_ERROR, ["while being timed"]),
+        ("hangs", Verdict.TIMEOUT, ["60 s"]),
+        ("impossible", Verdict.REWARD_HACK, ["faster than the hardware allows"]),
+        ("stopped_clock", Verdict.REWARD_HACK, ["clocks disagree"]),
+        ("side_stream", Verdict.REWARD_HACK, ["work outside the timed stream"]),
+        ("unknown_library", Verdict.REWARD_HACK, ["links"]),
+    ],
+)
+def test_bad_candidates_get_their_verdict(
+    evaluator: Evaluator, problem: Problem, name: str, verdict: Verdict, words: list[str]
+) -> None:
+    evaluation = evaluator.evaluate(problem, source(name), rival=source("honest"))
+    assert evaluation.verdict is verdict, evaluation.reason
+    for word in words:
+        assert word in evaluation.reason
+    assert evaluation.timing is None
+    assert evaluation.comparison is None
+    assert evaluation.profile is None
+
+
+def test_an_honest_candidate_is_correct_timed_and_profiled(evaluator: Evaluator, problem: Problem) -> None:
+    evaluation = evaluator.evaluate(problem, source("quick"), rival=source("honest"))
+    assert evaluation.verdict is Verdict.CORRECT
+    assert evaluation.reason == ""
+    assert evaluation.comparison is not None
+    assert evaluation.comparison.decision is Decision.FASTER
+    assert evaluation.comparison.speedup == pytest.approx(1.25, rel=0.01)
+    assert evaluation.timing == evaluation.comparison.candidate
+    assert evaluation.timing.median_us == pytest.approx(80, rel=0.01)
+    assert evaluation.timing.floor_us > 1
+    assert evaluation.profile is not None
+    assert {"build", "inputs", "verify", "time", "profile"} <= set(evaluation.seconds)
+    assert [resource.registers for resource in evaluation.resources] == [16]
+
+
+def test_every_size_and_several_distributions_are_checked(evaluator: Evaluator, problem: Problem) -> None:
+    evaluation = evaluator.evaluate(problem, source("honest"))
+    assert [(e.size, e.distribution) for e in evaluation.errors] == [
+        (Size.SMALL, "normal"),
+        (Size.SMALL, "declared"),
+        (Size.SMALL, "cancelling"),
+        (Size.MEDIUM, "normal"),
+    ]
+    assert len({e.seed for e in evaluation.errors}) == 4
+    assert evaluation.errors[0].bitwise_repeatable is True
+    assert all(e.passed and e.budget_ratio <= 1 for e in evaluation.errors)
+
+
+def test_equal_kernels_are_inconclusive_and_slower_ones_slower(evaluator: Evaluator, problem: Problem) -> None:
+    same = evaluator.evaluate(problem, source("same"), rival=source("honest"), profile=False)
+    slow = evaluator.evaluate(problem, source("slow"), rival=source("honest"), profile=False)
+    assert same.comparison is not None
+    assert slow.comparison is not None
+    assert same.comparison.decision is Decision.INCONCLUSIVE
+    assert slow.comparison.decision is Decision.SLOWER
+    assert same.profile is None
+
+
+def test_a_kernel_that_differs_in_its_last_bits_is_correct_with_a_warning(
+    evaluator: Evaluator, problem: Problem
+) -> None:
+    evaluation = evaluator.evaluate(problem, source("jitters"))
+    assert evaluation.verdict is Verdict.CORRECT, evaluation.reason
+    assert evaluation.errors[0].bitwise_repeatable is False
+    assert any("last bits" in warning for warning in evaluation.warnings)
+
+
+def test_compile_errors_keep_both_ends_of_the_log(evaluator: Evaluator, problem: Problem) -> None:
+    evaluation = evaluator.evaluate(problem, "int main() {}")
+    assert evaluation.verdict is Verdict.COMPILE_ERROR
+    assert 10_000 < len(evaluation.log) < 20_000
+    assert "left out" in evaluation.log
+
+
+@pytest.mark.parametrize("rival", ["crashes", "crashes_when_timed", "no_such_kernel"])
+def test_a_rival_that_fails_costs_only_the_comparison(evaluator: Evaluator, problem: Problem, rival: str) -> None:
+    evaluation = evaluator.evaluate(problem, source("honest"), rival=source(rival))
+    assert evaluation.verdict is Verdict.CORRECT
+    assert evaluation.timing is not None
+    if rival != "crashes":
+        assert evaluation.comparison is None
+        assert any("no comparison" in warning for warning in evaluation.warnings)
+
+
+def test_a_failing_profiler_takes_nothing_back(evaluator: Evaluator, problem: Problem) -> None:
+    evaluation = evaluator.evaluate(problem, source("slow"))
+    assert evaluation.verdict is Verdict.CORRECT
+    assert evaluation.timing is not None
+    assert evaluation.profile is None
+    assert any("no profile" in warning for warning in evaluation.warnings)
+
+
+def test_output_of_the_wrong_size_is_a_wrong_shape(store: InputStore, problem: Problem) -> None:
+    evaluation = make(FakeDevice(truncates=True), store).evaluate(problem, source("honest"))
+    assert evaluation.verdict is Verdict.WRONG_SHAPE
+    assert "bytes" in evaluation.reason
+
+
+def test_a_modelled_device_is_asked_once_per_kernel(store: InputStore, problem: Problem) -> None:
+    device = FakeDevice(DeviceKind.EMULATED)
+    evaluation = make(device, store, size=Size.SMALL).evaluate(problem, source("quick"), rival=source("honest"))
+    assert evaluation.comparison is not None
+    assert evaluation.comparison.speedup == pytest.approx(1.25)
+    assert evaluation.comparison.decision is Decision.FASTER
+    assert evaluation.comparison.threshold == 0.05
+    assert evaluation.timing is not None
+    assert evaluation.timing.modelled
+    assert evaluation.timing.samples == 1
+    assert evaluation.timing.host_median_us is None
+    assert len(device.sampled) == 2
+    assert device.most_holders == 0
+
+
+def test_a_candidate_without_rival_is_timed_alone(evaluator: Evaluator, problem: Problem) -> None:
+    evaluation = evaluator.evaluate(problem, source("honest"))
+    assert evaluation.comparison is None
+    assert evaluation.timing is not None
+    assert evaluation.timing.low_us <= evaluation.timing.median_us <= evaluation.timing.high_us
+    assert evaluation.timing.samples >= 40
+
+
+def test_processes_and_files_do_not_outlive_an_evaluation(
+    evaluator: Evaluator, device: FakeDevice, problem: Problem, store: InputStore
+) -> None:
+    for name in ("honest", "crashes_when_timed", "mutates", "caches"):
+        evaluator.evaluate(problem, source(name), rival=source("honest"))
+    assert device.opened == device.closed
+    assert not list(store.directory.glob("bench-*"))
+
+
+def test_threads_take_turns_on_the_device(evaluator: Evaluator, device: FakeDevice, problem: Problem) -> None:
+    names = ["honest", "scaled", "quick", "slow", "caches", "lazy"]
+    with ThreadPoolExecutor(6) as pool:
+        found = list(pool.map(lambda name: evaluator.evaluate(problem, source(name), rival=source("honest")), names))
+    assert device.most_holders == 1
+    assert [evaluation.correct for evaluation in found] == [True, False, True, True, False, False]
+
+
+def test_device_errors_pass_through(
+    evaluator: Evaluator, device: FakeDevice, problem: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(*args: object, **kwargs: object) -> None:
+        raise DeviceError("the GPU is gone", cure="look for it")
+
+    monkeypatch.setattr(device, "open", lost)
+    with pytest.raises(DeviceError, match="gone"):
+        evaluator.evaluate(problem, source("honest"))
+
+
+def test_a_size_that_is_not_declared_is_a_usage_error(store: InputStore, problem: Problem) -> None:
+    with pytest.raises(UsageError, match="declares no size full"):
+        make(FakeDevice(), store, size=Size.FULL).evaluate(problem, source("honest"))
+
+
+def test_weakly_verified_problems_need_their_own_judge(evaluator: Evaluator, problem: Problem) -> None:
+    import dataclasses
+
+    with pytest.raises(UsageError, match="libtorch"):
+        evaluator.evaluate(dataclasses.replace(problem, weakly_verified=True), source("honest"))
+
+
+def test_sanitize_reports_crashes_as_findings(evaluator: Evaluator, problem: Problem) -> None:
+    assert evaluator.sanitize(problem, source("honest")) == []
+    (finding,) = evaluator.sanitize(problem, source("crashes"))
+    assert "IllegalAddress" in finding.message
+
+
+def test_a_seed_repeats_the_inputs_and_no_seed_does_not(store: InputStore, problem: Problem) -> None:
+    def seeds(evaluator: Evaluator) -> list[int]:
+        return [key.seed for key in evaluator.plan(problem).small]
+
+    config = EvaluationConfig()
+    secret = [Evaluator(FakeDevice(), store, config, Size.MEDIUM, precision=Precision.FP32) for _ in range(2)]
+    assert seeds(make(FakeDevice(), store)) == seeds(make(FakeDevice(), store))
+    assert seeds(secret[0]) != seeds(secret[1])
+
+
+def test_an_evaluation_with_infinite_errors_survives_json(evaluator: Evaluator, problem: Problem) -> None:
+    evaluation = evaluator.evaluate(problem, source("lazy"))
+    assert evaluation.errors[0].max_error == np.inf
+    assert Evaluation.model_validate_json(evaluation.model_dump_json()).errors[0].max_error == np.inf
+
+
+def test_one_input_set_is_the_timed_one(store: InputStore, problem: Problem) -> None:
+    evaluation = make(FakeDevice(), store, sets=1).evaluate(problem, source("honest"))
+    assert [e.size for e in evaluation.errors] == [Size.MEDIUM]
+
+
+def test_printing_passed_proves_nothing(evaluator: Evaluator, problem: Problem, tmp_path: Path) -> None:
+    evaluation = evaluator.evaluate(problem, source("lazy", 'int main() { printf("passed"); }'))
+    assert evaluation.verdict is Verdict.WRONG_VALUES

@@ -1,0 +1,203 @@
+"""Input sets: repeatable, bounded, cleaned up, and faithful to what a problem promises about its inputs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import torch
+from budget_support import RELU_SLUG, problem, reduced, tensors
+
+from kernelblaster.errors import DeviceError
+from kernelblaster.evaluation import scratch
+from kernelblaster.evaluation.bench import Bench
+from kernelblaster.evaluation.distributions import Distribution
+from kernelblaster.evaluation.drawing import density, enliven, transform
+from kernelblaster.evaluation.inputs import InputKey, InputStore
+from kernelblaster.evaluation.plan import plan_inputs, secret_seed
+from kernelblaster.problems.problem import Precision, Problem, Size
+
+CROSS_ENTROPY = "level1/095_CrossEntropyLoss"
+
+
+@pytest.fixture
+def relu(tmp_path: Path) -> Problem:
+    return reduced(RELU_SLUG, tmp_path / "reduced")
+
+
+def key(
+    problem: Problem,
+    distribution: Distribution = Distribution.NORMAL,
+    seed: int = 3,
+    precision: Precision = Precision.FP16,
+) -> InputKey:
+    return InputKey(problem, precision, Size.SMALL, (distribution, Distribution.DECLARED), seed)
+
+
+def test_a_seed_gives_the_same_bytes_in_another_store(relu: Problem, tmp_path: Path) -> None:
+    contents = []
+    for _ in range(2):
+        with InputStore(tmp_path) as store, store.use(key(relu)) as drawn:
+            contents.append((drawn.files["x"].read_bytes(), drawn.truth.reference))
+    assert contents[0][0] == contents[1][0]
+    assert torch.equal(contents[0][1], contents[1][1])
+
+
+def test_seeds_and_distributions_differ(relu: Problem, store: InputStore) -> None:
+    seen = set()
+    informative = set(Distribution) - {Distribution.NEGATIVE}
+    for distribution in informative:
+        for seed in (1, 2):
+            with store.use(key(relu, distribution, seed)) as drawn:
+                seen.add(drawn.files["x"].read_bytes())
+    assert len(seen) == 2 * len(informative)
+
+
+def test_the_reference_is_of_the_quantised_values(relu: Problem, store: InputStore) -> None:
+    with store.use(key(relu)) as drawn:
+        (x,) = tensors(drawn)
+        assert torch.equal(drawn.truth.reference, x.clamp(min=0))
+
+
+def test_integer_inputs_stay_as_declared(store: InputStore) -> None:
+    for distribution in Distribution:
+        with store.use(key(problem(CROSS_ENTROPY), distribution)) as drawn:
+            targets = tensors(drawn)[1]
+            assert targets.dtype == torch.int64
+            assert 0 <= int(targets.min()) <= int(targets.max()) < 1001
+
+
+def test_a_distribution_that_shows_nothing_gives_way(relu: Problem, store: InputStore) -> None:
+    with store.use(key(relu, Distribution.NEGATIVE)) as drawn:
+        assert drawn.distribution is Distribution.DECLARED
+
+
+def test_files_are_dropped_oldest_first_but_not_while_used(relu: Problem, tmp_path: Path) -> None:
+    with InputStore(tmp_path, file_bytes=1) as store:
+        with store.use(key(relu, seed=1)) as first:
+            with store.use(key(relu, seed=2)):
+                assert first.files["x"].exists()
+            with store.use(key(relu, seed=3)) as third:
+                assert first.files["x"].exists()
+        with store.use(key(relu, seed=4)):
+            assert not first.files["x"].exists()
+            assert not third.files["x"].exists()
+
+
+def test_references_in_memory_are_bounded(relu: Problem, tmp_path: Path) -> None:
+    with InputStore(tmp_path, reference_bytes=1) as store:
+        for seed in range(3):
+            with store.use(key(relu, seed=seed)):
+                pass
+        assert len(list(store.directory.iterdir())) == 1
+
+
+def test_threads_draw_a_set_once(relu: Problem, tmp_path: Path) -> None:
+    with InputStore(tmp_path) as store:
+
+        def use(_: int) -> int:
+            with store.use(key(relu)) as drawn:
+                return id(drawn)
+
+        with ThreadPoolExecutor(8) as pool:
+            assert len(set(pool.map(use, range(16)))) == 1
+
+
+def test_closing_removes_every_file(relu: Problem, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    with InputStore(root) as store, store.use(key(relu)):
+        assert list(root.iterdir())
+    assert not list(root.iterdir())
+
+
+def test_directories_of_dead_processes_are_swept(tmp_path: Path) -> None:
+    child = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    dead = tmp_path / f"kernelblaster-inputs-{int(child.stdout)}-abc"
+    alive = tmp_path / f"kernelblaster-inputs-{os.getpid()}-abc"
+    other = tmp_path / "kernelblaster-inputs-whatever"
+    for path in (dead, alive, other):
+        path.mkdir()
+    assert scratch.sweep(tmp_path) == [dead]
+    assert not dead.exists()
+    assert alive.exists()
+    assert other.exists()
+
+
+def test_an_unusable_directory_is_a_device_error_with_a_cure(tmp_path: Path) -> None:
+    with pytest.raises(DeviceError) as caught:
+        InputStore(tmp_path / "missing")
+    assert caught.value.cure
+
+
+def test_a_bench_exchanges_values_behind_the_same_path(relu: Problem, store: InputStore) -> None:
+    with store.use(key(relu, seed=1)) as first, store.use(key(relu, seed=2)) as second:
+        with Bench(store.directory, first) as bench:
+            path = next(t.path for t in bench.job.tensors if t.spec.name == "x")
+            before = path.read_bytes()
+            bench.point_to(second)
+            assert before == first.files["x"].read_bytes()
+            assert path.read_bytes() == second.files["x"].read_bytes()
+        assert first.files["x"].exists()
+        assert not path.exists()
+
+
+SYMMETRIC = torch.rand(20, 20)
+STRUCTURED: dict[str, tuple[torch.Tensor, Callable[[torch.Tensor], bool]]] = {
+    "triangular": (torch.rand(33, 33).tril(), lambda t: torch.equal(t, t.tril())),
+    "symmetric": (SYMMETRIC + SYMMETRIC.T, lambda t: torch.equal(t, t.T)),
+    "signs": (torch.randint(0, 2, (500,)) * 2.0 - 1, lambda t: set(t.unique().tolist()) <= {-1.0, 1.0}),
+    "mask": ((torch.rand(500) > 0.5).float(), lambda t: set(t.unique().tolist()) <= {0.0, 1.0}),
+}
+
+
+@pytest.mark.parametrize("name", STRUCTURED)
+@pytest.mark.parametrize("distribution", Distribution)
+def test_structure_survives_every_distribution(name: str, distribution: Distribution) -> None:
+    tensor, holds = STRUCTURED[name]
+    assert holds(transform(tensor, distribution, 0))
+
+
+def test_distributions_are_what_they_are_called() -> None:
+    uniform = torch.rand(64, 1000)
+    assert torch.equal(transform(uniform, Distribution.DECLARED, 0), uniform)
+    assert float(transform(uniform, Distribution.NEGATIVE, 0).max()) <= 0
+    normal = transform(uniform, Distribution.NORMAL, 0)
+    assert abs(float(normal.mean())) < 0.02
+    assert 0.8 < float(normal.std()) < 1.3
+    assert float(transform(uniform, Distribution.LARGE, 14).abs().max()) > 2**14
+    assert float(transform(uniform, Distribution.TINY, -10).abs().max()) < 2**-7
+    cancelling = transform(uniform, Distribution.CANCELLING, 0)
+    assert float(cancelling.sum(dim=1).abs().mean()) < 0.3 * float(normal.sum(dim=1).abs().mean())
+
+
+@pytest.mark.parametrize("part", [slice(0, None, 2), slice(0, 500), slice(500, None)])
+def test_no_half_of_an_axis_stands_for_the_whole(part: slice) -> None:
+    x = transform(torch.rand(64, 1000), Distribution.NORMAL, 0).square()
+    assert abs(float(x[:, part].mean() / x.mean()) - 1) > 0.05
+
+
+def test_constant_weights_come_alive_and_others_stay() -> None:
+    generator = torch.Generator().manual_seed(1)
+    scale, shift = enliven(torch.ones(64), generator), enliven(torch.zeros(64), generator)
+    assert float(scale.std()) > 0.1
+    assert float(scale.min()) > 0
+    assert float(shift.std()) > 0.1
+    drawn = torch.randn(64)
+    assert torch.equal(enliven(drawn, generator), drawn)
+    assert density(torch.eye(10)) == pytest.approx(0.1)
+
+
+def test_plans_share_seeds_between_candidates_only(relu: Problem) -> None:
+    plan = plan_inputs(relu, Precision.FP16, Size.SMALL, 7, 5)
+    assert plan.timed == plan.small[0]
+    assert plan == plan_inputs(relu, Precision.FP16, Size.SMALL, 7, 5)
+    assert len({k.seed for k in plan.small}) == 7
+    assert {k.draws[0] for k in plan.small} == set(Distribution)
+    assert plan_inputs(relu, Precision.BF16, Size.SMALL, 7, 5).small[0].seed != plan.small[0].seed
+    assert secret_seed() != secret_seed()

@@ -1,0 +1,128 @@
+"""Clock cross-checks, the floor, and the order of samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from fake_device import facts
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernelblaster.devices.base import DeviceKind, RunFailure, RunFailureKind, Sample
+from kernelblaster.evaluation import timing
+from kernelblaster.evaluation.timing import ImpossibleTime, Rival, RivalFailed, Stopwatch
+
+
+@pytest.fixture(autouse=True)
+def no_spin_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "SPIN_UP_S", 0.0)
+
+
+class Clocks:
+    """A session whose samples come from a function of the sample's number."""
+
+    def __init__(self, sample: Callable[[int], Sample], log: list[str] | None = None, name: str = "") -> None:
+        self._sample = sample
+        self._log = log if log is not None else []
+        self._name = name
+        self.taken = 0
+
+    def sample(self, count: int) -> list[Sample]:
+        self._log.append(self._name)
+        taken = [self._sample(self.taken + i) for i in range(count)]
+        self.taken += count
+        return taken
+
+
+def steady(device_us: float, gap_us: float = 25.0, noise: float = 0.0, seed: int = 1) -> Clocks:
+    rng = np.random.default_rng(seed)
+
+    def sample(_: int) -> Sample:
+        jitter = float(np.exp(rng.normal(0, noise)))
+        late = float(rng.exponential(3 * noise * 100))
+        return Sample(device_us=device_us * jitter, host_us=device_us * jitter + gap_us + late)
+
+    return Clocks(sample)
+
+
+def ticking(step_s: float) -> Callable[[], float]:
+    ticks: Iterator[float] = iter(step_s * i for i in range(10**9))
+    return lambda: next(ticks)
+
+
+def watch(floor_us: float = 1.0, seconds: float = 0.1, kind: DeviceKind = DeviceKind.CUDA) -> Stopwatch:
+    return Stopwatch(facts(kind), floor_us, seconds, ticking(0.001))
+
+
+def test_samples_are_taken_in_turns() -> None:
+    log: list[str] = []
+    a, b = (Clocks(lambda _: Sample(5000.0, 5030.0), log, name) for name in "ab")
+    watch().compare(a, b)
+    turns = "".join(log)[2:]
+    assert turns == "abba" * (len(turns) // 4)
+    assert len(turns) >= 40
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.floats(2, 20_000), st.floats(2, 20_000), st.floats(15, 60), st.floats(0, 10), st.integers(0, 1000))
+def test_honest_pairs_are_never_refused(ours: float, theirs: float, gap: float, other: float, seed: int) -> None:
+    comparison = watch().compare(steady(ours, gap + other, 0.03, seed), steady(theirs, gap, 0.03, seed + 1))
+    assert comparison.low <= comparison.speedup <= comparison.high
+    assert comparison.speedup == pytest.approx(theirs / ours, rel=0.1)
+
+
+@pytest.mark.parametrize(("seen", "hidden"), [(5.0, 50.0), (5.0, 1000.0), (100.0, 60.0), (1000.0, 900.0)])
+def test_hidden_work_is_refused(seen: float, hidden: float) -> None:
+    with pytest.raises(ImpossibleTime, match="outside the timed stream"):
+        watch().compare(steady(seen, 25 + hidden, 0.01), steady(seen + hidden, 25, 0.01))
+
+
+def test_hidden_work_is_refused_without_a_rival() -> None:
+    limit = 3e6 * timing.FILL_BYTES / facts().peak_bandwidth + timing.ALONE_SLACK_US
+    assert watch().time_alone(steady(50.0, 0.9 * limit)).median_us == 50.0
+    with pytest.raises(ImpossibleTime, match="outside the timed stream"):
+        watch().time_alone(steady(50.0, limit + 100))
+
+
+def test_a_tampered_clock_is_refused() -> None:
+    with pytest.raises(ImpossibleTime, match="clocks disagree"):
+        watch().compare(steady(100.0, -50.0), steady(100.0))
+
+
+def test_times_below_the_floor_are_refused_and_times_near_it_are_not() -> None:
+    assert watch(floor_us=100).time_alone(steady(90.0)).floor_fraction == pytest.approx(100 / 90)
+    with pytest.raises(ImpossibleTime, match="faster than the hardware allows"):
+        watch(floor_us=100).time_alone(steady(80.0))
+
+
+@pytest.mark.parametrize("time_us", [float("nan"), 0.0, -3.0, float("inf")])
+def test_a_clock_without_a_time_is_refused(time_us: float) -> None:
+    with pytest.raises(ImpossibleTime, match="clocks disagree"):
+        watch().time_alone(Clocks(lambda _: Sample(time_us, 100.0)))
+
+
+def test_a_slow_kernel_ends_with_the_time_that_is_allowed() -> None:
+    slow, other = steady(1e6), steady(1e6)
+    Stopwatch(facts(), 1.0, 3.0, ticking(1.0)).compare(slow, other)
+    assert slow.taken < 20
+
+
+def test_a_modelled_device_gives_one_sample_and_no_noise() -> None:
+    ours, theirs = (Clocks(lambda _, t=t: Sample(t, None)) for t in (100.0, 104.0))
+    comparison = watch(kind=DeviceKind.EMULATED).compare(ours, theirs)
+    assert (ours.taken, theirs.taken) == (1, 1)
+    assert comparison.low == comparison.high == comparison.speedup == pytest.approx(1.04)
+    assert comparison.decision == "inconclusive"
+    assert comparison.candidate.host_median_us is None
+
+
+def test_a_failing_rival_is_told_apart_from_a_failing_candidate() -> None:
+    def fail(_: int) -> Sample:
+        raise RunFailure(RunFailureKind.RUNTIME, "it crashed")
+
+    with pytest.raises(RivalFailed, match="crashed"):
+        watch().compare(steady(1.0), Rival(Clocks(fail)))
+    with pytest.raises(RunFailure):
+        watch().compare(Clocks(fail), Rival(steady(1.0)))

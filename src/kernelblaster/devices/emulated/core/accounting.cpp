@@ -98,10 +98,17 @@ void L1Cache::configure(u32 bytes) {
 
 void L1Cache::invalidate() { std::fill(lines_.begin(), lines_.end(), Line{}); }
 
+namespace {
+
+// Hardware hashes the set index, so that strides of a power of two do not fall into few sets.
+u64 set_hash(u64 tag) { return tag * 0x9e3779b97f4a7c15ull >> 32; }
+
+}  // namespace
+
 bool L1Cache::access(u64 sector) {
     const u64 tag = sector / (kLineBytes / kSectorBytes);
     const u32 wanted = 1u << sector % (kLineBytes / kSectorBytes);
-    Line* set = &lines_[tag % sets_ * kWays];
+    Line* set = &lines_[set_hash(tag) % sets_ * kWays];
     ++clock_;
     Line* oldest = set;
     for (Line* line = set; line < set + kWays; ++line) {

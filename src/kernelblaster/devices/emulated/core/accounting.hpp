@@ -34,7 +34,7 @@ struct Counters {
     void add(const Counters& other);
 };
 
-// Sectored, 4-way set-associative, least recently used.
+// Sectored, 4-way set-associative with a hashed index, least recently used.
 class L1Cache {
 public:
     void configure(u32 bytes);

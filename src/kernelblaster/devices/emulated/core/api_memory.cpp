@@ -31,6 +31,16 @@ bool kind_matches(const void* to, const void* from, cudaMemcpyKind kind) {
     return false;
 }
 
+// Host-to-host copies take no GPU time.
+void count_transfer(const char* kind, size_t bytes) {
+    if (kind != nullptr && runtime().counting()) report_transfer(kind, bytes);
+}
+
+const char* direction(const void* to, const void* from) {
+    if (on_device(to)) return on_device(from) ? "device_to_device" : "host_to_device";
+    return on_device(from) ? "device_to_host" : nullptr;
+}
+
 cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
     const std::lock_guard<std::recursive_mutex> lock(runtime().mutex);
     if (runtime().sticky() != cudaSuccess) return runtime().sticky();
@@ -38,6 +48,7 @@ cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) 
     if (!reachable(to, bytes) || !reachable(from, bytes) || !kind_matches(to, from, kind))
         return runtime().fail(cudaErrorInvalidValue);
     std::memmove(to, from, bytes);
+    count_transfer(direction(to, from), bytes);
     runtime().clock_ms += static_cast<double>(bytes) / kBytesPerMs;
     return cudaSuccess;
 }
@@ -48,6 +59,7 @@ cudaError_t fill(void* to, int value, size_t bytes) {
     if (bytes == 0) return cudaSuccess;
     if (!on_device(to) || !reachable(to, bytes)) return runtime().fail(cudaErrorInvalidValue);
     std::memset(to, value, bytes);
+    count_transfer("fill", bytes);
     runtime().clock_ms += static_cast<double>(bytes) / kBytesPerMs;
     return cudaSuccess;
 }

@@ -151,4 +151,10 @@ void report_launch(const Launch& launch, const Counters& counters, u64) {
     std::ofstream(path, std::ios::app) << text.str() << '\n';
 }
 
+void report_transfer(const char* kind, u64 bytes) {
+    const char* path = std::getenv("KB_EMU_REPORT");
+    if (path == nullptr) return;
+    std::ofstream(path, std::ios::app) << "{\"transfer\": \"" << kind << "\", \"bytes\": " << bytes << "}\n";
+}
+
 }  // namespace kbemu

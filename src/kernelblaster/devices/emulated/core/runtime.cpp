@@ -17,11 +17,6 @@ unsigned host_threads() {
     return std::max(1u, std::thread::hardware_concurrency());
 }
 
-bool count_everything() {
-    const char* text = std::getenv("KB_EMU_COUNT");
-    return text != nullptr && text[0] == '1';
-}
-
 cudaError_t error_of(Fault fault) {
     switch (fault) {
         case Fault::none: return cudaSuccess;
@@ -35,6 +30,11 @@ cudaError_t error_of(Fault fault) {
 }
 
 }  // namespace
+
+bool Runtime::counting() const {
+    const char* everything = std::getenv("KB_EMU_COUNT");
+    return profiling || (everything != nullptr && everything[0] == '1');
+}
 
 Runtime& Runtime::instance() {
     // Never destroyed: unregistration at exit runs after static destructors.
@@ -151,7 +151,7 @@ cudaError_t Runtime::launch(const void* host, dim3 grid, dim3 block, void** argu
     launch.segments = &segments;
     launch.sm_count = static_cast<u32>(figures.sm_count);
     launch.l1_bytes = static_cast<u32>(figures.l1_bytes - std::min(carved, figures.l1_bytes - 16384));
-    launch.counted = profiling || count_everything();
+    launch.counted = counting();
     launch.granules = &granules;
     Counters counters;
     u64 instructions = 0;

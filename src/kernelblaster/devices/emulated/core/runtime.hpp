@@ -78,6 +78,8 @@ public:
     Arena arena;
     std::recursive_mutex mutex;
     bool profiling = false;
+    // Whether what happens now belongs into the report.
+    bool counting() const;
     double clock_ms = 0;
 
     cudaError_t fail(cudaError_t error);
@@ -108,6 +110,9 @@ private:
 
 // Appends the launch's record to the file KB_EMU_REPORT names.
 void report_launch(const Launch& launch, const Counters& counters, u64 instructions);
+
+// Appends a copy or fill: `kind` is device_to_device, host_to_device, device_to_host or fill.
+void report_transfer(const char* kind, u64 bytes);
 
 // Blocks of one SM that threads and shared memory allow (registers are not known here).
 u64 resident_blocks(const DeviceFigures& figures, u64 threads, u64 shared_bytes);

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from kernelblaster.evaluation.budget import CHUNK_ELEMENTS, Budget, fits
-from kernelblaster.evaluation.tensors import TORCH_DTYPES, compute_device, read_tensor, spans
+from kernelblaster.evaluation.tensors import TORCH_DTYPES, borrowed_memory, read_tensor, spans
 from kernelblaster.problems.problem import TensorSpec
 
 TILES = (256, 128, 64, 32, 16)
@@ -93,22 +93,14 @@ def compare(path: Path, reference: torch.Tensor, budget: Budget, poison: int) ->
         budget: how wrong it may be.
         poison: byte that the output was filled with before the call.
     """
-    spec, device = budget.spec, compute_device()
+    spec = budget.spec
     output, expected_flat = read_tensor(path, spec), reference.reshape(-1)
     findings = Findings(spec)
     error_square = 0.0
-    for start, stop in spans(spec.elements, budget.row, CHUNK_ELEMENTS):
-        stored = output[start:stop].to(device)
-        expected = expected_flat[start:stop].to(device).double()
-        got = stored.double()
-        finite = fits(expected, spec.dtype) & torch.isfinite(expected)
-        error = torch.where(finite, (got - expected).abs(), _mismatch(got, expected, spec.dtype))
-        error = torch.nan_to_num(error, nan=torch.inf, posinf=torch.inf)
-        ratio = torch.where(error == 0, 0.0, error / budget.tolerances(expected))
-        error_square += float(error[finite].square().sum())
-        findings.not_finite += int((finite & ~torch.isfinite(got)).sum())
-        _take(findings, start, ratio, error, expected, got)
-        _take_wrong(findings, start, ~(ratio <= 1), stored, expected, got, poison)
+    with borrowed_memory() as device:
+        for start, stop in spans(spec.elements, budget.row, CHUNK_ELEMENTS):
+            stored, expected = output[start:stop].to(device), expected_flat[start:stop].to(device).double()
+            error_square += _compare_span(findings, budget, start, stored, expected, poison)
     findings.norm_error = _relative(error_square**0.5, budget.scale.reference_norm)
     findings.ratio = max(findings.ratio, findings.norm_error / budget.norm)
     return findings
@@ -130,6 +122,22 @@ def compare_exact(path: Path, reference: torch.Tensor, spec: TensorSpec, poison:
         _take_wrong(findings, start, ratio > 0, stored, expected, got, poison)
     findings.norm_error = _relative(error_square**0.5, reference_square**0.5)
     return findings
+
+
+def _compare_span(
+    findings: Findings, budget: Budget, start: int, stored: torch.Tensor, expected: torch.Tensor, poison: int
+) -> float:
+    """Compare whole rows from element `start` on. Returns the sum of squared errors."""
+    dtype = budget.spec.dtype
+    got = stored.double()
+    held = fits(expected, dtype) & torch.isfinite(expected)
+    error = torch.where(held, (got - expected).abs(), _mismatch(got, expected, dtype))
+    error = torch.nan_to_num(error, nan=torch.inf, posinf=torch.inf)
+    ratio = torch.where(error == 0, 0.0, error / budget.tolerances(expected))
+    findings.not_finite += int((held & ~torch.isfinite(got)).sum())
+    _take(findings, start, ratio, error, expected, got)
+    _take_wrong(findings, start, ~(ratio <= 1), stored, expected, got, poison)
+    return float(error[held].square().sum())
 
 
 def same_bytes(first: Path, second: Path) -> bool:

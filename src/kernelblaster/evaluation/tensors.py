@@ -6,11 +6,13 @@ Imports torch; whoever must start fast imports this module inside a function.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import torch
 
+from kernelblaster.errors import DeviceError
 from kernelblaster.problems.problem import Precision, TensorSpec
 
 TORCH_DTYPES = {
@@ -31,6 +33,25 @@ def storage_dtype(precision: Precision) -> torch.dtype:
 def compute_device() -> torch.device:
     """Where references and comparisons run: the GPU when torch sees one."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+@contextmanager
+def borrowed_memory() -> Iterator[torch.device]:
+    """The compute device; its cached memory is given back, for the candidates' processes need it.
+
+    Raises DeviceError when the memory does not suffice.
+    """
+    device = compute_device()
+    try:
+        yield device
+    except torch.OutOfMemoryError as error:
+        raise DeviceError(
+            "the GPU's memory does not suffice to compute or compare the reference",
+            cure="free GPU memory, or choose a smaller --size",
+        ) from error
+    finally:
+        if device.type == "cuda":
+            torch.cuda.empty_cache()
 
 
 def write_tensor(path: Path, tensor: torch.Tensor) -> None:

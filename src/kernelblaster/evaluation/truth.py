@@ -18,7 +18,7 @@ import torch
 from kernelblaster.evaluation.budget import ErrorScale, fits
 from kernelblaster.evaluation.distributions import Distribution
 from kernelblaster.evaluation.drawing import enliven, transform
-from kernelblaster.evaluation.tensors import TORCH_DTYPES, compute_device, storage_dtype
+from kernelblaster.evaluation.tensors import TORCH_DTYPES, borrowed_memory, storage_dtype
 from kernelblaster.problems.problem import Precision, Size, TensorSpec
 
 if TYPE_CHECKING:
@@ -78,16 +78,15 @@ def draw(
 
 
 def solve(drawn: Draw, spec: TensorSpec, precision: Precision) -> Truth:
-    """Compute reference and plain result of a draw; `spec` is the output's."""
-    device = compute_device()
-    exact, notes = _exact_dtype(drawn, spec, device)
-    with _TORCH, torch.no_grad(), _numerics():
+    """Compute reference and plain result of a draw; `spec` is the output's. Raises DeviceError."""
+    with _TORCH, torch.no_grad(), _numerics(), borrowed_memory() as device:
+        exact, notes = _exact_dtype(drawn, spec, device)
         reference = _run(drawn, exact, device)
         if not reference.is_floating_point():
             return Truth(reference.cpu(), None, notes)
         plain = _plain(drawn, storage_dtype(precision), device)
         scale = ErrorScale.measure(reference, plain, spec)
-    return Truth(reference.to(_kept_dtype(precision, exact)).cpu(), scale, notes)
+        return Truth(reference.to(_kept_dtype(precision, exact)).cpu(), scale, notes)
 
 
 def informative(truth: Truth, spec: TensorSpec) -> bool:

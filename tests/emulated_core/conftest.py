@@ -25,6 +25,7 @@ class Outcome:
     stderr: str
     data: bytes = b""
     record: dict = field(default_factory=dict)
+    transfers: list[dict] = field(default_factory=list)
 
     def array(self, dtype: str) -> np.ndarray:
         """The output bytes as numbers."""
@@ -70,8 +71,11 @@ class Runner:
             text=True,
             timeout=60,
         )
-        record = json.loads(report.read_text()) if report.exists() else {}
-        return Outcome(done.returncode, done.stdout, done.stderr, out.read_bytes() if out.exists() else b"", record)
+        lines = [json.loads(line) for line in report.read_text().splitlines()] if report.exists() else []
+        record = next((line for line in lines if "kernel" in line), {})
+        transfers = [line for line in lines if "transfer" in line]
+        data = out.read_bytes() if out.exists() else b""
+        return Outcome(done.returncode, done.stdout, done.stderr, data, record, transfers)
 
 
 @pytest.fixture(scope="session")

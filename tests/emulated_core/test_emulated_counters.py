@@ -84,3 +84,12 @@ def test_classes_add_up(runner):
 def test_nothing_is_reported_when_nothing_is_counted(runner):
     x = np.zeros(256, np.float32)
     assert runner("vadd", "1", "256", [x, x], 1024, 256, count=False).record == {}
+
+
+def test_copies_and_fills_are_reported(runner):
+    x = np.zeros(1024, np.float32)
+    transfers = runner("vadd", "4", "256", [x, x], 4096, 1024).transfers
+    assert transfers.count({"transfer": "host_to_device", "bytes": 4096}) == 2
+    assert {"transfer": "device_to_host", "bytes": 4096} in transfers
+    assert any(one["transfer"] == "fill" for one in transfers)
+    assert runner("vadd", "4", "256", [x, x], 4096, 1024, count=False).transfers == []

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kernelblaster.cli.options import environment
+from kernelblaster.cli.options import environment, positive
 from kernelblaster.config import ModelConfig
 from kernelblaster.errors import ExitCode
 
@@ -18,7 +18,7 @@ def answer(
     model: Annotated[str | None, typer.Option("--model", help="Model name. [env: MODEL]")] = None,
     base_url: Annotated[str | None, typer.Option("--base-url", help="Endpoint. [env: OPENAI_BASE_URL]")] = None,
     concurrency: Annotated[int, typer.Option(min=1, help="Requests in flight at once.")] = 8,
-    max_dollars: Annotated[float | None, typer.Option(help="Dollars to spend at most.")] = None,
+    max_dollars: Annotated[float | None, typer.Option(callback=positive, help="Dollars to spend at most.")] = None,
 ) -> int:
     """Answer the requests of a batch exchange with a model, for a GPU machine without network or key."""
     from kernelblaster.runs.answer import answer_exchange

@@ -1,17 +1,14 @@
-"""The Typer application: commands, the error edge and the options they share."""
+"""The Typer application: commands, the options of all of them, and how it is called."""
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, NoReturn
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 
 from kernelblaster import __version__
 from kernelblaster.cli import answer, baseline, doctor, evaluate, kb, problems, report, reprofile, run
-from kernelblaster.errors import ExitCode, KernelBlasterError
+from kernelblaster.cli.edge import exit_code_of, leave
 
 app = typer.Typer(
     name="kernelblaster",
@@ -48,28 +45,6 @@ def _root(
     """Makes CUDA kernels faster: profile, recall, rewrite, verify, measure, remember."""
 
 
-def _fail(error: KernelBlasterError) -> NoReturn:
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
-    console.print(f"[bold red]error:[/] {escape(error.message)}")
-    if error.cure:
-        console.print(f"  [dim]->[/] {escape(error.cure)}")
-    sys.exit(int(error.exit_code))
-
-
 def run_app() -> NoReturn:
-    """Run the command line; every expected error becomes one line, its cure and its exit code."""
-    try:
-        code = app(standalone_mode=False)
-    except KernelBlasterError as error:
-        _fail(error)
-    except typer.TyperException as error:
-        error.show()
-        sys.exit(error.exit_code)
-    except (KeyboardInterrupt, typer.Abort):
-        print("interrupted; the same command continues where it stopped", file=sys.stderr)
-        sys.exit(int(ExitCode.INTERRUPTED))
-    except BrokenPipeError:
-        # The reader of our output is gone (`| head`); there is nobody left to tell.
-        sys.stderr.close()
-        sys.exit(int(ExitCode.OK))
-    sys.exit(code if isinstance(code, int) else int(ExitCode.OK))
+    """Run the command line and end the process."""
+    leave(exit_code_of(lambda: app(prog_name="kernelblaster", standalone_mode=False)))

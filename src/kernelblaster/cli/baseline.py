@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from kernelblaster.cli.options import DatasetOption, DeviceOption, JsonOption, PrecisionOption, environment
 from kernelblaster.config import RunConfig
 from kernelblaster.errors import ExitCode
 from kernelblaster.problems.problem import Size
+from kernelblaster.runs import terminal
 
 
 def baseline(
@@ -35,21 +35,23 @@ def baseline(
     from kernelblaster.runs.baseline import FINAL, START, BaselinePlan, measure_baseline
     from kernelblaster.runs.choose import choose_device
     from kernelblaster.runs.layout import FINAL_KERNEL
+    from kernelblaster.runs.progress import Progress
 
     env = environment()
     config = RunConfig(dataset=env.dataset, precision=precision or env.precision, device=device)
     problems = Dataset(dataset_dir or data_dir() / env.dataset).select(subset=subset, numbers=problem_numbers)
-    chosen = choose_device(config).device
-    console = Console(stderr=True, highlight=False)
     rows = []
-    for problem in problems:
-        kernels = {START: problem.init_path.read_text(encoding="utf-8")}
-        final = root / f"level{problem.id.level}" / problem.slug / FINAL_KERNEL if root else None
-        if final is not None and final.is_file():
-            kernels[FINAL] = final.read_text(encoding="utf-8")
-        with console.status(f"timing {problem.id} {problem.name}"), InputStore() as inputs:
-            plan = BaselinePlan(kernels=kernels, seconds=seconds)
-            rows.append(measure_baseline(problem, config.precision, size, chosen, inputs, plan))
+    with Progress() as progress:
+        chosen = choose_device(config, progress.tell).device
+        for problem in problems:
+            progress.tell(f"timing {problem.id} {problem.name}")
+            kernels = {START: problem.init_path.read_text(encoding="utf-8")}
+            final = root / f"level{problem.id.level}" / problem.slug / FINAL_KERNEL if root else None
+            if final is not None and final.is_file():
+                kernels[FINAL] = final.read_text(encoding="utf-8")
+            with InputStore() as inputs:
+                plan = BaselinePlan(kernels=kernels, seconds=seconds)
+                rows.append(measure_baseline(problem, config.precision, size, chosen, inputs, plan))
     if json_output:
         sys.stdout.write(json.dumps([row.model_dump(mode="json") for row in rows]) + "\n")
         return int(ExitCode.OK)
@@ -64,5 +66,5 @@ def baseline(
             text = f"{timing.median_us:.1f} [{timing.low_us:.1f}, {timing.high_us:.1f}]" if timing else ""
             cells.append(text or row.failures.get(name, "")[:60])
         table.add_row(f"{row.problem} {row.name}", *cells)
-    Console(highlight=False).print(table)
+    terminal.console().print(table)
     return int(ExitCode.OK)

@@ -7,11 +7,11 @@ import sys
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from kernelblaster.cli.options import JsonOption, environment
 from kernelblaster.errors import ExitCode
+from kernelblaster.runs import terminal
 
 
 def doctor(
@@ -31,7 +31,7 @@ def doctor(
     if json_output:
         sys.stdout.write(json.dumps([probe.model_dump() for probe in probes]) + "\n")
         return int(ExitCode.OK if usable else ExitCode.ENVIRONMENT)
-    console = Console(highlight=False)
+    console = terminal.console()
     for probe in probes:
         mark = "[green]ok  [/]" if probe.ok else "[yellow]lack[/]"
         console.print(f"{mark} {probe.name}: {escape(probe.found)}", soft_wrap=True)

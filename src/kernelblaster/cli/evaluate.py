@@ -51,7 +51,8 @@ def evaluate(
 ) -> int:
     """Judge one kernel. Exit code 0 only for the verdict `correct`."""
     from kernelblaster.cli.evaluation_report import print_evaluation
-    from kernelblaster.runs.single import evaluate_one, find_problem
+    from kernelblaster.runs.progress import Progress
+    from kernelblaster.runs.single import find_problem, open_evaluator
 
     env = environment()
     config = RunConfig(
@@ -66,9 +67,10 @@ def evaluate(
     found = find_problem(problem, config, dataset_dir)
     source = read_source(found.init_path if str(file) == "init" else file)
     other = None if rival is None else read_source(found.init_path if str(rival) == "init" else rival)
-    evaluation = evaluate_one(config, found, source, rival=other, profile=profile)
+    with Progress() as progress, open_evaluator(config, progress.tell) as evaluator:
+        evaluation = evaluator.evaluate(found, source, rival=other, profile=profile)
     if json_output:
         sys.stdout.write(evaluation.model_dump_json() + "\n")
     else:
-        print_evaluation(evaluation)
+        print_evaluation(evaluation, title=f"{found.id} {found.name}: {file}")
     return int(ExitCode.OK if evaluation.correct else ExitCode.FAILED)

@@ -4,82 +4,115 @@ from __future__ import annotations
 
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
 
+from kernelblaster.devices.base import KernelProfile
 from kernelblaster.devices.metrics import Metric
-from kernelblaster.evaluation.types import Evaluation, Verdict
+from kernelblaster.evaluation.types import Evaluation, Timing, Verdict
+from kernelblaster.runs import terminal
 
 SHOWN_METRICS = (
-    Metric.DURATION,
-    Metric.DRAM_THROUGHPUT,
-    Metric.SM_THROUGHPUT,
-    Metric.DRAM_READ,
-    Metric.DRAM_WRITE,
-    Metric.L1_HIT_RATE,
-    Metric.L2_HIT_RATE,
-    Metric.INSTRUCTIONS,
+    (Metric.DURATION, "time, us", 1e-3),
+    (Metric.SM_THROUGHPUT, "SM throughput, % of peak", 1.0),
+    (Metric.DRAM_THROUGHPUT, "DRAM throughput, % of peak", 1.0),
+    (Metric.DRAM_READ, "DRAM read, MB", 1e-6),
+    (Metric.DRAM_WRITE, "DRAM written, MB", 1e-6),
+    (Metric.L1_HIT_RATE, "L1 hit rate, %", 1.0),
+    (Metric.L2_HIT_RATE, "L2 hit rate, %", 1.0),
+    (Metric.INSTRUCTIONS, "warp instructions, thousands", 1e-3),
 )
+"""Metric, what it is called here, and the factor from Nsight's base unit."""
+SHOWN_KERNELS = 4
+_NAME_CHARACTERS = 32
 
 
-def print_evaluation(evaluation: Evaluation) -> None:
-    """Print verdict, errors, time and counters."""
-    console = Console(highlight=False)
+def print_evaluation(evaluation: Evaluation, title: str) -> None:
+    """Print verdict, errors, time and counters of the kernel that `title` names."""
+    console = terminal.console()
     style = "bold green" if evaluation.verdict is Verdict.CORRECT else "bold red"
-    where = f"{evaluation.device_name}, {evaluation.precision}, {evaluation.size}"
-    console.print(f"[{style}]{evaluation.verdict}[/] {evaluation.problem} on {escape(where)}")
+    console.print(f"[bold]{escape(title)}[/]", soft_wrap=True)
+    where = f"{evaluation.device_name}, {evaluation.precision}, size {evaluation.size}"
+    console.print(f"[{style}]{evaluation.verdict}[/] on {escape(where)}", soft_wrap=True)
     if evaluation.reason:
-        console.print(escape(evaluation.reason))
-    if evaluation.log:
-        console.print(evaluation.log, markup=False, style="dim")
+        console.print(escape(evaluation.reason), soft_wrap=True)
+    _print_log(console, evaluation)
     _print_errors(console, evaluation)
     _print_time(console, evaluation)
     _print_profile(console, evaluation)
-    for warning in evaluation.warnings:
-        console.print(f"[yellow]warning:[/] {escape(warning)}")
-    stages = ", ".join(f"{name} {seconds:.2f}" for name, seconds in evaluation.seconds.items())
-    console.print(f"[dim]seconds: {stages}[/]")
+    for warning in [*evaluation.warnings, *(evaluation.profile.warnings if evaluation.profile else [])]:
+        console.print(f"[yellow]warning:[/] {escape(warning)}", soft_wrap=True)
+    stages = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in evaluation.seconds.items())
+    console.print(f"[dim]took: {stages}[/]", soft_wrap=True)
+
+
+def _print_log(console: Console, evaluation: Evaluation) -> None:
+    """Compiler or runtime output; its first line is left out where it repeats the reason."""
+    lines = evaluation.log.splitlines()
+    if lines and lines[0].strip() in evaluation.reason:
+        del lines[0]
+    for line in lines:
+        console.print(f"  {line}", markup=False, style="dim", soft_wrap=True)
 
 
 def _print_errors(console: Console, evaluation: Evaluation) -> None:
     if not evaluation.errors:
         return
-    table = Table(box=None, header_style="dim")
-    for column in ("tensor", "size", "inputs", "max error", "norm error", "of budget", ""):
-        table.add_column(column)
+    table = Table(box=None, header_style="dim", pad_edge=False)
+    for column in ("output", "size", "inputs", "max error", "norm error", "of budget"):
+        table.add_column(column, justify="right" if "error" in column or "budget" in column else "left")
     for e in evaluation.errors:
-        mark = "[green]ok[/]" if e.passed else "[red]over[/]"
-        table.add_row(
-            e.tensor, e.size, e.distribution, f"{e.max_error:.3g}", f"{e.norm_error:.3g}", f"{e.budget_ratio:.2f}", mark
-        )
-    console.print(table)
+        style = "" if e.passed else "red"
+        figures = (f"{e.max_error:.3g}", f"{e.norm_error:.3g}", f"{e.budget_ratio:.0%}")
+        table.add_row(e.tensor, e.size, e.distribution, *figures, style=style)
+    console.print(Padding(table, (0, 0, 0, 2)))
 
 
 def _print_time(console: Console, evaluation: Evaluation) -> None:
     timing = evaluation.timing
     if timing is None:
         return
-    how = "modelled" if timing.modelled else f"measured, {timing.samples} samples, cold L2"
-    console.print(
-        f"time: {timing.median_us:.2f} us [{timing.low_us:.2f}, {timing.high_us:.2f}] ({how}); "
-        f"{timing.floor_fraction:.0%} of the roofline floor {timing.floor_us:.2f} us",
+    floor = f"{timing.floor_fraction:.0%} of the speed of light (roofline floor {timing.floor_us:.2f} us)"
+    console.print(f"time: {_interval(timing)}; {floor}", soft_wrap=True)
+    c = evaluation.comparison
+    if c is not None:
+        style = {"faster": "green", "slower": "red"}.get(c.decision, "yellow")
+        kind = "modelled" if c.candidate.modelled else "95 % interval"
+        console.print(
+            f"rival: {_interval(c.rival)}; [{style}]{c.decision}[/], {c.speedup:.3f}x "
+            f"\\[{c.low:.3f}, {c.high:.3f}] ({kind})",
+            soft_wrap=True,
+        )
+
+
+def _interval(timing: Timing) -> str:
+    if timing.modelled:
+        return f"{timing.median_us:.2f} us, modelled"
+    return (
+        f"{timing.median_us:.2f} us \\[{timing.low_us:.2f}, {timing.high_us:.2f}], measured "
+        f"({timing.samples} samples, cold L2)"
     )
-    if evaluation.comparison is not None:
-        c = evaluation.comparison
-        console.print(f"against the rival: {c.speedup:.3f}x [{c.low:.3f}, {c.high:.3f}], {c.decision}")
 
 
 def _print_profile(console: Console, evaluation: Evaluation) -> None:
     profile = evaluation.profile
-    if profile is None:
+    if profile is None or not profile.kernels:
         return
-    table = Table(title=f"profile ({profile.source})", title_justify="left", box=None, header_style="dim")
-    table.add_column("metric")
-    for kernel in profile.kernels:
-        table.add_column(kernel.name[:40], justify="right")
-    for metric in SHOWN_METRICS:
-        values = [kernel.metrics.get(metric) for kernel in profile.kernels]
+    hottest = sorted(profile.kernels, key=_duration, reverse=True)[:SHOWN_KERNELS]
+    source = "emulated: counts are counted, times and rates modelled" if evaluation.device == "emulated" else "ncu"
+    more = len(profile.kernels) - len(hottest)
+    rest = f"; the longest {len(hottest)} of {len(profile.kernels)} launches" if more else ""
+    table = Table(box=None, header_style="dim", pad_edge=False)
+    table.add_column(f"counters ({profile.source})")
+    for kernel in hottest:
+        table.add_column(kernel.name.partition("(")[0][-_NAME_CHARACTERS:], justify="right")
+    for metric, label, factor in SHOWN_METRICS:
+        values = [kernel.metrics.get(metric) for kernel in hottest]
         if any(value is not None for value in values):
-            table.add_row(str(metric), *("" if value is None else f"{value:,.1f}" for value in values))
-    console.print(table)
-    for warning in profile.warnings:
-        console.print(f"[yellow]warning:[/] {escape(warning)}")
+            table.add_row(label, *("" if value is None else f"{value * factor:,.1f}" for value in values))
+    console.print(f"[dim]profile ({source}{rest})[/]", soft_wrap=True)
+    console.print(Padding(table, (0, 0, 0, 2)))
+
+
+def _duration(kernel: KernelProfile) -> float:
+    return kernel.metrics.get(Metric.DURATION, 0.0)

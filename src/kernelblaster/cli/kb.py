@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from kernelblaster.cli.options import JsonOption
 from kernelblaster.errors import ExitCode
+from kernelblaster.runs import terminal
 
 app = typer.Typer(help="Look into, import, merge and check knowledge bases.", no_args_is_help=True)
 
@@ -47,7 +47,7 @@ def show(
             for kind in ("cuda", "emulated")
         }
         table.add_row(name, entry.group, str(len(entry.techniques)), str(counts["cuda"]), str(counts["emulated"]))
-    Console().print(table)
+    terminal.console().print(table)
     return int(ExitCode.OK)
 
 

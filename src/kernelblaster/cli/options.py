@@ -13,7 +13,7 @@ from kernelblaster.devices.base import Library
 from kernelblaster.errors import UsageError
 from kernelblaster.problems.problem import Precision, Size
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, nothing else.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else.")]
 DeviceOption = Annotated[
     str, typer.Option("--device", help="cuda, emulated, or auto: cuda where a GPU is found.", metavar="KIND")
 ]
@@ -47,8 +47,22 @@ def environment() -> Environment:
         first = error.errors()[0]
         name = str(first["loc"][0]).upper()
         raise UsageError(
-            f"environment variable {name}: {first['msg']}", cure=f"unset {name} or give it a valid value"
+            f"{name}={first['input']} in the environment or .env: {_lower_first(first['msg'])}",
+            cure=f"unset {name} or give it such a value",
         ) from error
+    except UnicodeDecodeError as error:
+        raise UsageError(".env is not UTF-8 text", cure="write it anew, one NAME=VALUE per line") from error
+
+
+def _lower_first(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def positive(value: float | None) -> float | None:
+    """Callback of options that must be greater than zero where they are given."""
+    if value is not None and not value > 0:
+        raise typer.BadParameter(f"{value:g} is not greater than 0")
+    return value
 
 
 def parse_libraries(text: str) -> tuple[Library, ...]:

@@ -7,13 +7,13 @@ import sys
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from kernelblaster.cli.options import DatasetOption, JsonOption, PrecisionOption, environment
 from kernelblaster.config import RunConfig
 from kernelblaster.errors import ExitCode
 from kernelblaster.problems.problem import Precision, Problem, Size
+from kernelblaster.runs import terminal
 
 app = typer.Typer(help="List, show and audit problems.", no_args_is_help=True)
 
@@ -57,7 +57,7 @@ def list_problems(
     for problem in problems:
         sizes = (", ".join(f"{k}={v}" for k, v in problem.sizes.get(size, {}).items()) for size in Size)
         table.add_row(str(problem.id), problem.name, *sizes)
-    Console().print(table)
+    terminal.console().print(table)
     return int(ExitCode.OK)
 
 
@@ -81,7 +81,7 @@ def show(
         ]
         sys.stdout.write(json.dumps({**_facts(found), "size": size, "tensors": tensors}) + "\n")
         return int(ExitCode.OK)
-    console = Console(highlight=False)
+    console = terminal.console()
     console.print(f"{found.id} {found.name}  {found.directory}", soft_wrap=True)
     table = Table(box=None, header_style="dim")
     for column in ("role", "tensor", "dtype", "shape", "MB"):
@@ -106,7 +106,7 @@ def audit(
     if json_output:
         sys.stdout.write(json.dumps(findings) + "\n")
     else:
-        console = Console(highlight=False)
+        console = terminal.console()
         for name, faults in findings.items():
             console.print(f"{name}: " + ("[green]sound[/]" if not faults else "[red]" + "; ".join(faults) + "[/]"))
     return int(ExitCode.FAILED if any(findings.values()) else ExitCode.OK)

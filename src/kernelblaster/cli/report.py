@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pydantic import ValidationError
 
 from kernelblaster.errors import ExitCode, UsageError
 
@@ -21,7 +22,10 @@ def report(
     path = run_dir / "summary.json"
     if not path.is_file():
         raise UsageError(f"{path} does not exist", cure="give the directory that `run` named, or run first")
-    summary = RunSummary.model_validate_json(path.read_bytes())
+    try:
+        summary = RunSummary.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise UsageError(f"{path} is damaged", cure="give the same `run` command again; it writes it anew") from error
     layout = RunLayout(experiment=run_dir.resolve().parent, run=run_dir.resolve())
     typer.echo(write_report(summary, layout))
     return int(ExitCode.OK)

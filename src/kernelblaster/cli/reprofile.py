@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from kernelblaster.cli.options import DatasetOption, DeviceOption, JsonOption, SizeOption
 from kernelblaster.errors import ExitCode, UsageError
@@ -23,28 +22,26 @@ def reprofile(
 ) -> int:
     """Evaluate every final kernel of a run against its start once more, with counters."""
     from kernelblaster.cli.evaluation_report import print_evaluation
-    from kernelblaster.runs.command import RunRecord
-    from kernelblaster.runs.layout import FINAL_KERNEL
+    from kernelblaster.runs.layout import ASIDE, FINAL_KERNEL
+    from kernelblaster.runs.progress import Progress
+    from kernelblaster.runs.record import read_record
     from kernelblaster.runs.single import find_problem, open_evaluator
 
-    record_path = run_dir / "run.json"
-    if not record_path.is_file():
-        raise UsageError(f"{record_path} does not exist", cure="give the directory that `run` named")
-    record = RunRecord.model_validate_json(record_path.read_bytes())
+    record = read_record(run_dir / "run.json")
     config = record.config.model_copy(update={"device": device, "size": size or record.size})
-    finals = sorted(run_dir.glob(f"level*/*/{FINAL_KERNEL}"))
+    finals = [path for path in sorted(run_dir.glob(f"level*/*/{FINAL_KERNEL}")) if ASIDE not in path.parent.name]
     if not finals:
         raise UsageError(f"{run_dir} holds no {FINAL_KERNEL}", cure="nothing beat the start there; search again")
-    evaluations = []
-    with open_evaluator(config) as evaluator:
+    evaluations = {}
+    with Progress() as progress, open_evaluator(config, progress.tell) as evaluator:
         for path in finals:
             number = path.parent.name.split("_")[0]
             problem = find_problem(f"{path.parent.parent.name}/{int(number)}", config, dataset_dir)
             start = problem.init_path.read_text(encoding="utf-8")
-            evaluations.append(evaluator.evaluate(problem, path.read_text(encoding="utf-8"), rival=start))
-            if not json_output:
-                Console(highlight=False).rule(f"{problem.id} {problem.name}")
-                print_evaluation(evaluations[-1])
+            evaluations[path] = evaluator.evaluate(problem, path.read_text(encoding="utf-8"), rival=start)
     if json_output:
-        sys.stdout.write(json.dumps([e.model_dump(mode="json") for e in evaluations]) + "\n")
-    return int(ExitCode.OK if all(e.correct for e in evaluations) else ExitCode.FAILED)
+        sys.stdout.write(json.dumps([e.model_dump(mode="json") for e in evaluations.values()]) + "\n")
+    else:
+        for path, evaluation in evaluations.items():
+            print_evaluation(evaluation, title=str(path))
+    return int(ExitCode.OK if all(e.correct for e in evaluations.values()) else ExitCode.FAILED)

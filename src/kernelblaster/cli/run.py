@@ -17,6 +17,7 @@ from kernelblaster.cli.options import (
     SizeOption,
     environment,
     parse_libraries,
+    positive,
 )
 from kernelblaster.config import BudgetConfig, EvaluationConfig, ModelConfig, RunConfig, SearchConfig
 
@@ -67,9 +68,11 @@ def run(
     seed: Annotated[int, typer.Option(help="Seed of technique selection.")] = 0,
     concurrency: Annotated[int, typer.Option(min=1, help="Problems in flight at once.")] = 4,
     timeout: Annotated[float, typer.Option(min=0.1, help="Minutes per problem.")] = 480,
-    max_minutes: Annotated[float | None, typer.Option(help="Minutes for the whole run.")] = None,
-    max_dollars: Annotated[float | None, typer.Option(help="Dollars for the whole run.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="Tokens for the whole run.")] = None,
+    max_minutes: Annotated[
+        float | None, typer.Option(callback=positive, help="Minutes for the whole run, earlier starts included.")
+    ] = None,
+    max_dollars: Annotated[float | None, typer.Option(callback=positive, help="Dollars for the whole run.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(callback=positive, help="Tokens for the whole run.")] = None,
     experiment: Annotated[
         str | None, typer.Option("--experiment", help="Name under which results collect. [env: EXPERIMENT_NAME]")
     ] = None,

@@ -11,7 +11,7 @@ from kernelblaster.agent.files import write_atomically
 from kernelblaster.replay.buffer import Query, ReplayBuffer
 from kernelblaster.report.data import gather
 from kernelblaster.report.plots import progress, roofline, techniques
-from kernelblaster.runs.layout import RunLayout
+from kernelblaster.runs.layout import RunLayout, search_name
 from kernelblaster.runs.summary import RunSummary
 
 REPORT = "report.html"
@@ -20,7 +20,12 @@ REPORT = "report.html"
 def write_report(summary: RunSummary, layout: RunLayout) -> Path:
     """Write the page of a run beside its other files; returns its path."""
     replay = ReplayBuffer(layout.replay)
-    pages = [gather(row, replay.query(Query(run=summary.run, problem=row.problem))) for row in summary.problems]
+    pages = []
+    for row in summary.problems:
+        # A run may have been moved, or be looked at from elsewhere, since its summary was written.
+        directory = layout.run / row.directory.relative_to(summary.directory)
+        search = Query(run=search_name(summary.run, directory), problem=row.problem)
+        pages.append(gather(row, directory, replay.query(search)))
     environment = Environment(
         loader=PackageLoader("kernelblaster.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )

@@ -77,9 +77,8 @@ def _diff(files: ProblemFiles, outcome: Outcome, start_sha256: str | None) -> st
     return "\n".join(difflib.unified_diff(before, after, "init.cu", "final_rl_cuda_perf.cu", lineterm=""))
 
 
-def gather(summary: ProblemSummary, transitions: list[Transition]) -> ProblemPage:
-    """Everything recorded of one problem."""
-    directory = Path(summary.directory)
+def gather(summary: ProblemSummary, directory: Path, transitions: list[Transition]) -> ProblemPage:
+    """Everything recorded of one problem whose search lies in `directory`."""
     journal, outcome_path = directory / JOURNAL, directory / OUTCOME
     events = read_events(journal) if journal.exists() else []
     outcome = Outcome.model_validate_json(outcome_path.read_bytes()) if outcome_path.exists() else None

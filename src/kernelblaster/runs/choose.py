@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from kernelblaster.config import ModelConfig, ModelKind, RunConfig
 from kernelblaster.devices.base import Device, DeviceKind
 from kernelblaster.devices.sandbox import Limits
 from kernelblaster.errors import DeviceError, UsageError
-from kernelblaster.paths import data_dir
+from kernelblaster.paths import cache_dir, data_dir
 
 ARCH_OF_GPU = {
     "a100": "sm_80",
@@ -55,20 +56,23 @@ def _gpu_key(gpu_type: str) -> str:
     return key
 
 
-def choose_device(config: RunConfig) -> DeviceChoice:
-    """The device for `config.device` (`auto`, `cuda`, `emulated`). Raises UsageError, DeviceError."""
+def choose_device(config: RunConfig, tell: Callable[[str], None]) -> DeviceChoice:
+    """The device for `config.device` (`auto`, `cuda`, `emulated`); says to `tell` what takes time.
+
+    Raises UsageError, DeviceError.
+    """
     if config.device not in ("auto", *DeviceKind):
         raise UsageError(f"unknown device {config.device!r}", cure="use auto, cuda or emulated")
     gpu_type = _gpu_key(config.gpu_type) if config.gpu_type else None
     if config.device == DeviceKind.EMULATED:
-        return _emulated(config, gpu_type, "asked for")
+        return _emulated(config, gpu_type, "asked for", tell)
     from kernelblaster.devices.cuda.probe import detect_gpu
 
     gpu = detect_gpu()
     if gpu is None:
         if config.device == DeviceKind.CUDA:
             raise DeviceError("no NVIDIA GPU was found", cure="see `kernelblaster doctor`, or use --device emulated")
-        return _emulated(config, gpu_type, "no NVIDIA GPU was found")
+        return _emulated(config, gpu_type, "no NVIDIA GPU was found", tell)
     found = gpu.name.lower().replace(" ", "")
     if gpu_type is not None and gpu_type not in found:
         raise UsageError(
@@ -87,13 +91,14 @@ def limits_of(config: RunConfig) -> Limits:
     return Limits(memory_bytes=int(evaluation.memory_gb * gb), file_bytes=int(evaluation.file_gb * gb))
 
 
-def _emulated(config: RunConfig, gpu_type: str | None, why: str) -> DeviceChoice:
+def _emulated(config: RunConfig, gpu_type: str | None, why: str, tell: Callable[[str], None]) -> DeviceChoice:
+    from kernelblaster.devices.emulated.core import ensure_core
     from kernelblaster.devices.emulated.device import EmulatedDevice
 
-    gpu = gpu_type or DEFAULT_EMULATED_GPU
-    return DeviceChoice(
-        EmulatedDevice.create(gpu, limits=limits_of(config)), f"{why}; times are modelled for a {gpu}, not measured"
-    )
+    device = EmulatedDevice.create(gpu_type or DEFAULT_EMULATED_GPU, limits=limits_of(config))
+    tell("building the emulated GPU: once on this machine, under a minute")
+    ensure_core(cache_dir())
+    return DeviceChoice(device, f"{why}, so its PTX runs on the CPU; times are modelled, not measured")
 
 
 def choose_model_config(config: ModelConfig, kind: str) -> ModelChoice:

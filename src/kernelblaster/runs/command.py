@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-import platform
 import sys
 import time
-import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import FileLock, Timeout
-from pydantic import BaseModel
 from rich.console import Console
 
-from kernelblaster import __version__
+from kernelblaster.agent.files import write_atomically
 from kernelblaster.agent.state import OutcomeStatus
 from kernelblaster.config import RunConfig
 from kernelblaster.devices.base import DeviceFacts, DeviceKind
@@ -28,10 +25,15 @@ from kernelblaster.paths import data_dir
 from kernelblaster.problems.dataset import Dataset
 from kernelblaster.problems.problem import Problem, Size
 from kernelblaster.replay.buffer import ReplayBuffer
+from kernelblaster.runs import terminal
 from kernelblaster.runs.choose import DeviceChoice, choose_device
 from kernelblaster.runs.execute import RunParts, execute, finished_outcome
-from kernelblaster.runs.layout import RunLayout
+from kernelblaster.runs.interrupts import run_to_end
+from kernelblaster.runs.layout import ASIDE, RunLayout
 from kernelblaster.runs.live import LiveView, PlainView, View
+from kernelblaster.runs.narrated import NarratedDevice
+from kernelblaster.runs.progress import Progress
+from kernelblaster.runs.record import RunRecord, new_record, read_record
 from kernelblaster.runs.summary import ProblemSummary, RunSummary, Spending
 from kernelblaster.runs.table import print_summary
 
@@ -66,20 +68,6 @@ class RunRequest:
     json_output: bool
 
 
-class RunRecord(BaseModel):
-    """`run.json`: what ran, on what, with which versions."""
-
-    format: str = "kernelblaster-run-1"
-    run: str
-    started: str
-    config: RunConfig
-    size: Size
-    device: DeviceFacts
-    device_reason: str
-    model_reason: str
-    versions: dict[str, str]
-
-
 def load_problems(request: RunRequest) -> list[Problem]:
     """The problems asked for. Raises UsageError when there are none."""
     if request.problem_dir is not None:
@@ -99,11 +87,13 @@ def timed_size(config: RunConfig, facts: DeviceFacts) -> Size:
 
 def run_command(request: RunRequest) -> int:
     """Run; returns the exit code. Raises KernelBlasterError."""
-    console = Console(stderr=request.json_output)
+    console = terminal.console(stderr=request.json_output)
     problems = load_problems(request)
-    choice = choose_device(request.config)
-    console.print(f"device: {choice.device.facts.name} ({choice.device.facts.arch}): {choice.reason}", soft_wrap=True)
-    console.print(f"model:  {request.model_reason}", soft_wrap=True)
+    with Progress() as progress:
+        choice = choose_device(request.config, progress.tell)
+    facts = choice.device.facts
+    console.print(f"device: {facts.name} ({facts.arch}): {choice.reason}", markup=False, soft_wrap=True)
+    console.print(f"model:  {request.model_reason}", markup=False, soft_wrap=True)
     layout = RunLayout.of(request.config)
     layout.run.mkdir(parents=True, exist_ok=True)
     try:
@@ -113,7 +103,7 @@ def run_command(request: RunRequest) -> int:
         raise UsageError(
             f"another process is working in {layout.run}", cure="wait for it, or use another --experiment"
         ) from None
-    (layout.run / "summary.json").write_text(summary.model_dump_json(indent=1))
+    write_atomically(layout.summary, summary.model_dump_json(indent=1))
     if request.json_output:
         sys.stdout.write(summary.model_dump_json() + "\n")
     else:
@@ -124,38 +114,32 @@ def run_command(request: RunRequest) -> int:
 def _run_locked(
     request: RunRequest, problems: list[Problem], choice: DeviceChoice, layout: RunLayout, console: Console
 ) -> RunSummary:
-    config = request.config
-    if not request.resume:
-        _set_aside(layout, problems)
-    if request.retry:
-        _forget_failures(layout, problems)
-    size = timed_size(config, choice.device.facts)
+    config, facts = request.config, choice.device.facts
     began = time.monotonic()
+    record = _begin(request, problems, choice, layout)
     knowledge = prepare_knowledge(config, layout)
-    record = _record(request, layout, choice, size)
     ledger = CostLedger(layout.ledger, config.budget)
     exchange = request.exchange or layout.exchange
-    model = build_model(config.model, exchange, ledger, choice.device.facts.name)
-    inputs = InputStore()
-    replay = ReplayBuffer(layout.replay)
-    with inputs, _view(request, problems, config, ledger, console) as view:
+    model = build_model(config.model, exchange, ledger, facts.name)
+    with InputStore() as inputs, _view(problems, config, facts, ledger, console) as view:
+        device = NarratedDevice(choice.device, view.tell)
         parts = RunParts(
             run=record.run,
             config=config,
-            size=size,
+            size=record.size,
             layout=layout,
             evaluator=Evaluator(
-                choice.device, inputs, config.evaluation, size, config.libraries, precision=config.precision
+                device, inputs, config.evaluation, record.size, config.libraries, precision=config.precision
             ),
             model=model,
             knowledge=knowledge,
-            replay=replay,
+            replay=ReplayBuffer(layout.replay),
             watchers=(view,),
         )
         rows, stopped = _search(request, parts, problems, exchange)
     summary = RunSummary(
         run=record.run,
-        device=choice.device.facts,
+        device=facts,
         precision=config.precision,
         model=config.model.name,
         model_kind=config.model.kind,
@@ -172,12 +156,37 @@ def _run_locked(
     return summary.model_copy(update={"report": write_report(summary, layout)})
 
 
+def _begin(request: RunRequest, problems: list[Problem], choice: DeviceChoice, layout: RunLayout) -> RunRecord:
+    """Take over or set aside what earlier starts left, and write `run.json`. Raises UsageError.
+
+    The run keeps its name over all its starts.
+    """
+    config = request.config
+    record = new_record(config, timed_size(config, choice.device.facts), choice, request.model_reason)
+    stale: list[Path] = [] if request.resume else _directories(layout, problems)
+    if layout.record.exists():
+        earlier = read_record(layout.record)
+        if not earlier.comparable(record):
+            if request.resume:
+                raise UsageError(
+                    f"{layout.run} holds results of {earlier.conditions}; now it would be {record.conditions}",
+                    cure="use another --experiment, or --no-resume to set those results aside",
+                )
+            stale = layout.problems()
+        record = record.model_copy(update={"run": earlier.run})
+    _set_aside(stale)
+    if request.retry:
+        _set_aside(_fruitless(layout, problems))
+    write_atomically(layout.record, record.model_dump_json(indent=1, exclude={"config": {"model": {"api_key"}}}))
+    return record
+
+
 def _search(
     request: RunRequest, parts: RunParts, problems: list[Problem], exchange: Path
 ) -> tuple[list[ProblemSummary], str | None]:
     """Search; with `--wait`, start again whenever the exchange folder has changed."""
     while True:
-        rows, stopped = asyncio.run(execute(parts, problems))
+        rows, stopped = run_to_end(execute(parts, problems))
         waiting = any(row.status is OutcomeStatus.WAITING for row in rows)
         if not (waiting and request.wait):
             return rows, stopped
@@ -222,53 +231,34 @@ def spending(ledger: CostLedger) -> Spending:
     )
 
 
-def _view(
-    request: RunRequest, problems: list[Problem], config: RunConfig, ledger: CostLedger, console: Console
-) -> View:
+def _view(problems: list[Problem], config: RunConfig, facts: DeviceFacts, ledger: CostLedger, console: Console) -> View:
+    modelled = facts.kind is DeviceKind.EMULATED
     if not console.is_terminal:
-        return PlainView(Console(stderr=True))
+        return PlainView(terminal.console(stderr=True), modelled=modelled)
     return LiveView(
         console,
         [str(problem.id) for problem in problems],
         config.search.rounds * config.search.rollouts * config.search.steps,
         lambda: spending(ledger),
         config.budget.minutes * 60 if config.budget.minutes else None,
+        modelled=modelled,
     )
 
 
-def _record(request: RunRequest, layout: RunLayout, choice: DeviceChoice, size: Size) -> RunRecord:
-    """Write `run.json`; a resumed run keeps its name."""
-    path = layout.run / "run.json"
-    name = RunRecord.model_validate_json(path.read_bytes()).run if path.exists() else uuid.uuid4().hex[:12]
-    record = RunRecord(
-        run=name,
-        started=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        config=request.config,
-        size=size,
-        device=choice.device.facts,
-        device_reason=choice.reason,
-        model_reason=request.model_reason,
-        versions={"kernelblaster": __version__, "python": platform.python_version(), "system": platform.platform()},
-    )
-    path.write_text(record.model_dump_json(indent=1, exclude={"config": {"model": {"api_key"}}}))
-    return record
+def _directories(layout: RunLayout, problems: list[Problem]) -> list[Path]:
+    return [layout.problem(problem) for problem in problems]
 
 
-def _set_aside(layout: RunLayout, problems: list[Problem]) -> None:
-    """`--no-resume`: move earlier results out of the way; nothing is deleted."""
+def _set_aside(directories: Iterable[Path]) -> None:
+    """Move earlier results out of the way; nothing is deleted."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
-    for problem in problems:
-        directory = layout.problem(problem)
+    for directory in directories:
         if directory.exists():
-            directory.rename(directory.with_name(f"{directory.name}.before-{stamp}"))
+            directory.rename(directory.with_name(f"{directory.name}{ASIDE}{stamp}"))
 
 
-def _forget_failures(layout: RunLayout, problems: list[Problem]) -> None:
-    """`--retry`: search again, in a fresh directory, where a problem failed or nothing was found."""
+def _fruitless(layout: RunLayout, problems: list[Problem]) -> list[Path]:
+    """`--retry`: where a problem failed or nothing was found."""
     again = (OutcomeStatus.FAILED, OutcomeStatus.NO_IMPROVEMENT)
-    stale = []
-    for problem in problems:
-        outcome = finished_outcome(layout.problem(problem))
-        if outcome is not None and outcome.status in again:
-            stale.append(problem)
-    _set_aside(layout, stale)
+    outcomes = {directory: finished_outcome(directory) for directory in _directories(layout, problems)}
+    return [directory for directory, outcome in outcomes.items() if outcome is not None and outcome.status in again]

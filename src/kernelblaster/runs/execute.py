@@ -11,6 +11,7 @@ from pathlib import Path
 
 from kernelblaster.agent.context import CandidateEvaluator, Limits, ProblemContext
 from kernelblaster.agent.events import EventSink
+from kernelblaster.agent.files import write_atomically
 from kernelblaster.agent.graph import run_problem
 from kernelblaster.agent.state import Outcome, OutcomeStatus
 from kernelblaster.config import RunConfig
@@ -22,7 +23,7 @@ from kernelblaster.problems.problem import Problem, Size
 from kernelblaster.problems.reference import tensor_specs
 from kernelblaster.replay.buffer import ReplayBuffer
 from kernelblaster.runs.journal import Journal
-from kernelblaster.runs.layout import RunLayout
+from kernelblaster.runs.layout import RunLayout, search_name
 from kernelblaster.runs.summary import ProblemSummary
 
 JOURNAL = "events.jsonl"
@@ -90,7 +91,7 @@ async def _search(parts: RunParts, problem: Problem, limits: Limits, run_deadlin
     specs = await asyncio.to_thread(tensor_specs, problem, parts.size, parts.config.precision)
     with Journal(directory / JOURNAL, parts.watchers) as journal:
         context = ProblemContext(
-            run=parts.run,
+            run=search_name(parts.run, directory),
             problem=problem,
             op_family=family_of(problem.reference_path),
             precision=parts.config.precision,
@@ -109,7 +110,7 @@ async def _search(parts: RunParts, problem: Problem, limits: Limits, run_deadlin
         )
         outcome = await run_problem(context)
     if outcome.status is not OutcomeStatus.WAITING:
-        (directory / OUTCOME).write_text(outcome.model_dump_json(indent=1))
+        write_atomically(directory / OUTCOME, outcome.model_dump_json(indent=1))
     return summarise(problem, directory, outcome)
 
 
@@ -129,6 +130,7 @@ def summarise(problem: Problem, directory: Path, outcome: Outcome) -> ProblemSum
         name=problem.name,
         status=outcome.status,
         reason=outcome.reason,
+        start=outcome.start.timing if outcome.start else None,
         comparison=outcome.comparison,
         verdicts=outcome.verdicts,
         transitions=outcome.transitions,

@@ -10,6 +10,8 @@ from kernelblaster.config import RunConfig
 from kernelblaster.problems.problem import Problem
 
 FINAL_KERNEL = "final_rl_cuda_perf.cu"
+ASIDE = ".before-"
+"""In the name of a directory that `--no-resume` or `--retry` has set aside."""
 KNOWLEDGE_BASE = "optimization_database.json"
 
 
@@ -57,10 +59,30 @@ class RunLayout:
         return self.run / "exchange"
 
     @property
+    def record(self) -> Path:
+        """What the run was started with."""
+        return self.run / "run.json"
+
+    @property
+    def summary(self) -> Path:
+        """What the run came to."""
+        return self.run / "summary.json"
+
+    @property
     def lock(self) -> Path:
         """Held by the one process that works on this run."""
         return self.run / ".lock"
 
+    def problems(self) -> list[Path]:
+        """Directories of all searches there are, but those set aside."""
+        return [path for path in sorted(self.run.glob("level*/*")) if ASIDE not in path.name]
+
     def problem(self, problem: Problem) -> Path:
         """Directory of one problem's search."""
         return self.run / f"level{problem.id.level}" / problem.slug
+
+
+def search_name(run: str, directory: Path) -> str:
+    """Name under which a problem's search is remembered: a search begun anew must not pass for the one set aside."""
+    aside = len(list(directory.parent.glob(f"{directory.name}{ASIDE}*")))
+    return f"{run}.{aside}" if aside else run

@@ -16,9 +16,11 @@ from rich.text import Text
 
 from kernelblaster.agent import events as ev
 from kernelblaster.agent.state import OutcomeStatus
+from kernelblaster.runs.progress import Heartbeat
 from kernelblaster.runs.summary import Spending
 
-VERDICT_STYLES = {"correct": "green", "faster": "bold green", "slower": "yellow", "inconclusive": "dim"}
+LINE_CHARACTERS = 300
+VERDICT_STYLES = {"correct": "green"}
 STATUS_STYLES = {OutcomeStatus.IMPROVED: "bold green", OutcomeStatus.FAILED: "bold red"}
 
 
@@ -35,6 +37,10 @@ class View(Protocol):
         """Take one event."""
         ...
 
+    def tell(self, stage: str) -> None:
+        """The device does this now."""
+        ...
+
 
 @dataclass
 class _Row:
@@ -43,67 +49,93 @@ class _Row:
     steps: dict[str, int] = field(default_factory=dict)
     """Rollout -> its step in progress."""
     verdicts: dict[str, int] = field(default_factory=dict)
-    doing: str = "profiling the start"
+    doing: str = ""
     best: float = 1.0
     status: OutcomeStatus | None = None
     seen: set[tuple[str, str]] = field(default_factory=set)
 
 
-def _describe(event: ev.Event) -> str | None:
-    """One event as a line of text; None for those that a reader need not see."""
+def describe(event: ev.Event, *, modelled: bool) -> str | None:
+    """One event as a line of text; None for those that a reader need not see. Modelled figures are called so."""
+
+    def times(speedup: float) -> str:
+        return f"{speedup:.2f}x, modelled," if modelled else f"{speedup:.2f}x"
+
     match event:
+        case ev.StartProfiled() if event.median_us is not None:
+            return f"start: {event.verdict}, {event.median_us:.1f} us{' (modelled)' if modelled else ''}"
         case ev.StartProfiled():
-            time_text = f"{event.median_us:.1f} us" if event.median_us else event.reason
-            return f"start: {event.verdict}, {time_text}"
+            return f"start: {event.verdict}: {event.reason}"
         case ev.Selected():
             return f"{event.state} -> {event.technique}"
-        case ev.Generated() if event.candidate is None:
-            return f"unusable reply: {event.reason}"
+        case ev.Generated() if event.candidate is None or event.reason:
+            return f"not evaluated: {event.reason}"
+        case ev.Evaluated() if event.speedup is not None:
+            return f"{event.verdict}, {times(event.speedup)} against its parent: {event.decision}"
         case ev.Evaluated():
-            speed = f", {event.speedup:.2f}x its parent ({event.decision})" if event.speedup else ""
-            return f"{event.verdict}{speed}" + (f": {event.reason}" if event.reason else "")
+            return event.verdict + (f": {event.reason}" if event.reason else "")
         case ev.Decided() if event.accepted:
-            return f"accepted {event.technique}: {event.gain:.2f}x the start"
+            return f"accepted {event.technique}: now {times(event.gain)} against the start"
         case ev.RolloutStopped():
-            return f"rollout stopped ({event.reason}) after {event.steps} steps at {event.gain:.2f}x"
+            steps = f"{event.steps} step{'' if event.steps == 1 else 's'}"
+            return f"stopped after {steps} ({event.reason}), {times(event.gain)} against the start"
         case ev.Waiting():
-            return f"waits for a reply in {event.request_file}"
+            return f"waits for a reply to {event.request_file}"
+        case ev.Reflected() if event.skipped:
+            return f"no reflection: {event.skipped}"
         case ev.Reflected():
-            return f"reflection: {event.applied} changes applied, {len(event.rejected)} refused"
+            return f"reflection: {len(event.changes)} changes proposed, {len(event.refused)} do not fit the schema"
         case ev.FinalistMeasured():
-            return f"finalist: {event.verdict}" + (f", {event.speedup:.2f}x the start" if event.speedup else "")
+            speedup = f", {times(event.speedup)} against the start" if event.speedup is not None else ""
+            return f"finalist: {event.verdict}{speedup}" + (f": {event.rejected}" if event.rejected else "")
         case ev.Finalized():
-            return f"{event.status}" + (f": {event.reason}" if event.reason else "")
+            return str(event.status) + (f": {event.reason}" if event.reason else "")
     return None
 
 
 class PlainView:
-    """One line per event, for logs and pipes."""
+    """One line per event, for logs and pipes; a word on what goes on when events are long in coming."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, *, modelled: bool) -> None:
         self._console = console
+        self._modelled = modelled
+        self._heartbeat = Heartbeat(console)
 
     def __enter__(self) -> Self:
+        self._heartbeat.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        return None
+        self._heartbeat.__exit__(kind, error, trace)
+
+    def tell(self, stage: str) -> None:
+        """The device does this now."""
+        self._heartbeat.tell(stage)
 
     def emit(self, event: ev.Event) -> None:
         """Print one event."""
-        text = _describe(event)
+        text = describe(event, modelled=self._modelled)
         if text is not None:
+            self._heartbeat.postpone()
             place = event.slot.removeprefix(event.problem).strip("/")
             stamp = time.strftime("%H:%M:%S", time.localtime(event.at))
-            self._console.print(
-                f"{stamp} {event.problem} {place}: {text}", markup=False, highlight=False, soft_wrap=True
-            )
+            line = f"{stamp} {event.problem} {place}: {' '.join(text.split())[:LINE_CHARACTERS]}"
+            self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 class LiveView:
-    """A table that refreshes in place: problems, rollouts, step, verdicts, best speed-up, money, time left."""
+    """A table that refreshes in place: problems, steps, verdicts, best speed-up, money, time left.
+
+    Args:
+        console: a terminal.
+        problems: identities, in the order they are shown.
+        steps_total: most steps of one problem's search.
+        spending: totals of the model's ledger.
+        budget_s: wall seconds of the whole run; None for no limit.
+        modelled: whether speed-ups come from the emulated device.
+    """
 
     def __init__(
         self,
@@ -111,14 +143,20 @@ class LiveView:
         problems: list[str],
         steps_total: int,
         spending: Callable[[], Spending],
-        deadline: float | None,
+        budget_s: float | None,
+        *,
+        modelled: bool,
     ) -> None:
+        self._console = console
         self._rows = {name: _Row() for name in problems}
         self._steps_total = steps_total
         self._spending = spending
-        self._deadline = deadline
+        self._budget_s = budget_s
+        self._modelled = modelled
         self._began = time.monotonic()
-        self._live = Live(console=console, get_renderable=self._render, refresh_per_second=4)
+        self._stage = ""
+        self._stage_began = self._began
+        self._live = Live(console=console, get_renderable=self._render, refresh_per_second=4, transient=True)
 
     def __enter__(self) -> Self:
         self._live.__enter__()
@@ -129,12 +167,16 @@ class LiveView:
     ) -> None:
         self._live.__exit__(kind, error, trace)
 
+    def tell(self, stage: str) -> None:
+        """The device does this now."""
+        self._stage, self._stage_began = stage, time.monotonic()
+
     def emit(self, event: ev.Event) -> None:
         """Update the row of the event's problem."""
         row = self._rows[event.problem]
-        text = _describe(event)
+        text = describe(event, modelled=self._modelled)
         if text is not None:
-            row.doing = text
+            row.doing = " ".join(text.split())
         match event:
             case ev.StepStarted():
                 rollout, _, step = event.slot.rpartition("/")
@@ -148,12 +190,22 @@ class LiveView:
                 row.status = event.status
 
     def _render(self) -> Group:
-        table = Table(box=None, pad_edge=False, header_style="dim")
-        for name in ("problem", "steps", "verdicts", "best", "now"):
-            table.add_column(name, no_wrap=name != "now", overflow="ellipsis")
-        for name, row in self._rows.items():
+        table = Table(box=None, pad_edge=False, header_style="dim", expand=True)
+        for name in ("problem", "steps", "verdicts", "best, modelled" if self._modelled else "best"):
+            table.add_column(name, no_wrap=True)
+        table.add_column("now", ratio=1, no_wrap=True, overflow="ellipsis")
+        shown = self._shown()
+        for name, row in shown:
             table.add_row(name, self._bar(row), self._verdicts(row), Text(f"{row.best:.2f}x"), self._now(row))
-        return Group(table, self._footer())
+        hidden = len(self._rows) - len(shown)
+        return Group(table, *([Text(f"and {hidden} more problems", style="dim")] if hidden else []), self._footer())
+
+    def _shown(self) -> list[tuple[str, _Row]]:
+        """As many rows as the terminal has room for, those at work first."""
+        room = max(1, self._console.height - 6)
+        if len(self._rows) <= room:
+            return list(self._rows.items())
+        return sorted(self._rows.items(), key=lambda item: (item[1].status is not None, not item[1].doing))[:room]
 
     def _bar(self, row: _Row) -> ProgressBar:
         done = self._steps_total if row.status else sum(row.steps.values())
@@ -170,8 +222,11 @@ class LiveView:
 
     def _footer(self) -> Text:
         spent = self._spending()
-        money = "unknown price" if spent.dollars is None and spent.calls else f"${spent.dollars or 0:.2f}"
+        money = "price unknown" if spent.dollars is None and spent.calls else f"${spent.dollars or 0:.2f}"
         tokens = f"{(spent.prompt_tokens + spent.completion_tokens) / 1000:.0f}k tokens"
-        elapsed = time.monotonic() - self._began
-        left = f", at most {max(0.0, self._deadline - elapsed) / 60:.0f} min left" if self._deadline else ""
-        return Text(f"{spent.calls} model calls, {tokens}, {money}; {elapsed / 60:.1f} min{left}", style="dim")
+        now = time.monotonic()
+        elapsed = now - self._began
+        left = f", at most {max(0.0, self._budget_s - elapsed) / 60:.0f} min left" if self._budget_s else ""
+        stage = f"; {self._stage} ({now - self._stage_began:.0f} s)" if self._stage else ""
+        text = f"{spent.calls} model calls, {tokens}, {money}; {elapsed / 60:.1f} min{left}{stage}"
+        return Text(text, style="dim", no_wrap=True, overflow="ellipsis")

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from kernelblaster.config import RunConfig
-from kernelblaster.devices.base import Device
 from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.evaluation.inputs import InputStore
-from kernelblaster.evaluation.types import Evaluation
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.dataset import Dataset
 from kernelblaster.problems.loader import load_problem
 from kernelblaster.problems.problem import Problem
 from kernelblaster.runs.choose import choose_device
 from kernelblaster.runs.command import timed_size
+from kernelblaster.runs.narrated import NarratedDevice
 
 
 def find_problem(name: str, config: RunConfig, dataset_dir: Path | None = None) -> Problem:
@@ -34,17 +33,9 @@ def find_problem(name: str, config: RunConfig, dataset_dir: Path | None = None) 
 
 
 @contextmanager
-def open_evaluator(config: RunConfig, device: Device | None = None) -> Iterator[Evaluator]:
-    """An evaluator for a configuration; its inputs are removed at the end."""
-    device = device or choose_device(config).device
+def open_evaluator(config: RunConfig, tell: Callable[[str], None]) -> Iterator[Evaluator]:
+    """An evaluator for a configuration, which says to `tell` what it does; its inputs are removed at the end."""
+    device = NarratedDevice(choose_device(config, tell).device, tell)
     with InputStore() as inputs:
         size = timed_size(config, device.facts)
         yield Evaluator(device, inputs, config.evaluation, size, config.libraries, precision=config.precision)
-
-
-def evaluate_one(
-    config: RunConfig, problem: Problem, source: str, *, rival: str | None = None, profile: bool = True
-) -> Evaluation:
-    """Judge one kernel."""
-    with open_evaluator(config) as evaluator:
-        return evaluator.evaluate(problem, source, rival=rival, profile=profile)

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from kernelblaster.agent.state import OutcomeStatus
 from kernelblaster.devices.base import DeviceFacts, DeviceKind
 from kernelblaster.errors import ExitCode
-from kernelblaster.evaluation.types import Comparison
+from kernelblaster.evaluation.types import Comparison, Timing
 from kernelblaster.problems.problem import Precision
 
 
@@ -21,6 +21,8 @@ class ProblemSummary(BaseModel):
     name: str
     status: OutcomeStatus
     reason: str = ""
+    start: Timing | None = None
+    """Of the starting kernel, timed before the search; None when it could not be."""
     comparison: Comparison | None = None
     """Final kernel against the start, measured again after the search; None when nothing beat the start."""
     verdicts: dict[str, int] = {}

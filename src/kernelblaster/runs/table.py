@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from kernelblaster.agent.state import OutcomeStatus
+from kernelblaster.config import ModelKind
 from kernelblaster.runs.summary import ProblemSummary, RunSummary
 
 STYLES = {
@@ -18,59 +22,65 @@ STYLES = {
 }
 
 
-def _times(row: ProblemSummary) -> tuple[str, str, str]:
-    if row.comparison is None:
-        return "", "", ""
-    c = row.comparison
-    return (
-        f"{c.rival.median_us:.1f}",
-        f"{c.candidate.median_us:.1f}",
-        f"{c.speedup:.2f}x [{c.low:.2f}, {c.high:.2f}]",
-    )
-
-
 def print_summary(console: Console, summary: RunSummary) -> None:
     """Print what a run came to."""
-    kind = "modelled us (emulated)" if summary.emulated else "us"
-    table = Table(
-        title=f"{summary.device.name}, {summary.precision}", title_justify="left", header_style="dim", box=None
-    )
-    for column in ("problem", "outcome", f"start, {kind}", f"final, {kind}", "speed-up [95 %]", "verdicts"):
-        table.add_column(column)
-    for row in summary.problems:
-        verdicts = ", ".join(f"{count} {name}" for name, count in sorted(row.verdicts.items()))
-        outcome = Text(str(row.status), style=STYLES[row.status])
-        table.add_row(f"{row.problem} {row.name}", outcome, *_times(row), verdicts)
+    kind = "modelled" if summary.emulated else "measured"
+    warning = "; times are modelled, not measured" if summary.emulated else ""
     console.print()
+    author = "a recording" if summary.model_kind == ModelKind.RECORDED else summary.model
+    title = f"{summary.device.name}, {summary.precision}, candidates by {author}{warning}"
+    console.print(title, style="bold", markup=False, soft_wrap=True)
+    table = Table(header_style="dim", box=None, pad_edge=False)
+    table.add_column("problem")
+    table.add_column("outcome")
+    for column in (f"start, us {kind}", f"final, us {kind}", "speed-up" if summary.emulated else "speed-up [95 %]"):
+        table.add_column(column, justify="right")
+    for row in summary.problems:
+        outcome = Text(row.status.replace("_", " "), style=STYLES[row.status])
+        table.add_row(f"{row.problem} {row.name}", outcome, *_times(row))
     console.print(table)
-    _print_facts(console, summary)
+    console.print()
+    for line in _facts(summary):
+        console.print(line, markup=False, soft_wrap=True)
 
 
-def _print_facts(console: Console, summary: RunSummary) -> None:
+def _times(row: ProblemSummary) -> tuple[str, str, str]:
+    c = row.comparison
+    if c is None:
+        return f"{row.start.median_us:.1f}" if row.start else "", "", ""
+    interval = "" if c.candidate.modelled else f" [{c.low:.2f}, {c.high:.2f}]"
+    return f"{c.rival.median_us:.1f}", f"{c.candidate.median_us:.1f}", f"{c.speedup:.2f}x{interval}"
+
+
+def _facts(summary: RunSummary) -> Iterator[str]:
     mean = summary.geometric_mean
-    lines = []
     if mean is not None and len(summary.problems) > 1:
-        lines.append(f"geometric mean speed-up over the start: {mean:.2f}x (no improvement counts as 1)")
+        yield f"geometric mean speed-up over the start: {mean:.2f}x (no improvement counts as 1)"
+    verdicts = sum((Counter(row.verdicts) for row in summary.problems), Counter[str]())
+    if verdicts:
+        yield "candidates: " + ", ".join(f"{count} {name}" for name, count in verdicts.most_common())
     for row in summary.problems:
         if row.reason and row.status is not OutcomeStatus.IMPROVED:
-            lines.append(f"{row.problem}: {row.reason}")
+            yield f"{row.problem}: {row.reason}"
         if row.final_kernel:
-            lines.append(f"final kernel: {row.final_kernel}")
+            yield f"final kernel: {row.final_kernel}"
+    yield _spending(summary)
+    yield f"knowledge base: {summary.knowledge_base}"
+    if summary.report:
+        yield f"report: {summary.report}"
+    yield f"took {summary.seconds:.0f} s"
+    for path in summary.pending_requests:
+        yield f"to be answered: {path}"
+    if summary.pending_requests:
+        yield "put the replies beside it as replies*.jsonl, or `kernelblaster answer` that folder where the key is;"
+        yield "then give the same command again"
+    if summary.stopped:
+        yield f"stopped: {summary.stopped}; the same command with a higher cap continues"
+
+
+def _spending(summary: RunSummary) -> str:
     spent = summary.spending
     dollars = "price unknown" if spent.dollars is None and spent.calls else f"${spent.dollars or 0:.4f}"
     estimated = " (estimated)" if spent.estimated else ""
-    lines.append(
-        f"model calls: {spent.calls}, {spent.prompt_tokens} + {spent.completion_tokens} tokens{estimated}, {dollars}"
-    )
-    lines.append(f"knowledge base: {summary.knowledge_base}")
-    if summary.report:
-        lines.append(f"report: {summary.report}")
-    for path in summary.pending_requests:
-        lines.append(f"to be answered: {path}")
-    if summary.pending_requests:
-        lines.append("put the replies beside it as replies*.jsonl and give the same command again")
-    if summary.stopped:
-        lines.append(f"stopped: {summary.stopped}; the same command with a higher cap continues")
-    lines.append(f"took {summary.seconds:.0f} s")
-    for line in lines:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    tokens = f"{spent.prompt_tokens} + {spent.completion_tokens} tokens{estimated}"
+    return f"model calls: {spent.calls}, {tokens}, {dollars}"

@@ -1,0 +1,93 @@
+"""The edge between the program and the shell: what is raised becomes one line, its cure and an exit code.
+
+An error that nothing here knows is a bug; its traceback is left to be seen.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import signal
+import sqlite3
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from kernelblaster.errors import EnvironmentError_, ExitCode, KernelBlasterError, UsageError
+
+_CURES = {
+    errno.ENOSPC: "make room there and give the same command again; what is finished is kept",
+    errno.EDQUOT: "make room within your quota and give the same command again; what is finished is kept",
+    errno.EACCES: "choose a place that can be written, for example with --out",
+    errno.EPERM: "choose a place that can be written, for example with --out",
+    errno.EROFS: "choose a place that can be written, for example with --out",
+    errno.EMFILE: "raise the limit of open files: ulimit -n 4096",
+}
+
+
+def exit_code_of(command: Callable[[], object]) -> int:
+    """Run a command; returns its exit code, having told what went wrong."""
+    # A terminated run cleans up as an interrupted one does: its tensors may fill the shared memory.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING, stream=sys.stderr)
+    try:
+        code = command()
+        sys.stdout.flush()
+        return code if isinstance(code, int) else int(ExitCode.OK)
+    except KernelBlasterError as error:
+        return _tell(error)
+    except typer.TyperException as error:
+        return _tell(_usage(error))
+    except (KeyboardInterrupt, typer.Abort):
+        print("\ninterrupted; the same command continues where it stopped", file=sys.stderr)
+        return int(ExitCode.INTERRUPTED)
+    except BrokenPipeError:
+        return _without_reader()
+    except OSError as error:
+        return _tell(_of_system(error))
+    except sqlite3.OperationalError as error:
+        return _tell(
+            EnvironmentError_(f"a database cannot be used: {error}", cure="is there room, and may it be written?")
+        )
+
+
+def leave(code: int) -> NoReturn:
+    """End the process. An interrupted one does not wait for threads that wait for candidates: those die with it."""
+    if code == ExitCode.INTERRUPTED:
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
+
+
+def _tell(error: KernelBlasterError) -> int:
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console.print(f"[bold red]error:[/] {escape(error.message)}")
+    if error.cure:
+        console.print(f"  [dim]->[/] {escape(error.cure)}")
+    return int(error.exit_code)
+
+
+def _usage(error: typer.TyperException) -> UsageError:
+    """What the parser of arguments found."""
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "kernelblaster"
+    return UsageError(error.format_message(), cure=f"see `{command} --help`")
+
+
+def _of_system(error: OSError) -> EnvironmentError_:
+    """What the operating system refused."""
+    what = error.strerror or str(error)
+    where = f"{error.filename}: " if error.filename else ""
+    return EnvironmentError_(f"{where}{what}", cure=_CURES.get(error.errno or 0, "see `kernelblaster doctor`"))
+
+
+def _without_reader() -> int:
+    """The reader of our output is gone (`| head`); there is nobody left to tell."""
+    # What is still buffered would be written, and fail again, when the interpreter ends.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return int(ExitCode.OK)

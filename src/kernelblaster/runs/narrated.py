@@ -1,0 +1,64 @@
+"""A device that says what it is asked to do, for whoever waits. Judges and changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from kernelblaster.devices.base import (
+    Build,
+    Device,
+    DeviceFacts,
+    Driver,
+    ExclusiveUse,
+    Job,
+    Library,
+    Profile,
+    SanitizerFinding,
+    Session,
+)
+from kernelblaster.problems.problem import Precision, Problem
+
+
+@dataclass(frozen=True)
+class NarratedDevice:
+    """Passes everything on to `inner`, and each stage to `tell`. Satisfies `devices.base.Device`."""
+
+    inner: Device
+    tell: Callable[[str], None]
+
+    @property
+    def facts(self) -> DeviceFacts:
+        """Of the inner device."""
+        return self.inner.facts
+
+    def prepare(self, problem: Problem, precision: Precision) -> Driver:
+        """Compile the driver."""
+        self.tell(f"compiling the driver of {problem.id}")
+        return self.inner.prepare(problem, precision)
+
+    def build(self, source: str, driver: Driver, libraries: Sequence[Library] = ()) -> Build:
+        """Compile a candidate. What follows a build is the drawing of inputs, which no device is told of."""
+        self.tell(f"compiling a kernel for {driver.problem.id}")
+        build = self.inner.build(source, driver, libraries)
+        self.tell(f"drawing inputs of {driver.problem.id} and computing the float64 reference")
+        return build
+
+    def open(self, build: Build, job: Job, *, timeout_s: float) -> Session:
+        """Start a candidate's process."""
+        self.tell(f"running a kernel of {build.driver.problem.id}")
+        return self.inner.open(build, job, timeout_s=timeout_s)
+
+    def profile(self, build: Build, job: Job, *, timeout_s: float) -> Profile:
+        """Collect counters."""
+        self.tell(f"collecting counters of a kernel of {build.driver.problem.id}")
+        return self.inner.profile(build, job, timeout_s=timeout_s)
+
+    def sanitize(self, build: Build, job: Job, *, timeout_s: float) -> list[SanitizerFinding]:
+        """Run the sanitizers."""
+        self.tell(f"running the sanitizers on a kernel of {build.driver.problem.id}")
+        return self.inner.sanitize(build, job, timeout_s=timeout_s)
+
+    def exclusive(self) -> ExclusiveUse:
+        """Hold the inner device."""
+        return self.inner.exclusive()

@@ -17,6 +17,7 @@ from agent_support import CommentEvaluator, EventList, ScriptedModel, answer, ke
 from kernelblaster.agent.graph import run_problem
 from kernelblaster.agent.state import OutcomeStatus, StopReason
 from kernelblaster.errors import BudgetExceeded, DeviceError
+from kernelblaster.evaluation.types import Verdict
 from kernelblaster.models.base import BadKey, NoRecordedReply, Purpose, ReplyPending
 
 
@@ -85,6 +86,24 @@ def test_a_recording_without_an_answer_ends_that_rollout_only(tmp_path):
     assert [result.stop for result in outcome.rollouts] == [StopReason.RECORDING_EXHAUSTED, StopReason.STEPS]
     assert outcome.status is OutcomeStatus.IMPROVED
     assert outcome.finalists[0].rejected is None
+
+
+def test_a_recording_without_the_repair_ends_that_step_only(tmp_path):
+    broken = answer(kernel(tag="broken", verdict=Verdict.COMPILE_ERROR))
+
+    def script(rollout, step, attempt):
+        if step == 1:
+            return broken if attempt == 0 else NoRecordedReply("no repair")
+        return improving(rollout, step, attempt)
+
+    others = {Purpose.REFLECT: NoRecordedReply("none"), Purpose.VERIFY: NoRecordedReply("none")}
+    context = make_context(tmp_path, ScriptedModel(tmp_path / "m", script, others=others), rollouts=1)
+    outcome = run(context)
+
+    assert outcome.rollouts[0].stop is StopReason.STEPS
+    assert outcome.status is OutcomeStatus.IMPROVED
+    assert outcome.verdicts[Verdict.COMPILE_ERROR] == 1
+    assert [t.verdict for t in context.replay.query()][0] is Verdict.COMPILE_ERROR
 
 
 @pytest.mark.parametrize("error", [BadKey("401", cure="set OPENAI_API_KEY"), RuntimeError("bug")])

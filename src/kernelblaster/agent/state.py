@@ -131,6 +131,8 @@ class Attempt(_Frozen):
     failure: Failure | None = None
     verdict: str | None = None
     """Of the evaluation, or for a duplicate that of the kernel it repeats; None when there was no source."""
+    beyond_repair: bool = False
+    """The model was asked to mend it and has no answer: the step ends with this failure."""
 
 
 class Tried(_Frozen):

@@ -40,7 +40,7 @@ async def evaluate(state: RolloutState, runtime: Runtime[ProblemContext]) -> dic
 def repairable(state: RolloutState, repairs: int) -> bool:
     """Whether the attempt failed in a way the model may mend, and a repair is left."""
     attempt = state.attempt
-    if attempt is None or attempt.failure is None:
+    if attempt is None or attempt.failure is None or attempt.beyond_repair:
         return False
     return attempt.number < repairs and attempt.failure.kind not in FINAL_VERDICTS
 

@@ -24,7 +24,8 @@ SHORT_HASH = 12
 async def generate(state: RolloutState, runtime: Runtime[ProblemContext]) -> dict:
     """Ask for a candidate; after a failed attempt, ask for its repair.
 
-    A reply without a source and a source seen before are failures that go to repair without an evaluation.
+    A reply without a source and a source seen before are failures that go to repair without an evaluation. A recording
+    without the repair ends the step, one without the candidate ends the rollout.
     """
     context = runtime.context
     number = 0 if state.attempt is None else state.attempt.number + 1
@@ -34,7 +35,9 @@ async def generate(state: RolloutState, runtime: Runtime[ProblemContext]) -> dic
     except BudgetExceeded:
         return {"stop": StopReason.BUDGET}
     except NoRecordedReply:
-        return {"stop": StopReason.RECORDING_EXHAUSTED}
+        if state.attempt is None:
+            return {"stop": StopReason.RECORDING_EXHAUSTED}
+        return {"attempt": state.attempt.model_copy(update={"beyond_repair": True})}
     attempt = await asyncio.to_thread(_read, context, state, number, reply)
     context.emit(
         Generated(

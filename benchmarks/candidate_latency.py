@@ -18,13 +18,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from kernelblaster.devices.toolchain import Toolchain
-
 from kernelblaster.config import RunConfig
+from kernelblaster.devices.toolchain import Toolchain
 from kernelblaster.paths import harness_include_dir
 from kernelblaster.runs.single import find_problem, open_evaluator
 
 HERE = Path(__file__).resolve().parent
+TORCH_LIBRARIES = ["-ltorch", "-ltorch_cpu", "-ltorch_cuda", "-lc10", "-lc10_cuda"]
+CONVENTIONAL_METRICS = "sm__cycles_elapsed.max,gpu__time_duration.sum"
 
 
 def variants(source: str, count: int) -> list[str]:
@@ -67,10 +68,10 @@ def time_conventional(sources: list[str], nvcc: Path) -> list[float]:
         with tempfile.TemporaryDirectory() as folder:
             kernel, program = Path(folder) / "kernel.cu", Path(folder) / "program"
             kernel.write_text(source)
-            build = [nvcc, "-O3", "-std=c++17", "-arch=sm_90", "-DKB_FP16", abi, *includes, HERE / "libtorch_driver.cpp",
-                     kernel, *libraries, "-ltorch", "-ltorch_cpu", "-ltorch_cuda", "-lc10", "-lc10_cuda", "-o", program]  # fmt: skip
-            ncu = ["ncu", "--clock-control", "none", "--csv", "--metrics", "sm__cycles_elapsed.max,gpu__time_duration.sum",
-                   program]  # fmt: skip
+            sources_and_libraries = [HERE / "libtorch_driver.cpp", kernel, *libraries, *TORCH_LIBRARIES]
+            build = [nvcc, "-O3", "-std=c++17", "-arch=sm_90", "-DKB_FP16", abi, *includes, *sources_and_libraries]
+            build += ["-o", program]
+            ncu = ["ncu", "--clock-control", "none", "--csv", "--metrics", CONVENTIONAL_METRICS, program]
             began = time.perf_counter()
             subprocess.run([str(part) for part in build], check=True, capture_output=True)
             subprocess.run([str(program)], check=True, capture_output=True)
@@ -101,7 +102,8 @@ def main() -> None:
         print(json.dumps(result))
         return
     print(
-        f"ours:         median {result['ours_median_s']:.2f} s, range {min(ours):.2f} to {max(ours):.2f}, n = {len(ours)}"
+        f"ours:         median {result['ours_median_s']:.2f} s, range {min(ours):.2f} to {max(ours):.2f}, "
+        f"n = {len(ours)}"
     )
     print(
         f"conventional: median {result['conventional_median_s']:.2f} s, range {min(conventional):.2f} to "

@@ -103,7 +103,7 @@ def test_a_recording_without_the_repair_ends_that_step_only(tmp_path):
     assert outcome.rollouts[0].stop is StopReason.STEPS
     assert outcome.status is OutcomeStatus.IMPROVED
     assert outcome.verdicts[Verdict.COMPILE_ERROR] == 1
-    assert [t.verdict for t in context.replay.query()][0] is Verdict.COMPILE_ERROR
+    assert next(t.verdict for t in context.replay.query()) is Verdict.COMPILE_ERROR
 
 
 @pytest.mark.parametrize("error", [BadKey("401", cure="set OPENAI_API_KEY"), RuntimeError("bug")])

@@ -1,0 +1,102 @@
+"""Write the results table of a run as Markdown.
+
+    kernelblaster baseline --subset level1,level2 --problem-numbers ... --root RUN --json > rows.json
+    python benchmarks/results_table.py rows.json --summary RUN/summary.json > docs/results/h200.md
+
+Every figure comes from the two JSON files; problems without a final kernel keep their row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from kernelblaster.evaluation.types import Timing
+from kernelblaster.runs.baseline import FINAL, START, BaselineRow, Ratio
+from kernelblaster.runs.summary import RunSummary
+
+CONTESTANTS = (START, FINAL, "eager", "compile")
+
+
+def time_cell(timing: Timing | None, failure: str | None) -> str:
+    """`1871.2 [1870.1, 1872.4]`, the failure, or a dash."""
+    if timing is not None:
+        return f"{timing.median_us:.1f} [{timing.low_us:.1f}, {timing.high_us:.1f}]"
+    return failure or "-"
+
+
+def ratio_cell(ratio: Ratio | None) -> str:
+    """`2.31 [2.30, 2.32]` or a dash."""
+    return f"{ratio.speedup:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]" if ratio else "-"
+
+
+def geometric_mean(values: list[float]) -> float:
+    """Of positive numbers."""
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def better_baseline(row: BaselineRow) -> float | None:
+    """The final kernel against the faster of eager and torch.compile; the start stands in where there is no final."""
+    baselines = [row.timings[name].median_us for name in ("eager", "compile") if name in row.timings]
+    ours = row.timings.get(FINAL) or row.timings.get(START)
+    return min(baselines) / ours.median_us if baselines and ours else None
+
+
+def render(rows: list[BaselineRow], summary: RunSummary) -> str:
+    """The page."""
+    first = rows[0]
+    outcomes = {row.problem: row for row in summary.problems}
+    lines = [
+        f"# {first.device.name}, {first.precision}",
+        "",
+        f"Driver {first.device.driver_version}, CUDA {first.device.cuda_version}, PyTorch {first.torch}. Size "
+        f"`{first.size}` (KernelBench's shapes). Microseconds of the whole call with a cold L2: median of samples "
+        "taken in turns among all four in one run, with the 95 % bootstrap interval. Inputs are random. No library calls are "
+        f"allowed to the kernels. Candidates by {summary.model} through the batch exchange; the search timed `medium`.",
+        "",
+        "| problem | start | final | PyTorch eager | torch.compile | final over start | over eager | over compile "
+        "| outcome |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        cells = [time_cell(row.timings.get(name), row.failures.get(name)) for name in CONTESTANTS]
+        ratios = [ratio_cell(row.final_against.get(name)) for name in (START, "eager", "compile")]
+        outcome = outcomes.get(row.problem)
+        status = str(outcome.status) if outcome else "not searched"
+        lines.append(f"| {row.problem} {row.name} | {' | '.join((*cells, *ratios))} | {status} |")
+    over_start = [row.final_against[START].speedup if START in row.final_against else 1.0 for row in rows]
+    over_torch = [value for value in map(better_baseline, rows) if value is not None]
+    faster = sum(value > 1 for value in over_torch)
+    lines += [
+        "",
+        f"Geometric mean over the start: {geometric_mean(over_start):.2f} (no final kernel counts as 1). Over the "
+        f"better of eager and torch.compile: {geometric_mean(over_torch):.2f}; faster than both on {faster} of "
+        f"{len(over_torch)}.",
+        "",
+        "| problem | candidates by verdict | transitions | samples (start) |",
+        "|---|---|---|---|",
+    ]
+    for row in rows:
+        outcome = outcomes.get(row.problem)
+        verdicts = ", ".join(f"{n} {v}" for v, n in sorted(outcome.verdicts.items())) if outcome else ""
+        samples = row.timings[START].samples if START in row.timings else 0
+        lines.append(f"| {row.problem} | {verdicts} | {outcome.transitions if outcome else 0} | {samples} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Read both files, print the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rows", type=Path)
+    parser.add_argument("--summary", type=Path, required=True)
+    options = parser.parse_args()
+    rows = TypeAdapter(list[BaselineRow]).validate_python(json.loads(options.rows.read_text()))
+    print(render(rows, RunSummary.model_validate_json(options.summary.read_text())), end="")
+
+
+if __name__ == "__main__":
+    main()

@@ -36,5 +36,5 @@ def answer(
     )
     typer.echo(f"model: {choice.reason}", err=True)
     answered = answer_exchange(exchange, choice.config, watch=watch, max_dollars=max_dollars)
-    typer.echo(f"{answered} requests answered in {exchange}")
+    typer.echo(f"requests answered in {exchange}: {answered}")
     return int(ExitCode.OK)

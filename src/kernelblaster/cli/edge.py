@@ -32,12 +32,16 @@ _CURES = {
 
 def exit_code_of(command: Callable[[], object]) -> int:
     """Run a command; returns its exit code, having told what went wrong."""
+    _replace_closed_streams()
     # A terminated run cleans up as an interrupted one does: its tensors may fill the shared memory.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING, stream=sys.stderr)
     try:
         code = command()
         sys.stdout.flush()
+        if code == ExitCode.INTERRUPTED:
+            # Typer turns KeyboardInterrupt into this code.
+            raise KeyboardInterrupt
         return code if isinstance(code, int) else int(ExitCode.OK)
     except KernelBlasterError as error:
         return _tell(error)
@@ -54,6 +58,14 @@ def exit_code_of(command: Callable[[], object]) -> int:
         return _tell(
             EnvironmentError_(f"a database cannot be used: {error}", cure="is there room, and may it be written?")
         )
+
+
+def _replace_closed_streams() -> None:
+    """Python has no stream where the shell closed it (`>&-`); what would go there goes nowhere."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
 
 
 def leave(code: int) -> NoReturn:
@@ -90,4 +102,4 @@ def _without_reader() -> int:
     """The reader of our output is gone (`| head`); there is nobody left to tell."""
     # What is still buffered would be written, and fail again, when the interpreter ends.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return int(ExitCode.OK)
+    return int(ExitCode.FAILED)

@@ -19,6 +19,7 @@ from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.evaluation.inputs import InputStore
 from kernelblaster.knowledge.store import KnowledgeStore
+from kernelblaster.models.batch_exchange import Exchange
 from kernelblaster.models.factory import build_model
 from kernelblaster.models.ledger import CostLedger
 from kernelblaster.paths import data_dir
@@ -198,7 +199,7 @@ def _search(
 def _pending(exchange: Path, rows: list[ProblemSummary]) -> list[Path]:
     """Files that someone has to answer; none when no search waits."""
     waiting = any(row.status is OutcomeStatus.WAITING for row in rows)
-    return sorted(exchange.glob("requests*.jsonl")) if waiting else []
+    return sorted(set(Exchange(exchange).outstanding().values())) if waiting else []
 
 
 def _replies(exchange: Path) -> list[tuple[str, int]]:

@@ -16,11 +16,11 @@ from rich.text import Text
 
 from kernelblaster.agent import events as ev
 from kernelblaster.agent.state import OutcomeStatus
+from kernelblaster.evaluation.types import Verdict
 from kernelblaster.runs.progress import Heartbeat
 from kernelblaster.runs.summary import Spending
 
 LINE_CHARACTERS = 300
-VERDICT_STYLES = {"correct": "green"}
 STATUS_STYLES = {OutcomeStatus.IMPROVED: "bold green", OutcomeStatus.FAILED: "bold red"}
 
 
@@ -191,12 +191,12 @@ class LiveView:
 
     def _render(self) -> Group:
         table = Table(box=None, pad_edge=False, header_style="dim", expand=True)
-        for name in ("problem", "steps", "verdicts", "best, modelled" if self._modelled else "best"):
+        for name in ("problem", "steps", "correct", "best, modelled" if self._modelled else "best"):
             table.add_column(name, no_wrap=True)
         table.add_column("now", ratio=1, no_wrap=True, overflow="ellipsis")
         shown = self._shown()
         for name, row in shown:
-            table.add_row(name, self._bar(row), self._verdicts(row), Text(f"{row.best:.2f}x"), self._now(row))
+            table.add_row(name, self._bar(row), self._correct(row), Text(f"{row.best:.2f}x"), self._now(row))
         hidden = len(self._rows) - len(shown)
         return Group(table, *([Text(f"and {hidden} more problems", style="dim")] if hidden else []), self._footer())
 
@@ -212,9 +212,9 @@ class LiveView:
         return ProgressBar(total=self._steps_total, completed=min(done, self._steps_total), width=16)
 
     @staticmethod
-    def _verdicts(row: _Row) -> Text:
-        parts = [(f"{count} {name}  ", VERDICT_STYLES.get(name, "red")) for name, count in sorted(row.verdicts.items())]
-        return Text.assemble(*parts)
+    def _correct(row: _Row) -> Text:
+        correct, judged = row.verdicts.get(Verdict.CORRECT, 0), sum(row.verdicts.values())
+        return Text(f"{correct} of {judged}" if judged else "")
 
     @staticmethod
     def _now(row: _Row) -> Text:

@@ -75,7 +75,9 @@ def _facts(summary: RunSummary) -> Iterator[str]:
         yield "put the replies beside it as replies*.jsonl, or `kernelblaster answer` that folder where the key is;"
         yield "then give the same command again"
     if summary.stopped:
-        yield f"stopped: {summary.stopped}; the same command with a higher cap continues"
+        yield f"stopped: {summary.stopped}"
+    if any(row.status is OutcomeStatus.BUDGET for row in summary.problems):
+        yield "the same command with a higher cap continues"
 
 
 def _spending(summary: RunSummary) -> str:

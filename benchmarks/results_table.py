@@ -55,8 +55,9 @@ def render(rows: list[BaselineRow], summary: RunSummary) -> str:
         "",
         f"Driver {first.device.driver_version}, CUDA {first.device.cuda_version}, PyTorch {first.torch}. Size "
         f"`{first.size}` (KernelBench's shapes). Microseconds of the whole call with a cold L2: median of samples "
-        "taken in turns among all four in one run, with the 95 % bootstrap interval. Inputs are random. No library calls are "
-        f"allowed to the kernels. Candidates by {summary.model} through the batch exchange; the search timed `medium`.",
+        "taken in turns among all four in one run, with the 95 % bootstrap interval. Inputs are random. No library "
+        f"calls are allowed to the kernels. Candidates by {summary.model} through the batch exchange; the search timed "
+        "size `medium`.",
         "",
         "| problem | start | final | PyTorch eager | torch.compile | final over start | over eager | over compile "
         "| outcome |",

@@ -8,7 +8,7 @@ import typer
 
 from kernelblaster import __version__
 from kernelblaster.cli import answer, baseline, doctor, evaluate, kb, problems, report, reprofile, run
-from kernelblaster.cli.edge import exit_code_of, leave
+from kernelblaster.cli.edge import exit_code_of, leave, prepare_process
 
 app = typer.Typer(
     name="kernelblaster",
@@ -47,4 +47,5 @@ def _root(
 
 def run_app() -> NoReturn:
     """Run the command line and end the process."""
+    prepare_process()
     leave(exit_code_of(lambda: app(prog_name="kernelblaster", standalone_mode=False)))

@@ -30,12 +30,18 @@ _CURES = {
 }
 
 
-def exit_code_of(command: Callable[[], object]) -> int:
-    """Run a command; returns its exit code, having told what went wrong."""
-    _replace_closed_streams()
+def prepare_process() -> None:
+    """What the process of a command needs, once, before it starts."""
+    # Python has no stream where the shell closed it (`>&-`); what would go there goes nowhere.
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     # A terminated run cleans up as an interrupted one does: its tensors may fill the shared memory.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING, stream=sys.stderr)
+
+
+def exit_code_of(command: Callable[[], object]) -> int:
+    """Run a command; returns its exit code, having told what went wrong."""
     try:
         code = command()
         sys.stdout.flush()
@@ -58,14 +64,6 @@ def exit_code_of(command: Callable[[], object]) -> int:
         return _tell(
             EnvironmentError_(f"a database cannot be used: {error}", cure="is there room, and may it be written?")
         )
-
-
-def _replace_closed_streams() -> None:
-    """Python has no stream where the shell closed it (`>&-`); what would go there goes nowhere."""
-    if sys.stdout is None:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
 
 
 def leave(code: int) -> NoReturn:

@@ -18,6 +18,7 @@ from kernelblaster.cli.options import (
     SizeOption,
     environment,
     parse_libraries,
+    positive,
 )
 from kernelblaster.config import EvaluationConfig, RunConfig
 from kernelblaster.errors import ExitCode, UsageError
@@ -46,6 +47,7 @@ def evaluate(
     libraries: LibrariesOption = "none",
     profile: Annotated[bool, typer.Option("--profile/--no-profile", help="Collect hardware counters.")] = True,
     input_sets: Annotated[int, typer.Option(min=1, help="Input sets the kernel must pass.")] = 5,
+    timeout: Annotated[float, typer.Option(callback=positive, help="Seconds the kernel may take for one call.")] = 60,
     dataset_dir: DatasetOption = None,
     json_output: JsonOption = False,
 ) -> int:
@@ -62,7 +64,7 @@ def evaluate(
         gpu_type=gpu_type or env.gpu_type,
         size=size,
         libraries=parse_libraries(libraries),
-        evaluation=EvaluationConfig(input_sets=input_sets),
+        evaluation=EvaluationConfig(input_sets=input_sets, timeout_s=timeout),
     )
     found = find_problem(problem, config, dataset_dir)
     source = read_source(found.init_path if str(file) == "init" else file)

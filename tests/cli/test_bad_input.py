@@ -1,0 +1,166 @@
+"""Whatever a person gets wrong is one line, a cure and the right exit code; never a traceback."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cli_support import BROKEN, Done, write_recording
+
+from kernelblaster.cli.edge import exit_code_of
+from kernelblaster.errors import ExitCode
+
+Invoke = Callable[..., Done]
+
+
+def assert_one_line_and_cure(done: Done, code: ExitCode, *words: str) -> None:
+    assert done.code == code, done.err
+    assert "Traceback" not in done.err
+    message, cure = [line for line in done.err.splitlines() if line.strip()][-2:]
+    assert message.startswith("error: ")
+    assert cure.strip().startswith("-> ")
+    for word in words:
+        assert word in f"{message}\n{cure}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--problem-numbers", "999"), ("999", "23")),
+        (("--problem-numbers", "2-3"), ("2-3",)),
+        (("--problem-numbers", "9-1"), ("empty", "1-9")),
+        (("--problem-numbers", "one"), ("'one'", "N-M")),
+        (("--problem-numbers=",), ("N, N-M",)),
+        (("--subset", "level9"), ("level9", "level1")),
+        (("--subset=simple",), ("simple", "level1")),
+        (("--libraries", "cufft"), ("cufft", "cublas, cudnn, cutlass")),
+        (("--device", "tpu"), ("tpu", "auto, cuda or emulated")),
+        (("--gpu-type=voodoo",), ("voodoo", "h100")),
+        (("--precision", "fp64"), ("fp64", "--help")),
+        (("--model-kind", "oracle"), ("oracle", "recorded")),
+        (("--max-minutes", "-1"), ("-1", "greater than 0")),
+        (("--max-tokens=0",), ("0", "greater than 0")),
+        (("--rollouts", "0"), ("--rollouts", "--help")),
+        (("--no-such-option",), ("--no-such-option", "run --help")),
+        (("stray",), ("stray", "run --help")),
+        (("--recording", "missing.jsonl"), ("missing.jsonl", "--recording FILE")),
+        (("--model-kind", "openai_api", "--recording", "rec.jsonl"), ("no API key", "OPENAI_API_KEY")),
+        (("--problem-dir", "missing"), ("missing",)),
+        (("--dataset-dir", "missing"), ("missing", "level1")),
+    ],
+)
+def test_run_refuses_unusable_options(
+    invoke: Invoke, clean: Path, arguments: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    recording = () if any("--recording" in argument for argument in arguments) else ("--recording", "rec.jsonl")
+    write_recording(clean / "rec.jsonl", BROKEN)
+    assert_one_line_and_cure(invoke("run", *arguments, *recording), ExitCode.USAGE, *words)
+    assert not (clean / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("PRECISION", "foo", ("PRECISION=foo", "fp16")),
+        ("GPU_TYPE", "voodoo", ("voodoo", "h100")),
+        ("DATASET", "nope", ("nope",)),
+    ],
+)
+def test_environment_values_are_checked(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, name: str, value: str, words: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv(name, value)
+    assert_one_line_and_cure(invoke("evaluate", "23", "init"), ExitCode.USAGE, *words)
+
+
+def test_the_dotenv_file_is_checked(invoke: Invoke, clean: Path) -> None:
+    (clean / ".env").write_text("PRECISION=fp12\n")
+    assert_one_line_and_cure(invoke("problems", "list"), ExitCode.USAGE, "PRECISION=fp12", ".env")
+    (clean / ".env").write_bytes(b"\xff\xfe\x00")
+    assert_one_line_and_cure(invoke("problems", "list"), ExitCode.USAGE, ".env")
+
+
+@pytest.mark.parametrize("command", [("evaluate", "23", "init"), ("run", "--recording", "rec.jsonl")])
+def test_cuda_without_a_gpu_is_a_lack_of_the_machine(invoke: Invoke, clean: Path, command: tuple[str, ...]) -> None:
+    write_recording(clean / "rec.jsonl", BROKEN)
+    done = invoke(*command, "--device", "cuda")
+    assert_one_line_and_cure(done, ExitCode.ENVIRONMENT, "no NVIDIA GPU", "emulated")
+
+
+def test_baseline_needs_a_gpu(invoke: Invoke) -> None:
+    assert_one_line_and_cure(invoke("baseline", "--problem-numbers", "23"), ExitCode.ENVIRONMENT, "no NVIDIA GPU")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("level1/999", "init"), ("999",)),
+        (("nonsense", "init"), ("nonsense",)),
+        (("23", "missing.cu"), ("missing.cu", ".cu")),
+        (("23", "."), ("directory",)),
+        (("23", "binary.cu"), ("binary.cu", "UTF-8")),
+        (("23", "init", "--rival", "missing.cu"), ("missing.cu",)),
+        (("23",), ("file", "evaluate --help")),
+        (("empty", "init"), ("reference.py",)),
+        (("23", "init", "--timeout", "0"), ("greater than 0",)),
+    ],
+)
+def test_evaluate_refuses_what_it_cannot_read(
+    invoke: Invoke, clean: Path, arguments: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    (clean / "binary.cu").write_bytes(b"\xff\xfe\x80")
+    (clean / "empty").mkdir()
+    assert_one_line_and_cure(invoke("evaluate", *arguments), ExitCode.USAGE, *words)
+
+
+def test_a_directory_that_is_no_run_is_refused(invoke: Invoke, clean: Path) -> None:
+    assert_one_line_and_cure(invoke("report", clean), ExitCode.USAGE, "summary.json")
+    assert_one_line_and_cure(invoke("reprofile", clean), ExitCode.USAGE, "run.json")
+    for name, command in (("summary.json", "report"), ("run.json", "reprofile")):
+        (clean / name).write_text('{"format": "something else"}')
+        assert_one_line_and_cure(invoke(command, clean), ExitCode.USAGE, name, "damaged")
+
+
+def test_unknown_commands_and_folders_are_refused(invoke: Invoke, clean: Path) -> None:
+    assert_one_line_and_cure(invoke("optimise"), ExitCode.USAGE, "optimise", "--help")
+    assert_one_line_and_cure(invoke("answer", "missing"), ExitCode.USAGE, "missing")
+    assert_one_line_and_cure(invoke("answer", clean), ExitCode.USAGE, "no API key")
+
+
+def test_no_command_shows_the_help(invoke: Invoke) -> None:
+    done = invoke()
+    assert done.code == ExitCode.USAGE
+    assert "evaluate" in done.out + done.err
+
+
+def test_system_errors_name_the_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    missing = tmp_path / "nowhere" / "file"
+
+    def write() -> None:
+        missing.write_text("")
+
+    code = exit_code_of(write)
+    assert_one_line_and_cure(Done(code, "", capsys.readouterr().err), ExitCode.ENVIRONMENT, str(missing))
+
+
+def test_a_full_disk_says_what_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("needs /dev/full")
+
+    def fill() -> None:
+        with open("/dev/full", "w") as file:
+            file.write("x")
+
+    code = exit_code_of(fill)
+    done = Done(code, "", capsys.readouterr().err)
+    assert_one_line_and_cure(done, ExitCode.ENVIRONMENT, os.strerror(28), "make room")
+
+
+def test_a_bug_keeps_its_traceback() -> None:
+    def bug() -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        exit_code_of(bug)

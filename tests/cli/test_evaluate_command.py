@@ -1,0 +1,84 @@
+"""`evaluate` on the emulated device: what it prints, and an exit code of 0 for correct kernels only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cli_support import BROKEN, ENDLESS, FASTER, OUT_OF_BOUNDS, TALKER, TENSOR_MEMORY, WRONG, Done, call
+
+from kernelblaster.errors import ExitCode
+from kernelblaster.evaluation.types import Evaluation, Verdict
+
+pytestmark = [pytest.mark.nvcc, pytest.mark.usefixtures("nvcc")]
+
+Invoke = Callable[..., Done]
+
+
+@pytest.mark.parametrize(
+    ("source", "verdict", "words"),
+    [
+        (BROKEN, Verdict.COMPILE_ERROR, ('identifier "flot" is undefined',)),
+        (WRONG, Verdict.WRONG_VALUES, ("1.02 times expected",)),
+        (OUT_OF_BOUNDS, Verdict.RUNTIME_ERROR, ("illegal", "out-of-bounds", "candidate.cu:2")),
+        (ENDLESS, Verdict.TIMEOUT, ("within 2 s",)),
+        (TALKER, Verdict.WRONG_VALUES, ("never written",)),
+        (TENSOR_MEMORY, Verdict.NOT_EMULATABLE, ("tcgen05.wait::ld", "PTX line", "candidate.cu:2")),
+    ],
+    ids=["broken", "wrong", "out of bounds", "endless", "talker", "tensor memory"],
+)
+def test_bad_kernels_fail_with_their_reason(
+    invoke: Invoke, clean: Path, dataset: Path, source: str, verdict: Verdict, words: tuple[str, ...]
+) -> None:
+    (clean / "mine.cu").write_text(source)
+    gpu = "b200" if verdict is Verdict.NOT_EMULATABLE else "h200"
+    done = invoke("evaluate", "23", "mine.cu", "--dataset-dir", dataset, "--timeout", "2", "--gpu-type", gpu)
+    assert done.code == ExitCode.FAILED
+    assert f"{verdict} on " in done.out
+    for word in words:
+        assert word in done.out
+    assert "time:" not in done.out
+
+
+def test_a_correct_kernel_against_the_start(invoke: Invoke, clean: Path, dataset: Path) -> None:
+    (clean / "mine.cu").write_text(FASTER)
+    done = invoke("evaluate", "level1/23", "mine.cu", "--rival", "init", "--dataset-dir", dataset)
+    assert done.code == ExitCode.OK, done.err
+    assert "correct on NVIDIA H200 (emulated)" in done.out
+    assert "rival: " in done.out
+    assert "faster" in done.out
+    assert "softmax_cached" in done.out
+    # Every line with a time says that it is modelled.
+    timed = [line for line in done.out.splitlines() if line.startswith(("time:", "rival:"))]
+    assert len(timed) == 2
+    assert all("modelled" in line and "measured" not in line for line in timed)
+
+
+def test_json_is_one_evaluation_and_nothing_else(clean: Path, dataset: Path) -> None:
+    done = call(["evaluate", "23", "init", "--device=emulated", f"--dataset-dir={dataset}", "--json"], clean)
+    assert done.code == ExitCode.OK, done.err
+    assert done.out.count("\n") == 1
+    evaluation = Evaluation.model_validate_json(done.out)
+    assert evaluation.verdict is Verdict.CORRECT
+    assert evaluation.timing is not None
+    assert evaluation.timing.modelled
+    assert evaluation.profile is not None
+    assert evaluation.profile.source == "emulated"
+    assert "\x1b" not in done.err
+
+
+def test_gpu_type_without_a_gpu_chooses_what_is_emulated(
+    invoke: Invoke, dataset: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPU_TYPE", "h100")
+    done = invoke("evaluate", "23", "init", "--dataset-dir", dataset, "--no-profile", "--input-sets=1", "--json")
+    assert done.code == ExitCode.OK, done.err
+    assert json.loads(done.out)["device_name"].startswith("NVIDIA H100")
+
+
+def test_a_problem_directory_is_a_problem(invoke: Invoke, dataset: Path) -> None:
+    directory = dataset / "level1" / "023_Softmax"
+    done = invoke("evaluate", directory, "init", "--no-profile", "--input-sets", "1")
+    assert done.code == ExitCode.OK, done.err

@@ -1,0 +1,84 @@
+"""`run` and `answer` with models that answer, refuse, or are not there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from chat_server import Step, completion, serve
+from cli_support import FASTER, Done, reply
+
+from kernelblaster.errors import ExitCode
+
+pytestmark = [pytest.mark.nvcc, pytest.mark.usefixtures("nvcc")]
+
+Invoke = Callable[..., Done]
+SEARCH = ("run", "--rollouts", "1", "--steps", "1", "--device", "emulated", "--experiment", "models")
+RIGHT = Step(body=completion(reply(FASTER)))
+
+
+@pytest.fixture
+def search(invoke: Invoke, dataset: Path) -> Invoke:
+    return lambda *arguments: invoke(*SEARCH, "--dataset-dir", dataset, *arguments)
+
+
+def test_a_wrong_key_stops_at_once(search: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong")
+    with serve(Step(status=401, body={"error": {"message": "bad key"}}), RIGHT) as server:
+        done = search("--base-url", server.url)
+        assert done.code == ExitCode.MODEL
+        assert len(server.bodies) == 1
+        assert "401" in done.err
+        assert "OPENAI_API_KEY" in done.err
+        assert "sk-wrong" not in done.out + done.err
+        # With the right key the same command goes on.
+        again = search("--base-url", server.url)
+    assert again.code == ExitCode.OK, again.err
+    assert "start:" not in again.err
+
+
+def test_rate_limits_are_waited_out(search: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-right")
+    limited = Step(status=429, body={"error": {"message": "slow down"}}, headers={"retry-after": "0.1"})
+    with serve(limited, RIGHT) as server:
+        done = search("--base-url", server.url)
+    assert done.code == ExitCode.OK, done.err
+    assert "price unknown" in done.out
+
+
+@pytest.mark.slow
+def test_an_endpoint_that_is_not_there(search: Invoke) -> None:
+    done = search("--base-url=http://127.0.0.1:9/v1")
+    assert done.code == ExitCode.MODEL
+    assert "cannot be reached" in done.err
+
+
+def test_a_dollar_cap_wants_a_price(search: Invoke, clean: Path) -> None:
+    done = search("--base-url", "http://127.0.0.1:9/v1", "--model", "unheard-of", "--max-dollars", "1")
+    assert done.code == ExitCode.USAGE
+    assert "--price" in done.err
+
+
+def test_batch_exchange_waits_and_continues(search: Invoke, invoke: Invoke) -> None:
+    arguments = ("--model-kind", "batch_exchange", "--json")
+    starts = 0
+    with serve(RIGHT) as server:
+        while (done := search(*arguments)).code == ExitCode.WAITING:
+            (pending,) = done.json["pending_requests"]
+            starts += 1
+            assert starts < 6
+            answered = invoke("answer", Path(pending).parent, "--base-url", server.url)
+            assert answered.code == ExitCode.OK, answered.err
+            assert answered.out.endswith(": 1\n")
+        asked = len(server.bodies)
+    assert done.code == ExitCode.OK, done.err
+    assert starts == asked == 3  # candidate, reflection, veto
+    assert done.json["spending"]["calls"] == 3
+
+
+def test_waiting_says_what_to_do(search: Invoke) -> None:
+    done = search("--model-kind", "batch_exchange")
+    assert done.code == ExitCode.WAITING
+    assert "requests-001.jsonl" in done.out
+    assert "same command again" in done.out

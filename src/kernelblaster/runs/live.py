@@ -21,6 +21,9 @@ from kernelblaster.runs.progress import Heartbeat
 from kernelblaster.runs.summary import Spending
 
 LINE_CHARACTERS = 300
+"""Of one event in a log."""
+WIDE = 80
+"""Columns of a terminal that has room for progress bars."""
 STATUS_STYLES = {OutcomeStatus.IMPROVED: "bold green", OutcomeStatus.FAILED: "bold red"}
 
 
@@ -190,15 +193,24 @@ class LiveView:
                 row.status = event.status
 
     def _render(self) -> Group:
-        table = Table(box=None, pad_edge=False, header_style="dim", expand=True)
-        for name in ("problem", "steps", "correct", "best, modelled" if self._modelled else "best"):
-            table.add_column(name, no_wrap=True)
-        table.add_column("now", ratio=1, no_wrap=True, overflow="ellipsis")
         shown = self._shown()
-        for name, row in shown:
-            table.add_row(name, self._bar(row), self._correct(row), Text(f"{row.best:.2f}x"), self._now(row))
         hidden = len(self._rows) - len(shown)
-        return Group(table, *([Text(f"and {hidden} more problems", style="dim")] if hidden else []), self._footer())
+        more = [Text(f"and {hidden} more problems", style="dim")] if hidden else []
+        return Group(self._table(shown), *more, self._footer())
+
+    def _table(self, shown: list[tuple[str, _Row]]) -> Table:
+        wide = self._console.width >= WIDE
+        table = Table(box=None, pad_edge=False, header_style="dim", expand=True)
+        table.add_column("problem", no_wrap=True, min_width=max(map(len, self._rows)))
+        if wide:
+            table.add_column("steps", no_wrap=True)
+        for name in ("correct", "best, modelled" if self._modelled else "best"):
+            table.add_column(name, no_wrap=wide)
+        table.add_column("now", ratio=1, no_wrap=True, overflow="ellipsis")
+        for name, row in shown:
+            bar = [self._bar(row)] if wide else []
+            table.add_row(name, *bar, self._correct(row), Text(f"{row.best:.2f}x"), self._now(row))
+        return table
 
     def _shown(self) -> list[tuple[str, _Row]]:
         """As many rows as the terminal has room for, those at work first."""

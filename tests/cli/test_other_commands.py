@@ -1,0 +1,144 @@
+"""Help, listings, knowledge bases and the doctor."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cli_support import Done, call
+
+from kernelblaster.cli.app import app
+from kernelblaster.errors import ExitCode
+from kernelblaster.knowledge.store import seed_path
+
+Invoke = Callable[..., Done]
+COMMANDS = [
+    (), ("run",), ("evaluate",), ("baseline",), ("reprofile",), ("report",), ("answer",), ("doctor",),
+    ("problems",), ("problems", "list"), ("problems", "show"), ("problems", "audit"),
+    ("kb",), ("kb", "show"), ("kb", "check"), ("kb", "render"), ("kb", "merge"), ("kb", "import"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_has_help(invoke: Invoke, command: tuple[str, ...]) -> None:
+    done = invoke(*command, "--help")
+    assert done.code == ExitCode.OK
+    assert "Usage: kernelblaster" in done.out
+    assert invoke(*command, "-h").out == done.out
+
+
+def test_all_commands_are_covered() -> None:
+    names = {(command.name or command.callback.__name__,) for command in app.registered_commands}
+    groups = {
+        (group.name, command.name or command.callback.__name__)
+        for group in app.registered_groups
+        for command in group.typer_instance.registered_commands
+    }
+    assert names | groups == {command for command in COMMANDS if command} - {("problems",), ("kb",)}
+
+
+def test_help_is_quick_and_imports_nothing_heavy(tmp_path: Path) -> None:
+    check = (
+        "import sys; import kernelblaster.cli.app; "
+        "print([m for m in ('torch', 'openai', 'langgraph', 'plotly', 'numpy') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "[]"
+    took = []
+    for _ in range(3):
+        began = time.monotonic()
+        assert call(["run", "--help"], tmp_path).code == ExitCode.OK
+        took.append(time.monotonic() - began)
+    assert min(took) < 1.0
+
+
+def test_version(invoke: Invoke) -> None:
+    assert invoke("--version").out.startswith("kernelblaster 0.")
+
+
+def test_problems_are_listed_and_shown(invoke: Invoke) -> None:
+    listed = invoke("problems", "list", "--subset", "level1", "--json")
+    names = {row["problem"]: row["name"] for row in listed.json}
+    assert names["level1/023"] == "Softmax"
+    assert "Softmax" in invoke("problems", "list", "--problem-numbers=23").out
+    shown = invoke("problems", "show", "23", "--size", "small", "--precision=bf16", "--json").json
+    assert {tensor["name"]: tensor["dtype"] for tensor in shown["tensors"]} == {"x": "bf16", "output": "bf16"}
+    assert "263 x 3001" in invoke("problems", "show", "level1/23", "--size", "small").out
+
+
+def test_audit_fails_a_constant_problem(invoke: Invoke, dataset: Path, clean: Path) -> None:
+    sound = invoke("problems", "audit", "--dataset-dir", dataset, "--json")
+    assert sound.code == ExitCode.OK
+    assert sound.json == {"level1/023": []}
+    directory = clean / "level1" / "023_Softmax"
+    directory.mkdir(parents=True)
+    for path in (dataset / "level1" / "023_Softmax").iterdir():
+        text = path.read_text().replace("torch.softmax(x, dim=1)", "torch.zeros_like(x)")
+        (directory / path.name).write_text(text)
+    unsound = invoke("problems", "audit", "--dataset-dir", clean)
+    assert unsound.code == ExitCode.FAILED
+    assert "level1/023: " in unsound.out
+
+
+def test_knowledge_bases_are_shown_checked_and_rendered(invoke: Invoke) -> None:
+    assert len(invoke("kb", "show", "--json").json["states"]) >= 16
+    assert "memory" in invoke("kb", "show").out
+    assert invoke("kb", "check", "--json").json["states"] >= 16
+    assert "sound" in invoke("kb", "check", seed_path()).out
+    assert invoke("kb", "render").out.startswith("# ")
+
+
+def test_merging_takes_statistics_over_once(invoke: Invoke, clean: Path) -> None:
+    (clean / "mine.json").write_bytes(seed_path().read_bytes())
+    (clean / "other.json").write_bytes(seed_path().read_bytes())
+    assert invoke("kb", "merge", "mine.json", "other.json").code == ExitCode.OK
+    assert invoke("kb", "check", "mine.json").code == ExitCode.OK
+    missing = invoke("kb", "merge", "mine.json", "missing.json")
+    assert missing.code == ExitCode.USAGE
+    assert "missing.json" in missing.err
+
+
+def test_checking_says_what_is_wrong(invoke: Invoke, clean: Path) -> None:
+    document = json.loads(seed_path().read_bytes())
+    document["states"][next(iter(document["states"]))]["group"] = "astrology"
+    (clean / "kb.json").write_text(json.dumps(document))
+    done = invoke("kb", "check", "kb.json")
+    assert done.code == ExitCode.USAGE
+    assert "kb.json" in done.err
+    assert "group" in done.err
+
+
+def test_importing_something_else_is_refused(invoke: Invoke, clean: Path) -> None:
+    (clean / "other.json").write_text('{"recipes": []}')
+    done = invoke("kb", "import", "other.json", "mine.json")
+    assert done.code == ExitCode.USAGE
+    assert "other.json" in done.err
+
+
+@pytest.mark.nvcc
+def test_the_doctor_names_every_lack_with_its_cure(invoke: Invoke) -> None:
+    probes = invoke("doctor", "--json").json
+    assert {"nvcc", "GPU", "emulated device", "model", "disk"} <= {probe["name"] for probe in probes}
+    assert all(probe["ok"] or (probe["costs"] and probe["cure"]) for probe in probes)
+    done = invoke("doctor")
+    assert done.code == ExitCode.OK
+    assert "lack GPU" in done.out
+    assert "OPENAI_API_KEY" in done.out
+
+
+def test_the_doctor_without_nvcc(invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("kernelblaster.devices.toolchain.Toolchain.find", _no_toolchain)
+    done = invoke("doctor")
+    assert done.code == ExitCode.ENVIRONMENT
+    assert "Traceback" not in done.err
+
+
+def _no_toolchain() -> None:
+    from kernelblaster.devices.toolchain import ToolMissing
+
+    raise ToolMissing("nvcc was not found", cure="install it")

@@ -1,0 +1,70 @@
+"""Where a run keeps its files, and what may be continued."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from runs_samples import FACTS
+
+from kernelblaster.config import ModelConfig, RunConfig
+from kernelblaster.devices.base import Library
+from kernelblaster.errors import UsageError
+from kernelblaster.problems.problem import Size
+from kernelblaster.runs.layout import ASIDE, RunLayout, search_name
+from kernelblaster.runs.record import RunRecord, read_record
+
+
+def record(**changes: object) -> RunRecord:
+    fields = {
+        "run": "r", "started": "now", "config": RunConfig(), "size": Size.SMALL, "device": FACTS,
+        "device_reason": "", "model_reason": "", "versions": {},
+    }  # fmt: skip
+    return RunRecord.model_validate(fields | changes)
+
+
+@given(st.text(), st.text())
+def test_names_never_leave_the_output_directory(experiment: str, model: str) -> None:
+    config = RunConfig(out=Path("/out"), experiment=experiment, model=ModelConfig(name=model))
+    layout = RunLayout.of(config)
+    assert layout.run.parent == layout.experiment
+    assert layout.experiment.parent == Path("/out/kernelbench-cuda/fp16")
+    assert ".." not in layout.run.parts
+
+
+def test_only_results_under_the_same_conditions_are_continued() -> None:
+    same = record(run="other", started="later")
+    assert record().comparable(same)
+    assert not record().comparable(record(size=Size.FULL))
+    assert not record().comparable(record(config=RunConfig(libraries=(Library.CUBLAS,))))
+    assert not record().comparable(record(device=FACTS.model_copy(update={"name": "another"})))
+    assert not record().comparable(record(device=FACTS.model_copy(update={"kind": "cuda"})))
+
+
+def test_a_damaged_record_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    with pytest.raises(UsageError, match="does not exist"):
+        read_record(path)
+    path.write_text(record().model_dump_json()[:50])
+    with pytest.raises(UsageError, match="damaged"):
+        read_record(path)
+    path.write_text(record().model_dump_json())
+    assert read_record(path) == record()
+
+
+def test_a_search_begun_anew_has_a_name_of_its_own(tmp_path: Path) -> None:
+    directory = tmp_path / "023_Softmax"
+    names = [search_name("run", directory)]
+    for stamp in ("1", "2"):
+        (tmp_path / f"023_Softmax{ASIDE}{stamp}").mkdir()
+        names.append(search_name("run", directory))
+    assert len(set(names)) == 3
+
+
+def test_searches_set_aside_are_not_listed(tmp_path: Path) -> None:
+    layout = RunLayout(experiment=tmp_path, run=tmp_path / "model")
+    for name in ("023_Softmax", f"023_Softmax{ASIDE}1", "001_Square"):
+        (layout.run / "level1" / name).mkdir(parents=True)
+    assert [path.name for path in layout.problems()] == ["001_Square", "023_Softmax"]

@@ -1,0 +1,68 @@
+"""The final table: what it says, and what it never leaves out."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from rich.console import Console
+from runs_samples import FACTS, row, summary, timing
+
+from kernelblaster.agent.state import OutcomeStatus
+from kernelblaster.devices.base import DeviceKind
+from kernelblaster.runs.summary import RunSummary
+from kernelblaster.runs.table import print_summary
+
+
+def printed(run: RunSummary) -> str:
+    text = io.StringIO()
+    print_summary(Console(file=text, width=120), run)
+    return text.getvalue()
+
+
+def test_modelled_times_are_called_so_and_have_no_interval() -> None:
+    text = printed(summary(row(OutcomeStatus.IMPROVED, 2.0)))
+    assert "times are modelled, not measured" in text
+    assert "2.00x\n" in text
+    assert "95 %" not in text
+
+
+def test_measured_times_have_their_interval() -> None:
+    improved = row(OutcomeStatus.IMPROVED, 2.0)
+    measured = improved.comparison.model_copy(update={"candidate": timing(50).model_copy(update={"modelled": False})})
+    facts = FACTS.model_copy(update={"kind": DeviceKind.CUDA})
+    run = summary(improved.model_copy(update={"comparison": measured})).model_copy(update={"device": facts})
+    text = printed(run)
+    assert "2.00x [2.00, 2.00]" in text
+    assert "modelled" not in text
+
+
+def test_a_start_without_improvement_has_its_time() -> None:
+    text = printed(summary(row(OutcomeStatus.NO_IMPROVEMENT).model_copy(update={"start": timing(123.4)})))
+    assert "no improvement" in text
+    assert "123.4" in text
+
+
+def test_unknown_prices_are_not_zero_dollars() -> None:
+    run = summary(row(OutcomeStatus.IMPROVED, 2.0))
+    unknown = run.spending.model_copy(update={"calls": 2, "dollars": None})
+    assert "price unknown" in printed(run.model_copy(update={"spending": unknown}))
+
+
+def test_reasons_with_brackets_are_printed_as_they_are() -> None:
+    failed = row(OutcomeStatus.FAILED).model_copy(update={"reason": "output[3] [bold]is[/bold] wrong"})
+    assert "output[3] [bold]is[/bold] wrong" in printed(summary(failed))
+
+
+def test_several_problems_have_a_mean() -> None:
+    text = printed(summary(row(OutcomeStatus.IMPROVED, 4.0), row(OutcomeStatus.NO_IMPROVEMENT)))
+    assert "geometric mean speed-up over the start: 2.00x" in text
+
+
+def test_waiting_and_budget_say_how_to_go_on() -> None:
+    waiting = summary(row(OutcomeStatus.WAITING)).model_copy(
+        update={"pending_requests": [Path("x/requests-001.jsonl")]}
+    )
+    assert "x/requests-001.jsonl" in printed(waiting)
+    assert "same command again" in printed(waiting)
+    assert "higher cap continues" in printed(summary(row(OutcomeStatus.BUDGET)))

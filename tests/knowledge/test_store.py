@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from knowledge_samples import document, gains, row, transition
 
-from kernelblaster.errors import KnowledgeError
+from kernelblaster.errors import EnvironmentError_, KnowledgeError
 from kernelblaster.knowledge import store as store_module
 from kernelblaster.knowledge.changes import AddLesson, Provenance
 from kernelblaster.knowledge.recording import record
@@ -136,7 +136,7 @@ def test_a_full_disk_keeps_the_old_file_and_says_so(store, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(store_module.os, "fsync", full)
-    with pytest.raises(KnowledgeError, match="No space left"):
+    with pytest.raises(EnvironmentError_, match="No space left"):
         store.record(transition("a"))
     monkeypatch.undo()
     assert store.path.read_bytes() == before

@@ -18,7 +18,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
-from kernelblaster.errors import KnowledgeError
+from kernelblaster.errors import EnvironmentError_, KnowledgeError
 from kernelblaster.knowledge.amend import amend
 from kernelblaster.knowledge.base import KnowledgeBase
 from kernelblaster.knowledge.changes import Change, Provenance
@@ -203,7 +203,8 @@ def _replace(path: Path, content: bytes) -> None:
         _sync_directory(path.parent)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise KnowledgeError(f"cannot write {path}: {error}", cure="check free disk space and permissions") from error
+        reason = error.strerror or str(error)
+        raise EnvironmentError_(f"cannot write {path}: {reason}", cure="check free disk space and permissions") from error
 
 
 def _sync_directory(directory: Path) -> None:

@@ -1,0 +1,88 @@
+"""The report of a run that never happened: complete, self-contained, and honest about what is missing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from kernelblaster.agent import events as ev
+from kernelblaster.agent.state import OutcomeStatus
+from kernelblaster.devices.base import DeviceFacts, DeviceKind
+from kernelblaster.problems.problem import Precision
+from kernelblaster.report.build import write_report
+from kernelblaster.report.data import gather
+from kernelblaster.runs.journal import Journal
+from kernelblaster.runs.layout import RunLayout
+from kernelblaster.runs.summary import ProblemSummary, RunSummary, Spending
+
+P = "level1/023"
+FACTS = DeviceFacts(
+    kind=DeviceKind.EMULATED, name="<b>H200</b>", arch="sm_90", compile_arch="sm_90a", sm_count=132, clock_mhz=1980,
+    memory_bytes=1 << 37, l2_bytes=60 << 20, shared_per_block=227 << 10, shared_per_sm=228 << 10,
+    registers_per_sm=65536, max_warps_per_sm=64, peak_bandwidth=4.3e12, peak_flops={"fp32": 6.7e13}, peak_source="test",
+)  # fmt: skip
+
+
+def decided(rollout: int, step: int, gain: float) -> ev.Decided:
+    slot = f"{P}/r1/rollout-{rollout}/step-{step}"
+    return ev.Decided(problem=P, slot=slot, technique="unroll", outcome="correct", accepted=True, gain=gain)
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> RunLayout:
+    return RunLayout(experiment=tmp_path, run=tmp_path / "model")
+
+
+def summary_of(layout: RunLayout, status: OutcomeStatus, reason: str = "") -> RunSummary:
+    row = ProblemSummary(
+        problem=P, name="Softmax", status=status, reason=reason, directory=layout.run / "level1" / "023_Softmax"
+    )
+    return RunSummary(
+        run="r", device=FACTS, precision=Precision.FP16, model="m", model_kind="recorded", problems=[row],
+        spending=Spending(), knowledge_base=Path("kb.json"), directory=layout.run, seconds=1,
+    )  # fmt: skip
+
+
+def test_events_repeated_after_a_kill_count_once(layout: RunLayout) -> None:
+    summary = summary_of(layout, OutcomeStatus.WAITING)
+    directory = summary.problems[0].directory
+    with Journal(directory / "events.jsonl") as journal:
+        for event in (decided(0, 1, 1.2), decided(1, 1, 1.0), decided(0, 1, 1.2), decided(0, 2, 1.5)):
+            journal.emit(event)
+    page = gather(summary.problems[0], directory, [])
+    assert [(track.name, track.steps, track.gains) for track in page.tracks] == [
+        ("r1/rollout-0", (0, 1, 2), (1.0, 1.2, 1.5)),
+        ("r1/rollout-1", (0, 1), (1.0, 1.0)),
+    ]
+
+
+def test_a_run_without_results_has_a_report(layout: RunLayout) -> None:
+    summary = summary_of(layout, OutcomeStatus.FAILED, reason="the start is <script>alert(1)</script> wrong")
+    path = write_report(summary, layout)
+    html = path.read_text(encoding="utf-8")
+    page = html[html.index("<body>") :]
+    assert "failed" in page
+    assert "every time on this page is modelled" in page
+    assert "<script>alert(1)" not in page
+    assert "&lt;b&gt;H200" in page
+
+
+def test_nothing_is_fetched(layout: RunLayout) -> None:
+    summary = summary_of(layout, OutcomeStatus.WAITING)
+    with Journal(summary.problems[0].directory / "events.jsonl") as journal:
+        journal.emit(decided(0, 1, 1.2))
+    html = write_report(summary, layout).read_text(encoding="utf-8")
+    assert not re.search(r"<(script|link|img|iframe)\b[^>]*\b(src|href)\s*=", html)
+    assert "Plotly.newPlot" in html
+
+
+def test_a_moved_run_is_found(layout: RunLayout, tmp_path: Path) -> None:
+    summary = summary_of(layout, OutcomeStatus.WAITING)
+    with Journal(summary.problems[0].directory / "events.jsonl") as journal:
+        journal.emit(decided(0, 1, 1.25))
+    layout.run.rename(tmp_path / "elsewhere")
+    moved = RunLayout(experiment=tmp_path, run=tmp_path / "elsewhere")
+    html = write_report(summary, moved).read_text(encoding="utf-8")
+    assert "rollout-0" in html  # Plotly writes the slash as an escape

@@ -204,7 +204,8 @@ def _replace(path: Path, content: bytes) -> None:
     except OSError as error:
         temporary.unlink(missing_ok=True)
         reason = error.strerror or str(error)
-        raise EnvironmentError_(f"cannot write {path}: {reason}", cure="check free disk space and permissions") from error
+        cure = "check free disk space and permissions"
+        raise EnvironmentError_(f"cannot write {path}: {reason}", cure=cure) from error
 
 
 def _sync_directory(directory: Path) -> None:

@@ -114,7 +114,13 @@ class EmulatedDevice:
         """
         if libraries and any(header in source for header in ("cublas", "cudnn")):
             raise BuildFailure(BuildFailureKind.NOT_EMULATABLE, "the emulated device has no cuBLAS and no cuDNN")
-        build = self._builder.program(source, driver, ())
+        try:
+            build = self._builder.program(source, driver, ())
+        except BuildFailure as failure:
+            missing = _missing_runtime_function(failure)
+            if missing is None:
+                raise
+            raise missing from failure
         self._assemble(build)
         return build
 
@@ -228,6 +234,15 @@ def _write_whole(path: Path, write: Callable[[Path], object]) -> None:
     partial = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}")
     write(partial)
     partial.replace(path)
+
+
+def _missing_runtime_function(failure: BuildFailure) -> BuildFailure | None:
+    """The failure of a candidate that only calls CUDA functions which the stand-in runtime lacks; else None."""
+    names = failure.reason.removeprefix("undefined: ").split(", ")
+    if failure.kind is not BuildFailureKind.LINK or not all(name.startswith("cuda") for name in names):
+        return None
+    reason = f"the stand-in CUDA runtime has no {', '.join(names)}"
+    return BuildFailure(BuildFailureKind.NOT_EMULATABLE, reason, log=failure.log)
 
 
 def _not_emulatable(error: NotEmulatable, ptx: str) -> BuildFailure:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import plotly.graph_objects as go
 
 from kernelblaster.report.data import ProblemPage
 
 TEMPLATE = "plotly_white"
 HEIGHT = 360
+STEPS_NUMBERED = 20
+"""Steps up to which each one has a tick."""
 
 
 def progress(page: ProblemPage) -> go.Figure:
@@ -20,26 +24,32 @@ def progress(page: ProblemPage) -> go.Figure:
     figure.update_layout(
         template=TEMPLATE, height=HEIGHT, margin={"t": 20}, xaxis_title="step", yaxis_title="times the start's speed"
     )
+    if max(track.steps[-1] for track in page.tracks) <= STEPS_NUMBERED:
+        figure.update_xaxes(dtick=1)
     return figure
 
 
 def roofline(pages: list[ProblemPage]) -> go.Figure:
-    """Time of start and final kernel as a multiple of the roofline floor (1 is the floor), log scale."""
+    """Time of start and final kernel as a multiple of the roofline floor, log scale; the axis begins at the floor."""
     figure = go.Figure()
+    largest = 1.0
     for name, pick in (("start", lambda p: p.start), ("final", lambda p: p.final)):
         rows = [(f"{p.summary.problem} {p.summary.name}", pick(p)) for p in pages]
         rows = [(label, timing) for label, timing in rows if timing is not None and timing.floor_us > 0]
+        multiples = [timing.median_us / timing.floor_us for _, timing in rows]
+        largest = max([largest, *multiples])
         figure.add_trace(
             go.Bar(
                 x=[label for label, _ in rows],
-                y=[timing.median_us / timing.floor_us for _, timing in rows],
-                text=[f"{timing.median_us:.1f} us" for _, timing in rows],
+                y=multiples,
+                text=[f"{timing.median_us:.1f} us{' modelled' if timing.modelled else ''}" for _, timing in rows],
                 name=name,
             )
         )
+    # Bars show ratios only where they grow from the floor itself.
     figure.update_layout(
         template=TEMPLATE, height=HEIGHT, margin={"t": 20}, barmode="group", yaxis_type="log",
-        yaxis_title="time / roofline floor",
+        yaxis_range=[0.0, math.log10(largest * 1.5)], yaxis_title="time / roofline floor",
     )  # fmt: skip
     return figure
 

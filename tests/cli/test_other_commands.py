@@ -118,6 +118,7 @@ def test_importing_something_else_is_refused(invoke: Invoke, clean: Path) -> Non
     done = invoke("kb", "import", "other.json", "mine.json")
     assert done.code == ExitCode.USAGE
     assert "other.json" in done.err
+    assert not (clean / "mine.json").exists()
 
 
 @pytest.mark.nvcc

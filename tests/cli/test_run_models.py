@@ -73,6 +73,7 @@ def test_batch_exchange_waits_and_continues(search: Invoke, invoke: Invoke) -> N
             assert answered.out.endswith(": 1\n")
         asked = len(server.bodies)
     assert done.code == ExitCode.OK, done.err
+    assert invoke("answer", Path(pending).parent, "--base-url", "http://127.0.0.1:9/v1").out.endswith(": 0\n")
     assert starts == asked == 3  # candidate, reflection, veto
     assert done.json["spending"]["calls"] == 3
 
@@ -82,3 +83,15 @@ def test_waiting_says_what_to_do(search: Invoke) -> None:
     assert done.code == ExitCode.WAITING
     assert "requests-001.jsonl" in done.out
     assert "same command again" in done.out
+
+
+def test_answering_with_a_wrong_key_stops(search: Invoke, invoke: Invoke) -> None:
+    (pending,) = search("--model-kind", "batch_exchange", "--json").json["pending_requests"]
+    folder = Path(pending).parent
+    with serve(Step(status=401, body={"error": {"message": "bad key"}})) as server:
+        done = invoke("answer", folder, "--base-url", server.url)
+        assert done.code == ExitCode.MODEL
+        assert len(server.bodies) == 1
+        capped = invoke("answer", folder, "--base-url", server.url, "--model", "unheard-of", "--max-dollars", "1")
+        assert capped.code == ExitCode.USAGE
+        assert "--price" in capped.err

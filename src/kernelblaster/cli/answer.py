@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kernelblaster.cli.options import environment, positive
+from kernelblaster.cli.options import PriceOption, environment, positive
 from kernelblaster.config import ModelConfig
 from kernelblaster.errors import ExitCode
 
@@ -17,6 +17,7 @@ def answer(
     watch: Annotated[bool, typer.Option("--watch", help="Keep answering until interrupted.")] = False,
     model: Annotated[str | None, typer.Option("--model", help="Model name. [env: MODEL]")] = None,
     base_url: Annotated[str | None, typer.Option("--base-url", help="Endpoint. [env: OPENAI_BASE_URL]")] = None,
+    price: PriceOption = None,
     concurrency: Annotated[int, typer.Option(min=1, help="Requests in flight at once.")] = 8,
     max_dollars: Annotated[float | None, typer.Option(callback=positive, help="Dollars to spend at most.")] = None,
 ) -> int:
@@ -31,6 +32,8 @@ def answer(
             base_url=base_url or env.openai_base_url,
             api_key=env.openai_api_key,
             concurrency=concurrency,
+            dollars_per_million_prompt=price[0] if price else None,
+            dollars_per_million_completion=price[1] if price else None,
         ),
         "openai_api",
     )

@@ -25,8 +25,16 @@ def doctor(
     """
     from kernelblaster.devices.cuda.probe import probe_machine
     from kernelblaster.runs.doctor import probe_emulated, probe_model
+    from kernelblaster.runs.progress import Progress
 
-    probes = [*probe_machine(), probe_emulated(), probe_model(environment(), base_url, online=online)]
+    settings = environment()
+    with Progress() as progress:
+        progress.tell("looking at the machine")
+        probes = probe_machine()
+        progress.tell("building the emulated GPU: once on this machine, under a minute")
+        probes.append(probe_emulated())
+        progress.tell("looking at the model's endpoint")
+        probes.append(probe_model(settings, base_url, online=online))
     usable = all(probe.ok for probe in probes if probe.name in ("nvcc", "host compiler"))
     if json_output:
         sys.stdout.write(json.dumps([probe.model_dump() for probe in probes]) + "\n")

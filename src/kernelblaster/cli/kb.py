@@ -101,6 +101,8 @@ def import_upstream(
     from kernelblaster.knowledge.store import KnowledgeStore
     from kernelblaster.knowledge.upstream import import_file
 
+    # A file that cannot be imported is refused before anything is written.
+    import_file(KnowledgeStore(_path(None)).load().document, file)
     store = KnowledgeStore(target)
     store.create()
     before = len(store.load().techniques)

@@ -37,6 +37,10 @@ LibrariesOption = Annotated[
 DatasetOption = Annotated[
     Path | None, typer.Option("--dataset-dir", help="Directory with level1/NNN_Name/...; the shipped one if not given.")
 ]
+PriceOption = Annotated[
+    tuple[float, float] | None,
+    typer.Option("--price", help="Dollars per million prompt and completion tokens.", metavar="IN OUT"),
+]
 
 
 def environment() -> Environment:

@@ -101,8 +101,14 @@ def audit(
 ) -> int:
     """Fail problems that a trivial kernel would pass: constant, insensitive to an input, equal to zeros or a copy."""
     from kernelblaster.problems.audit import audit_problem
+    from kernelblaster.runs.progress import Progress
 
-    findings = {str(p.id): audit_problem(p) for p in _select(dataset_dir, subset, problem_numbers)}
+    findings = {}
+    problems = _select(dataset_dir, subset, problem_numbers)
+    with Progress() as progress:
+        for number, problem in enumerate(problems, start=1):
+            progress.tell(f"auditing {problem.id} {problem.name} ({number} of {len(problems)})")
+            findings[str(problem.id)] = audit_problem(problem)
     if json_output:
         sys.stdout.write(json.dumps(findings) + "\n")
     else:

@@ -14,6 +14,7 @@ from kernelblaster.cli.options import (
     JsonOption,
     LibrariesOption,
     PrecisionOption,
+    PriceOption,
     SizeOption,
     environment,
     parse_libraries,
@@ -52,10 +53,7 @@ def run(
         str | None, typer.Option("--base-url", help="Chat completions endpoint. [env: OPENAI_BASE_URL]")
     ] = None,
     recording: Annotated[Path | None, typer.Option("--recording", help="Recording to replay; the shipped one.")] = None,
-    price: Annotated[
-        tuple[float, float] | None,
-        typer.Option("--price", help="Dollars per million prompt and completion tokens.", metavar="IN OUT"),
-    ] = None,
+    price: PriceOption = None,
     exchange: Annotated[
         Path | None, typer.Option("--exchange", help="Folder of the batch exchange; inside the run if not given.")
     ] = None,

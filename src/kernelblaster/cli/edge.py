@@ -61,9 +61,8 @@ def exit_code_of(command: Callable[[], object]) -> int:
     except OSError as error:
         return _tell(_of_system(error))
     except sqlite3.OperationalError as error:
-        return _tell(
-            EnvironmentError_(f"a database cannot be used: {error}", cure="is there room, and may it be written?")
-        )
+        cure = "see whether its disk has room and can be written; what is finished is kept"
+        return _tell(EnvironmentError_(f"a database of the run cannot be used: {error}", cure=cure))
 
 
 def leave(code: int) -> NoReturn:

@@ -10,6 +10,7 @@ from chat_server import Step, completion, serve
 from cli_support import FASTER, Done, reply
 
 from kernelblaster.errors import ExitCode
+from kernelblaster.models.openai_api import Backoff
 
 pytestmark = [pytest.mark.nvcc, pytest.mark.usefixtures("nvcc")]
 
@@ -47,8 +48,8 @@ def test_rate_limits_are_waited_out(search: Invoke, monkeypatch: pytest.MonkeyPa
     assert "price unknown" in done.out
 
 
-@pytest.mark.slow
-def test_an_endpoint_that_is_not_there(search: Invoke) -> None:
+def test_an_endpoint_that_is_not_there(search: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kernelblaster.models.openai_api.Backoff", lambda: Backoff(first_s=0.01))
     done = search("--base-url=http://127.0.0.1:9/v1")
     assert done.code == ExitCode.MODEL
     assert "cannot be reached" in done.err

@@ -12,8 +12,10 @@ from rich.console import Console
 
 from kernelblaster.agent import events as ev
 from kernelblaster.agent.state import OutcomeStatus, StopReason
+from kernelblaster.devices.base import Device
+from kernelblaster.models.base import ChatModel
 from kernelblaster.runs.live import LiveView, PlainView
-from kernelblaster.runs.narrated import NarratedDevice
+from kernelblaster.runs.narrated import NarratedDevice, NarratedModel
 from kernelblaster.runs.progress import Heartbeat, Progress
 from kernelblaster.runs.summary import Spending
 
@@ -138,8 +140,8 @@ def test_progress_ends_with_its_block() -> None:
     assert threading.active_count() <= before
 
 
-def test_a_narrated_device_hides_nothing_of_the_device() -> None:
-    from kernelblaster.devices.base import Device
-
-    promised = {name for name in vars(Device) if not name.startswith("_")}
-    assert promised <= set(dir(NarratedDevice))
+@pytest.mark.parametrize(("seam", "narrated"), [(Device, NarratedDevice), (ChatModel, NarratedModel)])
+def test_a_narrator_hides_nothing(seam: type, narrated: type) -> None:
+    promised = {name for name in vars(seam) if not name.startswith("_")}
+    assert promised
+    assert promised <= set(vars(narrated))

@@ -30,6 +30,13 @@ _CURES = {
 }
 
 
+class _CurrentStderr(logging.Handler):
+    """Writes to what standard error is at that moment: a live view takes its place for a while."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(self.format(record), file=sys.stderr)
+
+
 def prepare_process() -> None:
     """What the process of a command needs, once, before it starts."""
     # Python has no stream where the shell closed it (`>&-`); what would go there goes nowhere.
@@ -37,7 +44,9 @@ def prepare_process() -> None:
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     # A terminated run cleans up as an interrupted one does: its tensors may fill the shared memory.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING, stream=sys.stderr)
+    logging.basicConfig(format="%(message)s", level=logging.WARNING, handlers=[_CurrentStderr()])
+    # Why a model is asked again, and when: the wait may be minutes.
+    logging.getLogger("kernelblaster.models").setLevel(logging.INFO)
 
 
 def exit_code_of(command: Callable[[], object]) -> int:

@@ -32,7 +32,7 @@ from kernelblaster.runs.execute import RunParts, execute, finished_outcome
 from kernelblaster.runs.interrupts import run_to_end
 from kernelblaster.runs.layout import ASIDE, RunLayout
 from kernelblaster.runs.live import LiveView, PlainView, View
-from kernelblaster.runs.narrated import NarratedDevice
+from kernelblaster.runs.narrated import NarratedDevice, NarratedModel
 from kernelblaster.runs.progress import Progress
 from kernelblaster.runs.record import RunRecord, new_record, read_record
 from kernelblaster.runs.summary import ProblemSummary, RunSummary, Spending
@@ -132,7 +132,7 @@ def _run_locked(
             evaluator=Evaluator(
                 device, inputs, config.evaluation, record.size, config.libraries, precision=config.precision
             ),
-            model=model,
+            model=NarratedModel(model, view.tell),
             knowledge=knowledge,
             replay=ReplayBuffer(layout.replay),
             watchers=(view,),

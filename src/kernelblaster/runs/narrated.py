@@ -1,4 +1,4 @@
-"""A device that says what it is asked to do, for whoever waits. Judges and changes nothing."""
+"""A device and a model that say what they are asked to do, for whoever waits. They judge and change nothing."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from kernelblaster.devices.base import (
     SanitizerFinding,
     Session,
 )
+from kernelblaster.models.base import ChatModel, Reply, Request
 from kernelblaster.problems.problem import Precision, Problem
 
 
@@ -62,3 +63,25 @@ class NarratedDevice:
     def exclusive(self) -> ExclusiveUse:
         """Hold the inner device."""
         return self.inner.exclusive()
+
+
+@dataclass(frozen=True)
+class NarratedModel:
+    """Passes everything on to `inner`, and each question to `tell`. Satisfies `models.base.ChatModel`."""
+
+    inner: ChatModel
+    tell: Callable[[str], None]
+
+    @property
+    def name(self) -> str:
+        """Of the inner model."""
+        return self.inner.name
+
+    async def complete(self, request: Request) -> Reply:
+        """Ask."""
+        self.tell(f"waiting for {self.inner.name} ({request.purpose})")
+        return await self.inner.complete(request)
+
+    def answerable(self, tags: dict[str, str]) -> frozenset[str] | None:
+        """What the inner model can answer."""
+        return self.inner.answerable(tags)

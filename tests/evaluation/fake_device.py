@@ -184,16 +184,17 @@ def source(name: str, extra: str = "") -> str:
 class FakeSession:
     """Runs one scripted kernel on the job's files."""
 
-    def __init__(self, device: FakeDevice, script: Script, job: Job) -> None:
+    def __init__(self, device: FakeDevice, name: str, job: Job) -> None:
         self._device = device
-        self._script = script
+        self._name = name
+        self._script = KERNELS[name]
         self._job = job
         self._process = Process()
         self._paths = {t.spec.role: t.path for t in job.tensors}
         self._specs = {t.spec.role: t.spec for t in job.tensors}
 
     def __enter__(self) -> Self:
-        self._device.opened += 1
+        self._device.started(self._name, self._specs[TensorRole.OUTPUT].elements)
         self.reload()
         self._output = np.zeros(self._specs[TensorRole.OUTPUT].shape, np.float32)
         return self
@@ -201,7 +202,7 @@ class FakeSession:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._device.closed += 1
+        self._device.ended()
 
     def reload(self) -> None:
         spec = self._specs[TensorRole.INPUT]
@@ -249,10 +250,28 @@ class FakeDevice:
         self.noise = np.random.default_rng(5)
         self.truncates = truncates
         self.opened = self.closed = 0
+        self.starts: list[tuple[str, int]] = []
+        """Kernel and output elements of every process, in the order of their starts."""
+        self.at_start: Callable[[str, int], None] = lambda name, elements: None
+        """Called while a process starts, with the same; what it raises makes the start fail."""
         self.sampled: list[Script] = []
         self.holders = 0
         self.most_holders = 0
         self._lock = threading.Lock()
+        self._counting = threading.Lock()
+
+    def started(self, name: str, elements: int) -> None:
+        with self._counting:
+            assert self.holders == 1 or self.facts.kind is DeviceKind.EMULATED, "a process of an idle device"
+            self.starts.append((name, elements))
+        self.at_start(name, elements)
+        with self._counting:
+            self.opened += 1
+
+    def ended(self) -> None:
+        with self._counting:
+            assert self.holders == 1 or self.facts.kind is DeviceKind.EMULATED, "it outlived the hold of the device"
+            self.closed += 1
 
     def prepare(self, problem: Problem, precision: Precision) -> Driver:
         return Driver(problem, precision, Path("driver.o"), "launch")
@@ -270,7 +289,7 @@ class FakeDevice:
         return Build(digest, Path("program"), Path(match[1]), driver, (resources,), 0.1)
 
     def open(self, build: Build, job: Job, *, timeout_s: float) -> FakeSession:
-        return FakeSession(self, KERNELS[build.source_path.name], job)
+        return FakeSession(self, build.source_path.name, job)
 
     def profile(self, build: Build, job: Job, *, timeout_s: float) -> Profile:
         if build.source_path.name == "slow":

@@ -65,6 +65,16 @@ def test_samples_are_taken_in_turns() -> None:
     assert len(turns) >= 40
 
 
+def test_the_gpu_is_warmed_up_once_for_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "SPIN_UP_S", 0.05)
+    log: list[str] = []
+    a, b = (Clocks(lambda _: Sample(5000.0, 5030.0), log, name) for name in "ab")
+    watch().compare(a, b)
+    first_turn = "".join(log).index("b")
+    assert first_turn > 10
+    assert "".join(log)[first_turn:].startswith("babba")
+
+
 @settings(max_examples=25, deadline=None)
 @given(st.floats(2, 20_000), st.floats(2, 20_000), st.floats(15, 60), st.floats(0, 10), st.integers(0, 1000))
 def test_honest_pairs_are_never_refused(ours: float, theirs: float, gap: float, other: float, seed: int) -> None:

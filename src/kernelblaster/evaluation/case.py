@@ -1,18 +1,22 @@
-"""One candidate under evaluation: the stages that fill in its `Evaluation`, until one of them refuses it."""
+"""One candidate under evaluation: the stages that fill in its `Evaluation`, until one of them refuses it.
+
+The processes of the timed size start while the cheap size is verified. What is left of a start then counts for the
+stage that waits for it.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from kernelblaster.devices.base import Build, BuildFailure, Driver, RunFailure
 from kernelblaster.evaluation.bench import Bench
-from kernelblaster.evaluation.inputs import InputSet
+from kernelblaster.evaluation.contest import Contest
 from kernelblaster.evaluation.static import hints
-from kernelblaster.evaluation.timing import ImpossibleTime, Rival, RivalFailed, Stopwatch
+from kernelblaster.evaluation.timing import ImpossibleTime, RivalFailed, Stopwatch
 from kernelblaster.evaluation.types import Evaluation, Verdict
 from kernelblaster.evaluation.verify import Verification, Verifier
 from kernelblaster.problems.problem import Problem
@@ -22,6 +26,8 @@ if TYPE_CHECKING:
 
 LOG_CHARACTERS = 16_000
 """Kept of a log: half from its beginning, where compilers name the first error, half from its end."""
+EARLY_BYTES = 1 << 30
+"""Larger inputs are loaded only for a candidate that passed the cheap size: a wrong one should not wait for them."""
 
 
 class Case:
@@ -58,10 +64,10 @@ class Case:
         """Go through the stages. Raises DeviceError and ProblemError."""
         driver = self._judge.device.prepare(self._problem, self._judge.precision)
         build = self._build(driver)
-        if build is None or not self._verify(build):
+        if build is None:
             return self._evaluation
         opponent = None if rival is None else self._build_rival(rival, driver)
-        if self._measure(build, opponent) and profile:
+        if self._examine(build, opponent) and profile:
             self._profile(build)
         return self._evaluation
 
@@ -83,64 +89,57 @@ class Case:
             self._warn(f"no comparison: the rival does not build ({failure.reason})")
             return None
 
-    def _verify(self, build: Build) -> bool:
-        """The cheap size with all distributions, then the timed size."""
-        groups = [self._plan.small, () if self._plan.timed in self._plan.small else (self._plan.timed,)]
-        for keys in filter(None, groups):
-            with self._judge.holding():
-                with self._stage("inputs"):
-                    self._judge.inputs.draw(keys)
-                with self._stage("verify"):
-                    found = self._verifier.verify(build, keys)
-            if not self._take(found):
+    def _examine(self, build: Build, rival: Build | None) -> bool:
+        """Verify and time in one hold of the device: the cheap size with all distributions, then the timed size."""
+        judge, plan = self._judge, self._plan
+        with judge.holding(), ExitStack() as stack:
+            with self._stage("inputs"):
+                judge.inputs.draw(plan.small)
+                drawn = stack.enter_context(judge.inputs.use(plan.timed))
+            contest = stack.enter_context(Contest(judge.device, judge.inputs, drawn, judge.config.timeout_s))
+            early = plan.timed not in plan.small and drawn.file_bytes <= EARLY_BYTES
+            if early:
+                contest.start(build, rival)
+            if plan.small and not self._verify(lambda: self._verifier.verify(build, plan.small)):
                 return False
-        return True
+            if not early:
+                contest.start(build, rival)
+            if plan.timed not in plan.small and not self._verify(lambda: self._verifier.verify_timed(contest)):
+                return False
+            return self._measure(contest)
 
-    def _measure(self, build: Build, rival: Build | None) -> bool:
+    def _verify(self, verification: Callable[[], Verification]) -> bool:
+        with self._stage("verify"):
+            found = verification()
+        return self._take(found)
+
+    def _measure(self, contest: Contest) -> bool:
         """Time the candidate, against its rival if there is one. Whether it is still correct."""
         judge = self._judge
         watch = Stopwatch(judge.facts, judge.floor_us(self._problem), judge.config.max_seconds_timing)
         try:
-            with judge.holding(), self._stage("time"), judge.inputs.use(self._plan.timed) as drawn:
-                return self._time(watch, build, rival, drawn)
+            with self._stage("time"):
+                self._time(watch, contest)
+                return watch.modelled or self._take(self._verifier.check_timed(contest))
         except ImpossibleTime as impossible:
             self._refuse(Verdict.REWARD_HACK, impossible.reason)
         except RunFailure as failure:
             self._refuse(Verdict(failure.kind.value), f"while being timed: {failure.reason}", failure.log)
         return False
 
-    def _time(self, watch: Stopwatch, build: Build, rival: Build | None, drawn: InputSet) -> bool:
-        judge, evaluation = self._judge, self._evaluation
-        with (
-            Bench(judge.inputs.directory, drawn) as bench,
-            judge.device.open(build, bench.job, timeout_s=judge.config.timeout_s) as session,
-        ):
+    def _time(self, watch: Stopwatch, contest: Contest) -> None:
+        """Compare with the rival; alone when there is none, or when it fails. Raises ImpossibleTime and RunFailure."""
+        evaluation, candidate = self._evaluation, contest.candidate()
+        try:
+            rival = contest.rival()
             if rival is not None:
-                try:
-                    with self._rival(rival, drawn) as opponent:
-                        evaluation.comparison = watch.compare(session, opponent)
-                        evaluation.timing = evaluation.comparison.candidate
-                except RivalFailed as failure:
-                    self._warn(f"no comparison: the rival does not run ({failure.reason})")
-            if evaluation.timing is None:
-                evaluation.timing = watch.time_alone(session)
-            if watch.modelled:
-                return True
-            found = Verification()
-            self._verifier.check_timed(found, session, bench, drawn)
-        return self._take(found)
-
-    @contextmanager
-    def _rival(self, build: Build, drawn: InputSet) -> Iterator[Rival]:
-        """The rival's process, on its own copy of the files. Raises RivalFailed."""
-        judge = self._judge
-        with Bench(judge.inputs.directory, drawn) as bench, ExitStack() as stack:
-            try:
-                opened = judge.device.open(build, bench.job, timeout_s=judge.config.timeout_s)
-                session = stack.enter_context(opened)
-            except RunFailure as failure:
-                raise RivalFailed(failure.reason) from failure
-            yield Rival(session)
+                evaluation.comparison = watch.compare(candidate, rival)
+                evaluation.timing = evaluation.comparison.candidate
+                return
+        except RivalFailed as failure:
+            contest.dismiss_rival()
+            self._warn(f"no comparison: the rival does not run ({failure.reason})")
+        evaluation.timing = watch.time_alone(candidate)
 
     def _profile(self, build: Build) -> None:
         """Counters of one call. A profiler that fails takes nothing back from a correct, timed candidate."""

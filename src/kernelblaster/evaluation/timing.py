@@ -135,7 +135,7 @@ class Stopwatch:
         theirs: list[Sample] = []
         blocks: list[Block] = []
         rule = StopRule(min_blocks=1 if self.modelled else StopRule.min_blocks, max_seconds=self.max_seconds)
-        count = 1 if self.modelled else min(self._spin_up(candidate), self._spin_up(rival))
+        count = 1 if self.modelled else min(self._spin_up(candidate, SPIN_UP_S), self._spin_up(rival, 0.0))
         began = self.clock()
         while not rule.enough(blocks, self.clock() - began):
             a, b = self._block(candidate, rival, count)
@@ -161,16 +161,19 @@ class Stopwatch:
         second += rival.sample(count)
         return first + candidate.sample(count), second
 
-    def _spin_up(self, session: Sampled) -> int:
-        """Warm up, and choose how many samples to take per visit: a visit of a short kernel would be all overhead."""
+    def _spin_up(self, session: Sampled, seconds: float) -> int:
+        """Warm up, and choose how many samples to take per visit: a visit of a short kernel would be all overhead.
+
+        The GPU needs `seconds` of it once; every process needs its first calls, which load its code.
+        """
         began, warm = self.clock(), session.sample(LEAST_SPIN_UP)
-        while self.clock() - began < SPIN_UP_S:
+        while self.clock() - began < seconds:
             warm += session.sample(LEAST_SPIN_UP)
         return int(np.clip(_VISIT_US / max(_median_us(warm), 1.0), 1, _LONGEST_VISIT))
 
     def _series(self, session: Sampled) -> list[Sample]:
         """Samples of one session until its median is known or time is up."""
-        rule, count = StopRule(), self._spin_up(session)
+        rule, count = StopRule(), self._spin_up(session, SPIN_UP_S)
         wanted = LEAST_SAMPLES
         began, samples = self.clock(), session.sample(count)
         while self.clock() - began < self.max_seconds:

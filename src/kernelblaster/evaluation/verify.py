@@ -3,6 +3,8 @@
 All input sets of one size are given to one process, one after the other, by exchanging the bytes behind its inputs:
 starting a process costs more than a call, and a kernel that keeps results between calls is found out. The first set
 is called twice with different poison, so that what was never written, and what changes from call to call, shows.
+The timed size is verified in the process that is timed: every timed call is poisoned anew, so the outputs it leaves are
+its own, never those of a call that was verified.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from dataclasses import dataclass, field
 
 from kernelblaster.devices.base import Build, CallResult, Device, RunFailure, Session
 from kernelblaster.evaluation.bench import Bench
+from kernelblaster.evaluation.contest import Contest
 from kernelblaster.evaluation.inputs import InputKey, InputSet, InputStore
 from kernelblaster.evaluation.types import ErrorFigures, Verdict
 
@@ -68,16 +71,27 @@ class Verifier:
                 found.refuse(Verdict(failure.kind.value), failure.reason, failure.log)
         return found
 
-    def check_timed(self, found: Verification, session: Session, bench: Bench, drawn: InputSet) -> None:
-        """Judge the outputs that the last timed call left behind. Raises RunFailure."""
-        result = session.fetch()
-        judgement = self._judge(found, result, bench, drawn, POISON, record=False)
+    def verify_timed(self, contest: Contest) -> Verification:
+        """Call the candidate of a contest, in the process that will be timed. Raises DeviceError."""
+        found = Verification()
+        try:
+            self._first(found, contest.candidate(), contest.bench, contest.drawn)
+        except RunFailure as failure:
+            found.refuse(Verdict(failure.kind.value), failure.reason, failure.log)
+        return found
+
+    def check_timed(self, contest: Contest) -> Verification:
+        """Judge the outputs that the last timed call, poisoned like any other, left behind. Raises RunFailure."""
+        found = Verification()
+        result = contest.candidate().fetch()
+        judgement = self._judge(found, result, contest.bench, contest.drawn, POISON, record=False)
         if found.verdict is not Verdict.WRONG_VALUES:
-            return
+            return found
         if judgement is not None and judgement.unwritten:
             found.refuse(Verdict.REWARD_HACK, f"a timed call did not do its work: {found.reason}")
         else:
             found.refuse(Verdict.NONDETERMINISTIC, f"right when verified, wrong when timed: {found.reason}")
+        return found
 
     def _first(self, found: Verification, session: Session, bench: Bench, drawn: InputSet) -> None:
         self._judge(found, session.call(POISON), bench, drawn, POISON)

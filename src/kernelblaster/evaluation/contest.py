@@ -1,0 +1,103 @@
+"""The processes that meet at the timed size: the candidate's, and its rival's on a copy of the files of its own.
+
+Starting a process costs more than a call: a CUDA context, and all inputs copied to the GPU. So both start on threads,
+while something else goes on, and each is waited for where it is first asked for; a failure to start shows there, and
+not at all when nobody asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Self
+
+from kernelblaster.devices.base import Build, Device, RunFailure, Session
+from kernelblaster.evaluation.bench import Bench
+from kernelblaster.evaluation.inputs import InputSet, InputStore
+from kernelblaster.evaluation.timing import Rival, RivalFailed
+
+
+class Starting:
+    """A process that starts on a thread of its own, from the moment this is made.
+
+    Args:
+        opening: makes the session, which is then entered.
+    """
+
+    def __init__(self, opening: Callable[[], Session]) -> None:
+        self._opening = opening
+        self._process = ExitStack()
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="starting")
+        self._session: Future[Session] = self._pool.submit(self._start)
+
+    def session(self) -> Session:
+        """The session, once its process has started. Raises RunFailure and DeviceError."""
+        return self._session.result()
+
+    def close(self) -> None:
+        """End the process, waiting first for a start that has begun. May be called again."""
+        self._pool.shutdown(cancel_futures=True)
+        self._process.close()
+
+    def _start(self) -> Session:
+        return self._process.enter_context(self._opening())
+
+
+class Contest:
+    """Candidate and rival at the timed size. A context manager: processes and files are gone on exit.
+
+    Args:
+        device: where they run; the caller holds it.
+        inputs: owns the directory of the benches.
+        drawn: the timed input set, lent for as long as this lives.
+        timeout_s: of each request to a process.
+    """
+
+    def __init__(self, device: Device, inputs: InputStore, drawn: InputSet, timeout_s: float) -> None:
+        self.drawn = drawn
+        self._device = device
+        self._inputs = inputs
+        self._timeout_s = timeout_s
+        self._rival: Starting | None = None
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def start(self, build: Build, rival: Build | None) -> None:
+        """Begin to start the processes, the rival's if there is one."""
+        self.bench, self._candidate = self._begin(build)
+        if rival is not None:
+            _, self._rival = self._begin(rival)
+
+    def candidate(self) -> Session:
+        """The candidate's session. Raises RunFailure and DeviceError."""
+        return self._candidate.session()
+
+    def rival(self) -> Rival | None:
+        """The rival's session, if it was given one. Raises RivalFailed and DeviceError."""
+        if self._rival is None:
+            return None
+        try:
+            return Rival(self._rival.session())
+        except RunFailure as failure:
+            raise RivalFailed(failure.reason) from failure
+
+    def dismiss_rival(self) -> None:
+        """End the rival's process: it must not run beside a candidate that is timed alone."""
+        if self._rival is not None:
+            self._rival.close()
+            self._rival = None
+
+    def _begin(self, build: Build) -> tuple[Bench, Starting]:
+        bench = self._stack.enter_context(Bench(self._inputs.directory, self.drawn))
+        starting = Starting(lambda: self._device.open(build, bench.job, timeout_s=self._timeout_s))
+        self._stack.callback(starting.close)
+        return bench, starting

@@ -1,0 +1,176 @@
+"""How many processes an evaluation starts, which of them start together, and what a failing start costs."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+
+import pytest
+from budget_support import RELU_SLUG, reduced
+from fake_device import FakeDevice, source
+
+from kernelblaster.config import EvaluationConfig
+from kernelblaster.devices.base import DeviceKind, RunFailure, RunFailureKind
+from kernelblaster.errors import DeviceError
+from kernelblaster.evaluation import case, timing
+from kernelblaster.evaluation.evaluator import Evaluator
+from kernelblaster.evaluation.inputs import InputStore
+from kernelblaster.evaluation.types import Evaluation, Verdict
+from kernelblaster.problems.problem import Precision, Problem, Size
+
+MEDIUM = 5 * 259
+"""Elements of the timed size."""
+
+
+@pytest.fixture(autouse=True)
+def no_spin_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "SPIN_UP_S", 0.0)
+
+
+@pytest.fixture
+def problem(store: InputStore) -> Problem:
+    return reduced(RELU_SLUG, store.directory.parent / "reduced", medium={"batch_size": 5, "dim": 259})
+
+
+@pytest.fixture
+def device() -> FakeDevice:
+    return FakeDevice()
+
+
+def evaluate(
+    device: FakeDevice,
+    store: InputStore,
+    problem: Problem,
+    name: str = "quick",
+    *,
+    rival: str | None = "honest",
+    size: Size = Size.MEDIUM,
+) -> Evaluation:
+    config = EvaluationConfig(input_sets=4, max_seconds_timing=0.1)
+    evaluator = Evaluator(device, store, config, size, precision=Precision.FP32, seed=11)
+    evaluation = evaluator.evaluate(problem, source(name), rival=None if rival is None else source(rival))
+    assert device.opened == device.closed
+    assert not list(store.directory.glob("bench-*"))
+    return evaluation
+
+
+def sizes(device: FakeDevice) -> Counter[tuple[str, bool]]:
+    """Processes per kernel and whether they are of the timed size."""
+    return Counter((name, elements == MEDIUM) for name, elements in device.starts)
+
+
+@pytest.mark.parametrize("kind", DeviceKind)
+def test_one_process_verifies_and_times_the_timed_size(kind: DeviceKind, store: InputStore, problem: Problem) -> None:
+    device = FakeDevice(kind)
+    assert evaluate(device, store, problem).verdict is Verdict.CORRECT
+    assert sizes(device) == {("quick", False): 1, ("quick", True): 1, ("honest", True): 1}
+
+
+def test_without_a_rival_there_are_two_processes(device: FakeDevice, store: InputStore, problem: Problem) -> None:
+    assert evaluate(device, store, problem, rival=None).verdict is Verdict.CORRECT
+    assert sizes(device) == {("quick", False): 1, ("quick", True): 1}
+
+
+def test_one_size_takes_a_process_to_verify_and_two_to_time(
+    device: FakeDevice, store: InputStore, problem: Problem
+) -> None:
+    assert evaluate(device, store, problem, size=Size.SMALL).verdict is Verdict.CORRECT
+    assert Counter(name for name, _ in device.starts) == {"quick": 2, "honest": 1}
+
+
+def test_all_three_processes_start_together(device: FakeDevice, store: InputStore, problem: Problem) -> None:
+    together = threading.Barrier(3)
+    device.at_start = lambda name, elements: together.wait(timeout=10) and None
+    assert evaluate(device, store, problem).verdict is Verdict.CORRECT
+
+
+def test_large_inputs_wait_for_the_cheap_size(
+    device: FakeDevice, store: InputStore, problem: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(case, "EARLY_BYTES", 4 * MEDIUM - 1)
+    assert evaluate(device, store, problem, "scaled").verdict is Verdict.WRONG_VALUES
+    assert sizes(device) == {("scaled", False): 1}
+    assert evaluate(device, store, problem).verdict is Verdict.CORRECT
+
+
+@pytest.mark.parametrize(("name", "verdict"), [("scaled", Verdict.WRONG_VALUES), ("caches", Verdict.REWARD_HACK)])
+def test_a_candidate_wrong_at_the_cheap_size_is_never_called_at_the_timed_one(
+    device: FakeDevice, store: InputStore, problem: Problem, name: str, verdict: Verdict
+) -> None:
+    evaluation = evaluate(device, store, problem, name)
+    assert evaluation.verdict is verdict
+    assert {error.size for error in evaluation.errors} == {Size.SMALL}
+    assert device.sampled == []
+
+
+def failing(name: str, error: Exception) -> object:
+    def at_start(started: str, elements: int) -> None:
+        if started == name and elements == MEDIUM:
+            raise error
+
+    return at_start
+
+
+CRASH = RunFailure(RunFailureKind.RUNTIME, "it crashed at its start", "its log")
+LOST = DeviceError("the GPU is gone", cure="look for it")
+
+
+def test_a_candidate_that_does_not_start_at_the_timed_size_fails_there(
+    device: FakeDevice, store: InputStore, problem: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device, "at_start", failing("quick", CRASH))
+    evaluation = evaluate(device, store, problem)
+    assert (evaluation.verdict, evaluation.reason) == (Verdict.RUNTIME_ERROR, "it crashed at its start")
+    assert evaluation.log == "its log"
+    assert evaluation.timing is None
+
+
+@pytest.mark.parametrize("error", [CRASH, LOST])
+def test_the_cheap_size_has_the_first_word(
+    device: FakeDevice, store: InputStore, problem: Problem, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.setattr(device, "at_start", failing("scaled", error))
+    evaluation = evaluate(device, store, problem, "scaled")
+    assert evaluation.verdict is Verdict.WRONG_VALUES
+
+
+def test_a_rival_that_does_not_start_costs_only_the_comparison(
+    device: FakeDevice, store: InputStore, problem: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device, "at_start", failing("honest", CRASH))
+    evaluation = evaluate(device, store, problem)
+    assert evaluation.verdict is Verdict.CORRECT
+    assert evaluation.timing is not None
+    assert evaluation.comparison is None
+    assert any("it crashed at its start" in warning for warning in evaluation.warnings)
+
+
+@pytest.mark.parametrize("name", ["quick", "honest"])
+def test_a_lost_gpu_is_no_verdict(
+    device: FakeDevice, store: InputStore, problem: Problem, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(device, "at_start", failing(name, LOST))
+    with pytest.raises(DeviceError, match="gone"):
+        evaluate(device, store, problem)
+    assert device.opened == device.closed
+    assert device.holders == 0
+
+
+def test_a_failed_rival_has_ended_before_the_candidate_is_timed_alone(
+    device: FakeDevice, store: InputStore, problem: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone: list[int] = []
+    original = timing.Stopwatch.time_alone
+
+    def time_alone(watch: timing.Stopwatch, session: timing.Sampled) -> object:
+        alone.append(device.opened - device.closed)
+        return original(watch, session)
+
+    monkeypatch.setattr(timing.Stopwatch, "time_alone", time_alone)
+    assert evaluate(device, store, problem, rival="crashes_when_timed").verdict is Verdict.CORRECT
+    assert alone == [1]
+
+
+def test_verify_and_time_keep_their_seconds(device: FakeDevice, store: InputStore, problem: Problem) -> None:
+    evaluation = evaluate(device, store, problem)
+    assert list(evaluation.seconds) == ["build", "inputs", "verify", "time", "profile"]

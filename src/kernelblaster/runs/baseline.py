@@ -1,4 +1,7 @@
-"""PyTorch beside our kernels: eager, torch.compile, start and final, sampled in turns in one run."""
+"""PyTorch beside our kernels: eager, torch.compile, start and final, sampled in turns in one run.
+
+The output of each kernel's last timed call is judged against the float64 reference; a wrong one has no time.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
+from kernelblaster.config import EvaluationConfig
 from kernelblaster.devices.base import BuildFailure, Device, DeviceFacts, DeviceKind, RunFailure, Session
 from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.bench import Bench
@@ -17,7 +21,8 @@ from kernelblaster.evaluation.inputs import InputKey, InputSet, InputStore
 from kernelblaster.evaluation.roofline import floor_us
 from kernelblaster.evaluation.statistics import Block, median_interval, quartile_range, speedup_interval
 from kernelblaster.evaluation.torch_session import TorchMode, TorchSession
-from kernelblaster.evaluation.types import Timing
+from kernelblaster.evaluation.types import Timing, Verdict
+from kernelblaster.evaluation.verify import Verification, Verifier
 from kernelblaster.problems.problem import Precision, Problem, Size, TensorRole
 
 START = "start"
@@ -60,12 +65,14 @@ class BaselinePlan:
         modes: how PyTorch runs.
         seconds: wall time of the sampling, all contestants together.
         timeout_s: of one request to a kernel's process.
+        seed: of the inputs.
     """
 
     kernels: Mapping[str, str]
     modes: Sequence[TorchMode] = (TorchMode.EAGER, TorchMode.COMPILE)
     seconds: float = 6.0
     timeout_s: float = 120.0
+    seed: int = 0
 
 
 def measure_baseline(
@@ -77,12 +84,20 @@ def measure_baseline(
     if device.facts.kind is not DeviceKind.CUDA:
         raise UsageError("PyTorch is timed on a real GPU only", cure="run this on a machine with a GPU")
     failures: dict[str, str] = {}
-    key = InputKey(problem, precision, size, (Distribution.DECLARED,), seed=0)
+    verifier = Verifier(device, inputs, EvaluationConfig().error_factor, plan.timeout_s)
+    key = InputKey(problem, precision, size, (Distribution.DECLARED,), seed=plan.seed)
     with inputs.use(key) as drawn, device.exclusive(), ExitStack() as stack:
-        sessions = _kernel_sessions(plan, problem, precision, device, inputs, drawn, stack, failures)
+        kernels = _open_kernels(plan, problem, precision, verifier, drawn, stack, failures)
+        sessions: dict[str, Session] = {name: kernel.session for name, kernel in kernels.items()}
         for mode in plan.modes:
             sessions |= _torch_session(mode, drawn, device.facts, stack, failures)
         cycles = _sample_in_turns(sessions, plan.seconds)
+        for name, kernel in kernels.items():
+            found = Verification()
+            verifier.check_timed(found, kernel.session, kernel.bench, drawn)
+            if found.verdict is not Verdict.CORRECT:
+                failures[name] = f"{found.verdict}: {found.reason}"
+                del cycles[name]
     floor = floor_us(problem, size, precision, device.facts)
     final = cycles.get(FINAL)
     return BaselineRow(
@@ -100,26 +115,36 @@ def measure_baseline(
     )
 
 
-def _kernel_sessions(
+@dataclass(frozen=True)
+class _OpenKernel:
+    """A kernel's running process and its files."""
+
+    session: Session
+    bench: Bench
+
+
+def _open_kernels(
     plan: BaselinePlan,
     problem: Problem,
     precision: Precision,
-    device: Device,
-    inputs: InputStore,
+    verifier: Verifier,
     drawn: InputSet,
     stack: ExitStack,
     failures: dict[str, str],
-) -> dict[str, Session]:
+) -> dict[str, _OpenKernel]:
+    device = verifier.device
     driver = device.prepare(problem, precision)
-    sessions: dict[str, Session] = {}
+    kernels: dict[str, _OpenKernel] = {}
     for name, source in plan.kernels.items():
         try:
             build = device.build(source, driver)
-            bench = stack.enter_context(Bench(inputs.directory, drawn))
-            sessions[name] = stack.enter_context(device.open(build, bench.job, timeout_s=plan.timeout_s))
+            bench = stack.enter_context(Bench(verifier.inputs.directory, drawn))
+            session = stack.enter_context(device.open(build, bench.job, timeout_s=plan.timeout_s))
         except (BuildFailure, RunFailure) as failure:
             failures[name] = failure.reason
-    return sessions
+        else:
+            kernels[name] = _OpenKernel(session, bench)
+    return kernels
 
 
 def _torch_session(

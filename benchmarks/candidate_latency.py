@@ -28,6 +28,11 @@ TORCH_LIBRARIES = ["-ltorch", "-ltorch_cpu", "-ltorch_cuda", "-lc10", "-lc10_cud
 CONVENTIONAL_METRICS = "sm__cycles_elapsed.max,gpu__time_duration.sum"
 
 
+def say(stage: str) -> None:
+    """Progress on standard error."""
+    print(f"... {stage}", file=sys.stderr)
+
+
 def variants(source: str, count: int) -> list[str]:
     """The same kernel with different block sizes: real candidates that all compile anew."""
     sizes = [128, 192, 256, 320, 384, 512, 640, 768, 896, 1024]
@@ -43,7 +48,7 @@ def time_ours(sources: list[str]) -> list[float]:
     problem = find_problem("level1/23", config)
     start = problem.init_path.read_text()
     seconds = []
-    with open_evaluator(config) as evaluator:
+    with open_evaluator(config, say) as evaluator:
         evaluator.evaluate(problem, start)
         for source in sources:
             began = time.perf_counter()

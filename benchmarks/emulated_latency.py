@@ -12,11 +12,17 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import sys
 
 from kernelblaster.config import RunConfig
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.dataset import Dataset
 from kernelblaster.runs.single import open_evaluator
+
+
+def say(stage: str) -> None:
+    """Progress on standard error."""
+    print(f"... {stage}", file=sys.stderr)
 
 
 def main() -> None:
@@ -28,7 +34,7 @@ def main() -> None:
     options = parser.parse_args()
     problems = Dataset(data_dir() / "kernelbench-cuda").select(subset=options.subset, numbers=options.problem_numbers)
     rows = []
-    with open_evaluator(RunConfig(device="emulated")) as evaluator:
+    with open_evaluator(RunConfig(device="emulated"), say) as evaluator:
         for problem in problems:
             start = problem.init_path.read_text(encoding="utf-8")
             evaluator.evaluate(problem, start)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from kernelblaster.devices.base import Build, CallResult, Device, RunFailure, Session
 from kernelblaster.evaluation.bench import Bench
@@ -38,6 +39,20 @@ class Verification:
     def refuse(self, verdict: Verdict, reason: str, log: str = "") -> None:
         """Record why the candidate is not correct."""
         self.verdict, self.reason, self.log = verdict, reason, log
+
+
+class TimedCall(Protocol):
+    """A candidate whose last call was timed: its process, its files and what it was given."""
+
+    @property
+    def bench(self) -> Bench: ...
+
+    @property
+    def drawn(self) -> InputSet: ...
+
+    def candidate(self) -> Session:
+        """The open process."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -80,7 +95,7 @@ class Verifier:
             found.refuse(Verdict(failure.kind.value), failure.reason, failure.log)
         return found
 
-    def check_timed(self, contest: Contest) -> Verification:
+    def check_timed(self, contest: TimedCall) -> Verification:
         """Judge the outputs that the last timed call, poisoned like any other, left behind. Raises RunFailure."""
         found = Verification()
         result = contest.candidate().fetch()

@@ -22,7 +22,7 @@ from kernelblaster.evaluation.roofline import floor_us
 from kernelblaster.evaluation.statistics import Block, median_interval, quartile_range, speedup_interval
 from kernelblaster.evaluation.torch_session import TorchMode, TorchSession
 from kernelblaster.evaluation.types import Timing, Verdict
-from kernelblaster.evaluation.verify import Verification, Verifier
+from kernelblaster.evaluation.verify import Verifier
 from kernelblaster.problems.problem import Precision, Problem, Size, TensorRole
 
 START = "start"
@@ -93,8 +93,7 @@ def measure_baseline(
             sessions |= _torch_session(mode, drawn, device.facts, stack, failures)
         cycles = _sample_in_turns(sessions, plan.seconds)
         for name, kernel in kernels.items():
-            found = Verification()
-            verifier.check_timed(found, kernel.session, kernel.bench, drawn)
+            found = verifier.check_timed(kernel)
             if found.verdict is not Verdict.CORRECT:
                 failures[name] = f"{found.verdict}: {found.reason}"
                 del cycles[name]
@@ -117,10 +116,15 @@ def measure_baseline(
 
 @dataclass(frozen=True)
 class _OpenKernel:
-    """A kernel's running process and its files."""
+    """A kernel's running process, its files and its inputs. Satisfies `verify.TimedCall`."""
 
     session: Session
     bench: Bench
+    drawn: InputSet
+
+    def candidate(self) -> Session:
+        """The open process."""
+        return self.session
 
 
 def _open_kernels(
@@ -143,7 +147,7 @@ def _open_kernels(
         except (BuildFailure, RunFailure) as failure:
             failures[name] = failure.reason
         else:
-            kernels[name] = _OpenKernel(session, bench)
+            kernels[name] = _OpenKernel(session, bench, drawn)
     return kernels
 
 

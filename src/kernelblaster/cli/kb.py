@@ -20,9 +20,9 @@ FileArgument = Annotated[Path | None, typer.Argument(help="optimization_database
 
 
 def _path(file: Path | None) -> Path:
-    from kernelblaster.paths import data_dir
+    from kernelblaster.knowledge.store import seed_path
 
-    return file or data_dir() / "kb" / "optimization_database.json"
+    return file or seed_path()
 
 
 @app.command("show")

@@ -10,27 +10,12 @@ from pydantic import SecretStr
 
 from kernelblaster.config import ModelConfig, ModelKind, RunConfig
 from kernelblaster.devices.base import Device, DeviceKind
+from kernelblaster.devices.emulated.architecture import DEFAULT_GPU, gpu_names
 from kernelblaster.devices.sandbox import Limits
 from kernelblaster.errors import DeviceError, UsageError
 from kernelblaster.paths import cache_dir, data_dir
 
-ARCH_OF_GPU = {
-    "a100": "sm_80",
-    "a6000": "sm_86",
-    "l40": "sm_89",
-    "l40s": "sm_89",
-    "l40g": "sm_89",
-    "rtx4090": "sm_89",
-    "rtx5000": "sm_89",
-    "rtx6000": "sm_89",
-    "h100": "sm_90",
-    "h200": "sm_90",
-    "b200": "sm_100",
-}
-"""GPU names people write in GPU_TYPE -> architecture."""
-
 SHIPPED_RECORDING = "recordings/h200.jsonl.gz"
-DEFAULT_EMULATED_GPU = "h200"
 
 
 @dataclass(frozen=True)
@@ -51,8 +36,9 @@ class ModelChoice:
 
 def _gpu_key(gpu_type: str) -> str:
     key = gpu_type.lower().replace(" ", "").replace("-", "").replace("nvidia", "")
-    if key not in ARCH_OF_GPU:
-        raise UsageError(f"unknown GPU type {gpu_type!r}", cure=f"use one of {', '.join(ARCH_OF_GPU)}")
+    known = gpu_names()
+    if key not in known:
+        raise UsageError(f"unknown GPU type {gpu_type!r}", cure=f"use one of {', '.join(known)}")
     return key
 
 
@@ -95,7 +81,7 @@ def _emulated(config: RunConfig, gpu_type: str | None, why: str, tell: Callable[
     from kernelblaster.devices.emulated.core import ensure_core
     from kernelblaster.devices.emulated.device import EmulatedDevice
 
-    device = EmulatedDevice.create(gpu_type or DEFAULT_EMULATED_GPU, limits=limits_of(config))
+    device = EmulatedDevice.create(gpu_type or DEFAULT_GPU, limits=limits_of(config))
     tell("building the emulated GPU: once on this machine, under a minute")
     ensure_core(cache_dir())
     return DeviceChoice(device, f"{why}, so its PTX runs on the CPU; times are modelled, not measured")

@@ -78,7 +78,8 @@ def test_a_moved_threshold_takes_effect_and_the_curated_rule_stays(value, state)
 
 def test_a_prompt_can_name_what_may_be_moved():
     moved, _ = applied(document(), change("adjust_rule", rule="busy.dram", metric=DRAM, value=85))
-    assert KnowledgeBase(moved).movable_thresholds == [f"busy.dram: {DRAM} >= 85 (may be 60 to 90)"]
+    assert KnowledgeBase(moved).movable_thresholds(["busy"]) == [f"busy.dram: {DRAM} >= 85 (may be 60 to 90)"]
+    assert KnowledgeBase(moved).movable_thresholds(["idle"]) == []
 
 
 @pytest.mark.parametrize(

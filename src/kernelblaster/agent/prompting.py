@@ -153,7 +153,13 @@ def verify_request(context: ProblemContext, sha256: str) -> Request:
 
 
 def reflect_request(
-    context: ProblemContext, round: int, lines: list[str], base: KnowledgeBase, schema: dict, limit: int
+    context: ProblemContext,
+    round: int,
+    lines: list[str],
+    seen_states: list[str],
+    base: KnowledgeBase,
+    schema: dict,
+    limit: int,
 ) -> Request:
     """Ask for typed changes to the knowledge base that a round's transitions support."""
     prompt = render(
@@ -165,6 +171,7 @@ def reflect_request(
         transitions=lines,
         states=sorted(base.states),
         techniques=sorted(base.techniques),
+        thresholds=base.movable_thresholds(seen_states),
         limit=limit,
         schema=json.dumps(schema, separators=(",", ":")),
     )

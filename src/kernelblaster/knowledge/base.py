@@ -58,14 +58,14 @@ class KnowledgeBase:
         """Proposed techniques that are not yet proven."""
         return {name for name, proposal in self.document.proposals.items() if not is_released(proposal)}
 
-    @property
-    def movable_thresholds(self) -> list[str]:
-        """One line per threshold that reflection may move: rule, metric, present value, bounds."""
+    def movable_thresholds(self, states: Iterable[str]) -> list[str]:
+        """One line per threshold of these states that reflection may move: rule, metric, present value, bounds."""
         return [
             f"{rule.id}: {condition.metric} {condition.op} {condition.value:g} (may be "
             f"{condition.bounds[0]:g} to {condition.bounds[1]:g})"
-            for state in self.states.values()
-            for rule in state.rules
+            for state in states
+            if state in self.states
+            for rule in self.states[state].rules
             for condition in conditions(rule.when)
             if condition.bounds is not None
         ]

@@ -102,7 +102,8 @@ def _request(context: ProblemContext, round: int) -> Request | None:
         return None
     shown = sorted(sorted(transitions, key=performance_gap, reverse=True)[:TRANSITIONS_SHOWN], key=lambda t: t.slot)
     lines = [transition_line(transition) for transition in shown]
-    return reflect_request(context, round, lines, context.knowledge.load(), _SCHEMA, CHANGES_PER_ROUND)
+    states = sorted({transition.state for transition in shown})
+    return reflect_request(context, round, lines, states, context.knowledge.load(), _SCHEMA, CHANGES_PER_ROUND)
 
 
 def read_proposal(text: str) -> Proposal:

@@ -10,7 +10,10 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """Exit codes of every command, documented once here and in the README."""
+    """Exit codes of every command, documented once here and in the README.
+
+    `emulate` passes the code of the program on once that has run, and 128 + N when signal N killed it.
+    """
 
     OK = 0
     """The command did what was asked; for `evaluate`: the verdict is `correct`."""
@@ -28,6 +31,8 @@ class ExitCode(IntEnum):
     """A budget was reached; what was found until then is kept."""
     WAITING = 75
     """A batch exchange waits for replies (EX_TEMPFAIL); the same command continues."""
+    TIMED_OUT = 124
+    """`emulate`: the program was still running when its time was up (as timeout(1))."""
     INTERRUPTED = 130
     """Stopped by Ctrl-C; the same command continues."""
 

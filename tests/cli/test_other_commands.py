@@ -18,7 +18,7 @@ from kernelblaster.knowledge.store import seed_path
 
 Invoke = Callable[..., Done]
 COMMANDS = [
-    (), ("run",), ("evaluate",), ("baseline",), ("reprofile",), ("report",), ("answer",), ("doctor",),
+    (), ("run",), ("evaluate",), ("baseline",), ("reprofile",), ("report",), ("answer",), ("doctor",), ("emulate",),
     ("problems",), ("problems", "list"), ("problems", "show"), ("problems", "audit"),
     ("kb",), ("kb", "show"), ("kb", "check"), ("kb", "render"), ("kb", "merge"), ("kb", "import"),
 ]  # fmt: skip

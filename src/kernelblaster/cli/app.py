@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from kernelblaster import __version__
-from kernelblaster.cli import answer, baseline, doctor, evaluate, kb, problems, report, reprofile, run
+from kernelblaster.cli import answer, baseline, doctor, emulate, evaluate, kb, problems, report, reprofile, run
 from kernelblaster.cli.edge import exit_code_of, leave, prepare_process
 
 app = typer.Typer(
@@ -17,7 +17,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 done; 1 failed; 2 usage; 3 no improvement; 4 machine; 5 model; 6 budget; "
-    "75 waits for replies; 130 interrupted.",
+    "75 waits for replies; 124 out of time (emulate); 130 interrupted.",
 )
 app.command("run")(run.run)
 app.command("evaluate")(evaluate.evaluate)
@@ -27,6 +27,7 @@ app.command("baseline")(baseline.baseline)
 app.command("reprofile")(reprofile.reprofile)
 app.command("report")(report.report)
 app.command("answer")(answer.answer)
+app.command("emulate")(emulate.emulate)
 app.command("doctor")(doctor.doctor)
 
 

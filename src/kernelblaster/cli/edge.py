@@ -82,11 +82,16 @@ def leave(code: int) -> NoReturn:
     sys.exit(code)
 
 
-def _tell(error: KernelBlasterError) -> int:
+def tell(message: str, *, cure: str) -> None:
+    """Say on standard error, in one line each, what is wrong and what to do about it."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    console.print(f"[bold red]error:[/] {escape(error.message)}")
-    if error.cure:
-        console.print(f"  [dim]->[/] {escape(error.cure)}")
+    console.print(f"[bold red]error:[/] {escape(message)}")
+    if cure:
+        console.print(f"  [dim]->[/] {escape(cure)}")
+
+
+def _tell(error: KernelBlasterError) -> int:
+    tell(error.message, cure=error.cure)
     return int(error.exit_code)
 
 

@@ -35,7 +35,7 @@ COMPILE_TIMEOUT_S = 300.0
 
 _FORMAT = "kernelblaster-build-1"
 _LOG_CHARACTERS = 16_000
-_COMPILER_LIMITS = Limits(
+COMPILER_LIMITS = Limits(
     memory_bytes=16 << 30, file_bytes=1 << 30, tasks=128, output_bytes=64 << 20, forks=True, isolate_network=True
 )
 
@@ -258,7 +258,7 @@ class ProgramBuilder:
         if outcome.broken is not None:
             raise BuildFailure(BuildFailureKind.COMPILE, f"the compiler {outcome.describe()}", _bounded(outcome.output))
         if not outcome.ok:
-            raise BuildFailure(BuildFailureKind.COMPILE, _first_error(outcome.output), _bounded(outcome.output))
+            raise BuildFailure(BuildFailureKind.COMPILE, first_error(outcome.output), _bounded(outcome.output))
         return outcome.output
 
     def _localise(self, scratch: Path, driver: Driver, libraries: tuple[Library, ...]) -> None:
@@ -288,7 +288,7 @@ class ProgramBuilder:
             scratch,
         )
         if not outcome.ok:
-            reason = _undefined_reference(outcome.output) or f"the linker {outcome.describe()}"
+            reason = undefined_reference(outcome.output) or f"the linker {outcome.describe()}"
             raise BuildFailure(BuildFailureKind.LINK, reason, _bounded(outcome.output))
 
     def _take_ptx(self, scratch: Path) -> bool:
@@ -307,9 +307,9 @@ class ProgramBuilder:
     def _run(self, argv: Sequence[str], scratch: Path) -> Outcome:
         environment = clean_environment(scratch, {"LC_ALL": "C"})
         if self._slots is None:
-            return run(argv, timeout_s=COMPILE_TIMEOUT_S, limits=_COMPILER_LIMITS, cwd=scratch, environment=environment)
+            return run(argv, timeout_s=COMPILE_TIMEOUT_S, limits=COMPILER_LIMITS, cwd=scratch, environment=environment)
         with self._slots:
-            return run(argv, timeout_s=COMPILE_TIMEOUT_S, limits=_COMPILER_LIMITS, cwd=scratch, environment=environment)
+            return run(argv, timeout_s=COMPILE_TIMEOUT_S, limits=COMPILER_LIMITS, cwd=scratch, environment=environment)
 
     def _binutils(self, argv: Sequence[str], scratch: Path) -> None:
         outcome = self._run(argv, scratch)
@@ -347,11 +347,13 @@ def _bounded(log: str) -> str:
     return f"{log[:half]}\n[...]\n{log[-half:]}"
 
 
-def _first_error(log: str) -> str:
+def first_error(log: str) -> str:
+    """The compiler's first error message, on one line."""
     match = re.search(r"^.*\b(?:fatal )?error\b.*$", log, re.MULTILINE)
     return match[0].strip()[:500] if match else "the compiler failed without an error message"
 
 
-def _undefined_reference(log: str) -> str | None:
+def undefined_reference(log: str) -> str | None:
+    """`undefined: name, name`, of a linker's log; None when it names none."""
     names = dict.fromkeys(re.findall(r"undefined reference to [`']([^'`]+)'", log))
     return f"undefined: {', '.join(names)}" if names else None

@@ -181,6 +181,18 @@ def gpu_model(name: str) -> GpuModel:
     return GpuModel(gpu=gpu, architecture=data.architectures[gpu.arch])
 
 
+def gpu_of_architecture(arch: str) -> GpuModel:
+    """The GPU that stands for an architecture, `sm_90` or `sm_90a`: the default GPU where it has that, else the first.
+
+    Raises UsageError for an architecture that the file does not have.
+    """
+    data, wanted = _read(), arch.rstrip("af")
+    for name in (DEFAULT_GPU, *data.gpus):
+        if data.gpus[name].arch == wanted:
+            return gpu_model(name)
+    raise UsageError(f"no model of a GPU of architecture {arch}", cure=f"known: {', '.join(data.architectures)}")
+
+
 @cache
 def _read() -> _File:
     text = files("kernelblaster.devices.emulated").joinpath("architectures.json").read_text(encoding="utf-8")

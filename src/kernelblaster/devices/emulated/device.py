@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import os
 import re
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache, cached_property
-from hashlib import sha256
+from functools import cached_property
 from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
 from typing import Self
@@ -36,10 +34,13 @@ from kernelblaster.devices.build import ProgramBuilder
 from kernelblaster.devices.emulated.architecture import DEFAULT_GPU, GpuModel, gpu_model
 from kernelblaster.devices.emulated.core import ensure_core
 from kernelblaster.devices.emulated.counting import CountedCalls
-from kernelblaster.devices.emulated.location import source_location
 from kernelblaster.devices.emulated.metrics import kernel_profile
-from kernelblaster.devices.emulated.ptx import assembler
-from kernelblaster.devices.emulated.ptx.errors import NotEmulatable
+from kernelblaster.devices.emulated.modules import (
+    ensure_figures,
+    ensure_module,
+    missing_runtime_function,
+    module_path,
+)
 from kernelblaster.devices.emulated.record import Record, read_records
 from kernelblaster.devices.emulated.session import EmulatedSession
 from kernelblaster.devices.metrics import totals
@@ -117,7 +118,7 @@ class EmulatedDevice:
         try:
             build = self._builder.program(source, driver, ())
         except BuildFailure as failure:
-            missing = _missing_runtime_function(failure)
+            missing = missing_runtime_function(failure)
             if missing is None:
                 raise
             raise missing from failure
@@ -158,34 +159,14 @@ class EmulatedDevice:
 
     def _assemble(self, build: Build) -> None:
         """Put the module next to the program, once. Raises BuildFailure naming PTX line and source line."""
-        module = self._module(build)
-        if module.exists():
-            return
         if build.ptx is None:
             raise DeviceError(f"the build of {build.source_path} kept no PTX", cure="delete the cache directory")
-        text = build.ptx.read_text(encoding="utf-8")
-        try:
-            assembled = assembler.assemble(text)
-        except NotEmulatable as error:
-            raise _not_emulatable(error, text) from error
-        _write_whole(module, assembled.write)
-
-    def _module(self, build: Build) -> Path:
-        return build.program.with_suffix(f".{_assembler_digest()}.module")
-
-    @cached_property
-    def _figures(self) -> Path:
-        """File that tells the runtime which GPU it stands for, named by its content."""
-        text = self._gpu.figures()
-        path = self._cache / f"emulated-{sha256(text.encode()).hexdigest()[:16]}.figures"
-        if not path.exists():
-            _write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8"))
-        return path
+        ensure_module(build.program, build.ptx)
 
     def _environment(self, build: Build) -> dict[str, str]:
         return {
-            "KB_EMU_MODULE": str(self._module(build)),
-            "KB_EMU_DEVICE": str(self._figures),
+            "KB_EMU_MODULE": str(module_path(build.program)),
+            "KB_EMU_DEVICE": str(ensure_figures(self._gpu, self._cache)),
             "KB_EMU_THREADS": str(self._threads),
         }
 
@@ -209,13 +190,6 @@ class EmulatedDevice:
         )
 
 
-@cache
-def _assembler_digest() -> str:
-    """Names modules, so that those of another version of the assembler are not taken for this one's."""
-    sources = sorted(Path(assembler.__file__).parent.glob("*.py"))
-    return sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
-
-
 def _memory_fault(failure: RunFailure) -> SanitizerFinding | None:
     """The finding that a failed call stands for; None when no memory access was at fault.
 
@@ -227,29 +201,3 @@ def _memory_fault(failure: RunFailure) -> SanitizerFinding | None:
     if report is None:
         return SanitizerFinding(tool="memcheck", message=failure.reason)
     return SanitizerFinding(tool="memcheck", message=report["what"], location=PurePath(report["place"]).name)
-
-
-def _write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a file that others see only when it is complete."""
-    partial = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}")
-    write(partial)
-    partial.replace(path)
-
-
-def _missing_runtime_function(failure: BuildFailure) -> BuildFailure | None:
-    """The failure of a candidate that only calls CUDA functions which the stand-in runtime lacks; else None."""
-    names = failure.reason.removeprefix("undefined: ").split(", ")
-    if failure.kind is not BuildFailureKind.LINK or not all(name.startswith("cuda") for name in names):
-        return None
-    reason = f"the stand-in CUDA runtime has no {', '.join(names)}"
-    return BuildFailure(BuildFailureKind.NOT_EMULATABLE, reason, log=failure.log)
-
-
-def _not_emulatable(error: NotEmulatable, ptx: str) -> BuildFailure:
-    place = source_location(ptx, error.line)
-    where = f" ({place})" if place else ""
-    return BuildFailure(
-        BuildFailureKind.NOT_EMULATABLE,
-        f"PTX line {error.line}{where}: {error.instruction}: {error.reason}",
-        log=str(error),
-    )

@@ -42,6 +42,40 @@ _QUEUE_STALL = {
     Unit.CONVERT: Metric.STALL_MIO_THROTTLE,
 }
 
+COUNTED = frozenset(
+    {
+        Metric.INSTRUCTIONS,
+        Metric.THREADS_PER_INSTRUCTION,
+        Metric.BRANCH_UNIFORMITY,
+        Metric.GLOBAL_LOAD_SECTORS,
+        Metric.GLOBAL_LOAD_REQUESTS,
+        Metric.GLOBAL_STORE_SECTORS,
+        Metric.GLOBAL_STORE_REQUESTS,
+        Metric.GLOBAL_ATOMIC_REQUESTS,
+        Metric.GLOBAL_REDUCTION_REQUESTS,
+        Metric.LOAD_SECTOR_USE,
+        Metric.STORE_SECTOR_USE,
+        Metric.LOCAL_LOADS,
+        Metric.LOCAL_STORES,
+        Metric.SHARED_WAVEFRONTS,
+        Metric.SHARED_LOAD_CONFLICTS,
+        Metric.SHARED_STORE_CONFLICTS,
+        Metric.THEORETICAL_OCCUPANCY,
+        Metric.LIMIT_BLOCKS,
+        Metric.LIMIT_WARPS,
+        Metric.LIMIT_REGISTERS,
+        Metric.LIMIT_SHARED,
+        Metric.REGISTERS_PER_THREAD,
+        Metric.SHARED_STATIC,
+        Metric.SHARED_DYNAMIC,
+        Metric.SHARED_PER_BLOCK,
+        Metric.GRID_SIZE,
+        Metric.BLOCK_SIZE,
+        Metric.WAVES,
+    }
+)
+"""Metrics that are counted or follow from the launch; every other one rests on a model of caches or of time."""
+
 
 def kernel_profile(estimate: KernelEstimate, gpu: GpuModel) -> KernelProfile:
     """One launch as Nsight Compute would show it."""

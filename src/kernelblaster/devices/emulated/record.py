@@ -158,12 +158,21 @@ Record = LaunchRecord | TransferRecord
 _RECORD: TypeAdapter[Record] = TypeAdapter(Record)
 
 
-def read_records(path: Path) -> list[Record]:
-    """Records of a report file, in order. Raises DeviceError when a line is not a record."""
+def read_records(path: Path, *, cut_off: bool = False) -> list[Record]:
+    """Records of a report file, in order.
+
+    Args:
+        path: the file; one that does not exist holds no records.
+        cut_off: the writer was killed, so that the last line may be torn and is left out then.
+
+    Raises DeviceError when a line is not a record.
+    """
     if not path.exists():
         return []
+    text = path.read_text(encoding="utf-8")
+    lines = text.splitlines() if text.endswith("\n") or not cut_off else text.splitlines()[:-1]
     try:
-        return [_RECORD.validate_json(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        return [_RECORD.validate_json(line) for line in lines]
     except ValidationError as error:
         raise DeviceError(
             f"the emulator's report does not read: {error.errors()[0]['msg']}",

@@ -1,0 +1,60 @@
+"""`kernelblaster emulate`: run any CUDA program on the emulated GPU."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kernelblaster.cli.edge import tell
+from kernelblaster.cli.options import positive
+from kernelblaster.errors import ExitCode
+
+
+def emulate(
+    program: Annotated[Path, typer.Argument(help="A CUDA program with its own main, one .cu file.")],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(help="Arguments of the program; put -- before them.", metavar="ARGS")
+    ] = None,
+    arch: Annotated[str, typer.Option("--arch", help="sm_80, sm_86, sm_89, sm_90 or sm_100.")] = "sm_90",
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Write the launches with all their metrics to this file.")
+    ] = None,
+    include: Annotated[
+        list[Path] | None, typer.Option("--include", "-I", help="A further directory with headers; repeatable.")
+    ] = None,
+    timeout: Annotated[float, typer.Option(callback=positive, help="Seconds the program may run.")] = 300,
+) -> int:
+    """Run a CUDA program on the emulated GPU, and show what its kernels did.
+
+    nvcc compiles the program, the CPU executes its PTX. Standard streams are the program's own; the report goes to
+    standard error. The exit code is the program's; 128 + N when signal N killed it, 124 when it ran out of time.
+    2: it does not compile; 4: it needs something that the emulated GPU lacks.
+    """
+    from kernelblaster.cli.emulation_report import print_emulation
+    from kernelblaster.devices.emulated.program import EmulatedProgram, ProgramDoesNotBuild
+    from kernelblaster.runs.progress import Progress
+
+    try:
+        with Progress() as progress:
+            progress.tell(f"building {program} for the emulated GPU")
+            built = EmulatedProgram.build(program, arch=arch, include_dirs=include or ())
+    except ProgramDoesNotBuild as error:
+        sys.stderr.write(error.log)
+        raise
+    emulation = built.run(arguments or (), timeout_s=timeout)
+    print_emulation(emulation)
+    if json_file is not None:
+        json_file.write_text(emulation.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    code = emulation.exit_code
+    if code is None:
+        message = f"{program} was still running after {timeout:g} s and was stopped"
+        tell(message, cure="give it a smaller size, or more time with --timeout")
+        return int(ExitCode.TIMED_OUT)
+    if code < 0:
+        tell(f"{program} was killed by {signal.Signals(-code).name}", cure="it crashed on the host; debug it with gdb")
+        return 128 - code
+    return code

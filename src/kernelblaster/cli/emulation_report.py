@@ -1,0 +1,91 @@
+"""How the kernels of an emulated program look on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+
+from kernelblaster.devices.emulated.emulation import Emulation, KernelLaunch
+from kernelblaster.devices.emulated.metrics import COUNTED
+from kernelblaster.devices.metrics import Metric
+from kernelblaster.runs import terminal
+
+SHOWN_METRICS = (
+    Metric.DURATION,
+    Metric.SM_THROUGHPUT,
+    Metric.MEMORY_THROUGHPUT,
+    Metric.DRAM_READ,
+    Metric.DRAM_WRITE,
+    Metric.L1_HIT_RATE,
+    Metric.L2_HIT_RATE,
+    Metric.ACHIEVED_OCCUPANCY,
+    Metric.INSTRUCTIONS,
+    Metric.THREADS_PER_INSTRUCTION,
+    Metric.GLOBAL_LOAD_SECTORS,
+    Metric.GLOBAL_STORE_SECTORS,
+    Metric.LOAD_SECTOR_USE,
+    Metric.STORE_SECTOR_USE,
+    Metric.SHARED_WAVEFRONTS,
+    Metric.SHARED_LOAD_CONFLICTS,
+    Metric.SHARED_STORE_CONFLICTS,
+    Metric.REGISTERS_PER_THREAD,
+)
+SHOWN_GROUPS = 12
+"""Kernels shown; equal launches of one kernel are one group."""
+
+
+def print_emulation(emulation: Emulation) -> None:
+    """Print every kernel with its main metrics on standard error."""
+    console = terminal.console(stderr=True)
+    groups = _groups(emulation.launches)
+    device = escape(emulation.device.name)
+    total = f"{len(emulation.launches)} kernel launches, {emulation.kernels_us:.1f} us modelled"
+    transfers = f", copies and fills {emulation.transfers_us:.1f} us modelled" if emulation.transfers_us else ""
+    console.print(
+        f"[bold]{device}[/] ({emulation.device.arch}): {total}{transfers}; executed in {emulation.seconds:.1f} s",
+        soft_wrap=True,
+    )
+    for launches in groups[:SHOWN_GROUPS]:
+        _print_group(console, launches)
+    if len(groups) > SHOWN_GROUPS:
+        console.print(f"[dim]the longest {SHOWN_GROUPS} of {len(groups)} kernels; --json FILE writes all[/]")
+    for warning in emulation.warnings:
+        console.print(f"[yellow]warning:[/] {escape(warning)}", soft_wrap=True)
+
+
+def _groups(launches: Sequence[KernelLaunch]) -> list[list[KernelLaunch]]:
+    """Launches of one kernel with one grid and block together; the longest group first."""
+    found: dict[tuple[object, ...], list[KernelLaunch]] = {}
+    for launch in launches:
+        found.setdefault((launch.symbol, launch.grid, launch.block), []).append(launch)
+    return sorted(found.values(), key=lambda group: -sum(_mean([one], Metric.DURATION) or 0.0 for one in group))
+
+
+def _mean(launches: Sequence[KernelLaunch], metric: Metric) -> float | None:
+    """Mean over launches; None when one of them lacks the metric."""
+    values = [launch.metrics[metric] for launch in launches if metric in launch.metrics]
+    return sum(values) / len(values) if len(values) == len(launches) else None
+
+
+def _print_group(console: Console, launches: Sequence[KernelLaunch]) -> None:
+    first, count = launches[0], len(launches)
+    times = f", {count} launches; means" if count > 1 else ""
+    console.print(f"[bold]{escape(first.name)}[/] {first.grid}x{first.block}{times}", soft_wrap=True)
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for justify in ("left", "right", "left", "left"):
+        table.add_column(justify=justify)  # type: ignore[arg-type]
+    for metric in SHOWN_METRICS:
+        value = _mean(launches, metric)
+        if value is not None:
+            table.add_row(str(metric), _number(value), metric.unit, "" if metric in COUNTED else "[dim]modelled[/]")
+    console.print(Padding(table, (0, 0, 0, 2)))
+    for key, text in first.notes.items():
+        console.print(f"  {key.replace('_', ' ')}: {escape(text)}", soft_wrap=True)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}"

@@ -1,0 +1,81 @@
+"""What the core is started with beside a program: the assembled module and the figures of the GPU it stands for."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+from kernelblaster.devices.base import BuildFailure, BuildFailureKind
+from kernelblaster.devices.emulated.architecture import GpuModel
+from kernelblaster.devices.emulated.location import source_location
+from kernelblaster.devices.emulated.ptx import assembler
+from kernelblaster.devices.emulated.ptx.errors import NotEmulatable
+
+
+def module_path(program: Path) -> Path:
+    """Where the module of a program lies; another version of the assembler looks elsewhere."""
+    return program.with_suffix(f".{_assembler_digest()}.module")
+
+
+def ensure_module(program: Path, ptx: Path) -> Path:
+    """Assemble a program's PTX, once.
+
+    Raises:
+        BuildFailure: NOT_EMULATABLE, naming the instruction, its PTX line and, with `-lineinfo`, its source line.
+    """
+    module = module_path(program)
+    if module.exists():
+        return module
+    text = ptx.read_text(encoding="utf-8")
+    try:
+        assembled = assembler.assemble(text)
+    except NotEmulatable as error:
+        raise _not_emulatable(error, text) from error
+    write_whole(module, assembled.write)
+    return module
+
+
+def ensure_figures(gpu: GpuModel, cache_dir: Path) -> Path:
+    """File that tells the runtime which GPU it stands for, named by its content."""
+    text = gpu.figures()
+    path = cache_dir / f"emulated-{sha256(text.encode()).hexdigest()[:16]}.figures"
+    if not path.exists():
+        write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8"))
+    return path
+
+
+def missing_runtime_function(failure: BuildFailure) -> BuildFailure | None:
+    """The failure of a program that only calls CUDA functions which the stand-in runtime lacks; else None."""
+    names = failure.reason.removeprefix("undefined: ").split(", ")
+    if failure.kind is not BuildFailureKind.LINK or not all(name.lstrip("_").startswith("cuda") for name in names):
+        return None
+    reason = f"the stand-in CUDA runtime has no {', '.join(names)}"
+    return BuildFailure(BuildFailureKind.NOT_EMULATABLE, reason, log=failure.log)
+
+
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` fill a file that others see only when it is complete."""
+    partial = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}")
+    write(partial)
+    partial.replace(path)
+
+
+@cache
+def _assembler_digest() -> str:
+    """Names modules, so that those of another version of the assembler are not taken for this one's."""
+    sources = sorted(Path(assembler.__file__).parent.glob("*.py"))
+    return sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
+
+
+def _not_emulatable(error: NotEmulatable, ptx: str) -> BuildFailure:
+    place = source_location(ptx, error.line)
+    where = f" ({place})" if place else ""
+    return BuildFailure(
+        BuildFailureKind.NOT_EMULATABLE,
+        f"PTX line {error.line}{where}: {error.instruction}: {error.reason}",
+        log=str(error),
+    )

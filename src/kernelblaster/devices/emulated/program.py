@@ -1,0 +1,197 @@
+"""Runs any self-contained CUDA program on the emulated device: built by the real nvcc, linked to the stand-in runtime.
+
+    program = EmulatedProgram.build(Path("saxpy.cu"), arch="sm_90")
+    emulation = program.run(["1000000"], timeout_s=60)
+    emulation.launches[0].metrics["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"]
+
+The program is trusted like one that its owner starts by hand: it runs in the caller's directory, with the caller's
+environment and streams. (Candidates of a search are not trusted; those go through `device.py`.)
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO, Self
+
+from kernelblaster.devices.base import BuildFailure, BuildFailureKind
+from kernelblaster.devices.emulated.architecture import GpuModel, gpu_of_architecture
+from kernelblaster.devices.emulated.call import CallEstimate, estimate_call
+from kernelblaster.devices.emulated.core import ensure_core
+from kernelblaster.devices.emulated.emulation import Emulation, KernelLaunch
+from kernelblaster.devices.emulated.metrics import kernel_profile
+from kernelblaster.devices.emulated.model import KernelEstimate, Unlaunchable
+from kernelblaster.devices.emulated.modules import ensure_figures, ensure_module
+from kernelblaster.devices.emulated.program_build import BuiltProgram, ProgramBuilder
+from kernelblaster.devices.emulated.record import read_records
+from kernelblaster.devices.toolchain import Toolchain
+from kernelblaster.errors import EnvironmentError_, UsageError
+from kernelblaster.paths import cache_dir
+
+DEFAULT_ARCH = "sm_90"
+
+
+class ProgramDoesNotBuild(UsageError):
+    """nvcc or the linker refuses the program. `log` is what they printed."""
+
+    def __init__(self, message: str, *, cure: str, log: str) -> None:
+        super().__init__(message, cure=cure)
+        self.log = log
+
+
+class ProgramNotEmulatable(EnvironmentError_):
+    """The program needs an instruction, a runtime function or a library that the emulated device lacks."""
+
+
+@dataclass(frozen=True)
+class Streams:
+    """Where the program reads and writes; None is this process's own stream."""
+
+    stdin: int | IO[bytes] | None = None
+    stdout: int | IO[bytes] | None = None
+    stderr: int | IO[bytes] | None = None
+
+
+@dataclass(frozen=True)
+class EmulatedProgram:
+    """A program that is built and assembled, for one GPU.
+
+    Attributes:
+        source: the .cu file.
+        built: the program, its PTX and its kernels' resources.
+        module: its PTX as the core reads it.
+        figures: file with the figures of the GPU.
+        gpu: the GPU it runs on.
+        toolchain: what it was built with.
+    """
+
+    source: Path
+    built: BuiltProgram
+    module: Path
+    figures: Path
+    gpu: GpuModel
+    toolchain: Toolchain
+
+    @classmethod
+    def build(
+        cls,
+        source: Path,
+        *,
+        arch: str = DEFAULT_ARCH,
+        include_dirs: Sequence[Path] = (),
+        cache_root: Path | None = None,
+    ) -> Self:
+        """Compile, link and assemble a program; unchanged programs come from the cache.
+
+        Args:
+            source: a .cu file with a `main`.
+            arch: `sm_80`, `sm_86`, `sm_89`, `sm_90` or `sm_100`.
+            include_dirs: further directories with headers.
+            cache_root: where programs and the core are kept; the user's cache if not given.
+
+        Raises:
+            UsageError: no such file or architecture.
+            ProgramDoesNotBuild: it does not compile or link.
+            ProgramNotEmulatable: it needs something that the emulated device lacks.
+            ToolMissing: no nvcc or no host compiler.
+        """
+        if not source.is_file():
+            raise UsageError(f"{source}: no such file", cure="give the path of a .cu file with a main function")
+        gpu, cache = gpu_of_architecture(arch), cache_root or cache_dir()
+        toolchain = Toolchain.find()
+        builder = ProgramBuilder(toolchain, ensure_core(cache), gpu.architecture.compile_arch, include_dirs, cache)
+        try:
+            built = builder.build(source)
+            module = ensure_module(built.program, built.ptx)
+        except BuildFailure as failure:
+            raise _reported(failure, source) from failure
+        return cls(source, built, module, ensure_figures(gpu, cache), gpu, toolchain)
+
+    def run(self, arguments: Sequence[str] = (), *, timeout_s: float, streams: Streams | None = None) -> Emulation:
+        """Run to the end, or kill after `timeout_s` seconds; every launch is counted.
+
+        A program that fails is no error here: `Emulation.exit_code` says how it ended.
+
+        Raises:
+            DeviceError: the core's report does not read.
+        """
+        with TemporaryDirectory(prefix="kernelblaster-") as scratch:
+            report = Path(scratch) / "report.jsonl"
+            began = time.monotonic()
+            code = self._execute(arguments, {"KB_EMU_REPORT": str(report)}, timeout_s, streams or Streams())
+            seconds = time.monotonic() - began
+            records = read_records(report, cut_off=code is None or code < 0)
+        resources = {kernel.symbol: kernel for kernel in self.built.resources if kernel.symbol}
+        warnings = []
+        try:
+            call = estimate_call(records, resources, self.gpu)
+        except Unlaunchable as error:
+            call = CallEstimate((), 0.0, 0.0)
+            warnings.append(f"a GPU would refuse a launch: {error}")
+        return Emulation(
+            program=str(self.source),
+            arguments=list(arguments),
+            device=self.gpu.facts(cuda_version=self.toolchain.version_text),
+            exit_code=code,
+            seconds=seconds,
+            launches=[_launch(estimate, self.gpu) for estimate in call.kernels],
+            transfers_us=call.transfers_us,
+            warnings=warnings,
+        )
+
+    def _execute(
+        self, arguments: Sequence[str], extra: Mapping[str, str], timeout_s: float, streams: Streams
+    ) -> int | None:
+        """Exit status, minus a signal's number, or None when the time was up."""
+        environment = {
+            **os.environ,
+            "KB_EMU_MODULE": str(self.module),
+            "KB_EMU_DEVICE": str(self.figures),
+            "KB_EMU_COUNT": "1",
+            **extra,
+        }
+        process = subprocess.Popen(
+            [str(self.built.program), *arguments],
+            env=environment,
+            stdin=streams.stdin,
+            stdout=streams.stdout,
+            stderr=streams.stderr,
+            start_new_session=True,
+        )
+        try:
+            return process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            if process.returncode is None:
+                # What the program itself has started goes with it.
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+
+def _launch(estimate: KernelEstimate, gpu: GpuModel) -> KernelLaunch:
+    profile = kernel_profile(estimate, gpu)
+    return KernelLaunch(**profile.model_dump(), symbol=estimate.record.kernel)
+
+
+def _reported(failure: BuildFailure, source: Path) -> ProgramDoesNotBuild | ProgramNotEmulatable:
+    """A build failure as the error that a person sees."""
+    if failure.kind is BuildFailureKind.NOT_EMULATABLE:
+        return ProgramNotEmulatable(
+            f"{source}: not emulatable: {failure.reason}",
+            cure="docs/emulator.md lists what the emulated device executes; run it on a GPU",
+        )
+    what = "link" if failure.kind is BuildFailureKind.LINK else "compile"
+    return ProgramDoesNotBuild(
+        f"{source} does not {what}: {failure.reason}",
+        cure="see the compiler's messages; --include DIR adds a directory with headers",
+        log=failure.log,
+    )

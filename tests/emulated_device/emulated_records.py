@@ -93,6 +93,7 @@ def launch(
     static_shared: int = 0,
     branches: int = 0,
     divergent_branches: int = 0,
+    tensor_fma: int = 0,
 ) -> LaunchRecord:
     """A record whose totals follow from its parts."""
     instructions = sum(classes.values())
@@ -111,6 +112,7 @@ def launch(
         thread_instructions=32 * instructions,
         classes=classes,
         thread_classes={name: 32 * count for name, count in classes.items()},
+        tensor_fma=tensor_fma,
         memory=memory,
         l2_read_sectors=sum(one.sectors - one.l1_hit_sectors for one in loads),
         l2_write_sectors=sum(one.sectors for one in stores),

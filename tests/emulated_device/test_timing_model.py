@@ -106,7 +106,7 @@ def test_one_block_leaves_the_other_sms_idle() -> None:
 def test_tensor_cores_beat_the_fma_pipe() -> None:
     warps = 132 * 64
     scalar = launch(blocks=132 * 8, classes={"ffma": warps * 4096 // 32})
-    tensor = launch(blocks=132 * 8, classes={"tensor": warps})
+    tensor = launch(blocks=132 * 8, classes={"tensor": warps}, tensor_fma=warps * 4096)
     assert model(tensor).work_s[Unit.TENSOR] < model(scalar).work_s[Unit.FMA] / 5
 
 

@@ -45,8 +45,6 @@ DIVIDE_STEPS = 8
 """SASS instructions of an IEEE float division or square root, beyond its own."""
 INTEGER_DIVIDE_STEPS = 20
 """SASS instructions of an integer division or remainder."""
-TENSOR_FMA = 4096
-"""Multiply-adds of one tensor-core instruction: those of `wmma` 16x16x16; `mma` 16x8x16 does half."""
 ATOMIC_BYTES = 64
 """L2 traffic that one lane's atomic takes the place of."""
 
@@ -222,7 +220,7 @@ def _sm_cycles(record: LaunchRecord, resources: KernelResources, spread: Spread,
         Unit.FP64: _warps_over(record.count("fp64"), lanes.fp64),
         Unit.XU: _warps_over(record.count("xu", "fdiv"), lanes.xu),
         Unit.CONVERT: _warps_over(record.count("cvt"), lanes.convert),
-        Unit.TENSOR: TENSOR_FMA * record.count("tensor") / gpu.tensor_fma_per_clk,
+        Unit.TENSOR: record.tensor_fma / gpu.tensor_fma_per_clk,
         Unit.LSU: _lsu_cycles(record, resources, gpu),
         Unit.L2_PORT: _port_cycles(sum(_missed(one) for one in _plain_accesses(record)), gpu),
         Unit.ISSUE: issued / gpu.architecture.schedulers,

@@ -98,6 +98,8 @@ class LaunchRecord(BaseModel):
     """Instruction class -> warp instructions."""
     thread_classes: dict[str, int]
     """Instruction class -> threads that executed one, without those that a predicate switched off."""
+    tensor_fma: int
+    """Multiply-adds of the tensor cores, each in those of fp16 that take as long (tf32: 2, 8 bits: 1/2, fp64: 16)."""
     memory: tuple[MemoryInstruction, ...]
     l2_read_sectors: int
     l2_write_sectors: int

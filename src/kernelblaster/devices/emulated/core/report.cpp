@@ -111,6 +111,17 @@ void write_lines(Writer& json, const Launch& launch, const Counters& counters) {
     json.close(']');
 }
 
+// Multiply-adds of the tensor cores, in those of fp16: the immediate of such an instruction is its share.
+u64 tensor_work(const Launch& launch, const Counters& counters) {
+    u64 total = 0;
+    for (std::size_t k = 0; k < counters.executed.size(); ++k) {
+        const Instruction& instruction = launch.function->code[k];
+        if (launch.module->class_names[instruction.instruction_class] == "tensor")
+            total += counters.executed[k] * static_cast<u64>(instruction.immediate);
+    }
+    return total;
+}
+
 u64 sum(const std::vector<u64>& values) {
     u64 total = 0;
     for (const u64 value : values) total += value;
@@ -139,6 +150,7 @@ void report_launch(const Launch& launch, const Counters& counters, u64) {
     write_classes(json, launch, "classes", counters.executed);
     write_classes(json, launch, "thread_classes", counters.thread_count);
     write_memory(json, launch, counters);
+    json.field("tensor_fma", tensor_work(launch, counters));
     json.field("l2_read_sectors", counters.l2_read_sectors);
     json.field("l2_write_sectors", counters.l2_write_sectors);
     json.field("unique_read_bytes", launch.granules->read_bytes());

@@ -11,7 +11,7 @@ from kernelblaster.devices.emulated.ptx.lowering import FunctionLowering, width_
 from kernelblaster.devices.emulated.ptx.operations import memory_operations
 from kernelblaster.devices.emulated.ptx.tree import TYPE_BYTES, Address, Group, Operand, Statement
 
-_SPACES = {"global": 0, "shared": 1, "local": 2, "generic": 3, "const": 4, "param": 5}
+SPACES = {"global": 0, "shared": 1, "local": 2, "generic": 3, "const": 4, "param": 5}
 _BYPASS = frozenset(["volatile", "relaxed", "acquire", "cg", "cv", "mmio"])
 _HINTS = frozenset(
     ["weak", "cta", "gpu", "sys", "cluster", "ca", "cs", "lu", "wb", "wt", "nc", "release", "acq_rel", "noftz"]
@@ -27,7 +27,7 @@ class _Form:
         self.kind = statement.parts[-1]
         for part in statement.parts[1:-1]:
             head = part.partition("::")[0]
-            if head in _SPACES:
+            if head in SPACES:
                 self.space = head
             elif part in ("v2", "v4"):
                 self.elements = int(part[1])
@@ -96,7 +96,7 @@ def load(low: FunctionLowering, statement: Statement) -> None:
         flags=form.flags | wide,
         immediate=offset,
         memory=low.memory("param" if form.space == "param" else space, "load", form.bytes * form.elements),
-        extra=_SPACES[space],
+        extra=SPACES[space],
     )
 
 
@@ -119,7 +119,7 @@ def store(low: FunctionLowering, statement: Statement) -> None:
         flags=wide,
         immediate=offset,
         memory=low.memory("param" if form.space == "param" else space, "store", form.bytes * form.elements),
-        extra=_SPACES[space],
+        extra=SPACES[space],
     )
 
 
@@ -146,7 +146,7 @@ def atomic(low: FunctionLowering, statement: Statement) -> None:
         flags=wide | out.BYPASS_L1 | (out.HAS_RESULT if returns else 0),
         immediate=offset,
         memory=low.memory(space, "atomic" if has_result else "reduction", form.bytes),
-        extra=_SPACES[space],
+        extra=SPACES[space],
     )
 
 

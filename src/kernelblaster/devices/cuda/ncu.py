@@ -58,9 +58,10 @@ def ncu_command(ncu: Path, metrics: Iterable[str] | None = None) -> list[str]:
     ]
 
 
-def parse_csv(text: str) -> list[KernelProfile]:
+def parse_csv(text: str, metrics: Iterable[str] | None = None) -> list[KernelProfile]:
     """Kernel profiles in launch order from the output of `ncu_command`, other lines around it included.
 
+    Of the table's columns those in `metrics` are read, by default the product's.
     Raises NcuFailure when it holds no table, as when ncu was refused.
     """
     rows = list(csv.reader(io.StringIO("\n".join(line for line in text.splitlines() if line.startswith('"')))))
@@ -70,20 +71,17 @@ def parse_csv(text: str) -> list[KernelProfile]:
     launches = [row for row in body if row and row[header.index("ID")].strip()]
     if not launches:
         raise NcuFailure("ncu profiled no kernel: the call launched none")
-    return [_kernel(dict(zip(header, row, strict=True))) for row in launches]
+    names = [metric.value for metric in Metric] if metrics is None else list(metrics)
+    return [_kernel(dict(zip(header, row, strict=True)), names) for row in launches]
 
 
-def _kernel(cells: dict[str, str]) -> KernelProfile:
-    metrics = {}
-    for metric in Metric:
-        value = _number(cells.get(metric.value, ""))
-        if value is not None:
-            metrics[metric.value] = value
+def _kernel(cells: dict[str, str], names: Iterable[str]) -> KernelProfile:
+    numbers = {name: _number(cells.get(name, "")) for name in names}
     return KernelProfile(
         name=cells["Kernel Name"],
         grid=_extents(cells["Grid Size"]),
         block=_extents(cells["Block Size"]),
-        metrics=metrics,
+        metrics={name: value for name, value in numbers.items() if value is not None},
     )
 
 

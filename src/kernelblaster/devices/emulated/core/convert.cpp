@@ -1,11 +1,15 @@
+#include <algorithm>
 #include <limits>
 
-#include "half.hpp"
+#include "eighth.hpp"
 #include "lane.hpp"
 
 namespace kbemu {
 namespace {
 
+inline f32 relu(f32 value) { return value < 0 ? 0.0f : value; }
+inline f32 half_of(u32 pair, int which) { return widen(f16{static_cast<u16>(pair >> 16 * which)}); }
+inline u32 pair_of(f32 low, f32 high) { return u32{narrow_f16(high).bits} << 16 | narrow_f16(low).bits; }
 inline f32 saturate(f32 value) { return value > 0 ? (value < 1 ? value : 1.0f) : 0.0f; }
 
 template <class T>
@@ -14,10 +18,12 @@ inline s64 clamp_to(s64 value) {
     return value < low ? low : value > high ? high : value;
 }
 
-// An integral float to an integer type: out of range clamps. NaN becomes 0 in 32 bits, the lowest value's bits in 64.
+// An integral float to an integer type: out of range clamps. NaN becomes 0, or the lowest signed value of the type's
+// width when source or result has 64 bits.
 template <class T, class D, class F>
 inline D to_integer(F value) {
-    if (value != value) return sizeof(T) == 8 ? static_cast<D>(0x8000000000000000ull) : D{0};
+    if (value != value)
+        return sizeof(T) == 8 || sizeof(F) == 8 ? static_cast<D>(static_cast<T>(1ull << (sizeof(T) * 8 - 1))) : D{0};
     const F low = static_cast<F>(std::numeric_limits<T>::min());
     const F beyond = std::ldexp(F{1}, std::numeric_limits<T>::digits);
     if (value < low) return static_cast<D>(std::numeric_limits<T>::min());
@@ -30,8 +36,9 @@ template <class T>
 inline f32 integer_to_odd(T value) {
     const f64 high = static_cast<f64>(value / 4096) * 4096.0;
     const f64 low = static_cast<f64>(value % 4096);
-    const f64 sum = high + low;
-    return to_odd(sum, (sum - high) != low);
+    const f64 sum = high + low, gained = sum - high;
+    const bool overshoots = std::fabs(gained) > std::fabs(low);
+    return to_odd(overshoots ? std::nextafter(sum, 0.0) : sum, gained != low);
 }
 
 inline f32 directed(f64 value, Rounding rounding) {
@@ -73,6 +80,14 @@ void float_to_half(Warp& w, const Instruction& i, u32, const pred* lanes) {
     OP1(cvt_##mode##_##T##_f64, D, f64, (to_integer<T, D, f64>(function(a))))            \
     OP1(cvt_##mode##_##T##_f16, D, f16, (to_integer<T, D, f32>(function(widen(a)))))     \
     OP1(cvt_##mode##_##T##_bf16, D, bf16, (to_integer<T, D, f32>(function(widen(a)))))
+#define KB_FROM_INTEGER(T, odd, mode, rounding)                                     \
+    OP1(cvt_##mode##_f16_##T, f16, T, narrow_f16_slowly(odd(a), Rounding::rounding)) \
+    OP1(cvt_##mode##_bf16_##T, bf16, T, narrow_bf16(odd(a), Rounding::rounding))
+#define FROM_INTEGER(T, odd)               \
+    KB_FROM_INTEGER(T, odd, rn, nearest)   \
+    KB_FROM_INTEGER(T, odd, rz, zero)      \
+    KB_FROM_INTEGER(T, odd, rm, down)      \
+    KB_FROM_INTEGER(T, odd, rp, up)
 #define TO_INTEGER(T, D)                    \
     KB_TO_INTEGER(rni, std::nearbyint, T, D) \
     KB_TO_INTEGER(rzi, std::trunc, T, D)     \

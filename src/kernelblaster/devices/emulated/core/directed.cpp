@@ -42,6 +42,14 @@ public:
     KB_DIRECTED##n(stem##_rz_f64, FE_TOWARDZERO, f64, __VA_ARGS__)  \
     KB_DIRECTED##n(stem##_rm_f64, FE_DOWNWARD, f64, __VA_ARGS__)    \
     KB_DIRECTED##n(stem##_rp_f64, FE_UPWARD, f64, __VA_ARGS__)
+#define KB_FROM_INTEGER(name, mode, F, T)                                   \
+    {#name, Kind::lane, KB_HANDLER(F, KB_SOURCE(T, a, 1);                   \
+         const RoundingMode scope(mode);                                    \
+         assign(w.lanes<F>(i.operand[0]), m, [=](int l) -> F { return static_cast<F>(a_lanes[l]); });)},
+#define DIRECTED_INTEGER(F, T)                                  \
+    KB_FROM_INTEGER(cvt_rz_##F##_##T, FE_TOWARDZERO, F, T)      \
+    KB_FROM_INTEGER(cvt_rm_##F##_##T, FE_DOWNWARD, F, T)        \
+    KB_FROM_INTEGER(cvt_rp_##F##_##T, FE_UPWARD, F, T)
 #define DIRECTED1(stem, ...) KB_ALL_MODES(stem, 1, __VA_ARGS__)
 #define DIRECTED2(stem, ...) KB_ALL_MODES(stem, 2, __VA_ARGS__)
 #define DIRECTED3(stem, ...) KB_ALL_MODES(stem, 3, __VA_ARGS__)

@@ -55,6 +55,15 @@ void compare(Warp& w, const Instruction& i, const pred* lanes, Evaluate evaluate
     assign(w.lanes<pred>(i.operand[0]), lanes, [&](int l) { return evaluate(a.value[l], b.value[l]) ? kTrue : 0u; });
 }
 
+template <class H, class Evaluate>
+void compare_pairs(Warp& w, const Instruction& i, const pred* lanes, Evaluate evaluate) {
+    const Halves<H, 2 * kLanes> a(w, i.operand[1]), b(w, i.operand[2]);
+    assign(w.lanes<u32>(i.operand[0]), lanes, [&](int l) {
+        const u32 low = evaluate(a.value[2 * l], b.value[2 * l]) ? 0xffffu : 0u;
+        return low | (evaluate(a.value[2 * l + 1], b.value[2 * l + 1]) ? 0xffff0000u : 0u);
+    });
+}
+
 }  // namespace
 
 #define KB_HALF(name, each, ...) \
@@ -67,10 +76,11 @@ void compare(Warp& w, const Instruction& i, const pred* lanes, Evaluate evaluate
 #define HALF1(stem, ...) KB_HALVES(stem, 1, [](f32 a) -> f32 { return __VA_ARGS__; })
 #define HALF2(stem, ...) KB_HALVES(stem, 2, [](f32 a, f32 b) -> f32 { return __VA_ARGS__; })
 #define HALF3(stem, ...) KB_HALVES(stem, 3, [](f32 a, f32 b, f32 c) -> f32 { return __VA_ARGS__; })
-// COMPARE_HALF(op, expression): setp_op_f16, setp_op_bf16
 #define COMPARE_HALF(op, ...)                                                                   \
     KB_HALF(setp_##op##_f16, compare<f16>, [](f32 a, f32 b) -> bool { return __VA_ARGS__; })    \
-    KB_HALF(setp_##op##_bf16, compare<bf16>, [](f32 a, f32 b) -> bool { return __VA_ARGS__; })
+    KB_HALF(setp_##op##_bf16, compare<bf16>, [](f32 a, f32 b) -> bool { return __VA_ARGS__; })  \
+    KB_HALF(setmask_##op##_f16x2, compare_pairs<f16>, [](f32 a, f32 b) -> bool { return __VA_ARGS__; }) \
+    KB_HALF(setmask_##op##_bf16x2, compare_pairs<bf16>, [](f32 a, f32 b) -> bool { return __VA_ARGS__; })
 
 const std::vector<Operation>& half_operations() {
     static const std::vector<Operation> table = {

@@ -70,7 +70,9 @@ inline bf16 narrow_bf16(f32 value, Rounding rounding = Rounding::nearest) {
     const u32 raw = bits<u32>(value);
     if (value != value) return {0x7fff};
     if (rounding == Rounding::nearest) return {static_cast<u16>((raw + 0x7fffu + (raw >> 16 & 1u)) >> 16)};
-    return {static_cast<u16>(raw >> 16)};
+    const bool negative = raw >> 31;
+    const bool away = (rounding == Rounding::up && !negative) || (rounding == Rounding::down && negative);
+    return {static_cast<u16>((raw >> 16) + (away && (raw & 0xffffu) != 0))};
 }
 
 inline void narrow(f32 value, f16& result) { result = narrow_f16(value); }

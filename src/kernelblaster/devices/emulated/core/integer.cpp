@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "lane.hpp"
 
 namespace kbemu {
@@ -79,11 +81,41 @@ u32 permute(u32 a, u32 b, u32 selector) {
     return result;
 }
 
+// prmt.b4e: four bytes downwards from c.
 u32 backward_selector(u32 c) {
     u32 selector = 0;
-    for (u32 position = 0; position < 4; ++position) selector |= ((c - position) & 7) << 4 * position;
+    for (u32 position = 0; position < 4; ++position) selector |= (((c & 3) - position) & 7) << 4 * position;
     return selector;
 }
+
+// prmt.ecl and .ecr: bytes left or right of byte c repeat it.
+u32 edge_selector(u32 c, bool left) {
+    u32 selector = 0;
+    for (u32 position = 0; position < 4; ++position)
+        selector |= (left ? std::max(position, c & 3) : std::min(position, c & 3)) << 4 * position;
+    return selector;
+}
+
+s64 clamped(s64 value) { return std::clamp<s64>(value, -0x80000000ll, 0x7fffffffll); }
+
+template <class H, class Evaluate>
+u32 in_halves(u32 a, u32 b, Evaluate evaluate) {
+    const u16 low = static_cast<u16>(evaluate(static_cast<H>(a), static_cast<H>(b)));
+    const u16 high = static_cast<u16>(evaluate(static_cast<H>(a >> 16), static_cast<H>(b >> 16)));
+    return u32{high} << 16 | low;
+}
+
+template <class B>
+u32 absolute_differences(u32 a, u32 b) {
+    u32 result = 0;
+    for (int shift = 0; shift < 32; shift += 8) {
+        const int difference = static_cast<B>(a >> shift) - static_cast<B>(b >> shift);
+        result |= static_cast<u32>(difference < 0 ? -difference : difference) << shift;
+    }
+    return result;
+}
+
+u32 byte_sum(u32 bytes) { return (bytes & 255) + (bytes >> 8 & 255) + (bytes >> 16 & 255) + (bytes >> 24); }
 
 template <class A, class B>
 u32 dot4(u32 a, u32 b, u32 c) {

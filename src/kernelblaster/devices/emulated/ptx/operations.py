@@ -19,6 +19,7 @@ WIDTH = {
     "u64": 64, "s64": 64, "f64": 64,
 }  # fmt: skip
 _HALVES = {"f16": 16, "bf16": 16, "f16x2": 32, "bf16x2": 32}
+_DIRECTED = ("rz", "rm", "rp")
 _INTEGERS = ("s16", "u16", "s32", "u32", "s64", "u64")
 
 Signature = tuple[int, ...]
@@ -55,9 +56,16 @@ def _expand(family: str, arity: str, stem: str, rest: str) -> Iterator[tuple[str
         if family == "FLOAT":
             yield stem + "_f64", (64,) * (count + 1)
     elif family == "DIRECTED":
-        for mode in ("rz", "rm", "rp"):
+        for mode in _DIRECTED:
             yield f"{stem}_{mode}_f32", (32,) * (count + 1)
             yield f"{stem}_{mode}_f64", (64,) * (count + 1)
+    elif family == "DIRECTED_INTEGER":
+        for mode in _DIRECTED:
+            yield f"cvt_{mode}_{stem}_{rest}", (WIDTH[stem], WIDTH[rest])
+    elif family == "FROM_INTEGER":
+        for mode in ("rn", *_DIRECTED):
+            yield f"cvt_{mode}_f16_{stem}", (16, WIDTH[stem])
+            yield f"cvt_{mode}_bf16_{stem}", (16, WIDTH[stem])
     elif family == "HALF":
         for kind, width in _HALVES.items():
             yield f"{stem}_{kind}", (width,) * (count + 1)
@@ -75,6 +83,7 @@ def _expand_comparison(family: str, stem: str) -> Iterator[tuple[str, Signature]
     elif family == "COMPARE_HALF":
         for kind in ("f16", "bf16"):
             yield f"setp_{stem}_{kind}", (PREDICATE, 16, 16)
+            yield f"setmask_{stem}_{kind}x2", (32, 32, 32)
     elif family == "ROUND_TO_INTEGRAL":
         for kind in ("f32", "f64", "f16", "bf16"):
             yield f"cvt_{stem}_{kind}_{kind}", (WIDTH[kind], WIDTH[kind])

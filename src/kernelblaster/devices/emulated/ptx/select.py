@@ -62,8 +62,12 @@ def spellings(parts: tuple[str, ...]) -> Iterator[str]:
     kept = [part.lower() for part in parts]
     if kept[0] in ("add", "sub", "mul") and "rn" in kept:
         kept.remove("rn")
+    if kept[-1] == "relu":  # written behind the type
+        kept.insert(1, kept.pop())
     yield "_".join(kept)
     kind = kept[-1]
+    if kind in ("u16x2", "s16x2"):
+        yield "_".join((*kept[:-1], "b16x2"))
     if "." + kind in TYPE_BYTES and kind not in ("f16x2", "bf16x2", "pred", "bf16"):
         stem, width = "_".join(kept[:-1]), kind[1:]
         if kind[0] != "f" or kept[0] in ("selp", "mov"):
@@ -109,11 +113,11 @@ def move(low: FunctionLowering, statement: Statement) -> None:
 def _pack(low: FunctionLowering, destination: object, source: Group, width: int) -> None:
     items = list(source.items)
     if len(items) == 4:
-        halves = [low.temporary(32), low.temporary(32)]
+        halves = [low.temporary(width // 2), low.temporary(width // 2)]
         for half, pair in zip(halves, (items[:2], items[2:]), strict=True):
-            low.emit_lane("pack_b32", half, pair, "alu")
+            low.emit_lane(f"pack_b{width // 2}", half, pair, "alu")
         items = list(halves)
-    if len(items) != 2 or width not in (32, 64):
+    if len(items) != 2 or width not in (16, 32, 64):
         raise low.unsupported("packing of this shape")
     low.emit_lane(f"pack_b{width}", destination, items, "mov")  # type: ignore[arg-type]
 
@@ -121,14 +125,17 @@ def _pack(low: FunctionLowering, destination: object, source: Group, width: int)
 def _unpack(low: FunctionLowering, destination: Group, source: object, width: int) -> None:
     items = list(destination.items)
     if len(items) == 4:
-        halves = [low.temporary(32), low.temporary(32)]
-        _unpack(low, Group(tuple(halves)), source, 64)
-        _unpack(low, Group(tuple(items[:2])), halves[0], 32)
-        _unpack(low, Group(tuple(items[2:])), halves[1], 32)
+        halves = [low.temporary(width // 2), low.temporary(width // 2)]
+        _unpack(low, Group(tuple(halves)), source, width)
+        _unpack(low, Group(tuple(items[:2])), halves[0], width // 2)
+        _unpack(low, Group(tuple(items[2:])), halves[1], width // 2)
         return
-    if len(items) != 2 or width not in (32, 64):
+    if len(items) != 2 or width not in (16, 32, 64):
         raise low.unsupported("unpacking of this shape")
-    # The source may be one of the destinations' neighbours, but never a destination: widths differ.
+    if width == 16:  # bytes live in 16-bit registers: the source may be a destination
+        kept = low.temporary(16)
+        low.emit_lane("mov_b16", kept, [source], "mov")  # type: ignore[list-item]
+        source = kept
     for item, which in zip(items, ("lo", "hi"), strict=True):
         if item != "_":
             low.emit_lane(f"unpack_{which}_b{width}", item, [source], "mov")  # type: ignore[list-item]
@@ -174,20 +181,23 @@ def _compare_pair(low: FunctionLowering, statement: Statement, comparison: str, 
 
 
 def set_value(low: FunctionLowering, statement: Statement) -> None:
-    """`set`: a comparison whose result is a number."""
-    _, comparison, *_, result, kind = statement.parts
+    """`set`: a comparison, perhaps combined with a predicate, whose result is a number or a mask."""
+    _, comparison, *modifiers, result, kind = statement.parts
     destination, left, right, *extra = statement.operands
-    if extra:
-        raise low.unsupported()
     comparison = _UNSIGNED_COMPARISONS.get(comparison, comparison)
-    name = f"set_{comparison}_{kind}"
-    if result == kind and name in signatures():
-        low.emit_lane(name, destination, [left, right], "fp16")
+    combine = next((one for one in modifiers if one in ("and", "or", "xor")), None)
+    rest = tuple(one for one in modifiers if one != combine)
+    packed = {"u32": "setmask", "s32": "setmask", kind: "set"}.get(result) if kind in ("f16x2", "bf16x2") else None
+    direct = f"{packed or 'set'}_{comparison}_{kind}"
+    if (packed or result == kind) and not extra and direct in signatures():
+        low.emit_lane(direct, destination, [left, right], "fp16")
         return
-    if result not in ("u32", "s32", "f32"):
+    if result not in ("u32", "s32", "f32") or packed:
         raise low.unsupported()
     truth = low.temporary(PREDICATE)
-    low.emit_lane(known_name(low, ("setp", comparison, kind)), truth, [left, right], "alu")
+    low.emit_lane(known_name(low, ("setp", comparison, *rest, kind)), truth, [left, right], "alu")
+    if combine is not None:
+        low.emit_lane(f"{combine}_pred", truth, [truth, extra[0]], "mov")
     low.emit_lane(f"set_from_pred_{'f32' if result == 'f32' else 'u32'}", destination, [truth], "mov")
 
 
@@ -215,6 +225,14 @@ def permute(low: FunctionLowering, statement: Statement) -> None:
     mode = statement.parts[2:]
     name = "_".join(("prmt", *mode, "b32"))
     low.emit_lane(name, statement.operands[0], statement.operands[1:], "alu")
+
+
+def byte_differences(low: FunctionLowering, statement: Statement) -> None:
+    """`vabsdiff4.u32.T.T{.add}`"""
+    _, result, left, right, *rest = statement.parts
+    if result not in ("u32", "s32") or left != right or rest not in ([], ["add"]) or len(statement.operands) != 4:
+        raise low.unsupported()
+    low.emit_lane("_".join(("vabsdiff4", left, *rest)), statement.operands[0], statement.operands[1:], "alu")
 
 
 def carry_chain(low: FunctionLowering, statement: Statement) -> None:
@@ -284,6 +302,7 @@ _HANDLERS = {
     "add": add_or_multiply,
     "sub": add_or_multiply,
     "mad": add_or_multiply,
+    "vabsdiff4": byte_differences,
     "addc": carry_chain,
     "subc": carry_chain,
     "madc": carry_chain,

@@ -101,7 +101,9 @@ def shuffle(low: FunctionLowering, statement: Statement) -> None:
 
 def vote(low: FunctionLowering, statement: Statement) -> None:
     """`vote.sync`"""
-    mode = statement.parts[2] if statement.parts[1] == "sync" else ""
+    mode = next((one for one in statement.parts[1:] if one not in ("sync", "b32", "pred")), "")
+    if "sync" not in statement.parts:
+        raise low.unsupported("votes without .sync")
     destination, source, members = statement.operands
     if mode == "ballot":
         name, width = "vote_ballot_b32", 32

@@ -7,6 +7,7 @@ from kernelblaster.devices.emulated.ptx.operations import signatures
 from kernelblaster.devices.emulated.ptx.tree import Operand, Statement
 
 _FLOATS = frozenset(["f16", "bf16", "f32", "f64"])
+_PACKED = frozenset(["f16x2", "bf16x2", "tf32", "e4m3x2", "e5m2x2"])
 _TO_INTEGRAL = ("rni", "rzi", "rmi", "rpi")
 _ROUNDINGS = ("rn", "rz", "rm", "rp", "rna")
 
@@ -15,7 +16,9 @@ def convert(low: FunctionLowering, statement: Statement) -> None:
     """Choose by kind of source and destination. Raises NotEmulatable."""
     *modifiers, to, source = statement.parts[1:]
     modifiers = [one for one in modifiers if not (one == "ftz" and to != source)]
-    if to in ("f16x2", "bf16x2", "tf32"):
+    if statement.parts[1] == "pack":
+        low.emit_lane("_".join(statement.parts), statement.operands[0], statement.operands[1:], "cvt")
+    elif to in _PACKED:
         name = "_".join(("cvt", *modifiers, to, source))
         low.emit_lane(name, statement.operands[0], statement.operands[1:], "cvt")
     elif to in _FLOATS and source in _FLOATS:
@@ -44,7 +47,10 @@ def _integer_to_float(low: FunctionLowering, statement: Statement, modifiers: li
     rounding = next((one for one in modifiers if one in _ROUNDINGS), "rn")
     if set(modifiers) - {rounding}:
         raise low.unsupported()
-    low.emit_lane(f"cvt_{rounding}_{to}_{kind}", statement.operands[0], [value], "cvt")
+    name = f"cvt_{rounding}_{to}_{kind}"
+    if name not in signatures():  # every 32-bit integer is a double
+        name = f"cvt_rn_{to}_{kind}"
+    low.emit_lane(name, statement.operands[0], [value], "cvt")
 
 
 def _float_to_integer(low: FunctionLowering, statement: Statement, modifiers: list[str], to: str, source: str) -> None:
@@ -121,9 +127,10 @@ def _clamped(low: FunctionLowering, value: Operand, kind: str, to: str) -> tuple
     name = f"clamp_{to}_{kind}"
     if name not in signatures():
         return value, kind
-    result = low.temporary(32)
+    width = 64 if to.endswith("64") else 32
+    result = low.temporary(width)
     low.emit_lane(name, result, [value], "cvt")
-    return result, f"{to[0]}32"
+    return result, f"{to[0]}{width}"
 
 
 def _truncated(low: FunctionLowering, value: Operand, kind: str, to: str) -> tuple[Operand, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelblaster.devices.base import Build, DeviceFacts, DeviceKind, Job, ProfileSource
+from kernelblaster.devices.base import Build, DeviceFacts, DeviceKind, Job, ProfileSource, profile_once
 from kernelblaster.devices.cuda import device as module
 from kernelblaster.devices.cuda.probe import GpuInfo
 from kernelblaster.devices.metrics import Metric
@@ -90,7 +90,7 @@ def test_counters_become_a_profile(
     make_device: Callable[..., module.CudaDevice], tmp_path: Path, host_build: Build, make_job: MakeJob
 ) -> None:
     ncu = tool(tmp_path / "ncu", f'cat {CAPTURED / "ncu" / "h200_probe.csv"} > "$log"')
-    profile = make_device(ncu=ncu).profile(host_build, make_job(), timeout_s=20)
+    profile = profile_once(make_device(ncu=ncu), host_build, make_job(), timeout_s=20)
     assert profile.source is ProfileSource.NCU
     assert len(profile.kernels) == 5
     assert profile.totals[Metric.DURATION] == 2260640
@@ -100,7 +100,7 @@ def test_refused_counters_fall_back_to_events_with_the_cure(
     make_device: Callable[..., module.CudaDevice], tmp_path: Path, host_build: Build, make_job: MakeJob
 ) -> None:
     ncu = tool(tmp_path / "ncu", 'echo "==ERROR== ERR_NVGPUCTRPERM - no permission" > "$log"')
-    profile = make_device(ncu=ncu).profile(host_build, make_job(), timeout_s=20)
+    profile = profile_once(make_device(ncu=ncu), host_build, make_job(), timeout_s=20)
     assert profile.source is ProfileSource.EVENTS
     assert profile.totals[Metric.DURATION] > 0
     assert "NVreg_RestrictProfilingToAdminUsers=0" in profile.warnings[0]
@@ -109,7 +109,7 @@ def test_refused_counters_fall_back_to_events_with_the_cure(
 def test_a_machine_without_ncu_profiles_by_events(
     make_device: Callable[..., module.CudaDevice], host_build: Build, make_job: MakeJob
 ) -> None:
-    profile = make_device(ncu=None).profile(host_build, make_job(), timeout_s=20)
+    profile = profile_once(make_device(ncu=None), host_build, make_job(), timeout_s=20)
     assert profile.source is ProfileSource.EVENTS
     assert profile.warnings == ["ncu is not installed: times only"]
 
@@ -122,7 +122,7 @@ def test_a_metric_this_gpu_lacks_does_not_cost_the_others(
         f'if [ ! -e {once} ]; then touch {once}; echo "==ERROR== Failed to find metric {Metric.PIPE_FP16}" > "$log"; '
         f'else cat {CAPTURED / "ncu" / "h200_probe.csv"} > "$log"; fi'
     )
-    profile = make_device(ncu=tool(tmp_path / "ncu", script)).profile(host_build, make_job(), timeout_s=20)
+    profile = profile_once(make_device(ncu=tool(tmp_path / "ncu", script)), host_build, make_job(), timeout_s=20)
     assert profile.source is ProfileSource.NCU
 
 

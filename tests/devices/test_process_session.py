@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from kernelblaster.devices.base import Build, Job, RunFailure, RunFailureKind
+from kernelblaster.devices.batch import BatchProgram, run_batch, try_batch
 from kernelblaster.devices.sandbox import Limits
-from kernelblaster.devices.session import ProcessSession, run_batch, try_batch
+from kernelblaster.devices.session import ProcessSession
 from kernelblaster.errors import DeviceError
 
 
@@ -189,3 +190,19 @@ def test_a_batch_runs_under_a_wrapper(host_build: Build, make_job: MakeJob) -> N
 def test_a_batch_raises_what_the_candidate_did(host_build: Build, make_job: MakeJob) -> None:
     with pytest.raises(RunFailure, match="cudaErrorIllegalAddress"):
         run_batch(host_build, make_job(Mode.CUDA_ERROR), ["call 0"], limits=LIMITS, timeout_s=10)
+
+
+def test_a_batch_program_waits_for_its_commands(host_build: Build, make_job: MakeJob) -> None:
+    with BatchProgram(host_build, make_job(), limits=LIMITS) as program:
+        program.settle(10)
+        assert program.finish(["call 0"], timeout_s=10).replies == ("called",)
+
+
+def test_a_batch_program_that_dies_early_is_not_waited_for(host_build: Build, make_job: MakeJob) -> None:
+    with BatchProgram(host_build, make_job(), ["/bin/false"], limits=LIMITS) as program:
+        began = time.monotonic()
+        program.settle(60)
+        assert time.monotonic() - began < 30
+        failure = program.finish(["call 0"], timeout_s=10).failure
+    assert failure is not None
+    assert failure.kind is RunFailureKind.RUNTIME

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from emulated_bench import Bench, needs_tools
 
+from kernelblaster.devices.base import profile_once
 from kernelblaster.devices.metrics import Metric
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "ncu"
@@ -32,7 +33,7 @@ def measured(kernel: str) -> dict[str, float]:
 def test_counts_agree_and_time_is_near(bench: Bench, kernel: str) -> None:
     source = kernels.probe_candidate((FIXTURES / "probe.cu").read_text(encoding="utf-8"), kernel)
     job = bench.job(np.full((8192, 8192), 0.0115, dtype=np.float32))
-    found = bench.device.profile(bench.build(source), job, timeout_s=TIMEOUT_S).totals
+    found = profile_once(bench.device, bench.build(source), job, timeout_s=TIMEOUT_S).totals
     truth = measured(kernel)
     for metric in EXACT:
         assert found[metric] == pytest.approx(truth[metric], rel=1e-3), metric

@@ -221,6 +221,7 @@ class FakeSession:
 
     def sample(self, count: int) -> list[Sample]:
         self._device.sampled.append(self._script)
+        self._device.timed_unsettled += self._device.profilers > 0 and not self._device.settled
         self._process.timing = True
         samples = []
         for _ in range(count):
@@ -242,6 +243,31 @@ class FakeSession:
         return Sample(device_us=device_us, host_us=host_us)
 
 
+class FakeProfiler:
+    """Notes whether it had settled when something was timed."""
+
+    def __init__(self, device: FakeDevice, name: str) -> None:
+        self.device = device
+        self.name = name
+
+    def __enter__(self) -> Self:
+        self.device.profilers += 1
+        self.device.settled = False
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.device.profilers -= 1
+
+    def settle(self) -> None:
+        self.device.settled = True
+
+    def collect(self) -> Profile:
+        if self.name == "slow":
+            raise RunFailure(RunFailureKind.TIMEOUT, "the profiler ran out of time")
+        kernel = KernelProfile(name="relu", grid=(1, 1, 1), block=(32, 1, 1), metrics={"gpu__time_duration.sum": 1e5})
+        return Profile(source=ProfileSource.NCU, kernels=[kernel], totals=kernel.metrics)
+
+
 class FakeDevice:
     """Satisfies `Device`. Counts what was asked of it."""
 
@@ -257,6 +283,11 @@ class FakeDevice:
         self.sampled: list[Script] = []
         self.holders = 0
         self.most_holders = 0
+        self.profilers = 0
+        """Running now."""
+        self.settled = False
+        self.timed_unsettled = 0
+        """Times something was sampled while a profiler might still be loading."""
         self._lock = threading.Lock()
         self._counting = threading.Lock()
 
@@ -291,11 +322,8 @@ class FakeDevice:
     def open(self, build: Build, job: Job, *, timeout_s: float) -> FakeSession:
         return FakeSession(self, build.source_path.name, job)
 
-    def profile(self, build: Build, job: Job, *, timeout_s: float) -> Profile:
-        if build.source_path.name == "slow":
-            raise RunFailure(RunFailureKind.TIMEOUT, "the profiler ran out of time")
-        kernel = KernelProfile(name="relu", grid=(1, 1, 1), block=(32, 1, 1), metrics={"gpu__time_duration.sum": 1e5})
-        return Profile(source=ProfileSource.NCU, kernels=[kernel], totals=kernel.metrics)
+    def profiler(self, build: Build, job: Job, *, timeout_s: float) -> FakeProfiler:
+        return FakeProfiler(self, build.source_path.name)
 
     def sanitize(self, build: Build, job: Job, *, timeout_s: float) -> list[SanitizerFinding]:
         with self.open(build, job, timeout_s=timeout_s) as session:

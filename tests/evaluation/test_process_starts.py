@@ -174,3 +174,21 @@ def test_a_failed_rival_has_ended_before_the_candidate_is_timed_alone(
 def test_verify_and_time_keep_their_seconds(device: FakeDevice, store: InputStore, problem: Problem) -> None:
     evaluation = evaluate(device, store, problem)
     assert list(evaluation.seconds) == ["build", "inputs", "verify", "time", "profile"]
+
+
+@pytest.mark.parametrize("size", [Size.SMALL, Size.MEDIUM])
+def test_a_profiler_has_settled_before_anything_is_timed_and_ends(
+    device: FakeDevice, store: InputStore, problem: Problem, size: Size
+) -> None:
+    evaluation = evaluate(device, store, problem, size=size)
+    assert evaluation.profile is not None
+    assert device.settled == (size is Size.MEDIUM), "what is verified and timed at once is profiled last"
+    assert device.timed_unsettled == 0
+    assert device.profilers == 0
+
+
+def test_a_wrong_candidate_ends_its_profiler(device: FakeDevice, store: InputStore, problem: Problem) -> None:
+    evaluation = evaluate(device, store, problem, name="scaled")
+    assert not evaluation.correct
+    assert evaluation.profile is None
+    assert device.profilers == 0

@@ -233,6 +233,24 @@ class Session(Protocol):
         ...
 
 
+class Profiler(Protocol):
+    """A candidate's process under a profiler, which may be started long before it is asked. A context manager."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def settle(self) -> None:
+        """Wait until its process has loaded its inputs and is idle, so that it disturbs nobody who is timed."""
+        ...
+
+    def collect(self) -> Profile:
+        """Counters of one warmed call. Falls back to `ProfileSource.EVENTS` with a warning. Raises RunFailure."""
+        ...
+
+
 class SanitizerFinding(BaseModel):
     """One finding of compute-sanitizer or of the emulator's own checks."""
 
@@ -262,17 +280,27 @@ class Device(Protocol):
         """Start the candidate's process under limits; `timeout_s` bounds each request. Raises RunFailure."""
         ...
 
-    def profile(self, build: Build, job: Job, *, timeout_s: float) -> Profile:
-        """Counters of one warmed call. Falls back to `ProfileSource.EVENTS` with a warning. Raises RunFailure."""
+    def profiler(self, build: Build, job: Job, *, timeout_s: float) -> Profiler:
+        """What will profile one call of a candidate; `timeout_s` bounds each of its requests."""
         ...
 
     def sanitize(self, build: Build, job: Job, *, timeout_s: float) -> list[SanitizerFinding]:
         """Run the sanitizers the device has. Raises RunFailure."""
         ...
 
+    def reading(self) -> GpuReading | None:
+        """Clock and temperature now; None where they cannot be read."""
+        ...
+
     def exclusive(self) -> ExclusiveUse:
         """Context manager: the file lock that lets one process at a time measure on this device."""
         ...
+
+
+def profile_once(device: Device, build: Build, job: Job, *, timeout_s: float) -> Profile:
+    """Counters of one warmed call, in a process for that alone. Raises RunFailure."""
+    with device.profiler(build, job, timeout_s=timeout_s) as profiler:
+        return profiler.collect()
 
 
 class ExclusiveUse(Protocol):

@@ -243,6 +243,11 @@ class SandboxedProcess:
         """Whether it wrote more than it may."""
         return self._tail.flooded.is_set()
 
+    @property
+    def running(self) -> bool:
+        """Whether the command, or what supervises it, is still there."""
+        return self._outcome is None and self._process.poll() is None
+
     def wait(self, timeout_s: float) -> Outcome:
         """Wait for the end; kill it after `timeout_s` seconds or when it floods its output."""
         deadline = time.monotonic() + timeout_s

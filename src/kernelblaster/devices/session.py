@@ -12,8 +12,7 @@ import os
 import select
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
@@ -52,25 +51,10 @@ DEVICE_LOST = frozenset(
 """CUDA errors that say something of the machine, not of the candidate."""
 
 _NOT_EMULATABLE = "kbErrorNotEmulatable"
-_MAX_REPLY_BYTES = 16 << 20
-_LOG_CHARACTERS = 8_000
-
-
-@dataclass(frozen=True)
-class BatchResult:
-    """What a program run with all its commands on the command line has answered.
-
-    Attributes:
-        replies: the reply of each command, without nonce, `ready` left out.
-        stdout_tail: the end of what it (and its wrapper) printed.
-        returncode: exit status, or minus a signal number.
-        failure: why not every command was answered; None when all were.
-    """
-
-    replies: tuple[str, ...]
-    stdout_tail: str
-    returncode: int
-    failure: RunFailure | None
+MAX_REPLY_BYTES = 16 << 20
+"""Longest line, and longest file, of replies."""
+LOG_CHARACTERS = 8_000
+"""Kept of what a failed program printed."""
 
 
 class ReplyReader:
@@ -89,7 +73,7 @@ class ReplyReader:
             RunFailure: a line without the nonce, or an endless one: somebody else writes to the pipe.
         """
         while b"\n" not in self._buffer:
-            if len(self._buffer) > _MAX_REPLY_BYTES:
+            if len(self._buffer) > MAX_REPLY_BYTES:
                 raise RunFailure(RunFailureKind.RUNTIME, "an endless line came over the result channel")
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self._descriptor], [], [], left)[0]:
@@ -100,10 +84,11 @@ class ReplyReader:
             self._buffer += data
         line, _, rest = bytes(self._buffer).partition(b"\n")
         self._buffer = bytearray(rest)
-        return _strip_nonce(line, self._prefix)
+        return strip_nonce(line, self._prefix)
 
 
-def _strip_nonce(line: bytes, prefix: bytes) -> str:
+def strip_nonce(line: bytes, prefix: bytes) -> str:
+    """A reply without its nonce. Raises RunFailure when the line does not begin with it."""
     if not line.startswith(prefix):
         raise RunFailure(RunFailureKind.RUNTIME, "a line without the job's nonce came over the result channel")
     return line[len(prefix) :].decode(errors="replace")
@@ -212,89 +197,35 @@ class ProcessSession:
             raise self._died()
         first, *words = reply.split()
         if first == "error":
-            raise reported_error(reply, ready=self._ready, log=self._log(self._process.close()))
+            raise self._failure(reply)
         if first != word:
             raise RunFailure(RunFailureKind.RUNTIME, f"an answer out of turn: {reply[:100]}")
         return words
+
+    def _failure(self, reply: str) -> RunFailure:
+        """What an `error` reply stands for. Raises DeviceError.
+
+        Once a candidate runs it can bring about any CUDA error, so a lost GPU is believed only when a fresh process
+        does not get one either.
+        """
+        log = self._log(self._process.close())
+        try:
+            return reported_error(reply, ready=self._ready, log=log)
+        except DeviceError:
+            name = reply.split(maxsplit=2)[1]
+            if not self._ready or name not in DEVICE_LOST:
+                raise
+            with ProcessSession(
+                self._build, self._job, env=self._env, limits=self._limits, timeout_s=self._timeout_s
+            ):
+                return RunFailure(RunFailureKind.RUNTIME, f"{name}, but a fresh process finds the GPU well", log)
 
     def _died(self) -> RunFailure:
         return process_failure(self._process.wait(self._timeout_s), ready=self._ready)
 
     @staticmethod
     def _log(outcome: Outcome) -> str:
-        return outcome.output[-_LOG_CHARACTERS:]
-
-
-def run_batch(
-    build: Build,
-    job: Job,
-    commands: Sequence[str],
-    wrapper_argv: Sequence[str] = (),
-    *,
-    env: Mapping[str, str] | None = None,
-    limits: Limits | None = None,
-    timeout_s: float,
-) -> BatchResult:
-    """Run commands in a process of their own, and require that all are answered.
-
-    Args:
-        wrapper_argv: a tool that runs the program, e.g. ncu with its options.
-
-    Raises:
-        RunFailure: the candidate failed.
-        DeviceError: the machine did.
-    """
-    result = try_batch(build, job, commands, wrapper_argv, env=env, limits=limits, timeout_s=timeout_s)
-    if result.failure is not None:
-        raise result.failure
-    return result
-
-
-def try_batch(
-    build: Build,
-    job: Job,
-    commands: Sequence[str],
-    wrapper_argv: Sequence[str] = (),
-    *,
-    env: Mapping[str, str] | None = None,
-    limits: Limits | None = None,
-    timeout_s: float,
-) -> BatchResult:
-    """Like `run_batch`, but a failing candidate is returned, not raised. Raises DeviceError."""
-    bounds = fitting(limits or Limits(), job)
-    if wrapper_argv:
-        bounds = replace(bounds, forks=True)
-    nonce = new_nonce()
-    with Scratch() as scratch:
-        write_job(job, scratch / "job", nonce)
-        replies = scratch / "replies"
-        argv = [*wrapper_argv, str(build.program), str(scratch / "job"), str(replies), *commands]
-        environment = clean_environment(scratch, env)
-        with SandboxedProcess(argv, cwd=scratch, environment=environment, limits=bounds) as process:
-            outcome = process.wait(timeout_s)
-        return _batch_result(_read_replies(replies, nonce), len(commands), outcome)
-
-
-def _read_replies(path: Path, nonce: str) -> list[str]:
-    """Reply lines of a finished process; none when it never opened the file. Raises RunFailure."""
-    if not path.is_file():
-        return []
-    if path.stat().st_size > _MAX_REPLY_BYTES:
-        raise RunFailure(RunFailureKind.RUNTIME, "the result channel was flooded")
-    prefix = f"{nonce} ".encode()
-    return [_strip_nonce(line, prefix) for line in path.read_bytes().splitlines()]
-
-
-def _batch_result(lines: list[str], expected: int, outcome: Outcome) -> BatchResult:
-    ready = bool(lines) and lines[0] == "ready"
-    replies = tuple(line for line in lines[1:] if not line.startswith("error "))
-    errors = [line for line in lines if line.startswith("error ")]
-    failure = None
-    if errors:
-        failure = reported_error(errors[0], ready=ready, log=outcome.output[-_LOG_CHARACTERS:])
-    elif not ready or len(replies) < expected or outcome.broken is not None:
-        failure = process_failure(outcome, ready=ready)
-    return BatchResult(replies, outcome.output, outcome.code, failure)
+        return outcome.output[-LOG_CHARACTERS:]
 
 
 def fitting(limits: Limits, job: Job) -> Limits:
@@ -324,7 +255,7 @@ def reported_error(reply: str, *, ready: bool, log: str) -> RunFailure:
 
 def process_failure(outcome: Outcome, *, ready: bool) -> RunFailure:
     """The failure of a process that ended without an answer."""
-    log = outcome.output[-_LOG_CHARACTERS:]
+    log = outcome.output[-LOG_CHARACTERS:]
     if outcome.broken is Broken.TIME:
         return RunFailure(RunFailureKind.TIMEOUT, "it ran out of time", log)
     if outcome.broken is not None:

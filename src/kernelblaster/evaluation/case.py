@@ -1,7 +1,7 @@
 """One candidate under evaluation: the stages that fill in its `Evaluation`, until one of them refuses it.
 
-The processes of the timed size start while the cheap size is verified. What is left of a start then counts for the
-stage that waits for it.
+The processes of the timed size, the profiled one among them, start while the cheap size is verified. What is left of a
+start then counts for the stage that waits for it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from kernelblaster.devices.base import Build, BuildFailure, Driver, RunFailure
-from kernelblaster.evaluation.bench import Bench
 from kernelblaster.evaluation.contest import Contest
 from kernelblaster.evaluation.static import hints
 from kernelblaster.evaluation.timing import ImpossibleTime, RivalFailed, Stopwatch
@@ -67,8 +66,7 @@ class Case:
         if build is None:
             return self._evaluation
         opponent = None if rival is None else self._build_rival(rival, driver)
-        if self._examine(build, opponent) and profile:
-            self._profile(build)
+        self._examine(build, opponent, profile=profile)
         return self._evaluation
 
     def _build(self, driver: Driver) -> Build | None:
@@ -89,8 +87,8 @@ class Case:
             self._warn(f"no comparison: the rival does not build ({failure.reason})")
             return None
 
-    def _examine(self, build: Build, rival: Build | None) -> bool:
-        """Verify and time in one hold of the device: the cheap size with all distributions, then the timed size."""
+    def _examine(self, build: Build, rival: Build | None, *, profile: bool) -> None:
+        """One hold of the device: verify the cheap size with all distributions, then the timed size; time; profile."""
         judge, plan = self._judge, self._plan
         with judge.holding(), ExitStack() as stack:
             with self._stage("inputs"):
@@ -100,13 +98,16 @@ class Case:
             early = plan.timed not in plan.small and drawn.file_bytes <= EARLY_BYTES
             if early:
                 contest.start(build, rival)
+                if profile:
+                    contest.start_profiler(build)
             if plan.small and not self._verify(lambda: self._verifier.verify(build, plan.small)):
-                return False
+                return
             if not early:
                 contest.start(build, rival)
             if plan.timed not in plan.small and not self._verify(lambda: self._verifier.verify_timed(contest)):
-                return False
-            return self._measure(contest)
+                return
+            if self._measure(contest) and profile:
+                self._profile(build, contest)
 
     def _verify(self, verification: Callable[[], Verification]) -> bool:
         with self._stage("verify"):
@@ -119,6 +120,7 @@ class Case:
         watch = Stopwatch(judge.facts, judge.floor_us(self._problem), judge.config.max_seconds_timing)
         try:
             with self._stage("time"):
+                contest.settle()
                 self._time(watch, contest)
                 return watch.modelled or self._take(self._verifier.check_timed(contest))
         except ImpossibleTime as impossible:
@@ -141,18 +143,11 @@ class Case:
             self._warn(f"no comparison: the rival does not run ({failure.reason})")
         evaluation.timing = watch.time_alone(candidate)
 
-    def _profile(self, build: Build) -> None:
+    def _profile(self, build: Build, contest: Contest) -> None:
         """Counters of one call. A profiler that fails takes nothing back from a correct, timed candidate."""
-        judge = self._judge
         try:
-            with (
-                judge.holding(),
-                self._stage("profile"),
-                judge.inputs.use(self._plan.timed) as drawn,
-                Bench(judge.inputs.directory, drawn) as bench,
-            ):
-                timeout_s = judge.config.timeout_s
-                self._evaluation.profile = judge.device.profile(build, bench.job, timeout_s=timeout_s)
+            with self._stage("profile"):
+                self._evaluation.profile = contest.profile(build)
         except RunFailure as failure:
             self._warn(f"no profile: {failure.reason}")
 

@@ -1,4 +1,4 @@
-"""The processes that meet at the timed size: the candidate's, and its rival's on a copy of the files of its own.
+"""The processes that meet at the timed size: the candidate's, its rival's, and the candidate's under a profiler.
 
 Starting a process costs more than a call: a CUDA context, and all inputs copied to the GPU. So both start on threads,
 while something else goes on, and each is waited for where it is first asked for; a failure to start shows there, and
@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
-from kernelblaster.devices.base import Build, Device, RunFailure, Session
+from kernelblaster.devices.base import Build, Device, Profile, Profiler, RunFailure, Session
 from kernelblaster.evaluation.bench import Bench
 from kernelblaster.evaluation.inputs import InputSet, InputStore
 from kernelblaster.evaluation.timing import Rival, RivalFailed
@@ -61,6 +61,7 @@ class Contest:
         self._inputs = inputs
         self._timeout_s = timeout_s
         self._rival: Starting | None = None
+        self._profiler: Profiler | None = None
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -76,6 +77,22 @@ class Contest:
         self.bench, self._candidate = self._begin(build)
         if rival is not None:
             _, self._rival = self._begin(rival)
+
+    def start_profiler(self, build: Build) -> None:
+        """Begin to start the candidate under a profiler, where it waits to be asked."""
+        bench = self._stack.enter_context(Bench(self._inputs.directory, self.drawn))
+        self._profiler = self._stack.enter_context(self._device.profiler(build, bench.job, timeout_s=self._timeout_s))
+
+    def settle(self) -> None:
+        """Wait until the profiler, if it was started, disturbs nobody."""
+        if self._profiler is not None:
+            self._profiler.settle()
+
+    def profile(self, build: Build) -> Profile:
+        """Counters of one call of the candidate. Raises RunFailure and DeviceError."""
+        if self._profiler is None:
+            self.start_profiler(build)
+        return self._profiler.collect()
 
     def candidate(self) -> Session:
         """The candidate's session. Raises RunFailure and DeviceError."""

@@ -11,9 +11,10 @@ from kernelblaster.devices.base import (
     DeviceFacts,
     Driver,
     ExclusiveUse,
+    GpuReading,
     Job,
     Library,
-    Profile,
+    Profiler,
     SanitizerFinding,
     Session,
 )
@@ -50,15 +51,19 @@ class NarratedDevice:
         self.tell(f"running a kernel of {build.driver.problem.id}")
         return self.inner.open(build, job, timeout_s=timeout_s)
 
-    def profile(self, build: Build, job: Job, *, timeout_s: float) -> Profile:
-        """Collect counters."""
-        self.tell(f"collecting counters of a kernel of {build.driver.problem.id}")
-        return self.inner.profile(build, job, timeout_s=timeout_s)
+    def profiler(self, build: Build, job: Job, *, timeout_s: float) -> Profiler:
+        """Start a profiler."""
+        self.tell(f"running a kernel of {build.driver.problem.id}, and again to collect its counters")
+        return self.inner.profiler(build, job, timeout_s=timeout_s)
 
     def sanitize(self, build: Build, job: Job, *, timeout_s: float) -> list[SanitizerFinding]:
         """Run the sanitizers."""
         self.tell(f"running the sanitizers on a kernel of {build.driver.problem.id}")
         return self.inner.sanitize(build, job, timeout_s=timeout_s)
+
+    def reading(self) -> GpuReading | None:
+        """Of the inner device."""
+        return self.inner.reading()
 
     def exclusive(self) -> ExclusiveUse:
         """Hold the inner device."""

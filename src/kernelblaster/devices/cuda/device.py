@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -14,23 +13,23 @@ from kernelblaster.devices.base import (
     Build,
     DeviceFacts,
     Driver,
+    GpuReading,
     Job,
-    KernelProfile,
     Library,
-    Profile,
-    ProfileSource,
+    Profiler,
     SanitizerFinding,
     Session,
 )
+from kernelblaster.devices.batch import try_batch
 from kernelblaster.devices.build import ProgramBuilder
 from kernelblaster.devices.cuda.facts import device_facts
 from kernelblaster.devices.cuda.lock import gpu_lock
-from kernelblaster.devices.cuda.ncu import PERMISSION_CURE, NcuFailure, ncu_command, parse_csv, unknown_metrics
+from kernelblaster.devices.cuda.monitor import Monitor
 from kernelblaster.devices.cuda.probe import detect_gpu
+from kernelblaster.devices.cuda.profiler import Counters, CudaProfiler
 from kernelblaster.devices.cuda.sanitizer import TOOLS, parse_report, sanitizer_command, tool_failure
-from kernelblaster.devices.metrics import Metric, totals
 from kernelblaster.devices.sandbox import Limits
-from kernelblaster.devices.session import ProcessSession, try_batch
+from kernelblaster.devices.session import ProcessSession
 from kernelblaster.devices.toolchain import Toolchain
 from kernelblaster.errors import DeviceError
 from kernelblaster.paths import cache_dir
@@ -38,7 +37,6 @@ from kernelblaster.problems.problem import Precision, Problem
 
 FLUSH_FACTOR = 2
 """The flush writes this many times the L2 before each sample."""
-_FALLBACK_SAMPLES = 5
 _UVM_DEVICE = Path("/dev/nvidia-uvm")
 
 
@@ -65,7 +63,8 @@ class CudaDevice:
         self._cache = cache or cache_dir()
         self._jobs = jobs
         self._tools = Toolchain.find()
-        self._unsupported: frozenset[str] = frozenset()
+        self._counters = Counters(self._tools.ncu)
+        self._monitor = Monitor(gpu.uuid)
         if self._tools.version[0] > int(gpu.cuda_version.split(".")[0]):
             raise DeviceError(
                 f"nvcc {self._tools.version_text} builds for a newer driver than {gpu.driver_version}, "
@@ -97,48 +96,9 @@ class CudaDevice:
         flush = FLUSH_FACTOR * self._facts.l2_bytes
         return ProcessSession(build, job, env={}, limits=self._limits, timeout_s=timeout_s, flush_bytes=flush)
 
-    def profile(self, build: Build, job: Job, *, timeout_s: float) -> Profile:
-        """Counters of one warmed call through ncu, else its time by events with a warning. Raises RunFailure."""
-        if self._tools.ncu is None:
-            return self._events_profile(build, job, timeout_s, "ncu is not installed: times only")
-        try:
-            kernels = self._ncu(self._tools.ncu, build, job, timeout_s)
-        except NcuFailure as failure:
-            cure = f"; cure: {PERMISSION_CURE}" if failure.permission else ""
-            return self._events_profile(build, job, timeout_s, f"{failure.reason}{cure}")
-        return Profile(source=ProfileSource.NCU, kernels=kernels, totals=totals(kernels))
-
-    def _ncu(self, ncu: Path, build: Build, job: Job, timeout_s: float) -> list[KernelProfile]:
-        """Kernel profiles. A metric this ncu does not know is left out for good. Raises NcuFailure."""
-        text = self._ncu_text(ncu, build, job, timeout_s)
-        unknown = unknown_metrics(text) - self._unsupported
-        if unknown:
-            self._unsupported |= unknown
-            text = self._ncu_text(ncu, build, job, timeout_s)
-        return parse_csv(text)
-
-    def _ncu_text(self, ncu: Path, build: Build, job: Job, timeout_s: float) -> str:
-        """What ncu wrote. It goes to a file: many launches of many metrics outgrow the kept tail of an output."""
-        names = [metric.value for metric in Metric if metric.value not in self._unsupported]
-        with TemporaryDirectory(prefix="kernelblaster-") as scratch:
-            log = Path(scratch) / "ncu.csv"
-            command = [*ncu_command(ncu, names), "--log-file", str(log)]
-            result = try_batch(
-                build, job, ["profile"], wrapper_argv=command, env={}, limits=self._limits, timeout_s=timeout_s
-            )
-            text = log.read_text(errors="replace") if log.exists() else result.stdout_tail
-            if result.failure is not None and "==ERROR==" not in text:
-                raise result.failure
-            return text
-
-    def _events_profile(self, build: Build, job: Job, timeout_s: float, warning: str) -> Profile:
-        with self.open(build, job, timeout_s=timeout_s) as session:
-            session.call(0)
-            samples = session.sample(_FALLBACK_SAMPLES)
-        found = {Metric.DURATION.value: statistics.median(sample.device_us for sample in samples) * 1e3}
-        if len(build.resources) == 1:
-            found[Metric.REGISTERS_PER_THREAD.value] = float(build.resources[0].registers)
-        return Profile(source=ProfileSource.EVENTS, kernels=[], totals=found, warnings=[warning])
+    def profiler(self, build: Build, job: Job, *, timeout_s: float) -> Profiler:
+        """ncu around a candidate's process; events alone where there is no ncu, or where it may not read counters."""
+        return CudaProfiler(self, self._counters, build, job, limits=self._limits, timeout_s=timeout_s)
 
     def sanitize(self, build: Build, job: Job, *, timeout_s: float) -> list[SanitizerFinding]:
         """memcheck, racecheck, initcheck and synccheck over one call. Empty when compute-sanitizer is missing.
@@ -173,6 +133,10 @@ class CudaDevice:
         if result.failure is not None and not findings:
             raise result.failure
         return findings
+
+    def reading(self) -> GpuReading | None:
+        """SM clock and temperature now; None where the driver does not tell."""
+        return self._monitor.read()
 
     def exclusive(self) -> AbstractContextManager[None]:
         """Hold this GPU alone among all processes of the machine."""

@@ -24,28 +24,27 @@ from kernelblaster.devices.base import (
     Driver,
     Job,
     Library,
-    Profile,
-    ProfileSource,
+    Profiler,
     RunFailure,
     SanitizerFinding,
     Session,
 )
+from kernelblaster.devices.batch import run_batch
 from kernelblaster.devices.build import ProgramBuilder
 from kernelblaster.devices.emulated.architecture import DEFAULT_GPU, GpuModel, gpu_model
 from kernelblaster.devices.emulated.core import ensure_core
 from kernelblaster.devices.emulated.counting import CountedCalls
-from kernelblaster.devices.emulated.metrics import kernel_profile
 from kernelblaster.devices.emulated.modules import (
     ensure_figures,
     ensure_module,
     missing_runtime_function,
     module_path,
 )
+from kernelblaster.devices.emulated.profiler import EmulatedProfiler
 from kernelblaster.devices.emulated.record import Record, read_records
 from kernelblaster.devices.emulated.session import EmulatedSession
-from kernelblaster.devices.metrics import totals
 from kernelblaster.devices.sandbox import Limits
-from kernelblaster.devices.session import ProcessSession, run_batch
+from kernelblaster.devices.session import ProcessSession
 from kernelblaster.devices.toolchain import Toolchain
 from kernelblaster.errors import DeviceError
 from kernelblaster.paths import cache_dir
@@ -128,16 +127,11 @@ class EmulatedDevice:
     def open(self, build: Build, job: Job, *, timeout_s: float) -> Session:
         """Start the candidate's process. Raises RunFailure."""
         process = ProcessSession(build, job, env=self._environment(build), limits=self._limits, timeout_s=timeout_s)
-        return EmulatedSession(process, lambda: self._calls.estimate(build, job, timeout_s=timeout_s).device_us)
+        return EmulatedSession(process, lambda variant: self._calls.run(build, job, timeout_s, variant))
 
-    def profile(self, build: Build, job: Job, *, timeout_s: float) -> Profile:
-        """Counts of one warmed call and the model's times. Raises RunFailure."""
-        call = self._calls.estimate(build, job, timeout_s=timeout_s)
-        kernels = [kernel_profile(estimate, self._gpu) for estimate in call.kernels]
-        warnings = [] if kernels else ["the call launched no kernel"]
-        if call.transfers_us:
-            warnings.append(f"copies and fills take {call.transfers_us:.1f} us of {call.device_us:.1f} us")
-        return Profile(source=ProfileSource.EMULATED, kernels=kernels, totals=totals(kernels), warnings=warnings)
+    def profiler(self, build: Build, job: Job, *, timeout_s: float) -> Profiler:
+        """Counts of one warmed call and the model's times."""
+        return EmulatedProfiler(self._gpu, lambda: self._calls.estimate(build, job, timeout_s=timeout_s))
 
     def sanitize(self, build: Build, job: Job, *, timeout_s: float) -> list[SanitizerFinding]:
         """Memory faults of one call: the emulator checks bounds and alignment of every access.
@@ -152,6 +146,10 @@ class EmulatedDevice:
                 raise
             return [finding]
         return []
+
+    def reading(self) -> None:
+        """There is no clock to read."""
+        return None
 
     def exclusive(self) -> AbstractContextManager[None]:
         """Nothing to guard: modelled times do not depend on what else the machine does."""

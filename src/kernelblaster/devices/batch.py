@@ -1,0 +1,176 @@
+"""Runs a driver program under a tool that wraps it, or by itself, for a fixed list of commands; replies go to a file.
+
+The tools (ncu, compute-sanitizer) start the program themselves, so its replies cannot come through a pipe of ours. The
+start of such a program takes about a second; `BatchProgram` starts it early and lets it wait for its commands.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from kernelblaster.devices.base import Build, Job, RunFailure, RunFailureKind
+from kernelblaster.devices.job import new_nonce, write_job
+from kernelblaster.devices.sandbox import Limits, Outcome, SandboxedProcess, Scratch, clean_environment
+from kernelblaster.devices.session import (
+    LOG_CHARACTERS,
+    MAX_REPLY_BYTES,
+    fitting,
+    process_failure,
+    reported_error,
+    strip_nonce,
+)
+
+_POLL_S = 0.01
+
+
+@dataclass(frozen=True)
+class BatchResult:
+    """What a program has answered to its list of commands.
+
+    Attributes:
+        replies: the reply of each command, without nonce, `ready` left out.
+        stdout_tail: the end of what it (and its wrapper) printed.
+        returncode: exit status, or minus a signal number.
+        failure: why not every command was answered; None when all were.
+    """
+
+    replies: tuple[str, ...]
+    stdout_tail: str
+    returncode: int
+    failure: RunFailure | None
+
+
+class BatchProgram:
+    """A driver program that loads its tensors and then waits for its commands. Starts when entered, dies when left.
+
+    Args:
+        build: the program.
+        job: tensors, sizes, scalars.
+        wrapper_argv: a tool that runs the program and passes its standard input on, e.g. ncu with its options.
+        env: variables added to the clean environment.
+        limits: bounds of the processes; a wrapper may fork.
+
+    Raises:
+        DeviceError: on entering, when no process can be started.
+    """
+
+    def __init__(
+        self,
+        build: Build,
+        job: Job,
+        wrapper_argv: Sequence[str] = (),
+        *,
+        env: Mapping[str, str] | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self._build = build
+        self._job = job
+        self._wrapper = tuple(wrapper_argv)
+        self._env = env or {}
+        bounds = fitting(limits or Limits(), job)
+        self._limits = replace(bounds, forks=True) if self._wrapper else bounds
+        self._nonce = new_nonce()
+        self._exit = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        with contextlib.ExitStack() as stack:
+            scratch = stack.enter_context(Scratch())
+            write_job(self._job, scratch / "job", self._nonce)
+            self._replies = scratch / "replies"
+            argv = [*self._wrapper, str(self._build.program), str(scratch / "job"), str(self._replies)]
+            environment = clean_environment(scratch, self._env)
+            self._process = stack.enter_context(
+                SandboxedProcess(argv, cwd=scratch, environment=environment, limits=self._limits, stdin=True)
+            )
+            self._exit = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._exit.close()
+
+    def settle(self, timeout_s: float) -> None:
+        """Wait until it has loaded its tensors, it has ended, or `timeout_s` seconds are over."""
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline and self._process.running and not self._has_answered():
+            time.sleep(_POLL_S)
+
+    def finish(self, commands: Sequence[str], timeout_s: float) -> BatchResult:
+        """Give it its commands and wait for its end, at most `timeout_s` seconds. Raises DeviceError."""
+        lines = "".join(f"{command}\n" for command in (*commands, "quit"))
+        try:
+            self._process.stdin.write(lines.encode())
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            pass  # it has ended already; its replies and its exit say why
+        outcome = self._process.wait(timeout_s)
+        return _result(_read_replies(self._replies, self._nonce), len(commands), outcome)
+
+    def _has_answered(self) -> bool:
+        return self._replies.is_file() and self._replies.stat().st_size > 0
+
+
+def try_batch(
+    build: Build,
+    job: Job,
+    commands: Sequence[str],
+    wrapper_argv: Sequence[str] = (),
+    *,
+    env: Mapping[str, str] | None = None,
+    limits: Limits | None = None,
+    timeout_s: float,
+) -> BatchResult:
+    """Run commands in a process of their own. A failing candidate is returned, not raised. Raises DeviceError."""
+    with BatchProgram(build, job, wrapper_argv, env=env, limits=limits) as program:
+        return program.finish(commands, timeout_s)
+
+
+def run_batch(
+    build: Build,
+    job: Job,
+    commands: Sequence[str],
+    wrapper_argv: Sequence[str] = (),
+    *,
+    env: Mapping[str, str] | None = None,
+    limits: Limits | None = None,
+    timeout_s: float,
+) -> BatchResult:
+    """Run commands in a process of their own, and require that all are answered.
+
+    Raises:
+        RunFailure: the candidate failed.
+        DeviceError: the machine did.
+    """
+    result = try_batch(build, job, commands, wrapper_argv, env=env, limits=limits, timeout_s=timeout_s)
+    if result.failure is not None:
+        raise result.failure
+    return result
+
+
+def _read_replies(path: Path, nonce: str) -> list[str]:
+    """Reply lines of a finished process; none when it never opened the file. Raises RunFailure."""
+    if not path.is_file():
+        return []
+    if path.stat().st_size > MAX_REPLY_BYTES:
+        raise RunFailure(RunFailureKind.RUNTIME, "the result channel was flooded")
+    prefix = f"{nonce} ".encode()
+    return [strip_nonce(line, prefix) for line in path.read_bytes().splitlines()]
+
+
+def _result(lines: list[str], expected: int, outcome: Outcome) -> BatchResult:
+    ready = bool(lines) and lines[0] == "ready"
+    replies = tuple(line for line in lines[1:] if not line.startswith("error "))
+    errors = [line for line in lines if line.startswith("error ")]
+    failure = None
+    if errors:
+        failure = reported_error(errors[0], ready=ready, log=outcome.output[-LOG_CHARACTERS:])
+    elif not ready or len(replies) < expected or outcome.broken is not None:
+        failure = process_failure(outcome, ready=ready)
+    return BatchResult(replies, outcome.output, outcome.code, failure)

@@ -1,0 +1,47 @@
+"""Profiles one call on the emulated device. There is nothing to start early: counts are taken when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from kernelblaster.devices.base import Profile, ProfileSource
+from kernelblaster.devices.emulated.architecture import GpuModel
+from kernelblaster.devices.emulated.call import CallEstimate
+from kernelblaster.devices.emulated.metrics import kernel_profile
+from kernelblaster.devices.metrics import totals
+
+
+@dataclass(frozen=True)
+class EmulatedProfiler:
+    """Satisfies `devices.base.Profiler`.
+
+    Attributes:
+        gpu: the GPU to stand for.
+        estimate: counts one warmed call and models its time. Raises RunFailure.
+    """
+
+    gpu: GpuModel
+    estimate: Callable[[], CallEstimate]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing was started."""
+
+    def settle(self) -> None:
+        """Nothing runs."""
+
+    def collect(self) -> Profile:
+        """Counts of one warmed call and the model's times. Raises RunFailure."""
+        call = self.estimate()
+        kernels = [kernel_profile(estimate, self.gpu) for estimate in call.kernels]
+        warnings = [] if kernels else ["the call launched no kernel"]
+        if call.transfers_us:
+            warnings.append(f"copies and fills take {call.transfers_us:.1f} us of {call.device_us:.1f} us")
+        return Profile(source=ProfileSource.EMULATED, kernels=kernels, totals=totals(kernels), warnings=warnings)

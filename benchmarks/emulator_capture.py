@@ -1,0 +1,290 @@
+"""What a real GPU does with the conformance programs: outputs, times and Nsight Compute metrics, into one file.
+
+    python benchmarks/emulator_capture.py [--output tests/fixtures/conformance/h200.json.gz] [--samples 30] [--budget 440]
+
+Builds every program of `tests/conformance/kernels` with nvcc, then runs them one after the other: outputs and times of
+all of them first, then their metrics. What fails is named in the file and on standard error and does not stop the rest;
+the file is written again after each program, so that a run that is cut off leaves what it had. `--budget` bounds the
+whole in seconds. `benchmarks/emulator_calibration.py` compares the emulated device with the file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "conformance"))
+
+from conformance_suite import (
+    CAPTURE,
+    FORMAT,
+    KERNELS,
+    MARKER,
+    Capture,
+    CapturedCase,
+    CaseRun,
+    Kernel,
+    programs,
+    write_capture,
+)
+
+from kernelblaster.devices.base import KernelProfile
+from kernelblaster.devices.cuda.ncu import NcuFailure, ncu_command, parse_csv, unknown_metrics
+from kernelblaster.devices.metrics import Metric
+from kernelblaster.devices.toolchain import Toolchain
+
+ARCH = "sm_90a"
+_PIPES = ("alu", "cbu", "adu", "fma", "fmaheavy", "fmalite", "fp16", "fp64", "lsu", "tensor", "uniform", "xu")
+_STALLS = ("branch_resolving", "dispatch_stall", "drain", "imc_miss", "membar", "no_instruction", "not_selected",
+           "selected", "sleeping", "tex_throttle", "misc")  # fmt: skip
+_OPS = ("dadd", "dfma", "dmul", "fadd", "ffma", "fmul", "hadd", "hfma", "hmul", "integer", "bit", "control",
+        "conversion", "inter_thread_communication", "memory", "misc", "uniform")  # fmt: skip
+EXTRA = (
+    "smsp__thread_inst_executed.sum",
+    "smsp__inst_issued.sum",
+    "smsp__inst_executed_op_branch.sum",
+    "smsp__cycles_active.avg",
+    "sm__cycles_active.avg",
+    "sm__cycles_active.max",
+    "sm__cycles_elapsed.avg.per_second",
+    "dram__cycles_elapsed.avg.per_second",
+    "smsp__warps_launched.sum",
+    "l1tex__data_pipe_lsu_wavefronts.sum",
+    "l1tex__data_pipe_lsu_wavefronts_mem_lg.sum",
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum",
+    "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum",
+    "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum",
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum",
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum",
+    "lts__t_sectors_srcunit_tex.sum",
+    "lts__t_sectors_srcunit_tex_op_read.sum",
+    "lts__t_sectors_srcunit_tex_op_write.sum",
+    "lts__t_sectors_srcunit_tex_op_read_lookup_hit.sum",
+    "lts__t_sectors_srcunit_tex_op_read_lookup_miss.sum",
+    "smsp__sass_inst_executed_op_shared_ld.sum",
+    "smsp__sass_inst_executed_op_shared_st.sum",
+    "smsp__sass_inst_executed_op_global_ld.sum",
+    "smsp__sass_inst_executed_op_global_st.sum",
+    *(f"sm__inst_executed_pipe_{pipe}.sum" for pipe in _PIPES),
+    *(f"smsp__sass_thread_inst_executed_op_{op}_pred_on.sum" for op in _OPS),
+    *(f"smsp__average_warps_issue_stalled_{why}_per_issue_active.ratio" for why in _STALLS),
+)
+"""Metrics beyond the product's, which tell where counted PTX and executed machine code part."""
+
+
+def say(text: str) -> None:
+    """Progress on standard error."""
+    print(f"[{time.monotonic() - START:6.1f} s] {text}", file=sys.stderr, flush=True)
+
+
+START = time.monotonic()
+
+
+@dataclass
+class Session:
+    """One capture under way."""
+
+    tools: Toolchain
+    scratch: Path
+    budget_s: float
+    metrics: list[str] = field(default_factory=lambda: [*(metric.value for metric in Metric), *EXTRA])
+    failures: list[str] = field(default_factory=list)
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until the budget is used."""
+        return self.budget_s - (time.monotonic() - START)
+
+    def fail(self, text: str) -> None:
+        """Note a failure and go on."""
+        self.failures.append(text)
+        say(f"FAILED {text}")
+
+    def run(self, argv: list[str], what: str, timeout_s: float) -> str | None:
+        """Standard output of a command; None, with the failure noted, when it did not end well."""
+        try:
+            done = subprocess.run(argv, capture_output=True, text=True, timeout=max(1.0, timeout_s), check=False)
+        except subprocess.TimeoutExpired:
+            self.fail(f"{what}: more than {timeout_s:.0f} s")
+            return None
+        if done.returncode != 0:
+            self.fail(f"{what}: exit code {done.returncode}: {(done.stderr or done.stdout).strip()[-400:]}")
+            return None
+        return done.stdout
+
+
+def build(session: Session, program: str) -> Path | None:
+    """The compiled program."""
+    target = session.scratch / program
+    argv = [str(session.tools.nvcc), "-O3", f"-arch={ARCH}", "-lineinfo", str(KERNELS / f"{program}.cu")]
+    built = session.run([*argv, "-o", str(target)], f"building {program}", min(240.0, session.left_s))
+    return None if built is None else target
+
+
+def opcodes(session: Session, program: Path) -> dict[str, str]:
+    """Kernel -> machine opcodes in order; nothing where there is no cuobjdump."""
+    if session.tools.cuobjdump is None:
+        return {}
+    text = session.run([str(session.tools.cuobjdump), "-sass", str(program)], f"listing {program.name}", 60.0)
+    found: dict[str, str] = {}
+    for part in re.split(r"^\s*Function : ", text or "", flags=re.MULTILINE)[1:]:
+        name = part.split("\n", 1)[0].strip()
+        lines = re.findall(r"/\*[0-9a-f]{4,}\*/\s+([^;]*);", part)
+        words = [re.sub(r"^@!?U?P\w+\s+", "@", line.strip()).split()[0] for line in lines if line.strip()]
+        found[name] = " ".join(words)
+    return found
+
+
+def runs(session: Session, program: Path, samples: int) -> list[CaseRun]:
+    """Outputs and times of every case. A program that fails is tried case by case."""
+    timed = [str(program), "run", "--time", str(samples)]
+    text = session.run(timed, f"running {program.name}", min(120.0, session.left_s))
+    if text is None:
+        names = (session.run([str(program), "list"], f"listing {program.name}", 30.0) or "").split()
+        parts = [session.run([*timed, "--only", name], f"running {name}", min(30.0, session.left_s)) for name in names]
+        text = "".join(part for part in parts if part is not None)
+    return [CaseRun.model_validate_json(line) for line in text.splitlines() if line.startswith("{")]
+
+
+def profiled(session: Session, argv: list[str], what: str, timeout_s: float) -> list[KernelProfile] | None:
+    """Launches as ncu sees them. Metrics that this ncu does not know are left out from then on."""
+    log = session.scratch / "ncu.csv"
+    ncu = session.tools.ncu
+    if ncu is None:
+        raise NcuFailure("ncu is not installed")
+    for _ in range(12):
+        log.unlink(missing_ok=True)
+        command = [*ncu_command(ncu, session.metrics), "--log-file", str(log), *argv]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=max(1.0, timeout_s), check=False)
+        except subprocess.TimeoutExpired:
+            session.fail(f"profiling {what}: more than {timeout_s:.0f} s")
+            return None
+        text = log.read_text(errors="replace") if log.exists() else done.stdout + done.stderr
+        unknown = unknown_metrics(text + done.stdout + done.stderr) & set(session.metrics)
+        if not unknown:
+            break
+        say(f"ncu does not know {', '.join(sorted(unknown))}")
+        session.metrics = [name for name in session.metrics if name not in unknown]
+    try:
+        return parse_csv(text, session.metrics)
+    except (NcuFailure, ValueError, KeyError) as error:
+        session.fail(f"profiling {what}: {error}")
+        return None
+
+
+def by_case(kernels: list[KernelProfile]) -> dict[int, list[Kernel]]:
+    """Number of a case -> its launches, told apart by the markers between them."""
+    found: dict[int, list[Kernel]] = {}
+    number = -1
+    for one in kernels:
+        if MARKER in one.name:
+            number = one.grid[0] - 1
+            found[number] = []
+        elif number >= 0:
+            found[number].append(Kernel(name=one.name, grid=one.grid, block=one.block, metrics=one.metrics))
+    return found
+
+
+def profiles(session: Session, program: Path, cases: list[CaseRun]) -> dict[int, list[Kernel]]:
+    """Launches of every case; case by case when the whole program cannot be profiled."""
+    whole = profiled(session, [str(program), "run"], program.name, min(150.0, session.left_s - 15.0))
+    if whole is not None:
+        return by_case(whole)
+    found: dict[int, list[Kernel]] = {}
+    for one in cases:
+        if session.left_s < 30.0:
+            session.fail(f"profiling {one.case}: no time left")
+            continue
+        alone = profiled(session, [str(program), "run", "--only", one.case], one.case, min(40.0, session.left_s - 15.0))
+        found |= by_case(alone or [])
+    return found
+
+
+def device(session: Session) -> dict[str, str]:
+    """Facts of the GPU, its driver and the tools."""
+    names = ["name", "driver_version", "clocks.sm", "clocks.mem", "clocks.max.sm", "temperature.gpu", "memory.total"]
+    smi = shutil.which("nvidia-smi")
+    facts = {"nvcc": session.tools.version_text}
+    if session.tools.ncu is not None:
+        version = session.run([str(session.tools.ncu), "--version"], "asking ncu", 30.0) or ""
+        facts["ncu"] = version.strip().splitlines()[-1] if version.strip() else ""
+    if smi is not None:
+        query = [smi, f"--query-gpu={','.join(names)}", "--format=csv,noheader", "--id=0"]
+        text = session.run(query, "asking nvidia-smi", 30.0) or ""
+        facts |= dict(zip(names, (part.strip() for part in text.split(",")), strict=False))
+    return facts
+
+
+def capture(session: Session, options: argparse.Namespace) -> Capture:
+    """Build, run, profile; the file is written after every program."""
+    names = [name for name in programs() if not options.only or name in options.only]
+    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        built = [program for program in pool.map(lambda name: build(session, name), names) if program is not None]
+        say(f"built {len(built)} of {len(names)} programs")
+        sass = {program.name: listing for program, listing in zip(built, pool.map(
+            lambda program: opcodes(session, program), built), strict=True)}  # fmt: skip
+    facts = device(session)
+    cases = {program: runs(session, program, options.samples) for program in built if _said(f"timing {program.name}")}
+    launches: dict[Path, dict[int, list[Kernel]]] = {}
+
+    def state() -> Capture:
+        return Capture(
+            format=FORMAT,
+            device=facts,
+            compile_arch=ARCH,
+            cases=[
+                CapturedCase(program=program.name, run=run, kernels=launches.get(program, {}).get(run.number, []))
+                for program in built
+                for run in cases[program]
+            ],
+            failures=session.failures,
+            sass=sass,
+        )
+
+    write_capture(state(), options.output)
+    for program in built:
+        if session.left_s < 30.0:
+            session.fail(f"profiling {program.name}: no time left")
+            continue
+        say(f"profiling {program.name}")
+        launches[program] = profiles(session, program, cases[program])
+        write_capture(state(), options.output)
+    return state()
+
+
+def _said(text: str) -> bool:
+    say(text)
+    return True
+
+
+def main() -> None:
+    """Capture, write, and tell how much there is."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, default=CAPTURE)
+    parser.add_argument("--samples", type=int, default=30)
+    parser.add_argument("--budget", type=float, default=440.0)
+    parser.add_argument("--only", action="append", help="a program; may be given several times")
+    options = parser.parse_args()
+    with TemporaryDirectory(prefix="kernelblaster-") as scratch:
+        session = Session(Toolchain.find(), Path(scratch), options.budget)
+        found = capture(session, options)
+    bytes_written = options.output.stat().st_size
+    complete = sum(1 for one in found.cases if one.kernels)
+    say(f"{len(found.cases)} cases, {complete} profiled, {len(found.failures)} failures, {bytes_written} bytes")
+    sys.exit(0 if found.cases else 1)
+
+
+if __name__ == "__main__":
+    main()

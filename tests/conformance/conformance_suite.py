@@ -1,0 +1,119 @@
+"""The conformance programs, and what running one on a GPU or on the emulated device leaves behind.
+
+`kernels/*.cu` are programs of several cases; `kernels/conformance.hpp` says what a case prints. A capture is one file
+with the outputs, times and Nsight Compute metrics of every case on a real GPU; it is the fixture that the emulated
+device is compared with.
+"""
+
+from __future__ import annotations
+
+import gzip
+import tomllib
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+KERNELS = Path(__file__).with_name("kernels")
+PAIRS = Path(__file__).with_name("pairs.toml")
+CAPTURE = Path(__file__).parents[1] / "fixtures" / "conformance" / "h200.json.gz"
+FORMAT = "kernelblaster-conformance-1"
+MARKER = "case_marker"
+"""Kernel whose launch says which case the launches after it belong to: its grid is the case's number plus one."""
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Output(_Frozen):
+    """Digest of one output array."""
+
+    name: str
+    type: str
+    count: int
+    ulps: float
+    """Units in the last place by which two devices may differ; 0: the same bits."""
+    hash: str
+    mean_magnitude: float | str
+    sums: list[float | str]
+    samples: list[float | str]
+
+
+class Times(_Frozen):
+    """Event times of the whole call in microseconds."""
+
+    median: float
+    q1: float
+    q3: float
+    least: float
+    n: int
+
+
+class CaseRun(_Frozen):
+    """What a program prints of one case; `times_us` has `cold`, `clean` and `warm` when it was timed."""
+
+    case: str
+    number: int
+    outputs: list[Output]
+    times_us: dict[str, Times] = {}
+
+
+class Kernel(_Frozen):
+    """One launch as Nsight Compute saw it."""
+
+    name: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    metrics: dict[str, float]
+
+
+class CapturedCase(_Frozen):
+    """One case on a real GPU; `kernels` is empty when it could not be profiled."""
+
+    program: str
+    run: CaseRun
+    kernels: list[Kernel]
+
+
+class Capture(_Frozen):
+    """Everything captured of one GPU."""
+
+    format: str
+    device: dict[str, str]
+    compile_arch: str
+    cases: list[CapturedCase]
+    failures: list[str]
+    """What did not work, in words."""
+    sass: dict[str, dict[str, str]] = {}
+    """Program -> kernel -> its machine opcodes in order, where cuobjdump was there to list them."""
+
+
+class Pair(_Frozen):
+    """The same operation before and after an optimisation."""
+
+    parent: str
+    child: str
+    change: str
+
+
+def programs() -> list[str]:
+    """Names of the programs."""
+    return sorted(path.stem for path in KERNELS.glob("*.cu"))
+
+
+def pairs() -> list[Pair]:
+    """All pairs of the table."""
+    return [Pair.model_validate(entry) for entry in tomllib.loads(PAIRS.read_text(encoding="utf-8"))["pair"]]
+
+
+def read_capture(path: Path = CAPTURE) -> Capture:
+    """A capture file. Raises OSError when there is none, ValueError when it does not read."""
+    return Capture.model_validate_json(gzip.decompress(path.read_bytes()))
+
+
+def write_capture(capture: Capture, path: Path) -> None:
+    """Write a capture whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    partial.write_bytes(gzip.compress(capture.model_dump_json().encode(), mtime=0))
+    partial.replace(path)

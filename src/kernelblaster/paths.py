@@ -19,6 +19,11 @@ def harness_include_dir() -> Path:
     return _PACKAGE / "devices" / "harness" / "include"
 
 
+def guards_source() -> Path:
+    """Stand-ins for functions of the CUDA runtime, compiled into programs whose candidates call those."""
+    return _PACKAGE / "devices" / "harness" / "guards" / "guards.cpp"
+
+
 def cache_dir() -> Path:
     """Compiled drivers, candidates and the emulator's core; safe to delete. `KERNELBLASTER_CACHE` moves it."""
     chosen = os.environ.get("KERNELBLASTER_CACHE")

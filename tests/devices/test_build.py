@@ -122,6 +122,22 @@ def test_replacing_the_runtime_is_a_reward_hack(builder: ProgramBuilder, driver:
     assert failure.value.kind is BuildFailureKind.POLICY
 
 
+def test_streams_of_a_candidate_are_made_by_the_guard(builder: ProgramBuilder, driver: Driver) -> None:
+    stream = "cudaStream_t s; cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking); copy<scalar_t><<<1, 1, 0, s>>>"
+    build = builder.program(CANDIDATE.replace("copy<scalar_t><<<(n + 255) / 256, 256>>>", stream), driver)
+    names = subprocess.run(["nm", str(build.program)], capture_output=True, text=True, check=True).stdout
+    assert " kb_guard_cudaStreamCreateWithFlags\n" in names
+    assert "kb_guard_cudaStreamCreateWithPriority" not in names
+
+
+def test_a_system_call_in_assembly_is_a_reward_hack(builder: ProgramBuilder, driver: Driver) -> None:
+    call = 'asm volatile("syscall" ::: "memory"); Plan::get()'
+    with pytest.raises(BuildFailure) as caught:
+        builder.program(CANDIDATE.replace("Plan::get()", call), driver)
+    assert caught.value.kind is BuildFailureKind.POLICY
+    assert "system calls" in caught.value.reason
+
+
 def test_a_hostile_include_never_reaches_the_compiler(builder: ProgramBuilder, driver: Driver) -> None:
     with pytest.raises(BuildFailure) as failure:
         builder.program("#include </etc/passwd>", driver)

@@ -25,6 +25,8 @@ from kernelblaster.devices.source_policy import check_source, forgive, forgotten
         '#embed "/etc/passwd"',
         "#include_next <cuda_runtime.h>",
         'asm(".incbin \\"/etc/passwd\\"");',
+        'asm(".inc" "bin \\"/etc/passwd\\"");',
+        'asm(".\\x69ncbin \\"/etc/passwd\\"");',
         'const char* job = "/proc/self/cmdline";',
         'const char* q = "\\"/*"; \n#include </etc/passwd>\n//*/',
     ],

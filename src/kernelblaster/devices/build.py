@@ -24,16 +24,24 @@ from kernelblaster.devices.base import Build, BuildFailure, BuildFailureKind, Dr
 from kernelblaster.devices.ptxas import parse_resources
 from kernelblaster.devices.sandbox import Limits, Outcome, Scratch, clean_environment, run
 from kernelblaster.devices.source_policy import check_source, forgive, forgotten_headers
-from kernelblaster.devices.symbols import LAUNCHER, check_policy, demangle, match_launcher, read_symbols
+from kernelblaster.devices.symbols import (
+    LAUNCHER,
+    check_instructions,
+    check_policy,
+    demangle,
+    guarded,
+    match_launcher,
+    read_symbols,
+)
 from kernelblaster.devices.toolchain import Toolchain
 from kernelblaster.errors import DeviceError, ProblemError
-from kernelblaster.paths import harness_include_dir
+from kernelblaster.paths import guards_source, harness_include_dir
 from kernelblaster.problems.problem import Precision, Problem
 
 COMPILE_TIMEOUT_S = 300.0
 """Template-heavy kernels take a minute; a template bomb takes for ever."""
 
-_FORMAT = "kernelblaster-build-1"
+_FORMAT = "kernelblaster-build-2"
 _LOG_CHARACTERS = 16_000
 COMPILER_LIMITS = Limits(
     memory_bytes=16 << 30, file_bytes=1 << 30, tasks=128, output_bytes=64 << 20, forks=True, isolate_network=True
@@ -221,8 +229,8 @@ class ProgramBuilder:
     ) -> dict[str, object]:
         check_source(source)
         log = self._compile(scratch, source, driver, libraries)
-        self._localise(scratch, driver, libraries)
-        self._link(scratch, driver, libraries)
+        guards = self._localise(scratch, driver, libraries)
+        self._link(scratch, driver, libraries, self._compile_guards(scratch, guards))
         ptx = self._take_ptx(scratch)
         resources = parse_resources(log, lambda names: demangle(self._tools, names))
         return {"resources": [item.model_dump() for item in resources], "ptx": ptx}
@@ -261,15 +269,22 @@ class ProgramBuilder:
             raise BuildFailure(BuildFailureKind.COMPILE, first_error(outcome.output), _bounded(outcome.output))
         return outcome.output
 
-    def _localise(self, scratch: Path, driver: Driver, libraries: tuple[Library, ...]) -> None:
-        """candidate.o -> sealed.o, whose only global symbol is the launcher. Raises BuildFailure."""
+    def _localise(self, scratch: Path, driver: Driver, libraries: tuple[Library, ...]) -> list[str]:
+        """candidate.o -> sealed.o, whose only global symbol is the launcher. Returns the guarded functions it calls.
+
+        Raises BuildFailure.
+        """
         symbols = read_symbols(self._tools, str(scratch / "candidate.o"))
         check_policy(symbols, read_symbols(self._tools, str(driver.object_path)), libraries)
+        check_instructions(self._tools, str(scratch / "candidate.o"))
+        guards = guarded(symbols)
         match = match_launcher(self._tools, symbols, driver.launcher_symbol, _declaration(driver.problem))
         # COMDAT groups are dissolved first: the linker merges them by name with the driver's, and a symbol that was
         # made local would be left pointing into the copy that it threw away.
         self._binutils([str(self._tools.ld), "-r", "--force-group-allocation", "candidate.o", "-o", "whole.o"], scratch)
-        rename = [] if match.symbol == match.wanted else [f"--redefine-sym={match.symbol}={match.wanted}"]
+        rename = [f"--redefine-sym={name}=kb_guard_{function}" for name, function in guards.items()]
+        if match.symbol != match.wanted:
+            rename.append(f"--redefine-sym={match.symbol}={match.wanted}")
         self._binutils([str(self._tools.objcopy), f"--keep-global-symbol={match.symbol}", "whole.o"], scratch)
         self._binutils([str(self._tools.objcopy), *rename, "whole.o", "sealed.o"], scratch)
         left = read_symbols(self._tools, str(scratch / "sealed.o")).defined - {match.wanted}
@@ -277,13 +292,23 @@ class ProgramBuilder:
             raise BuildFailure(
                 BuildFailureKind.POLICY, f"the candidate defines symbols that cannot be made its own: {sorted(left)[0]}"
             )
+        return sorted(set(guards.values()))
 
-    def _link(self, scratch: Path, driver: Driver, libraries: tuple[Library, ...]) -> None:
+    def _compile_guards(self, scratch: Path, functions: list[str]) -> list[str]:
+        """guards.o with the stand-ins of some functions; nothing for a candidate that calls none."""
+        if not functions:
+            return []
+        defines = [f"-DKB_GUARD_{function}" for function in functions]
+        compiler = [str(self._tools.host_compiler), *self._host_flags(), "-Wno-deprecated-declarations", *defines]
+        self._binutils([*compiler, "-c", str(guards_source()), "-o", "guards.o"], scratch)
+        return ["guards.o"]
+
+    def _link(self, scratch: Path, driver: Driver, libraries: tuple[Library, ...], guards: list[str]) -> None:
         extra = [argument for library in libraries for argument in self._tools.library(library).link_args]
         outcome = self._run(
             [
-                *(str(self._tools.host_compiler), str(driver.object_path), "sealed.o", "-o", "program"),
-                *("-Wl,-z,relro,-z,now", "-Wl,--as-needed", *extra, *self._options.link_args),
+                *(str(self._tools.host_compiler), str(driver.object_path), "sealed.o", *guards, "-o", "program"),
+                *("-Wl,-z,relro,-z,now,-z,noexecstack", "-Wl,--as-needed", *extra, *self._options.link_args),
             ],
             scratch,
         )
@@ -329,7 +354,8 @@ def _digest(*parts: str | bytes | Sequence[str]) -> str:
 
 
 def _harness_bytes() -> bytes:
-    return b"".join(path.read_bytes() for path in sorted(harness_include_dir().rglob("*")) if path.is_file())
+    files = [path for path in sorted(harness_include_dir().rglob("*")) if path.is_file()]
+    return b"".join(path.read_bytes() for path in (*files, guards_source()))
 
 
 def _declaration(problem: Problem) -> str:

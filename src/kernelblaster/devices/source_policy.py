@@ -33,6 +33,11 @@ _FORGIVEN_HEADERS = {
 }
 
 
+_SEAM = re.compile(r'''"\s*"''')
+"""Between two string literals that the compiler joins."""
+_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|([0-7]{3}))")
+
+
 def without_comments(source: str) -> str:
     """The source with comments blanked and literals kept; line breaks stay."""
 
@@ -52,9 +57,15 @@ def check_source(source: str) -> None:
         if reason is not None:
             line = text.count("\n", 0, match.start()) + 1
             raise BuildFailure(BuildFailureKind.POLICY, reason, f"line {line}: {match[0].strip()}")
-    for word in (".incbin", "LD_PRELOAD", "/proc/"):
-        if word in text:
+    spoken = _ESCAPE.sub(_character, _SEAM.sub("", text))
+    for word in ("incbin", "LD_PRELOAD", "/proc/"):
+        if word in spoken:
             raise BuildFailure(BuildFailureKind.POLICY, f"the source contains {word}")
+
+
+def _character(match: re.Match[str]) -> str:
+    """The character that an escape in a string literal stands for."""
+    return chr(int(match[1], 16) if match[1] else int(match[2], 8))
 
 
 def _reason_to_refuse(directive: str, operand: str) -> str | None:

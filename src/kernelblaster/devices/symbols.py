@@ -1,8 +1,11 @@
 """What a candidate's object file defines and asks for, and which of it the policy allows.
 
 A candidate is host code, too: its object is linked into the driver program. It may define one symbol that others
-see, the launcher. It may not ask for what only a reward hack needs: other processes, files, dynamic loading, host
-threads, signal handlers, the environment, the profiler's marks, or a library that the run does not allow.
+see, the launcher. What it may ask for is listed: the CUDA runtime, the C++ language and library, and those functions
+of the C library that only compute, allocate, print and tell the time. Anything else is refused by name, and what only
+a reward hack needs with its reason: other processes, files, dynamic loading, host threads, signal handlers, the
+environment, the profiler's marks, the harness itself, system calls of its own, or a library that the run does not
+allow.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kernelblaster.devices.base import BuildFailure, BuildFailureKind, Library
+from kernelblaster.devices.harmless import is_harmless
 from kernelblaster.devices.toolchain import Toolchain
 from kernelblaster.errors import DeviceError
 
@@ -31,7 +35,15 @@ _FORBIDDEN_PREFIXES = {
     "_ZN2at": "libtorch",
     "_ZN3c10": "libtorch",
     "_ZN5torch": "libtorch",
+    "_ZN2kb": "the harness",
+    "_ZNK2kb": "the harness",
+    "_ZTIN2kb": "the harness",
+    "_ZTVN2kb": "the harness",
+    "GOMP_": "OpenMP, which runs host threads",
 }
+_SYSTEM_CALLS = re.compile(
+    r"^\s*[0-9a-f]+:\t(?:[0-9a-f]{2,8} )+\s*\t(syscall|sysenter|int +\$0x80|svc)\b", re.MULTILINE
+)
 _FORBIDDEN = {
     "loads libraries at run time": {"dlopen", "dlsym", "dlvsym", "dlmopen", "dladdr", "dl_iterate_phdr"},
     "starts processes": {
@@ -52,6 +64,11 @@ _FORBIDDEN = {
     "reads the environment": {"getenv", "secure_getenv", "environ", "__environ", "setenv", "putenv", "getauxval"},
     "moves the profiler's marks": {"cudaProfilerStart", "cudaProfilerStop", "cuProfilerStart", "cuProfilerStop"},
     "changes the device under the harness": {"cudaDeviceReset", "cuDevicePrimaryCtxReset"},
+    "runs host functions behind the call": {"cudaLaunchHostFunc", "cudaStreamAddCallback", "cudaGraphAddHostNode"},
+    "writes files": {"cudaGraphDebugDotPrint"},
+    "loads code at run time": {"cudaLibraryLoadData", "cudaLibraryLoadFromFile"},
+    "opens streams that nothing waits for": {"cudaExecutionCtxStreamCreate", "cudaGreenCtxCreate"},
+    "reaches memory of other processes": {"cudaIpcOpenMemHandle", "cudaImportExternalMemory"},
 }
 _FORBIDDEN_PARTS = {
     "6thread15_M_start_thread": "runs host threads",
@@ -59,7 +76,21 @@ _FORBIDDEN_PARTS = {
     "basic_fstream": "opens files",
     "basic_ofstream": "opens files",
     "basic_filebuf": "opens files",
+    "NSt10filesystem": "opens files",
+    "KSt10filesystem": "opens files",
+    "ZSt15__fs_": "opens files",
 }
+GUARDED = frozenset(
+    {
+        "cudaStreamCreateWithFlags",
+        "cudaStreamCreateWithPriority",
+        "cudaGetDriverEntryPoint",
+        "cudaGetDriverEntryPointByVersion",
+    }
+)
+"""Functions that candidates call through `harness/guards`, which forbids some of their uses."""
+_VARIANT = re.compile(r"(?<=[a-z])(?:_v\d+|_pt[sd][zs])+$")
+"""Endings that name another version, or the per-thread default stream, of a runtime function."""
 _REASON_OF = {name: reason for reason, names in _FORBIDDEN.items() for name in names}
 
 
@@ -112,6 +143,20 @@ def check_policy(candidate: Symbols, driver: Symbols, libraries: Iterable[Librar
         )
 
 
+def check_instructions(toolchain: Toolchain, path: str) -> None:
+    """Raise BuildFailure (POLICY) when the host code of an object file makes system calls without the C library."""
+    found = _SYSTEM_CALLS.search(_tool([str(toolchain.objdump), "-d", path]))
+    if found:
+        raise BuildFailure(
+            BuildFailureKind.POLICY, f"the candidate is not only a kernel: it makes system calls ({found[1]})"
+        )
+
+
+def guarded(symbols: Symbols) -> dict[str, str]:
+    """Names under which an object file asks for guarded functions -> the functions."""
+    return {name: plain for name in symbols.undefined if (plain := _VARIANT.sub("", name)) in GUARDED}
+
+
 def _overrides(candidate: Symbols, driver: Symbols) -> list[str]:
     """Strong definitions that would stand in for the program's, the runtime's or the C library's."""
     taken = {name for name in candidate.strong if name in driver.undefined or name in driver.strong or name == "main"}
@@ -130,8 +175,9 @@ def _requests(candidate: Symbols, libraries: frozenset[Library]) -> list[str]:
 
 
 def _reason_to_refuse(name: str, libraries: frozenset[Library]) -> str | None:
-    if name in _REASON_OF:
-        return _REASON_OF[name]
+    reason = _REASON_OF.get(name) or _REASON_OF.get(_VARIANT.sub("", name))
+    if reason is not None:
+        return reason
     for prefix, library in _LIBRARY_PREFIXES.items():
         if name.startswith(prefix) and library not in libraries:
             return f"links {library}, which this run does not allow"
@@ -141,7 +187,9 @@ def _reason_to_refuse(name: str, libraries: frozenset[Library]) -> str | None:
     for part, reason in _FORBIDDEN_PARTS.items():
         if part in name:
             return reason
-    return None
+    if is_harmless(name) or LAUNCHER in name:
+        return None
+    return "asks for a function that no kernel needs"
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ class Toolchain:
         lib_dirs: directories with CUDA libraries.
         cudart_static: `libcudart_static.a`.
         host_compiler: g++.
-        objcopy, nm, ld, cxxfilt: binutils.
+        objcopy, objdump, nm, ld, cxxfilt: binutils.
         cuobjdump, ncu, sanitizer: absent (None) where not installed.
         search: where libraries that candidates may link are looked for.
     """
@@ -94,6 +94,7 @@ class Toolchain:
     cudart_static: Path
     host_compiler: Path
     objcopy: Path
+    objdump: Path
     nm: Path
     ld: Path
     cxxfilt: Path
@@ -118,6 +119,7 @@ class Toolchain:
             cudart_static=_static_runtime(libraries),
             host_compiler=_required(search, "g++", "install g++ (Debian, Ubuntu: `apt install g++`)"),
             objcopy=_required(search, "objcopy", "install binutils"),
+            objdump=_required(search, "objdump", "install binutils"),
             nm=_required(search, "nm", "install binutils"),
             ld=_required(search, "ld", "install binutils"),
             cxxfilt=_required(search, "c++filt", "install binutils"),

@@ -1,0 +1,128 @@
+"""Planted kernels: exploits that the evaluation must refuse or render useless, and honest kernels that it must pass.
+
+They lie in `tests/adversarial/exploits` and `tests/adversarial/honest`, one self-contained candidate per file. Comment
+lines at the top say what a file is, `key: value`, a value may go on in the next line:
+
+    row        which known exploit it is (T timing, V verification); absent for honest kernels
+    problem    whose launcher it defines, e.g. level1/23
+    does       what it does, in a phrase
+    emulated   outcomes that are right on the emulated device, `-` where it cannot run there
+    cuda       outcomes that are right on a GPU
+    precision, size, libraries, timeout   of the evaluation, where not fp16, small, none, 60 s
+    twin       what it is timed against: `init` or the name of an honest kernel
+    gap_emulated, gap_cuda   why the evaluation misses it there, where it does
+
+An outcome is the verdict; `harmless` is `correct` without being faster than the twin; `sanitizer_error` is `correct`
+with findings of the sanitizers, which every finalist of a search must pass.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from kernelblaster.devices.base import DeviceKind, Library
+from kernelblaster.problems.problem import Precision, Size
+
+ADVERSARIAL = Path(__file__).resolve().parent.parent / "tests" / "adversarial"
+EXPLOITS = ADVERSARIAL / "exploits"
+HONEST = ADVERSARIAL / "honest"
+HARMLESS = "harmless"
+_NEEDED = frozenset({"problem", "does", "emulated", "cuda"})
+_OPTIONAL = frozenset({"row", "precision", "size", "libraries", "timeout", "twin", "gap_emulated", "gap_cuda"})
+_FIELD = re.compile(r"^// (\w+): (.*)$")
+
+
+class Kind(StrEnum):
+    """What a planted kernel is for."""
+
+    EXPLOIT = "exploit"
+    HONEST = "honest"
+
+
+@dataclass(frozen=True)
+class Planted:
+    """One planted kernel.
+
+    Attributes:
+        name: of its file, without suffix.
+        row: of the catalogue of known exploits; empty for an honest kernel.
+        expected: outcomes that are right, per device kind; none where it cannot run.
+        size: that is timed on a GPU; the emulated device always takes `small`.
+        timeout_s: of one call.
+        twin: source that it is timed against; None: timed alone.
+        gaps: why the evaluation misses it, per device kind; absent where it must not.
+    """
+
+    name: str
+    kind: Kind
+    row: str
+    problem: str
+    does: str
+    expected: dict[DeviceKind, frozenset[str]]
+    precision: Precision
+    size: Size
+    libraries: tuple[Library, ...]
+    timeout_s: float
+    twin: str | None
+    gaps: dict[DeviceKind, str]
+    source: str
+
+    def runs_on(self, device: DeviceKind) -> bool:
+        """Whether it can be judged there."""
+        return bool(self.expected[device])
+
+    def size_on(self, device: DeviceKind) -> Size:
+        """The size that is timed there."""
+        return Size.SMALL if device is DeviceKind.EMULATED else self.size
+
+
+def load(path: Path) -> Planted:
+    """One planted kernel. Raises ValueError when its header says too little or something unknown."""
+    source = path.read_text(encoding="utf-8")
+    fields = _header(source)
+    unknown, missing = fields.keys() - _NEEDED - _OPTIONAL, _NEEDED - fields.keys()
+    if unknown or missing:
+        raise ValueError(f"{path}: unknown keys {sorted(unknown)}, missing keys {sorted(missing)}")
+    kind = Kind.EXPLOIT if path.parent.name == EXPLOITS.name else Kind.HONEST
+    return Planted(
+        name=path.stem,
+        kind=kind,
+        row=fields.get("row", ""),
+        problem=fields["problem"],
+        does=fields["does"],
+        expected={
+            device: frozenset() if fields[device] == "-" else frozenset(fields[device].split()) for device in DeviceKind
+        },
+        precision=Precision(fields.get("precision", "fp16")),
+        size=Size(fields.get("size", "small")),
+        libraries=tuple(Library(name) for name in fields.get("libraries", "").split()),
+        timeout_s=float(fields.get("timeout", "60")),
+        twin=fields.get("twin"),
+        gaps={device: fields[f"gap_{device}"] for device in DeviceKind if f"gap_{device}" in fields},
+        source=source,
+    )
+
+
+def load_all(kind: Kind | None = None) -> list[Planted]:
+    """All planted kernels of a kind, by name."""
+    folders = {Kind.EXPLOIT: EXPLOITS, Kind.HONEST: HONEST}
+    chosen = folders.values() if kind is None else [folders[kind]]
+    return [load(path) for folder in chosen for path in sorted(folder.glob("*.cu"))]
+
+
+def _header(source: str) -> dict[str, str]:
+    fields: dict[str, str] = {}
+    key = ""
+    for line in source.splitlines():
+        match = _FIELD.match(line)
+        if match:
+            key = match[1]
+            fields[key] = match[2].strip()
+        elif key and line.startswith("//   "):
+            fields[key] += " " + line[5:].strip()
+        else:
+            break
+    return fields

@@ -1,0 +1,65 @@
+// Stand-ins for functions of the CUDA runtime that candidates may call, but not in every way. A candidate's calls are
+// renamed to these before it is linked; those of the harness and of libraries are not. The build defines
+// KB_GUARD_<function> for each that a candidate asks for, so that only what it needs must exist in the runtime.
+#include <cuda_runtime_api.h>
+
+#include <cstring>
+
+namespace {
+
+// Work on a non-blocking stream is not waited for by the default stream, on which calls are timed. Without the flag,
+// the default stream waits for it; what the candidate orders by events stays as it ordered it.
+[[maybe_unused]] unsigned blocking(unsigned flags) { return flags & ~static_cast<unsigned>(cudaStreamNonBlocking); }
+
+// What kernels with tensor maps need of the driver. Everything else has a name in the runtime, which is audited.
+[[maybe_unused]] bool entry_point_allowed(const char* name) {
+    static const char* const allowed[] = {
+        "cuTensorMapEncodeTiled", "cuTensorMapEncodeIm2col", "cuTensorMapEncodeIm2colWide", "cuTensorMapReplaceAddress",
+        "cuGetErrorString",       "cuGetErrorName",          "cuDeviceGetAttribute",        "cuDriverGetVersion",
+        "cuFuncSetAttribute",     "cuFuncGetAttribute",      "cuCtxGetDevice",              "cuDeviceGet"};
+    for (const char* other : allowed) {
+        if (std::strcmp(name, other) == 0) return true;
+    }
+    return false;
+}
+
+[[maybe_unused]] cudaError_t refuse(void** function, cudaDriverEntryPointQueryResult* result) {
+    if (function != nullptr) *function = nullptr;
+    if (result != nullptr) *result = cudaDriverEntryPointSymbolNotFound;
+    return cudaErrorNotSupported;
+}
+
+}  // namespace
+
+extern "C" {
+
+#ifdef KB_GUARD_cudaStreamCreateWithFlags
+cudaError_t kb_guard_cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+    return cudaStreamCreateWithFlags(stream, blocking(flags));
+}
+#endif
+
+#ifdef KB_GUARD_cudaStreamCreateWithPriority
+cudaError_t kb_guard_cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
+    return cudaStreamCreateWithPriority(stream, blocking(flags), priority);
+}
+#endif
+
+#ifdef KB_GUARD_cudaGetDriverEntryPoint
+cudaError_t kb_guard_cudaGetDriverEntryPoint(const char* name, void** function, unsigned long long flags,
+                                             cudaDriverEntryPointQueryResult* result) {
+    return entry_point_allowed(name) ? cudaGetDriverEntryPoint(name, function, flags, result)
+                                     : refuse(function, result);
+}
+#endif
+
+#ifdef KB_GUARD_cudaGetDriverEntryPointByVersion
+cudaError_t kb_guard_cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned version,
+                                                      unsigned long long flags,
+                                                      cudaDriverEntryPointQueryResult* result) {
+    return entry_point_allowed(name) ? cudaGetDriverEntryPointByVersion(name, function, version, flags, result)
+                                     : refuse(function, result);
+}
+#endif
+
+}  // extern "C"

@@ -1,0 +1,15 @@
+// problem: level1/19
+// does: a launcher that is static inline, which the build forgives
+// emulated: correct
+// cuda: correct
+#include <kernelblaster/scalar.cuh>
+
+__global__ void relu(scalar_t* y, const scalar_t* x, int64_t n) {
+    const int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = from_float(fmaxf(to_float(x[i]), 0.0f));
+}
+
+static inline void launch_gpu_implementation(void* output, void* x, int64_t batch_size, int64_t dim) {
+    const int64_t n = batch_size * dim;
+    relu<<<unsigned((n + 255) / 256), 256>>>(static_cast<scalar_t*>(output), static_cast<const scalar_t*>(x), n);
+}

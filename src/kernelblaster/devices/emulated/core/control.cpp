@@ -48,6 +48,8 @@ const std::vector<Operation>& control_operations() {
     static const std::vector<Operation> table = {
         {"bra", Kind::branch, nothing},
         {"exit", Kind::exit, nothing},
+        {"call", Kind::call, nothing},
+        {"ret", Kind::ret, nothing},
         {"bar_sync", Kind::barrier, nothing},
         {"nop", Kind::memory, nothing},
         {"trap", Kind::memory, trap},

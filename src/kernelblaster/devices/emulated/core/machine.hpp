@@ -76,6 +76,15 @@ struct Worker {
     bool failed() const { return fault.fault != Fault::none; }
 };
 
+// Calls that one lane is in: where each returns to, and the registers it saved.
+struct CallStack {
+    struct Entry {
+        u32 return_to, frame_bytes, saved;
+    };
+    std::vector<Entry> entries;
+    std::vector<u64> registers;
+};
+
 class Warp {
 public:
     u8* registers;
@@ -89,6 +98,7 @@ public:
     u32 parked;   // lanes at a warp-synchronous instruction
     u32 pc[kLanes];
     u32 barrier_of[kLanes];
+    std::vector<CallStack> calls;  // per lane; empty until the first call
 
     template <class T>
     T* lanes(u32 offset) const {

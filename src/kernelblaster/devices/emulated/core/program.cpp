@@ -53,7 +53,7 @@ public:
 
     Module read() {
         const auto magic = reader_.raw(8);
-        if (std::memcmp(magic.data(), "KBEMU1\0\0", 8) != 0) throw std::runtime_error("not a module file");
+        if (std::memcmp(magic.data(), "KBEMU2\0\0", 8) != 0) throw std::runtime_error("not a module file");
         strings_ = reader_.list([&] {
             const auto text = reader_.raw(reader_.number<u32>());
             return std::string(text.begin(), text.end());
@@ -102,6 +102,7 @@ private:
         for (u32& extent : result.required_block) extent = number();
         result.max_threads = number();
         result.order_dependent = number() != 0;
+        result.entry = number();
         result.constants = reader_.list([&] {
             Constant one;
             one.offset = number();

@@ -1,7 +1,7 @@
 // An assembled module in memory, as read from the file that KB_EMU_MODULE names.
 //
 // File format (little endian; written by ptx/module.py):
-//   magic "KBEMU1\0\0"
+//   magic "KBEMU2\0\0"
 //   strings      u32 n, then n x (u32 length, bytes)      all names below index this table
 //   operations   u32 n, then n x u32                       names of operations, found in the operation table
 //   classes      u32 n, then n x u32                       names of instruction classes, for the report
@@ -30,6 +30,8 @@ enum class Kind : u8 {
     memory,   // skipped when the guard leaves no lane
     warp,     // needs all lanes of its member mask at this instruction
     branch,
+    call,
+    ret,
     exit,
     barrier,
     trap,
@@ -86,6 +88,7 @@ struct Function {
     u32 required_block[3];  // .reqntid, 0 when absent
     u32 max_threads;        // .maxntid, 0 when absent
     bool order_dependent;   // float atomics, or atomics whose result is read
+    u32 entry;              // first instruction; functions that the kernel calls stand before it
     std::vector<Constant> constants;
     std::vector<Special> specials;
     std::vector<MemoryInstruction> memory;
@@ -112,6 +115,15 @@ struct SourcePosition {
     std::string file;
     u32 line;
 };
+
+// Where a call goes, as three words of Function::extra: the number of the function in the module, its first
+// instruction, and the start of the list of registers to save (0: none; else a count and pairs of offset and width).
+struct CallTarget {
+    u32 function, entry, saved;
+};
+
+// Function k of the module has the address kCodeWindow + 256 * k, k counted from 1.
+constexpr u64 kCodeWindow = 4ull << 56;
 
 struct Module {
     std::vector<std::string> class_names;

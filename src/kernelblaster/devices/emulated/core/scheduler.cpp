@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "calls.hpp"
 #include "machine.hpp"
 
 namespace kbemu {
@@ -116,6 +117,8 @@ private:
                 if (worker_.failed()) return stop();
                 break;
             case Kind::branch: return branch(instruction, taken);
+            case Kind::call: return call(instruction, taken);
+            case Kind::ret: return ret(instruction, taken);
             case Kind::exit: return exit(taken);
             case Kind::barrier: return barrier(instruction, taken);
             case Kind::warp: return together(instruction, taken);
@@ -167,6 +170,26 @@ private:
         if (taken == 0) return advance();
         set_pc(warp_, active_, pc_ + 1);
         set_pc(warp_, taken, target);
+        running_ = false;
+        return false;
+    }
+
+    bool call(const Instruction& instruction, u32 taken) {
+        set_pc(warp_, active_, pc_ + 1);
+        enter_function(warp_, instruction, taken, pc_ + 1, instruction.immediate != 0);
+        return jumped();
+    }
+
+    bool ret(const Instruction& instruction, u32 taken) {
+        set_pc(warp_, active_, pc_ + 1);
+        leave_function(warp_, instruction, taken);
+        return jumped();
+    }
+
+    // Lanes that went to different places are chosen anew.
+    bool jumped() {
+        pc_ = warp_.pc[first_lane(active_)];
+        if (!worker_.failed() && pc_ < limit_ && lanes_at(warp_, active_, pc_) == active_) return true;
         running_ = false;
         return false;
     }
@@ -310,7 +333,7 @@ void run_block(Block& block, Worker& worker) {
             if (worker.failed()) return;
         }
         if (!release_barriers(block) && worker.instructions == before && any_live(block)) {
-            worker.fail(Fault::deadlock, worker.launch->function->code.front(),
+            worker.fail(Fault::deadlock, worker.launch->function->code[worker.launch->function->entry],
                         "some threads wait at a barrier that the others never reach");
             return;
         }
@@ -405,7 +428,8 @@ private:
         const u32 first = warp.index * kLanes, threads = launch_.threads_per_block();
         warp.live = threads - first >= kLanes ? kAllLanes : (1u << (threads - first)) - 1;
         warp.waiting = warp.parked = 0;
-        std::fill(std::begin(warp.pc), std::end(warp.pc), 0u);
+        std::fill(std::begin(warp.pc), std::end(warp.pc), launch_.function->entry);
+        warp.calls.clear();
         for (const Special& special : launch_.function->specials) {
             u32 value = 0;
             if (special.name == "ctaid.x")

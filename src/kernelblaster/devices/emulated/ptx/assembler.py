@@ -20,21 +20,23 @@ def assemble(ptx_text: str) -> Module:
     context = ModuleContext(program)
     placed = [one for one in program.variables if one.space in (".global", ".const")]
     context.globals = {one.name: position for position, one in enumerate(placed)}
-    context.module.variables = [_variable(one, context.globals) for one in placed]
+    context.module.variables = [_variable(one, context.globals, context.calls.addresses) for one in placed]
     for function in program.functions:
         if function.is_kernel and function.defined:
             context.module.kernels.append(FunctionLowering(context, function, lower_statement).lower())
     return context.module
 
 
-def _variable(declared: Declared, positions: dict[str, int]) -> Variable:
-    """A variable with its initial bytes; elements that are addresses become relocations."""
+def _variable(declared: Declared, positions: dict[str, int], functions: dict[str, int]) -> Variable:
+    """A variable with its initial bytes; elements that are addresses of variables become relocations."""
     content, relocations = bytearray(), []
     for element in declared.initial:
         symbol, _, addend = element.partition("+")
         if symbol in positions:
             relocations.append((len(content), positions[symbol], integer(addend) if addend else 0))
             content += bytes(8)
+        elif symbol in functions:
+            content += struct.pack("<Q", functions[symbol])
         else:
             content += _element(element, declared)
     is_constant = declared.space == ".const"

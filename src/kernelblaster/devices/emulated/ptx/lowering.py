@@ -4,18 +4,18 @@ Registers. Each PTX register becomes 32 lanes at an offset of the register file:
 predicates 128, 64-bit ones 256. Immediates become registers too, filled once before the kernel starts. Registers do
 not share places, whatever their lifetimes.
 
-Calls. Device functions are inlined at every call site; `.param` variables of a call are local memory, and the
-callee's parameters are bound to them. Recursion and indirect calls are not emulatable.
+Calls. Every device function that a kernel may reach is lowered once, before the kernel and after what it calls, with
+registers of its own. Its variables are addressed from a register that holds where its frame begins (see `calls`).
 
 What each instruction becomes is decided in the `select_*` modules; `FunctionLowering` is what they build with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from kernelblaster.devices.emulated.ptx import module as out
+from kernelblaster.devices.emulated.ptx.calls import CallGraph, aligned
 from kernelblaster.devices.emulated.ptx.errors import NotEmulatable
 from kernelblaster.devices.emulated.ptx.operations import PREDICATE, signatures
 from kernelblaster.devices.emulated.ptx.tree import (
@@ -44,18 +44,13 @@ def width_of(kind: str) -> int:
     return PREDICATE if kind == "pred" else TYPE_BYTES["." + kind] * 8
 
 
-def aligned(offset: int, align: int) -> int:
-    """The next multiple of `align`."""
-    return -(-offset // align) * align
-
-
 class ModuleContext:
     """What all functions of a module share."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
         self.module = out.Module()
-        self.functions = {one.name: one for one in program.functions if one.defined}
+        self.calls = CallGraph(program)
         self.globals: dict[str, int] = {}
         self.shared = {one.name: one for one in program.variables if one.space == ".shared"}
         self._sources: dict[tuple[str, int], int] = {}
@@ -75,12 +70,13 @@ LowerStatement = Callable[["FunctionLowering", Statement], None]
 
 
 class FunctionLowering:
-    """Lowers one kernel with all that it calls."""
+    """Lowers one kernel with all that it calls. Names of a callee stand under the prefix `NAME/`."""
 
     def __init__(self, context: ModuleContext, function: Function, lower_statement: LowerStatement) -> None:
         self.context = context
         self.lower_statement = lower_statement
         self.function = function
+        self.current = function
         self.statement = Statement(("entry",), [], function.line, None)
         self.kernel = out.Kernel(function.name, [], 0, function.required_block, function.max_threads)
         self.registers: dict[str, tuple[int, int]] = {}
@@ -92,9 +88,9 @@ class FunctionLowering:
         self.branch_targets: dict[str, tuple[str, ...]] = {}
         self.positions: dict[str, int] = {}
         self.prefix = ""
-        self.return_label: str | None = None
-        self.calls: list[str] = []
-        self.inlined = 0
+        self.reachable = context.calls.order(function)
+        self.recursive = context.calls.recursive(self.reachable)
+        self.call_targets: list[tuple[int, str]] = []
         self.temporaries = 0
         self.dynamic_symbols: list[str] = []
 
@@ -114,11 +110,11 @@ class FunctionLowering:
             offset += one.size
         self.kernel.parameter_bytes = offset
 
-    def declare(self, one: Declared) -> None:
-        """A variable of the function body."""
+    def declare(self, one: Declared, offset: int | None) -> None:
+        """A variable of the function body, at its offset in the frame when it is a thread's own."""
         name = self.prefix + one.name
-        if one.space in (".local", ".param"):
-            self.symbols[name] = ("local", self.local_space(one.size, one.align))
+        if offset is not None:
+            self.symbols[name] = ("frame" if self.prefix else "local", offset)
         elif one.space == ".shared":
             self.declare_shared(name, one)
         else:
@@ -133,12 +129,6 @@ class FunctionLowering:
         offset = aligned(self.kernel.static_shared, one.align)
         self.symbols[name] = ("shared", offset)
         self.kernel.static_shared = offset + one.size
-
-    def local_space(self, size: int, align: int) -> int:
-        """Bytes of per-thread memory."""
-        offset = aligned(self.kernel.local_bytes, max(align, 1))
-        self.kernel.local_bytes = offset + size
-        return offset
 
     def slot(self, width: int) -> int:
         """A fresh register."""
@@ -233,6 +223,8 @@ class FunctionLowering:
             return self.symbols[name]
         if name in self.context.globals:
             return ("global", self.context.globals[name])
+        if name in self.context.calls.addresses:
+            return ("code", self.context.calls.addresses[name])
         if name in self.context.shared:
             self.declare_shared(name, self.context.shared[name])
             return self.symbols[name]
@@ -246,6 +238,10 @@ class FunctionLowering:
         space, value = found
         if space == "global":
             return self.constant(value << 32 | addend & 0xFFFFFFFF, out.ADDRESS_WIDTH)
+        if space == "frame":
+            place = self.register(self.temporary(64))
+            self.emit("add_b64", [place, self.frame_register(), self.constant(value + addend, 64)], "int")
+            return place
         if name in self.dynamic_symbols or self.prefix + name in self.dynamic_symbols:
             return self.dynamic_constant(addend, width)
         return self.constant(value + addend, width)
@@ -306,20 +302,52 @@ class FunctionLowering:
     def lower(self) -> out.Kernel:
         """The whole kernel."""
         self.place_parameters()
+        for callee in self.reachable:
+            self.lower_callee(callee)
+        self.prefix = ""
+        self.kernel.entry = len(self.kernel.code)
+        if self.reachable:
+            self.statement = Statement(("entry",), [], self.function.line, None)
+            self.emit("mov_b64", [self.frame_register(), self.constant(0, 64)], "mov")
         self.lower_body(self.function)
         self.statement = Statement(("exit",), [], self.statement.line, None)
         self.emit("exit", [], "branch")
+        self.kernel.local_bytes = self.context.calls.stack_bytes(self.function, self.reachable)
         self.finish()
         return self.kernel
 
+    def lower_callee(self, function: Function) -> None:
+        """A device function under a prefix of its own; remembers which registers are its."""
+        self.prefix = f"{function.name}/"
+        self.positions[f"function {function.name}"] = len(self.kernel.code)
+        self.lower_body(function)
+        self.statement = Statement(("ret",), [], self.statement.line, None)
+        self.emit("ret", [0, 0, 0, self.frame_register()], "branch")
+
+    def frame_register(self) -> int:
+        """The register that holds where the running function's frame begins."""
+        if "%kb_frame" not in self.registers:
+            self.registers["%kb_frame"] = (self.slot(64), 64)
+        return self.registers["%kb_frame"][0]
+
+    def own_registers(self, function: str) -> list[int]:
+        """Offset and width, alternating, of every register that only this function uses."""
+        found = [pair for name, pair in self.registers.items() if name.startswith(f"{function}/")]
+        return [word for offset, width in found for word in (offset, 32 if width == PREDICATE else width)]
+
     def lower_body(self, function: Function) -> None:
         """Statements of a function under the current prefix."""
+        self.current = function
         for name, kind in function.registers.items():
             if kind not in TYPE_BYTES:
                 raise NotEmulatable(kind, function.line, "registers of this type")
             self.widths[self.prefix + name] = max(width_of(kind[1:]), 16) if kind != ".pred" else PREDICATE
+        frame = self.context.calls.frame(function)
+        if self.prefix:
+            for one in (*function.results, *function.parameters):
+                self.declare(one, frame.offsets[one.name])
         for variable in function.variables:
-            self.declare(variable)
+            self.declare(variable, frame.offsets.get(variable.name))
         for item in function.body:
             if isinstance(item, Label) and item.targets:
                 self.branch_targets[self.prefix + item.name] = item.targets
@@ -337,22 +365,6 @@ class FunctionLowering:
         except (ValueError, IndexError, KeyError) as error:
             raise self.unsupported("operands or modifiers of an unexpected form") from error
 
-    @contextmanager
-    def inlining(self, callee: Function) -> Iterator[str]:
-        """Names of the callee live under a prefix of their own. Gives the label where it returns to."""
-        if callee.name in self.calls:
-            raise self.unsupported("recursive calls")
-        outer = (self.prefix, self.return_label, self.statement)
-        self.calls.append(callee.name)
-        self.inlined += 1
-        self.prefix = f"{self.inlined}/"
-        self.return_label = "return"
-        try:
-            yield self.prefix + "return"
-        finally:
-            self.prefix, self.return_label, self.statement = outer
-            self.calls.pop()
-
     def finish(self) -> None:
         """Resolve labels and dynamic shared memory; fill the tables."""
         dynamic = aligned(self.kernel.static_shared, 16)
@@ -367,3 +379,16 @@ class FunctionLowering:
                 if one.target not in self.positions:
                     raise NotEmulatable("bra", one.line, f"unknown label {one.target}")
                 one.immediate = self.positions[one.target]
+        self.finish_calls()
+
+    def finish_calls(self) -> None:
+        """Where called functions begin and, for those that may be active twice, which registers a call saves."""
+        saved: dict[str, int] = {}
+        for at, name in self.call_targets:
+            self.kernel.registers[at] = self.positions[f"function {name}"]
+            if name in self.recursive:
+                if name not in saved:
+                    saved[name] = len(self.kernel.registers)
+                    own = self.own_registers(name)
+                    self.kernel.registers += [len(own) // 2, *own]
+                self.kernel.registers[at + 1] = saved[name]

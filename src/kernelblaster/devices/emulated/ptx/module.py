@@ -6,7 +6,7 @@ import struct
 from dataclasses import dataclass, field
 from pathlib import Path
 
-MAGIC = b"KBEMU1\0\0"
+MAGIC = b"KBEMU2\0\0"
 OPERANDS = 6
 ADDRESS_WIDTH = 0x80
 """Width of a constant that is the address of a variable; the core resolves it when the module is placed."""
@@ -53,6 +53,8 @@ class Kernel:
     parameter_bytes: int
     required_block: tuple[int, int, int]
     max_threads: int
+    entry: int = 0
+    """Position of the first instruction; functions that the kernel calls stand before it."""
     register_bytes: int = 0
     static_shared: int = 0
     local_bytes: int = 0
@@ -128,7 +130,7 @@ class _Writer:
         return b"".join(
             [
                 _words(self.string(one.name), len(one.parameters), *(word for pair in one.parameters for word in pair)),
-                _words(*positions, *one.required_block, one.max_threads, one.order_dependent),
+                _words(*positions, *one.required_block, one.max_threads, one.order_dependent, one.entry),
                 _words(len(one.constants)),
                 *(struct.pack("<IIQ", *constant) for constant in one.constants),
                 _words(len(one.specials)),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from kernelblaster.devices.emulated.ptx import module as out
+from kernelblaster.devices.emulated.ptx.calls import CODE_WINDOW, Call, sequence
 from kernelblaster.devices.emulated.ptx.lowering import FunctionLowering, width_of
 from kernelblaster.devices.emulated.ptx.operations import PREDICATE
-from kernelblaster.devices.emulated.ptx.tree import Function, Group, Operand, Statement
+from kernelblaster.devices.emulated.ptx.select_memory import SPACES, locate
+from kernelblaster.devices.emulated.ptx.tree import Address, Function, Group, Operand, Statement
 
 _REDUCTIONS = {"popc": 1, "and": 2, "or": 3}
 _SHUFFLES = frozenset(["up", "down", "bfly", "idx"])
@@ -32,9 +34,9 @@ def jump_table(low: FunctionLowering, statement: Statement) -> None:
 
 
 def leave(low: FunctionLowering, statement: Statement) -> None:
-    """`ret` and `exit`; an inlined function returns to its caller."""
-    if statement.parts[0] == "ret" and low.return_label is not None:
-        low.branch(low.return_label)
+    """`ret` and `exit`; a kernel has nowhere to return to."""
+    if statement.parts[0] == "ret" and low.prefix:
+        low.emit("ret", [0, 0, 0, low.frame_register()], "branch")
     else:
         low.emit("exit", [], "branch")
 
@@ -151,39 +153,35 @@ def active_mask(low: FunctionLowering, statement: Statement) -> None:
 
 
 def call(low: FunctionLowering, statement: Statement) -> None:
-    """`call` of a known function, inlined; `vprintf` and `__assertfail` are operations of the core."""
-    groups = [one for one in statement.operands if isinstance(one, Group)]
-    names = [one for one in statement.operands if isinstance(one, str)]
-    if len(names) != 1:
-        raise low.unsupported("indirect calls")
-    has_results = isinstance(statement.operands[0], Group)
-    results = groups[0].items if has_results else ()
-    arguments = groups[1 if has_results else 0].items if len(groups) > has_results else ()
-    if names[0] in _SYSTEM_CALLS:
-        _SYSTEM_CALLS[names[0]](low, results, arguments)
+    """`call` of a function of the module or through a register; `vprintf` and `__assertfail` are the core's."""
+    parts = Call.of(statement)
+    if parts.target in _SYSTEM_CALLS:
+        _SYSTEM_CALLS[parts.target](low, parts.results, parts.arguments)
         return
-    callee = low.context.functions.get(names[0])
-    if callee is None or callee.is_kernel:
-        raise low.unsupported(f"function {names[0]} has no body here")
-    _inline(low, callee, results, arguments)
+    graph = low.context.calls
+    targets = graph.taken if parts.indirect else [parts.target]
+    if not parts.indirect and parts.target not in graph.functions:
+        raise low.unsupported(f"function {parts.target} has no body here")
+    if not parts.indirect:
+        _check_parameters(low, parts, graph.functions[parts.target])
+    start = len(low.kernel.registers)
+    low.kernel.registers.append(len(targets))
+    for name in targets:
+        low.call_targets.append((len(low.kernel.registers) + 1, name))
+        low.kernel.registers += [(graph.addresses[name] - CODE_WINDOW) >> 8, 0, 0]
+    caller = low.current
+    address = low.read(parts.target, 64) if parts.indirect else 0
+    operands = [start, address, graph.frame(caller).size, low.frame_register()]
+    low.emit("call", operands, "branch", immediate=int(parts.indirect))
 
 
-def _inline(
-    low: FunctionLowering, callee: Function, results: tuple[Operand, ...], arguments: tuple[Operand, ...]
-) -> None:
+def _check_parameters(low: FunctionLowering, parts: Call, callee: Function) -> None:
+    """Caller and callee must agree on where everything lies."""
+    declared = {one.name: one for one in low.current.variables}
+    actual = [declared[one] for one in (*parts.results, *parts.arguments)]
     formal = [*callee.results, *callee.parameters]
-    actual = [*results, *arguments]
-    if len(formal) != len(actual):
+    if sequence(actual) != sequence(formal):
         raise low.unsupported("a call with other parameters than the function has")
-    bound = [low.find_symbol(one) if isinstance(one, str) else None for one in actual]
-    guard = low.statement.guard
-    if guard is not None or any(one is None for one in bound):
-        raise low.unsupported("a call of this form")
-    with low.inlining(callee) as return_label:
-        for parameter, symbol in zip(formal, bound, strict=True):
-            low.symbols[low.prefix + parameter.name] = symbol  # type: ignore[assignment]
-        low.lower_body(callee)
-        low.positions[return_label] = len(low.kernel.code)
 
 
 def _argument(low: FunctionLowering, parameter: Operand, width: int) -> int:
@@ -192,13 +190,15 @@ def _argument(low: FunctionLowering, parameter: Operand, width: int) -> int:
     if found is None:
         raise low.unsupported("an argument that is no variable")
     target = low.register(low.temporary(width))
+    _, base, wide, offset = locate(low, Address(str(parameter), 0), "param")
     low.emit(
         f"ld_u{width}_{width}_v1",
-        [target, 0, 0, 0, low.constant(found[1], 64)],
+        [target, 0, 0, 0, base],
         "mov",
-        flags=out.WIDE_ADDRESS,
+        flags=wide,
+        immediate=offset,
         memory=low.memory("param", "load", width // 8),
-        extra=2,
+        extra=SPACES["local"],
     )
     return target
 
@@ -207,15 +207,16 @@ def _print(low: FunctionLowering, results: tuple[Operand, ...], arguments: tuple
     pointers = [_argument(low, one, 64) for one in arguments]
     count = low.register(low.temporary(32))
     low.emit("vprintf", [count, *pointers], "branch")
-    found = low.find_symbol(results[0]) if results and isinstance(results[0], str) else None
-    if found is not None:
+    if results:
+        _, base, wide, offset = locate(low, Address(str(results[0]), 0), "param")
         low.emit(
             "st_u32_32_v1",
-            [count, 0, 0, 0, low.constant(found[1], 64)],
+            [count, 0, 0, 0, base],
             "mov",
-            flags=out.WIDE_ADDRESS,
+            flags=wide,
+            immediate=offset,
             memory=low.memory("param", "store", 4),
-            extra=2,
+            extra=SPACES["local"],
         )
 
 

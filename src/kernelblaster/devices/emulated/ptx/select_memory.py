@@ -49,6 +49,8 @@ def locate(low: FunctionLowering, address: Operand, space: str) -> tuple[str, in
     if not isinstance(address, Address):
         raise low.unsupported("an address is expected")
     if low.is_register(address.base):
+        if space == "param" and low.prefix:
+            raise low.unsupported("parameters of a function addressed through a register")
         wide = low.width(address.base) == 64
         return space, low.register(address.base), out.WIDE_ADDRESS if wide else 0, address.offset
     if address.base[:1].isdigit():
@@ -56,8 +58,14 @@ def locate(low: FunctionLowering, address: Operand, space: str) -> tuple[str, in
     found = low.find_symbol(address.base)
     if found is None:
         raise low.unsupported(f"unknown symbol {address.base}")
+    if found[0] == "frame":
+        if space not in ("param", "local", "generic"):
+            raise low.unsupported(f"{address.base} is no address of this space")
+        return "local", low.frame_register(), out.WIDE_ADDRESS, address.offset + found[1]
     if space in ("param", "generic"):
         space = found[0]
+    if space not in SPACES:
+        raise low.unsupported(f"{address.base} is no address")
     return space, low.symbol_constant(address.base, 0, 64), out.WIDE_ADDRESS, address.offset
 
 

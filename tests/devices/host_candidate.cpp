@@ -14,7 +14,15 @@
 extern "C" void host_cudart_fail(int code);
 
 enum Mode { kHonest, kMutates, kHangs, kSegfaults, kExitsEarly, kCudaError, kEccError, kFloods, kForks, kEatsMemory,
-            kWritesFile, kForgesReply, kThrows, kSpeaks, kThreads };
+            kWritesFile, kForgesReply, kThrows, kSpeaks, kThreads, kOverruns, kReplays, kPosesAsDriver };
+
+namespace kb {
+// The driver's own error type, as a candidate may guess it.
+struct Error : std::runtime_error {
+    explicit Error(const std::string& name) : std::runtime_error("the job has no x"), name_(name) {}
+    std::string name_;
+};
+}  // namespace kb
 
 static void spawn_children() {
     // Bounded: the machine must survive a sandbox that does not hold.
@@ -60,6 +68,13 @@ void launch_gpu_implementation(void* output, void* x, void* w, int64_t count, in
         case kForgesReply: forge_reply(); _exit(0);
         case kThrows: throw std::runtime_error("thrown by the candidate");
         case kSpeaks: std::printf("passed\n"); std::fflush(stdout); break;
+        case kOverruns: out[count] = 1.0f; break;
+        case kReplays: {
+            static float* first = out;
+            out = first;
+            break;
+        }
+        case kPosesAsDriver: throw kb::Error("driver");
         case kThreads: for (int i = 0; i < 100; ++i) std::thread([] { sleep(20); }).detach(); sleep(20); break;
         default: break;
     }

@@ -26,6 +26,9 @@ cudaError_t cudaFree(void* pointer) { return std::free(pointer), cudaSuccess; }
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
     return std::memcpy(to, from, bytes), cudaSuccess;
 }
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t) {
+    return cudaMemcpy(to, from, bytes, kind);
+}
 cudaError_t cudaMemset(void* pointer, int value, size_t bytes) {
     return std::memset(pointer, value, bytes), cudaSuccess;
 }

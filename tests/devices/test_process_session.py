@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
 import time
 from collections.abc import Callable
 from enum import IntEnum
+from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
-from kernelblaster.devices.base import Build, Job, RunFailure, RunFailureKind
+from kernelblaster.devices.base import AS_DRAWN, Build, Change, Job, RunFailure, RunFailureKind
 from kernelblaster.devices.batch import BatchProgram, run_batch, try_batch
 from kernelblaster.devices.sandbox import Limits
 from kernelblaster.devices.session import ProcessSession
+from kernelblaster.devices.toolchain import Toolchain
 from kernelblaster.errors import DeviceError
+from kernelblaster.evaluation.variants import replayed
+from kernelblaster.paths import harness_include_dir
 
 
 class Mode(IntEnum):
@@ -33,6 +39,9 @@ class Mode(IntEnum):
     THROWS = 12
     SPEAKS = 13
     THREADS = 14
+    OVERRUNS = 15
+    REPLAYS = 16
+    POSES_AS_DRIVER = 17
 
 
 LIMITS = Limits(memory_bytes=200 << 20, file_bytes=1 << 20, tasks=30, output_bytes=8 << 20)
@@ -81,19 +90,21 @@ def test_reload_takes_new_input_values_to_the_device(host_build: Build, make_job
         running.call(0)
         np.full(1000, 7, dtype=np.float32).tofile(job.tensors[0].path)
         running.reload()
-        running.sample(1)
+        running.sample([AS_DRAWN])
         running.fetch()
     np.testing.assert_array_equal(output_of(job), np.full(1000, 14.5, dtype=np.float32))
 
 
 def test_samples_carry_both_clocks(host_build: Build, make_job: MakeJob) -> None:
     with session(host_build, make_job()) as running:
-        samples = running.sample(7)
+        samples = running.sample([AS_DRAWN, 1, 2, 3, 4, 5, 6], 3)
     assert len(samples) == 7
     for sample in samples:
         assert sample.device_us > 0
         assert sample.host_us is not None
         assert sample.host_us >= sample.device_us
+        assert sample.enqueue_us is not None
+        assert 0 < sample.enqueue_us < sample.host_us
 
 
 def test_an_empty_tensor_is_not_a_crash(host_build: Build, make_job: MakeJob) -> None:
@@ -116,6 +127,7 @@ def test_an_empty_tensor_is_not_a_crash(host_build: Build, make_job: MakeJob) ->
         (Mode.WRITES_FILE, RunFailureKind.RUNTIME, "SIGXFSZ"),
         (Mode.FORGES_REPLY, RunFailureKind.RUNTIME, "without the job's nonce"),
         (Mode.THROWS, RunFailureKind.RUNTIME, "thrown by the candidate"),
+        (Mode.POSES_AS_DRIVER, RunFailureKind.RUNTIME, "exception"),
     ],
 )
 def test_a_failing_candidate_is_a_typed_failure(
@@ -142,9 +154,79 @@ def test_saying_passed_is_no_evidence(host_build: Build, make_job: MakeJob) -> N
     assert result.failure is not None
 
 
-def test_a_lost_gpu_is_not_the_candidates_fault(host_build: Build, make_job: MakeJob) -> None:
-    with session(host_build, make_job(Mode.ECC_ERROR)) as running, pytest.raises(DeviceError, match="ECC"):
+def test_an_error_of_the_gpu_that_a_fresh_process_does_not_see_is_the_candidates(
+    host_build: Build, make_job: MakeJob
+) -> None:
+    with session(host_build, make_job(Mode.ECC_ERROR)) as running, pytest.raises(RunFailure, match="ECC"):
         running.call(0)
+
+
+def test_a_lost_gpu_is_not_the_candidates_fault(host_build: Build, make_job: MakeJob) -> None:
+    job = make_job(Mode.ECC_ERROR)
+    with session(host_build, job) as running:
+        job.tensors[0].path.write_bytes(b"short")  # no further process gets through its start
+        with pytest.raises(DeviceError):
+            running.call(0)
+
+
+@pytest.mark.parametrize("count", [1, 7, 1000, 1021, 5000])
+def test_the_driver_and_the_judge_change_values_alike(host_build: Build, make_job: MakeJob, count: int) -> None:
+    job = make_job(count=count)
+    changed = dataclasses.replace(job.tensors[0], change=Change.SHIFT), *job.tensors[1:]
+    job = dataclasses.replace(job, tensors=changed)
+    drawn = torch.from_numpy(np.fromfile(job.tensors[0].path, np.float32))
+    seen = set()
+    with session(host_build, job) as running:
+        for variant in (AS_DRAWN, 5, 1 << 62, 77, 78, 79):
+            running.sample([12345, variant])
+            assert running.fetch().mutated_inputs == ()
+            got = output_of(job)
+            wanted = replayed(drawn, Change.SHIFT, 0, variant).numpy() * 2 + 0.5
+            np.testing.assert_array_equal(got, wanted)
+            seen.add(got.tobytes())
+    assert len(seen) == (6 if count > 100 else len(seen))
+
+
+@pytest.mark.parametrize("dtype", ["fp16", "bf16", "fp32"])
+def test_halving_rounds_as_ieee_multiplication_does(tmp_path: Path, dtype: str) -> None:
+    torch_type = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp32": torch.float32}[dtype]
+    patterns = np.arange(1 << 16, dtype=np.uint16)
+    if dtype == "fp32":
+        bits = np.concatenate([patterns.astype(np.uint32) << 16 | 0x5A5B, patterns.astype(np.uint32) << 8 | 1])
+        values = torch.from_numpy(bits.view(np.int32)).view(torch_type)
+    else:
+        values = torch.from_numpy(patterns.view(np.int16)).view(torch_type)
+    values[values.isnan()] = 1.0
+    program = tmp_path / "halve"
+    source = tmp_path / "halve.cpp"
+    source.write_text(
+        "#include <kernelblaster/variant.hpp>\n#include <iterator>\n#include <iostream>\n#include <vector>\n"
+        "int main(int, char** argv) {\n"
+        "    std::vector<char> data((std::istreambuf_iterator<char>(std::cin)), {});\n"
+        "    kb::halve(data.data(), data.size(), argv[1]);\n"
+        "    std::cout.write(data.data(), data.size());\n}\n"
+    )
+    toolchain = Toolchain.find()
+    includes = [f"-I{path}" for path in (harness_include_dir(), *toolchain.include_dirs)]
+    stand_in = str(Path(__file__).parent / "host_cudart.cpp")
+    command = [str(toolchain.host_compiler), "-std=c++17", *includes, str(source), stand_in, "-o", str(program)]
+    subprocess.run(command, check=True)
+    raw = values.view(torch.uint8).numpy().tobytes()
+    halved = subprocess.run([str(program), dtype], input=raw, capture_output=True, check=True).stdout
+    assert halved == (values * 0.5).view(torch.uint8).numpy().tobytes()
+
+
+def test_addresses_change_and_what_is_written_beside_a_tensor_is_seen(host_build: Build, make_job: MakeJob) -> None:
+    with session(host_build, make_job(Mode.OVERRUNS)) as running:
+        running.sample([3])
+        assert running.fetch().mutated_inputs == ("around:output",)
+    job = make_job(Mode.REPLAYS)
+    with session(host_build, job) as running:
+        assert running.call(0xFF).mutated_inputs == ()
+        running.sample([3])
+        running.fetch()
+    # The candidate wrote to where the output was before: where it is now lies what it was filled with.
+    assert (output_of(job).view(np.uint8) == 0x5B).all()
 
 
 def test_tensors_that_do_not_fit_are_not_the_candidates_fault(host_build: Build, make_job: MakeJob) -> None:
@@ -175,9 +257,13 @@ def test_outputs_larger_than_the_file_limit_are_allowed(host_build: Build, make_
 
 def test_a_batch_answers_every_command(host_build: Build, make_job: MakeJob) -> None:
     result = run_batch(
-        host_build, make_job(Mode.SPEAKS), ["call 0", "profile", "time 2 0"], limits=LIMITS, timeout_s=10
+        host_build,
+        make_job(Mode.SPEAKS),
+        ["call 0", "profile", "profile 9", "time 0 1 0 7"],
+        limits=LIMITS,
+        timeout_s=10,
     )
-    assert [reply.split()[0] for reply in result.replies] == ["called", "profiled", "timed"]
+    assert [reply.split()[0] for reply in result.replies] == ["called", "profiled", "profiled", "timed"]
     assert "passed" in result.stdout_tail
     assert result.returncode == 0
 

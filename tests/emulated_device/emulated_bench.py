@@ -9,7 +9,7 @@ from shutil import which
 import numpy as np
 import pytest
 
-from kernelblaster.devices.base import Build, Driver, Job, JobTensor, Profile, profile_once
+from kernelblaster.devices.base import AS_DRAWN, Build, Driver, Job, JobTensor, Profile, profile_once
 from kernelblaster.devices.emulated.device import EmulatedDevice
 from kernelblaster.devices.toolchain import SearchPath, ToolMissing, find_nvcc
 from kernelblaster.problems.problem import TensorRole, TensorSpec
@@ -60,7 +60,7 @@ class Bench:
         build, job = self.build(source), self.job(x)
         with self.device.open(build, job, timeout_s=TIMEOUT_S) as session:
             assert session.call(0xAB).mutated_inputs == ()
-            samples = session.sample(30)
+            samples = session.sample([AS_DRAWN] * 30)
         assert len(samples) == 1
         assert samples[0].host_us is None
         return self.output(x), samples[0].device_us, profile_once(self.device, build, job, timeout_s=TIMEOUT_S)

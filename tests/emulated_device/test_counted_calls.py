@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +22,8 @@ from kernelblaster.devices.base import (
     Sample,
 )
 from kernelblaster.devices.emulated.architecture import gpu_model
-from kernelblaster.devices.emulated.counting import CountedCalls
+from kernelblaster.devices.emulated.call import CallEstimate
+from kernelblaster.devices.emulated.counting import Counted, CountedCalls
 from kernelblaster.devices.emulated.record import LaunchRecord, TransferKind, TransferRecord, read_records
 from kernelblaster.devices.emulated.session import EmulatedSession
 from kernelblaster.errors import DeviceError
@@ -55,11 +57,13 @@ class Counter:
         self.record = record
         self.seconds = seconds
         self.runs = 0
+        self.variants: list[int] = []
 
-    def __call__(self, build: Build, job: Job, timeout_s: float) -> list[LaunchRecord]:
+    def __call__(self, build: Build, job: Job, timeout_s: float, variant: int) -> Counted:
         self.runs += 1
+        self.variants.append(variant)
         time.sleep(self.seconds)
-        return [self.record]
+        return Counted([self.record], CallResult(mutated_inputs=("counted",)))
 
 
 def test_one_run_serves_every_question_about_a_shape() -> None:
@@ -112,6 +116,7 @@ class Process:
         self.poisons: list[int] = []
         self.entered = self.left = False
         self.fetched = self.reloaded = 0
+        self.executed: list[int] = []
 
     def __enter__(self) -> Process:
         self.entered = True
@@ -124,8 +129,9 @@ class Process:
         self.poisons.append(poison)
         return CallResult(mutated_inputs=())
 
-    def sample(self, count: int) -> list[Sample]:
-        raise AssertionError("the process has no clock")
+    def sample(self, variants: Sequence[int], fills: int = 1) -> list[Sample]:
+        self.executed += variants
+        return []
 
     def fetch(self) -> CallResult:
         self.fetched += 1
@@ -135,11 +141,17 @@ class Process:
         self.reloaded += 1
 
 
+def modelled(
+    device_us: float, result: CallResult | None = None
+) -> Callable[[int], tuple[CallEstimate, CallResult | None]]:
+    return lambda variant: (CallEstimate(kernels=(), transfers_us=0.0, device_us=device_us), result)
+
+
 def test_session_executes_in_the_process_and_times_by_the_model() -> None:
     process = Process()
-    with EmulatedSession(process, lambda: 12.5) as session:
+    with EmulatedSession(process, modelled(12.5)) as session:
         session.call(0xAB)
-        samples = session.sample(30)
+        samples = session.sample(range(30))
     assert process.poisons == [0xAB]
     assert samples == [Sample(device_us=12.5, host_us=None)]
     assert process.entered
@@ -148,11 +160,10 @@ def test_session_executes_in_the_process_and_times_by_the_model() -> None:
 
 def test_outputs_fetched_after_new_inputs_come_from_a_new_call() -> None:
     process = Process()
-    with EmulatedSession(process, lambda: 1.0) as session:
+    with EmulatedSession(process, modelled(1.0)) as session:
         session.call(0)
         session.fetch()
         session.reload()
-        session.sample(1)
         session.fetch()
         session.fetch()
     assert process.poisons == [0, 0xFF]
@@ -160,8 +171,30 @@ def test_outputs_fetched_after_new_inputs_come_from_a_new_call() -> None:
     assert process.fetched == 2
 
 
+def test_outputs_of_a_sample_are_those_of_the_counted_call_or_executed_where_it_was_counted_before() -> None:
+    process, counted = Process(), CallResult(mutated_inputs=("x",))
+    with EmulatedSession(process, modelled(1.0, counted)) as session:
+        session.sample([7])
+        assert session.fetch() is counted
+    with EmulatedSession(process, modelled(1.0)) as session:
+        session.sample([7])
+        assert process.executed == []
+        session.fetch()
+    assert process.executed == [7]
+    assert process.fetched == 1
+
+
+def test_the_call_that_is_counted_has_the_variant_that_is_asked_for() -> None:
+    counter = Counter(Copy(64).record())
+    calls = CountedCalls(H200, counter)
+    estimate, result = calls.run(build(), job(), 1, 77)
+    assert result == CallResult(mutated_inputs=("counted",))
+    assert calls.run(build(), job(), 1, 78) == (estimate, None)
+    assert counter.variants == [77]
+
+
 def test_no_sample_asked_is_none_given() -> None:
-    assert EmulatedSession(Process(), lambda: 1.0).sample(0) == []
+    assert EmulatedSession(Process(), modelled(1.0)).sample([]) == []
 
 
 def test_report_reads_back(tmp_path: Path) -> None:

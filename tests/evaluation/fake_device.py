@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Self
 
 import numpy as np
+import torch
 
 from kernelblaster.devices.base import (
     Build,
@@ -26,6 +27,7 @@ from kernelblaster.devices.base import (
     DeviceFacts,
     DeviceKind,
     Driver,
+    GpuReading,
     Job,
     KernelProfile,
     KernelResources,
@@ -37,6 +39,7 @@ from kernelblaster.devices.base import (
     Sample,
     SanitizerFinding,
 )
+from kernelblaster.evaluation.variants import replayed
 from kernelblaster.problems.problem import Precision, Problem, TensorRole
 
 Array = np.ndarray
@@ -59,6 +62,7 @@ class Process:
 
     calls: int = 0
     timing: bool = False
+    overran: bool = False
     memory: dict[str, Array] = dataclasses.field(default_factory=dict)
 
 
@@ -102,7 +106,7 @@ def _nan(process: Process, output: Array, x: Array) -> None:
 
 
 def _jitters(process: Process, output: Array, x: Array) -> None:
-    output[:] = np.maximum(x, 0) * np.float32(1 + 2.0**-21 * process.calls)
+    output[:] = np.maximum(x, 0) * np.float32(1 + 2.0**-21 * (process.calls % 4))
 
 
 def _flips(process: Process, output: Array, x: Array) -> None:
@@ -119,6 +123,28 @@ def _caches(process: Process, output: Array, x: Array) -> None:
 def _skips_when_timed(process: Process, output: Array, x: Array) -> None:
     if not process.timing:
         output[:] = np.maximum(x, 0)
+
+
+def _replays_when_timed(process: Process, output: Array, x: Array) -> None:
+    if process.timing:
+        output[:] = process.memory["output"]
+    else:
+        output[:] = process.memory["output"] = np.maximum(x, 0)
+
+
+def _skips_every_second(process: Process, output: Array, x: Array) -> None:
+    if not process.timing or process.calls % 2:
+        output[:] = np.maximum(x, 0)
+
+
+def _skips_late(process: Process, output: Array, x: Array) -> None:
+    if process.calls < 30:
+        output[:] = np.maximum(x, 0)
+
+
+def _writes_around(process: Process, output: Array, x: Array) -> None:
+    output[:] = np.maximum(x, 0)
+    process.overran = process.timing
 
 
 def _wrong_when_timed(process: Process, output: Array, x: Array) -> None:
@@ -167,6 +193,10 @@ KERNELS: dict[str, Script] = {
     "caches": Script(_caches),
     "skips_when_timed": Script(_skips_when_timed),
     "wrong_when_timed": Script(_wrong_when_timed),
+    "replays_when_timed": Script(_replays_when_timed),
+    "skips_every_second": Script(_skips_every_second),
+    "skips_late": Script(_skips_late),
+    "writes_around": Script(_writes_around),
     "crashes": Script(_crashes),
     "hangs": Script(_hangs),
     "crashes_when_timed": Script(_crashes_when_timed),
@@ -207,9 +237,10 @@ class FakeSession:
     def reload(self) -> None:
         spec = self._specs[TensorRole.INPUT]
         self._x = np.fromfile(self._paths[TensorRole.INPUT], np.float32).reshape(spec.shape)
-        self._original = self._x.copy()
+        self._original = self._expected = self._x.copy()
 
     def call(self, poison: int) -> CallResult:
+        self._x = self._expected = self._original.copy()
         self._output.view(np.uint8)[:] = poison
         self._run()
         return self.fetch()
@@ -217,15 +248,24 @@ class FakeSession:
     def fetch(self) -> CallResult:
         written = self._output.tobytes()[: -4 if self._device.truncates else None]
         Path(self._paths[TensorRole.OUTPUT]).write_bytes(written)
-        return CallResult(mutated_inputs=() if np.array_equal(self._x, self._original) else ("x",))
+        around = ("around:output",) if self._process.overran else ()
+        return CallResult(mutated_inputs=around if np.array_equal(self._x, self._expected) else ("x",))
 
-    def sample(self, count: int) -> list[Sample]:
+    def _install(self, variant: int) -> None:
+        """What the driver does before a timed call."""
+        index, tensor = next((i, t) for i, t in enumerate(self._job.tensors) if t.spec.role is TensorRole.INPUT)
+        self._expected = replayed(torch.from_numpy(self._original), tensor.change, index, variant).numpy().copy()
+        self._x = self._expected.copy()
+        self._output.view(np.uint8)[:] = 0x5B if variant % 2 else 0xFF
+
+    def sample(self, variants: Sequence[int], fills: int = 1) -> list[Sample]:
+        self._device.variants.setdefault(self._name, []).extend(variants)
         self._device.sampled.append(self._script)
         self._device.timed_unsettled += self._device.profilers > 0 and not self._device.settled
         self._process.timing = True
         samples = []
-        for _ in range(count):
-            self._output.view(np.uint8)[:] = 0xFF
+        for variant in variants:
+            self._install(variant)
             self._run()
             samples.append(self._clocks())
         self._process.timing = False
@@ -281,6 +321,9 @@ class FakeDevice:
         self.at_start: Callable[[str, int], None] = lambda name, elements: None
         """Called while a process starts, with the same; what it raises makes the start fail."""
         self.sampled: list[Script] = []
+        self.variants: dict[str, list[int]] = {}
+        """Kernel -> the variants of its timed calls."""
+        self.clock_reading: GpuReading | None = None
         self.holders = 0
         self.most_holders = 0
         self.profilers = 0
@@ -329,6 +372,9 @@ class FakeDevice:
         with self.open(build, job, timeout_s=timeout_s) as session:
             session.call(0)
         return []
+
+    def reading(self) -> GpuReading | None:
+        return self.clock_reading
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:

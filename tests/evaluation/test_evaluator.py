@@ -11,7 +11,7 @@ from budget_support import RELU_SLUG, reduced
 from fake_device import FakeDevice, source
 
 from kernelblaster.config import EvaluationConfig
-from kernelblaster.devices.base import DeviceKind
+from kernelblaster.devices.base import AS_DRAWN, DeviceKind, GpuReading
 from kernelblaster.errors import DeviceError, UsageError
 from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.evaluation.inputs import InputStore
@@ -60,6 +60,9 @@ def no_spin_up(monkeypatch: pytest.MonkeyPatch) -> None:
         ("caches", Verdict.REWARD_HACK, ["kept between calls"]),
         ("skips_when_timed", Verdict.REWARD_HACK, ["timed call did not do its work"]),
         ("wrong_when_timed", Verdict.NONDETERMINISTIC, ["wrong when timed"]),
+        ("replays_when_timed", Verdict.REWARD_HACK, ["the result of other inputs"]),
+        ("skips_late", Verdict.REWARD_HACK, ["timed call did not do its work"]),
+        ("writes_around", Verdict.SANITIZER_ERROR, ["beyond the end of output"]),
         ("crashes", Verdict.RUNTIME_ERROR, ["cudaErrorIllegalAddress"]),
         ("crashes_when_timed", Verdict.RUNTIME_ERROR, ["while being timed"]),
         ("hangs", Verdict.TIMEOUT, ["60 s"]),
@@ -189,6 +192,57 @@ def test_processes_and_files_do_not_outlive_an_evaluation(
         evaluator.evaluate(problem, source(name), rival=source("honest"))
     assert device.opened == device.closed
     assert not list(store.directory.glob("bench-*"))
+
+
+def test_candidate_and_rival_see_the_same_values_and_none_twice(
+    evaluator: Evaluator, device: FakeDevice, problem: Problem
+) -> None:
+    assert evaluator.evaluate(problem, source("quick"), rival=source("honest"), profile=False).correct
+    ours, theirs = device.variants["quick"], device.variants["honest"]
+    assert len(set(ours)) == len(ours)
+    assert AS_DRAWN not in ours
+    turns = len(theirs) - len(theirs) % 20
+    assert set(theirs[3:turns]) <= set(ours)
+    checked = evaluator.checks(problem).variants
+    assert len(set(checked)) == 3
+    assert set(checked) <= set(ours)
+    assert ours[-1] in checked
+
+
+def test_skipping_half_of_the_timed_calls_is_found_out_sooner_or_later(evaluator: Evaluator, problem: Problem) -> None:
+    verdicts = {evaluator.evaluate(problem, source("skips_every_second", str(n))).verdict for n in range(8)}
+    assert Verdict.REWARD_HACK in verdicts
+
+
+def test_judged_calls_lie_at_other_places_each_time(evaluator: Evaluator, device: FakeDevice, problem: Problem) -> None:
+    checked = set(evaluator.checks(problem).variants)
+    places = set()
+    for n in range(4):
+        device.variants.clear()
+        evaluator.evaluate(problem, source("quick", str(n)), profile=False)
+        places.add(tuple(place for place, variant in enumerate(device.variants["quick"]) if variant in checked))
+    assert len(places) > 1
+
+
+def test_little_memory_costs_the_changing_values_and_says_so(
+    device: FakeDevice, store: InputStore, problem: Problem
+) -> None:
+    device.facts = device.facts.model_copy(update={"memory_bytes": 20_000})
+    evaluator = make(device, store)
+    evaluation = evaluator.evaluate(problem, source("honest"), profile=False)
+    assert evaluation.correct
+    assert any("share values and addresses" in warning for warning in evaluation.warnings)
+    assert set(device.variants["honest"]) == {AS_DRAWN}
+    assert evaluator.evaluate(problem, source("skips_late")).verdict is Verdict.REWARD_HACK
+
+
+def test_the_clock_of_the_gpu_is_recorded(evaluator: Evaluator, device: FakeDevice, problem: Problem) -> None:
+    device.clock_reading = GpuReading(sm_mhz=1980.0, temperature=51.0)
+    evaluation = evaluator.evaluate(problem, source("quick"), rival=source("honest"), profile=False)
+    assert evaluation.timing is not None
+    assert evaluation.timing.conditions is not None
+    assert evaluation.timing.conditions.sm_mhz_median == 1980.0
+    assert evaluation.timing.conditions.temperature_high == 51.0
 
 
 def test_threads_take_turns_on_the_device(evaluator: Evaluator, device: FakeDevice, problem: Problem) -> None:

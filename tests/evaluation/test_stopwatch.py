@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pytest
@@ -28,11 +28,15 @@ class Clocks:
         self._log = log if log is not None else []
         self._name = name
         self.taken = 0
+        self.variants: list[int] = []
+        self.fills: list[int] = []
 
-    def sample(self, count: int) -> list[Sample]:
+    def sample(self, variants: Sequence[int], fills: int = 1) -> list[Sample]:
         self._log.append(self._name)
-        taken = [self._sample(self.taken + i) for i in range(count)]
-        self.taken += count
+        self.variants += variants
+        self.fills.append(fills)
+        taken = [self._sample(self.taken + i) for i in range(len(variants))]
+        self.taken += len(variants)
         return taken
 
 

@@ -153,12 +153,28 @@ class BuildFailure(Exception):
         self.log = log
 
 
+class Change(StrEnum):
+    """What a variant may do to the values of a tensor (see `harness/include/kernelblaster/variant.hpp`)."""
+
+    FIXED = "fixed"
+    """Nothing: integers, labels, masks, outputs."""
+    SCALE = "scale"
+    """Halve all of them: positions mean something, as in a triangular matrix."""
+    SHIFT = "shift"
+    """Rotate them and halve the leading ones."""
+
+
+AS_DRAWN = 0
+"""The variant that leaves values and addresses as they are."""
+
+
 @dataclass(frozen=True)
 class JobTensor:
     """A tensor and the file that carries its bytes (raw, row-major)."""
 
     spec: TensorSpec
     path: Path
+    change: Change = Change.FIXED
 
 
 @dataclass(frozen=True)
@@ -205,6 +221,17 @@ class Sample:
     """CUDA events around the call (emulated: the timing model)."""
     host_us: float | None
     """Host clock around the call and the device-wide sync (emulated: None)."""
+    enqueue_us: float | None = None
+    """Host clock around the launcher alone: how long the GPU must be busy for the call to be launched behind it."""
+
+
+@dataclass(frozen=True)
+class GpuReading:
+    """State of a GPU at one moment."""
+
+    sm_mhz: float
+    temperature: float
+    """Degrees Celsius."""
 
 
 class Session(Protocol):
@@ -220,8 +247,13 @@ class Session(Protocol):
         """Fill outputs with byte `poison`, call the candidate, write the outputs. Raises RunFailure."""
         ...
 
-    def sample(self, count: int) -> list[Sample]:
-        """Time `count` calls, each with a cold L2. Raises RunFailure."""
+    def sample(self, variants: Sequence[int], fills: int = 1) -> list[Sample]:
+        """Time one call per variant, each on values and addresses of its own and with a cold L2. Raises RunFailure.
+
+        Args:
+            variants: 64-bit numbers; `AS_DRAWN` for the values of the files.
+            fills: short fills of memory that the call is launched behind.
+        """
         ...
 
     def fetch(self) -> CallResult:

@@ -8,7 +8,7 @@ from pathlib import Path
 from kernelblaster.devices.base import Job
 from kernelblaster.errors import DeviceError
 
-FORMAT = "kernelblaster-job-1"
+FORMAT = "kernelblaster-job-2"
 
 
 def new_nonce() -> str:
@@ -24,7 +24,8 @@ def write_job(job: Job, path: Path, nonce: str) -> None:
     for tensor in job.tensors:
         spec = tensor.spec
         shape = " ".join(str(extent) for extent in (len(spec.shape), *spec.shape))
-        lines.append(f"tensor {spec.role} {_word(spec.name)} {spec.dtype} {shape} {_line(str(tensor.path.absolute()))}")
+        what = f"{spec.role} {_word(spec.name)} {spec.dtype} {tensor.change}"
+        lines.append(f"tensor {what} {shape} {_line(str(tensor.path.absolute()))}")
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -161,12 +161,16 @@ class ProcessSession:
         """Fill outputs with byte `poison` (0-255), call, write the outputs. Raises RunFailure, DeviceError."""
         return CallResult(mutated_inputs=tuple(self._request(f"call {poison}", "called")))
 
-    def sample(self, count: int) -> list[Sample]:
-        """Time `count` calls, each with a cold L2. Raises RunFailure, DeviceError."""
-        if count < 1:
+    def sample(self, variants: Sequence[int], fills: int = 1) -> list[Sample]:
+        """Time one call per variant, each with a cold L2 and behind `fills` fills. Raises RunFailure, DeviceError."""
+        if not variants:
             return []
-        values = [float(word) for word in self._request(f"time {count} {self._flush_bytes}", "timed")[1:]]
-        return [Sample(device_us=values[i], host_us=values[i + 1]) for i in range(0, len(values), 2)]
+        numbers = " ".join(map(str, variants))
+        count, *words = self._request(f"time {self._flush_bytes} {fills} {numbers}", "timed")
+        values = [float(word) for word in words]
+        if int(count) != len(variants) or len(values) != 3 * len(variants):
+            raise RunFailure(RunFailureKind.RUNTIME, f"{len(variants)} calls were to be timed, {count} were answered")
+        return [Sample(*values[at : at + 3]) for at in range(0, len(values), 3)]
 
     def fetch(self) -> CallResult:
         """Write the outputs as the last call, timed or not, left them. Raises RunFailure, DeviceError."""
@@ -215,9 +219,7 @@ class ProcessSession:
             name = reply.split(maxsplit=2)[1]
             if not self._ready or name not in DEVICE_LOST:
                 raise
-            with ProcessSession(
-                self._build, self._job, env=self._env, limits=self._limits, timeout_s=self._timeout_s
-            ):
+            with ProcessSession(self._build, self._job, env=self._env, limits=self._limits, timeout_s=self._timeout_s):
                 return RunFailure(RunFailureKind.RUNTIME, f"{name}, but a fresh process finds the GPU well", log)
 
     def _died(self) -> RunFailure:

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from kernelblaster.devices.base import Job, JobTensor
+from kernelblaster.devices.base import Change, Job, JobTensor
 from kernelblaster.evaluation.inputs import InputSet
 from kernelblaster.problems.problem import TensorRole
 
@@ -30,8 +30,12 @@ class Bench:
         self._directory = Path(tempfile.mkdtemp(prefix="bench-", dir=parent))
         self._paths = {spec.name: self._directory / f"{i}.bin" for i, spec in enumerate(drawn.specs)}
         self.output = self._paths[drawn.output.name]
+        self._kept = 0
         self.job = Job(
-            tensors=tuple(JobTensor(spec, self._paths[spec.name]) for spec in drawn.specs),
+            tensors=tuple(
+                JobTensor(spec, self._paths[spec.name], drawn.changes.get(spec.name, Change.FIXED))
+                for spec in drawn.specs
+            ),
             sizes=dict(drawn.key.problem.sizes[drawn.key.size]),
             scalars=dict(drawn.key.problem.scalars),
         )
@@ -56,7 +60,9 @@ class Bench:
             os.replace(fresh, link)
 
     def keep_output(self) -> Path:
-        """Set the output aside, so that the next call writes a new file. Returns where it lies now."""
-        kept = self.output.with_suffix(".kept")
-        os.replace(self.output, kept)
+        """Set the output, if there is one, aside, so that the next call writes a new file. Returns where it lies."""
+        self._kept += 1
+        kept = self.output.with_suffix(f".kept{self._kept}")
+        if self.output.exists():
+            os.replace(self.output, kept)
         return kept

@@ -94,6 +94,7 @@ class Case:
             with self._stage("inputs"):
                 judge.inputs.draw(plan.small)
                 drawn = stack.enter_context(judge.inputs.use(plan.timed))
+                self._checks = judge.checks(self._problem)
             contest = stack.enter_context(Contest(judge.device, judge.inputs, drawn, judge.config.timeout_s))
             early = plan.timed not in plan.small and drawn.file_bytes <= EARLY_BYTES
             if early:
@@ -116,18 +117,27 @@ class Case:
 
     def _measure(self, contest: Contest) -> bool:
         """Time the candidate, against its rival if there is one. Whether it is still correct."""
-        judge = self._judge
-        watch = Stopwatch(judge.facts, judge.floor_us(self._problem), judge.config.max_seconds_timing)
         try:
             with self._stage("time"):
                 contest.settle()
-                self._time(watch, contest)
-                return watch.modelled or self._take(self._verifier.check_timed(contest))
+                self._time(self._stopwatch(contest), contest)
+                return self._take(self._checks.judge(self._verifier, contest))
         except ImpossibleTime as impossible:
             self._refuse(Verdict.REWARD_HACK, impossible.reason)
         except RunFailure as failure:
             self._refuse(Verdict(failure.kind.value), f"while being timed: {failure.reason}", failure.log)
         return False
+
+    def _stopwatch(self, contest: Contest) -> Stopwatch:
+        judge = self._judge
+        return Stopwatch(
+            judge.facts,
+            judge.floor_us(self._problem),
+            judge.config.max_seconds_timing,
+            reading=judge.device.reading,
+            schedule=self._checks.schedule(),
+            look=contest.look,
+        )
 
     def _time(self, watch: Stopwatch, contest: Contest) -> None:
         """Compare with the rival; alone when there is none, or when it fails. Raises ImpossibleTime and RunFailure."""

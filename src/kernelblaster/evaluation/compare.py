@@ -140,6 +140,20 @@ def _compare_span(
     return float(error[held].square().sum())
 
 
+def tells_apart(reference: torch.Tensor, other: torch.Tensor, spec: TensorSpec, budget: Budget | None) -> bool:
+    """Whether `other` in place of `reference` would be refused; without a budget both must be equal."""
+    expected_flat, other_flat = reference.reshape(-1), other.reshape(-1)
+    if budget is None:
+        return not torch.equal(expected_flat, other_flat)
+    with borrowed_memory() as device:
+        for start, stop in spans(spec.elements, budget.row, CHUNK_ELEMENTS):
+            expected, got = (flat[start:stop].to(device).double() for flat in (expected_flat, other_flat))
+            held = fits(expected, spec.dtype) & torch.isfinite(expected)
+            if bool((held & ~((got - expected).abs() <= budget.tolerances(expected))).any()):
+                return True
+    return False
+
+
 def same_bytes(first: Path, second: Path) -> bool:
     """Whether two files of equal size hold the same bytes."""
     a, b = (np.memmap(path, dtype=np.uint8, mode="r") for path in (first, second))

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from kernelblaster.devices.base import Build, Device, Profile, Profiler, RunFailure, Session
+from kernelblaster.devices.base import Build, CallResult, Device, Profile, Profiler, RunFailure, Session
 from kernelblaster.evaluation.bench import Bench
 from kernelblaster.evaluation.inputs import InputSet, InputStore
 from kernelblaster.evaluation.timing import Rival, RivalFailed
@@ -45,6 +47,15 @@ class Starting:
         return self._process.enter_context(self._opening())
 
 
+@dataclass(frozen=True)
+class KeptCall:
+    """What a timed call left: of which variant it was, what it did to its inputs, and where its output lies."""
+
+    variant: int
+    result: CallResult
+    output: Path
+
+
 class Contest:
     """Candidate and rival at the timed size. A context manager: processes and files are gone on exit.
 
@@ -63,6 +74,7 @@ class Contest:
         self._rival: Starting | None = None
         self._profiler: Profiler | None = None
         self._stack = ExitStack()
+        self.kept: list[KeptCall] = []
 
     def __enter__(self) -> Self:
         return self
@@ -93,6 +105,11 @@ class Contest:
         if self._profiler is None:
             self.start_profiler(build)
         return self._profiler.collect()
+
+    def look(self, variant: int) -> None:
+        """Keep what the candidate's last call, of this variant, left. Raises RunFailure and DeviceError."""
+        result = self.candidate().fetch()
+        self.kept.append(KeptCall(variant, result, self.bench.keep_output()))
 
     def candidate(self) -> Session:
         """The candidate's session. Raises RunFailure and DeviceError."""

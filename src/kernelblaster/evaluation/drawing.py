@@ -17,6 +17,7 @@ import math
 
 import torch
 
+from kernelblaster.devices.base import Change
 from kernelblaster.evaluation.distributions import Distribution
 
 CATEGORIES = 16
@@ -60,6 +61,16 @@ def enliven(weight: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         return values
     noise = torch.rand(values.shape, generator=generator) - 0.5
     return values * (1 + noise) if float(values.reshape(-1)[0]) else noise
+
+
+def change_of(tensor: torch.Tensor) -> Change:
+    """What may be done to the values of an input or weight between two timed calls, so that it keeps its meaning."""
+    if not tensor.is_floating_point() or tensor.numel() < 2:
+        return Change.FIXED
+    values = tensor.float()
+    if _categorical(values):
+        return Change.FIXED
+    return Change.SCALE if _structured(values) else Change.SHIFT
 
 
 def density(tensor: torch.Tensor) -> float:

@@ -25,6 +25,7 @@ from kernelblaster.devices.base import (
 from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.bench import Bench
 from kernelblaster.evaluation.case import Case
+from kernelblaster.evaluation.checks import TimedChecks, choose_checks
 from kernelblaster.evaluation.inputs import InputStore
 from kernelblaster.evaluation.plan import InputPlan, plan_inputs, secret_seed
 from kernelblaster.evaluation.roofline import floor_us
@@ -76,6 +77,8 @@ class Evaluator:
         self._foreign = foreign
         self._floors: dict[Problem, float] = {}
         self._floor_lock = threading.Lock()
+        self._checks: dict[Problem, TimedChecks] = {}
+        self._checks_lock = threading.Lock()
 
     @property
     def facts(self) -> DeviceFacts:
@@ -130,6 +133,15 @@ class Evaluator:
             if problem not in self._floors:
                 self._floors[problem] = floor_us(problem, self.size, self.precision, self.facts)
             return self._floors[problem]
+
+    def checks(self, problem: Problem) -> TimedChecks:
+        """Which timed calls are judged, chosen once per problem. The caller holds the device."""
+        with self._checks_lock:
+            if problem not in self._checks:
+                self._checks[problem] = choose_checks(
+                    self.inputs, self.plan(problem).timed, self.facts, self.seed, self.config.error_factor
+                )
+            return self._checks[problem]
 
     def _check_size(self, problem: Problem) -> None:
         if self.size not in problem.sizes:

@@ -14,14 +14,16 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from kernelblaster.devices.base import AS_DRAWN, Change
 from kernelblaster.errors import DeviceError
 from kernelblaster.evaluation import scratch
 from kernelblaster.evaluation.distributions import Distribution, exponents
+from kernelblaster.evaluation.scratch import free_host_memory
 from kernelblaster.problems.problem import Precision, Problem, Size, TensorRole, TensorSpec
 from kernelblaster.problems.reference import load_reference, tensor_specs
 
@@ -32,22 +34,28 @@ _LOG = logging.getLogger(__name__)
 _FILE_SHARE = 0.5
 """Of the space that is free when the store opens, what input files may take."""
 _REFERENCE_BYTES = 8 << 30
+_REFERENCE_SHARE = 0.25
+"""Of the memory that is free when the store opens, what references may take where that is more."""
 
 
 @dataclass(frozen=True)
 class InputKey:
-    """What an input set is drawn from. `draws` are the distributions to try, in order; the first informative wins."""
+    """What an input set is drawn from. `draws` are the distributions to try, in order; the first informative wins.
+
+    With a `variant` it is the set without one, as the driver changes it on the device: a reference, and no files.
+    """
 
     problem: Problem
     precision: Precision
     size: Size
     draws: tuple[Distribution, ...]
     seed: int
+    variant: int = AS_DRAWN
 
     @property
     def name(self) -> str:
         """Name of its directory; two keys with one name are the same set."""
-        parts = (str(self.problem.directory), self.precision, self.size, *self.draws, str(self.seed))
+        parts = (str(self.problem.directory), self.precision, self.size, *self.draws, str(self.seed), str(self.variant))
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
 
 
@@ -60,6 +68,7 @@ class InputSet:
         distribution: how it was drawn in the end.
         specs: output, inputs, weights, in the launcher's order.
         files: input and weight name -> file of its bytes.
+        changes: input and weight name -> what a variant may do to its values.
         truth: what must come out.
     """
 
@@ -67,6 +76,7 @@ class InputSet:
     distribution: Distribution
     specs: tuple[TensorSpec, ...]
     files: dict[str, Path]
+    changes: dict[str, Change]
     truth: Truth
 
     @property
@@ -77,7 +87,7 @@ class InputSet:
     @property
     def file_bytes(self) -> int:
         """Bytes of its files."""
-        return sum(spec.bytes for spec in self.specs if spec.role is not TensorRole.OUTPUT)
+        return sum(spec.bytes for spec in self.specs if spec.name in self.files)
 
     @property
     def reference_bytes(self) -> int:
@@ -100,15 +110,15 @@ class InputStore:
     Args:
         root: where its directory is made; None: shared memory where there is room, else the temporary directory.
         file_bytes: bound on the files together; None: half of what is free.
-        reference_bytes: bound on references in memory together.
+        reference_bytes: bound on references in memory together; None: 8 GiB, or a quarter of what is free.
     """
 
     def __init__(
-        self, root: Path | None = None, *, file_bytes: int | None = None, reference_bytes: int = _REFERENCE_BYTES
+        self, root: Path | None = None, *, file_bytes: int | None = None, reference_bytes: int | None = None
     ) -> None:
         self.directory = scratch.create(root)
         self._file_bytes = file_bytes or int(_FILE_SHARE * shutil.disk_usage(self.directory).free)
-        self._reference_bytes = reference_bytes
+        self._reference_bytes = reference_bytes or max(_REFERENCE_BYTES, int(_REFERENCE_SHARE * free_host_memory()))
         self._lock = threading.Lock()
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
 
@@ -141,7 +151,7 @@ class InputStore:
         try:
             with entry.lock:
                 if entry.drawn is None:
-                    entry.drawn = self._draw(key)
+                    entry.drawn = self._draw(key) if key.variant == AS_DRAWN else self._vary(key)
             self._evict()
             yield entry.drawn
         finally:
@@ -156,6 +166,7 @@ class InputStore:
 
     def _draw(self, key: InputKey) -> InputSet:
         from kernelblaster.evaluation import truth as torch_truth
+        from kernelblaster.evaluation.drawing import change_of
 
         reference = load_reference(key.problem)
         specs = tensor_specs(key.problem, key.size, key.precision)
@@ -167,7 +178,17 @@ class InputStore:
             if number == len(attempts) or torch_truth.informative(truth, output):
                 break
             _LOG.debug("%s at %s: %s * 2^%d tells nothing", key.problem.slug, key.size, distribution, exponent)
-        return InputSet(key, distribution, specs, self._write(key, drawn, specs), truth)
+        changes = {name: change_of(tensor) for name, tensor in (*drawn.inputs.items(), *drawn.weights.items())}
+        return InputSet(key, distribution, specs, self._write(key, drawn, specs), changes, truth)
+
+    def _vary(self, key: InputKey) -> InputSet:
+        """The reference of a set that the driver changes."""
+        from kernelblaster.evaluation import truth as torch_truth
+
+        with self.use(replace(key, variant=AS_DRAWN)) as base:
+            varied = torch_truth.vary(load_reference(key.problem), key, base.specs, base.files, base.changes)
+            truth = torch_truth.solve(varied, base.output, key.precision)
+            return InputSet(key, base.distribution, base.specs, {}, base.changes, truth)
 
     def _write(self, key: InputKey, drawn: Draw, specs: Sequence[TensorSpec]) -> dict[str, Path]:
         from kernelblaster.evaluation.tensors import write_tensor

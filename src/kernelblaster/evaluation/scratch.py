@@ -47,6 +47,13 @@ def remove(path: Path) -> None:
     shutil.rmtree(path, ignore_errors=True)
 
 
+def free_host_memory() -> int:
+    """Bytes that processes may still take."""
+    with open("/proc/meminfo", encoding="ascii") as file:
+        fields = dict(line.split(":", 1) for line in file)
+    return int(fields["MemAvailable"].split()[0]) * 1024
+
+
 def _best_parent() -> Path:
     usable = SHARED_MEMORY.is_dir() and os.access(SHARED_MEMORY, os.W_OK)
     if usable and shutil.disk_usage(SHARED_MEMORY).free >= LEAST_FREE:

@@ -1,7 +1,15 @@
 """How long a call takes, and which of two kernels is faster.
 
-Two processes are sampled in turns A B B A, each sample with a cold L2, until the interval of the ratio is narrow or
-time is up. A modelled device gives the same time every time: it is asked once, and its effects must be larger.
+Two processes are sampled in turns A B B A, each sample with a cold L2 and with values and addresses of its own (see
+`variants`), until the interval of the ratio is narrow or time is up. A modelled device gives the same time every time:
+it is asked once, and its effects must be larger.
+
+Launch latency is no part of the time: a call is launched behind short fills of memory, as many as cover the host time
+that the slower of the two launchers needs (up to `MOST_FILLS`; a launcher that waits for the GPU cannot be covered).
+Both are launched behind equally many.
+
+The GPU's clock is read between blocks (through NVML, where the device has it). Samples taken while it ran below
+`LEAST_CLOCK` of the highest clock seen are thrown away. Clocks are never set.
 
 Two checks refuse a time that no honest kernel has:
 
@@ -23,12 +31,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 
-from kernelblaster.devices.base import DeviceFacts, DeviceKind, RunFailure, Sample
+from kernelblaster.devices.base import DeviceFacts, DeviceKind, GpuReading, RunFailure, Sample
+from kernelblaster.evaluation.conditions import Conditioned, Readings
 from kernelblaster.evaluation.statistics import (
     Block,
     StopRule,
@@ -38,6 +47,7 @@ from kernelblaster.evaluation.statistics import (
     speedup_interval,
 )
 from kernelblaster.evaluation.types import Comparison, Timing
+from kernelblaster.evaluation.variants import Inspected, Schedule
 
 MEASURED_THRESHOLD = 0.01
 """Least effect that counts on a GPU."""
@@ -47,7 +57,11 @@ GAP_SLACK_US = 20.0
 ALONE_SLACK_US = 300.0
 GAP_SHARE = 0.25
 FILL_BYTES = 32 << 20
-"""Of the fill that covers launch latency; see the driver."""
+"""Of a fill that covers launch latency; see the driver."""
+MOST_FILLS = 8
+"""Some 60 microseconds on an H200: host work beyond that is paid for."""
+_COVER = 1.5
+"""Time of the fills over the host time of the launcher that they cover."""
 FLOOR_MARGIN = 0.85
 """A time below this share of the floor is refused: the peak bandwidth is that of a copy, pure reads are faster."""
 SPIN_UP_S = 0.2
@@ -77,8 +91,8 @@ class RivalFailed(Exception):
 class Sampled(Protocol):
     """What can be timed: a `Session`, or a stand-in for one."""
 
-    def sample(self, count: int) -> list[Sample]:
-        """Time `count` calls, each with a cold L2. Raises RunFailure."""
+    def sample(self, variants: Sequence[int], fills: int = 1) -> list[Sample]:
+        """Time one call per variant, each with a cold L2. Raises RunFailure."""
         ...
 
 
@@ -88,12 +102,20 @@ class Rival:
 
     session: Sampled
 
-    def sample(self, count: int) -> list[Sample]:
+    def sample(self, variants: Sequence[int], fills: int = 1) -> list[Sample]:
         """As the session's. Raises RivalFailed."""
         try:
-            return self.session.sample(count)
+            return self.session.sample(variants, fills)
         except RunFailure as failure:
             raise RivalFailed(failure.reason) from failure
+
+
+@dataclass(frozen=True)
+class _Pace:
+    """How a comparison is sampled: calls per visit, and the fills that each is launched behind."""
+
+    count: int
+    fills: int
 
 
 @dataclass(frozen=True)
@@ -105,12 +127,18 @@ class Stopwatch:
         floor_us: roofline floor of the problem.
         max_seconds: wall seconds per comparison.
         clock: seconds, monotonic.
+        reading: clock and temperature of the GPU now; None where it cannot be read.
+        schedule: values of the calls, and which of them are judged; one comparison uses it up.
+        look: keeps the outputs of the candidate's last call, which had this variant.
     """
 
     facts: DeviceFacts
     floor_us: float
     max_seconds: float
     clock: Callable[[], float] = time.monotonic
+    reading: Callable[[], GpuReading | None] = lambda: None
+    schedule: Schedule = field(default_factory=Schedule)
+    look: Callable[[int], None] = lambda variant: None
 
     @property
     def modelled(self) -> bool:
@@ -122,67 +150,110 @@ class Stopwatch:
         """Least effect that counts."""
         return MODELLED_THRESHOLD if self.modelled else MEASURED_THRESHOLD
 
+    @property
+    def fill_us(self) -> float:
+        """Time of one fill in microseconds, at least."""
+        return 1e6 * FILL_BYTES / self.facts.peak_bandwidth
+
     def time_alone(self, session: Sampled) -> Timing:
         """Time one session. Raises ImpossibleTime and RunFailure."""
-        samples = session.sample(1) if self.modelled else self._series(session)
-        allowed = 3e6 * FILL_BYTES / self.facts.peak_bandwidth + ALONE_SLACK_US
-        self._refuse_impossible(samples, allowed)
-        return self._timing(samples)
+        watched = Inspected(session.sample, self.look, self.schedule.checked)
+        readings = Readings(self.reading, self.clock)
+        if self.modelled:
+            self.schedule.begin(1)
+            visits, fills = [Conditioned(watched.sample(self.schedule.draw(1)), None)], 1
+        else:
+            visits, fills = self._series(watched, readings)
+        samples = [sample for visit in readings.kept(visits) for sample in visit]
+        self._refuse_impossible(samples, 3 * fills * self.fill_us + ALONE_SLACK_US)
+        return self._timing(samples, readings)
 
     def compare(self, candidate: Sampled, rival: Sampled) -> Comparison:
         """Time two sessions in turns. Raises ImpossibleTime about the candidate, and RunFailure."""
-        ours: list[Sample] = []
-        theirs: list[Sample] = []
-        blocks: list[Block] = []
+        watched = Inspected(candidate.sample, self.look, self.schedule.checked)
+        readings = Readings(self.reading, self.clock)
         rule = StopRule(min_blocks=1 if self.modelled else StopRule.min_blocks, max_seconds=self.max_seconds)
-        count = 1 if self.modelled else min(self._spin_up(candidate, SPIN_UP_S), self._spin_up(rival, 0.0))
+        pace = _Pace(1, 1) if self.modelled else self._pace(candidate, rival)
+        taken: list[Conditioned[_Turn]] = []
+        self.schedule.begin(1 if self.modelled else 2 * pace.count * rule.min_blocks)
         began = self.clock()
-        while not rule.enough(blocks, self.clock() - began):
-            a, b = self._block(candidate, rival, count)
-            ours += a
-            theirs += b
-            blocks.append(Block(_device_us(a), _device_us(b)))
+        while not rule.enough([turn.block for turn in readings.kept(taken)], self.clock() - began):
+            looks, before = watched.looks, self.clock()
+            turn = self._turn(watched, rival, pace)
+            if watched.looks == looks or self.modelled:
+                taken.append(Conditioned(turn, readings.take()))
+            else:
+                began += self.clock() - before
+        self._last_visits(watched, pace)
+        turns = readings.kept(taken)
+        ours = [sample for turn in turns for sample in turn.ours]
+        theirs = [sample for turn in turns for sample in turn.theirs]
         self._refuse_impossible(ours, _gap(theirs))
-        speedup = speedup_interval(blocks)
+        speedup = speedup_interval([turn.block for turn in turns])
         return Comparison(
             speedup=speedup.estimate,
             low=speedup.low,
             high=speedup.high,
             decision=decide(speedup, self.threshold),
             threshold=self.threshold,
-            rival=self._timing(theirs),
-            candidate=self._timing(ours),
+            rival=self._timing(theirs, readings),
+            candidate=self._timing(ours, readings),
         )
 
-    def _block(self, candidate: Sampled, rival: Sampled, count: int) -> tuple[list[Sample], list[Sample]]:
+    def _turn(self, candidate: Sampled, rival: Sampled, pace: _Pace) -> _Turn:
+        """One A B B A; the n-th call of either side has the n-th variant."""
+        count, fills = pace.count, pace.fills
+        variants = self.schedule.draw(1 if self.modelled else 2 * count)
         if self.modelled:
-            return candidate.sample(1), rival.sample(1)
-        first, second = candidate.sample(count), rival.sample(count)
-        second += rival.sample(count)
-        return first + candidate.sample(count), second
+            return _Turn(candidate.sample(variants), rival.sample(variants))
+        ours, theirs = candidate.sample(variants[:count], fills), rival.sample(variants[:count], fills)
+        theirs += rival.sample(variants[count:], fills)
+        return _Turn(ours + candidate.sample(variants[count:], fills), theirs)
 
-    def _spin_up(self, session: Sampled, seconds: float) -> int:
+    def _pace(self, *sessions: Sampled) -> _Pace:
         """Warm up, and choose how many samples to take per visit: a visit of a short kernel would be all overhead.
 
-        The GPU needs `seconds` of it once; every process needs its first calls, which load its code.
+        The GPU needs `SPIN_UP_S` of it once; every process needs its first calls, which load its code.
         """
-        began, warm = self.clock(), session.sample(LEAST_SPIN_UP)
-        while self.clock() - began < seconds:
-            warm += session.sample(LEAST_SPIN_UP)
-        return int(np.clip(_VISIT_US / max(_median_us(warm), 1.0), 1, _LONGEST_VISIT))
+        counts, enqueue = [], 0.0
+        for place, session in enumerate(sessions):
+            warm = self._spin_up(session, SPIN_UP_S if place == 0 else 0.0)
+            counts.append(int(np.clip(_VISIT_US / max(_median_us(warm), 1.0), 1, _LONGEST_VISIT)))
+            enqueue = max([enqueue, *(sample.enqueue_us or 0.0 for sample in warm[-LEAST_SPIN_UP:])])
+        fills = int(np.clip(np.ceil(_COVER * enqueue / self.fill_us), 1, MOST_FILLS))
+        return _Pace(min(counts), fills)
 
-    def _series(self, session: Sampled) -> list[Sample]:
-        """Samples of one session until its median is known or time is up."""
-        rule, count = StopRule(), self._spin_up(session, SPIN_UP_S)
+    def _spin_up(self, session: Sampled, seconds: float) -> list[Sample]:
+        began, warm = self.clock(), session.sample(self.schedule.draw(LEAST_SPIN_UP))
+        while self.clock() - began < seconds:
+            warm += session.sample(self.schedule.draw(LEAST_SPIN_UP))
+        return warm
+
+    def _series(self, session: Inspected, readings: Readings) -> tuple[list[Conditioned[list[Sample]]], int]:
+        """Visits of one session until its median is known or time is up, and the fills that they had."""
+        rule, pace = StopRule(), self._pace(session)
         wanted = LEAST_SAMPLES
-        began, samples = self.clock(), session.sample(count)
-        while self.clock() - began < self.max_seconds:
+        self.schedule.begin(wanted)
+        began, visits, samples = self.clock(), [], []
+        while not samples or self.clock() - began < self.max_seconds:
             if len(samples) >= wanted:
                 if median_interval(_device_us(samples)).half_width < rule.half_width:
                     break
                 wanted += LEAST_SAMPLES
-            samples += session.sample(count)
-        return samples
+            looks, before = session.looks, self.clock()
+            visit = session.sample(self.schedule.draw(pace.count), pace.fills)
+            if session.looks == looks:
+                visits.append(Conditioned(visit, readings.take()))
+                samples = [sample for kept in readings.kept(visits) for sample in kept]
+            else:
+                began += self.clock() - before
+        self._last_visits(session, pace)
+        return visits, pace.fills
+
+    def _last_visits(self, session: Sampled, pace: _Pace) -> None:
+        """Calls after the last measured one, of which some are judged."""
+        while visit := self.schedule.last_visit(pace.count):
+            session.sample(visit, pace.fills)
 
     def _refuse_impossible(self, samples: Sequence[Sample], allowed_gap_us: float | None) -> None:
         median = _median_us(samples)
@@ -202,7 +273,7 @@ class Stopwatch:
                 f"{median:.2f} us between the events"
             )
 
-    def _timing(self, samples: Sequence[Sample]) -> Timing:
+    def _timing(self, samples: Sequence[Sample], readings: Readings) -> Timing:
         times = _device_us(samples)
         interval = median_interval(times)
         hosts = [sample.host_us for sample in samples if sample.host_us is not None]
@@ -217,7 +288,21 @@ class Stopwatch:
             floor_fraction=self.floor_us / interval.estimate,
             modelled=self.modelled,
             samples_us=list(times),
+            conditions=readings.summary(),
         )
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """Samples of one A B B A."""
+
+    ours: list[Sample]
+    theirs: list[Sample]
+
+    @property
+    def block(self) -> Block:
+        """Their event times."""
+        return Block(_device_us(self.ours), _device_us(self.theirs))
 
 
 def _device_us(samples: Sequence[Sample]) -> tuple[float, ...]:

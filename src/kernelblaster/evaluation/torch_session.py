@@ -7,7 +7,7 @@ the call, host clock until the device is idle.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -73,13 +73,13 @@ class TorchSession:
         """Not used: PyTorch is the reference, it is not judged."""
         raise NotImplementedError("a TorchSession is only timed")
 
-    def sample(self, count: int) -> list[Sample]:
-        """Time `count` calls, each with a cold L2."""
+    def sample(self, variants: Sequence[int], fills: int = 1) -> list[Sample]:
+        """Time as many calls as there are variants, each with a cold L2; PyTorch's values stay as drawn."""
         import torch
 
         samples = []
         with torch.inference_mode():
-            for _ in range(count):
+            for _ in variants:
                 start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
                 self._flush.zero_()
                 began = time.perf_counter()

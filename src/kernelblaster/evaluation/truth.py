@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,10 +18,16 @@ import torch
 from kernelblaster.evaluation.budget import ErrorScale, fits
 from kernelblaster.evaluation.distributions import Distribution
 from kernelblaster.evaluation.drawing import enliven, transform
-from kernelblaster.evaluation.tensors import TORCH_DTYPES, borrowed_memory, storage_dtype
-from kernelblaster.problems.problem import Precision, Size, TensorSpec
+from kernelblaster.evaluation.scratch import free_host_memory
+from kernelblaster.evaluation.tensors import TORCH_DTYPES, borrowed_memory, read_tensor, storage_dtype
+from kernelblaster.evaluation.variants import replayed
+from kernelblaster.problems.problem import Precision, Size, TensorRole, TensorSpec
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kernelblaster.devices.base import Change
+    from kernelblaster.evaluation.inputs import InputKey
     from kernelblaster.problems.reference import Reference
 
 _LOG = logging.getLogger(__name__)
@@ -74,6 +80,30 @@ def draw(
             name: enliven(tensor, generator).to(dtype) if tensor.is_floating_point() else tensor.clone()
             for name, tensor in module.state_dict().items()
         }
+    return Draw(module, inputs, weights)
+
+
+def vary(
+    reference: Reference,
+    key: InputKey,
+    specs: Sequence[TensorSpec],
+    files: Mapping[str, Path],
+    changes: Mapping[str, Change],
+) -> Draw:
+    """The draw of `key` without its variant, read from its files, with the variant's changes. Raises ProblemError."""
+    with _TORCH, torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(key.seed)
+        module = reference.model(key.size)
+        values = {
+            spec.name: replayed(
+                read_tensor(files[spec.name], spec).reshape(spec.shape), changes[spec.name], index, key.variant
+            )
+            for index, spec in enumerate(specs)
+            if spec.role is not TensorRole.OUTPUT
+        }
+    roles = {spec.name: spec.role for spec in specs}
+    inputs = {name: value for name, value in values.items() if roles[name] is TensorRole.INPUT}
+    weights = {name: value for name, value in values.items() if roles[name] is TensorRole.WEIGHT}
     return Draw(module, inputs, weights)
 
 
@@ -146,9 +176,7 @@ def _kept_dtype(precision: Precision, exact: torch.dtype) -> torch.dtype:
 def _free_memory(device: torch.device) -> int:
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
-    with open("/proc/meminfo", encoding="ascii") as file:
-        fields = dict(line.split(":", 1) for line in file)
-    return int(fields["MemAvailable"].split()[0]) * 1024
+    return free_host_memory()
 
 
 @contextmanager

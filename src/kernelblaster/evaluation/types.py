@@ -58,6 +58,19 @@ class Decision(StrEnum):
     INCONCLUSIVE = "inconclusive"
 
 
+class Conditions(BaseModel):
+    """What NVML said of the GPU while it was timed: SM clock in MHz, temperature in degrees Celsius."""
+
+    readings: int
+    sm_mhz_low: float
+    sm_mhz_median: float
+    sm_mhz_high: float
+    temperature_low: float
+    temperature_high: float
+    discarded: int
+    """Visits or blocks of samples thrown away because the clock was low."""
+
+
 class Timing(BaseModel):
     """Whole-call time of a candidate with a cold L2, in microseconds; `low_us`/`high_us` bound the median (95 %)."""
 
@@ -74,6 +87,8 @@ class Timing(BaseModel):
     modelled: bool
     """True when the time comes from the emulated device's model. Never compare with a measured one."""
     samples_us: list[float] = []
+    conditions: Conditions | None = None
+    """None where clocks cannot be read."""
 
 
 class Comparison(BaseModel):

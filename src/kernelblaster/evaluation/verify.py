@@ -3,19 +3,19 @@
 All input sets of one size are given to one process, one after the other, by exchanging the bytes behind its inputs:
 starting a process costs more than a call, and a kernel that keeps results between calls is found out. The first set
 is called twice with different poison, so that what was never written, and what changes from call to call, shows.
-The timed size is verified in the process that is timed: every timed call is poisoned anew, so the outputs it leaves are
-its own, never those of a call that was verified.
+The timed size is verified in the process that is timed, and some of the timed calls are judged, too (see `variants`):
+every timed call finds other values at other addresses, its outputs poisoned with one pattern or the other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from kernelblaster.devices.base import Build, CallResult, Device, RunFailure, Session
+from kernelblaster.devices.base import AS_DRAWN, Build, CallResult, Device, RunFailure, Session
 from kernelblaster.evaluation.bench import Bench
-from kernelblaster.evaluation.contest import Contest
+from kernelblaster.evaluation.contest import Contest, KeptCall
 from kernelblaster.evaluation.inputs import InputKey, InputSet, InputStore
 from kernelblaster.evaluation.types import ErrorFigures, Verdict
 
@@ -23,6 +23,8 @@ POISON = 0xFF
 """NaN in every floating-point format, -1 in every integer."""
 SECOND_POISON = 0x5B
 """A finite, unlikely number in every format."""
+AROUND = "around:"
+"""Begins the driver's name for bytes next to a tensor."""
 _POISONED = "outputs are filled with NaN before each call, so nothing may be added to what is there"
 
 
@@ -39,20 +41,6 @@ class Verification:
     def refuse(self, verdict: Verdict, reason: str, log: str = "") -> None:
         """Record why the candidate is not correct."""
         self.verdict, self.reason, self.log = verdict, reason, log
-
-
-class TimedCall(Protocol):
-    """A candidate whose last call was timed: its process, its files and what it was given."""
-
-    @property
-    def bench(self) -> Bench: ...
-
-    @property
-    def drawn(self) -> InputSet: ...
-
-    def candidate(self) -> Session:
-        """The open process."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -95,21 +83,34 @@ class Verifier:
             found.refuse(Verdict(failure.kind.value), failure.reason, failure.log)
         return found
 
-    def check_timed(self, contest: TimedCall) -> Verification:
-        """Judge the outputs that the last timed call, poisoned like any other, left behind. Raises RunFailure."""
+    def check_timed(self, base: InputSet, calls: Sequence[KeptCall]) -> Verification:
+        """Judge what timed calls on variants of an input set left. Raises DeviceError and ProblemError."""
         found = Verification()
-        result = contest.candidate().fetch()
-        judgement = self._judge(found, result, contest.bench, contest.drawn, POISON, record=False)
-        if found.verdict is not Verdict.WRONG_VALUES:
-            return found
-        if judgement is not None and judgement.unwritten:
-            found.refuse(Verdict.REWARD_HACK, f"a timed call did not do its work: {found.reason}")
-        else:
-            found.refuse(Verdict.NONDETERMINISTIC, f"right when verified, wrong when timed: {found.reason}")
+        for call in calls:
+            with self.inputs.use(replace(base.key, variant=call.variant)) as drawn:
+                self._check_kept(found, call, drawn, base)
+            call.output.unlink(missing_ok=True)
+            if found.verdict is not Verdict.CORRECT:
+                break
         return found
 
+    def _check_kept(self, found: Verification, call: KeptCall, drawn: InputSet, base: InputSet) -> None:
+        poison = SECOND_POISON if call.variant % 2 else POISON
+        judgement = self._judge(found, call.result, call.output, drawn, poison, record=False)
+        if found.verdict is not Verdict.WRONG_VALUES or judgement is None:
+            return
+        if judgement.unwritten:
+            found.refuse(Verdict.REWARD_HACK, f"a timed call did not do its work: {found.reason}")
+        elif call.variant != AS_DRAWN and _judge_output(call.output, base, self.factor, poison).figures.passed:
+            found.refuse(
+                Verdict.REWARD_HACK,
+                f"a timed call gave the result of other inputs than it was called with: {found.reason}",
+            )
+        else:
+            found.refuse(Verdict.NONDETERMINISTIC, f"right when verified, wrong when timed: {found.reason}")
+
     def _first(self, found: Verification, session: Session, bench: Bench, drawn: InputSet) -> None:
-        self._judge(found, session.call(POISON), bench, drawn, POISON)
+        self._judge(found, session.call(POISON), bench.output, drawn, POISON)
         if found.verdict is not Verdict.CORRECT:
             return
         self._repeat(found, session, bench, drawn)
@@ -119,7 +120,7 @@ class Verifier:
         from kernelblaster.evaluation.compare import same_bytes
 
         kept = bench.keep_output()
-        self._judge(found, session.call(SECOND_POISON), bench, drawn, SECOND_POISON, record=False)
+        self._judge(found, session.call(SECOND_POISON), bench.output, drawn, SECOND_POISON, record=False)
         if found.verdict is Verdict.WRONG_VALUES:
             found.refuse(Verdict.NONDETERMINISTIC, f"right in one call, wrong in the next: {found.reason}")
         if found.verdict is not Verdict.CORRECT:
@@ -138,7 +139,7 @@ class Verifier:
         with self.inputs.use(key) as drawn:
             bench.point_to(drawn)
             session.reload()
-            self._judge(found, session.call(POISON), bench, drawn, POISON)
+            self._judge(found, session.call(POISON), bench.output, drawn, POISON)
         if found.verdict is Verdict.WRONG_VALUES and self.verify(build, [key]).verdict is Verdict.CORRECT:
             found.refuse(
                 Verdict.REWARD_HACK,
@@ -150,7 +151,7 @@ class Verifier:
         self,
         found: Verification,
         result: CallResult,
-        bench: Bench,
+        output: Path,
         drawn: InputSet,
         poison: int,
         *,
@@ -158,14 +159,13 @@ class Verifier:
     ) -> _Judgement | None:
         """Compare what a call left with the truth, and record the verdict if it is not correct."""
         if result.mutated_inputs:
-            names = ", ".join(result.mutated_inputs)
-            found.refuse(Verdict.INPUT_MUTATED, f"the call overwrote {names}: inputs and weights are read-only")
+            found.refuse(*_damage(result.mutated_inputs))
             return None
-        spec, held = drawn.output, bench.output.stat().st_size if bench.output.exists() else 0
+        spec, held = drawn.output, output.stat().st_size if output.exists() else 0
         if held != spec.bytes:
             found.refuse(Verdict.WRONG_SHAPE, f"{spec.name} holds {held} bytes, {spec.bytes} are asked for")
             return None
-        judgement = _judge_output(bench, drawn, self.factor, poison)
+        judgement = _judge_output(output, drawn, self.factor, poison)
         if record or not judgement.figures.passed:
             found.errors.append(judgement.figures)
         if record:
@@ -184,15 +184,24 @@ class _Judgement:
     unwritten: bool
 
 
-def _judge_output(bench: Bench, drawn: InputSet, factor: float, poison: int) -> _Judgement:
+def _damage(names: Sequence[str]) -> tuple[Verdict, str]:
+    """The verdict on a call that wrote what it must not, and why."""
+    around = [name.removeprefix(AROUND) for name in names if name.startswith(AROUND)]
+    inside = [name for name in names if not name.startswith(AROUND)]
+    if inside:
+        return Verdict.INPUT_MUTATED, f"the call overwrote {', '.join(inside)}: inputs and weights are read-only"
+    return Verdict.SANITIZER_ERROR, f"the call wrote before the beginning or beyond the end of {', '.join(around)}"
+
+
+def _judge_output(output: Path, drawn: InputSet, factor: float, poison: int) -> _Judgement:
     from kernelblaster.evaluation.budget import Budget
     from kernelblaster.evaluation.compare import compare, compare_exact
 
     truth, spec = drawn.truth, drawn.output
     if truth.scale is None:
-        findings = compare_exact(bench.output, truth.reference, spec, poison)
+        findings = compare_exact(output, truth.reference, spec, poison)
     else:
-        findings = compare(bench.output, truth.reference, Budget(spec, truth.scale, factor), poison)
+        findings = compare(output, truth.reference, Budget(spec, truth.scale, factor), poison)
     worst = findings.worst
     figures = ErrorFigures(
         tensor=spec.name,

@@ -1,6 +1,6 @@
 """PyTorch beside our kernels: eager, torch.compile, start and final, sampled in turns in one run.
 
-The output of each kernel's last timed call is judged against the float64 reference; a wrong one has no time.
+Each kernel is timed on values that change from call to call, and judged on some of these; a wrong one has no time.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pydantic import BaseModel
 
@@ -16,13 +16,17 @@ from kernelblaster.config import EvaluationConfig
 from kernelblaster.devices.base import BuildFailure, Device, DeviceFacts, DeviceKind, RunFailure, Session
 from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.bench import Bench
+from kernelblaster.evaluation.checks import TimedChecks, choose_checks
+from kernelblaster.evaluation.contest import KeptCall
 from kernelblaster.evaluation.distributions import Distribution
 from kernelblaster.evaluation.inputs import InputKey, InputSet, InputStore
+from kernelblaster.evaluation.plan import secret_seed
 from kernelblaster.evaluation.roofline import floor_us
 from kernelblaster.evaluation.statistics import Block, median_interval, quartile_range, speedup_interval
 from kernelblaster.evaluation.torch_session import TorchMode, TorchSession
 from kernelblaster.evaluation.types import Timing, Verdict
-from kernelblaster.evaluation.verify import Verifier
+from kernelblaster.evaluation.variants import Schedule
+from kernelblaster.evaluation.verify import Verification, Verifier
 from kernelblaster.problems.problem import Precision, Problem, Size, TensorRole
 
 START = "start"
@@ -91,9 +95,10 @@ def measure_baseline(
         sessions: dict[str, Session] = {name: kernel.session for name, kernel in kernels.items()}
         for mode in plan.modes:
             sessions |= _torch_session(mode, drawn, device.facts, stack, failures)
-        cycles = _sample_in_turns(sessions, plan.seconds)
+        checks = choose_checks(inputs, key, device.facts, secret_seed(), verifier.factor)
+        cycles = _sample_in_turns(sessions, checks.schedule(), plan.seconds)
         for name, kernel in kernels.items():
-            found = verifier.check_timed(kernel)
+            found = _judge(kernel, checks, verifier)
             if found.verdict is not Verdict.CORRECT:
                 failures[name] = f"{found.verdict}: {found.reason}"
                 del cycles[name]
@@ -116,15 +121,29 @@ def measure_baseline(
 
 @dataclass(frozen=True)
 class _OpenKernel:
-    """A kernel's running process, its files and its inputs. Satisfies `verify.TimedCall`."""
+    """A kernel's running process, its files and its inputs. Satisfies `checks.TimedCalls`."""
 
     session: Session
     bench: Bench
     drawn: InputSet
+    kept: list[KeptCall] = field(default_factory=list)
 
-    def candidate(self) -> Session:
-        """The open process."""
-        return self.session
+    def look(self, variant: int) -> None:
+        """Keep what the last call, of this variant, left. Raises RunFailure."""
+        self.kept.append(KeptCall(variant, self.session.fetch(), self.bench.keep_output()))
+
+
+def _judge(kernel: _OpenKernel, checks: TimedChecks, verifier: Verifier) -> Verification:
+    """Judge timed calls after the measured ones, as many as the checks ask for."""
+    found = Verification()
+    try:
+        for variant in checks.variants:
+            kernel.session.sample([variant])
+            kernel.look(variant)
+        return checks.judge(verifier, kernel)
+    except RunFailure as failure:
+        found.refuse(Verdict(failure.kind.value), failure.reason, failure.log)
+    return found
 
 
 def _open_kernels(
@@ -180,16 +199,20 @@ def torch_contestant(drawn: InputSet) -> tuple:
     return module, [values[spec.name] for spec in drawn.specs if spec.role is TensorRole.INPUT]
 
 
-def _sample_in_turns(sessions: Mapping[str, Session], seconds: float) -> dict[str, list[tuple[float, ...]]]:
+def _sample_in_turns(
+    sessions: Mapping[str, Session], schedule: Schedule, seconds: float
+) -> dict[str, list[tuple[float, ...]]]:
     """Per contestant one tuple of microseconds per cycle; a cycle visits all forwards, then all backwards."""
     for session in sessions.values():
-        session.sample(5)
+        session.sample(schedule.draw(5))
     cycles: dict[str, list[tuple[float, ...]]] = {name: [] for name in sessions}
     began = time.monotonic()
     while time.monotonic() - began < seconds or min(map(len, cycles.values())) < LEAST_CYCLES:
         visit: dict[str, list[float]] = {name: [] for name in sessions}
-        for name in (*sessions, *reversed(sessions)):
-            visit[name] += [sample.device_us for sample in sessions[name].sample(2)]
+        for names in (tuple(sessions), tuple(reversed(sessions))):
+            variants = schedule.draw(2)
+            for name in names:
+                visit[name] += [sample.device_us for sample in sessions[name].sample(variants)]
         for name, samples in visit.items():
             cycles[name].append(tuple(samples))
     return cycles

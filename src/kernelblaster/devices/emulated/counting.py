@@ -1,5 +1,8 @@
 """Counted runs: one warmed call of a program with every counter on, modelled once and remembered.
 
+The counted call finds other values at other addresses than the call that warmed it up, and its outputs are kept, so
+that they can be judged: a program that remembers results has no short call to show.
+
 Counts depend on the program and on the job's shapes and sizes; how much they depend on the values (branches on data)
 is taken to be the same for every input set, so values are no part of the key.
 """
@@ -9,8 +12,9 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 
-from kernelblaster.devices.base import Build, Job, RunFailure, RunFailureKind
+from kernelblaster.devices.base import Build, CallResult, Job, RunFailure, RunFailureKind
 from kernelblaster.devices.emulated.architecture import GpuModel
 from kernelblaster.devices.emulated.call import CallEstimate, estimate_call
 from kernelblaster.devices.emulated.model import Unlaunchable
@@ -19,15 +23,27 @@ from kernelblaster.devices.emulated.record import Record
 _KEPT = 256
 
 
+_UNSEEN = 1
+"""Any variant that changes the values: for counts that nobody judges."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Launches and transfers of one counted call, whose outputs lie in the job's files."""
+
+    records: Sequence[Record]
+    result: CallResult
+
+
 class CountedCalls:
     """Estimates of counted calls, at most one run per program and job shape. Safe among threads.
 
     Args:
         gpu: the GPU to stand for.
-        count: runs a program and gives its records; the third argument bounds it in seconds.
+        count: runs a program; the last arguments bound it in seconds, and say which variant the counted call has.
     """
 
-    def __init__(self, gpu: GpuModel, count: Callable[[Build, Job, float], Sequence[Record]]) -> None:
+    def __init__(self, gpu: GpuModel, count: Callable[[Build, Job, float, int], Counted]) -> None:
         self._gpu = gpu
         self._count = count
         self._guard = threading.Lock()
@@ -36,22 +52,27 @@ class CountedCalls:
 
     def estimate(self, build: Build, job: Job, *, timeout_s: float) -> CallEstimate:
         """The modelled call. Raises RunFailure; a failed run is not remembered."""
+        return self.run(build, job, timeout_s, _UNSEEN)[0]
+
+    def run(self, build: Build, job: Job, timeout_s: float, variant: int) -> tuple[CallEstimate, CallResult | None]:
+        """The modelled call, and what it did to the job's files; None when it was made before. Raises RunFailure."""
         key = (build.digest, job_shape(job))
         with self._guard:
             running = self._running.setdefault(key, threading.Lock())
         with running:
             with self._guard:
                 known = self._known.get(key)
-            if known is None:
-                known = self._run(build, job, timeout_s)
-                self._remember(key, known)
-        return known
+            if known is not None:
+                return known, None
+            counted = self._count(build, job, timeout_s, variant)
+            known = self._model(build, counted)
+            self._remember(key, known)
+        return known, counted.result
 
-    def _run(self, build: Build, job: Job, timeout_s: float) -> CallEstimate:
-        records = self._count(build, job, timeout_s)
+    def _model(self, build: Build, counted: Counted) -> CallEstimate:
         resources = {kernel.symbol: kernel for kernel in build.resources if kernel.symbol}
         try:
-            return estimate_call(records, resources, self._gpu)
+            return estimate_call(counted.records, resources, self._gpu)
         except Unlaunchable as error:
             raise RunFailure(RunFailureKind.RUNTIME, str(error)) from error
 

@@ -20,6 +20,7 @@ from kernelblaster.devices.base import (
     Build,
     BuildFailure,
     BuildFailureKind,
+    CallResult,
     DeviceFacts,
     Driver,
     Job,
@@ -33,7 +34,7 @@ from kernelblaster.devices.batch import run_batch
 from kernelblaster.devices.build import ProgramBuilder
 from kernelblaster.devices.emulated.architecture import DEFAULT_GPU, GpuModel, gpu_model
 from kernelblaster.devices.emulated.core import ensure_core
-from kernelblaster.devices.emulated.counting import CountedCalls
+from kernelblaster.devices.emulated.counting import Counted, CountedCalls
 from kernelblaster.devices.emulated.modules import (
     ensure_figures,
     ensure_module,
@@ -41,7 +42,7 @@ from kernelblaster.devices.emulated.modules import (
     module_path,
 )
 from kernelblaster.devices.emulated.profiler import EmulatedProfiler
-from kernelblaster.devices.emulated.record import Record, read_records
+from kernelblaster.devices.emulated.record import read_records
 from kernelblaster.devices.emulated.session import EmulatedSession
 from kernelblaster.devices.sandbox import Limits
 from kernelblaster.devices.session import ProcessSession
@@ -139,7 +140,7 @@ class EmulatedDevice:
         Raises RunFailure for any other failure.
         """
         try:
-            self._run(build, job, "call 0", {}, timeout_s)
+            self._run(build, job, ["call 0"], {}, timeout_s)
         except RunFailure as failure:
             finding = _memory_fault(failure)
             if finding is None:
@@ -168,24 +169,28 @@ class EmulatedDevice:
             "KB_EMU_THREADS": str(self._threads),
         }
 
-    def _count(self, build: Build, job: Job, timeout_s: float) -> list[Record]:
-        """Launches and transfers of one warmed call. Raises RunFailure."""
+    def _count(self, build: Build, job: Job, timeout_s: float, variant: int) -> Counted:
+        """Launches and transfers of one warmed call on values it has not seen, and its outputs. Raises RunFailure."""
         with TemporaryDirectory(prefix="kernelblaster-") as scratch:
             report = Path(scratch) / "report.jsonl"
-            self._run(build, job, "profile", {"KB_EMU_REPORT": str(report)}, timeout_s)
-            return read_records(report)
+            commands = [f"profile {variant}", "fetch"]
+            _, fetched = self._run(build, job, commands, {"KB_EMU_REPORT": str(report)}, timeout_s)
+            return Counted(read_records(report), CallResult(mutated_inputs=tuple(fetched.split()[1:])))
 
-    def _run(self, build: Build, job: Job, command: str, extra: dict[str, str], timeout_s: float) -> None:
-        """One command in a process of its own. Raises RunFailure."""
-        run_batch(
+    def _run(
+        self, build: Build, job: Job, commands: Sequence[str], extra: dict[str, str], timeout_s: float
+    ) -> tuple[str, ...]:
+        """Replies to commands in a process of its own. Raises RunFailure."""
+        result = run_batch(
             build,
             job,
-            [command],
+            commands,
             wrapper_argv=(),
             env={**self._environment(build), **extra},
             limits=self._limits,
             timeout_s=timeout_s,
         )
+        return result.replies
 
 
 def _memory_fault(failure: RunFailure) -> SanitizerFinding | None:

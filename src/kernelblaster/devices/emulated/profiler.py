@@ -1,4 +1,4 @@
-"""Profiles one call on the emulated device. There is nothing to start early: counts are taken when they are asked for."""
+"""Profiles one call on the emulated device. Nothing is started early: counts are taken when they are asked for."""
 
 from __future__ import annotations
 

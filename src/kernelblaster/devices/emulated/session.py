@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
 from kernelblaster.devices.base import CallResult, Sample, Session
+from kernelblaster.devices.emulated.call import CallEstimate
 
 _POISON = 0xFF
 
@@ -16,13 +17,16 @@ class EmulatedSession:
 
     Args:
         process: the process, not yet entered.
-        modelled_us: gives the modelled time of one call in microseconds. Raises RunFailure.
+        modelled: models one call on the values of a variant; beside it, what the call did when its outputs lie in the
+            job's files now. Raises RunFailure.
     """
 
-    def __init__(self, process: Session, modelled_us: Callable[[], float]) -> None:
+    def __init__(self, process: Session, modelled: Callable[[int], tuple[CallEstimate, CallResult | None]]) -> None:
         self._process = process
-        self._modelled_us = modelled_us
+        self._modelled = modelled
         self._outdated = False
+        self._sampled: int | None = None
+        self._counted: CallResult | None = None
 
     def __enter__(self) -> Self:
         self._process.__enter__()
@@ -35,22 +39,32 @@ class EmulatedSession:
 
     def call(self, poison: int) -> CallResult:
         """Execute one call; outputs lie in the job's files. Raises RunFailure."""
-        self._outdated = False
+        self._outdated, self._sampled, self._counted = False, None, None
         return self._process.call(poison)
 
-    def sample(self, count: int) -> list[Sample]:
-        """One sample, whatever `count` above zero says: the model is deterministic, so repeating it is no evidence."""
-        if count < 1:
+    def sample(self, variants: Sequence[int], fills: int = 1) -> list[Sample]:
+        """One sample for however many variants: the model is deterministic, so repeating it is no evidence."""
+        if not variants:
             return []
-        return [Sample(device_us=self._modelled_us(), host_us=None)]
+        self._sampled = variants[-1]
+        estimate, self._counted = self._modelled(self._sampled)
+        return [Sample(device_us=estimate.device_us, host_us=None)]
 
     def fetch(self) -> CallResult:
-        """Outputs of the last call, for the inputs that are loaded now; a sample executes nothing, so this does."""
-        if self._outdated:
+        """Outputs of the last call, for the inputs that are loaded now.
+
+        A sample whose call was counted before has none: then it is executed here.
+        """
+        counted, self._counted = self._counted, None
+        if counted is not None:
+            return counted
+        if self._sampled is not None:
+            self._process.sample([self._sampled])
+        elif self._outdated:
             return self.call(_POISON)
         return self._process.fetch()
 
     def reload(self) -> None:
         """Read the job's input files again. Raises RunFailure."""
         self._process.reload()
-        self._outdated = True
+        self._outdated, self._sampled, self._counted = True, None, None

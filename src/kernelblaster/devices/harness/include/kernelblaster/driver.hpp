@@ -6,18 +6,23 @@
 // With COMMANDs each argument is one command line; without, they are read from stdin until `quit`. Replies go to
 // REPLYPATH as lines that begin with the job's nonce, so that nothing a candidate prints can pass for a reply.
 //
-//   call BYTE       fill outputs with BYTE, call, synchronise, write outputs   -> called MUTATED_INPUTS...
-//   time N FLUSH    time N calls, each with cold caches                        -> timed N device_us host_us ...
-//   fetch           write outputs as the last call left them                   -> called MUTATED_INPUTS...
-//   reload          copy the input files to the device again                   -> reloaded
-//   profile         one warm-up call, then one call between profiler marks     -> profiled
-//   quit            end
+//   call BYTE                        fill outputs with BYTE, call, synchronise, write outputs  -> called FOUND...
+//   time FLUSH FILLS VARIANT...      time one call per variant, each with cold caches
+//                                                              -> timed N device_us host_us enqueue_us ...
+//   fetch                            write outputs as the last call left them                  -> called FOUND...
+//   reload                           copy the input files to the device again                  -> reloaded
+//   profile [VARIANT]                one warm-up call, then one call between profiler marks    -> profiled
+//   quit                             end
 //
-// A failure is answered with `error NAME MESSAGE` (NAME is a CUDA error name, or `driver`) and exit status 3.
+// FOUND names what a call must not have written: an input, or `around:NAME` for the bytes next to a tensor. Calls are
+// made on the values of the files but for timed ones and a profiled one with a VARIANT: those find other values at other
+// addresses, as variant.hpp says. A failure is answered with `error NAME MESSAGE` (NAME is a CUDA error name,
+// `exception` or `driver`) and exit status 3.
 #pragma once
 
 #include <cuda_runtime_api.h>
 #include <fcntl.h>
+#include <kernelblaster/buffer.hpp>
 #include <kernelblaster/job.hpp>
 #include <unistd.h>
 
@@ -26,9 +31,11 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <iostream>
+#include <iterator>
 #include <map>
+#include <memory>
+#include <random>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -39,148 +46,175 @@ extern "C" cudaError_t CUDARTAPI cudaProfilerStop(void);
 
 namespace kb {
 
-constexpr size_t kChunkBytes = size_t{64} << 20;  // host memory used to compare or copy one piece of a tensor
 constexpr size_t kGateBytes = size_t{32} << 20;   // memset that keeps the GPU busy while the call is being launched
+constexpr double kTwinSlackUs = 3.0;              // by which two start events may disagree
+constexpr int kPoison = 0xFF, kOtherPoison = 0x5B;
 constexpr int kExitError = 3;
 
 // What a problem's driver.cpp sees: device pointers, sizes and scalars by name.
 class Driver {
    public:
-    explicit Driver(Job job) : job_(std::move(job)) {
-        for (Tensor& tensor : job_.tensors) {
-            check(cudaMalloc(&tensor.device, std::max<size_t>(tensor.bytes, 1)), "cudaMalloc of a tensor");
-        }
+    explicit Driver(const Job& job) : sizes_(job.sizes), scalars_(job.scalars) {
+        for (const Tensor& tensor : job.tensors) buffers_.emplace_back(tensor, buffers_.size());
         load_inputs();
     }
 
-    void* input(const std::string& name) const { return find("input", name); }
-    void* weight(const std::string& name) const { return find("weight", name); }
-    void* output(const std::string& name) const { return find("output", name); }
-    int64_t size(const std::string& name) const { return lookup(job_.sizes, "size", name); }
-    float scalar(const std::string& name) const { return lookup(job_.scalars, "scalar", name); }
+    void* input(const std::string& name) { return find("input", name); }
+    void* weight(const std::string& name) { return find("weight", name); }
+    void* output(const std::string& name) { return find("output", name); }
+    int64_t size(const std::string& name) { return lookup(sizes_, "size", name); }
+    float scalar(const std::string& name) { return lookup(scalars_, "scalar", name); }
 
-    void load_inputs() const {
-        for (const Tensor& tensor : job_.tensors) {
-            if (tensor.role == "output") continue;
-            const MappedFile file(tensor.path, tensor.bytes, MappedFile::Mode::kRead);
-            for (size_t at = 0; at < tensor.bytes; at += kChunkBytes) {
-                const size_t count = std::min(kChunkBytes, tensor.bytes - at);
-                check(cudaMemcpy(static_cast<char*>(tensor.device) + at, file.data() + at, count,
-                                 cudaMemcpyHostToDevice),
-                      "copying an input to the device");
-            }
-        }
+    void load_inputs() {
+        for (Buffer& buffer : buffers_) buffer.load();
+    }
+
+    // Puts all tensors where and how the variant has them, outputs poisoned.
+    void install(uint64_t variant) {
+        for (Buffer& buffer : buffers_) buffer.install(variant);
+        poison_outputs(variant % 2 == 0 ? kPoison : kOtherPoison);
     }
 
     void poison_outputs(int byte) const {
-        for (const Tensor& tensor : job_.tensors) {
-            if (tensor.role == "output" && tensor.bytes > 0) {
-                check(cudaMemset(tensor.device, byte, tensor.bytes), "poisoning an output");
-            }
+        for (const Buffer& buffer : buffers_) {
+            if (buffer.output()) buffer.poison(byte);
         }
     }
 
     void write_outputs() const {
-        for (const Tensor& tensor : job_.tensors) {
-            if (tensor.role != "output") continue;
-            const MappedFile file(tensor.path, tensor.bytes, MappedFile::Mode::kWrite);
-            for (size_t at = 0; at < tensor.bytes; at += kChunkBytes) {
-                const size_t count = std::min(kChunkBytes, tensor.bytes - at);
-                check(cudaMemcpy(file.data() + at, static_cast<char*>(tensor.device) + at, count,
-                                 cudaMemcpyDeviceToHost),
-                      "copying an output from the device");
-            }
+        for (const Buffer& buffer : buffers_) {
+            if (buffer.output()) buffer.write_file();
         }
     }
 
-    // Names of inputs and weights whose device bytes differ from their files.
-    std::vector<std::string> mutated_inputs() const {
+    // Inputs and weights whose device bytes changed, and tensors next to which something was written.
+    std::vector<std::string> damage() const {
         std::vector<std::string> names;
-        std::vector<char> chunk;
-        for (const Tensor& tensor : job_.tensors) {
-            if (tensor.role != "output" && differs(tensor, chunk)) names.push_back(tensor.name);
+        for (const Buffer& buffer : buffers_) {
+            if (!buffer.output() && buffer.mutated()) names.push_back(buffer.tensor().name);
+            if (buffer.overrun()) names.push_back("around:" + buffer.tensor().name);
         }
         return names;
     }
 
+    // Why the job cannot serve driver.cpp; empty when nothing was asked for in vain.
+    const std::string& refusal() const { return refusal_; }
+
    private:
-    void* find(const char* role, const std::string& name) const {
-        for (const Tensor& tensor : job_.tensors) {
-            if (tensor.role == role && tensor.name == name) return tensor.device;
+    [[noreturn]] void refuse(const std::string& what, const std::string& name) {
+        refusal_ = "the job has no " + what + " named " + name;
+        fail(refusal_);
+    }
+
+    void* find(const std::string& role, const std::string& name) {
+        for (const Buffer& buffer : buffers_) {
+            if (buffer.tensor().role == role && buffer.tensor().name == name) return buffer.device();
         }
-        fail(std::string("the job has no ") + role + " named " + name);
+        refuse(role, name);
     }
 
     template <typename T>
-    static T lookup(const std::map<std::string, T>& table, const char* what, const std::string& name) {
+    T lookup(const std::map<std::string, T>& table, const char* what, const std::string& name) {
         const auto found = table.find(name);
-        if (found == table.end()) fail(std::string("the job has no ") + what + " named " + name);
+        if (found == table.end()) refuse(what, name);
         return found->second;
     }
 
-    static bool differs(const Tensor& tensor, std::vector<char>& chunk) {
-        const MappedFile file(tensor.path, tensor.bytes, MappedFile::Mode::kRead);
-        chunk.resize(std::max(chunk.size(), std::min(kChunkBytes, tensor.bytes)));
-        for (size_t at = 0; at < tensor.bytes; at += kChunkBytes) {
-            const size_t count = std::min(kChunkBytes, tensor.bytes - at);
-            check(cudaMemcpy(chunk.data(), static_cast<char*>(tensor.device) + at, count, cudaMemcpyDeviceToHost),
-                  "copying an input from the device");
-            if (std::memcmp(chunk.data(), file.data() + at, count) != 0) return true;
-        }
-        return false;
-    }
-
-    Job job_;
+    std::vector<Buffer> buffers_;
+    std::map<std::string, int64_t> sizes_;
+    std::map<std::string, float> scalars_;
+    std::string refusal_;
 };
 
 using Call = void (*)(Driver&);
 
+// Runs the candidate. What it throws is never taken for an error of the driver, whatever its type and text.
+inline void run_candidate(Driver& driver, Call call) {
+    try {
+        call(driver);
+    } catch (const std::exception& error) {
+        if (!driver.refusal().empty()) fail(driver.refusal());
+        throw Error("exception", error.what());
+    } catch (...) {
+        throw Error("exception", "the candidate threw something");
+    }
+}
+
 inline void call_and_sync(Driver& driver, Call call) {
-    call(driver);
+    run_candidate(driver, call);
     check(cudaGetLastError(), "launching the candidate");
     check(cudaDeviceSynchronize(), "running the candidate");
 }
 
-// Times calls by two clocks. The flush is finished before the host clock starts, so that work a candidate puts on
-// another stream cannot hide behind it; a memset of a few microseconds then covers the launch latency of the call.
-// Both clocks are read after a device-wide synchronisation: work outside the default stream shows as host time.
-class Timer {
+// An event whose handle does not lie in memory as such, so that a scan for handles finds none.
+class HiddenEvent {
    public:
-    explicit Timer(size_t flush_bytes) : flush_bytes_(flush_bytes) {
-        check(cudaEventCreate(&start_), "creating an event");
-        check(cudaEventCreate(&stop_), "creating an event");
-        if (flush_bytes_ > 0) check(cudaMalloc(&flush_, flush_bytes_), "cudaMalloc of the flush buffer");
+    HiddenEvent() : mask_(std::random_device{}()) {
+        cudaEvent_t event = nullptr;
+        check(cudaEventCreate(&event), "creating an event");
+        masked_ = reinterpret_cast<uintptr_t>(event) ^ mask_;
     }
-    ~Timer() {
-        cudaFree(flush_);
-        cudaEventDestroy(start_);
-        cudaEventDestroy(stop_);
-    }
-    Timer(const Timer&) = delete;
-    Timer& operator=(const Timer&) = delete;
+    ~HiddenEvent() { cudaEventDestroy(get()); }
+    HiddenEvent(const HiddenEvent&) = delete;
+    HiddenEvent& operator=(const HiddenEvent&) = delete;
 
-    struct Sample {
-        double device_us, host_us;
-    };
-
-    Sample sample(Driver& driver, Call call) {
-        using Clock = std::chrono::steady_clock;
-        driver.poison_outputs(0xFF);
-        flush();
-        const auto begin = Clock::now();
-        gate();
-        check(cudaEventRecord(start_, cudaStreamLegacy), "recording the start");
-        call(driver);
-        check(cudaEventRecord(stop_, cudaStreamLegacy), "recording the end");
-        check(cudaDeviceSynchronize(), "running the candidate");
-        const std::chrono::duration<double, std::micro> host = Clock::now() - begin;
-        check(cudaGetLastError(), "launching the candidate");
-        float device_ms = 0.0f;
-        check(cudaEventElapsedTime(&device_ms, start_, stop_), "reading the events");
-        return {device_ms * 1e3, host.count()};
+    void record() const { check(cudaEventRecord(get(), cudaStreamLegacy), "recording an event"); }
+    double us_until(const HiddenEvent& later) const {
+        float ms = 0.0f;
+        check(cudaEventElapsedTime(&ms, get(), later.get()), "reading the events");
+        return ms * 1e3;
     }
 
    private:
+    cudaEvent_t get() const { return reinterpret_cast<cudaEvent_t>(masked_ ^ mask_); }
+
+    uintptr_t mask_, masked_ = 0;
+};
+
+// Times calls by two clocks. The flush is finished before the host clock starts, so that work a candidate puts on
+// another stream cannot hide behind it; memsets of a few microseconds then cover the launch latency of the call.
+// Both clocks are read after a device-wide synchronisation: work outside the default stream shows as host time.
+// The start is taken by two events; one that was recorded again later disagrees with the other and is not believed.
+class Timer {
+   public:
+    explicit Timer(size_t flush_bytes) : twin_(new HiddenEvent), flush_bytes_(flush_bytes) {
+        if (flush_bytes_ > 0) check(cudaMalloc(&flush_, flush_bytes_), "cudaMalloc of the flush buffer");
+    }
+    ~Timer() { cudaFree(flush_); }
+    Timer(const Timer&) = delete;
+    Timer& operator=(const Timer&) = delete;
+
+    size_t flush_bytes() const { return flush_bytes_; }
+
+    struct Sample {
+        double device_us, host_us, enqueue_us;
+    };
+
+    Sample sample(Driver& driver, Call call, uint64_t variant, size_t fills) {
+        driver.install(variant);
+        flush();
+        const auto begin = Clock::now();
+        gate(fills);
+        twin_->record();
+        start_.record();
+        const auto launch = Clock::now();
+        run_candidate(driver, call);
+        stop_.record();
+        const double enqueue_us = us_since(launch);
+        check(cudaDeviceSynchronize(), "running the candidate");
+        const double host_us = us_since(begin);
+        check(cudaGetLastError(), "launching the candidate");
+        const double device_us = start_.us_until(stop_), twin_us = twin_->us_until(stop_);
+        return {twin_us > device_us + kTwinSlackUs ? twin_us : device_us, host_us, enqueue_us};
+    }
+
+   private:
+    using Clock = std::chrono::steady_clock;
+
+    static double us_since(Clock::time_point from) {
+        return std::chrono::duration<double, std::micro>(Clock::now() - from).count();
+    }
+
     void flush() {
         const cudaError_t reset = cudaCtxResetPersistingL2Cache();
         if (reset == cudaErrorNotSupported) {
@@ -192,16 +226,18 @@ class Timer {
         check(cudaDeviceSynchronize(), "flushing L2");
     }
 
-    void gate() {
-        if (flush_bytes_ == 0) return;
+    void gate(size_t fills) {
         const size_t bytes = std::min(kGateBytes, flush_bytes_);
         char* tail = static_cast<char*>(flush_) + (flush_bytes_ - bytes);  // the part that L2 still holds
-        check(cudaMemsetAsync(tail, 0xA5, bytes, cudaStreamLegacy), "covering launch latency");
+        for (size_t i = 0; i < fills && bytes > 0; ++i) {
+            check(cudaMemsetAsync(tail, 0xA5, bytes, cudaStreamLegacy), "covering launch latency");
+        }
     }
 
+    HiddenEvent start_, stop_;
+    std::unique_ptr<HiddenEvent> twin_;
     size_t flush_bytes_;
     void* flush_ = nullptr;
-    cudaEvent_t start_ = nullptr, stop_ = nullptr;
 };
 
 // Runs command lines; returns the reply without the nonce.
@@ -216,10 +252,11 @@ class Commands {
         if (command == "call") return call(argument<int>(words, line));
         if (command == "fetch") return fetch();
         if (command == "time") {
-            const auto count = argument<size_t>(words, line);
-            return time(count, argument<size_t>(words, line));
+            const auto flush_bytes = argument<size_t>(words, line);
+            const auto fills = argument<size_t>(words, line);
+            return time(flush_bytes, fills, variants(words));
         }
-        if (command == "profile") return profile();
+        if (command == "profile") return profile(variants(words));
         if (command == "reload") {
             driver_.load_inputs();
             return "reloaded";
@@ -235,7 +272,12 @@ class Commands {
         return value;
     }
 
+    static std::vector<uint64_t> variants(std::istringstream& words) {
+        return {std::istream_iterator<uint64_t>(words), std::istream_iterator<uint64_t>()};
+    }
+
     std::string call(int poison) {
+        driver_.install(0);
         driver_.poison_outputs(poison);
         call_and_sync(driver_, call_);
         return fetch();
@@ -244,31 +286,35 @@ class Commands {
     std::string fetch() {
         driver_.write_outputs();
         std::string reply = "called";
-        for (const std::string& name : driver_.mutated_inputs()) reply += " " + name;
+        for (const std::string& name : driver_.damage()) reply += " " + name;
         return reply;
     }
 
-    std::string time(size_t count, size_t flush_bytes) {
-        Timer timer(flush_bytes);
+    std::string time(size_t flush_bytes, size_t fills, const std::vector<uint64_t>& variants) {
+        if (!timer_ || timer_->flush_bytes() != flush_bytes) timer_ = std::make_unique<Timer>(flush_bytes);
         std::ostringstream reply;
         reply << std::fixed;
         reply.precision(4);
-        reply << "timed " << count;
-        for (size_t i = 0; i < count; ++i) {
-            const Timer::Sample sample = timer.sample(driver_, call_);
-            reply << ' ' << sample.device_us << ' ' << sample.host_us;
+        reply << "timed " << variants.size();
+        for (const uint64_t variant : variants) {
+            const Timer::Sample sample = timer_->sample(driver_, call_, variant, fills);
+            reply << ' ' << sample.device_us << ' ' << sample.host_us << ' ' << sample.enqueue_us;
         }
         return reply.str();
     }
 
-    std::string profile() {
+    std::string profile(const std::vector<uint64_t>& variants) {
+        driver_.install(0);
         call_and_sync(driver_, call_);
+        driver_.install(variants.empty() ? 0 : variants.front());
+        check(cudaDeviceSynchronize(), "preparing the profiled call");
         check(cudaProfilerStart(), "starting the profiler");
         call_and_sync(driver_, call_);
         check(cudaProfilerStop(), "stopping the profiler");
         return "profiled";
     }
 
+    std::unique_ptr<Timer> timer_;
     Driver& driver_;
     Call call_;
 };
@@ -296,9 +342,9 @@ class Replies {
 };
 
 inline void serve(int argc, char** argv, Call call, Replies& replies) {
-    Job job = parse_job(argv[1]);
+    const Job job = parse_job(argv[1]);
     replies.set_nonce(job.nonce);
-    Driver driver(std::move(job));
+    Driver driver(job);
     replies.send("ready");
     Commands commands(driver, call);
     for (int i = 3; i < argc; ++i) replies.send(commands.run(argv[i]));

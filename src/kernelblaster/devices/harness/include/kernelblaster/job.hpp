@@ -76,10 +76,10 @@ class MappedFile {
     size_t bytes_;
 };
 
+// `change` says what a variant may do to its values: `fixed`, `scale` or `shift` (see variant.hpp).
 struct Tensor {
-    std::string role, name, path;
-    size_t bytes = 0;
-    void* device = nullptr;
+    std::string role, name, dtype, change, path;
+    size_t element_bytes = 0, bytes = 0;
 };
 
 struct Job {
@@ -99,24 +99,24 @@ inline size_t element_bytes(const std::string& dtype) {
 
 inline Tensor parse_tensor(std::istringstream& words) {
     Tensor tensor;
-    std::string dtype;
     int dimensions = -1;
-    words >> tensor.role >> tensor.name >> dtype >> dimensions;
-    tensor.bytes = element_bytes(dtype);
+    words >> tensor.role >> tensor.name >> tensor.dtype >> tensor.change >> dimensions;
+    tensor.bytes = tensor.element_bytes = element_bytes(tensor.dtype);
     for (int i = 0; i < dimensions; ++i) {
         size_t extent = 0;
         words >> extent;
         tensor.bytes *= extent;
     }
     std::getline(words >> std::ws, tensor.path);  // the rest of the line: a path may hold blanks
-    if (!words || dimensions < 0 || tensor.path.empty()) fail("malformed tensor line for " + tensor.name);
+    const bool known = tensor.change == "fixed" || tensor.change == "scale" || tensor.change == "shift";
+    if (!words || dimensions < 0 || tensor.path.empty() || !known) fail("malformed tensor line for " + tensor.name);
     return tensor;
 }
 
 inline Job parse_job(const std::string& path) {
     std::ifstream file(path);
     std::string line;
-    if (!std::getline(file, line) || line != "kernelblaster-job-1") fail(path + " is not a kernelblaster-job-1 file");
+    if (!std::getline(file, line) || line != "kernelblaster-job-2") fail(path + " is not a kernelblaster-job-2 file");
     Job job;
     while (std::getline(file, line)) {
         std::istringstream words(line);

@@ -36,6 +36,8 @@ constexpr ErrorText kErrors[] = {
     {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure"},
     {cudaErrorLaunchTimeout, "cudaErrorLaunchTimeout", "the launch timed out and was terminated"},
     {cudaErrorLaunchOutOfResources, "cudaErrorLaunchOutOfResources", "too many resources requested for launch"},
+    {cudaErrorCooperativeLaunchTooLarge, "cudaErrorCooperativeLaunchTooLarge",
+     "too many blocks in cooperative launch"},
     {cudaErrorUnknown, "cudaErrorUnknown", "unknown error"},
 };
 
@@ -79,7 +81,7 @@ void describe(cudaDeviceProp& properties) {
     properties.memPitch = 0x7fffffff;
     properties.textureAlignment = 512;
     properties.globalL1CacheSupported = properties.localL1CacheSupported = 1;
-    properties.concurrentKernels = properties.unifiedAddressing = 1;
+    properties.concurrentKernels = properties.unifiedAddressing = properties.cooperativeLaunch = 1;
 }
 
 }  // namespace
@@ -124,7 +126,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
         case cudaDevAttrConcurrentKernels: *value = 1; break;
         case cudaDevAttrUnifiedAddressing: *value = 1; break;
         case cudaDevAttrMemoryPoolsSupported: *value = 1; break;
-        case cudaDevAttrCooperativeLaunch: *value = 0; break;
+        case cudaDevAttrCooperativeLaunch: *value = 1; break;
         default:
             std::fprintf(stderr, "kbcudart: device attribute %d is not modelled\n", static_cast<int>(attribute));
             return runtime().fail(cudaErrorNotSupported);

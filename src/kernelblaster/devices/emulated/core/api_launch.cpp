@@ -83,14 +83,21 @@ cudaError_t cudaLaunchKernel(const void* host, dim3 grid, dim3 block, void** arg
     return launch(host, grid, block, arguments, shared);
 }
 
-// Attributes that change what a kernel can do are refused; hints are not.
+cudaError_t cudaLaunchCooperativeKernel(const void* host, dim3 grid, dim3 block, void** arguments, size_t shared,
+                                        cudaStream_t) {
+    return runtime().launch(host, grid, block, arguments, shared, true);
+}
+
+// Clusters are refused; hints are not.
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* configuration, const void* host, void** arguments) {
+    bool cooperative = false;
     for (unsigned k = 0; k < configuration->numAttrs; ++k) {
-        const auto id = configuration->attrs[k].id;
-        if (id == cudaLaunchAttributeClusterDimension || id == cudaLaunchAttributeCooperative)
-            return runtime().fail(cudaErrorNotSupported);
+        const cudaLaunchAttribute& attribute = configuration->attrs[k];
+        if (attribute.id == cudaLaunchAttributeClusterDimension) return runtime().fail(cudaErrorNotSupported);
+        if (attribute.id == cudaLaunchAttributeCooperative) cooperative = attribute.val.cooperative != 0;
     }
-    return launch(host, configuration->gridDim, configuration->blockDim, arguments, configuration->dynamicSmemBytes);
+    return runtime().launch(host, configuration->gridDim, configuration->blockDim, arguments,
+                            configuration->dynamicSmemBytes, cooperative);
 }
 
 cudaError_t cudaFuncSetAttribute(const void* host, cudaFuncAttribute attribute, int value) {

@@ -53,8 +53,48 @@ void atomic(Warp& warp, const Instruction& instruction, u32 active, Update updat
     });
 }
 
+// N elements per lane: Function::extra holds the registers of the old values, then those of the operands, from
+// operand[3] on.
+template <class T, int N, class Update>
+void atomic_vector(Warp& warp, const Instruction& instruction, u32 active, Update update) {
+    const Access access = open_access(warp, instruction, active, sizeof(T) * N, Op::atomic);
+    if (access.pattern == Pattern::fault) return;
+    const u32* registers = warp.worker->launch->function->extra.data() + instruction.operand[3];
+    const bool has_result = instruction.flags & kHasResult;
+    for_each_lane(active, [&](int l) {
+        for (int element = 0; element < N; ++element) {
+            const T operand = warp.lanes<T>(registers[N + element])[l];
+            const T old = update_atomically<T>(access.pointer[l] + element * sizeof(T),
+                                               [&](T o) { return update(o, operand, operand); });
+            if (has_result) warp.lanes<T>(registers[element])[l] = old;
+        }
+    });
+}
+
+// A NaN loses against a number; -0 is below +0.
+template <class H>
+H smaller(H a, H b) {
+    const f32 x = widen(a), y = widen(b);
+    if (x != x) return b;
+    return y != y || x < y || (x == y && std::signbit(x)) ? a : b;
+}
+
+template <class H>
+H larger(H a, H b) {
+    const f32 x = widen(a), y = widen(b);
+    if (x != x) return b;
+    return y != y || x > y || (x == y && !std::signbit(x)) ? a : b;
+}
+
 }  // namespace
 
+#define KB_VECTOR(name, n, T, ...)                                                       \
+    {#name "_v" #n, Kind::memory, [](Warp& w, const Instruction& i, u32 active, const pred*) { \
+         atomic_vector<T, n>(w, i, active, [](T o, T a, T) -> T { return __VA_ARGS__; }); \
+     }},
+#define ATOMIC_VECTOR(name, T, ...) \
+    ATOMIC(name, T, __VA_ARGS__)    \
+    KB_VECTOR(name, 2, T, __VA_ARGS__) KB_VECTOR(name, 4, T, __VA_ARGS__) KB_VECTOR(name, 8, T, __VA_ARGS__)
 #define ATOMIC(name, T, ...)                                                             \
     {#name, Kind::memory, [](Warp& w, const Instruction& i, u32 active, const pred*) {   \
          atomic<T>(w, i, active, []([[maybe_unused]] T o, [[maybe_unused]] T a, [[maybe_unused]] T b) -> T { return __VA_ARGS__; }); \

@@ -9,6 +9,9 @@ namespace {
 
 void nothing(Warp&, const Instruction&, u32, const pred*) {}
 
+// A pause means waiting for others.
+void sleep(Warp& warp, const Instruction&, u32, const pred*) { warp.yields = true; }
+
 template <class T>
 void read_clock(Warp& warp, const Instruction& i, u32 active, const pred*) {
     const u64 now = warp.worker->instructions;
@@ -52,6 +55,7 @@ const std::vector<Operation>& control_operations() {
         {"ret", Kind::ret, nothing},
         {"bar_sync", Kind::barrier, nothing},
         {"nop", Kind::memory, nothing},
+        {"nanosleep", Kind::memory, sleep},
         {"trap", Kind::memory, trap},
         {"clock_b32", Kind::memory, read_clock<u32>},
         {"clock_b64", Kind::memory, read_clock<u64>},

@@ -55,6 +55,8 @@ struct Launch {
     u32 sm_count;
     u32 l1_bytes;
     bool counted;
+    bool cooperative;  // all blocks live at once
+    u64 workspace;     // device memory that cooperative groups find through %envreg1 and 2; 0 when not cooperative
     GranuleMap* granules;
 
     u32 threads_per_block() const { return block[0] * block[1] * block[2]; }
@@ -96,6 +98,7 @@ public:
     u32 live;     // lanes that have not exited
     u32 waiting;  // lanes at a block barrier
     u32 parked;   // lanes at a warp-synchronous instruction
+    bool yields;  // an instruction that waits for other warps asks to let them run
     u32 pc[kLanes];
     u32 barrier_of[kLanes];
     std::vector<CallStack> calls;  // per lane; empty until the first call

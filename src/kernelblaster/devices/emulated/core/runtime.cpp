@@ -124,7 +124,31 @@ void Runtime::advance(u64 instructions, u64 blocks) {
     clock_ms += kLaunchOverheadMs + clocks / static_cast<double>(figures.clock_khz);
 }
 
-cudaError_t Runtime::launch(const void* host, dim3 grid, dim3 block, void** arguments, size_t dynamic_shared) {
+namespace {
+
+// The memory in which blocks of a cooperative launch count arrivals; zero at the start.
+class Workspace {
+public:
+    Workspace(Arena& arena, bool wanted) : arena_(arena), address_(wanted ? arena.allocate(kBytes) : 0) {
+        if (address_ != 0) std::memset(reinterpret_cast<void*>(address_), 0, kBytes);
+    }
+    ~Workspace() {
+        if (address_ != 0) arena_.free(address_);
+    }
+    Workspace(const Workspace&) = delete;
+    Workspace& operator=(const Workspace&) = delete;
+    u64 address() const { return address_; }
+
+private:
+    static constexpr u64 kBytes = 256;
+    Arena& arena_;
+    u64 address_;
+};
+
+}  // namespace
+
+cudaError_t Runtime::launch(const void* host, dim3 grid, dim3 block, void** arguments, size_t dynamic_shared,
+                            bool cooperative) {
     const std::lock_guard<std::recursive_mutex> lock(mutex);
     if (sticky_ != cudaSuccess) return sticky_;
     const KernelEntry* entry = kernel(host);
@@ -135,7 +159,11 @@ cudaError_t Runtime::launch(const void* host, dim3 grid, dim3 block, void** argu
     if (const cudaError_t error = check(*entry, grid, block, dynamic_shared)) return fail(error);
     const Function& function = *entry->function;
     const u64 shared = function.static_shared + dynamic_shared;
-    const u64 carved = resident_blocks(figures, u64{block.x} * block.y * block.z, shared) * (shared ? shared + 1024 : 0);
+    const u64 resident = resident_blocks(figures, u64{block.x} * block.y * block.z, shared);
+    if (cooperative && u64{grid.x} * grid.y * grid.z > resident * figures.sm_count)
+        return fail(cudaErrorCooperativeLaunchTooLarge);
+    const Workspace workspace(arena, cooperative);
+    const u64 carved = resident * (shared ? shared + 1024 : 0);
     const Segments segments = arena.segments();
     GranuleMap granules(arena.base(), arena.high_water());
     Launch launch{};
@@ -152,6 +180,8 @@ cudaError_t Runtime::launch(const void* host, dim3 grid, dim3 block, void** argu
     launch.sm_count = static_cast<u32>(figures.sm_count);
     launch.l1_bytes = static_cast<u32>(figures.l1_bytes - std::min(carved, figures.l1_bytes - 16384));
     launch.counted = counting();
+    launch.cooperative = cooperative;
+    launch.workspace = workspace.address();
     launch.granules = &granules;
     Counters counters;
     u64 instructions = 0;

@@ -93,7 +93,8 @@ public:
     KernelEntry* kernel(const void* host);
     Variable* variable(const void* host);
 
-    cudaError_t launch(const void* host, dim3 grid, dim3 block, void** arguments, size_t dynamic_shared);
+    cudaError_t launch(const void* host, dim3 grid, dim3 block, void** arguments, size_t dynamic_shared,
+                       bool cooperative = false);
 
 private:
     Runtime();

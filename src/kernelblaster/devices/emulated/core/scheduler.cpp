@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <memory>
 #include <thread>
 
 #include "calls.hpp"
@@ -12,6 +13,8 @@ constexpr u64 kWarpQuota = 1u << 20;
 // A diverged group gives way after this many, so that lanes of its own warp can.
 constexpr u64 kGroupQuota = 1u << 17;
 constexpr u64 kRotatedQuota = 1u << 12;
+// Blocks of a cooperative launch wait for each other in loops: they take short turns.
+constexpr u64 kCooperativeQuota = 1u << 9;
 constexpr u32 kNever = ~0u;
 
 // bar.red: how Instruction::extra says what to combine.
@@ -115,6 +118,7 @@ private:
             case Kind::memory:
                 if (taken != 0) instruction.handler(warp_, instruction, taken, nullptr);
                 if (worker_.failed()) return stop();
+                if (warp_.yields) return pause();
                 break;
             case Kind::branch: return branch(instruction, taken);
             case Kind::call: return call(instruction, taken);
@@ -140,6 +144,11 @@ private:
     }
 
     bool stop() { return meet(); }
+
+    bool pause() {
+        ++pc_;
+        return meet();
+    }
 
     u32 guarded(const Instruction& instruction) const {
         const u32 mask = mask_of(warp_.lanes<pred>(instruction.guard));
@@ -261,8 +270,11 @@ private:
 // Runs a warp until its lanes wait, are gone, or its quota is used.
 template <bool Counted>
 void run_warp(Warp& warp) {
-    const u64 stop = warp.worker->instructions + kWarpQuota;
-    while (!warp.worker->failed() && warp.worker->instructions < stop) {
+    const bool cooperative = warp.worker->launch->cooperative;
+    const u64 stop = warp.worker->instructions + (cooperative ? kCooperativeQuota : kWarpQuota);
+    const u64 quota = cooperative ? kCooperativeQuota : kGroupQuota;
+    warp.yields = false;
+    while (!warp.worker->failed() && warp.worker->instructions < stop && !warp.yields) {
         u32 ready = warp.live & ~warp.waiting & ~warp.parked;
         bool forced = false;
         if (ready == 0) {
@@ -276,11 +288,13 @@ void run_warp(Warp& warp) {
         const u32 chosen = lanes_at(warp, ready, lowest_pc(warp, ready));
         const u32 others = ready & ~chosen;
         const u64 before = warp.worker->instructions;
-        Group<Counted>(warp, chosen, others, forced).run(kGroupQuota);
-        if (warp.worker->instructions - before < kGroupQuota || others == 0) continue;
+        Group<Counted>(warp, chosen, others, forced).run(quota);
+        const bool gave_way = warp.worker->instructions - before >= quota || warp.yields;
+        if (!gave_way || others == 0) continue;
         const u32 rest = warp.live & ~warp.waiting & ~warp.parked;
         if (rest == 0) continue;
         const u32 rotated = lanes_at(warp, rest, highest_pc(warp, rest));
+        warp.yields = false;
         Group<Counted>(warp, rotated, rest & ~rotated, false).run_rotated();
     }
 }
@@ -324,20 +338,21 @@ bool any_live(const Block& block) {
     return std::any_of(block.warps.begin(), block.warps.end(), [](const Warp& warp) { return warp.live != 0; });
 }
 
+// One turn of every warp; false when the block is done or has failed.
 template <bool Counted>
-void run_block(Block& block, Worker& worker) {
-    while (!worker.failed() && any_live(block)) {
-        const u64 before = worker.instructions;
-        for (Warp& warp : block.warps) {
-            run_warp<Counted>(warp);
-            if (worker.failed()) return;
-        }
-        if (!release_barriers(block) && worker.instructions == before && any_live(block)) {
-            worker.fail(Fault::deadlock, worker.launch->function->code[worker.launch->function->entry],
-                        "some threads wait at a barrier that the others never reach");
-            return;
-        }
+bool run_round(Block& block, Worker& worker) {
+    const u64 before = worker.instructions;
+    for (Warp& warp : block.warps) {
+        run_warp<Counted>(warp);
+        if (worker.failed()) return false;
     }
+    if (!any_live(block)) return false;
+    if (!release_barriers(block) && worker.instructions == before) {
+        worker.fail(Fault::deadlock, worker.launch->function->code[worker.launch->function->entry],
+                    "some threads wait at a barrier that the others never reach");
+        return false;
+    }
+    return true;
 }
 
 // A worker's block: registers, local and shared memory are allocated once and reused for every block it runs.
@@ -356,6 +371,14 @@ public:
     }
 
     void run(u64 number) {
+        begin(number);
+        while (step()) {
+        }
+    }
+
+    bool step() { return launch_.counted ? run_round<true>(block_, worker_) : run_round<false>(block_, worker_); }
+
+    void begin(u64 number) {
         block_.position[0] = static_cast<u32>(number % launch_.grid[0]);
         block_.position[1] = static_cast<u32>(number / launch_.grid[0] % launch_.grid[1]);
         block_.position[2] = static_cast<u32>(number / launch_.grid[0] / launch_.grid[1]);
@@ -364,7 +387,6 @@ public:
         std::fill(block_.shared.begin(), block_.shared.end(), u8{0xff});
         std::fill(std::begin(block_.barriers), std::end(block_.barriers), Barrier{});
         for (Warp& warp : block_.warps) restart(warp);
-        launch_.counted ? run_block<true>(block_, worker_) : run_block<false>(block_, worker_);
     }
 
 private:
@@ -419,6 +441,8 @@ private:
         if (name == "lanemask_le") return ((1u << lane) - 1) | 1u << lane;
         if (name == "lanemask_gt") return ~(((1u << lane) - 1) | 1u << lane);
         if (name == "lanemask_ge") return ~((1u << lane) - 1);
+        if (name == "envreg1") return static_cast<u32>(launch_.workspace >> 32);
+        if (name == "envreg2") return static_cast<u32>(launch_.workspace);
         if (name == "dynamic_smem_size") return launch_.dynamic_shared;
         if (name == "total_smem_size") return block_.shared_bytes;
         return 0;
@@ -453,6 +477,19 @@ private:
     std::size_t register_stride_ = 0;
 };
 
+// All blocks at once, in turns.
+void work_cooperatively(Worker& worker) {
+    const Launch& launch = *worker.launch;
+    std::vector<std::unique_ptr<BlockRunner>> running;
+    for (u64 block = 0; block < launch.blocks(); ++block) {
+        running.push_back(std::make_unique<BlockRunner>(launch, worker));
+        running.back()->begin(block);
+    }
+    while (!running.empty() && !worker.failed())
+        running.erase(std::remove_if(running.begin(), running.end(), [](auto& one) { return !one->step(); }),
+                      running.end());
+}
+
 void work(Worker& worker, unsigned index, unsigned workers) {
     const Launch& launch = *worker.launch;
     const u64 blocks = launch.blocks();
@@ -461,6 +498,7 @@ void work(Worker& worker, unsigned index, unsigned workers) {
         for (u64 sm = index; sm < launch.sm_count && sm < blocks; sm += workers)
             worker.caches[sm].configure(launch.l1_bytes);
     }
+    if (launch.cooperative) return work_cooperatively(worker);
     BlockRunner runner(launch, worker);
     for (u64 block = 0; block < blocks; ++block) {
         if (block % launch.sm_count % workers != index) continue;
@@ -490,7 +528,8 @@ void Worker::fail(Fault kind, const Instruction& at, const std::string& message)
 
 FaultReport execute(const Launch& launch, unsigned threads, Counters& total, u64& instructions) {
     const u64 useful = std::min<u64>({threads, launch.blocks(), launch.sm_count});
-    const unsigned workers = launch.function->order_dependent ? 1u : static_cast<unsigned>(std::max<u64>(1, useful));
+    const bool alone = launch.function->order_dependent || launch.cooperative;
+    const unsigned workers = alone ? 1u : static_cast<unsigned>(std::max<u64>(1, useful));
     const Function& function = *launch.function;
     std::vector<Worker> all(workers);
     for (Worker& worker : all) {

@@ -33,6 +33,7 @@ from kernelblaster.devices.emulated.ptx.tree import (
 _SLOT_BYTES = {16: 64, 32: 128, 64: 256, PREDICATE: 128}
 _SPECIALS = frozenset(
     [f"{name}.{axis}" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"]
+    + ["envreg1", "envreg2"]  # the workspace of cooperative groups
     + ["laneid", "warpid", "nwarpid", "smid", "nsmid", "dynamic_smem_size", "total_smem_size"]
     + [f"lanemask_{kind}" for kind in ("eq", "lt", "le", "gt", "ge")]
 )

@@ -41,9 +41,11 @@ def signatures() -> dict[str, Signature]:
 
 @cache
 def memory_operations() -> frozenset[str]:
-    """Stems of loads and stores, and names of atomics."""
+    """Stems of loads and stores, and names of atomics, vectors included."""
     text = "".join((_DEFINITIONS / f"{name}.def").read_text(encoding="utf-8") for name in ("memory", "atomic"))
-    return frozenset(re.findall(r"^(?:LOAD|STORE|ATOMIC)\((\w+),", text, re.MULTILINE))
+    vectors = re.findall(r"^ATOMIC_VECTOR\((\w+),", text, re.MULTILINE)
+    found = re.findall(r"^(?:LOAD|STORE|ATOMIC)\((\w+),", text, re.MULTILINE)
+    return frozenset([*found, *vectors, *(f"{name}_v{n}" for name in vectors for n in (2, 4, 8))])
 
 
 def _expand(family: str, arity: str, stem: str, rest: str) -> Iterator[tuple[str, Signature]]:

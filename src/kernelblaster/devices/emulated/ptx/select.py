@@ -16,9 +16,10 @@ from kernelblaster.devices.emulated.ptx.lowering import (
     width_of,
 )
 from kernelblaster.devices.emulated.ptx.operations import PREDICATE, signatures
+from kernelblaster.devices.emulated.ptx.select_barrier import BARRIER, arrive_after_copies
 from kernelblaster.devices.emulated.ptx.select_control import CONTROL
 from kernelblaster.devices.emulated.ptx.select_convert import convert
-from kernelblaster.devices.emulated.ptx.select_memory import MEMORY
+from kernelblaster.devices.emulated.ptx.select_memory import MEMORY, copy_async
 from kernelblaster.devices.emulated.ptx.select_tensor import TENSOR
 from kernelblaster.devices.emulated.ptx.tree import TYPE_BYTES, Group, Statement
 
@@ -290,7 +291,15 @@ def test_window(low: FunctionLowering, statement: Statement) -> None:
     low.emit(f"isspacep_{space}", operands, "alu")
 
 
+def copy(low: FunctionLowering, statement: Statement) -> None:
+    """`cp`: only the asynchronous element copies exist here."""
+    if statement.parts[1:2] != ("async",) or len(statement.parts) < 3 or statement.parts[2] == "bulk":
+        raise low.unsupported("copies by the tensor memory accelerator" if "bulk" in statement.parts else "copies")
+    (arrive_after_copies if statement.parts[2] == "mbarrier" else copy_async)(low, statement)
+
+
 _HANDLERS = {
+    "cp": copy,
     "mov": move,
     "cvt": convert,
     "setp": compare,
@@ -309,6 +318,7 @@ _HANDLERS = {
     "cvta": change_address,
     "isspacep": test_window,
     **CONTROL,
+    **BARRIER,
     **MEMORY,
     **TENSOR,
 }

@@ -51,6 +51,11 @@ def nothing(low: FunctionLowering, statement: Statement) -> None:
     low.emit("nop", [], "alu")
 
 
+def sleep(low: FunctionLowering, statement: Statement) -> None:
+    """`nanosleep`: lets other warps run."""
+    low.emit("nanosleep", [], "alu")
+
+
 def create_policy(low: FunctionLowering, statement: Statement) -> None:
     """A cache policy is an opaque number that only hints read."""
     low.emit("mov_b64", [low.destination(statement.operands[0], 64), low.constant(0, 64)], "mov")
@@ -244,9 +249,10 @@ CONTROL = {
     "redux": reduce,
     "elect": elect,
     "activemask": active_mask,
+    "nanosleep": sleep,
     "createpolicy": create_policy,
     **dict.fromkeys(
-        ("membar", "fence", "nanosleep", "prefetch", "prefetchu", "discard", "applypriority", "griddepcontrol",
+        ("membar", "fence", "prefetch", "prefetchu", "discard", "applypriority", "griddepcontrol",
          "setmaxnreg", "pmevent"),
         nothing,
     ),

@@ -1,4 +1,4 @@
-"""Loads, stores, atomics and asynchronous copies.
+"""Loads, stores, atomics and asynchronous copies of a thread.
 
 Cache hints are dropped, except those that make a load bypass L1; memory ordering is that of the interleaving the
 core executes, so scopes and semantics are dropped too.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kernelblaster.devices.emulated.ptx import module as out
 from kernelblaster.devices.emulated.ptx.lowering import FunctionLowering, width_of
-from kernelblaster.devices.emulated.ptx.operations import memory_operations
+from kernelblaster.devices.emulated.ptx.operations import PREDICATE, memory_operations
 from kernelblaster.devices.emulated.ptx.tree import TYPE_BYTES, Address, Group, Operand, Statement
 
 SPACES = {"global": 0, "shared": 1, "local": 2, "generic": 3, "const": 4, "param": 5}
@@ -29,7 +29,7 @@ class _Form:
             head = part.partition("::")[0]
             if head in SPACES:
                 self.space = head
-            elif part in ("v2", "v4"):
+            elif part in ("v2", "v4", "v8"):
                 self.elements = int(part[1])
             elif part in _BYPASS:
                 self.flags |= out.BYPASS_L1
@@ -82,7 +82,7 @@ def _class(prefix: str, written: str, space: str) -> str:
 def _element_name(low: FunctionLowering, prefix: str, form: _Form, width: int, elements: int) -> str:
     sign = "s" if form.kind[0] == "s" and width > form.bytes * 8 and prefix == "ld" else "u"
     stem = f"{prefix}_{sign}{form.bytes * 8}_{width}"
-    if stem not in memory_operations():
+    if stem not in memory_operations() or elements == 8:
         raise low.unsupported()
     return f"{stem}_v{elements}"
 
@@ -138,14 +138,15 @@ def atomic(low: FunctionLowering, statement: Statement) -> None:
     operands = statement.operands if has_result else ["_", *statement.operands]
     result, address, *values = operands
     name = _atomic_name(low, form)
-    if form.elements != 1:
-        raise low.unsupported("vector atomics")
     width = width_of(form.kind)
     returns = has_result and result != "_"
-    space, base, wide, offset = locate(low, address, form.space)
-    sources = [low.read(value, width) for value in values]
     if "f" in form.kind or returns or form.operation in ("exch", "cas"):
         low.kernel.order_dependent = True
+    if form.elements != 1:
+        _vector_atomic(low, form, f"{name}_v{form.elements}", operands, has_result)
+        return
+    space, base, wide, offset = locate(low, address, form.space)
+    sources = [low.read(value, width) for value in values]
     target = low.destination(result, width) if returns else low.register(low.temporary(width))
     low.emit(
         name,
@@ -158,6 +159,30 @@ def atomic(low: FunctionLowering, statement: Statement) -> None:
     )
 
 
+def _vector_atomic(
+    low: FunctionLowering, form: _Form, name: str, operands: list[Operand], has_result: bool
+) -> None:
+    result, address, source = operands
+    width = width_of(form.kind)
+    values = _values(source, 1)
+    targets = _values(result, form.elements) if has_result else ["_"] * form.elements
+    if name not in memory_operations() or len(values) != form.elements or len(targets) != form.elements:
+        raise low.unsupported("vector atomics of this form")
+    sources = [low.read(one, width) for one in values]
+    start = len(low.kernel.registers)
+    low.kernel.registers += [*(low.destination(one, width) for one in targets), *sources]
+    space, base, wide, offset = locate(low, address, form.space)
+    low.emit(
+        name,
+        [0, 0, 0, start, base],
+        "atom",
+        flags=wide | out.BYPASS_L1 | (out.HAS_RESULT if has_result else 0),
+        immediate=offset,
+        memory=low.memory(space, "atomic" if has_result else "reduction", form.bytes * form.elements),
+        extra=SPACES[space],
+    )
+
+
 def _atomic_name(low: FunctionLowering, form: _Form) -> str:
     for kind in (form.kind, f"b{form.bytes * 8}"):
         name = f"atom_{form.operation}_{kind}"
@@ -166,21 +191,33 @@ def _atomic_name(low: FunctionLowering, form: _Form) -> str:
     raise low.unsupported()
 
 
+def _bytes_to_read(low: FunctionLowering, operand: Operand, count: int) -> int:
+    """The register with the bytes to read: given, all of them, or none where a predicate says to ignore the source."""
+    if isinstance(operand, str) and low.is_register(operand.lstrip("!")):
+        if low.width(operand.lstrip("!")) == 32:
+            return low.read(operand, 32)
+        if low.width(operand.lstrip("!")) == PREDICATE:
+            chosen = low.temporary(32)
+            low.emit_lane("selp_b32", chosen, ["0", str(count), operand], "alu")
+            return low.register(chosen)
+    elif isinstance(operand, str) and operand and low.literal(operand, 32) is not None:
+        return low.read(operand, 32)
+    return low.constant(count, 32)
+
+
 def copy_async(low: FunctionLowering, statement: Statement) -> None:
     """`cp.async`: the copy is executed at once, waiting for it is nothing."""
     parts = statement.parts
     if parts[2] in ("commit_group", "wait_group", "wait_all"):
         low.emit("nop", [], "alu")
         return
-    if parts[2] not in ("ca", "cg") or not parts[3].startswith("shared"):
+    if parts[2] not in ("ca", "cg") or parts[3] not in ("shared", "shared::cta"):
         raise low.unsupported()
     target, source, size, *rest = statement.operands
     count = low.literal(size, 32) if isinstance(size, str) else None
-    if count is None:
-        raise low.unsupported("a copy size that is not a literal")
-    reading = low.constant(count, 32)
-    if rest and isinstance(rest[0], str) and (low.literal(rest[0], 32) is not None or low.width(rest[0]) == 32):
-        reading = low.read(rest[0], 32)
+    if count not in (4, 8, 16):
+        raise low.unsupported("a copy size that is not 4, 8 or 16")
+    reading = _bytes_to_read(low, rest[0] if rest else "", count)
     _, to, to_wide, to_offset = locate(low, target, "shared")
     _, base, wide, offset = locate(low, source, "global")
     if not wide:
@@ -197,11 +234,4 @@ def copy_async(low: FunctionLowering, statement: Statement) -> None:
     )
 
 
-def copy(low: FunctionLowering, statement: Statement) -> None:
-    """`cp`: only the asynchronous element copies exist here."""
-    if statement.parts[1:2] != ("async",) or len(statement.parts) < 3:
-        raise low.unsupported()
-    copy_async(low, statement)
-
-
-MEMORY = {"ld": load, "ldu": load, "st": store, "atom": atomic, "red": atomic, "cp": copy}
+MEMORY = {"ld": load, "ldu": load, "st": store, "atom": atomic, "red": atomic}

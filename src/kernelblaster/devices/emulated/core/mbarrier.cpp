@@ -1,0 +1,126 @@
+// Shared-memory barriers (mbarrier) without clusters: arrivals, transaction counts, phases.
+//
+// The opaque 64 bits hold: pending arrivals (20 bits), expected arrivals (20), transaction count (23, signed), phase
+// (1, the highest). The state that an arrival returns is the word before it. Lanes act in ascending order.
+//
+// Operands: [0] result, [1] count, state or parity, [4] address.
+#include "access.hpp"
+#include "machine.hpp"
+#include "operations.hpp"
+
+namespace kbemu {
+namespace {
+
+struct State {
+    u64 pending : 20;
+    u64 expected : 20;
+    u64 transactions : 23;
+    u64 phase : 1;
+};
+
+void complete(State& state) {
+    if (state.pending != 0 || state.transactions != 0) return;
+    state.phase ^= 1;
+    state.pending = state.expected;
+}
+
+template <class Change>
+void update(Warp& warp, const Instruction& instruction, u32 active, Change change) {
+    const Access access = open_access(warp, instruction, active, sizeof(u64), Op::atomic);
+    if (access.pattern == Pattern::fault) return;
+    for_each_lane(active, [&](int lane) {
+        u64 word;
+        std::memcpy(&word, access.pointer[lane], sizeof word);
+        State state = bits<State>(word);
+        change(state, lane, word);
+        word = bits<u64>(state);
+        std::memcpy(access.pointer[lane], &word, sizeof word);
+    });
+}
+
+void initialise(Warp& warp, const Instruction& instruction, u32 active, const pred*) {
+    const u32* count = warp.lanes<u32>(instruction.operand[1]);
+    update(warp, instruction, active, [&](State& state, int lane, u64) {
+        state = {};
+        state.pending = state.expected = count[lane];
+    });
+}
+
+void invalidate(Warp& warp, const Instruction& instruction, u32 active, const pred*) {
+    update(warp, instruction, active, [](State& state, int, u64) { state = bits<State>(~0ull); });
+}
+
+// Arrival, perhaps leaving for good (Drop) or after raising the transaction count (Transaction).
+template <bool Drop, bool Transaction>
+void arrive(Warp& warp, const Instruction& instruction, u32 active, const pred*) {
+    const u32* count = warp.lanes<u32>(instruction.operand[1]);
+    u64* result = instruction.flags & kHasResult ? warp.lanes<u64>(instruction.operand[0]) : nullptr;
+    update(warp, instruction, active, [&](State& state, int lane, u64 before) {
+        if (result != nullptr) result[lane] = before;
+        if (Transaction) state.transactions += count[lane];
+        if (Drop) state.expected -= count[lane];
+        state.pending -= Transaction ? 1 : count[lane];
+        complete(state);
+    });
+}
+
+// mbarrier.expect_tx (Sign 1) and complete_tx (Sign -1).
+template <int Sign>
+void transact(Warp& warp, const Instruction& instruction, u32 active, const pred*) {
+    const u32* count = warp.lanes<u32>(instruction.operand[1]);
+    update(warp, instruction, active, [&](State& state, int lane, u64) {
+        state.transactions += static_cast<u64>(Sign * static_cast<s64>(count[lane]));
+        if (Sign < 0) complete(state);
+    });
+}
+
+// Whether the phase is over; a warp in which some lane must still wait lets others run.
+template <class Phase>
+void test(Warp& warp, const Instruction& instruction, u32 active, Phase phase) {
+    const Access access = open_access(warp, instruction, active, sizeof(u64), Op::load);
+    if (access.pattern == Pattern::fault) return;
+    for_each_lane(active, [&](int lane) {
+        u64 word;
+        std::memcpy(&word, access.pointer[lane], sizeof word);
+        const bool over = bits<State>(word).phase != phase(lane);
+        warp.lanes<pred>(instruction.operand[0])[lane] = over ? kTrue : 0;
+        if (!over) warp.yields = true;
+    });
+}
+
+void test_state(Warp& warp, const Instruction& instruction, u32 active, const pred*) {
+    const u64* state = warp.lanes<u64>(instruction.operand[1]);
+    test(warp, instruction, active, [&](int lane) { return bits<State>(state[lane]).phase; });
+}
+
+void test_parity(Warp& warp, const Instruction& instruction, u32 active, const pred*) {
+    const u32* parity = warp.lanes<u32>(instruction.operand[1]);
+    test(warp, instruction, active, [&](int lane) { return u64{parity[lane] & 1}; });
+}
+
+void pending_count(Warp& warp, const Instruction& instruction, u32 active, const pred*) {
+    for_each_lane(active, [&](int lane) {
+        const State state = bits<State>(warp.lanes<u64>(instruction.operand[1])[lane]);
+        warp.lanes<u32>(instruction.operand[0])[lane] = static_cast<u32>(state.pending);
+    });
+}
+
+}  // namespace
+
+const std::vector<Operation>& mbarrier_operations() {
+    static const std::vector<Operation> table = {
+        {"mbarrier_init", Kind::memory, initialise},
+        {"mbarrier_inval", Kind::memory, invalidate},
+        {"mbarrier_arrive", Kind::memory, arrive<false, false>},
+        {"mbarrier_arrive_expect_tx", Kind::memory, arrive<false, true>},
+        {"mbarrier_arrive_drop", Kind::memory, arrive<true, false>},
+        {"mbarrier_expect_tx", Kind::memory, transact<1>},
+        {"mbarrier_complete_tx", Kind::memory, transact<-1>},
+        {"mbarrier_test_wait", Kind::memory, test_state},
+        {"mbarrier_test_wait_parity", Kind::memory, test_parity},
+        {"mbarrier_pending_count", Kind::memory, pending_count},
+    };
+    return table;
+}
+
+}  // namespace kbemu

@@ -1,0 +1,55 @@
+"""Features of CUDA beyond single instructions, each checked by the program itself (`features.cu`)."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kernelblaster.devices.emulated.core import ensure_core
+from kernelblaster.devices.emulated.ptx.assembler import assemble
+from kernelblaster.devices.toolchain import Toolchain
+from kernelblaster.errors import EnvironmentError_
+from kernelblaster.paths import cache_dir
+
+SOURCE = Path(__file__).with_name("features.cu")
+NAMES = re.findall(r'report\("(\w+)"', SOURCE.read_text())
+
+
+def run_program(source: Path, build: Path) -> str:
+    """What a program prints on the emulated device; compiled once, its PTX kept on the way."""
+    try:
+        toolchain = Toolchain.find()
+    except EnvironmentError_ as error:
+        pytest.skip(f"needs nvcc: {error.message}")
+    core = ensure_core(cache_dir())
+    program = build / "program"
+    target = ["-gencode", "arch=compute_90a,code=compute_90a", "-std=c++17", "-w"]
+    linking = ["-cudart", "none", f"-L{core.library_dir}", f"-l{core.library_name}"]
+    keeping = ["--keep", "--keep-dir", str(build), "-o", str(program)]
+    subprocess.run([str(toolchain.nvcc), *target, str(source), *linking, *keeping], check=True, timeout=300, cwd=build)
+    (ptx,) = build.glob("*.ptx")
+    assemble(ptx.read_text()).write(build / "module")
+    environment = {"LD_LIBRARY_PATH": str(core.library_dir), "KB_EMU_MODULE": str(build / "module")}
+    done = subprocess.run(
+        [str(program)], env={**os.environ, **environment}, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory) -> list[str]:
+    return run_program(SOURCE, tmp_path_factory.mktemp("features")).splitlines()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_feature(lines, name):
+    assert f"ok {name}" in lines
+
+
+def test_nothing_else_went_wrong(lines):
+    assert len(lines) == len(NAMES)

@@ -1,6 +1,6 @@
 """What a real GPU does with the conformance programs: outputs, times and Nsight Compute metrics, into one file.
 
-    python benchmarks/emulator_capture.py [--output tests/fixtures/conformance/h200.json.gz] [--samples 30] [--budget 440]
+    python benchmarks/emulator_capture.py [--output FILE.json.gz] [--samples 30] [--budget 440]
 
 Builds every program of `tests/conformance/kernels` with nvcc, then runs them one after the other: outputs and times of
 all of them first, then their metrics. What fails is named in the file and on standard error and does not stop the rest;

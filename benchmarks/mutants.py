@@ -1,0 +1,239 @@
+"""Does the judge notice wrong kernels? Derives mutants of correct kernels, judges each, and counts those it catches.
+
+    python benchmarks/mutants.py --json FILE [--only PATTERN] [--workers N]
+
+Sources are the starting kernels of all problems and the shipped final kernels, at size `small` in fp16 on the emulated
+device. Outcomes: a verdict that is not `correct` catches a mutant; `sanitizer_error` catches it when it becomes a
+finalist; `not_compiled` and `equivalent` (its PTX is that of the original) do not count; `survived` is a miss.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from mutation_rules import RULES, Mutant, derive
+from pydantic import BaseModel
+
+from kernelblaster.config import EvaluationConfig, RunConfig
+from kernelblaster.devices.base import BuildFailure, Device
+from kernelblaster.errors import KernelBlasterError
+from kernelblaster.evaluation.evaluator import Evaluator
+from kernelblaster.evaluation.inputs import InputStore
+from kernelblaster.evaluation.types import Verdict
+from kernelblaster.paths import data_dir
+from kernelblaster.problems.dataset import Dataset
+from kernelblaster.problems.problem import Precision, Problem, Size
+from kernelblaster.runs.choose import choose_device
+
+FINAL_KERNELS = Path(__file__).resolve().parent.parent / "docs" / "results" / "h200_kernels"
+EQUIVALENT, SURVIVED, NOT_COMPILED = "equivalent", "survived", "not_compiled"
+UNCOUNTED = (EQUIVALENT, NOT_COMPILED, "not_emulatable")
+SEED = 20_260_802
+TIMEOUT_S = 20.0
+"""Of one call: originals take well under a second."""
+PLACES_IN_STARTS, PLACES_IN_FINALS = 2, 1
+"""Places per rule and source that become mutants."""
+_NOISE = re.compile(r"^\s*(?:\.loc|\.file|//).*$|//.*$", re.MULTILINE)
+
+
+class MutantRow(BaseModel):
+    """What became of one mutant."""
+
+    id: str
+    problem: str
+    rule: str
+    does: str
+    line: int
+    text: str
+    outcome: str
+    reason: str = ""
+    seconds: float
+
+    @property
+    def counted(self) -> bool:
+        """Whether it is a wrong program at all."""
+        return self.outcome not in UNCOUNTED
+
+    @property
+    def caught(self) -> bool:
+        """Whether the judge refuses it."""
+        return self.counted and self.outcome != SURVIVED
+
+
+class MutationResult(BaseModel):
+    """All mutants and the share caught."""
+
+    format: str = "kernelblaster-mutants-1"
+    device: str
+    input_sets: int
+    sources: list[str]
+    left_out: dict[str, str]
+    """Sources whose original is not judged correct there -> why."""
+    rows: list[MutantRow]
+    seconds: float
+
+    @property
+    def share_caught(self) -> float:
+        """Caught mutants over counted ones."""
+        counted = [row for row in self.rows if row.counted]
+        return sum(row.caught for row in counted) / len(counted)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A correct kernel."""
+
+    name: str
+    problem: Problem
+    source: str
+    places: int
+
+
+def origins() -> list[Origin]:
+    """Starting kernels of all problems, then the shipped final kernels, problems in order."""
+    problems = list(Dataset(data_dir() / "kernelbench-cuda").select(subset="level1,level2,level3", numbers=None))
+    found = []
+    for problem in problems:
+        level, number = str(problem.id).split("/")
+        name = f"{level}_{number}"
+        found.append(Origin(f"{name}/start", problem, problem.init_path.read_text(encoding="utf-8"), PLACES_IN_STARTS))
+        for path in FINAL_KERNELS.glob(f"{name}_*.cu"):
+            found.append(Origin(f"{name}/final", problem, path.read_text(encoding="utf-8"), PLACES_IN_FINALS))
+    return found
+
+
+class MutantJudge:
+    """Judges mutants of one origin after the other on one device. Safe for many threads."""
+
+    def __init__(self, device: Device, inputs: InputStore) -> None:
+        config = EvaluationConfig(timeout_s=TIMEOUT_S)
+        self._device = device
+        self._evaluator = Evaluator(device, inputs, config, Size.SMALL, precision=Precision.FP16, seed=SEED)
+
+    def check(self, origin: Origin) -> str:
+        """Why an origin cannot be used; empty when it is judged correct and clean."""
+        evaluation = self._evaluator.evaluate(origin.problem, origin.source, profile=False)
+        if not evaluation.correct:
+            return f"{evaluation.verdict}: {evaluation.reason}"
+        findings = self._evaluator.sanitize(origin.problem, origin.source)
+        return f"{findings[0].tool}: {findings[0].message}" if findings else ""
+
+    def judge(self, origin: Origin, mutant: Mutant) -> MutantRow:
+        """What becomes of a mutant."""
+        began = time.monotonic()
+        outcome, reason = self._outcome(origin, mutant)
+        does = next(rule.does for rule in RULES if rule.name == mutant.rule)
+        return MutantRow(
+            id=mutant.id,
+            problem=str(origin.problem.id),
+            rule=mutant.rule,
+            does=does,
+            line=mutant.line,
+            text=mutant.text,
+            outcome=outcome,
+            reason=reason[:200],
+            seconds=time.monotonic() - began,
+        )
+
+    def _outcome(self, origin: Origin, mutant: Mutant) -> tuple[str, str]:
+        try:
+            evaluation = self._evaluator.evaluate(origin.problem, mutant.source, profile=False)
+            if evaluation.verdict in (Verdict.COMPILE_ERROR, Verdict.LOAD_ERROR):
+                return NOT_COMPILED, evaluation.reason
+            if not evaluation.correct:
+                return evaluation.verdict.value, evaluation.reason
+            if self._ptx(origin, mutant.source) == self._ptx(origin, origin.source):
+                return EQUIVALENT, ""
+            findings = self._evaluator.sanitize(origin.problem, mutant.source)
+        except KernelBlasterError as error:
+            return type(error).__name__, str(error)
+        if findings:
+            return Verdict.SANITIZER_ERROR.value, f"{findings[0].tool}: {findings[0].message}"
+        worst = max(figures.budget_ratio for figures in evaluation.errors)
+        return SURVIVED, f"at most {worst:.0%} of the error budget"
+
+    def _ptx(self, origin: Origin, source: str) -> str:
+        """The device code of a source, without line numbers. Raises KernelBlasterError."""
+        try:
+            build = self._device.build(source, self._device.prepare(origin.problem, Precision.FP16))
+        except BuildFailure as failure:
+            raise KernelBlasterError(f"does not build any more: {failure.reason}") from failure
+        return "" if build.ptx is None else _NOISE.sub("", build.ptx.read_text(encoding="utf-8"))
+
+
+def judge_origin(judge: MutantJudge, origin: Origin, chosen: Sequence[Mutant], workers: int) -> Iterator[MutantRow]:
+    """Judge mutants of one origin in parallel."""
+    with ThreadPoolExecutor(workers) as pool:
+        yield from pool.map(lambda mutant: judge.judge(origin, mutant), chosen)
+
+
+def run(device: Device, pattern: str, workers: int) -> MutationResult:
+    """Judge all mutants whose id matches, telling standard error about each origin."""
+    began = time.monotonic()
+    rows: list[MutantRow] = []
+    names, left_out = [], {}
+    with ExitStack() as stack:
+        judge = MutantJudge(device, stack.enter_context(InputStore()))
+        for origin in origins():
+            mutants = list(derive(origin.name, origin.source, per_rule=origin.places))
+            chosen = [mutant for mutant in mutants if fnmatch.fnmatch(mutant.id, pattern)]
+            if not chosen:
+                continue
+            reason = judge.check(origin)
+            if reason:
+                left_out[origin.name] = reason
+                continue
+            names.append(origin.name)
+            found = list(judge_origin(judge, origin, chosen, workers))
+            rows += found
+            tell(origin, found, time.monotonic() - began)
+    return MutationResult(
+        device=device.facts.name,
+        input_sets=EvaluationConfig().input_sets,
+        sources=names,
+        left_out=left_out,
+        rows=rows,
+        seconds=time.monotonic() - began,
+    )
+
+
+def tell(origin: Origin, rows: Sequence[MutantRow], seconds: float) -> None:
+    """Say on standard error what became of an origin's mutants."""
+    counts = ", ".join(f"{count} {name}" for name, count in Counter(row.outcome for row in rows).most_common())
+    print(f"{seconds:6.0f} s {origin.name}: {counts}", file=sys.stderr)
+    for row in rows:
+        if row.outcome == SURVIVED or not re.fullmatch("[a-z_]+", row.outcome):
+            print(
+                f"         {row.outcome} {row.id} line {row.line}: {row.text} ({row.reason})",
+                file=sys.stderr,
+                flush=True,
+            )
+
+
+def main() -> None:
+    """Judge, write the JSON file, print the share."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path, required=True)
+    parser.add_argument("--only", default="*", help="ids to judge, as a shell pattern")
+    parser.add_argument("--workers", type=int, default=2)
+    options = parser.parse_args()
+    device = choose_device(RunConfig(device="emulated"), lambda text: print(text, file=sys.stderr)).device
+    result = run(device, options.only, options.workers)
+    options.json.parent.mkdir(parents=True, exist_ok=True)
+    options.json.write_text(result.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    counted = [row for row in result.rows if row.counted]
+    print(f"{len(result.rows)} mutants, {len(counted)} counted, {sum(row.caught for row in counted)} caught")
+
+
+if __name__ == "__main__":
+    main()

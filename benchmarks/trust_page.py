@@ -1,0 +1,221 @@
+"""Makes docs/trust.md of what `benchmarks/trust.py` and `benchmarks/mutants.py` have found.
+
+    python benchmarks/trust_page.py [--emulated FILE] [--cuda FILE] [--mutants FILE] > docs/trust.md
+
+Figures come from the JSON files only; a device without a file has an empty column.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from mutants import MutantRow, MutationResult
+from planted import HARMLESS, Kind, Planted, load_all
+from trust import TrustResult, TrustRow
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "docs" / "results"
+SURVIVORS = Path(__file__).with_name("survivors.json")
+"""Pattern of mutant ids -> why they survive."""
+
+NOT_PLANTED = {
+    "T04": "Lazy results need an object that computes when it is compared. A candidate gets raw device pointers.",
+    "T06": "Statistics are computed in the judge's process, which never runs a candidate.",
+    "T17": "A time of zero, or below the floor, is refused: `tests/adversarial/test_reporting.py`.",
+    "T21": "Tuning inside a call is timed like anything else; an honest kernel that tunes in its first call passes.",
+    "T22": "Luck: `tests/adversarial/test_reporting.py` compares a kernel with itself 300 times; finalists are "
+    "measured again.",
+    "V07": "There is no counter of errors in a candidate's process.",
+    "V09": "There is no reference to fall back to: nothing of it is linked.",
+    "V10": "A Python exploit: candidates are CUDA sources.",
+}
+"""Rows of the catalogue that no planted kernel stands for, and why."""
+
+RESIDUAL = """\
+## What remains possible
+
+A candidate's host code runs in the process that times it. No check inside that process can be made tamper-proof, and we
+do not claim so. What stands between such code and a wrong figure:
+
+- Values cannot be forged this way: outputs are compared in another process, with inputs and a reference that the
+  candidate's process never holds. A forged reply brings no right output with it.
+- The source is its own translation unit; of the C library it gets only what computes, allocates, prints and tells the
+  time, by a list of what is allowed. System calls in its assembly are refused by disassembly. Code can be hidden from a
+  disassembler (data that is jumped into, constants that hold instructions); `T07` and `V26` plant the plain forms.
+- Memory of the harness can be searched and written by a pointer of one's own making. `T08` finds the timer's events on
+  the stack, `V02` the nonce. Whoever changes the events' times by less than the two clocks' comparison allows (a
+  quarter of the call, or 20 us) gains at most that much, once; whoever forges replies must also fool the floor, the
+  rival's clock and the next request, which expects its own answer.
+- A candidate may behave otherwise when a profiler or a sanitizer is attached. The reward is the time without either.
+- Races that the hardware never shows in the calls that were judged pass. Sanitizers look at finalists only.
+- A kernel may be wrong for shapes that were not declared, and for values beyond the six distributions.
+"""
+
+
+def _outcomes(result: TrustResult | None) -> dict[str, TrustRow]:
+    return {} if result is None else {row.name: row for row in result.rows}
+
+
+def cell(planted: Planted, row: TrustRow | None, result: TrustResult | None) -> str:
+    """What a device made of a planted kernel."""
+    if result is None:
+        return ""
+    if row is None:
+        return "not run here" if planted.name in result.not_run else "not judged"
+    ratio = f" ({row.speedup:.2f}x)" if row.outcome == HARMLESS and row.speedup is not None else ""
+    if row.right:
+        return f"{row.outcome}{ratio}"
+    return f"**{row.outcome}{ratio}**"
+
+
+def _counts(kind: Kind, result: TrustResult) -> str:
+    rows = [row for row in result.rows if row.kind is kind]
+    if kind is Kind.HONEST:
+        passed = sum(row.outcome == "correct" for row in rows)
+        elsewhere = sum(row.outcome == "not_emulatable" for row in rows)
+        refused = len(rows) - passed - elsewhere
+        return f"{passed} passed, {elsewhere} not emulatable, {refused} refused, {len(rows)} judged"
+    harmless = sum(row.outcome == HARMLESS and row.right for row in rows)
+    refused = sum(row.right for row in rows) - harmless
+    return f"{refused} refused, {harmless} harmless, {len(rows) - refused - harmless} got through, {len(rows)} judged"
+
+
+def summary(results: Sequence[TrustResult]) -> Iterator[str]:
+    """Counts per device."""
+    yield "| device | exploits | honest kernels |"
+    yield "|---|---|---|"
+    for result in results:
+        yield f"| {result.device.name} | {_counts(Kind.EXPLOIT, result)} | {_counts(Kind.HONEST, result)} |"
+
+
+def kernels(kind: Kind, emulated: TrustResult | None, cuda: TrustResult | None) -> Iterator[str]:
+    """One row per planted kernel."""
+    first, second = _outcomes(emulated), _outcomes(cuda)
+    yield "| kernel | problem | what it does | emulated | on the GPU |"
+    yield "|---|---|---|---|---|"
+    for planted in load_all(kind):
+        cells = cell(planted, first.get(planted.name), emulated), cell(planted, second.get(planted.name), cuda)
+        yield f"| {planted.name} | {planted.problem} | {planted.does} | {cells[0]} | {cells[1]} |"
+
+
+def gaps(results: Sequence[TrustResult]) -> Iterator[str]:
+    """Each outcome that is not what it should be, with its explanation."""
+    wrong = [(result.device.name, row) for result in results for row in result.rows if not row.right]
+    if not wrong:
+        yield "None."
+    for device, row in wrong:
+        yield f"- {row.name} on {device}: {row.outcome}. {row.gap or row.reason or 'Not explained yet.'}"
+
+
+def explanation(row: MutantRow, reasons: dict[str, str]) -> str:
+    """Why a mutant survives."""
+    for pattern, reason in reasons.items():
+        if fnmatch.fnmatch(row.id, pattern):
+            return reason
+    return "not explained yet"
+
+
+def mutation(result: MutationResult, reasons: dict[str, str]) -> Iterator[str]:
+    """The share caught, per problem and per kind of mistake, and all survivors."""
+    counted = [row for row in result.rows if row.counted]
+    caught = sum(row.caught for row in counted)
+    outcomes = Counter(row.outcome for row in result.rows)
+    yield (
+        f"{len(result.rows)} mutants of {len(result.sources)} correct kernels (all starting kernels and shipped final "
+        f"kernels) by {len({row.rule for row in result.rows})} rules of `benchmarks/mutation_rules.py`, judged at size "
+        f"`small` in fp16 on the emulated device with {result.input_sets} input sets. Left out of the count: "
+        f"{outcomes['not_compiled']} that do not compile, {outcomes['equivalent']} whose PTX is that of the original, "
+        f"{outcomes['not_emulatable']} that the emulator cannot run."
+    )
+    yield ""
+    yield (
+        f"**Caught: {caught} of {len(counted)} ({caught / len(counted):.1%}).** By verdict: "
+        + ", ".join(
+            f"{count} {name}" for name, count in outcomes.most_common() if name not in ("equivalent", "not_compiled")
+        )
+        + "."
+    )
+    yield ""
+    yield "| problem | mutants counted | caught |"
+    yield "|---|---|---|"
+    for problem in sorted({row.problem for row in counted}):
+        rows = [row for row in counted if row.problem == problem]
+        yield f"| {problem} | {len(rows)} | {sum(row.caught for row in rows)} |"
+    yield ""
+    yield "| survivor | line | now reads | why it survives |"
+    yield "|---|---|---|---|"
+    for row in counted:
+        if not row.caught:
+            text = row.text.replace("|", "\\|")
+            yield f"| {row.id} | {row.line} | `{text}` | {explanation(row, reasons)} |"
+    if result.left_out:
+        yield ""
+        yield "Sources left out: " + "; ".join(f"{name} ({reason})" for name, reason in result.left_out.items()) + "."
+
+
+def render(
+    emulated: TrustResult | None, cuda: TrustResult | None, mutants: MutationResult | None, reasons: dict[str, str]
+) -> str:
+    """The page."""
+    results = [result for result in (emulated, cuda) if result is not None]
+    lines = [
+        "# Can the evaluation be fooled?",
+        "",
+        "Exploits are planted in `tests/adversarial/exploits`, one candidate each, and judged as any candidate is; "
+        "honest kernels of unusual form, in `tests/adversarial/honest`, must pass. `refused`: the verdict is not "
+        "`correct`. `harmless`: the verdict is `correct`, and the kernel is not faster than its honest twin, so nothing "
+        "was gained. On the emulated device times are modelled from counted work: many timing exploits have nothing to "
+        "hide from there.",
+        "",
+        *summary(results),
+        "",
+        "Again: `python benchmarks/trust.py --device emulated --json docs/results/trust_emulated.json` (`--device cuda "
+        "--json docs/results/h200_trust.json` on a GPU), `python benchmarks/mutants.py --json "
+        "docs/results/mutants.json`, `python benchmarks/trust_page.py > docs/trust.md`. Tests judge a sample; "
+        "KERNELBLASTER_ADVERSARIAL=all judges all.",
+        "",
+        "## What got through",
+        "",
+        *gaps(results),
+        "",
+        RESIDUAL,
+        "## Exploits",
+        "",
+        *kernels(Kind.EXPLOIT, emulated, cuda),
+        "",
+        "Rows of the catalogue without a planted kernel:",
+        "",
+        *(f"- {row}: {reason}" for row, reason in NOT_PLANTED.items()),
+        "",
+        "## Honest kernels",
+        "",
+        *kernels(Kind.HONEST, emulated, cuda),
+    ]
+    if mutants is not None:
+        lines += ["", "## Mutation testing", "", *mutation(mutants, reasons)]
+    return "\n".join(lines) + "\n"
+
+
+def _read(path: Path, model: type[TrustResult] | type[MutationResult]) -> TrustResult | MutationResult | None:
+    return model.model_validate_json(path.read_text(encoding="utf-8")) if path.is_file() else None
+
+
+def main() -> None:
+    """Read what there is, print the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--emulated", type=Path, default=RESULTS / "trust_emulated.json")
+    parser.add_argument("--cuda", type=Path, default=RESULTS / "h200_trust.json")
+    parser.add_argument("--mutants", type=Path, default=RESULTS / "mutants.json")
+    options = parser.parse_args()
+    emulated, cuda = _read(options.emulated, TrustResult), _read(options.cuda, TrustResult)
+    reasons = json.loads(SURVIVORS.read_text(encoding="utf-8"))
+    print(render(emulated, cuda, _read(options.mutants, MutationResult), reasons), end="")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,22 @@
+"""Which planted kernels the tests judge."""
+
+from __future__ import annotations
+
+import os
+
+from planted import Kind, Planted, load_all
+
+from kernelblaster.devices.base import DeviceKind
+
+EVERY_HONEST = 3
+
+
+def chosen() -> list[Planted]:
+    """The first exploit of each row and a third of the honest kernels; KERNELBLASTER_ADVERSARIAL=all for all."""
+    runnable = [planted for planted in load_all() if planted.runs_on(DeviceKind.EMULATED)]
+    if os.environ.get("KERNELBLASTER_ADVERSARIAL") == "all":
+        return runnable
+    exploits = [planted for planted in runnable if planted.kind is Kind.EXPLOIT and not planted.gaps]
+    firsts = {planted.row: planted for planted in reversed(exploits)}
+    honest = [planted for planted in runnable if planted.kind is Kind.HONEST]
+    return [*firsts.values(), *honest[::EVERY_HONEST]]

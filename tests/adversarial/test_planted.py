@@ -1,0 +1,66 @@
+"""The evaluation on planted kernels: no exploit gets through, no honest kernel is refused.
+
+The first exploit of each row and a third of the honest kernels; KERNELBLASTER_ADVERSARIAL=all takes all of them.
+"""
+
+from __future__ import annotations
+
+from shutil import which
+
+import pytest
+from planted import EXPLOITS, HONEST, Kind, load, load_all
+from planted_sample import chosen
+
+from kernelblaster.devices.base import DeviceKind
+from kernelblaster.devices.toolchain import SearchPath, ToolMissing, find_nvcc
+
+NOT_PLANTED = {
+    *("T02", "T04", "T06", "T14", "T17", "T21", "T22"),
+    *("V07", "V09", "V10"),
+}
+"""Rows of the catalogue without an emulated exploit: docs/trust.md says why of each."""
+
+
+def _has_tools() -> bool:
+    try:
+        find_nvcc(SearchPath.current())
+    except ToolMissing:
+        return False
+    return which("g++") is not None
+
+
+@pytest.mark.nvcc
+@pytest.mark.skipif(not _has_tools(), reason="needs nvcc and g++")
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", [planted.name for planted in chosen()])
+def test_the_verdict_is_right(verdicts: dict[str, object], name: str) -> None:
+    row = verdicts[name]
+    assert row.tolerated, f"{row.outcome}, expected {row.expected}: {row.reason}"
+
+
+def test_there_are_enough_of_both_kinds() -> None:
+    assert len(load_all(Kind.EXPLOIT)) >= 50
+    assert len(load_all(Kind.HONEST)) >= 30
+
+
+def test_every_row_is_planted_or_explained() -> None:
+    planted = {item.row for item in load_all(Kind.EXPLOIT) if item.runs_on(DeviceKind.EMULATED)}
+    known = {f"T{n:02}" for n in range(1, 23)} | {f"V{n:02}" for n in range(1, 29)}
+    assert known - planted == NOT_PLANTED
+
+
+def test_headers_are_consistent() -> None:
+    honest = {path.stem for path in HONEST.glob("*.cu")}
+    for planted in load_all():
+        assert planted.twin in (None, "init", *honest), planted.name
+        for device, outcomes in planted.expected.items():
+            assert "correct" not in outcomes or planted.kind is Kind.HONEST, planted.name
+            assert "harmless" not in outcomes or planted.twin is not None, f"{planted.name} on {device} needs a twin"
+        assert planted.row == planted.name[:3] or planted.kind is Kind.HONEST, planted.name
+
+
+def test_a_header_with_an_unknown_key_is_refused(tmp_path) -> None:
+    text = next(EXPLOITS.glob("*.cu")).read_text(encoding="utf-8")
+    (tmp_path / "X.cu").write_text("// colour: red\n" + text)
+    with pytest.raises(ValueError, match="colour"):
+        load(tmp_path / "X.cu")

@@ -1,0 +1,109 @@
+"""Figures that mislead although each kernel was judged rightly: means, dropped failures, weak baselines, luck."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from results_table import better_baseline, render
+from runs_samples import FACTS, row, summary, timing
+
+from kernelblaster.agent.state import OutcomeStatus
+from kernelblaster.devices.base import DeviceKind, Sample
+from kernelblaster.evaluation.statistics import Block, decide, speedup_interval
+from kernelblaster.evaluation.timing import ImpossibleTime, Stopwatch
+from kernelblaster.evaluation.types import Decision, Timing
+from kernelblaster.problems.problem import Precision, Size
+from kernelblaster.runs.baseline import BaselineRow, Ratio
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+GPU = FACTS.model_copy(update={"kind": DeviceKind.CUDA})
+
+
+def baseline(times: dict[str, float], *, failures: dict[str, str] | None = None) -> BaselineRow:
+    final = times.get("final")
+    others = {name: us for name, us in times.items() if name != "final"}
+    against = (
+        {name: Ratio(speedup=us / final, low=us / final, high=us / final) for name, us in others.items()}
+        if final
+        else {}
+    )
+    measured = {name: timing(us).model_copy(update={"modelled": False}) for name, us in times.items()}
+    return BaselineRow(
+        problem="level1/023", name="Softmax", precision=Precision.FP16, size=Size.FULL, device=GPU, torch="2.11",
+        timings=measured, final_against=against, failures=failures or {},
+    )  # fmt: skip
+
+
+def test_r01_one_large_speedup_does_not_carry_the_mean() -> None:
+    run = summary(row(OutcomeStatus.IMPROVED, 100.0), *(row(OutcomeStatus.IMPROVED, 1.0) for _ in range(3)))
+    assert run.geometric_mean == pytest.approx(100 ** (1 / 4))
+
+
+@pytest.mark.parametrize("status", [OutcomeStatus.FAILED, OutcomeStatus.NO_IMPROVEMENT, OutcomeStatus.BUDGET])
+def test_r02_failures_stay_in_the_mean(status: OutcomeStatus) -> None:
+    assert summary(row(OutcomeStatus.IMPROVED, 4.0), row(status)).geometric_mean == pytest.approx(2.0)
+
+
+def test_r02_problems_without_a_final_kernel_keep_their_row_and_count_as_one() -> None:
+    rows = [baseline({"start": 100, "final": 25, "eager": 50, "compile": 50}), baseline({"start": 100, "eager": 50})]
+    page = render(rows, summary(row(OutcomeStatus.IMPROVED, 4.0)).model_copy(update={"device": GPU}))
+    assert page.count("level1/023 Softmax") == 2
+    assert "over the start: 2.00 (no final kernel counts as 1)" in page
+
+
+def test_r02_a_kernel_that_failed_shows_its_failure() -> None:
+    page = render([baseline({"start": 100, "eager": 50}, failures={"final": "wrong_values"})], summary())
+    assert "wrong_values" in page
+
+
+def test_r03_the_better_baseline_counts() -> None:
+    assert better_baseline(baseline({"start": 90, "final": 10, "eager": 80, "compile": 20})) == pytest.approx(2.0)
+
+
+def test_r05_a_start_faster_than_any_final_is_not_credited_to_the_search() -> None:
+    assert better_baseline(baseline({"start": 40, "eager": 20})) == pytest.approx(0.5)
+
+
+def test_r05_the_shipped_results_name_the_baselines_beside_the_start() -> None:
+    head = next(
+        line for line in (DOCS / "results" / "h200.md").read_text().splitlines() if line.startswith("| problem")
+    )
+    assert all(word in head for word in ("over start", "over eager", "over compile"))
+
+
+@pytest.mark.parametrize("us", [0.0, -1.0, float("nan"), 0.001, 84.0])
+def test_r06_and_t17_times_below_the_floor_are_refused(us: float) -> None:
+    class Session:
+        def sample(self, *_: object, **__: object) -> list[Sample]:
+            return [Sample(device_us=us, host_us=None)]
+
+    watch = Stopwatch(facts=FACTS, floor_us=100.0, max_seconds=0.1)
+    with pytest.raises(ImpossibleTime):
+        watch.time_alone(Session())
+
+
+def test_r08_every_final_kernel_of_the_shipped_results_is_shipped() -> None:
+    table = (DOCS / "results" / "h200.md").read_text().split("\n\n")[2]
+    shipped = {path.stem for path in (DOCS / "results" / "h200_kernels").glob("*.cu")}
+    rows = re.findall(r"^\| (level\d)/(\d+) (\S+) \| [^|]+ \| (\d[^|]*) \|", table, re.MULTILINE)
+    assert rows
+    assert {f"{level}_{number}_{name}" for level, number, name, _ in rows} <= shipped
+
+
+def test_t22_submitting_the_same_kernel_often_does_not_make_it_faster() -> None:
+    """1 % noise, equal kernels, 300 comparisons: few may be decided, and none may be far from 1."""
+    draws = np.random.default_rng(7)
+    decisions = []
+    for number in range(300):
+        times = draws.lognormal(np.log(100.0), 0.01, size=(20, 2, 2))
+        blocks = [Block(tuple(pair[0]), tuple(pair[1])) for pair in times.tolist()]
+        decisions.append(decide(speedup_interval(blocks, seed=number), 0.01))
+    assert decisions.count(Decision.FASTER) <= 3
+
+
+def test_modelled_times_say_so_wherever_they_are_written() -> None:
+    assert Timing.model_fields["modelled"].is_required()
+    assert '"modelled":true' in timing(3.0).model_dump_json()

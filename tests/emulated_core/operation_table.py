@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import exact
 from exact import FORMATS
@@ -182,6 +183,10 @@ def _logic(table: int) -> Callable:
     return apply
 
 
+def _byte_pairs(a: int, b: int, left: str, right: str) -> Iterator[tuple[int, int]]:
+    return zip(_bytes_of(a, left == "s"), _bytes_of(b, right == "s"), strict=True)
+
+
 def _bits() -> Iterator[Case]:
     for bits in (32, 64):
         yield _case(f"popc.b{bits}", lambda a: a.bit_count(), "u32")
@@ -217,7 +222,7 @@ def _bits() -> Iterator[Case]:
     yield _case("shf.r.clamp.b32", lambda a, b, c: (b << 32 | a) >> min(c, 32))
     for left in "su":
         for right in "su":
-            pairs = lambda a, b, x=left, y=right: zip(_bytes_of(a, x == "s"), _bytes_of(b, y == "s"), strict=True)  # noqa: E731
+            pairs = partial(_byte_pairs, left=left, right=right)
             result = "s32" if "s" in left + right else "u32"
             kinds = f"{left}32 {right}32 {result}"
             yield _case(

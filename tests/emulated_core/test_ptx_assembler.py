@@ -47,15 +47,20 @@ def test_variables_keep_their_initial_bytes():
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("wgmma.fence.sync.aligned;", "no such operation"),
+        ("wgmma.fence.sync.aligned;", "warp groups"),
         ("add.u32 %r1, %r2;", "1 sources"),
         ("add.s32 %r1, %rd1, 1;", "64 bits where 32"),
-        ("tex.1d.v4.f32.s32 %r1, %r2;", "no such operation"),
+        ("tex.1d.v4.f32.s32 %r1, %r2;", "textures"),
+        ("barrier.cluster.arrive;", "clusters"),
+        ("mapa.u64 %rd1, %rd2, 1;", "clusters"),
+        ("mbarrier.arrive.shared::cluster.b64 _, [%rd1];", "cluster"),
+        ("call cudaLaunchDeviceV2_ptsz;", "kernels launched by kernels"),
+        ("frobnicate.u32 %r1, %r2;", "no such operation"),
         ("mov.u32 %r1, %unknown_register;", "special register"),
         ("mov.u32 %r1, nowhere;", "unknown operand"),
         ("bra $nowhere;", "unknown label"),
         ("ld.global.v4.f32 {%f1, %f2}, [%rd1];", "vector"),
-        ("cp.async.bulk.commit_group;", "no such operation"),
+        ("cp.async.bulk.commit_group;", "tensor memory accelerator"),
         ("mov.b32 %r1", "expected"),
     ],
 )

@@ -27,6 +27,15 @@ _TRANSCENDENTAL = frozenset(["ex2", "lg2", "sin", "cos", "rsqrt", "tanh"])
 _WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "param": PARAM_WINDOW, "global": 0, "const": 0}
 _UNSIGNED_COMPARISONS = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 
+_LEFT_OUT = {
+    "wgmma": "matrix multiplication by warp groups (wgmma) is not emulated",
+    **dict.fromkeys(("tex", "tld4", "txq", "suld", "sust", "sured", "suq"), "textures and surfaces are not emulated"),
+    **dict.fromkeys(("tensormap", "multimem"), "the tensor memory accelerator and multicast are not emulated"),
+    **dict.fromkeys(("mapa", "getctarank"), "thread block clusters are not emulated"),
+    "tcgen05": "tensor memory (tcgen05) is not emulated",
+}
+"""Why whole families of instructions are missing, where the name alone would not say."""
+
 
 def lower_statement(low: FunctionLowering, statement: Statement) -> None:
     """Append the operations of one instruction. Raises NotEmulatable."""
@@ -82,7 +91,7 @@ def known_name(low: FunctionLowering, parts: tuple[str, ...]) -> str:
     for name in spellings(parts):
         if name in signatures():
             return name
-    raise low.unsupported()
+    raise low.unsupported(_LEFT_OUT[parts[0]]) if parts[0] in _LEFT_OUT else low.unsupported()
 
 
 def arithmetic(low: FunctionLowering, statement: Statement) -> None:

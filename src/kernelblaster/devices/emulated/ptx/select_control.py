@@ -64,6 +64,8 @@ def create_policy(low: FunctionLowering, statement: Statement) -> None:
 def barrier(low: FunctionLowering, statement: Statement) -> None:
     """`bar` and `barrier`: sync, arrive, reductions, and `bar.warp.sync`."""
     parts = [part for part in statement.parts[1:] if part not in ("cta", "aligned")]
+    if parts[0] == "cluster":
+        raise low.unsupported("thread block clusters are not emulated")
     if parts[0] == "warp":
         low.emit("bar_warp_sync", [0, 0, 0, 0, low.read(statement.operands[0], 32)], "bar")
     elif parts[0] == "sync":
@@ -166,6 +168,8 @@ def call(low: FunctionLowering, statement: Statement) -> None:
     graph = low.context.calls
     targets = graph.taken if parts.indirect else [parts.target]
     if not parts.indirect and parts.target not in graph.functions:
+        if parts.target.startswith(("cudaGetParameterBuffer", "cudaLaunchDevice")):
+            raise low.unsupported("kernels launched by kernels are not emulated")
         raise low.unsupported(f"function {parts.target} has no body here")
     if not parts.indirect:
         _check_parameters(low, parts, graph.functions[parts.target])

@@ -168,7 +168,7 @@ def render(
         "",
         "Exploits are planted in `tests/adversarial/exploits`, one candidate each, and judged as any candidate is; "
         "honest kernels of unusual form, in `tests/adversarial/honest`, must pass. `refused`: the verdict is not "
-        "`correct`. `harmless`: the verdict is `correct`, and the kernel is not faster than its honest twin, so nothing "
+        "`correct`. `harmless`: the verdict is `correct`, and the kernel is not faster than its honest twin: nothing "
         "was gained. On the emulated device times are modelled from counted work: many timing exploits have nothing to "
         "hide from there.",
         "",

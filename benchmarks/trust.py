@@ -1,6 +1,6 @@
 """Can the evaluation be fooled? Judges every planted exploit and honest kernel, and says which outcome was wrong.
 
-    python benchmarks/trust.py --device emulated|cuda --json FILE [--only PATTERN] [--workers N]
+    python benchmarks/trust.py --device emulated|cuda --json FILE [--only PATTERN] [--workers N] [--minutes M]
 
 Each kernel goes through `Evaluator`, as any candidate of a search does, with its twin as rival where its header names
 one. Exit status 1 when an exploit got through or an honest kernel was refused. `benchmarks/trust_page.py` makes
@@ -17,7 +17,6 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
 
 from planted import HARMLESS, HONEST, Kind, Planted, load, load_all
@@ -80,6 +79,8 @@ class TrustResult(BaseModel):
     rows: list[TrustRow]
     not_run: list[str]
     """Names of kernels that this device cannot run."""
+    not_judged: list[str] = []
+    """Names of kernels for which there was no time."""
     seconds: float
 
 
@@ -164,28 +165,41 @@ def _twin(planted: Planted, problem: Problem) -> str | None:
     return load(HONEST / f"{planted.twin}.cu").source
 
 
-def judge_all(device: Device, planted: Sequence[Planted], workers: int) -> Iterator[TrustRow]:
-    """Judge planted kernels in parallel; rows come in the order of the kernels."""
-    with ExitStack() as stack:
-        court = Court(device, stack.enter_context(InputStore()))
-        pool = stack.enter_context(ThreadPoolExecutor(workers))
-        yield from pool.map(court.judge, planted)
+def judge_all(
+    device: Device, planted: Sequence[Planted], workers: int, seconds: float | None = None
+) -> Iterator[TrustRow]:
+    """Judge planted kernels in parallel; rows come in the order of the kernels, those begun within `seconds`."""
+    deadline = None if seconds is None else time.monotonic() + seconds
+    with InputStore() as inputs, ThreadPoolExecutor(workers) as pool:
+        court = Court(device, inputs)
+
+        def in_time(item: Planted) -> TrustRow | None:
+            late = deadline is not None and time.monotonic() > deadline
+            return None if late else court.judge(item)
+
+        yield from (row for row in pool.map(in_time, planted) if row is not None)
 
 
-def run(device: Device, planted: Sequence[Planted], workers: int) -> TrustResult:
+def run(device: Device, planted: Sequence[Planted], workers: int, seconds: float | None = None) -> TrustResult:
     """Judge what the device can run, telling standard error about each."""
     began = time.monotonic()
     kind = device.facts.kind
     chosen = [item for item in planted if item.runs_on(kind)]
     rows = []
-    for row in judge_all(device, chosen, workers):
+    for row in judge_all(device, chosen, workers, seconds):
         rows.append(row)
         mark = "ok  " if row.right else "gap " if row.gap else "FAIL"
         ratio = "" if row.speedup is None else f" ({row.speedup:.2f}x)"
         line = f"{mark} {time.monotonic() - began:6.1f} s {row.name}: {row.outcome}{ratio} {row.reason[:150]}"
         print(line, file=sys.stderr, flush=True)
-    skipped = [item.name for item in planted if not item.runs_on(kind)]
-    return TrustResult(device=device.facts, rows=rows, not_run=skipped, seconds=time.monotonic() - began)
+    judged = {row.name for row in rows}
+    return TrustResult(
+        device=device.facts,
+        rows=rows,
+        not_run=[item.name for item in planted if not item.runs_on(kind)],
+        not_judged=[item.name for item in chosen if item.name not in judged],
+        seconds=time.monotonic() - began,
+    )
 
 
 def main() -> int:
@@ -195,17 +209,18 @@ def main() -> int:
     parser.add_argument("--json", type=Path, required=True)
     parser.add_argument("--only", default="*", help="names to judge, as a shell pattern")
     parser.add_argument("--workers", type=int, default=min(os.cpu_count() or 1, 8))
+    parser.add_argument("--minutes", type=float, default=None, help="begin no kernel later than this")
     options = parser.parse_args()
     chosen = choose_device(RunConfig(device=options.device), lambda text: print(text, file=sys.stderr)).device
     planted = [item for item in load_all() if fnmatch.fnmatch(item.name, options.only)]
-    result = run(chosen, planted, options.workers)
+    result = run(chosen, planted, options.workers, None if options.minutes is None else 60 * options.minutes)
     options.json.parent.mkdir(parents=True, exist_ok=True)
     options.json.write_text(result.model_dump_json(indent=1) + "\n", encoding="utf-8")
     wrong = [row for row in result.rows if not row.tolerated]
     for row in wrong:
         print(f"{row.kind} {row.name}: {row.outcome}, expected {' or '.join(row.expected)}: {row.reason}")
-    not_run = len(result.not_run)
-    print(f"{len(result.rows)} judged in {result.seconds:.0f} s, {len(wrong)} wrong, {not_run} not run here")
+    left = f"{len(result.not_run)} not run here, {len(result.not_judged)} not judged for want of time"
+    print(f"{len(result.rows)} judged in {result.seconds:.0f} s, {len(wrong)} wrong, {left}")
     return 1 if wrong else 0
 
 

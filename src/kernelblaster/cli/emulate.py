@@ -26,13 +26,16 @@ def emulate(
     include: Annotated[
         list[Path] | None, typer.Option("--include", "-I", help="A further directory with headers; repeatable.")
     ] = None,
+    checks: Annotated[
+        bool, typer.Option("--checks/--no-checks", help="Check memory, races and barriers; takes longer.")
+    ] = False,
     timeout: Annotated[float, typer.Option(callback=positive, help="Seconds the program may run.")] = 300,
 ) -> int:
     """Run a CUDA program on the emulated GPU, and show what its kernels did.
 
     nvcc compiles the program, the CPU executes its PTX. Standard streams are the program's own; the report goes to
     standard error. The exit code is the program's; 128 + N when signal N killed it, 124 when it ran out of time.
-    2: it does not compile; 4: it needs something that the emulated GPU lacks.
+    1: it ended well, but the checks found something; 2: it does not compile; 4: it needs what the emulated GPU lacks.
     """
     from kernelblaster.cli.emulation_report import print_emulation
     from kernelblaster.devices.emulated.program import EmulatedProgram, ProgramDoesNotBuild
@@ -45,7 +48,7 @@ def emulate(
     except ProgramDoesNotBuild as error:
         sys.stderr.write(error.log)
         raise
-    emulation = built.run(arguments or (), timeout_s=timeout)
+    emulation = built.run(arguments or (), timeout_s=timeout, checks=checks)
     print_emulation(emulation)
     if json_file is not None:
         json_file.write_text(emulation.model_dump_json(indent=1) + "\n", encoding="utf-8")
@@ -57,4 +60,4 @@ def emulate(
     if code < 0:
         tell(f"{program} was killed by {signal.Signals(-code).name}", cure="it crashed on the host; debug it with gdb")
         return 128 - code
-    return code
+    return code or int(ExitCode.FAILED if emulation.findings else ExitCode.OK)

@@ -53,8 +53,19 @@ def print_emulation(emulation: Emulation) -> None:
         _print_group(console, launches)
     if len(groups) > SHOWN_GROUPS:
         console.print(f"[dim]the longest {SHOWN_GROUPS} of {len(groups)} kernels; --json FILE writes all[/]")
+    _print_findings(console, emulation)
     for warning in emulation.warnings:
         console.print(f"[yellow]warning:[/] {escape(warning)}", soft_wrap=True)
+
+
+def _print_findings(console: Console, emulation: Emulation) -> None:
+    if emulation.findings is None:
+        return
+    for finding in emulation.findings:
+        console.print(f"[red]{finding.tool}[/] {finding.place}: {escape(finding.describe())}", soft_wrap=True)
+    found = len(emulation.findings)
+    style = "red" if found else "green"
+    console.print(f"[{style}]checks: {found} findings[/]" if found else f"[{style}]checks: nothing found[/]")
 
 
 def _groups(launches: Sequence[KernelLaunch]) -> list[list[KernelLaunch]]:

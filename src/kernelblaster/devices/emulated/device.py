@@ -8,11 +8,10 @@ profile alike. What a GPU would refuse (out-of-bounds access, a block that fits 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import cached_property
-from pathlib import Path, PurePath
+from functools import cached_property, partial
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Self
 
@@ -35,6 +34,7 @@ from kernelblaster.devices.build import ProgramBuilder
 from kernelblaster.devices.emulated.architecture import DEFAULT_GPU, GpuModel, gpu_model
 from kernelblaster.devices.emulated.core import ensure_core
 from kernelblaster.devices.emulated.counting import Counted, CountedCalls
+from kernelblaster.devices.emulated.findings import FindingKind, named, read_findings
 from kernelblaster.devices.emulated.modules import (
     ensure_figures,
     ensure_module,
@@ -46,13 +46,11 @@ from kernelblaster.devices.emulated.record import read_records
 from kernelblaster.devices.emulated.session import EmulatedSession
 from kernelblaster.devices.sandbox import Limits
 from kernelblaster.devices.session import ProcessSession
+from kernelblaster.devices.symbols import demangle
 from kernelblaster.devices.toolchain import Toolchain
 from kernelblaster.errors import DeviceError
-from kernelblaster.paths import cache_dir
+from kernelblaster.paths import cache_dir, harness_include_dir
 from kernelblaster.problems.problem import Precision, Problem
-
-_FAULT_REPORT = re.compile(r"^kbcudart: (?P<what>kernel .*) \((?P<place>[^()]+)\)$", re.MULTILINE)
-_MEMORY_FAULTS = ("cudaErrorIllegalAddress", "cudaErrorMisalignedAddress")
 
 
 class EmulatedDevice:
@@ -135,18 +133,25 @@ class EmulatedDevice:
         return EmulatedProfiler(self._gpu, lambda: self._calls.estimate(build, job, timeout_s=timeout_s))
 
     def sanitize(self, build: Build, job: Job, *, timeout_s: float) -> list[SanitizerFinding]:
-        """Memory faults of one call: the emulator checks bounds and alignment of every access.
+        """Run one call under the emulator's checks of memory, races and barriers.
 
-        Raises RunFailure for any other failure.
+        Reads of shared memory that the block has not written are left out, as compute-sanitizer does unless asked:
+        threads often load what they never use. Where it matters the outputs show it, for every block starts with
+        shared memory full of NaN.
+
+        Raises RunFailure when the call fails and no check says why.
         """
-        try:
-            self._run(build, job, ["call 0"], {}, timeout_s)
-        except RunFailure as failure:
-            finding = _memory_fault(failure)
-            if finding is None:
-                raise
-            return [finding]
-        return []
+        with TemporaryDirectory(prefix="kernelblaster-") as scratch:
+            report = Path(scratch) / "findings.jsonl"
+            failure = None
+            try:
+                self._run(build, job, ["call 0"], {"KB_EMU_CHECKS": str(report)}, timeout_s)
+            except RunFailure as error:
+                failure = error
+            found = named(read_findings(report, cut_off=failure is not None), partial(demangle, self._toolchain))
+        if failure is not None and not found:
+            raise failure
+        return [one.as_sanitizer() for one in found if one.kind is not FindingKind.UNINITIALIZED_SHARED]
 
     def reading(self) -> None:
         """There is no clock to read."""
@@ -160,7 +165,7 @@ class EmulatedDevice:
         """Put the module next to the program, once. Raises BuildFailure naming PTX line and source line."""
         if build.ptx is None:
             raise DeviceError(f"the build of {build.source_path} kept no PTX", cure="delete the cache directory")
-        ensure_module(build.program, build.ptx)
+        ensure_module(build.program, build.ptx, (*self._toolchain.include_dirs, harness_include_dir()))
 
     def _environment(self, build: Build) -> dict[str, str]:
         return {
@@ -191,16 +196,3 @@ class EmulatedDevice:
             timeout_s=timeout_s,
         )
         return result.replies
-
-
-def _memory_fault(failure: RunFailure) -> SanitizerFinding | None:
-    """The finding that a failed call stands for; None when no memory access was at fault.
-
-    The core prints `kbcudart: kernel NAME: WHAT (FILE:LINE)` before the call fails.
-    """
-    if not any(fault in failure.reason for fault in _MEMORY_FAULTS):
-        return None
-    report = _FAULT_REPORT.search(failure.log)
-    if report is None:
-        return SanitizerFinding(tool="memcheck", message=failure.reason)
-    return SanitizerFinding(tool="memcheck", message=report["what"], location=PurePath(report["place"]).name)

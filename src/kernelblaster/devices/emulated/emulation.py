@@ -8,6 +8,7 @@ from __future__ import annotations
 from pydantic import BaseModel
 
 from kernelblaster.devices.base import DeviceFacts, KernelProfile
+from kernelblaster.devices.emulated.findings import Finding
 
 
 class KernelLaunch(KernelProfile):
@@ -36,6 +37,8 @@ class Emulation(BaseModel):
     launches: list[KernelLaunch]
     transfers_us: float
     """Modelled time of copies and fills, in microseconds."""
+    findings: list[Finding] | None = None
+    """What the checks found; None when they were not on."""
     warnings: list[str] = []
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -21,8 +21,13 @@ def module_path(program: Path) -> Path:
     return program.with_suffix(f".{_assembler_digest()}.module")
 
 
-def ensure_module(program: Path, ptx: Path) -> Path:
+def ensure_module(program: Path, ptx: Path, system_dirs: Sequence[Path]) -> Path:
     """Assemble a program's PTX, once.
+
+    Args:
+        program: what the module is put next to.
+        ptx: the program's.
+        system_dirs: headers of which nobody wants to see lines: those of the toolkit.
 
     Raises:
         BuildFailure: NOT_EMULATABLE, naming the instruction, its PTX line and, with `-lineinfo`, its source line.
@@ -32,7 +37,7 @@ def ensure_module(program: Path, ptx: Path) -> Path:
         return module
     text = ptx.read_text(encoding="utf-8")
     try:
-        assembled = assembler.assemble(text)
+        assembled = assembler.assemble(text, system_dirs)
     except NotEmulatable as error:
         raise _not_emulatable(error, text) from error
     write_whole(module, assembled.write)

@@ -26,11 +26,13 @@ from kernelblaster.devices.emulated.architecture import GpuModel, gpu_of_archite
 from kernelblaster.devices.emulated.call import CallEstimate, estimate_call
 from kernelblaster.devices.emulated.core import ensure_core
 from kernelblaster.devices.emulated.emulation import Emulation, KernelLaunch
+from kernelblaster.devices.emulated.findings import named, read_findings
 from kernelblaster.devices.emulated.metrics import kernel_profile
 from kernelblaster.devices.emulated.model import KernelEstimate, Unlaunchable
 from kernelblaster.devices.emulated.modules import ensure_figures, ensure_module
 from kernelblaster.devices.emulated.program_build import BuiltProgram, ProgramBuilder
 from kernelblaster.devices.emulated.record import read_records
+from kernelblaster.devices.symbols import demangle
 from kernelblaster.devices.toolchain import Toolchain
 from kernelblaster.errors import EnvironmentError_, UsageError
 from kernelblaster.paths import cache_dir
@@ -109,25 +111,40 @@ class EmulatedProgram:
         builder = ProgramBuilder(toolchain, ensure_core(cache), gpu.architecture.compile_arch, include_dirs, cache)
         try:
             built = builder.build(source)
-            module = ensure_module(built.program, built.ptx)
+            module = ensure_module(built.program, built.ptx, toolchain.include_dirs)
         except BuildFailure as failure:
             raise _reported(failure, source) from failure
         return cls(source, built, module, ensure_figures(gpu, cache), gpu, toolchain)
 
-    def run(self, arguments: Sequence[str] = (), *, timeout_s: float, streams: Streams | None = None) -> Emulation:
+    def run(
+        self,
+        arguments: Sequence[str] = (),
+        *,
+        timeout_s: float,
+        checks: bool = False,
+        streams: Streams | None = None,
+    ) -> Emulation:
         """Run to the end, or kill after `timeout_s` seconds; every launch is counted.
 
         A program that fails is no error here: `Emulation.exit_code` says how it ended.
+
+        Args:
+            arguments: of the program.
+            timeout_s: wall time it may take.
+            checks: whether memory and synchronisation are checked, which takes several times as long.
+            streams: where it reads and writes; this process's own streams if not given.
 
         Raises:
             DeviceError: the core's report does not read.
         """
         with TemporaryDirectory(prefix="kernelblaster-") as scratch:
-            report = Path(scratch) / "report.jsonl"
+            report, found = Path(scratch) / "report.jsonl", Path(scratch) / "findings.jsonl"
+            extra = {"KB_EMU_REPORT": str(report)} | ({"KB_EMU_CHECKS": str(found)} if checks else {})
             began = time.monotonic()
-            code = self._execute(arguments, {"KB_EMU_REPORT": str(report)}, timeout_s, streams or Streams())
+            code = self._execute(arguments, extra, timeout_s, streams or Streams())
             seconds = time.monotonic() - began
-            records = read_records(report, cut_off=code is None or code < 0)
+            killed = code is None or code < 0
+            records, findings = read_records(report, cut_off=killed), read_findings(found, cut_off=killed)
         resources = {kernel.symbol: kernel for kernel in self.built.resources if kernel.symbol}
         warnings = []
         try:
@@ -143,6 +160,7 @@ class EmulatedProgram:
             seconds=seconds,
             launches=[_launch(estimate, self.gpu) for estimate in call.kernels],
             transfers_us=call.transfers_us,
+            findings=named(findings, lambda names: demangle(self.toolchain, names)) if checks else None,
             warnings=warnings,
         )
 

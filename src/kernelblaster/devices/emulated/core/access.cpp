@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "checks.hpp"
+
 namespace kbemu {
-namespace {
 
 std::string hexadecimal(u64 value) {
     char text[32];
     std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
     return text;
 }
+
+namespace {
 
 struct Request {
     Warp& warp;
@@ -22,12 +25,16 @@ struct Request {
     u32 memory;
 
     Worker& worker() const { return *warp.worker; }
+    CheckedAccess checked() const { return {warp, instruction, address, active, bytes, op}; }
     const Launch& launch() const { return *warp.worker->launch; }
     MemoryCounters& counters() const { return warp.worker->counters.memory[memory]; }
-    void fail(Fault fault, u64 at, const char* what) const {
+    // `kind` is what the checks call it, `where` what is known of the place.
+    void fail(Fault fault, int lane, const char* kind, const char* what, const std::string& where = "") const {
         const char* verb = op == Op::load ? "load" : op == Op::store ? "store" : "atomic";
-        worker().fail(fault, instruction, std::string(what) + " " + verb + " of " + std::to_string(bytes) +
-                                              " bytes at " + hexadecimal(at));
+        const std::string message = std::string(what) + " " + verb + " of " + std::to_string(bytes) + " bytes at " +
+                                    hexadecimal(address[lane]) + where;
+        if (BlockChecks* checks = warp.block->checks.get()) checks->memory_fault(warp, instruction, lane, kind, message);
+        worker().fail(fault, instruction, message);
     }
 };
 
@@ -48,12 +55,35 @@ bool aligned(const Request& request) {
     for (int l = 0; l < kLanes; ++l) low_bits |= request.active >> l & 1 ? request.address[l] : 0;
     if ((low_bits & (request.bytes - 1)) == 0) return true;
     for (u32 rest = request.active; rest != 0; rest &= rest - 1) {
-        const u64 at = request.address[first_lane(rest)];
-        if ((at & (request.bytes - 1)) == 0) continue;
-        request.fail(Fault::misaligned_address, at, "misaligned");
+        const int lane = first_lane(rest);
+        if ((request.address[lane] & (request.bytes - 1)) == 0) continue;
+        request.fail(Fault::misaligned_address, lane, "misaligned", "misaligned");
         break;
     }
     return false;
+}
+
+// Where an address lies that no allocation holds, by the nearest one before it.
+std::string neighbourhood(const Segments& segments, u64 at) {
+    const auto next = std::upper_bound(segments.list.begin(), segments.list.end(), at,
+                                       [](u64 value, const Segment& segment) { return value < segment.begin; });
+    if (next == segments.list.begin()) return "";
+    const Segment& before = *(next - 1);
+    return ", " + std::to_string(at < before.end ? 0 : at - before.end) + " bytes after the end of an allocation of " +
+           std::to_string(before.end - before.begin);
+}
+
+void out_of_bounds(const Request& request, int lane) {
+    const u64 at = request.address[lane];
+    if (const LaunchChecks* checks = request.launch().checks) {
+        for (const Segment& freed : checks->freed) {
+            if (at < freed.begin || at >= freed.end) continue;
+            const std::string where = ", in an allocation of " + std::to_string(freed.end - freed.begin) + " that was freed";
+            return request.fail(Fault::illegal_address, lane, "use_after_free", "use after free: global", where);
+        }
+    }
+    const std::string where = neighbourhood(*request.launch().segments, at);
+    request.fail(Fault::illegal_address, lane, "out_of_bounds", "out-of-bounds global", where);
 }
 
 bool lanes_in_bounds(const Request& request) {
@@ -62,7 +92,7 @@ bool lanes_in_bounds(const Request& request) {
         const u64 at = request.address[first_lane(rest)];
         const std::size_t found = segments.find(at);
         if (found < segments.list.size() && at + request.bytes <= segments.list[found].end) continue;
-        request.fail(Fault::illegal_address, at, "out-of-bounds global");
+        out_of_bounds(request, first_lane(rest));
         return false;
     }
     return true;
@@ -185,6 +215,7 @@ Access open_global(const Request& request) {
     if (!aligned(request) || !global_in_bounds(request)) return {Pattern::fault, {}};
     const Pattern pattern = classify(request);
     if (request.launch().counted) count_global(request, pattern);
+    if (BlockChecks* checks = request.warp.block->checks.get()) checks->global(request.checked(), pattern);
     return pointers(request, pattern, nullptr);
 }
 
@@ -193,7 +224,9 @@ Access open_window(const Request& request, u8* origin, u64 size, const char* wha
     u64 highest = 0;
     for (int l = 0; l < kLanes; ++l) highest = std::max(highest, request.active >> l & 1 ? request.address[l] : u64{0});
     if (highest + request.bytes > size) {
-        request.fail(Fault::illegal_address, highest, what);
+        int lane = first_lane(request.active);
+        while (request.address[lane] + request.bytes <= size || !(request.active >> lane & 1)) ++lane;
+        request.fail(Fault::illegal_address, lane, "out_of_bounds", what);
         return {Pattern::fault, {}};
     }
     return pointers(request, classify(request), origin);
@@ -202,7 +235,9 @@ Access open_window(const Request& request, u8* origin, u64 size, const char* wha
 Access open_shared(const Request& request) {
     Block& block = *request.warp.block;
     const Access access = open_window(request, block.shared.data(), block.shared_bytes, "out-of-bounds shared");
-    if (access.pattern != Pattern::fault && request.launch().counted) count_shared(request, access.pattern);
+    if (access.pattern == Pattern::fault) return access;
+    if (request.launch().counted) count_shared(request, access.pattern);
+    if (BlockChecks* checks = request.warp.block->checks.get()) checks->shared(request.checked());
     return access;
 }
 

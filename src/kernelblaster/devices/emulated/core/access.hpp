@@ -23,6 +23,9 @@ Access open_access(Warp& warp, const Instruction& instruction, u32 active, u32 b
 Access open_addresses(Warp& warp, const Instruction& instruction, Space space, const u64* address, u32 active,
                       u32 bytes, Op op, u32 memory);
 
+// An address as people read it.
+std::string hexadecimal(u64 value);
+
 // Reads a 32- or 64-bit address register.
 void read_addresses(const Warp& warp, u32 operand, bool wide, s64 offset, u64* address);
 

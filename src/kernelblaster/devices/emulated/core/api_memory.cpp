@@ -41,6 +41,14 @@ const char* direction(const void* to, const void* from) {
     return on_device(from) ? "device_to_host" : nullptr;
 }
 
+// What the checks know of the copied bytes; those of the host all hold values.
+void note_copy(void* to, const void* from, size_t bytes) {
+    InitializedBytes* initialized = runtime().initialized.get();
+    if (initialized == nullptr || !on_device(to)) return;
+    const u64 target = reinterpret_cast<u64>(to);
+    on_device(from) ? initialized->copy(target, reinterpret_cast<u64>(from), bytes) : initialized->mark(target, bytes);
+}
+
 cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
     const std::lock_guard<std::recursive_mutex> lock(runtime().mutex);
     if (runtime().sticky() != cudaSuccess) return runtime().sticky();
@@ -48,6 +56,7 @@ cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) 
     if (!reachable(to, bytes) || !reachable(from, bytes) || !kind_matches(to, from, kind))
         return runtime().fail(cudaErrorInvalidValue);
     std::memmove(to, from, bytes);
+    note_copy(to, from, bytes);
     count_transfer(direction(to, from), bytes);
     runtime().clock_ms += static_cast<double>(bytes) / kBytesPerMs;
     return cudaSuccess;
@@ -59,6 +68,7 @@ cudaError_t fill(void* to, int value, size_t bytes) {
     if (bytes == 0) return cudaSuccess;
     if (!on_device(to) || !reachable(to, bytes)) return runtime().fail(cudaErrorInvalidValue);
     std::memset(to, value, bytes);
+    if (runtime().initialized) runtime().initialized->mark(reinterpret_cast<u64>(to), bytes);
     count_transfer("fill", bytes);
     runtime().clock_ms += static_cast<double>(bytes) / kBytesPerMs;
     return cudaSuccess;
@@ -70,7 +80,9 @@ cudaError_t allocate(void** pointer, size_t bytes) {
     *pointer = nullptr;
     if (bytes == 0) return cudaSuccess;
     *pointer = reinterpret_cast<void*>(runtime().arena.allocate(bytes));
-    return *pointer == nullptr ? runtime().fail(cudaErrorMemoryAllocation) : cudaSuccess;
+    if (*pointer == nullptr) return runtime().fail(cudaErrorMemoryAllocation);
+    if (runtime().initialized) runtime().initialized->clear(reinterpret_cast<u64>(*pointer), bytes);
+    return cudaSuccess;
 }
 
 cudaError_t release(void* pointer) {
@@ -103,7 +115,13 @@ extern "C" {
 
 cudaError_t cudaMalloc(void** pointer, size_t bytes) { return allocate(pointer, bytes); }
 cudaError_t cudaMallocAsync(void** pointer, size_t bytes, cudaStream_t) { return allocate(pointer, bytes); }
-cudaError_t cudaMallocManaged(void** pointer, size_t bytes, unsigned) { return allocate(pointer, bytes); }
+// The host writes managed memory behind our back: the checks take all of it for initialised.
+cudaError_t cudaMallocManaged(void** pointer, size_t bytes, unsigned) {
+    const cudaError_t error = allocate(pointer, bytes);
+    if (error == cudaSuccess && runtime().initialized)
+        runtime().initialized->mark(reinterpret_cast<u64>(*pointer), bytes);
+    return error;
+}
 cudaError_t cudaFree(void* pointer) { return release(pointer); }
 cudaError_t cudaFreeAsync(void* pointer, cudaStream_t) { return release(pointer); }
 

@@ -11,12 +11,14 @@ namespace {
 constexpr u64 kBase = 0x1000000000ull;  // far from where the loader and malloc put things
 constexpr u64 kAlignment = 512;         // as cudaMalloc
 constexpr u64 kGap = 512;               // unmapped for the program, between allocations
+constexpr u64 kCheckedGap = 1 << 16;
 
 u64 rounded(u64 bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 }  // namespace
 
-Arena::Arena(u64 bytes) : base_(kBase), capacity_(bytes) {
+Arena::Arena(u64 bytes, bool checked)
+    : base_(kBase), capacity_(bytes), gap_(checked ? kCheckedGap : kGap), checked_(checked) {
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
     void* const wanted = reinterpret_cast<void*>(kBase);
     // An address-space limit may forbid the full size: less memory is better than none.
@@ -26,14 +28,20 @@ Arena::Arena(u64 bytes) : base_(kBase), capacity_(bytes) {
     std::abort();
 }
 
-u64 Arena::allocate(u64 bytes) {
-    const u64 size = rounded(bytes == 0 ? 1 : bytes);
-    u64 candidate = base_ + kGap;
+u64 Arena::first_fit(u64 size) const {
+    u64 candidate = base_ + gap_;
     for (const auto& [address, length] : allocations_) {
-        if (candidate + size + kGap <= address) break;
-        candidate = address + rounded(length) + kGap;
+        if (candidate + size + gap_ <= address) break;
+        candidate = address + rounded(length) + gap_;
     }
-    if (candidate + size + kGap > base_ + capacity_) return 0;
+    return candidate;
+}
+
+u64 Arena::allocate(u64 bytes) {
+    const u64 size = rounded(bytes == 0 ? 1 : bytes), end = base_ + capacity_;
+    u64 candidate = base_ + high_water_ + gap_;
+    if (!checked_ || candidate + size + gap_ > end) candidate = first_fit(size);
+    if (candidate + size + gap_ > end) return 0;
     allocations_[candidate] = bytes;
     used_ += size;
     high_water_ = std::max(high_water_, candidate + size - base_);
@@ -47,6 +55,7 @@ bool Arena::free(u64 address) {
     used_ -= rounded(found->second == 0 ? 1 : found->second);
     madvise(reinterpret_cast<void*>((address + 4095) / 4096 * 4096),
             found->second > 8192 ? (found->second - 4096) / 4096 * 4096 : 0, MADV_DONTNEED);
+    if (checked_) freed_.push_back({address, address + found->second});
     allocations_.erase(found);
     return true;
 }

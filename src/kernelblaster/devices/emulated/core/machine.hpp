@@ -12,6 +12,7 @@
 // (the interleaving is fixed), clusters, independent progress of blocks beyond the quota.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,9 @@ struct Segments {
     std::size_t find(u64 address) const;
 };
 
+struct LaunchChecks;
+class BlockChecks;
+
 struct Launch {
     const Module* module;
     const Function* function;
@@ -58,6 +62,7 @@ struct Launch {
     bool cooperative;  // all blocks live at once
     u64 workspace;     // device memory that cooperative groups find through %envreg1 and 2; 0 when not cooperative
     GranuleMap* granules;
+    LaunchChecks* checks;  // null: nothing is checked
 
     u32 threads_per_block() const { return block[0] * block[1] * block[2]; }
     u64 blocks() const { return static_cast<u64>(grid[0]) * grid[1] * grid[2]; }
@@ -73,7 +78,6 @@ struct Worker {
     FaultReport fault;
     u64 instructions = 0;
     u64 active_lanes = 0;
-
     void fail(Fault fault, const Instruction& at, const std::string& message);
     bool failed() const { return fault.fault != Fault::none; }
 };
@@ -126,6 +130,10 @@ struct Block {
     u32 sm;
     L1Cache* l1;
     Barrier barriers[kBarriers];
+    std::unique_ptr<BlockChecks> checks;  // null when nothing is checked
+
+    Block();
+    ~Block();
 };
 
 // Runs a launch on `threads` host threads. Counters are merged into `total`.

@@ -1,4 +1,5 @@
 #include "access.hpp"
+#include "checks.hpp"
 #include "operations.hpp"
 
 namespace kbemu {
@@ -29,9 +30,25 @@ void load(Warp& warp, const Instruction& instruction, u32 active, const pred*) {
     }
 }
 
+// What a store is about to write, so that the checks can tell writes of the same value.
+template <class M, class R, int N>
+Access open_checked_store(Warp& warp, const Instruction& instruction, u32 active) {
+    u8 values[kLanes][16];
+    for (int element = 0; element < N; ++element)
+        for (int l = 0; l < kLanes; ++l) {
+            const M value = static_cast<M>(warp.lanes<R>(instruction.operand[element])[l]);
+            std::memcpy(values[l] + element * sizeof(M), &value, sizeof(M));
+        }
+    warp.block->checks->stored = values;
+    const Access access = open_access(warp, instruction, active, sizeof(M) * N, Op::store);
+    warp.block->checks->stored = nullptr;
+    return access;
+}
+
 template <class M, class R, int N>
 void store(Warp& warp, const Instruction& instruction, u32 active, const pred*) {
-    const Access access = open_access(warp, instruction, active, sizeof(M) * N, Op::store);
+    const Access access = warp.block->checks ? open_checked_store<M, R, N>(warp, instruction, active)
+                                              : open_access(warp, instruction, active, sizeof(M) * N, Op::store);
     if (access.pattern == Pattern::fault) return;
     for (int element = 0; element < N; ++element) {
         const R* source = warp.lanes<R>(instruction.operand[element]);

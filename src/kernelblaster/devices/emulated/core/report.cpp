@@ -163,6 +163,50 @@ void report_launch(const Launch& launch, const Counters& counters, u64) {
     std::ofstream(path, std::ios::app) << text.str() << '\n';
 }
 
+namespace {
+
+const char* const kTools[] = {"memcheck", "initcheck", "racecheck", "synccheck"};
+
+void write_place(Writer& json, const Launch& launch, u32 at, const std::string& prefix) {
+    const Instruction& instruction = launch.function->code[at];
+    json.field(prefix + "ptx_line", u64{instruction.ptx_line});
+    const SourcePosition& position = launch.module->sources.at(instruction.source);
+    if (position.line == 0) return;
+    json.field(prefix + "source_file", position.file);
+    json.field(prefix + "source_line", u64{position.line});
+}
+
+void write_finding(Writer& json, const Launch& launch, const Finding& finding) {
+    const u64 x = launch.grid[0], y = launch.grid[1];
+    const u32 bx = launch.block[0], by = launch.block[1];
+    const u32 block[] = {static_cast<u32>(finding.block % x), static_cast<u32>(finding.block / x % y),
+                         static_cast<u32>(finding.block / x / y)};
+    const u32 thread[] = {finding.thread % bx, finding.thread / bx % by, finding.thread / bx / by};
+    json.open('{');
+    json.field("tool", std::string(kTools[static_cast<int>(finding.tool)]));
+    json.field("kind", finding.kind);
+    json.field("message", finding.message);
+    json.field("kernel", launch.function->name);
+    json.triple("block", block);
+    json.triple("thread", thread);
+    json.field("count", finding.count);
+    write_place(json, launch, finding.at, "");
+    if (finding.other != kNoInstruction) write_place(json, launch, finding.other, "other_");
+    json.close('}');
+}
+
+}  // namespace
+
+void report_findings(const Launch& launch) {
+    std::ostringstream text;
+    for (const Finding& finding : launch.checks->findings.sorted()) {
+        Writer json(text);
+        write_finding(json, launch, finding);
+        text << '\n';
+    }
+    std::ofstream(std::getenv("KB_EMU_CHECKS"), std::ios::app) << text.str();
+}
+
 void report_transfer(const char* kind, u64 bytes) {
     const char* path = std::getenv("KB_EMU_REPORT");
     if (path == nullptr) return;

@@ -42,7 +42,12 @@ Runtime& Runtime::instance() {
     return *runtime;
 }
 
-Runtime::Runtime() : figures(DeviceFigures::from_environment()), arena(figures.memory_bytes) { load_module(); }
+Runtime::Runtime()
+    : figures(DeviceFigures::from_environment()), arena(figures.memory_bytes, std::getenv("KB_EMU_CHECKS") != nullptr) {
+    if (std::getenv("KB_EMU_CHECKS") != nullptr)
+        initialized = std::make_unique<InitializedBytes>(arena.base(), arena.capacity());
+    load_module();
+}
 
 void Runtime::load_module() {
     const char* path = std::getenv("KB_EMU_MODULE");
@@ -58,6 +63,7 @@ void Runtime::load_module() {
         u8* memory = reinterpret_cast<u8*>(variable.address);
         std::memset(memory, 0, variable.size);
         std::memcpy(memory, variable.initial.data(), variable.initial.size());
+        if (initialized) initialized->mark(variable.address, variable.size);
     }
     for (const Variable& variable : module_.variables)
         for (const auto& relocation : variable.relocations) {
@@ -183,10 +189,14 @@ cudaError_t Runtime::launch(const void* host, dim3 grid, dim3 block, void** argu
     launch.cooperative = cooperative;
     launch.workspace = workspace.address();
     launch.granules = &granules;
+    std::unique_ptr<LaunchChecks> checks;
+    if (initialized) checks = std::make_unique<LaunchChecks>(module_, function, *initialized, arena.freed());
+    launch.checks = checks.get();
     Counters counters;
     u64 instructions = 0;
     const FaultReport fault = execute(launch, host_threads(), counters, instructions);
     advance(instructions, launch.blocks());
+    if (checks) report_findings(launch);
     if (fault.fault != Fault::none) return fail_for_good(error_of(fault.fault), fault.message);
     if (launch.counted) report_launch(launch, counters, instructions);
     return cudaSuccess;

@@ -8,8 +8,9 @@
 // Errors of the device are sticky, as on a GPU: after a fault every call reports it.
 //
 // Environment: KB_EMU_MODULE (assembled module), KB_EMU_REPORT (JSON lines, one per counted launch), KB_EMU_COUNT=1
-// (count every launch, else between cudaProfilerStart and cudaProfilerStop), KB_EMU_THREADS, KB_EMU_DEVICE ("key
-// value" lines that replace figures of the device), KB_EMU_MEMORY (bytes of device memory).
+// (count every launch, else between cudaProfilerStart and cudaProfilerStop), KB_EMU_CHECKS (JSON lines, one per finding
+// of the checks, which run only when it is set), KB_EMU_THREADS, KB_EMU_DEVICE ("key value" lines that replace figures
+// of the device), KB_EMU_MEMORY (bytes of device memory).
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -19,6 +20,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "checks.hpp"
 #include "machine.hpp"
 
 namespace kbemu {
@@ -47,7 +49,8 @@ struct DeviceFigures {
 // Device memory: one reservation at a fixed address, so that addresses, and with them cache sets, repeat.
 class Arena {
 public:
-    explicit Arena(u64 bytes);
+    // With checks, allocations lie further apart, and what was freed is not allocated again while there is room.
+    Arena(u64 bytes, bool checked);
     // 0 when full. Fresh memory holds 0xff bytes: NaN in every float format.
     u64 allocate(u64 bytes);
     bool free(u64 address);
@@ -57,10 +60,16 @@ public:
     u64 free_bytes() const;
     u64 base() const { return base_; }
     u64 high_water() const { return high_water_; }
+    u64 capacity() const { return capacity_; }
+    const std::vector<Segment>& freed() const { return freed_; }
     Segments segments() const;
 
 private:
-    u64 base_, capacity_, high_water_ = 0, used_ = 0;
+    u64 first_fit(u64 size) const;
+
+    u64 base_, capacity_, high_water_ = 0, used_ = 0, gap_;
+    bool checked_;
+    std::vector<Segment> freed_;
     std::map<u64, u64> allocations_;  // address -> bytes
 };
 
@@ -77,6 +86,7 @@ public:
     const DeviceFigures figures;
     Arena arena;
     std::recursive_mutex mutex;
+    std::unique_ptr<InitializedBytes> initialized;  // null when nothing is checked
     bool profiling = false;
     // Whether what happens now belongs into the report.
     bool counting() const;
@@ -114,6 +124,9 @@ void report_launch(const Launch& launch, const Counters& counters, u64 instructi
 
 // Appends a copy or fill: `kind` is device_to_device, host_to_device, device_to_host or fill.
 void report_transfer(const char* kind, u64 bytes);
+
+// Appends what the checks found in a launch to the file KB_EMU_CHECKS names.
+void report_findings(const Launch& launch);
 
 // Blocks of one SM that threads and shared memory allow (registers are not known here).
 u64 resident_blocks(const DeviceFigures& figures, u64 threads, u64 shared_bytes);

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "calls.hpp"
+#include "checks.hpp"
 #include "machine.hpp"
 
 namespace kbemu {
@@ -61,6 +62,7 @@ void arrive(Warp& warp, const Instruction& instruction, u32 lanes) {
             barrier.reduced_count += vote[l] & 1;
         }
         warp.barrier_of[l] = id[l] % kBarriers;
+        if (BlockChecks* checks = warp.block->checks.get()) checks->arrive(warp, id[l] % kBarriers, waits);
     });
     if (waits) warp.waiting |= lanes;
 }
@@ -239,6 +241,7 @@ private:
             return false;
         }
         warp_.parked &= ~joined;
+        if (BlockChecks* checks = warp_.block->checks.get()) checks->collective(warp_, instruction, joined, forced_);
         forced_ = false;
         if (joined != active_) activate(joined);
         instruction.handler(warp_, instruction, joined, lane_mask());
@@ -315,6 +318,7 @@ void deliver(Warp& warp, const Barrier& barrier, u32 lanes) {
 
 // Opens every barrier that is complete; tells whether one was.
 bool release_barriers(Block& block) {
+    BlockChecks* const checks = block.checks.get();
     u32 live = 0;
     for (const Warp& warp : block.warps) live += popcount(warp.live);
     bool released = false;
@@ -326,9 +330,11 @@ bool release_barriers(Block& block) {
             u32 lanes = 0;
             for_each_lane(warp.waiting, [&](int l) { lanes |= u32{warp.barrier_of[l] == id} << l; });
             deliver(warp, barrier, lanes);
+            if (checks != nullptr && lanes != 0) checks->release(warp, id, lanes);
             warp.waiting &= ~lanes;
         }
         barrier = {};
+        if (checks != nullptr) checks->reopen(id);
         released = true;
     }
     return released;
@@ -336,6 +342,13 @@ bool release_barriers(Block& block) {
 
 bool any_live(const Block& block) {
     return std::any_of(block.warps.begin(), block.warps.end(), [](const Warp& warp) { return warp.live != 0; });
+}
+
+const Instruction& first_waiting(const Block& block) {
+    const Function& function = *block.warps.front().worker->launch->function;
+    for (const Warp& warp : block.warps)
+        if (warp.waiting != 0) return function.code[warp.pc[first_lane(warp.waiting)] - 1];
+    return function.code[function.entry];
 }
 
 // One turn of every warp; false when the block is done or has failed.
@@ -348,8 +361,8 @@ bool run_round(Block& block, Worker& worker) {
     }
     if (!any_live(block)) return false;
     if (!release_barriers(block) && worker.instructions == before) {
-        worker.fail(Fault::deadlock, worker.launch->function->code[worker.launch->function->entry],
-                    "some threads wait at a barrier that the others never reach");
+        if (block.checks) block.checks->deadlock(block);
+        worker.fail(Fault::deadlock, first_waiting(block), "some threads wait at a barrier that the others never reach");
         return false;
     }
     return true;
@@ -368,6 +381,8 @@ public:
         local_.assign(std::size_t{warps} * kLanes * function.local_bytes, 0xff);
         block_.warps.resize(warps);
         for (u32 w = 0; w < warps; ++w) prepare(w);
+        if (launch.checks != nullptr)
+            block_.checks = std::make_unique<BlockChecks>(launch, *launch.checks, warps, block_.shared_bytes);
     }
 
     void run(u64 number) {
@@ -387,6 +402,7 @@ public:
         std::fill(block_.shared.begin(), block_.shared.end(), u8{0xff});
         std::fill(std::begin(block_.barriers), std::end(block_.barriers), Barrier{});
         for (Warp& warp : block_.warps) restart(warp);
+        if (block_.checks) block_.checks->start(number);
     }
 
 private:
@@ -525,6 +541,9 @@ void Worker::fail(Fault kind, const Instruction& at, const std::string& message)
     fault.message += source.line != 0 ? " (" + source.file + ":" + std::to_string(source.line) + ")"
                                       : " (PTX line " + std::to_string(at.ptx_line) + ")";
 }
+
+Block::Block() = default;
+Block::~Block() = default;
 
 FaultReport execute(const Launch& launch, unsigned threads, Counters& total, u64& instructions) {
     const u64 useful = std::min<u64>({threads, launch.blocks(), launch.sm_count});

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
+from pathlib import Path
 
 from kernelblaster.devices.emulated.ptx.errors import NotEmulatable
 from kernelblaster.devices.emulated.ptx.lowering import FunctionLowering, ModuleContext
@@ -14,10 +16,17 @@ from kernelblaster.devices.emulated.ptx.tree import Declared, integer
 __all__ = ["Module", "NotEmulatable", "assemble"]
 
 
-def assemble(ptx_text: str) -> Module:
-    """Assemble every kernel of the text. Raises NotEmulatable."""
+def assemble(ptx_text: str, system_dirs: Sequence[Path] = ()) -> Module:
+    """Assemble every kernel of the text.
+
+    Args:
+        ptx_text: PTX as nvcc writes it.
+        system_dirs: what was inlined from headers there counts for the line that called it.
+
+    Raises NotEmulatable.
+    """
     program = parse(ptx_text)
-    context = ModuleContext(program)
+    context = ModuleContext(program, system_dirs)
     placed = [one for one in program.variables if one.space in (".global", ".const")]
     context.globals = {one.name: position for position, one in enumerate(placed)}
     context.module.variables = [_variable(one, context.globals, context.calls.addresses) for one in placed]

@@ -12,7 +12,8 @@ What each instruction becomes is decided in the `select_*` modules; `FunctionLow
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from kernelblaster.devices.emulated.ptx import module as out
 from kernelblaster.devices.emulated.ptx.calls import CallGraph, aligned
@@ -26,6 +27,7 @@ from kernelblaster.devices.emulated.ptx.tree import (
     Label,
     Operand,
     Program,
+    SourceChain,
     Statement,
     integer,
 )
@@ -48,22 +50,32 @@ def width_of(kind: str) -> int:
 class ModuleContext:
     """What all functions of a module share."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, system_dirs: Sequence[Path] = ()) -> None:
         self.program = program
+        self._system_dirs = tuple(system_dirs)
         self.module = out.Module()
         self.calls = CallGraph(program)
         self.globals: dict[str, int] = {}
         self.shared = {one.name: one for one in program.variables if one.space == ".shared"}
-        self._sources: dict[tuple[str, int], int] = {}
+        self._sources: dict[SourceChain, int] = {}
+        self._places: dict[tuple[str, int], int] = {}
 
-    def source(self, position: tuple[str, int] | None) -> int:
-        """Index of a source position in the module's table."""
-        if position is None:
-            return 0
-        if position not in self._sources:
-            self._sources[position] = len(self.module.sources)
-            self.module.sources.append((self.program.files.get(position[0], ""), position[1]))
-        return self._sources[position]
+    def source(self, chain: SourceChain) -> int:
+        """Index of a source position in the module's table: the innermost that is not in a system header."""
+        if chain not in self._sources:
+            own = (place for place in chain if not self._is_system(self.program.files.get(place[0], "")))
+            self._sources[chain] = self._place(next(own, chain[0])) if chain else 0
+        return self._sources[chain]
+
+    def _place(self, place: tuple[str, int]) -> int:
+        if place not in self._places:
+            self._places[place] = len(self.module.sources)
+            self.module.sources.append((self.program.files.get(place[0], ""), place[1]))
+        return self._places[place]
+
+    def _is_system(self, file: str) -> bool:
+        path = Path(file).resolve()
+        return any(path.is_relative_to(directory) for directory in self._system_dirs)
 
 
 LowerStatement = Callable[["FunctionLowering", Statement], None]
@@ -78,7 +90,7 @@ class FunctionLowering:
         self.lower_statement = lower_statement
         self.function = function
         self.current = function
-        self.statement = Statement(("entry",), [], function.line, None)
+        self.statement = Statement(("entry",), [], function.line, ())
         self.kernel = out.Kernel(function.name, [], 0, function.required_block, function.max_threads)
         self.registers: dict[str, tuple[int, int]] = {}
         self.widths: dict[str, int] = {}
@@ -308,10 +320,10 @@ class FunctionLowering:
         self.prefix = ""
         self.kernel.entry = len(self.kernel.code)
         if self.reachable:
-            self.statement = Statement(("entry",), [], self.function.line, None)
+            self.statement = Statement(("entry",), [], self.function.line, ())
             self.emit("mov_b64", [self.frame_register(), self.constant(0, 64)], "mov")
         self.lower_body(self.function)
-        self.statement = Statement(("exit",), [], self.statement.line, None)
+        self.statement = Statement(("exit",), [], self.statement.line, ())
         self.emit("exit", [], "branch")
         self.kernel.local_bytes = self.context.calls.stack_bytes(self.function, self.reachable)
         self.finish()
@@ -322,7 +334,7 @@ class FunctionLowering:
         self.prefix = f"{function.name}/"
         self.positions[f"function {function.name}"] = len(self.kernel.code)
         self.lower_body(function)
-        self.statement = Statement(("ret",), [], self.statement.line, None)
+        self.statement = Statement(("ret",), [], self.statement.line, ())
         self.emit("ret", [0, 0, 0, self.frame_register()], "branch")
 
     def frame_register(self) -> int:

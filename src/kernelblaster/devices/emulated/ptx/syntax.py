@@ -19,6 +19,7 @@ from kernelblaster.devices.emulated.ptx.tree import (
     Label,
     Operand,
     Program,
+    SourceChain,
     Statement,
     integer,
 )
@@ -222,7 +223,8 @@ class _Parser:
     # -- function bodies
     def body(self, function: Function) -> None:
         self.scopes = [{}]
-        self.sources: tuple[str, int] | None = None
+        self.sources: SourceChain = ()
+        self.chains: dict[tuple[str, int, str], SourceChain] = {}
         while self.scopes:
             token = self.peek()
             if token == "{":
@@ -280,14 +282,19 @@ class _Parser:
 
     def location(self) -> None:
         self.take()
-        file, line = self.take(), integer(self.take())
-        self.take()
-        self.sources = (file, line) if line else None
+        place = self.take(), integer(self.take()), self.take()
+        outer: SourceChain = ()
         while self.accept(","):
-            while self.peek() in (".", "function_name", "inlined_at", "+") or self.peek().startswith(("$", "inlined")):
+            if self.accept("inlined_at"):
+                call = self.take(), integer(self.take()), self.take()
+                outer = self.chains.get(call, (call[:2],))
+                continue
+            self.expect("function_name")
+            self.take()
+            if self.accept("+"):
                 self.take()
-            while self.peek()[:1].isdigit():
-                self.take()
+        self.sources = (place[:2], *outer) if place[1] else ()
+        self.chains[place] = self.sources
 
     def label(self) -> Label:
         name = self.label_name(self.take())

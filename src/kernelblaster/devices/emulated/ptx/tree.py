@@ -35,6 +35,8 @@ class Group:
 
 
 Operand = str | Address | Group
+SourceChain = tuple[tuple[str, int], ...]
+"""(file number, line) of a statement, and of the calls through which it was inlined, innermost first."""
 
 
 @dataclass(slots=True)
@@ -44,7 +46,7 @@ class Statement:
     parts: tuple[str, ...]
     operands: list[Operand]
     line: int
-    source: tuple[str, int] | None
+    source: SourceChain
     guard: str | None = None
     negated: bool = False
 

@@ -1,0 +1,87 @@
+// Shared memory under the checks: reads before any write, and accesses that nothing orders.
+#include <algorithm>
+
+#include "checks.hpp"
+
+namespace kbemu {
+
+bool BlockChecks::ordered(const Mark& earlier, const Mark& now) const {
+    if (earlier.clock < start_ || earlier.thread == now.thread) return true;
+    const u32 warp = now.thread / kLanes, from = earlier.thread / kLanes;
+    const WarpClock& clock = clocks_[warp];
+    if (from != warp) return earlier.clock <= clock.knows[from];
+    if (earlier.clock <= clock.floor) return true;
+    const u32 pair = now.thread % kLanes * kLanes + earlier.thread % kLanes;
+    return !clock.lane_knows.empty() && earlier.clock <= clock.lane_knows[pair];
+}
+
+void BlockChecks::race(const char* kind, const char* what, const Mark& earlier, const Mark& now) {
+    if (findings_.again(Tool::racecheck, kind, now.at, earlier.at, block_)) return;
+    add(Tool::racecheck, kind, now.thread, now.at, earlier.at,
+        std::string(what) + " " + name_of(earlier.thread) + " at " + line_of(earlier.at) + ", and nothing orders the two");
+}
+
+// Lanes that store at once, or a thread that stores what is there already, disturb nobody.
+bool BlockChecks::same_value(const CheckedAccess& access, const Mark& earlier, const Mark& now, u64 at) const {
+    if (stored == nullptr || access.op != Op::store) return false;
+    const int lane = static_cast<int>(now.thread % kLanes), before = static_cast<int>(earlier.thread % kLanes);
+    const u32 granule = launch_checks_.granule;
+    const u8* value = stored[lane] + (at - access.address[lane]);
+    const u8* there = earlier.request == now.request ? stored[before] + (at - access.address[before])
+                                                     : access.warp.block->shared.data() + at;
+    return std::memcmp(value, there, granule) == 0;
+}
+
+void BlockChecks::read(const CheckedAccess& access, Cell& cell, const Mark& now) {
+    const Mark& writer = cell.write;
+    const bool strong = (access.instruction.flags & kBypassL1) != 0 && writer.atomic;
+    if (writer.clock < start_)
+        uninitialized(access, now.thread % kLanes, "uninitialized_shared", "shared");
+    else if (!strong && !ordered(writer, now))
+        race("race_read_after_write", "it reads what was written by", writer, now);
+    if (cell.last.thread / kLanes != now.thread / kLanes) {
+        cell.other = cell.last;
+        cell.lane = {};
+    } else if (cell.last.thread != now.thread) {
+        cell.lane = cell.last;
+    }
+    cell.last = now;
+}
+
+void BlockChecks::write(const CheckedAccess& access, Cell& cell, const Mark& now, u64 at) {
+    const Mark& writer = cell.write;
+    if (!(writer.atomic && now.atomic) && !ordered(writer, now) && !same_value(access, writer, now, at))
+        race("race_write_after_write", "it overwrites what was written by", writer, now);
+    for (const Mark* reader : {&cell.last, &cell.lane, &cell.other})
+        if (!ordered(*reader, now)) race("race_write_after_read", "it overwrites what was read by", *reader, now);
+    if (now.atomic && writer.clock < start_)
+        uninitialized(access, now.thread % kLanes, "uninitialized_shared", "shared");
+    cell.write = now;
+}
+
+void BlockChecks::order_by_atomics(u32 warp) {
+    WarpClock& clock = clocks_[warp];
+    for (std::size_t v = 0; v < by_atomics_.size(); ++v)
+        clock.knows[v] = by_atomics_[v] = std::max(by_atomics_[v], clock.knows[v]);
+    by_atomics_[warp] = clock.now++;
+}
+
+void BlockChecks::shared(const CheckedAccess& access) {
+    const u32 granule = launch_checks_.granule, warp = access.warp.index;
+    Mark now;
+    now.clock = clocks_[warp].now;
+    now.at = index_of(access.instruction);
+    now.request = ++request_;
+    now.atomic = access.op == Op::atomic;
+    for_each_lane(access.active, [&](int lane) {
+        now.thread = static_cast<u16>(warp * kLanes + static_cast<u32>(lane));
+        const u64 begin = access.address[lane] / granule * granule, end = access.address[lane] + access.bytes;
+        for (u64 at = begin; at < end; at += granule) {
+            Cell& cell = cells_[at / granule];
+            access.op == Op::load ? read(access, cell, now) : write(access, cell, now, at);
+        }
+    });
+    if (now.atomic && access.instruction.flags & kHasResult) order_by_atomics(warp);
+}
+
+}  // namespace kbemu

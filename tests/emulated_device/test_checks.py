@@ -1,0 +1,125 @@
+"""The checks find every planted bug at its line, and nothing in its honest look-alikes."""
+
+from __future__ import annotations
+
+import subprocess
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import emulated_kernels as kernels
+import numpy as np
+import pytest
+from emulated_bench import TIMEOUT_S, Bench, needs_tools
+from planted_programs import PlantedCase, planted_cases
+
+from kernelblaster.devices.base import RunFailure
+from kernelblaster.devices.emulated.emulation import Emulation
+from kernelblaster.devices.emulated.findings import FindingKind
+from kernelblaster.devices.emulated.program import EmulatedProgram, Streams
+
+pytestmark = [pytest.mark.nvcc, needs_tools]
+CASES = planted_cases()
+Run = Callable[..., Emulation]
+
+
+@pytest.fixture(scope="session")
+def run() -> Run:
+    """Runs a case; each program is built once."""
+    built: dict[Path, EmulatedProgram] = {}
+
+    def run_case(case: PlantedCase, *, checks: bool = True) -> Emulation:
+        if case.program not in built:
+            built[case.program] = EmulatedProgram.build(case.program)
+        quiet = Streams(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return built[case.program].run([case.name], timeout_s=TIMEOUT_S, checks=checks, streams=quiet)
+
+    return run_case
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.kind], ids=str)
+def test_planted_bug_is_found_at_its_line(run: Run, case: PlantedCase) -> None:
+    findings = run(case).findings
+    found = [one for one in findings or () if (one.tool, one.kind) == (case.tool, case.kind)]
+    assert found, findings
+    assert any(case.line in (one.source_line, one.other_source_line) for one in found), found
+    assert all(one.source_file == str(case.program) for one in found)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if not case.kind], ids=str)
+def test_honest_look_alike_is_clean(run: Run, case: PlantedCase) -> None:
+    emulation = run(case)
+    assert emulation.findings == []
+    assert emulation.exit_code == 0
+
+
+def test_every_class_is_planted_twice() -> None:
+    planted = Counter(case.kind for case in CASES if case.kind)
+    races = sum(planted[kind] for kind in FindingKind if kind.startswith("race_"))
+    assert races >= 6
+    singles = {kind for kind in FindingKind if not kind.startswith("race_") and planted[kind] < 2}
+    assert singles == {FindingKind.MISSING_LANES}
+
+
+def test_without_checks_nothing_is_reported(run: Run) -> None:
+    case = next(case for case in CASES if case.name == "tree_without_barrier")
+    assert run(case, checks=False).findings is None
+
+
+def test_finding_says_where_in_the_grid(run: Run) -> None:
+    case = next(case for case in CASES if case.name == "store_past_end")
+    (finding,) = run(case).findings or ()
+    assert finding.kernel == "store_to_n"
+    assert (finding.block, finding.thread) == ((1, 0, 0), (72, 0, 0))
+    assert "store of 4 bytes" in finding.message
+    assert "0 bytes after the end of an allocation of 800" in finding.message
+
+
+def test_blocks_on_several_threads_report_the_lowest(run: Run) -> None:
+    case = next(case for case in CASES if case.name == "tail_never_copied")
+    (finding,) = run(case).findings or ()
+    assert (finding.block, finding.thread, finding.count) == ((1, 0, 0), (122, 0, 0), 6)
+
+
+RACE = """
+__global__ void reverse(const float* x, float* y, int n) {
+    extern __shared__ float row[];
+    for (int i = threadIdx.x; i < n; i += blockDim.x) row[i] = x[blockIdx.x * n + i];
+    SYNC
+    for (int i = threadIdx.x; i < n; i += blockDim.x) y[blockIdx.x * n + i] = row[n - 1 - i];
+}
+void launch_gpu_implementation(void* output, void* x, int64_t n) {
+    reverse<<<n, 128, n * 4>>>((const float*)x, (float*)output, n);
+}
+"""
+PARTLY_LOADED = """
+__global__ void copy(const float* x, float* y, int n) {
+    __shared__ float tile[64];
+    if (threadIdx.x < 48) tile[threadIdx.x] = x[threadIdx.x];
+    __syncthreads();
+    float value = tile[threadIdx.x];
+    if (threadIdx.x < 48) y[threadIdx.x] = value;
+}
+void launch_gpu_implementation(void* output, void* x, int64_t n) { copy<<<1, 64>>>((float*)x, (float*)output, n); }
+"""
+
+
+def test_candidates_are_sanitized(bench: Bench) -> None:
+    job = bench.job(np.zeros((64, 64), np.float32))
+    (finding, *_) = bench.device.sanitize(bench.build(RACE.replace("SYNC", "")), job, timeout_s=TIMEOUT_S)
+    assert finding.tool == "racecheck"
+    assert finding.location == "candidate.cu:6"
+    assert "reverse" in finding.message
+    fixed = bench.build(RACE.replace("SYNC", "__syncthreads();"))
+    assert bench.device.sanitize(fixed, job, timeout_s=TIMEOUT_S) == []
+
+
+def test_shared_memory_that_is_read_in_vain_is_no_finding_of_a_candidate(bench: Bench) -> None:
+    job = bench.job(np.zeros((64, 64), np.float32))
+    assert bench.device.sanitize(bench.build(PARTLY_LOADED), job, timeout_s=TIMEOUT_S) == []
+
+
+def test_failure_that_no_check_explains_is_raised(bench: Bench) -> None:
+    trap = bench.build(kernels.COPY.replace("long i =", "if (n) __trap(); long i ="))
+    with pytest.raises(RunFailure, match="cudaErrorLaunchFailure"):
+        bench.device.sanitize(trap, bench.job(np.zeros((64, 64), np.float32)), timeout_s=TIMEOUT_S)

@@ -210,7 +210,8 @@ def render(study: Study) -> str:
         "# A/A study",
         "",
         f"`python benchmarks/aa_study.py` on one {d.name} ({d.arch}, driver {d.driver_version}, "
-        f"CUDA {d.cuda_version}), {study.precision}. {len(compared)} comparisons of a kernel with itself, {len(kernels)} kernels, each "
+        f"CUDA {d.cuda_version}), {study.precision}. {len(compared)} comparisons of a kernel with itself, "
+        f"{len(kernels)} kernels, each "
         f"comparison in two fresh processes: A B B A with a cold L2, values and addresses new in every call, until the "
         f"half-width of the ratio's 95 % interval is below {percent(TARGET_HALF_WIDTH)} or {study.max_seconds:g} s "
         f"({SMALL_SECONDS:g} s at size small) are over. Threshold {percent(study.threshold)}.",

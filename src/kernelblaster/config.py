@@ -37,6 +37,8 @@ class SearchConfig(BaseModel):
     """Times a compile error or wrong result goes back to the model, per step."""
     patience: int = Field(4, ge=1)
     """A rollout stops after this many steps in a row without an accepted candidate."""
+    sessions: int = Field(5, ge=1)
+    """Pairs of fresh processes in which a finalist is measured against the start."""
     near_floor: float = Field(0.9, gt=0, le=1)
     """A rollout stops when floor time / its time exceeds this."""
     seed: int = 0

@@ -81,11 +81,15 @@ class CommentEvaluator:
     def __init__(self, journal: Path, *, delay_s: float = 0.0, findings: list[SanitizerFinding] | None = None) -> None:
         self.device = SimpleNamespace(facts=FACTS)
         self.journal = journal
+        self.sessions: list[int] = []
         self._findings = findings or []
         self._delay_s = delay_s
         self._lock = threading.Lock()
 
-    def evaluate(self, problem: Problem, source: str, *, rival: str | None, profile: bool) -> Evaluation:
+    def evaluate(
+        self, problem: Problem, source: str, *, rival: str | None, profile: bool, sessions: int
+    ) -> Evaluation:
+        self.sessions.append(sessions)
         pair = f"{source_digest(source)[:12]} {source_digest(rival)[:12] if rival else '-'} {profile}\n"
         if self._delay_s:
             threading.Event().wait(self._delay_s)

@@ -12,7 +12,7 @@ from kernelblaster.agent.graph import run_problem
 from kernelblaster.agent.nodes.reflect import performance_gap, read_proposal, transition_line
 from kernelblaster.agent.state import OutcomeStatus
 from kernelblaster.devices.base import SanitizerFinding
-from kernelblaster.evaluation.types import Verdict
+from kernelblaster.evaluation.types import Decision, SessionRatio, Verdict
 from kernelblaster.knowledge.changes import AddLesson
 from kernelblaster.models.base import Purpose
 from kernelblaster.models.replies import UnusableReply
@@ -44,10 +44,33 @@ def test_finalists_are_measured_against_the_start_again(tmp_path):
     assert outcome.comparison.rival.samples_us == []
 
 
+def test_finalists_are_measured_in_several_pairs_of_processes_and_the_final_kernel_says_so(tmp_path):
+    class Repeats(CommentEvaluator):
+        def evaluate(self, problem, source, *, rival, profile, sessions):
+            found = super().evaluate(problem, source, rival=rival, profile=profile, sessions=sessions)
+            if sessions == 1:
+                return found
+            speedup = found.comparison.speedup
+            ratios = [SessionRatio(speedup=speedup * f, low=1.1, high=9.0) for f in (0.99, 1.0, 1.0, 1.01, 1.02)]
+            comparison = found.comparison.model_copy(update={"sessions": ratios})
+            if "speed: 4.0" in source:
+                comparison = comparison.model_copy(update={"decision": Decision.INCONCLUSIVE})
+            return found.model_copy(update={"comparison": comparison})
+
+    evaluator = Repeats(tmp_path / "evaluations.log")
+    outcome, context = search(tmp_path, evaluator=evaluator)
+    assert evaluator.sessions.count(5) == 3
+    assert outcome.speedup == 3.0
+    assert len(outcome.comparison.sessions) == 5
+    assert "5 pairs of fresh processes: 3.960, 4.000" in outcome.finalists[0].rejected
+    header = (context.directory / "final_rl_cuda_perf.cu").read_text().split("__global__")[0]
+    assert "median of 5 pairs of fresh processes: 2.970, 3.000, 3.000, 3.030, 3.060; spread 3.0%" in header
+
+
 def test_a_finalist_that_fails_the_second_time_is_not_written(tmp_path):
     class Flaky(CommentEvaluator):
-        def evaluate(self, problem, source, *, rival, profile):
-            found = super().evaluate(problem, source, rival=rival, profile=profile)
+        def evaluate(self, problem, source, *, rival, profile, sessions):
+            found = super().evaluate(problem, source, rival=rival, profile=profile, sessions=sessions)
             if not profile and "speed: 4.0" in source:
                 return found.model_copy(update={"verdict": Verdict.NONDETERMINISTIC, "comparison": None})
             return found

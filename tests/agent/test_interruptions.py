@@ -124,10 +124,10 @@ def test_a_refusing_model_stops_at_once_and_the_next_start_continues(tmp_path, e
 
 def test_a_failing_device_stops_and_the_reply_is_not_paid_again(tmp_path):
     class Broken(CommentEvaluator):
-        def evaluate(self, problem, source, *, rival, profile):
+        def evaluate(self, problem, source, *, rival, profile, sessions):
             if rival is not None:
                 raise DeviceError("the GPU is lost")
-            return super().evaluate(problem, source, rival=rival, profile=profile)
+            return super().evaluate(problem, source, rival=rival, profile=profile, sessions=sessions)
 
     first = ScriptedModel(tmp_path / "m1", improving)
     with pytest.raises(DeviceError):

@@ -276,7 +276,8 @@ class FakeSession:
         self._process.calls += 1
 
     def _clocks(self) -> Sample:
-        device_us = self._script.device_us * float(np.exp(self._device.noise.normal(0, 0.003)))
+        factor = self._device.factor if self._name == "quick" else 1.0
+        device_us = factor * self._script.device_us * float(np.exp(self._device.noise.normal(0, 0.003)))
         if self._device.facts.kind is DeviceKind.EMULATED:
             return Sample(device_us=self._script.device_us, host_us=None)
         host_us = (device_us + self._script.hidden_us + GAP_US) * self._script.host_factor
@@ -323,6 +324,8 @@ class FakeDevice:
         self.sampled: list[Script] = []
         self.variants: dict[str, list[int]] = {}
         """Kernel -> the variants of its timed calls."""
+        self.factor = 1.0
+        """What the times of `quick` are multiplied by."""
         self.clock_reading: GpuReading | None = None
         self.holders = 0
         self.most_holders = 0

@@ -11,7 +11,7 @@ from budget_support import RELU_SLUG, reduced
 from fake_device import FakeDevice, source
 
 from kernelblaster.config import EvaluationConfig
-from kernelblaster.devices.base import AS_DRAWN, DeviceKind, GpuReading
+from kernelblaster.devices.base import AS_DRAWN, DeviceKind, GpuReading, RunFailure, RunFailureKind
 from kernelblaster.errors import DeviceError, UsageError
 from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.evaluation.inputs import InputStore
@@ -243,6 +243,64 @@ def test_the_clock_of_the_gpu_is_recorded(evaluator: Evaluator, device: FakeDevi
     assert evaluation.timing.conditions is not None
     assert evaluation.timing.conditions.sm_mhz_median == 1980.0
     assert evaluation.timing.conditions.temperature_high == 51.0
+
+
+def test_what_seems_faster_is_compared_in_several_pairs_of_processes(
+    evaluator: Evaluator, device: FakeDevice, problem: Problem
+) -> None:
+    evaluation = evaluator.evaluate(problem, source("quick"), rival=source("honest"), profile=False, sessions=5)
+    comparison = evaluation.comparison
+    assert comparison is not None
+    ratios = [session.speedup for session in comparison.sessions]
+    assert len(ratios) == 5
+    assert comparison.speedup == sorted(ratios)[2]
+    assert (comparison.low, comparison.high) == (min(ratios), max(ratios))
+    assert comparison.spread == pytest.approx((max(ratios) - min(ratios)) / comparison.speedup)
+    assert comparison.decision is Decision.FASTER
+    assert evaluation.timing == comparison.candidate
+    assert [name for name, _ in device.starts].count("quick") == 6
+    assert device.opened == device.closed
+
+
+@pytest.mark.parametrize("kind", DeviceKind)
+def test_one_pair_of_processes_is_enough_where_more_cannot_change_anything(
+    store: InputStore, problem: Problem, kind: DeviceKind
+) -> None:
+    device = FakeDevice(kind)
+    name = "same" if kind is DeviceKind.CUDA else "quick"
+    evaluation = make(device, store).evaluate(problem, source(name), rival=source("honest"), profile=False, sessions=5)
+    assert evaluation.comparison is not None
+    assert evaluation.comparison.sessions == []
+    assert [started for started, _ in device.starts].count(name) == 2
+
+
+def test_processes_that_disagree_decide_nothing(evaluator: Evaluator, device: FakeDevice, problem: Problem) -> None:
+    factors = iter((1.0, 1.0, 0.7, 1.0, 1.0, 1.3, 1.0, 1.0, 1.0, 1.0, 1.0))
+
+    def change(name: str, elements: int) -> None:
+        if name == "quick":
+            device.factor = next(factors)
+
+    device.at_start = change
+    evaluation = evaluator.evaluate(problem, source("quick"), rival=source("honest"), profile=False, sessions=5)
+    assert evaluation.comparison is not None
+    assert evaluation.comparison.decision is Decision.INCONCLUSIVE
+    assert evaluation.comparison.spread > 0.3
+
+
+def test_a_candidate_that_fails_in_a_later_process_is_refused(
+    evaluator: Evaluator, device: FakeDevice, problem: Problem
+) -> None:
+    starts = iter(range(100))
+
+    def fail(name: str, elements: int) -> None:
+        if name == "quick" and next(starts) == 3:
+            raise RunFailure(RunFailureKind.RUNTIME, "it crashed at its start")
+
+    device.at_start = fail
+    evaluation = evaluator.evaluate(problem, source("quick"), rival=source("honest"), profile=False, sessions=5)
+    assert evaluation.verdict is Verdict.RUNTIME_ERROR
+    assert evaluation.comparison is None
 
 
 def test_threads_take_turns_on_the_device(evaluator: Evaluator, device: FakeDevice, problem: Problem) -> None:

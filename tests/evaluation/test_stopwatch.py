@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
+from random import Random
 
 import numpy as np
 import pytest
@@ -10,9 +12,10 @@ from fake_device import facts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelblaster.devices.base import DeviceKind, RunFailure, RunFailureKind, Sample
+from kernelblaster.devices.base import DeviceKind, GpuReading, RunFailure, RunFailureKind, Sample
 from kernelblaster.evaluation import timing
 from kernelblaster.evaluation.timing import ImpossibleTime, Rival, RivalFailed, Stopwatch
+from kernelblaster.evaluation.variants import Schedule
 
 
 @pytest.fixture(autouse=True)
@@ -140,3 +143,78 @@ def test_a_failing_rival_is_told_apart_from_a_failing_candidate() -> None:
         watch().compare(steady(1.0), Rival(Clocks(fail)))
     with pytest.raises(RunFailure):
         watch().compare(Clocks(fail), Rival(steady(1.0)))
+
+
+def test_launch_latency_is_covered_for_both_by_what_the_slower_launcher_needs() -> None:
+    fill_us = watch().fill_us
+
+    def launching(us: float) -> Clocks:
+        return Clocks(lambda _: Sample(5000.0, 5030.0, us))
+
+    quick, slow = launching(0.1 * fill_us), launching(2.0 * fill_us)
+    watch().compare(quick, slow)
+    assert quick.fills[1:] == [3] * (len(quick.fills) - 1)
+    assert slow.fills[1:] == [3] * (len(slow.fills) - 1)
+    endless = launching(1e9)
+    watch().time_alone(endless)
+    assert max(endless.fills) == timing.MOST_FILLS
+
+
+def test_samples_of_a_slow_clock_are_thrown_away_also_when_it_was_slow_first() -> None:
+    clocks = [1000.0] * 6 + [1900.0] * 10_000
+    readings = iter(clocks)
+    now = [0.0]
+
+    def session() -> Clocks:
+        return Clocks(lambda _: Sample(*(2 * [200.0 if now[0] < 1500 else 100.0])))
+
+    def read() -> GpuReading:
+        now[0] = next(readings)
+        return GpuReading(sm_mhz=now[0], temperature=40.0)
+
+    timed = dataclasses.replace(watch(seconds=1.0), clock=ticking(0.06), reading=read)
+    comparison = dataclasses.replace(timed, max_seconds=20.0).compare(session(), session())
+    assert comparison.candidate.conditions is not None
+    assert comparison.candidate.conditions.discarded == 6
+    # One block was begun at the low clock and read at the high one.
+    assert comparison.candidate.samples_us.count(200.0) <= 2 * 10
+    assert comparison.candidate.median_us == 100.0
+
+
+def test_without_a_clock_nothing_is_said_of_it() -> None:
+    assert watch().time_alone(steady(50.0)).conditions is None
+
+
+@given(st.integers(2, 400), st.integers(0, 10_000))
+def test_judged_calls_are_spread_over_the_calls_and_each_comes_once(calls: int, seed: int) -> None:
+    schedule = Schedule((11, 12, 13), random=Random(seed))
+    schedule.draw(3)
+    schedule.begin(calls)
+    early = schedule.draw(calls)
+    assert sorted(set(early) & {11, 12, 13}) == [11, 12]
+    last = schedule.last_visit(10)
+    assert last[-1] == 13
+    assert 1 <= len(last) <= 10
+    assert schedule.last_visit(10) == []
+
+
+def test_judged_calls_that_were_never_reached_come_at_the_end() -> None:
+    schedule = Schedule((11, 12, 13), random=Random(1))
+    schedule.begin(1000)
+    ends = []
+    while visit := schedule.last_visit(5):
+        ends.append(visit[-1])
+    assert ends == [11, 12, 13]
+
+
+def test_a_block_in_which_a_call_was_judged_does_not_count() -> None:
+    looked = []
+    schedule = Schedule((11, 12, 13), random=Random(3))
+    ours, theirs = steady(100.0), steady(100.0)
+    timed = dataclasses.replace(watch(), schedule=schedule, look=looked.append)
+    comparison = timed.compare(ours, theirs)
+    assert sorted(looked) == [11, 12, 13]
+    assert looked[-1] == 13
+    counted = comparison.candidate.samples
+    assert counted < len(ours.variants) - 3
+    assert ours.variants[3 : 3 + counted] == theirs.variants[3 : 3 + counted]

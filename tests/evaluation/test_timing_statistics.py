@@ -12,6 +12,7 @@ from kernelblaster.evaluation.statistics import (
     Interval,
     StopRule,
     decide,
+    decide_sessions,
     median_interval,
     quartile_range,
     speedup_interval,
@@ -108,3 +109,28 @@ def test_no_samples_are_an_error() -> None:
 
 def test_quartile_range() -> None:
     assert quartile_range([1, 2, 3, 4, 5]) == pytest.approx(2)
+
+
+@pytest.mark.parametrize(
+    ("ratios", "decision"),
+    [
+        ((1.20, 1.21, 1.22, 1.21, 1.20), Decision.FASTER),
+        ((0.80, 0.81, 0.82, 0.81, 0.80), Decision.SLOWER),
+        ((1.02, 1.03, 1.03, 1.02, 0.99), Decision.INCONCLUSIVE),
+        ((1.003, 1.004, 1.003, 1.002, 1.001), Decision.INCONCLUSIVE),
+        ((1.005, 1.30, 1.25, 1.20, 1.28), Decision.INCONCLUSIVE),
+        ((1.02, 1.30, 1.25, 1.20, 1.28), Decision.FASTER),
+        ((0.995, 0.70, 0.75, 0.80, 0.78), Decision.INCONCLUSIVE),
+        ((1.5,), Decision.FASTER),
+    ],
+)
+def test_sessions_decide_together_or_not_at_all(ratios: tuple[float, ...], decision: Decision) -> None:
+    found, decided = decide_sessions(ratios, 0.01)
+    assert decided is decision
+    assert (found.low, found.high) == (min(ratios), max(ratios))
+    assert found.low <= found.estimate <= found.high
+
+
+def test_no_sessions_decide_nothing() -> None:
+    with pytest.raises(ValueError, match="no sessions"):
+        decide_sessions((), 0.01)

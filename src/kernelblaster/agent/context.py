@@ -34,8 +34,8 @@ class CandidateEvaluator(Protocol):
         """Where candidates run."""
         ...
 
-    def evaluate(self, problem: Problem, source: str, *, rival: str | None, profile: bool) -> Evaluation:
-        """Build, verify, measure against the source `rival`, and profile. Raises DeviceError."""
+    def evaluate(self, problem: Problem, source: str, *, rival: str | None, profile: bool, sessions: int) -> Evaluation:
+        """Build, verify, measure against `rival` in so many pairs of processes, and profile. Raises DeviceError."""
         ...
 
     def sanitize(self, problem: Problem, source: str) -> list[SanitizerFinding]:

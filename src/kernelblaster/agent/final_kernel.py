@@ -31,6 +31,30 @@ def without_samples(comparison: Comparison) -> Comparison:
     )
 
 
+def sessions_text(comparison: Comparison) -> str:
+    """The ratios of a comparison's sessions: `5 pairs of fresh processes: 1.210, 1.214, ...; spread 0.4%`."""
+    ratios = ", ".join(f"{session.speedup:.3f}" for session in comparison.sessions)
+    return f"{len(comparison.sessions)} pairs of fresh processes: {ratios}; spread {comparison.spread:.1%}"
+
+
+def _interval(comparison: Comparison) -> str:
+    """What low and high are of: `95 %: 1.210 to 1.224`, or the ratios of all sessions."""
+    if comparison.sessions:
+        return f"median of {sessions_text(comparison)}"
+    return f"95 %: {comparison.low:.3f} to {comparison.high:.3f}"
+
+
+def _conditions(comparison: Comparison) -> list[str]:
+    """The clock of the GPU while it was measured, where it is known."""
+    known = comparison.candidate.conditions
+    if known is None:
+        return []
+    return [
+        f"SM clock {known.sm_mhz_low:.0f} to {known.sm_mhz_high:.0f} MHz, "
+        f"{known.temperature_low:.0f} to {known.temperature_high:.0f} degrees Celsius"
+    ]
+
+
 def _header(evaluation: Evaluation, facts: DeviceFacts) -> list[str]:
     emulated = facts.kind is DeviceKind.EMULATED
     lines = [f"KernelBlaster: {evaluation.problem}, {evaluation.precision}, size {evaluation.size}"]
@@ -38,9 +62,10 @@ def _header(evaluation: Evaluation, facts: DeviceFacts) -> list[str]:
     if comparison is not None:
         lines.append(
             f"{'modelled' if emulated else 'measured'} speed-up over the start {comparison.speedup:.3f}x "
-            f"(95 %: {comparison.low:.3f} to {comparison.high:.3f}), "
+            f"({_interval(comparison)}), "
             f"{comparison.rival.median_us:.2f} us -> {comparison.candidate.median_us:.2f} us per call, cold L2"
         )
+        lines += _conditions(comparison)
     device = f"{facts.name} ({facts.arch})"
     lines.append(f"device: emulated {device}; times come from a model of the GPU" if emulated else f"device: {device}")
     if evaluation.weakly_verified:

@@ -29,7 +29,8 @@ async def judge(context: ProblemContext, sha256: str, rival: str | None, purpose
         context: of the problem.
         sha256: candidate.
         rival: SHA-256 of the parent; None for the start, which has none.
-        purpose: `FINAL` evaluations are made again even when the search has one, and take no profile.
+        purpose: `FINAL` evaluations are made again even when the search has one, in several pairs of fresh processes,
+            and take no profile.
 
     Raises DeviceError.
     """
@@ -58,6 +59,7 @@ def _evaluate(context: ProblemContext, key: str, sha256: str, rival: str | None,
         context.files.candidate(sha256),
         rival=None if rival is None else context.files.candidate(rival),
         profile=purpose == SEARCH,
+        sessions=context.config.sessions if purpose == FINAL else 1,
     )
     context.files.put_evaluation(key, evaluation)
     return evaluation

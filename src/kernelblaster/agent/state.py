@@ -12,7 +12,15 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from kernelblaster.evaluation.types import Comparison, Decision, Evaluation, Timing, Verdict
+from kernelblaster.evaluation.types import (
+    Comparison,
+    Conditions,
+    Decision,
+    Evaluation,
+    SessionRatio,
+    Timing,
+    Verdict,
+)
 from kernelblaster.models.base import Usage
 
 
@@ -299,6 +307,7 @@ CHECKPOINTED = (
     Choice,
     Comparison,
     Conclusion,
+    Conditions,
     Decision,
     Diagnosis,
     Failure,
@@ -310,6 +319,7 @@ CHECKPOINTED = (
     ProblemState,
     RolloutResult,
     RolloutState,
+    SessionRatio,
     Spent,
     StopReason,
     Timing,

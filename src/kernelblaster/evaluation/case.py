@@ -7,16 +7,17 @@ start then counts for the stage that waits for it.
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from kernelblaster.devices.base import Build, BuildFailure, Driver, RunFailure
+from kernelblaster.devices.base import Build, BuildFailure, DeviceKind, Driver, RunFailure
 from kernelblaster.evaluation.contest import Contest
 from kernelblaster.evaluation.static import hints
-from kernelblaster.evaluation.timing import ImpossibleTime, RivalFailed, Stopwatch
-from kernelblaster.evaluation.types import Evaluation, Verdict
+from kernelblaster.evaluation.timing import ImpossibleTime, RivalFailed, Stopwatch, combined
+from kernelblaster.evaluation.types import Decision, Evaluation, Verdict
 from kernelblaster.evaluation.verify import Verification, Verifier
 from kernelblaster.problems.problem import Problem
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 LOG_CHARACTERS = 16_000
 """Kept of a log: half from its beginning, where compilers name the first error, half from its end."""
+REPEATED_SECONDS = 1.5
+"""Wall seconds of each comparison after the first, where several sessions are asked for."""
 EARLY_BYTES = 1 << 30
 """Larger inputs are loaded only for a candidate that passed the cheap size: a wrong one should not wait for them."""
 
@@ -59,14 +62,15 @@ class Case:
             warnings=hints(source),
         )
 
-    def run(self, rival: str | None, *, profile: bool) -> Evaluation:
-        """Go through the stages. Raises DeviceError and ProblemError."""
+    def run(self, rival: str | None, *, profile: bool, sessions: int = 1) -> Evaluation:
+        """Go through the stages, the last one in as many pairs of processes. Raises DeviceError and ProblemError."""
         driver = self._judge.device.prepare(self._problem, self._judge.precision)
         build = self._build(driver)
         if build is None:
             return self._evaluation
         opponent = None if rival is None else self._build_rival(rival, driver)
-        self._examine(build, opponent, profile=profile)
+        if self._examine(build, opponent, profile=profile) and opponent is not None and sessions > 1:
+            self._repeat(build, opponent, sessions)
         return self._evaluation
 
     def _build(self, driver: Driver) -> Build | None:
@@ -87,8 +91,11 @@ class Case:
             self._warn(f"no comparison: the rival does not build ({failure.reason})")
             return None
 
-    def _examine(self, build: Build, rival: Build | None, *, profile: bool) -> None:
-        """One hold of the device: verify the cheap size with all distributions, then the timed size; time; profile."""
+    def _examine(self, build: Build, rival: Build | None, *, profile: bool) -> bool:
+        """One hold of the device: verify the cheap size with all distributions, then the timed size; time; profile.
+
+        Whether it is correct.
+        """
         judge, plan = self._judge, self._plan
         with judge.holding(), ExitStack() as stack:
             with self._stage("inputs"):
@@ -102,25 +109,49 @@ class Case:
                 if profile:
                     contest.start_profiler(build)
             if plan.small and not self._verify(lambda: self._verifier.verify(build, plan.small)):
-                return
+                return False
             if not early:
                 contest.start(build, rival)
             if plan.timed not in plan.small and not self._verify(lambda: self._verifier.verify_timed(contest)):
-                return
-            if self._measure(contest) and profile:
+                return False
+            if not self._measure(contest):
+                return False
+            if profile:
                 self._profile(build, contest)
+            return True
+
+    def _repeat(self, build: Build, rival: Build, sessions: int) -> None:
+        """Compare again in fresh processes and combine; only what seems faster, and only where times are measured."""
+        judge, found = self._judge, self._evaluation.comparison
+        if judge.facts.kind is DeviceKind.EMULATED or found is None or found.decision is not Decision.FASTER:
+            return
+        taken = [found]
+        while len(taken) < sessions:
+            with (
+                judge.holding(),
+                judge.inputs.use(self._plan.timed) as drawn,
+                Contest(judge.device, judge.inputs, drawn, judge.config.timeout_s) as contest,
+            ):
+                contest.start(build, rival)
+                if not self._measure(contest, most_seconds=REPEATED_SECONDS):
+                    return
+            if self._evaluation.comparison is taken[-1] or self._evaluation.comparison is None:
+                return
+            taken.append(self._evaluation.comparison)
+        self._evaluation.comparison = combined(taken)
+        self._evaluation.timing = self._evaluation.comparison.candidate
 
     def _verify(self, verification: Callable[[], Verification]) -> bool:
         with self._stage("verify"):
             found = verification()
         return self._take(found)
 
-    def _measure(self, contest: Contest) -> bool:
+    def _measure(self, contest: Contest, most_seconds: float = math.inf) -> bool:
         """Time the candidate, against its rival if there is one. Whether it is still correct."""
         try:
             with self._stage("time"):
                 contest.settle()
-                self._time(self._stopwatch(contest), contest)
+                self._time(self._stopwatch(contest, most_seconds), contest)
                 return self._take(self._checks.judge(self._verifier, contest))
         except ImpossibleTime as impossible:
             self._refuse(Verdict.REWARD_HACK, impossible.reason)
@@ -128,12 +159,12 @@ class Case:
             self._refuse(Verdict(failure.kind.value), f"while being timed: {failure.reason}", failure.log)
         return False
 
-    def _stopwatch(self, contest: Contest) -> Stopwatch:
+    def _stopwatch(self, contest: Contest, most_seconds: float) -> Stopwatch:
         judge = self._judge
         return Stopwatch(
             judge.facts,
             judge.floor_us(self._problem),
-            judge.config.max_seconds_timing,
+            min(judge.config.max_seconds_timing, most_seconds),
             reading=judge.device.reading,
             schedule=self._checks.schedule(),
             look=contest.look,
@@ -151,6 +182,7 @@ class Case:
         except RivalFailed as failure:
             contest.dismiss_rival()
             self._warn(f"no comparison: the rival does not run ({failure.reason})")
+        evaluation.comparison = None
         evaluation.timing = watch.time_alone(candidate)
 
     def _profile(self, build: Build, contest: Contest) -> None:

@@ -85,7 +85,9 @@ class Evaluator:
         """The device that candidates run on."""
         return self.device.facts
 
-    def evaluate(self, problem: Problem, source: str, *, rival: str | None = None, profile: bool = True) -> Evaluation:
+    def evaluate(
+        self, problem: Problem, source: str, *, rival: str | None = None, profile: bool = True, sessions: int = 1
+    ) -> Evaluation:
         """Build, verify, measure and profile one candidate.
 
         Args:
@@ -93,6 +95,8 @@ class Evaluator:
             source: its CUDA source.
             rival: source to compare with, sampled in turns; verified earlier, and not again here.
             profile: collect hardware counters.
+            sessions: pairs of fresh processes in which a candidate that seems faster is compared. Times of a modelled
+                device do not depend on the process: there it is one.
 
         Raises:
             DeviceError: the device failed.
@@ -102,7 +106,7 @@ class Evaluator:
         if problem.weakly_verified:
             return self._foreign_judge(problem).evaluate(problem, source, rival=rival, profile=profile)
         self._check_size(problem)
-        return Case(self, problem, source).run(rival, profile=profile)
+        return Case(self, problem, source).run(rival, profile=profile, sessions=sessions)
 
     def sanitize(self, problem: Problem, source: str) -> list[SanitizerFinding]:
         """Run the device's sanitizers on one call at the cheap size.

@@ -8,6 +8,7 @@ samples inside one block share whatever the machine was doing at that moment.
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,8 @@ from kernelblaster.evaluation.types import Decision
 
 CONFIDENCE = 0.95
 RESAMPLES = 1000
+MOST_SPREAD = 0.05
+"""Of the ratios of sessions, relative to their median."""
 LOOK_EVERY = 5
 """Blocks between two looks at the interval: each costs milliseconds, and each is a chance to stop on luck."""
 
@@ -83,6 +86,23 @@ def decide(speedup: Interval, threshold: float) -> Decision:
     if speedup.high < 1 and speedup.estimate <= 1 / (1 + threshold):
         return Decision.SLOWER
     return Decision.INCONCLUSIVE
+
+
+def decide_sessions(ratios: Sequence[float], threshold: float) -> tuple[Interval, Decision]:
+    """Combine the ratios of several pairs of processes: median, least, greatest, and what they decide together.
+
+    Least and greatest of five enclose the median of all such pairs with 94 % confidence, whatever its distribution.
+    There is a decision only if they exclude 1, and then only if they agree within `MOST_SPREAD` or each of them alone
+    has the least effect that counts: processes that disagree say that something else than the kernels was measured.
+    """
+    if not ratios:
+        raise ValueError("no sessions")
+    found = Interval(statistics.median(ratios), min(ratios), max(ratios))
+    decision = decide(found, threshold)
+    agree = found.high - found.low <= MOST_SPREAD * found.estimate
+    if not agree and found.low < 1 + threshold and found.high > 1 / (1 + threshold):
+        decision = Decision.INCONCLUSIVE
+    return found, decision
 
 
 @dataclass(frozen=True)

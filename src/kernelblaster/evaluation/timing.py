@@ -42,11 +42,12 @@ from kernelblaster.evaluation.statistics import (
     Block,
     StopRule,
     decide,
+    decide_sessions,
     median_interval,
     quartile_range,
     speedup_interval,
 )
-from kernelblaster.evaluation.types import Comparison, Timing
+from kernelblaster.evaluation.types import Comparison, SessionRatio, Timing
 from kernelblaster.evaluation.variants import Inspected, Schedule
 
 MEASURED_THRESHOLD = 0.01
@@ -290,6 +291,27 @@ class Stopwatch:
             samples_us=list(times),
             conditions=readings.summary(),
         )
+
+
+def combined(comparisons: Sequence[Comparison]) -> Comparison:
+    """One comparison out of those of several pairs of processes; see `statistics.decide_sessions`."""
+    threshold = comparisons[0].threshold
+    found, decision = decide_sessions([one.speedup for one in comparisons], threshold)
+    middle = min(comparisons, key=lambda one: abs(one.speedup - found.estimate))
+    sessions = [
+        SessionRatio(speedup=one.speedup, low=one.low, high=one.high, conditions=one.candidate.conditions)
+        for one in comparisons
+    ]
+    return Comparison(
+        speedup=found.estimate,
+        low=found.low,
+        high=found.high,
+        decision=decision,
+        threshold=threshold,
+        rival=middle.rival,
+        candidate=middle.candidate,
+        sessions=sessions,
+    )
 
 
 @dataclass(frozen=True)

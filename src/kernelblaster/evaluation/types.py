@@ -91,8 +91,21 @@ class Timing(BaseModel):
     """None where clocks cannot be read."""
 
 
+class SessionRatio(BaseModel):
+    """Rival time / candidate time in one pair of fresh processes, with its 95 % bootstrap interval."""
+
+    speedup: float
+    low: float
+    high: float
+    conditions: Conditions | None = None
+
+
 class Comparison(BaseModel):
-    """A paired (ABBA) comparison. `speedup` = rival time / candidate time, with its 95 % bootstrap interval."""
+    """A paired (ABBA) comparison. `speedup` = rival time / candidate time, with its 95 % bootstrap interval.
+
+    One of several pairs of fresh processes has the median of their ratios for its `speedup`, and the least and the
+    greatest of them for its interval; `rival` and `candidate` are then of the pair that gave the median.
+    """
 
     speedup: float
     low: float
@@ -102,6 +115,14 @@ class Comparison(BaseModel):
     """Least effect that counts, e.g. 0.01 on a GPU."""
     rival: Timing
     candidate: Timing
+    sessions: list[SessionRatio] = []
+    """Each pair of processes; empty when there was one."""
+
+    @property
+    def spread(self) -> float | None:
+        """(greatest - least ratio) / median over the sessions; None when there was one."""
+        ratios = [session.speedup for session in self.sessions]
+        return (max(ratios) - min(ratios)) / self.speedup if ratios else None
 
 
 class Evaluation(BaseModel):

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from kernelblaster.agent.final_kernel import sessions_text
 from kernelblaster.agent.state import OutcomeStatus
 from kernelblaster.config import ModelKind
 from kernelblaster.runs.summary import ProblemSummary, RunSummary
@@ -33,7 +34,7 @@ def print_summary(console: Console, summary: RunSummary) -> None:
     table = Table(header_style="dim", box=None, pad_edge=False)
     table.add_column("problem")
     table.add_column("outcome")
-    for column in (f"start, us {kind}", f"final, us {kind}", "speed-up" if summary.emulated else "speed-up [95 %]"):
+    for column in (f"start, us {kind}", f"final, us {kind}", "speed-up" if summary.emulated else "speed-up [interval]"):
         table.add_column(column, justify="right")
     for row in summary.problems:
         outcome = Text(row.status.replace("_", " "), style=STYLES[row.status])
@@ -62,6 +63,8 @@ def _facts(summary: RunSummary) -> Iterator[str]:
     for row in summary.problems:
         if row.reason and row.status is not OutcomeStatus.IMPROVED:
             yield f"{row.problem}: {row.reason}"
+        if row.comparison and row.comparison.sessions:
+            yield f"{row.problem}: measured in {sessions_text(row.comparison)}"
         if row.final_kernel:
             yield f"final kernel: {row.final_kernel}"
     yield _spending(summary)

@@ -16,7 +16,7 @@ from kernelblaster.agent.asking import ask
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.events import FinalistMeasured, Finalized
 from kernelblaster.agent.files import write_atomically
-from kernelblaster.agent.final_kernel import final_kernel_path, final_kernel_text, without_samples
+from kernelblaster.agent.final_kernel import final_kernel_path, final_kernel_text, sessions_text, without_samples
 from kernelblaster.agent.judging import FINAL, Judged, judge
 from kernelblaster.agent.prompting import verify_request
 from kernelblaster.agent.slots import problem_slot
@@ -106,10 +106,16 @@ async def _measure(context: ProblemContext, start: Incumbent, incumbent: Incumbe
     if not evaluation.correct:
         rejected = f"measured again it is {evaluation.verdict}: {evaluation.reason}"
     elif not finalist.faster:
-        rejected = "measured again it does not beat the start"
+        rejected = _not_faster(finalist)
     else:
         rejected = None
     return _Measured(finalist=finalist.model_copy(update={"rejected": rejected}), judged=judged)
+
+
+def _not_faster(finalist: Finalist) -> str:
+    comparison = finalist.comparison
+    reason = "measured again it does not beat the start"
+    return f"{reason}: {sessions_text(comparison)}" if comparison is not None and comparison.sessions else reason
 
 
 async def _objection(context: ProblemContext, sha256: str) -> str | None:

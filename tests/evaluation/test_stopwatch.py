@@ -207,6 +207,22 @@ def test_judged_calls_that_were_never_reached_come_at_the_end() -> None:
     assert ends == [11, 12, 13]
 
 
+@pytest.mark.parametrize("rival", [True, False])
+def test_judged_calls_that_take_longer_than_the_others_are_refused(rival: bool) -> None:
+    """A candidate that leaves out most of its calls, and was lucky with those that were judged."""
+    checked = (11, 12, 13)
+
+    class Skips(Clocks):
+        def sample(self, variants: Sequence[int], fills: int = 1) -> list[Sample]:
+            times = [300.0 if variant in checked else 100.0 for variant in variants]
+            return [Sample(time_us, time_us + 25.0) for time_us in times]
+
+    timed = dataclasses.replace(watch(), schedule=Schedule(checked))
+    skips = Skips(lambda _: Sample(0.0, 0.0))
+    with pytest.raises(ImpossibleTime, match="leave out work"):
+        timed.compare(skips, steady(100.0)) if rival else timed.time_alone(skips)
+
+
 def test_a_block_in_which_a_call_was_judged_does_not_count() -> None:
     looked = []
     schedule = Schedule((11, 12, 13), random=Random(3))

@@ -11,7 +11,7 @@ Both are launched behind equally many.
 The GPU's clock is read between blocks (through NVML, where the device has it). Samples taken while it ran below
 `LEAST_CLOCK` of the highest clock seen are thrown away. Clocks are never set.
 
-Two checks refuse a time that no honest kernel has:
+Three checks refuse a time that no honest kernel has:
 
 Clocks. The driver empties the GPU, starts the host clock, enqueues a short fill that covers launch latency, records an
 event, calls the launcher, records the other event, and stops the host clock when the whole device is idle. So
@@ -23,6 +23,8 @@ events do not see (another stream, a detached graph) makes a gap grow. Its media
 turns on the same machine, and may exceed it by `GAP_SLACK_US` or a quarter of the event time, whichever is more: hidden
 work below that cannot win much. Without a rival the gap may be three fills and `ALONE_SLACK_US`. Event time above host
 time means that a clock was tampered with.
+
+Judged calls. Those whose results were judged take no longer than the others.
 
 Floor. No kernel beats `roofline.floor_us` by more than `FLOOR_MARGIN`.
 """
@@ -48,7 +50,7 @@ from kernelblaster.evaluation.statistics import (
     speedup_interval,
 )
 from kernelblaster.evaluation.types import Comparison, SessionRatio, Timing
-from kernelblaster.evaluation.variants import Inspected, Schedule
+from kernelblaster.evaluation.variants import CHECKED, Inspected, Schedule
 
 MEASURED_THRESHOLD = 0.01
 """Least effect that counts on a GPU."""
@@ -63,6 +65,8 @@ MOST_FILLS = 8
 """Some 60 microseconds on an H200: host work beyond that is paid for."""
 _COVER = 1.5
 """Time of the fills over the host time of the launcher that they cover."""
+CHECKS_FACTOR, CHECKS_SLACK_US = 1.5, 5.0
+"""By how much the median of the judged calls may exceed that of all."""
 FLOOR_MARGIN = 0.85
 """A time below this share of the floor is refused: the peak bandwidth is that of a copy, pure reads are faster."""
 SPIN_UP_S = 0.2
@@ -166,6 +170,7 @@ class Stopwatch:
         else:
             visits, fills = self._series(watched, readings)
         samples = [sample for visit in readings.kept(visits) for sample in visit]
+        self._refuse_slow_checks(samples, watched)
         self._refuse_impossible(samples, 3 * fills * self.fill_us + ALONE_SLACK_US)
         return self._timing(samples, readings)
 
@@ -189,6 +194,7 @@ class Stopwatch:
         turns = readings.kept(taken)
         ours = [sample for turn in turns for sample in turn.ours]
         theirs = [sample for turn in turns for sample in turn.theirs]
+        self._refuse_slow_checks(ours, watched)
         self._refuse_impossible(ours, _gap(theirs))
         speedup = speedup_interval([turn.block for turn in turns])
         return Comparison(
@@ -255,6 +261,16 @@ class Stopwatch:
         """Calls after the last measured one, of which some are judged."""
         while visit := self.schedule.last_visit(pace.count):
             session.sample(visit, pace.fills)
+
+    def _refuse_slow_checks(self, samples: Sequence[Sample], watched: Inspected) -> None:
+        if len(watched.judged) < CHECKED:
+            return
+        judged, median = _median_us(watched.judged), _median_us(samples)
+        if judged > CHECKS_FACTOR * median + CHECKS_SLACK_US:
+            raise ImpossibleTime(
+                f"timed calls leave out work: those whose results were judged took {judged:.2f} us, the others "
+                f"{median:.2f} us"
+            )
 
     def _refuse_impossible(self, samples: Sequence[Sample], allowed_gap_us: float | None) -> None:
         median = _median_us(samples)

@@ -19,9 +19,10 @@ for the GPU has rested meanwhile. A modelled device makes one call, on a variant
 
 What this catches: whatever is kept between calls, unless it is found again by values that were never there before; and
 work left out in timed calls, if half of them with probability 7/8 for three checked calls, and again in every further
-process. What it cannot catch: a candidate shares its address space with the driver. One that knew this protocol could
-read the variants of a visit as they come, and look for parts of the new values in results it has kept; where that is
-cheaper than computing (sums over long rows, from prefix sums), it would gain.
+process; who is lucky there has checked calls that took longer than the others, which `timing` refuses. What it cannot
+catch: a candidate shares its address space with the driver. One that knew this protocol could read the variants of a
+visit as they come, and look for parts of the new values in results it has kept; where that is cheaper than computing
+(sums over long rows, from prefix sums), it would gain.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from dataclasses import dataclass, field
 from random import Random, SystemRandom
 from typing import TYPE_CHECKING
 
-from kernelblaster.devices.base import AS_DRAWN, Change
+from kernelblaster.devices.base import AS_DRAWN, Change, Sample
 
 if TYPE_CHECKING:
     import torch
@@ -139,21 +140,27 @@ class Inspected:
         sample_session: times calls of the candidate.
         look: keeps the outputs of the call that was just made, of this variant.
         checked: variants that are looked at.
-        looks: how often it has been done.
+        judged: samples of the calls that were.
     """
 
-    sample_session: Callable[[Sequence[int], int], list]
+    sample_session: Callable[[Sequence[int], int], list[Sample]]
     look: Callable[[int], None]
     checked: Sequence[int]
-    looks: int = 0
+    judged: list[Sample] = field(default_factory=list)
 
-    def sample(self, variants: Sequence[int], fills: int = 1) -> list:
+    @property
+    def looks(self) -> int:
+        """How often the candidate was stopped."""
+        return len(self.judged)
+
+    def sample(self, variants: Sequence[int], fills: int = 1) -> list[Sample]:
         """As the session's. Raises RunFailure."""
-        samples, begun = [], 0
+        samples: list[Sample] = []
+        begun = 0
         for place, variant in enumerate(variants, start=1):
             if variant in self.checked:
                 samples += self.sample_session(variants[begun:place], fills)
                 self.look(variant)
-                self.looks += 1
+                self.judged.append(samples[-1])
                 begun = place
         return samples + self.sample_session(variants[begun:], fills) if begun < len(variants) else samples

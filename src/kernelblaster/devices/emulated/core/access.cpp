@@ -189,11 +189,12 @@ void count_local(const Request& request) {
         for (u32 k = 0; k < set.count; ++k)
             hits += request.warp.block->l1->access(set.sector[k] + word * (kLineBytes / kSectorBytes));
     Counters& totals = request.worker().counters;
+    // The L1 writes local memory back when a line has to go, which is as often as one comes.
     if (request.op == Op::load) {
         counters.l1_hit_sectors += hits;
         totals.l2_read_sectors += set.count * words - hits;
     } else {
-        totals.l2_write_sectors += set.count * words;
+        totals.l2_write_sectors += set.count * words - hits;
     }
 }
 
@@ -276,7 +277,8 @@ Access open_generic(const Request& request) {
     Access access = first == 0               ? open_global(part)
                     : first == kSharedWindow ? open_shared(part)
                     : first == kLocalWindow  ? open_local(part)
-                                             : open_param(part);
+                    : first == kParamWindow  ? open_param(part)
+                                             : open_global(request);
     if (members == request.active || access.pattern == Pattern::fault) return access;
     const Request rest{request.warp,  request.instruction, request.address, request.active & ~members,
                        request.bytes, request.op,          request.memory};

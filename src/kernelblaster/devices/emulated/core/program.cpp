@@ -124,13 +124,14 @@ private:
             return one;
         });
         result.extra = reader_.list([&] { return number(); });
-        result.code = reader_.list([&] { return instruction(); });
+        result.code = reader_.list([&] { return instruction(result.operations); });
         return result;
     }
 
-    Instruction instruction() {
+    Instruction instruction(std::vector<u16>& operations) {
         Instruction result{};
-        const Operation& operation = *operations_.at(reader_.number<u16>());
+        operations.push_back(reader_.number<u16>());
+        const Operation& operation = *operations_.at(operations.back());
         result.handler = operation.handler;
         result.kind = operation.kind;
         result.instruction_class = reader_.number<u8>();

@@ -94,6 +94,7 @@ struct Function {
     std::vector<MemoryInstruction> memory;
     std::vector<u32> extra;
     std::vector<Instruction> code;
+    std::vector<u16> operations;  // of each instruction: index into Module::operation_names
 };
 
 struct Variable {
@@ -126,7 +127,7 @@ struct CallTarget {
 constexpr u64 kCodeWindow = 4ull << 56;
 
 struct Module {
-    std::vector<std::string> class_names;
+    std::vector<std::string> operation_names, class_names;
     std::vector<Variable> variables;
     std::vector<SourcePosition> sources;
     std::vector<Function> functions;

@@ -95,6 +95,17 @@ void write_classes(Writer& json, const Launch& launch, const std::string& name, 
     json.close('}');
 }
 
+void write_operations(Writer& json, const Launch& launch, const Counters& counters) {
+    std::vector<u64> sums(launch.module->operation_names.size());
+    for (std::size_t k = 0; k < counters.executed.size(); ++k)
+        sums.at(launch.function->operations[k]) += counters.executed[k];
+    json.key("operations");
+    json.open('{');
+    for (std::size_t k = 0; k < sums.size(); ++k)
+        if (sums[k] != 0) json.field(launch.module->operation_names[k], sums[k]);
+    json.close('}');
+}
+
 void write_lines(Writer& json, const Launch& launch, const Counters& counters) {
     std::map<u32, u64> per_source;
     for (std::size_t k = 0; k < counters.executed.size(); ++k)
@@ -149,6 +160,7 @@ void report_launch(const Launch& launch, const Counters& counters, u64) {
     json.field("thread_instructions", sum(counters.thread_count));
     write_classes(json, launch, "classes", counters.executed);
     write_classes(json, launch, "thread_classes", counters.thread_count);
+    write_operations(json, launch, counters);
     write_memory(json, launch, counters);
     json.field("tensor_fma", tensor_work(launch, counters));
     json.field("l2_read_sectors", counters.l2_read_sectors);

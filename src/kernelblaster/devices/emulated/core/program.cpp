@@ -58,8 +58,9 @@ public:
             const auto text = reader_.raw(reader_.number<u32>());
             return std::string(text.begin(), text.end());
         });
-        operations_ = reader_.list([&] { return find_operation(string()); });
         Module module;
+        module.operation_names = reader_.list([&] { return string(); });
+        for (const std::string& name : module.operation_names) operations_.push_back(find_operation(name));
         module.class_names = reader_.list([&] { return string(); });
         module.variables = reader_.list([&] { return variable(); });
         module.sources = reader_.list([&] { return SourcePosition{string(), reader_.number<u32>()}; });

@@ -3,8 +3,10 @@
     python benchmarks/mutants.py --json FILE [--only PATTERN] [--workers N]
 
 Sources are the starting kernels of all problems and the shipped final kernels, at size `small` in fp16 on the emulated
-device. Outcomes: a verdict that is not `correct` catches a mutant; `sanitizer_error` catches it when it becomes a
-finalist; `not_compiled` and `equivalent` (its PTX is that of the original) do not count; `survived` is a miss.
+device; of final kernels only the device code, for their launchers choose paths by shape. Outcomes: a verdict that is
+not `correct` catches a mutant; `sanitizer_error` catches it when it becomes a finalist; `survived` is a miss. Not
+counted: `not_compiled`, and `equivalent`: the mistake is in device code, and the PTX of all kernels that the original
+launches here is what it was.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from mutation_rules import RULES, Mutant, derive
@@ -26,6 +29,8 @@ from pydantic import BaseModel
 
 from kernelblaster.config import EvaluationConfig, RunConfig
 from kernelblaster.devices.base import BuildFailure, Device
+from kernelblaster.devices.symbols import demangle
+from kernelblaster.devices.toolchain import Toolchain
 from kernelblaster.errors import KernelBlasterError
 from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.evaluation.inputs import InputStore
@@ -42,8 +47,10 @@ SEED = 20_260_802
 TIMEOUT_S = 20.0
 """Of one call: originals take well under a second."""
 PLACES_IN_STARTS, PLACES_IN_FINALS = 2, 1
-"""Places per rule and source that become mutants."""
-_NOISE = re.compile(r"^\s*(?:\.loc|\.file|//).*$|//.*$", re.MULTILINE)
+_NOISE = re.compile(r"^\s*(?:\.loc|\.file).*$|//.*$|(?<=_)[0-9a-f]{8}(?=_)", re.MULTILINE)
+"""In PTX: line numbers, comments, and the digest of the source in names of internal symbols."""
+_FUNCTION = re.compile(r"^(?:\.(?:visible|weak|extern) )*\.(entry|func)\b", re.MULTILINE)
+_ENTRY = re.compile(r"\.entry (\S+?)\(")
 
 
 class MutantRow(BaseModel):
@@ -96,7 +103,12 @@ class Origin:
     name: str
     problem: Problem
     source: str
-    places: int
+    final: bool
+
+    @property
+    def places(self) -> int:
+        """Places per rule that become mutants."""
+        return PLACES_IN_FINALS if self.final else PLACES_IN_STARTS
 
 
 def origins() -> list[Origin]:
@@ -106,9 +118,9 @@ def origins() -> list[Origin]:
     for problem in problems:
         level, number = str(problem.id).split("/")
         name = f"{level}_{number}"
-        found.append(Origin(f"{name}/start", problem, problem.init_path.read_text(encoding="utf-8"), PLACES_IN_STARTS))
+        found.append(Origin(f"{name}/start", problem, problem.init_path.read_text(encoding="utf-8"), final=False))
         for path in FINAL_KERNELS.glob(f"{name}_*.cu"):
-            found.append(Origin(f"{name}/final", problem, path.read_text(encoding="utf-8"), PLACES_IN_FINALS))
+            found.append(Origin(f"{name}/final", problem, path.read_text(encoding="utf-8"), final=True))
     return found
 
 
@@ -119,12 +131,15 @@ class MutantJudge:
         config = EvaluationConfig(timeout_s=TIMEOUT_S)
         self._device = device
         self._evaluator = Evaluator(device, inputs, config, Size.SMALL, precision=Precision.FP16, seed=SEED)
+        self._tools = Toolchain.find()
+        self._launched: dict[str, frozenset[str]] = {}
 
     def check(self, origin: Origin) -> str:
         """Why an origin cannot be used; empty when it is judged correct and clean."""
-        evaluation = self._evaluator.evaluate(origin.problem, origin.source, profile=False)
-        if not evaluation.correct:
+        evaluation = self._evaluator.evaluate(origin.problem, origin.source)
+        if not evaluation.correct or evaluation.profile is None:
             return f"{evaluation.verdict}: {evaluation.reason}"
+        self._launched[origin.name] = frozenset(kernel.name for kernel in evaluation.profile.kernels)
         findings = self._evaluator.sanitize(origin.problem, origin.source)
         return f"{findings[0].tool}: {findings[0].message}" if findings else ""
 
@@ -152,7 +167,7 @@ class MutantJudge:
                 return NOT_COMPILED, evaluation.reason
             if not evaluation.correct:
                 return evaluation.verdict.value, evaluation.reason
-            if self._ptx(origin, mutant.source) == self._ptx(origin, origin.source):
+            if mutant.on_device and self._running(origin, mutant.source) == self._running(origin, origin.source):
                 return EQUIVALENT, ""
             findings = self._evaluator.sanitize(origin.problem, mutant.source)
         except KernelBlasterError as error:
@@ -162,13 +177,28 @@ class MutantJudge:
         worst = max(figures.budget_ratio for figures in evaluation.errors)
         return SURVIVED, f"at most {worst:.0%} of the error budget"
 
-    def _ptx(self, origin: Origin, source: str) -> str:
-        """The device code of a source, without line numbers. Raises KernelBlasterError."""
+    def _running(self, origin: Origin, source: str) -> list[str]:
+        """PTX of the kernels that the origin launches, and of all functions that they may call.
+
+        Raises KernelBlasterError.
+        """
         try:
             build = self._device.build(source, self._device.prepare(origin.problem, Precision.FP16))
         except BuildFailure as failure:
             raise KernelBlasterError(f"does not build any more: {failure.reason}") from failure
-        return "" if build.ptx is None else _NOISE.sub("", build.ptx.read_text(encoding="utf-8"))
+        text = "" if build.ptx is None else _NOISE.sub("", build.ptx.read_text(encoding="utf-8"))
+        starts = [match.start() for match in _FUNCTION.finditer(text)]
+        functions = [text[begin:end] for begin, end in pairwise([*starts, len(text)])]
+        symbols = [match[1] if (match := _ENTRY.search(function)) else "" for function in functions]
+        names = demangle(self._tools, [symbol or "-" for symbol in symbols])
+        launched = self._launched[origin.name]
+        pairs = zip(functions, symbols, names, strict=True)
+        return [function for function, symbol, name in pairs if not symbol or _plain(name) in launched]
+
+
+def _plain(name: str) -> str:
+    """A demangled kernel name as profiles have it: without the `void` that templates return."""
+    return name.removeprefix("void ")
 
 
 def judge_origin(judge: MutantJudge, origin: Origin, chosen: Sequence[Mutant], workers: int) -> Iterator[MutantRow]:
@@ -185,8 +215,8 @@ def run(device: Device, pattern: str, workers: int) -> MutationResult:
     with ExitStack() as stack:
         judge = MutantJudge(device, stack.enter_context(InputStore()))
         for origin in origins():
-            mutants = list(derive(origin.name, origin.source, per_rule=origin.places))
-            chosen = [mutant for mutant in mutants if fnmatch.fnmatch(mutant.id, pattern)]
+            mutants = derive(origin.name, origin.source, per_rule=origin.places)
+            chosen = [m for m in mutants if fnmatch.fnmatch(m.id, pattern) and (m.on_device or not origin.final)]
             if not chosen:
                 continue
             reason = judge.check(origin)

@@ -33,13 +33,17 @@ class Rule:
 
 @dataclass(frozen=True)
 class Mutant:
-    """One wrong kernel. `line` is the line of the mistake; `text` what stands there now."""
+    """One wrong kernel. `line` is the line of the mistake; `text` what stands there now.
+
+    `on_device`: the mistake is in device code; otherwise in the host code that launches it.
+    """
 
     id: str
     rule: str
     source: str
     line: int
     text: str
+    on_device: bool
 
 
 def _rule(name: str, pattern: str, replacement: Replacement, does: str) -> Rule:

@@ -22,6 +22,7 @@ cudaError_t cudaMalloc(void** pointer, size_t bytes) {
     *pointer = std::malloc(bytes);
     return cudaSuccess;
 }
+cudaError_t cudaMallocHost(void** pointer, size_t bytes) { return *pointer = std::malloc(bytes), cudaSuccess; }
 cudaError_t cudaFree(void* pointer) { return std::free(pointer), cudaSuccess; }
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
     return std::memcpy(to, from, bytes), cudaSuccess;
@@ -46,6 +47,9 @@ cudaError_t cudaEventCreate(cudaEvent_t* event) {
     *event = reinterpret_cast<cudaEvent_t>(new Event);
     return cudaSuccess;
 }
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return cudaEventCreate(event); }
+cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaEventDestroy(cudaEvent_t event) { return delete reinterpret_cast<Event*>(event), cudaSuccess; }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
     reinterpret_cast<Event*>(event)->at = std::chrono::steady_clock::now();

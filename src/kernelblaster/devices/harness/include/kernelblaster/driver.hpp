@@ -81,17 +81,17 @@ class Driver {
         }
     }
 
-    void write_outputs() const {
+    void write_outputs() {
         for (const Buffer& buffer : buffers_) {
-            if (buffer.output()) buffer.write_file();
+            if (buffer.output()) buffer.write_file(staging_);
         }
     }
 
     // Inputs and weights whose device bytes changed, and tensors next to which something was written.
-    std::vector<std::string> damage() const {
+    std::vector<std::string> damage() {
         std::vector<std::string> names;
         for (const Buffer& buffer : buffers_) {
-            if (!buffer.output() && buffer.mutated()) names.push_back(buffer.tensor().name);
+            if (!buffer.output() && buffer.mutated(staging_)) names.push_back(buffer.tensor().name);
             if (buffer.overrun()) names.push_back("around:" + buffer.tensor().name);
         }
         return names;
@@ -120,6 +120,7 @@ class Driver {
         return found->second;
     }
 
+    Staging staging_;
     std::vector<Buffer> buffers_;
     std::map<std::string, int64_t> sizes_;
     std::map<std::string, float> scalars_;

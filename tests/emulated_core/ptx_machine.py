@@ -17,6 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
+FAILED = 77
+"""Exit code of an isolated launch that CUDA refused or ended with an error."""
 HEAD = ".version 9.0\n.target sm_90a\n.address_size 64\n"
 
 
@@ -59,6 +61,21 @@ def run(
             return Outcome(done.returncode or 999, done.stderr)
         error, arrays = pickle.loads(results.read_bytes())
         return Outcome(error, done.stderr, arrays)
+
+
+def run_isolated(library: Path, modules: list[Path], launch: Launch, *, timeout_s: float = 120) -> list[int]:
+    """The same launch on each module, in a process each: 0, `FAILED`, the runtime's own exit code, or minus a signal."""
+    with tempfile.TemporaryDirectory() as scratch:
+        batch, results = Path(scratch, "batch"), Path(scratch, "results")
+        batch.write_bytes(pickle.dumps([vars(launch), [str(one) for one in modules]]))
+        subprocess.run(
+            [sys.executable, __file__, str(library), str(batch), str(results), "isolated"],
+            env={**os.environ, "KB_EMU_THREADS": "1", "KB_EMU_LIMIT": "2000000", "KB_EMU_MEMORY": str(1 << 28)},
+            stderr=subprocess.DEVNULL,
+            timeout=timeout_s,
+            check=True,
+        )
+        return pickle.loads(results.read_bytes())
 
 
 class _Extents(ctypes.Structure):
@@ -119,9 +136,27 @@ class _Device:
             raise RuntimeError(f"CUDA error {code}")
 
 
+def isolated(library: str, batch: Path) -> list[int]:
+    """One forked process for each module."""
+    launch, modules = pickle.loads(batch.read_bytes())
+    codes = []
+    for module in modules:
+        child = os.fork()
+        if child == 0:
+            os.environ["KB_EMU_MODULE"] = module
+            code, _ = _Device(library).launch(Launch(**launch))
+            os._exit(FAILED if code else 0)
+        status = os.waitpid(child, 0)[1]
+        codes.append(-os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status))
+    return codes
+
+
 def main() -> None:
     """The process that runs one batch."""
-    library, batch, results = sys.argv[1:]
+    library, batch, results, *mode = sys.argv[1:]
+    if mode:
+        Path(results).write_bytes(pickle.dumps(isolated(library, Path(batch))))
+        return
     device = _Device(library)
     code, arrays = 0, []
     for one in pickle.loads(Path(batch).read_bytes()):

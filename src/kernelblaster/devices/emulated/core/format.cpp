@@ -1,7 +1,8 @@
 #include "format.hpp"
 
-#include <cctype>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 
 namespace kbemu {
 namespace {
@@ -49,21 +50,58 @@ private:
     int count_ = 0;
 };
 
-std::string render(const std::string& specification, Arguments& arguments, Warp& warp, int lane) {
-    char text[512];
-    const char kind = specification.back();
-    const bool wide = specification.find_first_of("lzjt") != std::string::npos;
-    if (std::string("eEfFgGaA").find(kind) != std::string::npos)
-        std::snprintf(text, sizeof text, specification.c_str(), arguments.take<f64>());
-    else if (kind == 's')
-        std::snprintf(text, sizeof text, specification.c_str(), read_string(warp, lane, arguments.take<u64>()).c_str());
-    else if (kind == 'p')
-        std::snprintf(text, sizeof text, specification.c_str(), reinterpret_cast<void*>(arguments.take<u64>()));
-    else if (wide)
-        std::snprintf(text, sizeof text, specification.c_str(), arguments.take<u64>());
-    else
-        std::snprintf(text, sizeof text, specification.c_str(), arguments.take<u32>());
+// A conversion specification, split so that only what C defines reaches the host's printf.
+struct Specification {
+    std::string flags, width, precision, length;
+    char kind = 0;
+    std::size_t end = 0;  // position after it
+};
+
+std::string taken(const std::string& pattern, std::size_t& at, const char* wanted) {
+    const std::size_t start = at;
+    while (at < pattern.size() && std::strchr(wanted, pattern[at]) != nullptr) ++at;
+    return pattern.substr(start, at - start);
+}
+
+// The specification that begins behind the percent sign at `at`; its kind is 0 when it is none.
+Specification specification(const std::string& pattern, std::size_t at) {
+    Specification result;
+    result.flags = taken(pattern, at, "-+ #0");
+    result.width = taken(pattern, at, "0123456789*");
+    if (at < pattern.size() && pattern[at] == '.') result.precision = "." + taken(pattern, ++at, "0123456789*");
+    result.length = taken(pattern, at, "hlzjt");
+    const bool known = at < pattern.size() && std::strchr("diouxXeEfFgGaAcsp%", pattern[at]) != nullptr;
+    result.kind = known ? pattern[at] : 0;
+    result.end = at + 1;
+    return result;
+}
+
+template <class... Values>
+std::string printed(const std::string& format, Values... values) {
+    const int size = std::snprintf(nullptr, 0, format.c_str(), values...);
+    std::string text(size > 0 ? static_cast<std::size_t>(size) : 0, 0);
+    if (size > 0) std::snprintf(text.data(), text.size() + 1, format.c_str(), values...);
     return text;
+}
+
+// A width or precision, at most three digits: a `*` takes an argument.
+std::string extent(const std::string& text, Arguments& arguments) {
+    const bool precision = !text.empty() && text[0] == '.';
+    std::string digits = text.substr(precision);
+    if (digits.find('*') != std::string::npos) digits = std::to_string(std::abs(arguments.take<s32>()));
+    return (precision ? "." : "") + digits.substr(0, 3);
+}
+
+std::string render(const Specification& one, Arguments& arguments, Warp& warp, int lane) {
+    const std::string width = extent(one.width, arguments), precision = extent(one.precision, arguments);
+    const std::string head = "%" + one.flags + width + precision;
+    const bool wide = one.length.find_first_of("lzjt") != std::string::npos;
+    if (std::strchr("eEfFgGaA", one.kind) != nullptr) return printed(head + one.kind, arguments.take<f64>());
+    if (one.kind == 's') return printed(head + 's', read_string(warp, lane, arguments.take<u64>()).c_str());
+    if (one.kind == 'p') return printed(head + 'p', reinterpret_cast<void*>(arguments.take<u64>()));
+    if (one.kind == 'c') return printed(head + 'c', arguments.take<s32>());
+    if (wide) return printed(head + "ll" + one.kind, arguments.take<u64>());
+    return printed(head + one.length + one.kind, arguments.take<u32>());
 }
 
 }  // namespace
@@ -86,11 +124,13 @@ int print_formatted(Warp& warp, int lane, u64 format, u64 arguments_address) {
             text += pattern[at];
             continue;
         }
-        std::size_t end = at + 1;
-        while (end < pattern.size() && std::string("diouxXeEfFgGaAcsp%").find(pattern[end]) == std::string::npos) ++end;
-        if (end >= pattern.size()) break;
-        text += pattern[end] == '%' ? "%" : render(pattern.substr(at, end - at + 1), arguments, warp, lane);
-        at = end;
+        const Specification one = specification(pattern, at + 1);
+        if (one.kind == 0) {
+            text += pattern[at];
+            continue;
+        }
+        text += one.kind == '%' ? "%" : render(one, arguments, warp, lane);
+        at = one.end - 1;
     }
     std::fputs(text.c_str(), stdout);
     std::fflush(stdout);

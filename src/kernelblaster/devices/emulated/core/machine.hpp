@@ -61,6 +61,7 @@ struct Launch {
     bool counted;
     bool cooperative;  // all blocks live at once
     u64 workspace;     // device memory that cooperative groups find through %envreg1 and 2; 0 when not cooperative
+    u64 instruction_limit;  // warp instructions after which a worker gives up
     GranuleMap* granules;
     LaunchChecks* checks;  // null: nothing is checked
 

@@ -9,12 +9,26 @@
 namespace kbemu {
 namespace {
 
+u32 crc32(const char* data, std::size_t size) {
+    u32 remainder = ~0u;
+    for (std::size_t k = 0; k < size; ++k) {
+        remainder ^= static_cast<u8>(data[k]);
+        for (int bit = 0; bit < 8; ++bit) remainder = remainder >> 1 ^ (remainder & 1 ? 0xedb88320u : 0u);
+    }
+    return ~remainder;
+}
+
 class Reader {
 public:
     explicit Reader(const std::string& path) {
         std::ifstream file(path, std::ios::binary);
         if (!file) throw std::runtime_error("cannot open module " + path);
         data_.assign(std::istreambuf_iterator<char>(file), {});
+        u32 expected = 0;
+        if (data_.size() < sizeof expected) throw std::runtime_error("module file is truncated");
+        std::memcpy(&expected, data_.data() + data_.size() - sizeof expected, sizeof expected);
+        data_.resize(data_.size() - sizeof expected);
+        if (crc32(data_.data(), data_.size()) != expected) throw std::runtime_error("module file is damaged");
     }
 
     template <class T>
@@ -53,7 +67,7 @@ public:
 
     Module read() {
         const auto magic = reader_.raw(8);
-        if (std::memcmp(magic.data(), "KBEMU2\0\0", 8) != 0) throw std::runtime_error("not a module file");
+        if (std::memcmp(magic.data(), "KBEMU3\0\0", 8) != 0) throw std::runtime_error("not a module file");
         strings_ = reader_.list([&] {
             const auto text = reader_.raw(reader_.number<u32>());
             return std::string(text.begin(), text.end());

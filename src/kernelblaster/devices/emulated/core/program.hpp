@@ -1,13 +1,14 @@
 // An assembled module in memory, as read from the file that KB_EMU_MODULE names.
 //
 // File format (little endian; written by ptx/module.py):
-//   magic "KBEMU2\0\0"
+//   magic "KBEMU3\0\0"
 //   strings      u32 n, then n x (u32 length, bytes)      all names below index this table
 //   operations   u32 n, then n x u32                       names of operations, found in the operation table
 //   classes      u32 n, then n x u32                       names of instruction classes, for the report
 //   variables    u32 n, then n x Variable                  .global and .const variables with initial bytes
 //   sources      u32 n, then n x (u32 file, u32 line)      source positions; entry 0 is "unknown"
 //   functions    u32 n, then n x Function
+//   checksum     u32, CRC-32 of all before it
 // Every operand is a byte offset into a warp's register file, where a register is 32 consecutive lanes.
 #pragma once
 

@@ -17,6 +17,11 @@ unsigned host_threads() {
     return std::max(1u, std::thread::hardware_concurrency());
 }
 
+u64 instruction_limit() {
+    const char* text = std::getenv("KB_EMU_LIMIT");
+    return text != nullptr ? std::strtoull(text, nullptr, 10) : ~0ull;
+}
+
 cudaError_t error_of(Fault fault) {
     switch (fault) {
         case Fault::none: return cudaSuccess;
@@ -54,12 +59,16 @@ void Runtime::load_module() {
     if (path == nullptr) return;
     try {
         module_ = read_module(path);
-    } catch (const std::runtime_error& error) {
-        std::fprintf(stderr, "kbcudart: %s\n", error.what());
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "kbcudart: %s: %s\n", path, error.what());
         std::exit(4);
     }
     for (Variable& variable : module_.variables) {
         variable.address = arena.allocate(variable.size);
+        if (variable.address == 0) {
+            std::fprintf(stderr, "kbcudart: no device memory for variable %s\n", variable.name.c_str());
+            std::exit(4);
+        }
         u8* memory = reinterpret_cast<u8*>(variable.address);
         std::memset(memory, 0, variable.size);
         std::memcpy(memory, variable.initial.data(), variable.initial.size());
@@ -188,6 +197,7 @@ cudaError_t Runtime::launch(const void* host, dim3 grid, dim3 block, void** argu
     launch.counted = counting();
     launch.cooperative = cooperative;
     launch.workspace = workspace.address();
+    launch.instruction_limit = instruction_limit();
     launch.granules = &granules;
     std::unique_ptr<LaunchChecks> checks;
     if (initialized) checks = std::make_unique<LaunchChecks>(module_, function, *initialized, arena.freed());

@@ -10,7 +10,8 @@
 // Environment: KB_EMU_MODULE (assembled module), KB_EMU_REPORT (JSON lines, one per counted launch), KB_EMU_COUNT=1
 // (count every launch, else between cudaProfilerStart and cudaProfilerStop), KB_EMU_CHECKS (JSON lines, one per finding
 // of the checks, which run only when it is set), KB_EMU_THREADS, KB_EMU_DEVICE ("key value" lines that replace figures
-// of the device), KB_EMU_MEMORY (bytes of device memory).
+// of the device), KB_EMU_MEMORY (bytes of device memory), KB_EMU_LIMIT (warp instructions per launch and host thread,
+// after which it fails as timed out).
 #pragma once
 
 #include <cuda_runtime_api.h>

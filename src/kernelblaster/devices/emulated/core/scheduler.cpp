@@ -357,6 +357,9 @@ bool run_round(Block& block, Worker& worker) {
     const u64 before = worker.instructions;
     for (Warp& warp : block.warps) {
         run_warp<Counted>(warp);
+        if (worker.instructions > worker.launch->instruction_limit)
+            worker.fail(Fault::deadlock, worker.launch->function->code[worker.launch->function->entry],
+                        "more than " + std::to_string(worker.launch->instruction_limit) + " warp instructions");
         if (worker.failed()) return false;
     }
     if (!any_live(block)) return false;

@@ -29,7 +29,11 @@ def assemble(ptx_text: str, system_dirs: Sequence[Path] = ()) -> Module:
     context = ModuleContext(program, system_dirs)
     placed = [one for one in program.variables if one.space in (".global", ".const")]
     context.globals = {one.name: position for position, one in enumerate(placed)}
-    context.module.variables = [_variable(one, context.globals, context.calls.addresses) for one in placed]
+    for one in placed:
+        try:
+            context.module.variables.append(_variable(one, context.globals, context.calls.addresses))
+        except ValueError as error:
+            raise NotEmulatable(one.name, one.line, "an initial value that is no number") from error
     for function in program.functions:
         if function.is_kernel and function.defined:
             context.module.kernels.append(FunctionLowering(context, function, lower_statement).lower())
@@ -60,6 +64,6 @@ def _element(token: str, declared: Declared) -> bytes:
     if text[:2] in ("0d", "0D") and len(text) == 18:
         return struct.pack("<Q", int(text[2:], 16))
     if not text[:1].isdigit():
-        raise NotEmulatable(declared.name, 0, f"initial value {token}")
+        raise NotEmulatable(declared.name, declared.line, f"initial value {token}")
     value = -integer(text) if token.startswith("-") else integer(text)
     return (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")

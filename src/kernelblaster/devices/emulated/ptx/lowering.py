@@ -39,6 +39,9 @@ _SPECIALS = frozenset(
     + ["laneid", "warpid", "nwarpid", "smid", "nsmid", "dynamic_smem_size", "total_smem_size"]
     + [f"lanemask_{kind}" for kind in ("eq", "lt", "le", "gt", "ge")]
 )
+_MOST_LOCAL_BYTES, _MOST_PARAMETER_BYTES = 512 << 10, 32764
+"""CUDA's own limits for one thread's memory and for the parameters of a launch."""
+_MOST_SHARED_BYTES, _MOST_REGISTER_BYTES = 1 << 30, 1 << 28
 SHARED_WINDOW, LOCAL_WINDOW, PARAM_WINDOW = (k << 56 for k in (1, 2, 3))
 
 
@@ -283,6 +286,8 @@ class FunctionLowering:
         if guarded and statement.guard is not None:
             flags |= out.GUARDED | (out.GUARD_NEGATED if statement.negated else 0)
             guard = self.register(statement.guard, PREDICATE)
+        if "immediate" in fields:  # addresses wrap at 64 bits
+            fields["immediate"] = (fields["immediate"] + (1 << 63)) % (1 << 64) - (1 << 63)
         source = self.context.source(statement.source)
         made = out.Instruction(operation, kind, tuple(operands), statement.line, source, flags, guard, **fields)
         self.kernel.code.append(made)
@@ -385,6 +390,7 @@ class FunctionLowering:
             self.kernel.constants.append((offset, width, value))
         for (addend, width), offset in self.dynamic_constants.items():
             self.kernel.constants.append((offset, width, dynamic + addend))
+        self.check_sizes()
         self.kernel.specials = [(offset, name) for name, offset in self.specials.items()]
         self.kernel.local_bytes = aligned(self.kernel.local_bytes, 16)
         for one in self.kernel.code:
@@ -393,6 +399,18 @@ class FunctionLowering:
                     raise NotEmulatable("bra", one.line, f"unknown label {one.target}")
                 one.immediate = self.positions[one.target]
         self.finish_calls()
+
+    def check_sizes(self) -> None:
+        """Refuse what no launch could hold, before it overflows the module's fields."""
+        limits = (
+            ("local memory", self.kernel.local_bytes, _MOST_LOCAL_BYTES),
+            ("shared memory", self.kernel.static_shared, _MOST_SHARED_BYTES),
+            ("parameters", self.kernel.parameter_bytes, _MOST_PARAMETER_BYTES),
+            ("registers", self.kernel.register_bytes, _MOST_REGISTER_BYTES),
+        )
+        for what, size, most in limits:
+            if size > most:
+                raise NotEmulatable(self.function.name, self.function.line, f"{size} bytes of {what} (at most {most})")
 
     def finish_calls(self) -> None:
         """Where called functions begin and, for those that may be active twice, which registers a call saves."""

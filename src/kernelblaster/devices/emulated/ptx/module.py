@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import struct
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-MAGIC = b"KBEMU2\0\0"
+MAGIC = b"KBEMU3\0\0"
 OPERANDS = 6
 ADDRESS_WIDTH = 0x80
 """Width of a constant that is the address of a variable; the core resolves it when the module is placed."""
@@ -88,7 +89,8 @@ class Module:
 
     def write(self, path: Path) -> None:
         """Write the file that `KB_EMU_MODULE` names."""
-        path.write_bytes(_Writer().module(self))
+        content = _Writer().module(self)
+        path.write_bytes(content + struct.pack("<I", zlib.crc32(content)))
 
 
 class _Writer:

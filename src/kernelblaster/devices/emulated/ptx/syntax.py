@@ -29,6 +29,8 @@ TOKEN = re.compile(
     r"|[%$A-Za-z_.](?:[\w$.]|::)*|[-+{}()\[\],;:@!|<>=~]"
 )
 _SPACES = (".global", ".const", ".shared", ".local", ".param")
+_MOST_REGISTERS = 1 << 20
+_LARGEST_VARIABLE = 1 << 40
 _LINKAGE = (".visible", ".weak", ".extern", ".common")
 
 
@@ -39,6 +41,8 @@ def parse(text: str) -> Program:
         return parser.program()
     except ValueError as error:
         raise parser.error("a number is expected") from error
+    except RecursionError as error:
+        raise parser.error("brackets this deep") from error
 
 
 class _Parser:
@@ -114,8 +118,19 @@ class _Parser:
         if token == ".file":
             number = self.take()
             self.result.files[number] = self.take().strip('"')
+            while self.accept(","):  # time and size
+                self.take()
         elif token in (".alias", ".pragma"):
             self.skip_past(";")
+        elif token in (".version", ".target", ".address_size"):
+            self.take()
+            while self.accept(","):
+                self.take()
+            if token == ".version" and self.peek()[1:].isdigit():
+                self.take()
+        else:
+            self.at -= 1
+            raise self.error("unknown directive")
 
     def skip_section(self) -> None:
         self.skip_past("{")
@@ -145,9 +160,9 @@ class _Parser:
             self.accept(",")
         x, y, z = (*extents, 1, 1, 1)[:3]
         if token == ".reqntid":
-            function.required_block = (x, y, z)
+            function.required_block = (min(x, 0xFFFFFFFF), min(y, 0xFFFFFFFF), min(z, 0xFFFFFFFF))
         elif token == ".maxntid":
-            function.max_threads = x * y * z
+            function.max_threads = min(x * y * z, 0xFFFFFFFF)
 
     def parameter_list(self) -> list[Declared]:
         self.expect("(")
@@ -194,7 +209,10 @@ class _Parser:
             else:
                 count *= integer(self.take())
             self.expect("]")
-        declared = Declared(name, space, align or element, count * element, element, unsized=unsized)
+        if count * element > _LARGEST_VARIABLE or (align and (align & (align - 1) or align > 4096)):
+            raise self.error("a variable of this size or alignment")
+        line = self.lines[self.at]
+        declared = Declared(name, space, align or element, count * element, element, unsized=unsized, line=line)
         if self.accept("="):
             declared.initial = self.initialiser()
             declared.size = max(declared.size, len(declared.initial) * element)
@@ -264,7 +282,10 @@ class _Parser:
         while True:
             name = self.take()
             if self.accept("<"):
-                for k in range(integer(self.take())):
+                count = integer(self.take())
+                if count > _MOST_REGISTERS:
+                    raise self.error("registers this many")
+                for k in range(count):
                     function.registers[self.declare(f"{name}{k}")] = kind
                 self.expect(">")
             else:
@@ -282,11 +303,11 @@ class _Parser:
 
     def location(self) -> None:
         self.take()
-        place = self.take(), integer(self.take()), self.take()
+        place = self.take(), min(integer(self.take()), 0xFFFFFFFF), self.take()
         outer: SourceChain = ()
         while self.accept(","):
             if self.accept("inlined_at"):
-                call = self.take(), integer(self.take()), self.take()
+                call = self.take(), min(integer(self.take()), 0xFFFFFFFF), self.take()
                 outer = self.chains.get(call, (call[:2],))
                 continue
             self.expect("function_name")

@@ -75,6 +75,7 @@ class Declared:
     element_bytes: int
     initial: list[str] = field(default_factory=list)
     unsized: bool = False
+    line: int = 0
 
 
 @dataclass(slots=True)
@@ -104,11 +105,9 @@ class Program:
 
 
 def integer(token: str) -> int:
-    """An integer literal."""
-    return int(token.rstrip("U"), 0) if not token.startswith("0") or len(token) < 2 else _prefixed(token.rstrip("U"))
-
-
-def _prefixed(token: str) -> int:
-    if token[1:2] in "xX":
-        return int(token, 16)
-    return int(token, 8) if token != "0" else 0
+    """An integer literal. Raises ValueError for anything else, and for what 64 bits do not hold."""
+    digits = token.rstrip("U")
+    value = int(digits, 8) if digits[:1] == "0" and digits[1:].isdigit() else int(digits, 0)
+    if value >> 64:
+        raise ValueError(f"{token} does not fit 64 bits")
+    return value

@@ -183,6 +183,12 @@ def derive(name: str, source: str, *, per_rule: int = 3) -> Iterator[Mutant]:
             text = rule.replacement(match) if callable(rule.replacement) else match.expand(rule.replacement)
             changed = source[: match.start()] + text + source[match.end() :]
             line = source.count("\n", 0, match.start()) + 1
-            yield Mutant(
-                f"{name}:{rule.name}:{number}", rule.name, changed, line, changed.splitlines()[line - 1].strip()
-            )
+            shown = changed.splitlines()[line - 1].strip()
+            place = f"{name}:{rule.name}:{number}"
+            yield Mutant(place, rule.name, changed, line, shown, _on_device(source, match.start()))
+
+
+def _on_device(source: str, place: int) -> bool:
+    """Whether a place lies in a function for the device. Functions end with a brace at the beginning of a line."""
+    begin = source.rfind("\n}\n", 0, place)
+    return re.search(r"__(?:global|device)__", source[max(begin, 0) : place]) is not None

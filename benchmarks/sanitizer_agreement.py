@@ -95,7 +95,7 @@ def _sanitize(
         case.name,
     ]
     process = subprocess.Popen(
-        [*tool_command, str(programs[case.program]), case.name],
+        command,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -86,9 +86,7 @@ class CommentEvaluator:
         self._delay_s = delay_s
         self._lock = threading.Lock()
 
-    def evaluate(
-        self, problem: Problem, source: str, *, rival: str | None, profile: bool, sessions: int
-    ) -> Evaluation:
+    def evaluate(self, problem: Problem, source: str, *, rival: str | None, profile: bool, sessions: int) -> Evaluation:
         self.sessions.append(sessions)
         pair = f"{source_digest(source)[:12]} {source_digest(rival)[:12] if rival else '-'} {profile}\n"
         if self._delay_s:
@@ -163,6 +161,7 @@ class ScriptedModel:
         script: Callable[[int, int, int], str | Exception],
         *,
         others: dict[Purpose, str | Exception] | None = None,
+        mends: str | Exception = "no repair",
         answerable: frozenset[str] | None = None,
     ) -> None:
         self.journal = journal
@@ -170,13 +169,16 @@ class ScriptedModel:
         self._script = script
         self._others = {Purpose.REFLECT: '{"changes": []}', Purpose.VERIFY: '{"veto": false}', **(others or {})}
         self._answerable = answerable
+        self._mends = mends
 
     async def complete(self, request: Request) -> Reply:
         await asyncio.sleep(0)
         self.requests.append(request)
         with self.journal.open("a") as journal:
             journal.write(f"{request.slot}\n")
-        if request.purpose in (Purpose.GENERATE, Purpose.REPAIR):
+        if "/mend/" in request.slot:
+            said = self._mends
+        elif request.purpose in (Purpose.GENERATE, Purpose.REPAIR):
             place = re.search(r"rollout-(\d+)/step-(\d+)/attempt-(\d+)", request.slot)
             said = self._script(*(int(number) for number in place.groups()))
         else:

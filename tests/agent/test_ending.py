@@ -12,9 +12,10 @@ from kernelblaster.agent.graph import run_problem
 from kernelblaster.agent.nodes.reflect import performance_gap, read_proposal, transition_line
 from kernelblaster.agent.state import OutcomeStatus
 from kernelblaster.devices.base import SanitizerFinding
+from kernelblaster.errors import BudgetExceeded
 from kernelblaster.evaluation.types import Decision, SessionRatio, Verdict
 from kernelblaster.knowledge.changes import AddLesson
-from kernelblaster.models.base import Purpose
+from kernelblaster.models.base import NoRecordedReply, Purpose
 from kernelblaster.models.replies import UnusableReply
 
 LESSON = {
@@ -87,6 +88,64 @@ def test_a_sanitizer_finding_rejects(tmp_path):
     assert outcome.status is OutcomeStatus.NO_IMPROVEMENT
     assert "invalid read" in outcome.reason
     assert not (context.directory / "final_rl_cuda_perf.cu").exists()
+
+
+class Sanitizing(CommentEvaluator):
+    """Finds something in sources that say so."""
+
+    def sanitize(self, problem, source):
+        if "race" not in source:
+            return []
+        return [SanitizerFinding(tool="racecheck", message="write after write", location="candidate.cu:7")]
+
+
+def race(speed: float) -> str:
+    return answer(kernel(speed, tag="_race"))
+
+
+def ending(tmp_path, repair: str | Exception, **changes):
+    """Two rollouts: one with a race, 4 times as fast, and one that is clean and twice as fast."""
+    model = ScriptedModel(
+        tmp_path / "model.log",
+        lambda rollout, *_: race(4.0) if rollout == 0 else answer(kernel(2.0, tag="_clean")),
+        mends=repair,
+    )
+    context = make_context(tmp_path, model, Sanitizing(tmp_path / "e"), rollouts=2, steps=1, **changes)
+    return asyncio.run(run_problem(context)), context
+
+
+def test_what_a_sanitizer_finds_goes_back_to_the_model_once_and_the_repair_can_win(tmp_path):
+    outcome, context = ending(tmp_path, answer(kernel(3.5, tag="_mended")))
+    assert outcome.speedup == 3.5
+    racing, mended, clean = outcome.finalists
+    assert "racecheck: write after write (candidate.cu:7)" in racing.rejected
+    assert (mended.mends, mended.rejected) == (racing.sha256, None)
+    assert clean.rejected == "slower than the final kernel"
+    (request,) = [r for r in context.model.requests if "/mend/" in r.slot]
+    assert request.purpose is Purpose.REPAIR
+    assert [message.role for message in request.messages] == ["system", "user", "assistant", "user"]
+    assert "k_race" in request.messages[2].content
+    assert "sanitizer_error" in request.messages[3].content
+    assert "write after write (candidate.cu:7)" in request.messages[3].content
+
+
+@pytest.mark.parametrize(
+    "repair",
+    [
+        race(3.9),
+        race(4.0),
+        answer(kernel(1.5, tag="_slow")),
+        answer(kernel(3.0, verdict=Verdict.WRONG_VALUES)),
+        "I cannot.",
+        BudgetExceeded("over", cure="raise it"),
+        NoRecordedReply("no such exchange", cure="none"),
+    ],
+)
+def test_a_repair_that_does_not_help_leaves_the_next_finalist(tmp_path, repair):
+    outcome, context = ending(tmp_path, repair)
+    assert outcome.speedup == 2.0
+    assert len([r for r in context.model.requests if "/mend/" in r.slot]) == 1
+    assert "k_clean" in (context.directory / "final_rl_cuda_perf.cu").read_text()
 
 
 def test_the_model_can_veto(tmp_path):

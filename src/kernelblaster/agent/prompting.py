@@ -67,25 +67,10 @@ def generate_request(context: ProblemContext, state: RolloutState, number: int) 
 def _generate_prompt(context: ProblemContext, state: RolloutState) -> str:
     if state.diagnosis is None or state.choice is None:
         raise ValueError("generate runs after retrieve")
-    problem = context.problem
     evaluation = context.files.evaluation(state.incumbent.evaluation)
     return render(
         "generate",
-        problem=problem.id,
-        name=problem.name,
-        reference=_reference(context),
-        size=context.size,
-        tensors=_tensor_lines(context.tensors),
-        timed_sizes=_pairs(problem.sizes[context.size]),
-        other_sizes="; ".join(
-            f"{size} ({_pairs(extents)})" for size, extents in problem.sizes.items() if size != context.size
-        ),
-        scalars=_pairs(problem.scalars),
-        launcher=_launcher(context),
-        scalar_type=context.precision,
-        cuda_type=_CUDA_TYPE[context.precision],
-        library_policy=_library_policy(context.libraries),
-        gpu=gpu_summary(context.facts),
+        **_task(context),
         parent=context.files.candidate(state.incumbent.sha256).strip(),
         profile=profile_summary(evaluation),
         time=time_summary(evaluation),
@@ -93,6 +78,49 @@ def _generate_prompt(context: ProblemContext, state: RolloutState) -> str:
         choice=state.choice,
         experience=_experience(state.choice, context.facts.arch),
         tried=[_tried_line(tried) for tried in state.tried],
+    )
+
+
+def _task(context: ProblemContext) -> dict[str, object]:
+    """What `task.j2` tells of a problem: reference, tensors, sizes, launcher, GPU."""
+    problem = context.problem
+    return {
+        "problem": problem.id,
+        "name": problem.name,
+        "reference": _reference(context),
+        "size": context.size,
+        "tensors": _tensor_lines(context.tensors),
+        "timed_sizes": _pairs(problem.sizes[context.size]),
+        "other_sizes": "; ".join(
+            f"{size} ({_pairs(extents)})" for size, extents in problem.sizes.items() if size != context.size
+        ),
+        "scalars": _pairs(problem.scalars),
+        "launcher": _launcher(context),
+        "scalar_type": context.precision,
+        "cuda_type": _CUDA_TYPE[context.precision],
+        "library_policy": _library_policy(context.libraries),
+        "gpu": gpu_summary(context.facts),
+    }
+
+
+def mend_request(context: ProblemContext, sha256: str, speedup: float, failure: Failure) -> Request:
+    """Ask for the repair of a finalist that is fast and right, and in which a sanitizer found something."""
+    messages = (
+        Message(role="system", content=render("system")),
+        Message(role="user", content=render("finalist", **_task(context), speedup=f"{speedup:.2f}")),
+        Message(role="assistant", content=f"```cuda\n{context.files.candidate(sha256).strip()}\n```"),
+        Message(role="user", content=_repair_prompt(failure)),
+    )
+    return Request(
+        slot=problem_slot(context, f"mend/{sha256[:16]}"),
+        purpose=Purpose.REPAIR,
+        messages=messages,
+        tags={
+            "problem": str(context.problem.id),
+            "precision": str(context.precision),
+            "failure": failure.kind,
+            "failed_sha256": sha256,
+        },
     )
 
 

@@ -1,7 +1,8 @@
 """The node that ends a search: finalists are measured again against the start, checked, and the best one is written.
 
 The model may veto a finalist, never approve one: a reply that cannot be read, a missing reply and an empty budget are
-no veto. Nothing is written when no finalist beats the start beyond noise.
+no veto. What a sanitizer finds in a finalist that would be written goes back to the model, once, and the repair is
+judged and measured like the others. Nothing is written when no finalist beats the start beyond noise.
 """
 
 from __future__ import annotations
@@ -18,15 +19,17 @@ from kernelblaster.agent.events import FinalistMeasured, Finalized
 from kernelblaster.agent.files import write_atomically
 from kernelblaster.agent.final_kernel import final_kernel_path, final_kernel_text, sessions_text, without_samples
 from kernelblaster.agent.judging import FINAL, Judged, judge
-from kernelblaster.agent.prompting import verify_request
+from kernelblaster.agent.prompting import mend_request, verify_request
 from kernelblaster.agent.slots import problem_slot
-from kernelblaster.agent.state import Conclusion, Finalist, Incumbent, OutcomeStatus, ProblemState
+from kernelblaster.agent.state import Conclusion, Failure, Finalist, Incumbent, OutcomeStatus, ProblemState
 from kernelblaster.errors import BudgetExceeded
 from kernelblaster.evaluation.types import Verdict
 from kernelblaster.models.base import NoRecordedReply
-from kernelblaster.models.replies import UnusableReply, parse_json
+from kernelblaster.models.replies import UnusableReply, parse_json, parse_reply
 
 FINALISTS = 3
+FINDINGS_SHOWN = 12
+"""Findings of the sanitizers that a repair is shown."""
 
 
 class Opinion(BaseModel):
@@ -63,16 +66,19 @@ async def finalize(state: ProblemState, runtime: Runtime[ProblemContext]) -> dic
 async def _conclude(context: ProblemContext, state: ProblemState) -> Conclusion:
     if state.start is None or state.failure is not None:
         return Conclusion(status=OutcomeStatus.FAILED, reason=state.failure or "the start was not evaluated")
-    measured = [await _measure(context, state.start, incumbent) for incumbent in contenders(state)]
-    measured.sort(key=lambda one: one.finalist.comparison.speedup if one.finalist.comparison else 0.0, reverse=True)
+    waiting = [await _measure(context, state.start, incumbent) for incumbent in contenders(state)]
     finalists: list[Finalist] = []
     winner: _Measured | None = None
-    for one in measured:
-        rejected = one.finalist.rejected
+    while waiting:
+        waiting.sort(key=_speedup)
+        one = waiting.pop()
+        rejected, mended = one.finalist.rejected, None
         if rejected is None and winner is not None:
             rejected = "slower than the final kernel"
         if rejected is None:
-            rejected = await _objection(context, one.finalist.sha256)
+            rejected, mended = await _examine(context, state.start, one.finalist)
+        if mended is not None:
+            waiting.append(mended)
         finalist = one.finalist.model_copy(update={"rejected": rejected})
         if rejected is None:
             winner = one
@@ -118,19 +124,51 @@ def _not_faster(finalist: Finalist) -> str:
     return f"{reason}: {sessions_text(comparison)}" if comparison is not None and comparison.sessions else reason
 
 
-async def _objection(context: ProblemContext, sha256: str) -> str | None:
-    """Why a finalist must not be published: a sanitizer's finding or the model's veto."""
-    findings = await _sanitize(context, sha256)
-    if findings:
-        return f"{Verdict.SANITIZER_ERROR}: {findings[0]}"
-    return await _veto(context, sha256)
+def _speedup(one: _Measured) -> float:
+    return one.finalist.comparison.speedup if one.finalist.comparison else 0.0
+
+
+async def _examine(
+    context: ProblemContext, start: Incumbent, finalist: Finalist
+) -> tuple[str | None, _Measured | None]:
+    """Why a finalist must not be published, a sanitizer's finding or the model's veto, and its repair if there is one.
+
+    What a sanitizer finds goes back to the model once; what comes of that is not repaired again.
+    """
+    findings = await _sanitize(context, finalist.sha256)
+    if not findings:
+        return await _veto(context, finalist.sha256), None
+    mended = None if finalist.mends else await _mend(context, start, finalist, findings)
+    return f"{Verdict.SANITIZER_ERROR}: {findings[0]}", mended
+
+
+async def _mend(context: ProblemContext, start: Incumbent, finalist: Finalist, findings: list[str]) -> _Measured | None:
+    """Ask for a repair, judge and measure it like any finalist; None when there is none to be had."""
+    failure = Failure(kind=Verdict.SANITIZER_ERROR, reason=findings[0], log="\n".join(findings[:FINDINGS_SHOWN]))
+    speedup = finalist.comparison.speedup if finalist.comparison else 1.0
+    request = await asyncio.to_thread(mend_request, context, finalist.sha256, speedup, failure)
+    try:
+        reply = await ask(context, request)
+        source = parse_reply(reply.text).source
+    except (BudgetExceeded, NoRecordedReply, UnusableReply):
+        return None
+    sha256 = await asyncio.to_thread(context.files.put_candidate, source)
+    if sha256 == finalist.sha256:
+        return None
+    incumbent = Incumbent(sha256=sha256, evaluation="", gain=finalist.gain)
+    measured = await _measure(context, start, incumbent)
+    repaired = measured.finalist.model_copy(update={"mends": finalist.sha256})
+    return _Measured(finalist=repaired, judged=measured.judged)
 
 
 async def _sanitize(context: ProblemContext, sha256: str) -> list[str]:
     source = await asyncio.to_thread(context.files.candidate, sha256)
     async with context.limits.evaluations:
         findings = await asyncio.to_thread(context.evaluator.sanitize, context.problem, source)
-    return [f"{finding.tool}: {finding.message}" for finding in findings]
+    return [
+        f"{finding.tool}: {finding.message}" + (f" ({finding.location})" if finding.location else "")
+        for finding in findings
+    ]
 
 
 async def _veto(context: ProblemContext, sha256: str) -> str | None:

@@ -1,0 +1,140 @@
+"""`kernelblaster emulate` with real programs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli_support import Done, call, clean_environment
+
+from kernelblaster.devices.emulated.emulation import Emulation
+from kernelblaster.devices.toolchain import Toolchain
+from kernelblaster.errors import ExitCode
+
+pytestmark = [pytest.mark.nvcc, pytest.mark.usefixtures("nvcc")]
+EMULATED = Path(__file__).parents[1] / "emulated_device"
+SAXPY = EMULATED / "programs" / "saxpy.cu"
+UNUSUAL = EMULATED / "programs" / "unusual.cu"
+
+
+def emulate(cwd: Path, *arguments: object) -> Done:
+    return call(["emulate", *arguments], cwd)
+
+
+def test_program_runs_and_its_kernels_are_reported(tmp_path: Path) -> None:
+    done = emulate(tmp_path, SAXPY, "--json", "out.json", "--", "5000")
+    assert done.code == 7
+    assert done.out == "hello from thread 3\ny[10] = 30.000000, no error, took time\n"
+    assert "saxpy(float, float const*, float*, int) (20, 1, 1)x(256, 1, 1)" in done.err
+    line = next(line for line in done.err.splitlines() if "gpu__time_duration.sum" in line)
+    assert line.split()[-1] == "modelled"
+    assert "NVIDIA H200 (emulated)" in done.err
+    emulation = Emulation.model_validate_json((tmp_path / "out.json").read_text())
+    (launch,) = emulation.launches
+    assert (launch.grid, launch.block) == ((20, 1, 1), (256, 1, 1))
+    assert launch.metrics["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"] == 2 * 5000 * 4 / 32
+    assert emulation.exit_code == 7
+    assert emulation.findings is None
+
+
+def test_architecture_is_chosen(tmp_path: Path) -> None:
+    done = emulate(tmp_path, SAXPY, "--arch", "sm_80", "--json", "out.json")
+    assert "NVIDIA A100 80GB (emulated)" in done.err
+    assert json.loads((tmp_path / "out.json").read_text())["device"]["arch"] == "sm_80"
+    unknown = emulate(tmp_path, SAXPY, "--arch", "sm_61")
+    assert unknown.code == ExitCode.USAGE
+    assert "error: no model of a GPU of architecture sm_61" in unknown.err
+
+
+def test_streams_and_exit_code_are_the_programs(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "kernelblaster", "emulate", str(UNUSUAL), "--", "echo"],
+        input="a line\n", capture_output=True, text=True, cwd=tmp_path, env=clean_environment(), timeout=120,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (3, "read a line\n")
+    assert "to stderr" in done.stderr
+
+
+def test_printf_and_failures_of_the_device_reach_the_user(tmp_path: Path) -> None:
+    assert emulate(tmp_path, UNUSUAL, "--", "greet").out == "thread 0 of 2\nthread 1 of 2\ncudaSuccess\n"
+    failed = emulate(tmp_path, UNUSUAL, "--", "assert")
+    assert (failed.code, failed.out) == (5, "cudaErrorAssert\n")
+    assert "assertion `n < 3' failed" in failed.err
+    reached = emulate(tmp_path, UNUSUAL, "--", "reach")
+    assert (reached.code, reached.out) == (5, "cudaErrorIllegalAddress\n")
+    assert "unusual.cu:10" in reached.err
+
+
+def test_crash_and_hang_are_told_apart(tmp_path: Path) -> None:
+    crashed = emulate(tmp_path, UNUSUAL, "--", "crash")
+    assert crashed.code == 128 + 6
+    assert "was killed by SIGABRT" in crashed.err
+    for mode in ("sleep", "hang"):
+        stopped = emulate(tmp_path, UNUSUAL, "--timeout", "2", "--", mode)
+        assert stopped.code == ExitCode.TIMED_OUT
+        assert "still running after 2 s" in stopped.err
+
+
+def test_findings_of_the_checks_fail_a_program_that_ends_well(tmp_path: Path) -> None:
+    races = EMULATED / "planted" / "races.cu"
+    found = emulate(tmp_path, races, "--checks", "--json", "out.json", "--", "tree_without_barrier")
+    assert found.code == ExitCode.FAILED
+    assert "racecheck races.cu:10: tree_without_barrier: it reads what was written by thread (16, 0, 0)" in found.err
+    (first, *_) = json.loads((tmp_path / "out.json").read_text())["findings"]
+    assert (first["tool"], first["kernel"], first["source_line"]) == ("racecheck", "tree_without_barrier", 10)
+    clean = emulate(tmp_path, races, "--checks", "--", "barrier_in_tree")
+    assert clean.code == ExitCode.OK
+    assert "checks: nothing found" in clean.err
+    assert emulate(tmp_path, races, "--", "tree_without_barrier").code == ExitCode.OK
+
+
+def test_bad_programs_are_one_line_and_a_cure(tmp_path: Path) -> None:
+    missing = emulate(tmp_path, "missing.cu")
+    assert missing.code == ExitCode.USAGE
+    assert missing.err.splitlines()[0] == "error: missing.cu: no such file"
+    (tmp_path / "broken.cu").write_text("int main() { return undeclared; }\n")
+    broken = emulate(tmp_path, "broken.cu")
+    assert broken.code == ExitCode.USAGE
+    assert "broken.cu does not compile: " in broken.err
+    assert 'identifier "undeclared" is undefined' in broken.err.splitlines()[-2]
+    (tmp_path / "mainless.cu").write_text("__global__ void k() {}\n")
+    mainless = emulate(tmp_path, "mainless.cu")
+    assert mainless.code == ExitCode.USAGE
+    assert "mainless.cu does not link: undefined: main" in mainless.err
+    assert "Traceback" not in broken.err + mainless.err + missing.err
+
+
+def test_what_cannot_be_emulated_is_named(tmp_path: Path) -> None:
+    (tmp_path / "wgmma.cu").write_text(
+        '__global__ void k() {\n    asm volatile("wgmma.fence.sync.aligned;");\n}\nint main() { k<<<1, 32>>>(); }\n'
+    )
+    instruction = emulate(tmp_path, "wgmma.cu")
+    assert instruction.code == ExitCode.ENVIRONMENT
+    assert "(wgmma.cu:2): wgmma.fence.sync.aligned" in instruction.err
+    (tmp_path / "peer.cu").write_text("int main() { return cudaDeviceEnablePeerAccess(1, 0); }\n")
+    function = emulate(tmp_path, "peer.cu")
+    assert function.code == ExitCode.ENVIRONMENT
+    assert "the stand-in CUDA runtime has no cudaDeviceEnablePeerAccess" in function.err
+
+
+def test_headers_are_found_and_a_changed_one_rebuilds(tmp_path: Path) -> None:
+    (tmp_path / "include").mkdir()
+    (tmp_path / "value.cu").write_text(
+        '#include <value.h>\n#include <cstdio>\nint main() { std::printf("%d\\n", VALUE); }'
+    )
+    (tmp_path / "include" / "value.h").write_text("#define VALUE 1\n")
+    assert emulate(tmp_path, "value.cu").code == ExitCode.USAGE
+    assert emulate(tmp_path, "value.cu", "--include", "include").out == "1\n"
+    (tmp_path / "include" / "value.h").write_text("#define VALUE 2\n")
+    assert emulate(tmp_path, "value.cu", "-I", "include").out == "2\n"
+
+
+def test_without_nvcc_the_cure_is_named(tmp_path: Path, nvcc: Toolchain) -> None:
+    done = call(["emulate", SAXPY], tmp_path, PATH="/nonexistent", CUDA_HOME="/nonexistent")
+    if done.code == 7:
+        pytest.skip("nvcc is found beside PATH")
+    assert done.code == ExitCode.ENVIRONMENT
+    assert "kernelblaster doctor" in done.err

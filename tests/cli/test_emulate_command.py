@@ -138,3 +138,22 @@ def test_without_nvcc_the_cure_is_named(tmp_path: Path, nvcc: Toolchain) -> None
         pytest.skip("nvcc is found beside PATH")
     assert done.code == ExitCode.ENVIRONMENT
     assert "kernelblaster doctor" in done.err
+
+
+def test_lines_show_where_warps_wait(tmp_path: Path) -> None:
+    tiles = EMULATED / "planted" / "races.cu"
+    done = emulate(tmp_path, tiles, "--lines", "2", "--json", "out.json", "--", "tile_kept_while_read")
+    (launch,) = Emulation.model_validate_json((tmp_path / "out.json").read_text()).launches
+    source = tiles.read_text().splitlines()
+    inner, load = launch.lines
+    assert "sum += tile[k]" in source[inner.source_line - 1]
+    assert "x[t * 128 + threadIdx.x]" in source[load.source_line - 1]
+    warps, tiles_read = 8, 4
+    assert load.global_sectors == warps * tiles_read * 4
+    assert load.shared_wavefronts == warps * tiles_read
+    assert inner.shared_wavefronts == warps * tiles_read * 128  # every read is a broadcast
+    assert 0.5 < inner.waiting_share < 1
+    assert "sum += tile[k]" in done.err
+    without = emulate(tmp_path, tiles, "--json", "out.json", "--", "tile_kept_while_read")
+    assert "tile[k]" not in without.err
+    assert json.loads((tmp_path / "out.json").read_text())["launches"][0]["lines"] == []

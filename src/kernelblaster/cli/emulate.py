@@ -26,6 +26,9 @@ def emulate(
     include: Annotated[
         list[Path] | None, typer.Option("--include", "-I", help="A further directory with headers; repeatable.")
     ] = None,
+    lines: Annotated[
+        int, typer.Option("--lines", min=0, help="Show the N source lines of each kernel at which warps wait most.")
+    ] = 0,
     checks: Annotated[
         bool, typer.Option("--checks/--no-checks", help="Check memory, races and barriers; takes longer.")
     ] = False,
@@ -48,7 +51,7 @@ def emulate(
     except ProgramDoesNotBuild as error:
         sys.stderr.write(error.log)
         raise
-    emulation = built.run(arguments or (), timeout_s=timeout, checks=checks)
+    emulation = built.run(arguments or (), timeout_s=timeout, checks=checks, lines=lines)
     print_emulation(emulation)
     if json_file is not None:
         json_file.write_text(emulation.model_dump_json(indent=1) + "\n", encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path, PurePath
 
 from rich.console import Console
 from rich.markup import escape
@@ -10,6 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 
 from kernelblaster.devices.emulated.emulation import Emulation, KernelLaunch
+from kernelblaster.devices.emulated.lines import LineProfile
 from kernelblaster.devices.emulated.metrics import COUNTED
 from kernelblaster.devices.metrics import Metric
 from kernelblaster.runs import terminal
@@ -36,6 +38,8 @@ SHOWN_METRICS = (
 )
 SHOWN_GROUPS = 12
 """Kernels shown; equal launches of one kernel are one group."""
+
+SOURCE_CHARACTERS = 60
 
 
 def print_emulation(emulation: Emulation) -> None:
@@ -96,6 +100,31 @@ def _print_group(console: Console, launches: Sequence[KernelLaunch]) -> None:
     console.print(Padding(table, (0, 0, 0, 2)))
     for key, text in first.notes.items():
         console.print(f"  {key.replace('_', ' ')}: {escape(text)}", soft_wrap=True)
+    _print_lines(console, first.lines)
+
+
+def _print_lines(console: Console, lines: Sequence[LineProfile]) -> None:
+    """Hot lines of one launch with their text."""
+    if not lines:
+        return
+    table = Table(box=None, header_style="dim", pad_edge=False)
+    for heading in ("waiting\nmodelled", "warp\ninstructions", "global\nsectors", "shared\nwavefronts"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("line", no_wrap=True)
+    table.add_column("source", no_wrap=True)
+    for line in lines:
+        counts = (line.instructions, line.global_sectors, line.shared_wavefronts)
+        place = f"{PurePath(line.source_file).name}:{line.source_line}"
+        text = escape(_text(line.source_file, line.source_line)[:SOURCE_CHARACTERS])
+        table.add_row(f"{line.waiting_share:.0%}", *(f"{count:,}" for count in counts), place, text)
+    console.print(Padding(table, (0, 0, 0, 2)))
+
+
+def _text(file: str, number: int) -> str:
+    """A line of a source file; nothing where the file cannot be read any more."""
+    path = Path(file)
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
+    return lines[number - 1].strip() if number <= len(lines) else ""
 
 
 def _number(value: float) -> str:

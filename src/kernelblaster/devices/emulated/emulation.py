@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from kernelblaster.devices.base import DeviceFacts, KernelProfile
 from kernelblaster.devices.emulated.findings import Finding
+from kernelblaster.devices.emulated.lines import LineProfile
 
 
 class KernelLaunch(KernelProfile):
@@ -20,6 +21,8 @@ class KernelLaunch(KernelProfile):
 
     symbol: str
     """Mangled name."""
+    lines: tuple[LineProfile, ...] = ()
+    """The source lines at which its warps wait most, as many as were asked for."""
 
 
 class Emulation(BaseModel):

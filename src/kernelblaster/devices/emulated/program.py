@@ -27,6 +27,7 @@ from kernelblaster.devices.emulated.call import CallEstimate, estimate_call
 from kernelblaster.devices.emulated.core import ensure_core
 from kernelblaster.devices.emulated.emulation import Emulation, KernelLaunch
 from kernelblaster.devices.emulated.findings import named, read_findings
+from kernelblaster.devices.emulated.lines import line_profiles
 from kernelblaster.devices.emulated.metrics import kernel_profile
 from kernelblaster.devices.emulated.model import KernelEstimate, Unlaunchable
 from kernelblaster.devices.emulated.modules import ensure_figures, ensure_module
@@ -122,6 +123,7 @@ class EmulatedProgram:
         *,
         timeout_s: float,
         checks: bool = False,
+        lines: int = 0,
         streams: Streams | None = None,
     ) -> Emulation:
         """Run to the end, or kill after `timeout_s` seconds; every launch is counted.
@@ -132,6 +134,7 @@ class EmulatedProgram:
             arguments: of the program.
             timeout_s: wall time it may take.
             checks: whether memory and synchronisation are checked, which takes several times as long.
+            lines: source lines to profile for each launch.
             streams: where it reads and writes; this process's own streams if not given.
 
         Raises:
@@ -158,7 +161,7 @@ class EmulatedProgram:
             device=self.gpu.facts(cuda_version=self.toolchain.version_text),
             exit_code=code,
             seconds=seconds,
-            launches=[_launch(estimate, self.gpu) for estimate in call.kernels],
+            launches=[_launch(estimate, self.gpu, lines) for estimate in call.kernels],
             transfers_us=call.transfers_us,
             findings=named(findings, lambda names: demangle(self.toolchain, names)) if checks else None,
             warnings=warnings,
@@ -195,9 +198,10 @@ class EmulatedProgram:
                 process.wait()
 
 
-def _launch(estimate: KernelEstimate, gpu: GpuModel) -> KernelLaunch:
+def _launch(estimate: KernelEstimate, gpu: GpuModel, lines: int) -> KernelLaunch:
     profile = kernel_profile(estimate, gpu)
-    return KernelLaunch(**profile.model_dump(), symbol=estimate.record.kernel)
+    hottest = line_profiles(estimate.record, gpu, lines) if lines else ()
+    return KernelLaunch(**profile.model_dump(), symbol=estimate.record.kernel, lines=hottest)
 
 
 def _reported(failure: BuildFailure, source: Path) -> ProgramDoesNotBuild | ProgramNotEmulatable:

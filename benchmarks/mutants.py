@@ -49,6 +49,8 @@ TIMEOUT_S = 20.0
 PLACES_IN_STARTS, PLACES_IN_FINALS = 2, 1
 _NOISE = re.compile(r"^\s*(?:\.loc|\.file).*$|//.*$|(?<=_)[0-9a-f]{8}(?=_)", re.MULTILINE)
 """In PTX: line numbers, comments, and the digest of the source in names of internal symbols."""
+_DEBUG = "\t.section\t.debug"
+"""Begins what follows all functions."""
 _FUNCTION = re.compile(r"^(?:\.(?:visible|weak|extern) )*\.(entry|func)\b", re.MULTILINE)
 _ENTRY = re.compile(r"\.entry (\S+?)\(")
 
@@ -186,7 +188,8 @@ class MutantJudge:
             build = self._device.build(source, self._device.prepare(origin.problem, Precision.FP16))
         except BuildFailure as failure:
             raise KernelBlasterError(f"does not build any more: {failure.reason}") from failure
-        text = "" if build.ptx is None else _NOISE.sub("", build.ptx.read_text(encoding="utf-8"))
+        ptx = "" if build.ptx is None else build.ptx.read_text(encoding="utf-8").partition(_DEBUG)[0]
+        text = _NOISE.sub("", ptx)
         starts = [match.start() for match in _FUNCTION.finditer(text)]
         functions = [text[begin:end] for begin, end in pairwise([*starts, len(text)])]
         symbols = [match[1] if (match := _ENTRY.search(function)) else "" for function in functions]

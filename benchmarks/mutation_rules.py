@@ -61,7 +61,6 @@ RULES: tuple[Rule, ...] = (
     _rule("stride_double", r"\+= (blockDim\.x|TILE|32|warps|step)\)", r"+= 2 * \1)", "a loop takes every second step"),
     _rule("thread_late", r"(for \(\w+ \w+ = threadIdx\.x);", r"\1 + 1;", "the first element of a row is skipped"),
     _rule("tail_missing", r"\((\w+) \+ (\w+) - 1\) / \2\b", r"\1 / \2", "the last partial tile is not launched"),
-    _rule("tail_missing_number", r"\((\w+) \+ \d+\) / (\d+)\b", r"\1 / \2", "the last partial block is not launched"),
     _rule(
         "grid_short", r"<<<(?:unsigned\()?(batch_size|m|rows \* n_head)\)?,", r"<<<unsigned(\1) - 1,", "a block too few"
     ),

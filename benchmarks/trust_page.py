@@ -1,8 +1,9 @@
 """Makes docs/trust.md of what `benchmarks/trust.py` and `benchmarks/mutants.py` have found.
 
-    python benchmarks/trust_page.py [--emulated FILE] [--cuda FILE] [--mutants FILE] > docs/trust.md
+    python benchmarks/trust_page.py [--emulated FILE...] [--cuda FILE...] [--mutants FILE] > docs/trust.md
 
-Figures come from the JSON files only; a device without a file has an empty column.
+Figures come from the JSON files only; a device without a file has an empty column. Of several files of one device, the
+last that judged a kernel counts.
 """
 
 from __future__ import annotations
@@ -201,20 +202,35 @@ def render(
     return "\n".join(lines) + "\n"
 
 
-def _read(path: Path, model: type[TrustResult] | type[MutationResult]) -> TrustResult | MutationResult | None:
-    return model.model_validate_json(path.read_text(encoding="utf-8")) if path.is_file() else None
+def merged(paths: Sequence[Path]) -> TrustResult | None:
+    """All outcomes of one device; None without a file. Raises ValueError when the files are of different devices."""
+    results = [TrustResult.model_validate_json(path.read_text(encoding="utf-8")) for path in paths if path.is_file()]
+    if not results:
+        return None
+    if len({result.device.name for result in results}) > 1:
+        raise ValueError(f"results of different devices: {', '.join(result.device.name for result in results)}")
+    rows = {row.name: row for result in results for row in result.rows}
+    return TrustResult(
+        device=results[-1].device,
+        rows=[rows[name] for name in sorted(rows)],
+        not_run=sorted({name for result in results for name in result.not_run}),
+        not_judged=sorted({name for result in results for name in result.not_judged} - rows.keys()),
+        seconds=sum(result.seconds for result in results),
+    )
 
 
 def main() -> None:
     """Read what there is, print the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--emulated", type=Path, default=RESULTS / "trust_emulated.json")
-    parser.add_argument("--cuda", type=Path, default=RESULTS / "h200_trust.json")
+    parser.add_argument("--emulated", type=Path, nargs="+", default=[RESULTS / "trust_emulated.json"])
+    parser.add_argument("--cuda", type=Path, nargs="+", default=[RESULTS / "h200_trust.json"])
     parser.add_argument("--mutants", type=Path, default=RESULTS / "mutants.json")
     options = parser.parse_args()
-    emulated, cuda = _read(options.emulated, TrustResult), _read(options.cuda, TrustResult)
+    mutants = None
+    if options.mutants.is_file():
+        mutants = MutationResult.model_validate_json(options.mutants.read_text(encoding="utf-8"))
     reasons = json.loads(SURVIVORS.read_text(encoding="utf-8"))
-    print(render(emulated, cuda, _read(options.mutants, MutationResult), reasons), end="")
+    print(render(merged(options.emulated), merged(options.cuda), mutants, reasons), end="")
 
 
 if __name__ == "__main__":

@@ -32,7 +32,6 @@ from kernelblaster.problems.problem import Problem
 from kernelblaster.runs.choose import choose_device
 from kernelblaster.runs.single import find_problem
 
-INPUT_SETS = 5
 TIMING_SECONDS = 1.0
 """Per comparison: planted effects are large."""
 SEED = 20_260_801
@@ -145,7 +144,7 @@ class Court:
         return evaluation.verdict.value, "; ".join(evaluation.warnings)
 
     def _evaluator(self, planted: Planted) -> Evaluator:
-        config = EvaluationConfig(input_sets=INPUT_SETS, timeout_s=planted.timeout_s, max_seconds_timing=TIMING_SECONDS)
+        config = EvaluationConfig(timeout_s=planted.timeout_s, max_seconds_timing=TIMING_SECONDS)
         size = planted.size_on(self._device.facts.kind)
         libraries, precision = planted.libraries, planted.precision
         return Evaluator(self._device, self._inputs, config, size, libraries, precision=precision, seed=SEED)

@@ -46,7 +46,7 @@ def evaluate(
     size: SizeOption = None,
     libraries: LibrariesOption = "none",
     profile: Annotated[bool, typer.Option("--profile/--no-profile", help="Collect hardware counters.")] = True,
-    input_sets: Annotated[int, typer.Option(min=1, help="Input sets the kernel must pass.")] = 5,
+    input_sets: Annotated[int, typer.Option(min=1, help="Input sets the kernel must pass.")] = 7,
     timeout: Annotated[float, typer.Option(callback=positive, help="Seconds the kernel may take for one call.")] = 60,
     dataset_dir: DatasetOption = None,
     json_output: JsonOption = False,

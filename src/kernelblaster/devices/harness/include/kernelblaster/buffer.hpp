@@ -72,7 +72,9 @@ class Buffer {
         device_ = base_;
         if (output()) return;
         const MappedFile file(tensor_.path, tensor_.bytes, MappedFile::Mode::kRead);
-        upload(base_, file.data());
+        for (size_t at = 0; at < tensor_.bytes; at += kChunkBytes) {
+            upload(base_ + at, file.data() + at, std::min(kChunkBytes, tensor_.bytes - at));
+        }
         if (halves_ != nullptr) load_halves(file);
     }
 
@@ -152,17 +154,18 @@ class Buffer {
         if (bytes > 0) check(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost), "copying from the device");
     }
 
-    void upload(char* to, const char* from) const {
-        for (size_t at = 0; at < tensor_.bytes; at += kChunkBytes) {
-            check(cudaMemcpy(to + at, from + at, std::min(kChunkBytes, tensor_.bytes - at), cudaMemcpyHostToDevice),
-                  "copying an input to the device");
-        }
+    static void upload(char* to, const char* from, size_t bytes) {
+        if (bytes > 0) check(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice), "copying an input to the device");
     }
 
     void load_halves(const MappedFile& file) const {
-        std::vector<char> values(file.data(), file.data() + tensor_.bytes);
-        halve(values.data(), values.size(), tensor_.dtype);
-        upload(halves_, values.data());
+        std::vector<char> values;
+        for (size_t at = 0; at < tensor_.bytes; at += kChunkBytes) {
+            const size_t count = std::min(kChunkBytes, tensor_.bytes - at);
+            values.assign(file.data() + at, file.data() + at + count);
+            halve(values.data(), count, tensor_.dtype);
+            upload(halves_ + at, values.data(), count);
+        }
     }
 
     void make_arena() {

@@ -19,7 +19,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -210,13 +209,19 @@ def judge_origin(judge: MutantJudge, origin: Origin, chosen: Sequence[Mutant], w
         yield from pool.map(lambda mutant: judge.judge(origin, mutant), chosen)
 
 
-def run(device: Device, pattern: str, workers: int) -> MutationResult:
-    """Judge all mutants whose id matches, telling standard error about each origin."""
+def run(device: Device, pattern: str, workers: int) -> Iterator[MutationResult]:
+    """Judge all mutants whose id matches; after each origin, all that is known so far."""
+    result = MutationResult(
+        device=device.facts.name,
+        input_sets=EvaluationConfig().input_sets,
+        sources=[],
+        left_out={},
+        rows=[],
+        seconds=0.0,
+    )
     began = time.monotonic()
-    rows: list[MutantRow] = []
-    names, left_out = [], {}
-    with ExitStack() as stack:
-        judge = MutantJudge(device, stack.enter_context(InputStore()))
+    with InputStore() as inputs:
+        judge = MutantJudge(device, inputs)
         for origin in origins():
             mutants = derive(origin.name, origin.source, per_rule=origin.places)
             chosen = [m for m in mutants if fnmatch.fnmatch(m.id, pattern) and (m.on_device or not origin.final)]
@@ -224,20 +229,14 @@ def run(device: Device, pattern: str, workers: int) -> MutationResult:
                 continue
             reason = judge.check(origin)
             if reason:
-                left_out[origin.name] = reason
-                continue
-            names.append(origin.name)
-            found = list(judge_origin(judge, origin, chosen, workers))
-            rows += found
-            tell(origin, found, time.monotonic() - began)
-    return MutationResult(
-        device=device.facts.name,
-        input_sets=EvaluationConfig().input_sets,
-        sources=names,
-        left_out=left_out,
-        rows=rows,
-        seconds=time.monotonic() - began,
-    )
+                result.left_out[origin.name] = reason
+            else:
+                rows = list(judge_origin(judge, origin, chosen, workers))
+                result.sources.append(origin.name)
+                result.rows.extend(rows)
+                tell(origin, rows, time.monotonic() - began)
+            result.seconds = time.monotonic() - began
+            yield result
 
 
 def tell(origin: Origin, rows: Sequence[MutantRow], seconds: float) -> None:
@@ -261,9 +260,9 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
     device = choose_device(RunConfig(device="emulated"), lambda text: print(text, file=sys.stderr)).device
-    result = run(device, options.only, options.workers)
     options.json.parent.mkdir(parents=True, exist_ok=True)
-    options.json.write_text(result.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    for result in run(device, options.only, options.workers):
+        options.json.write_text(result.model_dump_json(indent=1) + "\n", encoding="utf-8")
     counted = [row for row in result.rows if row.counted]
     print(f"{len(result.rows)} mutants, {len(counted)} counted, {sum(row.caught for row in counted)} caught")
 

@@ -161,6 +161,7 @@ def test_the_model_can_veto(tmp_path):
 def test_anything_but_a_clear_veto_is_none(tmp_path, reply):
     outcome, _ = search(tmp_path, rollouts=1, others={Purpose.VERIFY: reply})
     assert outcome.status is OutcomeStatus.IMPROVED
+    assert outcome.reason.endswith("x over the start, modelled")
 
 
 def test_the_model_cannot_approve_what_measurement_refused(tmp_path):

@@ -194,7 +194,9 @@ def _publish(context: ProblemContext, winner: _Measured | None) -> None:
 
 def _conclusion(state: ProblemState, finalists: list[Finalist], winner: _Measured | None) -> Conclusion:
     if winner is not None and winner.finalist.comparison is not None:
-        status, reason = OutcomeStatus.IMPROVED, f"{winner.finalist.comparison.speedup:.3f}x over the start"
+        comparison = winner.finalist.comparison
+        kind = ", modelled" if comparison.candidate.modelled else ""
+        status, reason = OutcomeStatus.IMPROVED, f"{comparison.speedup:.3f}x over the start{kind}"
     elif finalists:
         status, reason = OutcomeStatus.NO_IMPROVEMENT, finalists[0].rejected or ""
     else:

@@ -46,6 +46,9 @@ def evaluate(
     size: SizeOption = None,
     libraries: LibrariesOption = "none",
     profile: Annotated[bool, typer.Option("--profile/--no-profile", help="Collect hardware counters.")] = True,
+    sessions: Annotated[
+        int, typer.Option(min=1, help="Pairs of fresh processes that compare with the rival, where it seems faster.")
+    ] = 1,
     input_sets: Annotated[int, typer.Option(min=1, help="Input sets the kernel must pass.")] = 7,
     timeout: Annotated[float, typer.Option(callback=positive, help="Seconds the kernel may take for one call.")] = 60,
     dataset_dir: DatasetOption = None,
@@ -70,7 +73,7 @@ def evaluate(
     source = read_source(found.init_path if str(file) == "init" else file)
     other = None if rival is None else read_source(found.init_path if str(rival) == "init" else rival)
     with Progress() as progress, open_evaluator(config, progress.tell) as evaluator:
-        evaluation = evaluator.evaluate(found, source, rival=other, profile=profile)
+        evaluation = evaluator.evaluate(found, source, rival=other, profile=profile, sessions=sessions)
     if json_output:
         sys.stdout.write(evaluation.model_dump_json() + "\n")
     else:

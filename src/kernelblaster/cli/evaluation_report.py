@@ -74,13 +74,26 @@ def _print_time(console: Console, evaluation: Evaluation) -> None:
         return
     floor = f"{timing.floor_fraction:.0%} of the speed of light (roofline floor {timing.floor_us:.2f} us)"
     console.print(f"time: {_interval(timing)}; {floor}", soft_wrap=True)
+    _print_conditions(console, timing)
     c = evaluation.comparison
     if c is not None:
         style = {"faster": "green", "slower": "red"}.get(c.decision, "yellow")
         kind = "modelled" if c.candidate.modelled else "95 % interval"
+        if c.sessions:
+            kind = f"least and greatest of {len(c.sessions)} pairs of processes"
         console.print(
             f"rival: {_interval(c.rival)}; [{style}]{c.decision}[/], {c.speedup:.3f}x "
             f"\\[{c.low:.3f}, {c.high:.3f}] ({kind})",
+            soft_wrap=True,
+        )
+
+
+def _print_conditions(console: Console, timing: Timing) -> None:
+    known = timing.conditions
+    if known is not None:
+        console.print(
+            f"[dim]SM clock {known.sm_mhz_low:.0f} to {known.sm_mhz_high:.0f} MHz, {known.temperature_high:.0f} degrees "
+            f"Celsius; {known.discarded} blocks of samples thrown away at a lower one[/]",
             soft_wrap=True,
         )
 

@@ -3,14 +3,16 @@
 
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <kernelblaster/job.hpp>
+#include <kernelblaster/parts.hpp>
 #include <kernelblaster/variant.hpp>
 #include <utility>
 #include <vector>
 
 namespace kb {
 
-constexpr size_t kChunkBytes = size_t{8} << 20;  // of a tensor that are copied or compared at a time
+constexpr size_t kChunkBytes = size_t{16} << 20; // of a tensor that are copied or compared at a time
 constexpr size_t kGuardBytes = 512;               // before and after a tensor in its arena; nobody may write there
 
 // Page-locked host memory through which tensors leave the device: a copy into it runs at the link's full speed, and it
@@ -104,7 +106,7 @@ class Buffer {
     void write_file(Staging& staging) const {
         const MappedFile file(tensor_.path, tensor_.bytes, MappedFile::Mode::kWrite);
         staging.each(device_, tensor_.bytes, [&](size_t at, const char* held, size_t count) {
-            std::memcpy(file.data() + at, held, count);
+            in_parts(count, [&](size_t from, size_t part) { std::memcpy(file.data() + at + from, held + from, part); });
             return true;
         });
     }
@@ -112,18 +114,14 @@ class Buffer {
     // Whether the device bytes of an input differ from what was put there.
     bool mutated(Staging& staging) const {
         const MappedFile file(tensor_.path, tensor_.bytes, MappedFile::Mode::kRead);
-        bool same = true;
-        std::vector<char> halved;
+        std::atomic<bool> same{true};
         for (const Piece& piece : pieces(tensor_, index_, variant_)) {
             staging.each(device_ + piece.to, piece.bytes, [&](size_t at, const char* held, size_t count) {
                 const char* wanted = file.data() + piece.from + at;
-                if (piece.halved) {
-                    halved.assign(wanted, wanted + count);
-                    halve(halved.data(), count, tensor_.dtype);
-                    wanted = halved.data();
-                }
-                same = same && std::memcmp(held, wanted, count) == 0;
-                return same;
+                in_parts(count, [&](size_t from, size_t part) {
+                    if (!holds(held + from, wanted + from, part, piece.halved)) same = false;
+                });
+                return same.load();
             });
         }
         return !same;
@@ -159,13 +157,23 @@ class Buffer {
     }
 
     void load_halves(const MappedFile& file) const {
-        std::vector<char> values;
+        std::vector<char> values(std::min(kChunkBytes, tensor_.bytes));
         for (size_t at = 0; at < tensor_.bytes; at += kChunkBytes) {
             const size_t count = std::min(kChunkBytes, tensor_.bytes - at);
-            values.assign(file.data() + at, file.data() + at + count);
-            halve(values.data(), count, tensor_.dtype);
+            in_parts(count, [&](size_t from, size_t part) {
+                std::memcpy(values.data() + from, file.data() + at + from, part);
+                halve(values.data() + from, part, tensor_.dtype);
+            });
             upload(halves_ + at, values.data(), count);
         }
+    }
+
+    // Whether `held` is what the file has, or half of it.
+    bool holds(const char* held, const char* wanted, size_t count, bool halved) const {
+        if (!halved) return std::memcmp(held, wanted, count) == 0;
+        std::vector<char> values(wanted, wanted + count);
+        halve(values.data(), count, tensor_.dtype);
+        return std::memcmp(held, values.data(), count) == 0;
     }
 
     void make_arena() {

@@ -52,8 +52,7 @@ class MappedFile {
             fail(path + (write ? " cannot be given" : " does not have") + " the tensor's size");
         }
         if (bytes_ > 0) {
-            const int flags = MAP_SHARED | (write ? MAP_POPULATE : 0);  // one call instead of a fault per page
-            data_ = ::mmap(nullptr, bytes_, write ? PROT_READ | PROT_WRITE : PROT_READ, flags, file, 0);
+            data_ = ::mmap(nullptr, bytes_, write ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, file, 0);
         }
         ::close(file);
         if (data_ == MAP_FAILED) fail("cannot map " + path + ": " + std::strerror(errno));

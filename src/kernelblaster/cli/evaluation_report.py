@@ -92,8 +92,8 @@ def _print_conditions(console: Console, timing: Timing) -> None:
     known = timing.conditions
     if known is not None:
         console.print(
-            f"[dim]SM clock {known.sm_mhz_low:.0f} to {known.sm_mhz_high:.0f} MHz, {known.temperature_high:.0f} degrees "
-            f"Celsius; {known.discarded} blocks of samples thrown away at a lower one[/]",
+            f"[dim]SM clock {known.sm_mhz_low:.0f} to {known.sm_mhz_high:.0f} MHz, {known.temperature_high:.0f} "
+            f"degrees Celsius; {known.discarded} blocks of samples thrown away at a lower one[/]",
             soft_wrap=True,
         )
 

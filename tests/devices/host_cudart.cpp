@@ -43,6 +43,8 @@ cudaError_t cudaGetLastError() {
 }
 cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
 cudaError_t cudaCtxResetPersistingL2Cache() { return cudaErrorNotSupported; }
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t*, int) { return cudaErrorNotSupported; }
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return cudaErrorNotSupported; }
 cudaError_t cudaEventCreate(cudaEvent_t* event) {
     *event = reinterpret_cast<cudaEvent_t>(new Event);
     return cudaSuccess;

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelblaster.devices.base import DeviceKind, GpuReading, RunFailure, RunFailureKind, Sample
-from kernelblaster.evaluation import timing
+from kernelblaster.evaluation import clocks, timing
 from kernelblaster.evaluation.timing import ImpossibleTime, Rival, RivalFailed, Stopwatch
 from kernelblaster.evaluation.variants import Schedule
 
@@ -97,7 +97,7 @@ def test_hidden_work_is_refused(seen: float, hidden: float) -> None:
 
 
 def test_hidden_work_is_refused_without_a_rival() -> None:
-    limit = 3e6 * timing.FILL_BYTES / facts().peak_bandwidth + timing.ALONE_SLACK_US
+    limit = 3e6 * timing.FILL_BYTES / facts().peak_bandwidth + clocks.ALONE_SLACK_US
     assert watch().time_alone(steady(50.0, 0.9 * limit)).median_us == 50.0
     with pytest.raises(ImpossibleTime, match="outside the timed stream"):
         watch().time_alone(steady(50.0, limit + 100))
@@ -106,6 +106,32 @@ def test_hidden_work_is_refused_without_a_rival() -> None:
 def test_a_tampered_clock_is_refused() -> None:
     with pytest.raises(ImpossibleTime, match="clocks disagree"):
         watch().compare(steady(100.0, -50.0), steady(100.0))
+
+
+def seen_by_the_judge(device_us: float, judge_us: float, noise_us: float, seed: int) -> Clocks:
+    """Both clocks of the driver agree; the judge's says more, and how much varies from visit to visit."""
+    rng = np.random.default_rng(seed)
+
+    class Seen(Clocks):
+        def sample(self, variants: Sequence[int], fills: int = 1) -> list[Sample]:
+            visit = judge_us + float(rng.exponential(noise_us)) / len(variants)
+            return [Sample(device_us, device_us + 25.0, None, visit) for _ in variants]
+
+    return Seen(lambda _: Sample(0.0, 0.0))
+
+
+@pytest.mark.parametrize(("seen", "hidden"), [(20.0, 80.0), (1000.0, 250.0), (50_000.0, 10_000.0)])
+def test_clocks_that_were_moved_together_are_refused(seen: float, hidden: float) -> None:
+    honest = seen_by_the_judge(seen + hidden, 400.0 + seen + hidden, 100.0, 1)
+    with pytest.raises(ImpossibleTime, match="the judge's clock says"):
+        watch().compare(seen_by_the_judge(seen, 400.0 + seen + hidden, 100.0, 2), honest)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.floats(2, 20_000), st.floats(2, 20_000), st.floats(0, 20_000), st.integers(0, 1000))
+def test_a_busy_machine_of_the_judge_refuses_nobody(ours: float, theirs: float, noise: float, seed: int) -> None:
+    pair = (seen_by_the_judge(us, 300.0 + us, noise, seed + n) for n, us in enumerate((ours, theirs)))
+    assert watch().compare(*pair).speedup == pytest.approx(theirs / ours)
 
 
 def test_times_below_the_floor_are_refused_and_times_near_it_are_not() -> None:

@@ -215,7 +215,7 @@ class CallResult:
 
 @dataclass(frozen=True)
 class Sample:
-    """One cold-L2 timed call of the launcher, in microseconds, by two clocks."""
+    """One cold-L2 timed call of the launcher, in microseconds, by all clocks there are."""
 
     device_us: float
     """CUDA events around the call (emulated: the timing model)."""
@@ -223,6 +223,8 @@ class Sample:
     """Host clock around the call and the device-wide sync (emulated: None)."""
     enqueue_us: float | None = None
     """Host clock around the launcher alone: how long the GPU must be busy for the call to be launched behind it."""
+    judge_us: float | None = None
+    """Clock of the judge's process around the visit, per call of it; None where nobody looked."""
 
 
 @dataclass(frozen=True)

@@ -166,11 +166,13 @@ class ProcessSession:
         if not variants:
             return []
         numbers = " ".join(map(str, variants))
+        began = time.perf_counter()
         count, *words = self._request(f"time {self._flush_bytes} {fills} {numbers}", "timed")
+        judge_us = 1e6 * (time.perf_counter() - began) / len(variants)
         values = [float(word) for word in words]
         if int(count) != len(variants) or len(values) != 3 * len(variants):
             raise RunFailure(RunFailureKind.RUNTIME, f"{len(variants)} calls were to be timed, {count} were answered")
-        return [Sample(*values[at : at + 3]) for at in range(0, len(values), 3)]
+        return [Sample(*values[at : at + 3], judge_us=judge_us) for at in range(0, len(values), 3)]
 
     def fetch(self) -> CallResult:
         """Write the outputs as the last call, timed or not, left them. Raises RunFailure, DeviceError."""

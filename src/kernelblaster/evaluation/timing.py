@@ -11,22 +11,8 @@ Both are launched behind equally many.
 The GPU's clock is read between blocks (through NVML, where the device has it). Samples taken while it ran below
 `LEAST_CLOCK` of the highest clock seen are thrown away. Clocks are never set.
 
-Three checks refuse a time that no honest kernel has:
-
-Clocks. The driver empties the GPU, starts the host clock, enqueues a short fill that covers launch latency, records an
-event, calls the launcher, records the other event, and stops the host clock when the whole device is idle. So
-
-    gap = host time - event time = the fill + two driver round trips
-
-whatever the kernel does: host work inside the launcher lies between the events and counts twice. Only work that the
-events do not see (another stream, a detached graph) makes a gap grow. Its median is compared with the rival's, taken in
-turns on the same machine, and may exceed it by `GAP_SLACK_US` or a quarter of the event time, whichever is more: hidden
-work below that cannot win much. Without a rival the gap may be three fills and `ALONE_SLACK_US`. Event time above host
-time means that a clock was tampered with.
-
-Judged calls. Those whose results were judged take no longer than the others.
-
-Floor. No kernel beats `roofline.floor_us` by more than `FLOOR_MARGIN`.
+Times that no honest kernel has are refused: `clocks` compares three clocks with each other and the time with the
+roofline floor, and calls whose results were judged must take no longer than the others.
 """
 
 from __future__ import annotations
@@ -39,6 +25,16 @@ from typing import Protocol
 import numpy as np
 
 from kernelblaster.devices.base import DeviceFacts, DeviceKind, GpuReading, RunFailure, Sample
+from kernelblaster.evaluation.clocks import (
+    ALONE_SLACK_US,
+    ImpossibleTime,
+    device_us,
+    driver_gap,
+    median_us,
+    refuse_below_floor,
+    refuse_hidden_work,
+    refuse_moved_clocks,
+)
 from kernelblaster.evaluation.conditions import Conditioned, Readings
 from kernelblaster.evaluation.statistics import (
     Block,
@@ -56,9 +52,6 @@ MEASURED_THRESHOLD = 0.01
 """Least effect that counts on a GPU."""
 MODELLED_THRESHOLD = 0.05
 """Least effect that counts on a modelled device."""
-GAP_SLACK_US = 20.0
-ALONE_SLACK_US = 300.0
-GAP_SHARE = 0.25
 FILL_BYTES = 32 << 20
 """Of a fill that covers launch latency; see the driver."""
 MOST_FILLS = 8
@@ -67,22 +60,12 @@ _COVER = 1.5
 """Time of the fills over the host time of the launcher that they cover."""
 CHECKS_FACTOR, CHECKS_SLACK_US = 1.5, 5.0
 """By how much the median of the judged calls may exceed that of all."""
-FLOOR_MARGIN = 0.85
-"""A time below this share of the floor is refused: the peak bandwidth is that of a copy, pure reads are faster."""
 SPIN_UP_S = 0.2
 """A GPU at rest takes this long to reach its clock."""
 LEAST_SPIN_UP = 3
 LEAST_SAMPLES = 40
 _VISIT_US = 2000.0
 _LONGEST_VISIT = 10
-
-
-class ImpossibleTime(Exception):
-    """A time that no honest kernel has. `reason` goes into the evaluation."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
 
 
 class RivalFailed(Exception):
@@ -171,7 +154,8 @@ class Stopwatch:
             visits, fills = self._series(watched, readings)
         samples = [sample for visit in readings.kept(visits) for sample in visit]
         self._refuse_slow_checks(samples, watched)
-        self._refuse_impossible(samples, 3 * fills * self.fill_us + ALONE_SLACK_US)
+        refuse_below_floor(samples, self.floor_us)
+        refuse_hidden_work(samples, 3 * fills * self.fill_us + ALONE_SLACK_US)
         return self._timing(samples, readings)
 
     def compare(self, candidate: Sampled, rival: Sampled) -> Comparison:
@@ -195,7 +179,9 @@ class Stopwatch:
         ours = [sample for turn in turns for sample in turn.ours]
         theirs = [sample for turn in turns for sample in turn.theirs]
         self._refuse_slow_checks(ours, watched)
-        self._refuse_impossible(ours, _gap(theirs))
+        refuse_below_floor(ours, self.floor_us)
+        refuse_hidden_work(ours, driver_gap(theirs))
+        refuse_moved_clocks(ours, theirs)
         speedup = speedup_interval([turn.block for turn in turns])
         return Comparison(
             speedup=speedup.estimate,
@@ -225,7 +211,7 @@ class Stopwatch:
         counts, enqueue = [], 0.0
         for place, session in enumerate(sessions):
             warm = self._spin_up(session, SPIN_UP_S if place == 0 else 0.0)
-            counts.append(int(np.clip(_VISIT_US / max(_median_us(warm), 1.0), 1, _LONGEST_VISIT)))
+            counts.append(int(np.clip(_VISIT_US / max(median_us(warm), 1.0), 1, _LONGEST_VISIT)))
             enqueue = max([enqueue, *(sample.enqueue_us or 0.0 for sample in warm[-LEAST_SPIN_UP:])])
         fills = int(np.clip(np.ceil(_COVER * enqueue / self.fill_us), 1, MOST_FILLS))
         return _Pace(min(counts), fills)
@@ -244,7 +230,7 @@ class Stopwatch:
         began, visits, samples = self.clock(), [], []
         while not samples or self.clock() - began < self.max_seconds:
             if len(samples) >= wanted:
-                if median_interval(_device_us(samples)).half_width < rule.half_width:
+                if median_interval(device_us(samples)).half_width < rule.half_width:
                     break
                 wanted += LEAST_SAMPLES
             looks, before = session.looks, self.clock()
@@ -265,33 +251,15 @@ class Stopwatch:
     def _refuse_slow_checks(self, samples: Sequence[Sample], watched: Inspected) -> None:
         if len(watched.judged) < CHECKED:
             return
-        judged, median = _median_us(watched.judged), _median_us(samples)
+        judged, median = median_us(watched.judged), median_us(samples)
         if judged > CHECKS_FACTOR * median + CHECKS_SLACK_US:
             raise ImpossibleTime(
                 f"timed calls leave out work: those whose results were judged took {judged:.2f} us, the others "
                 f"{median:.2f} us"
             )
 
-    def _refuse_impossible(self, samples: Sequence[Sample], allowed_gap_us: float | None) -> None:
-        median = _median_us(samples)
-        if median < FLOOR_MARGIN * self.floor_us:
-            raise ImpossibleTime(
-                f"faster than the hardware allows: {median:.2f} us, but reading the inputs and writing the outputs "
-                f"takes at least {self.floor_us:.2f} us"
-            )
-        gap = _gap(samples)
-        if gap is None or allowed_gap_us is None:
-            return
-        if gap < -max(1.0, 0.02 * median):
-            raise ImpossibleTime(f"the clocks disagree: events say {median:.2f} us, the host {-gap:.2f} us less")
-        if gap > allowed_gap_us + max(GAP_SLACK_US, GAP_SHARE * median):
-            raise ImpossibleTime(
-                f"work outside the timed stream: the device stays busy {gap - allowed_gap_us:.0f} us longer than the "
-                f"{median:.2f} us between the events"
-            )
-
     def _timing(self, samples: Sequence[Sample], readings: Readings) -> Timing:
-        times = _device_us(samples)
+        times = device_us(samples)
         interval = median_interval(times)
         hosts = [sample.host_us for sample in samples if sample.host_us is not None]
         return Timing(
@@ -340,22 +308,4 @@ class _Turn:
     @property
     def block(self) -> Block:
         """Their event times."""
-        return Block(_device_us(self.ours), _device_us(self.theirs))
-
-
-def _device_us(samples: Sequence[Sample]) -> tuple[float, ...]:
-    return tuple(sample.device_us for sample in samples)
-
-
-def _median_us(samples: Sequence[Sample]) -> float:
-    """Median event time. Raises ImpossibleTime when the clock gave no positive number."""
-    median = float(np.median(_device_us(samples)))
-    if not 0 < median < np.inf:
-        raise ImpossibleTime(f"the clocks disagree: the events say {median} us")
-    return median
-
-
-def _gap(samples: Sequence[Sample]) -> float | None:
-    """Median of host minus event time in microseconds; None when there is no host clock."""
-    gaps = [sample.host_us - sample.device_us for sample in samples if sample.host_us is not None]
-    return float(np.median(gaps)) if gaps else None
+        return Block(device_us(self.ours), device_us(self.theirs))

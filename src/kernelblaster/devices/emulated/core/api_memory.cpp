@@ -124,6 +124,12 @@ cudaError_t cudaMallocManaged(void** pointer, size_t bytes, unsigned) {
 }
 cudaError_t cudaFree(void* pointer) { return release(pointer); }
 cudaError_t cudaFreeAsync(void* pointer, cudaStream_t) { return release(pointer); }
+// Freed memory is given back at once, whatever a pool is told to keep.
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int) {
+    *pool = reinterpret_cast<cudaMemPool_t>(&runtime());
+    return cudaSuccess;
+}
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return cudaSuccess; }
 
 cudaError_t cudaMallocPitch(void** pointer, size_t* pitch, size_t width, size_t height) {
     *pitch = (width + 511) / 512 * 512;

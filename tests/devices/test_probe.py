@@ -1,16 +1,20 @@
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
+import subprocess
 import threading
 import time
+from collections.abc import Callable
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import pynvml
 import pytest
 
-from kernelblaster.devices.cuda import probe
+from kernelblaster.devices.cuda import driver_api, probe
 from kernelblaster.devices.cuda.lock import gpu_lock
+from kernelblaster.errors import DeviceError
 
 
 class FakeNvml:
@@ -30,7 +34,6 @@ class FakeNvml:
                 "nvmlDeviceGetCudaComputeCapability": (9, 0),
                 "nvmlSystemGetCudaDriverVersion": 13000,
                 "nvmlDeviceGetName": "NVIDIA H200",
-                "nvmlDeviceGetUUID": b"GPU-1",
                 "nvmlSystemGetDriverVersion": "580.1",
                 "nvmlDeviceGetMemoryInfo": type("Memory", (), {"total": 150 << 30}),
             }.get(name)
@@ -40,15 +43,59 @@ class FakeNvml:
     NVMLError = pynvml.NVMLError
 
 
-def test_a_gpu_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
+LIBCUDA = """
+#include <cstring>
+extern "C" int cuInit(unsigned) { return RESULT; }
+extern "C" int cuDeviceGet(int* device, int) { *device = 7; return 0; }
+extern "C" int cuDeviceGetUuid(void* uuid, int device) { std::memset(uuid, 0, 16); *(char*)uuid = device; return 0; }
+extern "C" int cuDeviceGetAttribute(int* value, int attribute, int) { *value = 2 * attribute; return attribute == 99; }
+"""
+
+
+@pytest.fixture
+def libcuda(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Puts a stand-in in the driver's place, whose cuInit answers the given status."""
+
+    def install(status: int) -> None:
+        source, library = tmp_path / "cuda.cpp", tmp_path / f"libcuda{status}.so"
+        source.write_text(LIBCUDA.replace("RESULT", str(status)))
+        subprocess.run(["g++", "-shared", "-fPIC", source, "-o", library], check=True)
+        monkeypatch.setattr(driver_api.ctypes, "CDLL", lambda _, load=ctypes.CDLL: load(str(library)))
+
+    return install
+
+
+def test_the_gpu_is_the_one_that_cuda_programs_get(libcuda: Callable[[int], None]) -> None:
+    libcuda(0)
+    device = driver_api.DriverDevice()
+    assert device.uuid() == "GPU-07000000-0000-0000-0000-000000000000"
+    assert device.attributes([16, 38]) == [32, 76]
+    with pytest.raises(DeviceError, match="attribute 99"):
+        device.attributes([99])
+
+
+def test_a_driver_that_does_not_initialise_shows_no_gpu(libcuda: Callable[[int], None]) -> None:
+    libcuda(100)
+    with pytest.raises(DeviceError, match="no GPU"):
+        driver_api.DriverDevice()
+    assert probe.detect_gpu() is None
+
+
+def test_a_gpu_is_described(monkeypatch: pytest.MonkeyPatch, libcuda: Callable[[int], None]) -> None:
+    libcuda(0)
     monkeypatch.setattr(probe, "pynvml", FakeNvml())
     gpu = probe.detect_gpu()
     assert gpu is not None
-    assert (gpu.name, gpu.arch, gpu.uuid, gpu.cuda_version) == ("NVIDIA H200", "sm_90", "GPU-1", "13.0")
+    assert (gpu.name, gpu.arch, gpu.uuid, gpu.cuda_version) == (
+        "NVIDIA H200", "sm_90", "GPU-07000000-0000-0000-0000-000000000000", "13.0",
+    )  # fmt: skip
 
 
-@pytest.mark.parametrize("broken", ["nvmlInit", "nvmlDeviceGetHandleByIndex", "nvmlDeviceGetName"])
-def test_a_failing_library_means_no_gpu(monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
+@pytest.mark.parametrize("broken", ["nvmlInit", "nvmlDeviceGetHandleByUUID", "nvmlDeviceGetName"])
+def test_a_failing_library_means_no_gpu(
+    monkeypatch: pytest.MonkeyPatch, libcuda: Callable[[int], None], broken: str
+) -> None:
+    libcuda(0)
     monkeypatch.setattr(probe, "pynvml", FakeNvml(broken))
     assert probe.detect_gpu() is None
 

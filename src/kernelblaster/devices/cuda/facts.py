@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 from enum import IntEnum
 from importlib.resources import files
@@ -10,8 +9,8 @@ from importlib.resources import files
 import pynvml
 
 from kernelblaster.devices.base import DeviceFacts, DeviceKind
+from kernelblaster.devices.cuda.driver_api import DriverDevice
 from kernelblaster.devices.cuda.probe import GpuInfo
-from kernelblaster.errors import DeviceError
 
 _SPECIFIC = {"sm_90": "sm_90a", "sm_100": "sm_100a"}
 """Architectures whose own instructions (wgmma, tensor copies) need the specific target."""
@@ -30,10 +29,10 @@ class _Attribute(IntEnum):
     SHARED_PER_BLOCK = 97
 
 
-def device_facts(gpu: GpuInfo, index: int = 0) -> DeviceFacts:
+def device_facts(gpu: GpuInfo) -> DeviceFacts:
     """Everything known of the GPU. Raises DeviceError when the CUDA driver does not answer."""
-    attributes = _attributes(index)
-    peaks = _peaks(gpu, attributes, index)
+    attributes = dict(zip(_Attribute, DriverDevice().attributes(list(_Attribute)), strict=True))
+    peaks = _peaks(gpu, attributes)
     return DeviceFacts(
         kind=DeviceKind.CUDA,
         name=gpu.name,
@@ -54,24 +53,7 @@ def device_facts(gpu: GpuInfo, index: int = 0) -> DeviceFacts:
     )
 
 
-def _attributes(index: int) -> dict[_Attribute, int]:
-    """Attributes through the driver API, which needs no context and so takes no memory of the GPU."""
-    try:
-        cuda = ctypes.CDLL("libcuda.so.1")
-    except OSError as error:
-        raise DeviceError("libcuda.so.1 cannot be loaded", cure="install the NVIDIA driver") from error
-    device, value = ctypes.c_int(), ctypes.c_int()
-    if cuda.cuInit(0) != 0 or cuda.cuDeviceGet(ctypes.byref(device), index) != 0:
-        raise DeviceError("the CUDA driver does not initialise", cure="see `nvidia-smi`; reload the driver")
-    found = {}
-    for attribute in _Attribute:
-        if cuda.cuDeviceGetAttribute(ctypes.byref(value), int(attribute), device) != 0:
-            raise DeviceError(f"the CUDA driver does not state {attribute.name}", cure="update the NVIDIA driver")
-        found[attribute] = value.value
-    return found
-
-
-def _peaks(gpu: GpuInfo, attributes: dict[_Attribute, int], index: int) -> dict[str, object]:
+def _peaks(gpu: GpuInfo, attributes: dict[_Attribute, int]) -> dict[str, object]:
     """Peak rates from the table, else upper bounds from clocks and widths."""
     table = json.loads(files("kernelblaster.devices.cuda").joinpath("peaks.json").read_text())
     for entry in table["gpus"]:
@@ -82,15 +64,15 @@ def _peaks(gpu: GpuInfo, attributes: dict[_Attribute, int], index: int) -> dict[
                 "peak_flops": entry["flops"],
                 "peak_source": "bandwidth measured by a copy, FLOP/s data sheet" if copied else "data sheet",
             }
-    return _derived_peaks(attributes, index)
+    return _derived_peaks(gpu, attributes)
 
 
-def _derived_peaks(attributes: dict[_Attribute, int], index: int) -> dict[str, object]:
+def _derived_peaks(gpu: GpuInfo, attributes: dict[_Attribute, int]) -> dict[str, object]:
     """128 fp32 FMA per SM and clock, 16 times that on tensor cores: no GPU so far does more."""
     fp32 = attributes[_Attribute.SM_COUNT] * 128 * 2 * attributes[_Attribute.CLOCK_KHZ] * 1e3
     pynvml.nvmlInit()
     try:
-        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+        handle = pynvml.nvmlDeviceGetHandleByUUID(gpu.uuid)
         clock_hz = pynvml.nvmlDeviceGetMaxClockInfo(handle, pynvml.NVML_CLOCK_MEM) * 1e6
         bandwidth = 2 * clock_hz * pynvml.nvmlDeviceGetMemoryBusWidth(handle) / 8
     finally:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pynvml
 from pydantic import BaseModel
 
+from kernelblaster.devices.cuda.driver_api import DriverDevice
 from kernelblaster.devices.cuda.ncu import PERMISSION_CURE
 from kernelblaster.devices.sandbox import network_isolation
 from kernelblaster.devices.toolchain import SearchPath, Toolchain, find_ncu
@@ -33,7 +34,7 @@ class Probe(BaseModel):
 
 @dataclass(frozen=True)
 class GpuInfo:
-    """The first GPU that NVML sees."""
+    """The GPU that CUDA programs get."""
 
     name: str
     arch: str
@@ -45,20 +46,21 @@ class GpuInfo:
     """Newest CUDA the driver supports, e.g. `13.0`."""
 
 
-def detect_gpu(index: int = 0) -> GpuInfo | None:
-    """The GPU, or None where there is no driver or no GPU."""
+def detect_gpu() -> GpuInfo | None:
+    """The GPU, or None where there is no driver or no GPU that CUDA programs may use."""
     try:
+        uuid = DriverDevice().uuid()
         pynvml.nvmlInit()
-    except pynvml.NVMLError:
+    except (DeviceError, pynvml.NVMLError):
         return None
     try:
-        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+        handle = pynvml.nvmlDeviceGetHandleByUUID(uuid)
         major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
         version = pynvml.nvmlSystemGetCudaDriverVersion()
         return GpuInfo(
             name=_text(pynvml.nvmlDeviceGetName(handle)),
             arch=f"sm_{major}{minor}",
-            uuid=_text(pynvml.nvmlDeviceGetUUID(handle)),
+            uuid=uuid,
             memory_bytes=int(pynvml.nvmlDeviceGetMemoryInfo(handle).total),
             driver_version=_text(pynvml.nvmlSystemGetDriverVersion()),
             cuda_version=f"{version // 1000}.{version % 1000 // 10}",

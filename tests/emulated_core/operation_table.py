@@ -176,7 +176,7 @@ _PERMUTE_MODES = {
 
 def _logic(table: int) -> Callable:
     def apply(a: int, b: int, c: int) -> int:
-        rows = [a & 1 << k and 4 or 0 for k in range(32)]
+        rows = [4 if a & 1 << k else 0 for k in range(32)]
         rows = [row | (2 if b >> k & 1 else 0) | (c >> k & 1) for k, row in enumerate(rows)]
         return sum((table >> row & 1) << k for k, row in enumerate(rows))
 
@@ -232,11 +232,13 @@ def _bits() -> Iterator[Case]:
             for part, shift in (("lo", 0), ("hi", 16)):
                 yield _case(
                     f"dp2a.{part}.{left}32.{right}32",
-                    lambda a, b, c, s=shift, x=left, y=right: c
-                    + sum(
-                        (signed(a >> 16 * k, 16) if x == "s" else a >> 16 * k & 0xFFFF)
-                        * (signed(b >> s + 8 * k, 8) if y == "s" else b >> s + 8 * k & 255)
-                        for k in (0, 1)
+                    lambda a, b, c, s=shift, x=left, y=right: (
+                        c
+                        + sum(
+                            (signed(a >> 16 * k, 16) if x == "s" else a >> 16 * k & 0xFFFF)
+                            * (signed(b >> s + 8 * k, 8) if y == "s" else b >> s + 8 * k & 255)
+                            for k in (0, 1)
+                        )
                     ),
                     result,
                     kinds,

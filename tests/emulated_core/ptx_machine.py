@@ -64,7 +64,7 @@ def run(
 
 
 def run_isolated(library: Path, modules: list[Path], launch: Launch, *, timeout_s: float = 120) -> list[int]:
-    """The same launch on each module, in a process each: 0, `FAILED`, the runtime's own exit code, or minus a signal."""
+    """The launch on each module, in a process each: 0, `FAILED`, the runtime's own exit code, or minus a signal."""
     with tempfile.TemporaryDirectory() as scratch:
         batch, results = Path(scratch, "batch"), Path(scratch, "results")
         batch.write_bytes(pickle.dumps([vars(launch), [str(one) for one in modules]]))

@@ -131,9 +131,11 @@ def assembled(text: str) -> Module | None:
     try:
         return assemble(text)
     except NotEmulatable as error:
-        assert 0 <= error.line <= text.count("\n") + 1
-        assert error.instruction and error.reason
-        return None
+        refused = error
+    assert 0 <= refused.line <= text.count("\n") + 1
+    assert refused.instruction
+    assert refused.reason
+    return None
 
 
 @given(st.integers(0, 2**32), st.integers(1, 5))

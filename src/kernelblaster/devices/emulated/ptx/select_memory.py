@@ -159,9 +159,7 @@ def atomic(low: FunctionLowering, statement: Statement) -> None:
     )
 
 
-def _vector_atomic(
-    low: FunctionLowering, form: _Form, name: str, operands: list[Operand], has_result: bool
-) -> None:
+def _vector_atomic(low: FunctionLowering, form: _Form, name: str, operands: list[Operand], has_result: bool) -> None:
     result, address, source = operands
     width = width_of(form.kind)
     values = _values(source, 1)

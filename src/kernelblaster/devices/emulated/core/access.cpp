@@ -18,7 +18,7 @@ namespace {
 struct Request {
     Warp& warp;
     const Instruction& instruction;
-    const u64* address;
+    const u64* address;  // lanes that are not active repeat one that is
     u32 active;
     u32 bytes;
     Op op;
@@ -38,28 +38,17 @@ struct Request {
     }
 };
 
-Pattern classify(const Request& request) {
+Pattern pattern_of(const Request& request, const Span& span) {
     if (request.active != kAllLanes) return Pattern::scattered;
-    u64 not_linear = 0, not_uniform = 0;
-    for (u64 l = 0; l < kLanes; ++l) {
-        not_linear |= request.address[l] ^ (request.address[0] + l * request.bytes);
-        not_uniform |= request.address[l] ^ request.address[0];
-    }
-    if (not_linear == 0) return Pattern::linear;
-    return not_uniform == 0 ? Pattern::uniform : Pattern::scattered;
+    return span.linear ? Pattern::linear : span.uniform ? Pattern::uniform : Pattern::scattered;
 }
 
 // Reports the first misaligned lane.
-bool aligned(const Request& request) {
-    u64 low_bits = 0;
-    for (int l = 0; l < kLanes; ++l) low_bits |= request.active >> l & 1 ? request.address[l] : 0;
-    if ((low_bits & (request.bytes - 1)) == 0) return true;
-    for (u32 rest = request.active; rest != 0; rest &= rest - 1) {
-        const int lane = first_lane(rest);
-        if ((request.address[lane] & (request.bytes - 1)) == 0) continue;
-        request.fail(Fault::misaligned_address, lane, "misaligned", "misaligned");
-        break;
-    }
+bool aligned(const Request& request, const Span& span) {
+    if ((span.low_bits & (request.bytes - 1)) == 0) return true;
+    int lane = first_lane(request.active);
+    while ((request.address[lane] & (request.bytes - 1)) == 0 || !(request.active >> lane & 1)) ++lane;
+    request.fail(Fault::misaligned_address, lane, "misaligned", "misaligned");
     return false;
 }
 
@@ -98,20 +87,15 @@ bool lanes_in_bounds(const Request& request) {
     return true;
 }
 
-bool global_in_bounds(const Request& request) {
-    u64 lowest = ~0ull, highest = 0;
-    for (int l = 0; l < kLanes; ++l) {
-        const bool counts = request.active >> l & 1;
-        lowest = std::min(lowest, counts ? request.address[l] : ~u64{0});
-        highest = std::max(highest, counts ? request.address[l] : u64{0});
-    }
+bool global_in_bounds(const Request& request, const Span& span) {
     const auto& list = request.launch().segments->list;
     u32& hint = request.worker().segment_hint[request.memory];
     const auto holds = [&](std::size_t k) {
-        return k < list.size() && lowest >= list[k].begin && highest + request.bytes <= list[k].end;
+        return k < list.size() && span.lowest >= list[k].begin && span.highest < list[k].end &&
+               list[k].end - span.highest >= request.bytes;
     };
     if (holds(hint)) return true;
-    const std::size_t found = request.launch().segments->find(lowest);
+    const std::size_t found = request.launch().segments->find(span.lowest);
     if (!holds(found)) return lanes_in_bounds(request);
     hint = static_cast<u32>(found);
     return true;
@@ -121,16 +105,9 @@ u32 ideal_sectors(u32 lanes, u32 bytes, u32 sectors) {
     return std::min(sectors, (lanes * bytes + kSectorBytes - 1) / kSectorBytes);
 }
 
-void count_global(const Request& request, Pattern pattern) {
-    SectorSet set;
-    if (pattern == Pattern::linear || pattern == Pattern::uniform) {
-        const u64 length = pattern == Pattern::linear ? u64{kLanes} * request.bytes : request.bytes;
-        const u64 first = request.address[0] / kSectorBytes, last = (request.address[0] + length - 1) / kSectorBytes;
-        for (u64 sector = first; sector <= last; ++sector) set.sector[set.count++] = sector;
-        set.lines = static_cast<u32>(last / 4 - first / 4 + 1);
-    } else {
-        set = sectors_of(request.address, request.active, request.bytes);
-    }
+void count_global(const Request& request, const Span& span, Pattern pattern) {
+    const LineSet set = pattern == Pattern::linear ? lines_between(span.lowest, u64{kLanes} * request.bytes)
+                                                   : lines_of(request.address, span, request.bytes);
     MemoryCounters& counters = request.counters();
     const u32 lanes = popcount(request.active);
     ++counters.requests;
@@ -144,28 +121,25 @@ void count_global(const Request& request, Pattern pattern) {
     const bool cached = request.op == Op::load && !(request.instruction.flags & kBypassL1);
     L1Cache& l1 = *request.warp.block->l1;
     u32 hits = 0;
-    for (u32 k = 0; k < set.count; ++k) {
-        if (cached && l1.access(set.sector[k])) {
-            ++hits;
-            continue;
-        }
-        if (request.op != Op::store) granules.read(set.sector[k]);
-        if (request.op != Op::load) granules.write(set.sector[k]);
+    for (u32 k = 0; k < set.lines; ++k) {
+        const u32 hit = cached ? l1.access(set.line[k], set.sectors[k]) : 0, missed = set.sectors[k] & ~hit;
+        hits += popcount(hit);
+        if (missed == 0) continue;
+        if (request.op != Op::store) granules.read(set.line[k], missed);
+        if (request.op != Op::load) granules.write(set.line[k], missed);
     }
     counters.l1_hit_sectors += hits;
     (request.op == Op::load ? totals.l2_read_sectors : totals.l2_write_sectors) += set.count - hits;
 }
 
-void count_shared(const Request& request, Pattern pattern) {
+void count_shared(const Request& request, const Span& span, Pattern pattern) {
     MemoryCounters& counters = request.counters();
     ++counters.requests;
     counters.lanes += popcount(request.active);
     if (pattern == Pattern::linear)
         counters.wavefronts += std::max(1u, request.bytes / 4);
-    else if (pattern == Pattern::uniform && request.op != Op::atomic)
-        counters.wavefronts += 1;
-    else if (request.op == Op::atomic && pattern == Pattern::uniform)
-        counters.wavefronts += kLanes;
+    else if (span.uniform)
+        counters.wavefronts += request.op == Op::atomic && request.active == kAllLanes ? kLanes : 1;
     else
         counters.wavefronts += shared_wavefronts(request.address, request.active, request.bytes);
 }
@@ -176,7 +150,10 @@ void count_local(const Request& request) {
     const u64 warp_base = kLocalWindow | u64{request.warp.index} << 40;
     for (u64 l = 0; l < kLanes; ++l)
         interleaved[l] = warp_base + (request.address[l] & ~kWindowMask) / 4 * kLineBytes + l * 4;
-    const SectorSet set = sectors_of(interleaved, request.active, 4);
+    const int first = first_lane(request.active);
+    for (int l = 0; l < kLanes; ++l)
+        if (!(request.active >> l & 1)) interleaved[l] = interleaved[first];
+    const LineSet set = lines_of(interleaved, Span::of(interleaved, 4), 4);
     const u32 words = std::max(1u, request.bytes / 4);
     MemoryCounters& counters = request.counters();
     ++counters.requests;
@@ -186,8 +163,8 @@ void count_local(const Request& request) {
     counters.wavefronts += set.lines * words;
     u32 hits = 0;
     for (u32 word = 0; word < words; ++word)
-        for (u32 k = 0; k < set.count; ++k)
-            hits += request.warp.block->l1->access(set.sector[k] + word * (kLineBytes / kSectorBytes));
+        for (u32 k = 0; k < set.lines; ++k)
+            hits += popcount(request.warp.block->l1->access(set.line[k] + word, set.sectors[k]));
     Counters& totals = request.worker().counters;
     // The L1 writes local memory back when a line has to go, which is as often as one comes.
     if (request.op == Op::load) {
@@ -198,11 +175,11 @@ void count_local(const Request& request) {
     }
 }
 
-void count_plain(const Request& request) {
+void count_plain(const Request& request, const Span& span) {
     MemoryCounters& counters = request.counters();
     ++counters.requests;
     counters.lanes += popcount(request.active);
-    counters.wavefronts += is_broadcast(request.address, request.active) ? 1 : popcount(request.active);
+    counters.wavefronts += span.uniform ? 1 : popcount(request.active);
 }
 
 Access pointers(const Request& request, Pattern pattern, u8* origin) {
@@ -213,38 +190,40 @@ Access pointers(const Request& request, Pattern pattern, u8* origin) {
 }
 
 Access open_global(const Request& request) {
-    if (!aligned(request) || !global_in_bounds(request)) return {Pattern::fault, {}};
-    const Pattern pattern = classify(request);
-    if (request.launch().counted) count_global(request, pattern);
+    const Span span = Span::of(request.address, request.bytes);
+    if (!aligned(request, span) || !global_in_bounds(request, span)) return {Pattern::fault, {}};
+    const Pattern pattern = pattern_of(request, span);
+    if (request.launch().counted) count_global(request, span, pattern);
     if (BlockChecks* checks = request.warp.block->checks.get()) checks->global(request.checked(), pattern);
     return pointers(request, pattern, nullptr);
 }
 
-Access open_window(const Request& request, u8* origin, u64 size, const char* what) {
-    if (!aligned(request)) return {Pattern::fault, {}};
-    u64 highest = 0;
-    for (int l = 0; l < kLanes; ++l) highest = std::max(highest, request.active >> l & 1 ? request.address[l] : u64{0});
-    if (highest + request.bytes > size) {
+Access open_window(const Request& request, const Span& span, u8* origin, u64 size, const char* what) {
+    if (!aligned(request, span)) return {Pattern::fault, {}};
+    if (span.highest >= size || size - span.highest < request.bytes) {
+        const auto inside = [&](u64 at) { return at < size && size - at >= request.bytes; };
         int lane = first_lane(request.active);
-        while (request.address[lane] + request.bytes <= size || !(request.active >> lane & 1)) ++lane;
+        while (inside(request.address[lane]) || !(request.active >> lane & 1)) ++lane;
         request.fail(Fault::illegal_address, lane, "out_of_bounds", what);
         return {Pattern::fault, {}};
     }
-    return pointers(request, classify(request), origin);
+    return pointers(request, pattern_of(request, span), origin);
 }
 
 Access open_shared(const Request& request) {
     Block& block = *request.warp.block;
-    const Access access = open_window(request, block.shared.data(), block.shared_bytes, "out-of-bounds shared");
+    const Span span = Span::of(request.address, request.bytes);
+    const Access access = open_window(request, span, block.shared.data(), block.shared_bytes, "out-of-bounds shared");
     if (access.pattern == Pattern::fault) return access;
-    if (request.launch().counted) count_shared(request, access.pattern);
+    if (request.launch().counted) count_shared(request, span, access.pattern);
     if (BlockChecks* checks = request.warp.block->checks.get()) checks->shared(request.checked());
     return access;
 }
 
 Access open_local(const Request& request) {
     const u64 size = request.launch().function->local_bytes;
-    Access access = open_window(request, request.warp.local, size, "out-of-bounds local");
+    const Span span = Span::of(request.address, request.bytes);
+    Access access = open_window(request, span, request.warp.local, size, "out-of-bounds local");
     if (access.pattern == Pattern::fault) return access;
     access.pattern = Pattern::scattered;
     for (u64 l = 0; l < kLanes; ++l) access.pointer[l] += l * size;
@@ -254,39 +233,74 @@ Access open_local(const Request& request) {
 
 Access open_param(const Request& request) {
     u8* start = const_cast<u8*>(request.launch().parameters.data());
-    const Access access = open_window(request, start, request.launch().parameters.size(), "out-of-bounds parameter");
-    if (access.pattern != Pattern::fault && request.launch().counted) count_plain(request);
+    const u64 size = request.launch().parameters.size();
+    const Span span = Span::of(request.address, request.bytes);
+    const Access access = open_window(request, span, start, size, "out-of-bounds parameter");
+    if (access.pattern != Pattern::fault && request.launch().counted) count_plain(request, span);
     return access;
 }
 
 Access open_constant(const Request& request) {
-    if (!aligned(request) || !global_in_bounds(request)) return {Pattern::fault, {}};
-    if (request.launch().counted) count_plain(request);
-    return pointers(request, classify(request), nullptr);
+    const Span span = Span::of(request.address, request.bytes);
+    if (!aligned(request, span) || !global_in_bounds(request, span)) return {Pattern::fault, {}};
+    if (request.launch().counted) count_plain(request, span);
+    return pointers(request, pattern_of(request, span), nullptr);
+}
+
+Access open_space(const Request& request, Space space);
+
+// Gives lanes that are not active the address of one that is.
+Access open_filled(const Request& request, Space space) {
+    alignas(64) u64 address[kLanes];
+    const u64 first = request.address[first_lane(request.active)];
+    for (int l = 0; l < kLanes; ++l) address[l] = request.active >> l & 1 ? request.address[l] : first;
+    return open_space({request.warp, request.instruction, address, request.active, request.bytes, request.op,
+                       request.memory},
+                      space);
 }
 
 // A generic request may mix windows: each is opened with its own lanes.
 Access open_generic(const Request& request) {
-    const u64 first = request.address[first_lane(request.active)] & kWindowMask;
+    const u64 window = request.address[0] & kWindowMask;
     u32 same = 0;
-    for (int l = 0; l < kLanes; ++l) same |= u32{(request.address[l] & kWindowMask) == first} << l;
-    const u32 members = same & request.active;
-    u64 offset[kLanes];
-    for (int l = 0; l < kLanes; ++l) offset[l] = request.address[l] - first;
-    const Request part{request.warp, request.instruction, offset, members, request.bytes, request.op, request.memory};
-    Access access = first == 0               ? open_global(part)
-                    : first == kSharedWindow ? open_shared(part)
-                    : first == kLocalWindow  ? open_local(part)
-                    : first == kParamWindow  ? open_param(part)
-                                             : open_global(request);
-    if (members == request.active || access.pattern == Pattern::fault) return access;
-    const Request rest{request.warp,  request.instruction, request.address, request.active & ~members,
-                       request.bytes, request.op,          request.memory};
-    const Access others = open_generic(rest);
+    for (int l = 0; l < kLanes; ++l) same |= u32{(request.address[l] & kWindowMask) == window} << l;
+    if (same == kAllLanes) {
+        const Space space = window == kSharedWindow  ? Space::shared
+                            : window == kLocalWindow ? Space::local
+                            : window == kParamWindow ? Space::param
+                                                     : Space::global;
+        if (space == Space::global) return open_global(request);
+        alignas(64) u64 offset[kLanes];
+        for (int l = 0; l < kLanes; ++l) offset[l] = request.address[l] - window;
+        return open_space({request.warp, request.instruction, offset, request.active, request.bytes, request.op,
+                           request.memory},
+                          space);
+    }
+    const auto part = [&](u32 lanes) {
+        return open_filled({request.warp, request.instruction, request.address, lanes, request.bytes, request.op,
+                            request.memory},
+                           Space::generic);
+    };
+    Access access = part(request.active & same);
+    if (access.pattern == Pattern::fault) return access;
+    const u32 rest = request.active & ~same;
+    const Access others = part(rest);
     if (others.pattern == Pattern::fault) return others;
     access.pattern = Pattern::scattered;
-    for_each_lane(rest.active, [&](int l) { access.pointer[l] = others.pointer[l]; });
+    for_each_lane(rest, [&](int l) { access.pointer[l] = others.pointer[l]; });
     return access;
+}
+
+Access open_space(const Request& request, Space space) {
+    switch (space) {
+        case Space::global: return open_global(request);
+        case Space::shared: return open_shared(request);
+        case Space::local: return open_local(request);
+        case Space::generic: return open_generic(request);
+        case Space::constant: return open_constant(request);
+        case Space::param: return open_param(request);
+    }
+    return {Pattern::fault, {}};
 }
 
 }  // namespace
@@ -304,15 +318,7 @@ void read_addresses(const Warp& warp, u32 operand, bool wide, s64 offset, u64* a
 Access open_addresses(Warp& warp, const Instruction& instruction, Space space, const u64* address, u32 active,
                       u32 bytes, Op op, u32 memory) {
     const Request request{warp, instruction, address, active, bytes, op, memory};
-    switch (space) {
-        case Space::global: return open_global(request);
-        case Space::shared: return open_shared(request);
-        case Space::local: return open_local(request);
-        case Space::generic: return open_generic(request);
-        case Space::constant: return open_constant(request);
-        case Space::param: return open_param(request);
-    }
-    return {Pattern::fault, {}};
+    return active == kAllLanes ? open_space(request, space) : open_filled(request, space);
 }
 
 Access open_access(Warp& warp, const Instruction& instruction, u32 active, u32 bytes, Op op) {

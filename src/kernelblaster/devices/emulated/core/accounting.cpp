@@ -7,24 +7,49 @@ namespace {
 
 constexpr u32 kBanks = 32;
 constexpr u32 kBankBytes = 4;
+constexpr u32 kSectorsPerLine = kLineBytes / kSectorBytes;
 
-// A small open-addressed set: requests touch at most 32 sectors.
-class SmallSet {
+// Eight addresses at once, in whatever registers the host has.
+constexpr int kVector = 8;
+using Vector = u64 __attribute__((vector_size(kVector * sizeof(u64))));
+constexpr Vector kCount = {0, 1, 2, 3, 4, 5, 6, 7};
+
+Vector load(const u64* from) {
+    Vector result;
+    std::memcpy(&result, from, sizeof result);
+    return result;
+}
+
+// Combines the eight elements, each step those half as far apart.
+template <class Combine>
+u64 fold(Vector value, Combine combine) {
+    value = combine(value, __builtin_shuffle(value, Vector{4, 5, 6, 7, 0, 1, 2, 3}));
+    value = combine(value, __builtin_shuffle(value, Vector{2, 3, 0, 1, 6, 7, 4, 5}));
+    value = combine(value, __builtin_shuffle(value, Vector{1, 0, 3, 2, 5, 4, 7, 6}));
+    return value[0];
+}
+
+bool is_zero(const Vector& value) {
+    return fold(value, [](Vector a, Vector b) { return a | b; }) == 0;
+}
+
+// Position of a line in a LineSet, by a small open-addressed table: requests touch at most 32 lines.
+class LineIndex {
 public:
-    SmallSet() { std::fill(std::begin(slot_), std::end(slot_), ~0ull); }
+    LineIndex() { std::fill(std::begin(slot_), std::end(slot_), u8{kNone}); }
 
-    bool insert(u64 value) {
-        u32 at = static_cast<u32>(value * 0x9e3779b97f4a7c15ull >> 58);
-        while (slot_[at] != ~0ull) {
-            if (slot_[at] == value) return false;
-            at = (at + 1) & 63;
-        }
-        slot_[at] = value;
-        return true;
+    u32 find_or_add(LineSet& set, u64 line) {
+        u32 at = static_cast<u32>(line * 0x9e3779b97f4a7c15ull >> 58);
+        for (; slot_[at] != kNone; at = (at + 1) & 63)
+            if (set.line[slot_[at]] == line) return slot_[at];
+        slot_[at] = static_cast<u8>(set.lines);
+        set.add(line, 0);
+        return set.lines - 1;
     }
 
 private:
-    u64 slot_[64];
+    static constexpr u8 kNone = 255;
+    u8 slot_[64];
 };
 
 // Distinct words per bank among some lanes; the busiest bank decides.
@@ -53,14 +78,17 @@ u32 phase_wavefronts(const u64* address, u32 active, u32 bytes) {
     return phase.wavefronts();
 }
 
-}  // namespace
-
-bool is_broadcast(const u64* address, u32 active) {
-    const u64 first = address[first_lane(active)];
-    bool same = true;
-    for_each_lane(active, [&](int l) { same = same && address[l] == first; });
-    return same;
+// Whether no two of the lanes want different words of one bank; words have 2^shift bytes, as many as banks serve.
+bool conflict_free(const u64* address, u32 lanes, u32 shift) {
+    u64 owner[kBanks];
+    const u64 banks = kBanks * kBankBytes >> shift;
+    for (u32 l = 0; l < lanes; ++l) owner[address[l] >> shift & (banks - 1)] = address[l] >> shift;
+    u64 different = 0;
+    for (u32 l = 0; l < lanes; ++l) different |= owner[address[l] >> shift & (banks - 1)] ^ address[l] >> shift;
+    return different == 0;
 }
+
+}  // namespace
 
 void MemoryCounters::add(const MemoryCounters& other) {
     requests += other.requests;
@@ -92,6 +120,7 @@ void Counters::add(const Counters& other) {
 
 void L1Cache::configure(u32 bytes) {
     sets_ = std::max(1u, bytes / kLineBytes / kWays);
+    reciprocal_ = ~0ull / sets_ + 1;
     lines_.assign(std::size_t{sets_} * kWays, {});
     clock_ = 0;
 }
@@ -105,34 +134,34 @@ u64 set_hash(u64 tag) { return tag * 0x9e3779b97f4a7c15ull >> 32; }
 
 }  // namespace
 
-bool L1Cache::access(u64 sector) {
-    const u64 tag = sector / (kLineBytes / kSectorBytes);
-    const u32 wanted = 1u << sector % (kLineBytes / kSectorBytes);
-    Line* set = &lines_[set_hash(tag) % sets_ * kWays];
+u32 L1Cache::access(u64 tag, u32 wanted) {
+    // The remainder of a 32-bit number: the fraction of its quotient, times the divisor.
+    const u64 fraction = reciprocal_ * set_hash(tag);
+    Line* set = &lines_[static_cast<u64>(static_cast<u128>(fraction) * sets_ >> 64) * kWays];
     ++clock_;
     Line* oldest = set;
     for (Line* line = set; line < set + kWays; ++line) {
         if (line->tag == tag) {
             line->last_use = clock_;
-            const bool hit = line->valid_sectors & wanted;
+            const u32 hits = line->valid_sectors & wanted;
             line->valid_sectors |= wanted;
-            return hit;
+            return hits;
         }
         if (line->last_use < oldest->last_use) oldest = line;
     }
     *oldest = {tag, clock_, wanted};
-    return false;
+    return 0;
 }
 
 GranuleMap::GranuleMap(u64 base, u64 bytes)
-    : first_sector_(base / kSectorBytes),
+    : first_line_(base / kLineBytes),
       read_(std::make_unique<Words>(bytes / kSectorBytes / 64 + 1)),
       written_(std::make_unique<Words>(bytes / kSectorBytes / 64 + 1)) {}
 
-void GranuleMap::mark(Words& words, u64 sector) {
-    const u64 index = sector - first_sector_, bit = 1ull << index % 64;
-    std::atomic<u64>& word = words[index / 64];
-    if (!(word.load(std::memory_order_relaxed) & bit)) word.fetch_or(bit, std::memory_order_relaxed);
+void GranuleMap::mark(Words& words, u64 line, u32 sectors) {
+    const u64 index = line - first_line_, bits = u64{sectors} << index % 16 * 4;
+    std::atomic<u64>& word = words[index / 16];
+    if (~word.load(std::memory_order_relaxed) & bits) word.fetch_or(bits, std::memory_order_relaxed);
 }
 
 u64 GranuleMap::count(const Words& words) {
@@ -141,45 +170,69 @@ u64 GranuleMap::count(const Words& words) {
     return granules;
 }
 
-SectorSet sectors_of(const u64* address, u32 active, u32 bytes) {
-    SectorSet set;
-    u64 lowest = ~0ull, highest = 0;
-    for_each_lane(active, [&](int l) {
-        lowest = std::min(lowest, address[l]);
-        highest = std::max(highest, address[l] + bytes - 1);
-    });
-    constexpr u32 kSectorsPerLine = kLineBytes / kSectorBytes;
-    // Aligned to a line, so that four neighbouring bits are one line.
-    const u64 first = lowest / kLineBytes * kSectorsPerLine, last = highest / kSectorBytes;
-    if (last - first < 64) {
-        u64 touched = 0;
-        for_each_lane(active, [&](int l) { touched |= 1ull << (address[l] / kSectorBytes - first); });
-        for (u64 rest = touched; rest != 0; rest &= rest - 1)
-            set.sector[set.count++] = first + static_cast<u64>(__builtin_ctzll(rest));
-        const u64 pairs = touched | touched >> 1;
-        set.lines = static_cast<u32>(__builtin_popcountll((pairs | pairs >> 2) & 0x1111111111111111ull));
+Span Span::of(const u64* address, u32 bytes) {
+    const u64 first = address[0];
+    Vector difference{}, from_line{};
+    Vector expected = kCount * bytes + first;
+    for (int at = 0; at < kLanes; at += kVector, expected += u64{kVector} * bytes) {
+        const Vector here = load(address + at);
+        difference |= here ^ first;
+        from_line |= here ^ expected;
+    }
+    if (is_zero(difference)) return {first, first, first, false, true};
+    if (is_zero(from_line)) return {first, first + (kLanes - 1) * u64{bytes}, first, true, false};
+    Vector lowest = load(address), highest = lowest, low_bits = lowest;
+    for (int at = kVector; at < kLanes; at += kVector) {
+        const Vector here = load(address + at);
+        lowest = here < lowest ? here : lowest;
+        highest = here > highest ? here : highest;
+        low_bits |= here;
+    }
+    return {fold(lowest, [](Vector a, Vector b) { return a < b ? a : b; }),
+            fold(highest, [](Vector a, Vector b) { return a > b ? a : b; }),
+            fold(low_bits, [](Vector a, Vector b) { return a | b; }), false, false};
+}
+
+LineSet lines_between(u64 first, u64 bytes) {
+    LineSet set;
+    const u64 end = (first + bytes - 1) / kSectorBytes;
+    for (u64 sector = first / kSectorBytes; sector <= end;) {
+        const u64 line = sector / kSectorsPerLine, last = std::min(end, line * kSectorsPerLine + kSectorsPerLine - 1);
+        set.add(line, ((2u << (last - sector)) - 1) << sector % kSectorsPerLine);
+        sector = last + 1;
+    }
+    return set;
+}
+
+LineSet lines_of(const u64* address, const Span& span, u32 bytes) {
+    LineSet set;
+    const u64 first = span.lowest / kLineBytes * kSectorsPerLine;
+    if ((span.highest + bytes - 1) / kSectorBytes - first < 64) {
+        Vector bits{};
+        for (int at = 0; at < kLanes; at += kVector) bits |= Vector{} + 1ull << (load(address + at) / kSectorBytes - first);
+        u64 touched = fold(bits, [](Vector a, Vector b) { return a | b; });
+        for (u64 line = first / kSectorsPerLine; touched != 0; ++line, touched >>= kSectorsPerLine)
+            if (touched & 15) set.add(line, touched & 15);
         return set;
     }
-    SmallSet sectors, lines;
-    for_each_lane(active, [&](int l) {
+    LineIndex index;
+    for (int l = 0; l < kLanes; ++l) {
         const u64 sector = address[l] / kSectorBytes;
-        if (set.count != 0 && set.sector[set.count - 1] == sector) return;
-        if (!sectors.insert(sector)) return;
-        set.sector[set.count++] = sector;
-        if (lines.insert(sector / kSectorsPerLine)) ++set.lines;
-    });
+        set.sectors[index.find_or_add(set, sector / kSectorsPerLine)] |= 1u << sector % kSectorsPerLine;
+    }
+    for (u32 k = 0; k < set.lines; ++k) set.count += popcount(set.sectors[k]);
     return set;
 }
 
 u32 shared_wavefronts(const u64* address, u32 active, u32 bytes) {
     if (active == 0) return 0;
-    if (is_broadcast(address, active)) return 1;
-    if (bytes <= kBankBytes) return phase_wavefronts(address, active, bytes);
-    const u32 lanes_per_phase = std::max(1u, kBanks * kBankBytes / bytes);
+    const u32 shift = bytes <= kBankBytes ? 2 : static_cast<u32>(__builtin_ctz(bytes));
+    const u32 lanes_per_phase = kBanks * kBankBytes >> shift;
     u32 wavefronts = 0;
     for (u32 first = 0; first < kLanes; first += lanes_per_phase) {
         const u32 phase = active & (lanes_per_phase == 32 ? kAllLanes : ((1u << lanes_per_phase) - 1) << first);
-        if (phase != 0) wavefronts += phase_wavefronts(address, phase, bytes);
+        if (phase == 0) continue;
+        wavefronts += conflict_free(address + first, lanes_per_phase, shift) ? 1 : phase_wavefronts(address, phase, bytes);
     }
     return wavefronts;
 }

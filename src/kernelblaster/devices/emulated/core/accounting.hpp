@@ -1,10 +1,11 @@
 // What memory traffic costs: sectors, cache lines, banks, and which bytes of DRAM a launch needs at all.
 //
 // Model of Hopper's L1/shared unit: 128-byte lines of four 32-byte sectors; global loads allocate in L1, stores write
-// through without allocating, atomics and cache-bypassing loads go straight to L2. Shared memory has 32 banks of four
-// bytes; a request of 8 bytes per lane is served in half warps, one of 16 bytes in quarter warps, and each phase
-// takes as many wavefronts as the busiest bank has distinct words. A request in which all lanes read one address is a
-// broadcast: one wavefront. L2 is not modelled beyond the first touch of each 32-byte granule.
+// through without allocating, atomics and cache-bypassing loads go straight to L2. A request looks up each of its
+// lines once. Shared memory has 32 banks of four bytes; a request of 8 bytes per lane is served in half warps, one of
+// 16 bytes in quarter warps, and each phase takes as many wavefronts as the busiest bank has distinct words. A request
+// in which all lanes read one address is a broadcast: one wavefront. L2 is not modelled beyond the first touch of each
+// 32-byte granule.
 #pragma once
 
 #include <atomic>
@@ -39,8 +40,8 @@ class L1Cache {
 public:
     void configure(u32 bytes);
     void invalidate();
-    // Marks a sector as present; tells whether it was.
-    bool access(u64 sector);
+    // Marks sectors of a line (one bit each) as present; tells which were.
+    u32 access(u64 line, u32 sectors);
 
 private:
     struct Line {
@@ -51,6 +52,7 @@ private:
     static constexpr u32 kWays = 4;
     std::vector<Line> lines_;
     u32 sets_ = 0;
+    u64 reciprocal_ = 0;  // of sets_, for a remainder without a division
     u32 clock_ = 0;
 };
 
@@ -58,31 +60,48 @@ private:
 class GranuleMap {
 public:
     GranuleMap(u64 base, u64 bytes);
-    void read(u64 sector) { mark(*read_, sector); }
-    void write(u64 sector) { mark(*written_, sector); }
+    // Sectors of a line, one bit each.
+    void read(u64 line, u32 sectors) { mark(*read_, line, sectors); }
+    void write(u64 line, u32 sectors) { mark(*written_, line, sectors); }
     u64 read_bytes() const { return count(*read_) * kSectorBytes; }
     u64 written_bytes() const { return count(*written_) * kSectorBytes; }
 
 private:
     using Words = std::vector<std::atomic<u64>>;
-    void mark(Words& words, u64 sector);
+    void mark(Words& words, u64 line, u32 sectors);
     static u64 count(const Words& words);
 
-    u64 first_sector_;
+    u64 first_line_;
     std::unique_ptr<Words> read_, written_;
 };
 
-// Distinct 32-byte sectors of one request, in ascending order of first touch, and the lines they lie in.
-struct SectorSet {
-    u64 sector[kLanes * 2];
-    u32 count = 0;
+// Distinct lines of one request in the order of first touch, with the sectors touched in each (one bit each).
+struct LineSet {
+    u64 line[kLanes];
+    u32 sectors[kLanes];
     u32 lines = 0;
+    u32 count = 0;  // sectors of all lines
+
+    void add(u64 number, u32 mask) {
+        line[lines] = number;
+        sectors[lines++] = mask;
+        count += popcount(mask);
+    }
 };
 
-SectorSet sectors_of(const u64* address, u32 active, u32 bytes);
+// Where the lanes of a request point. Lanes that take no part must repeat one that does.
+struct Span {
+    u64 lowest, highest;
+    u64 low_bits;  // of all addresses, or-ed
+    bool linear, uniform;
 
-// Whether all active lanes read one address.
-bool is_broadcast(const u64* address, u32 active);
+    static Span of(const u64* address, u32 bytes);
+};
+
+// Lines of contiguous bytes, at most 32 lines.
+LineSet lines_between(u64 first, u64 bytes);
+
+LineSet lines_of(const u64* address, const Span& span, u32 bytes);
 
 // Wavefronts of one shared-memory request.
 u32 shared_wavefronts(const u64* address, u32 active, u32 bytes);

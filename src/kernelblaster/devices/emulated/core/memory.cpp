@@ -24,6 +24,8 @@ void load(Warp& warp, const Instruction& instruction, u32 active, const pred*) {
         } else if (access.pattern == Pattern::uniform) {
             const R value = static_cast<R>(at<M>(access.pointer[0], element));
             for (int l = 0; l < kLanes; ++l) destination[l] = value;
+        } else if (active == kAllLanes) {
+            for (int l = 0; l < kLanes; ++l) destination[l] = static_cast<R>(at<M>(access.pointer[l], element));
         } else {
             for_each_lane(active, [&](int l) { destination[l] = static_cast<R>(at<M>(access.pointer[l], element)); });
         }

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import gzip
 import tomllib
+from collections.abc import Iterable
+from enum import StrEnum
 from pathlib import Path
+from zlib import crc32
 
 from pydantic import BaseModel, ConfigDict
 
@@ -117,3 +120,26 @@ def write_capture(capture: Capture, path: Path) -> None:
     partial = path.with_suffix(".partial")
     partial.write_bytes(gzip.compress(capture.model_dump_json().encode(), mtime=0))
     partial.replace(path)
+
+
+class Half(StrEnum):
+    """What a case is for: figures are fitted to one half and judged on the other."""
+
+    FIT = "fit"
+    JUDGE = "judge"
+
+
+def halves(cases: Iterable[str]) -> dict[str, Half]:
+    """Half of each case: cases that pairs connect stay together, and the CRC of the first name of such a group decides.
+
+    An even CRC-32 of the name in UTF-8 means the fit.
+    """
+    group = {name: name for name in cases}
+    changed = True
+    while changed:
+        changed = False
+        for pair in pairs():
+            first = min(group[pair.parent], group[pair.child])
+            changed = changed or group[pair.parent] != first or group[pair.child] != first
+            group[pair.parent] = group[pair.child] = first
+    return {name: Half.JUDGE if crc32(first.encode()) % 2 else Half.FIT for name, first in group.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kernelblaster.devices.base import KernelResources
@@ -47,6 +48,29 @@ def access(
         l1_hit_sectors=int(sectors * hits) if on_device else 0,
         wavefronts=requests * lines * ways,
     )
+
+
+OPERATIONS = {
+    "int": "add_b32",
+    "imad": "mad_lo_b32",
+    "idiv": "div_s32",
+    "fp32": "add_f32",
+    "ffma": "fma_rn_f32",
+    "fdiv": "div_rn_f32",
+    "xu": "ex2_approx_ftz_f32",
+    "cvt": "cvt_rn_f32_s32",
+    "alu": "setp_lt_s32",
+    "shfl": "shfl_down_b32",
+    "bar": "bar_sync",
+    "branch": "bra",
+    "tensor": "mma_f16_f16",
+}
+"""An operation of each class; those of memory instructions follow from the accesses."""
+
+
+def operations(classes: Mapping[str, int]) -> dict[str, int]:
+    """One operation for each class."""
+    return {OPERATIONS[name]: count for name, count in classes.items() if name in OPERATIONS}
 
 
 @dataclass(frozen=True)
@@ -112,6 +136,7 @@ def launch(
         thread_instructions=32 * instructions,
         classes=classes,
         thread_classes={name: 32 * count for name, count in classes.items()},
+        operations=operations(classes),
         tensor_fma=tensor_fma,
         memory=memory,
         l2_read_sectors=sum(one.sectors - one.l1_hit_sectors for one in loads),

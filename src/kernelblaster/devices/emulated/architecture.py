@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -64,6 +65,8 @@ class Architecture(_Frozen):
     mma_fraction: float = Field(gt=0, le=1)
     """Share of the tensor cores' peak that `mma.sync` and `wmma` reach."""
     latency: Latency
+    l2_partitions: Literal[1, 2]
+    """Halves of the L2; with two, half of all sectors come from the far one and pass through the near one, too."""
     l2_port_bytes_per_clk: float = Field(gt=0)
     """Bytes per clock between one SM and the L2."""
     shared_bytes_per_clk: float = Field(gt=0)

@@ -1,7 +1,8 @@
 """Nsight-named metrics of an emulated launch, from its counts and its modelled time.
 
-Counts (instructions, sectors, requests, wavefronts, bytes) are exact for the PTX executed; hit rates come from the
-core's cache model; times and everything relative to time come from `model.py`. What neither knows is left out.
+Counts (sectors, requests, wavefronts, bytes) are exact for the PTX executed; machine instructions follow from those of
+the PTX (`expansion.py`); hit rates come from the core's cache model; times and everything relative to time come from
+`model.py`. What neither knows is left out.
 Percentages "of active" cycles are against the time without start and drain, those "of elapsed" against all of it.
 """
 
@@ -11,9 +12,10 @@ from collections.abc import Iterable
 
 from kernelblaster.devices.base import KernelProfile
 from kernelblaster.devices.emulated.architecture import GpuModel
+from kernelblaster.devices.emulated.expansion import machine_instructions
 from kernelblaster.devices.emulated.model import KernelEstimate, Unit
 from kernelblaster.devices.emulated.notes import notes
-from kernelblaster.devices.emulated.record import SECTOR_BYTES, Access, MemoryInstruction, Space
+from kernelblaster.devices.emulated.record import SECTOR_BYTES, Access, LaunchRecord, MemoryInstruction, Space
 from kernelblaster.devices.metrics import Metric
 
 _DEVICE_SPACES = (Space.GLOBAL, Space.GENERIC, Space.LOCAL)
@@ -44,7 +46,6 @@ _QUEUE_STALL = {
 
 COUNTED = frozenset(
     {
-        Metric.INSTRUCTIONS,
         Metric.THREADS_PER_INSTRUCTION,
         Metric.BRANCH_UNIFORMITY,
         Metric.GLOBAL_LOAD_SECTORS,
@@ -74,7 +75,7 @@ COUNTED = frozenset(
         Metric.WAVES,
     }
 )
-"""Metrics that are counted or follow from the launch; every other one rests on a model of caches or of time."""
+"""Metrics that are counted or follow from the launch; every other one rests on a model of ptxas, caches or time."""
 
 
 def kernel_profile(estimate: KernelEstimate, gpu: GpuModel) -> KernelProfile:
@@ -82,7 +83,7 @@ def kernel_profile(estimate: KernelEstimate, gpu: GpuModel) -> KernelProfile:
     groups = (
         _time(estimate),
         _throughput(estimate, gpu),
-        _caches(estimate),
+        _caches(estimate, gpu),
         _global_accesses(estimate),
         _shared_accesses(estimate),
         _instructions(estimate),
@@ -137,24 +138,41 @@ def _percent(part: float, whole: float) -> float:
     return min(100.0, 100.0 * part / whole)
 
 
-def _caches(estimate: KernelEstimate) -> dict[Metric, float]:
+def _caches(estimate: KernelEstimate, gpu: GpuModel) -> dict[Metric, float]:
     record = estimate.record
+    reads, writes, far_reads = _l2_sectors(record, gpu)
     found: dict[Metric, float] = {
         Metric.DRAM_READ: estimate.dram_read_bytes,
         Metric.DRAM_WRITE: estimate.dram_write_bytes,
-        Metric.L2_READ_SECTORS: record.l2_read_sectors,
-        Metric.L2_WRITE_SECTORS: record.l2_write_sectors,
+        Metric.L2_READ_SECTORS: reads,
+        Metric.L2_WRITE_SECTORS: writes,
     }
-    through_l2 = record.l2_read_sectors + record.l2_write_sectors
-    if through_l2:
+    if reads + writes:
         # a write allocates without reading DRAM, which Nsight counts as a hit
-        missed = min(record.l2_read_sectors, estimate.dram_read_bytes / SECTOR_BYTES)
-        found[Metric.L2_HIT_RATE] = 100 * (1 - missed / through_l2)
+        missed = min(reads, estimate.dram_read_bytes / SECTOR_BYTES + far_reads)
+        found[Metric.L2_HIT_RATE] = 100 * (1 - missed / (reads + writes))
     accesses = list(record.accesses(_DEVICE_SPACES, (Access.LOAD, Access.STORE)))
     sectors = sum(one.sectors for one in accesses)
     if sectors:
         found[Metric.L1_HIT_RATE] = 100 * sum(one.l1_hit_sectors for one in accesses) / sectors
     return found
+
+
+def _l2_sectors(record: LaunchRecord, gpu: GpuModel) -> tuple[float, float, float]:
+    """Sectors read and written as `lts__t_sectors` counts them, and how many of those read came from the far half.
+
+    In an L2 of two halves a sector passes through both when an SM asks for one that lives in the other half. Each
+    write does so half the time. A read leaves a copy behind, so that of r reads of one sector the chance that one
+    had to cross is 1 - 2^-r. Atomics are counted apart.
+    """
+    atomics = record.accesses(_GLOBAL, (Access.ATOMIC, Access.REDUCTION))
+    writes = max(0, record.l2_write_sectors - sum(one.sectors for one in atomics))
+    reads = record.l2_read_sectors
+    if gpu.architecture.l2_partitions == 1:
+        return reads, writes, 0.0
+    unique = min(reads, record.unique_read_bytes / SECTOR_BYTES)
+    crossing = unique * (1 - 2 ** -(reads / unique)) if unique else 0.0
+    return reads + crossing, 1.5 * writes, crossing
 
 
 def _global_accesses(estimate: KernelEstimate) -> dict[Metric, float]:
@@ -172,11 +190,16 @@ def _global_accesses(estimate: KernelEstimate) -> dict[Metric, float]:
     for metric, accesses in ((Metric.LOAD_SECTOR_USE, loads), (Metric.STORE_SECTOR_USE, stores)):
         sectors = sum(one.sectors for one in accesses)
         if sectors:
-            found[metric] = 100 * sum(min(one.ideal_sectors, one.sectors) for one in accesses) / sectors
+            found[metric] = 100 * sum(_used_bytes(one) for one in accesses) / (sectors * SECTOR_BYTES)
     if not estimate.spills:
         found[Metric.LOCAL_LOADS] = _requests(record.accesses((Space.LOCAL,), (Access.LOAD,)))
         found[Metric.LOCAL_STORES] = _requests(record.accesses((Space.LOCAL,), (Access.STORE,)))
     return found
+
+
+def _used_bytes(one: MemoryInstruction) -> int:
+    """Bytes that lanes asked for, at most those of the sectors; lanes that share a word are not told apart."""
+    return min(one.lanes * one.bytes_per_lane, one.sectors * SECTOR_BYTES)
 
 
 def _requests(accesses: Iterable[MemoryInstruction]) -> int:
@@ -186,20 +209,22 @@ def _requests(accesses: Iterable[MemoryInstruction]) -> int:
 def _shared_accesses(estimate: KernelEstimate) -> dict[Metric, float]:
     record = estimate.record
     every = list(record.accesses((Space.SHARED,), Access))
+    # each dimension of the block costs a warp one pass when it starts, and so does each shuffle
+    starts = record.warps * sum(1 for extent in record.block if extent > 1)
     return {
-        Metric.SHARED_WAVEFRONTS: sum(one.wavefronts for one in every),
+        Metric.SHARED_WAVEFRONTS: sum(one.wavefronts for one in every) + record.count("shfl") + starts,
         Metric.SHARED_LOAD_CONFLICTS: sum(one.conflicts for one in every if one.op is Access.LOAD),
         Metric.SHARED_STORE_CONFLICTS: sum(one.conflicts for one in every if one.op is Access.STORE),
     }
 
 
 def _instructions(estimate: KernelEstimate) -> dict[Metric, float]:
-    """Counts of PTX instructions.
+    """Machine instructions by the mean expansion of each operation; divergence as the PTX shows it.
 
     Branches are left out of the active threads: their predicate says who jumps, and the core counts only those.
     """
     record = estimate.record
-    found: dict[Metric, float] = {Metric.INSTRUCTIONS: record.warp_instructions}
+    found: dict[Metric, float] = {Metric.INSTRUCTIONS: machine_instructions(record).instructions}
     warps = record.warp_instructions - record.count("branch")
     if warps:
         threads = record.thread_instructions - record.thread_classes.get("branch", 0)

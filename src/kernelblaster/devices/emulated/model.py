@@ -39,6 +39,12 @@ NORM = 3.0
 """Exponent of the smooth maximum over paths."""
 L2_SHARE = 0.8
 """Share of the L2 that data stays in under real replacement."""
+WRITTEN_FOOTPRINT_SHARE = 0.67
+"""Share of the L2 that a launch may touch before lines it has written go to DRAM while it runs."""
+DIRTY_SHARE = 0.51
+"""Share of the L2 that written lines may take."""
+WRITE_BACK_NORM = 4.0
+"""How sharply the write-back begins."""
 REQUEST_CYCLES = 2.0
 """Least cycles of the load/store unit per global request: addresses of 32 lanes, 16 a clock."""
 DIVIDE_STEPS = 8
@@ -108,7 +114,7 @@ class KernelEstimate:
         busy_s: the launch without start and drain.
         duration_s: what Nsight Compute would call the kernel's duration.
         dram_read_bytes: bytes read from DRAM.
-        dram_write_bytes: bytes written to DRAM, as if nothing stayed in the L2.
+        dram_write_bytes: bytes written to DRAM before the launch ends; the rest is still in the L2 then.
         chain: where a warp's time goes.
         clock_hz: SM clock.
     """
@@ -288,14 +294,28 @@ def _dram_bytes(record: LaunchRecord, gpu: GpuModel, warm_bytes: float) -> tuple
     """DRAM bytes read and written: what is touched at least once, plus re-reads that outgrow the L2.
 
     Re-use is lost in proportion to how far the footprint exceeds the L2: (1 - L2 / footprint). A lone sector read
-    again costs the 64 bytes that DRAM moves at least, in proportion to how sparse the loads are.
+    again costs the 64 bytes that DRAM moves at least, in proportion to how sparse the loads are. Writes to one sector
+    are taken to meet in the L2. Of what is written, the L2 keeps what fits its share,
+    (1 + (footprint / share)^p)^(-1/p), at most the lines that may be dirty.
     """
     kept = gpu.gpu.l2_bytes * L2_SHARE
     lost = max(0.0, 1 - kept / record.unique_bytes) if record.unique_bytes else 0.0
     read_again = max(0, record.l2_read_sectors * SECTOR_BYTES - record.unique_read_bytes)
-    written_again = max(0, record.l2_write_sectors * SECTOR_BYTES - record.unique_write_bytes)
     first_read = max(0.0, record.unique_read_bytes - warm_bytes)
-    return first_read + lost * read_again * _granule_waste(record), record.unique_write_bytes + lost * written_again
+    written = record.unique_write_bytes - _kept_dirty(record, gpu)
+    return first_read + lost * read_again * _granule_waste(record), written
+
+
+def _kept_dirty(record: LaunchRecord, gpu: GpuModel) -> float:
+    """Bytes that the launch has written and leaves in the L2."""
+    room, dirty = (gpu.gpu.l2_bytes * share for share in (WRITTEN_FOOTPRINT_SHARE, DIRTY_SHARE))
+    kept = record.unique_write_bytes * _smooth_room(record.unique_bytes / room)
+    return kept * _smooth_room(kept / dirty)
+
+
+def _smooth_room(filled: float) -> float:
+    """min(1, 1 / filled) with the corner rounded."""
+    return (1 + filled**WRITE_BACK_NORM) ** (-1 / WRITE_BACK_NORM)
 
 
 def _granule_waste(record: LaunchRecord) -> float:

@@ -100,7 +100,7 @@ class LaunchRecord(BaseModel):
     """Instruction class -> threads that executed one, without those that a predicate switched off."""
     tensor_fma: int
     """Multiply-adds of the tensor cores, each in those of fp16 that take as long (tf32: 2, 8 bits: 1/2, fp64: 16)."""
-    operations: dict[str, int] = {}
+    operations: dict[str, int]
     """Operation of the core -> warp instructions; finer than the classes, which are what pipes they need."""
     memory: tuple[MemoryInstruction, ...]
     l2_read_sectors: int

@@ -1,0 +1,290 @@
+"""The text of docs/emulator_calibration.md, from comparisons of the emulated device with a real GPU."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from conformance_compare import COUNTERS, POINTS, Comparison, Counter, limiters
+from conformance_suite import Half, Pair
+
+from kernelblaster.devices.metrics import Metric
+
+APART = 1.2
+"""Measured times of a pair must differ by this factor for its order to count."""
+LARGE_MISS = 0.25
+"""Relative error of a counter that is listed as a miss."""
+SHORT_NAMES = {
+    Metric.INSTRUCTIONS: "warp instructions",
+    Metric.GLOBAL_LOAD_REQUESTS: "global load requests",
+    Metric.GLOBAL_LOAD_SECTORS: "global load sectors",
+    Metric.GLOBAL_STORE_REQUESTS: "global store requests",
+    Metric.GLOBAL_STORE_SECTORS: "global store sectors",
+    Metric.SHARED_WAVEFRONTS: "shared wavefronts",
+    Metric.L2_READ_SECTORS: "L2 read sectors",
+    Metric.L2_WRITE_SECTORS: "L2 write sectors",
+    Metric.DRAM_READ: "DRAM bytes read",
+    Metric.DRAM_WRITE: "DRAM bytes written",
+}
+WHY = {
+    Metric.INSTRUCTIONS: "A mean per PTX operation does not know what ptxas does in one place: it drops address "
+    "arithmetic that it can fold, unrolls loops, turns indexed local arrays into selections, and merges narrow loads.",
+    Metric.GLOBAL_LOAD_REQUESTS: "`wmma` loads are one PTX instruction and several machine instructions; loads that "
+    "PTX predicates lane by lane are branched around or merged by ptxas.",
+    Metric.GLOBAL_LOAD_SECTORS: "`cp.async` and `wmma` loads of one PTX instruction are split by ptxas.",
+    Metric.GLOBAL_STORE_REQUESTS: "`wmma` stores are split by ptxas.",
+    Metric.GLOBAL_STORE_SECTORS: "`wmma` stores are split by ptxas.",
+    Metric.SHARED_WAVEFRONTS: "ptxas merges neighbouring shared loads into wide ones, which PTX does not show; a few "
+    "kernels have further passes per warp that we cannot attribute (spills, indexed constants).",
+    Metric.L2_READ_SECTORS: "The emulator runs the blocks of an SM one after the other, so that each has the L1 for "
+    "itself: re-use across blocks and evictions by neighbours are off in either direction.",
+    Metric.L2_WRITE_SECTORS: "Writes to one sector by neighbouring warps merge before they reach the L2 in some "
+    "kernels, and sectors written in part are written again when they are filled up.",
+    Metric.DRAM_READ: "Re-use at long distance depends on how blocks run together, which is not emulated; a sector "
+    "written in part is read when it leaves the L2.",
+    Metric.DRAM_WRITE: "How much of what was written leaves the L2 before the kernel ends depends on the order of "
+    "all accesses; here only on how much is touched.",
+}
+"""Why the counter is off where it is, found by looking at the cases with the largest errors."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A comparison with its half, and the bottleneck that the rules see in either profile."""
+
+    comparison: Comparison
+    half: Half
+    real_state: str
+    emulated_state: str
+
+
+def page(cases: Sequence[Judged], pairs: Sequence[Pair], device: Mapping[str, str]) -> str:
+    """The whole page."""
+    parts = (
+        _head(cases, device),
+        _counters(cases),
+        _points(cases),
+        _outputs([one.comparison for one in cases]),
+        _times(cases, pairs),
+        _states(cases),
+        _misses(cases),
+        _table(cases),
+    )
+    return "\n\n".join(parts) + "\n"
+
+
+def _head(cases: Sequence[Judged], device: Mapping[str, str]) -> str:
+    sizes = {half: sum(1 for one in cases if one.half is half) for half in Half}
+    return f"""\
+# The emulated device beside an H200
+
+Made by `python benchmarks/emulator_calibration.py`; not edited by hand. {len(cases)} cases of the programs in
+`tests/conformance/kernels` ran on an {device["name"]} (driver {device["driver_version"]}, nvcc {device["nvcc"]}, \
+Nsight Compute {device["ncu"].removeprefix("Version ").split(" ")[0]}, `-O3 -arch=sm_90a`, clocks not locked) and on \
+the emulated
+device standing for it. "Real" is what Nsight Compute counted, or the median event time of 30 calls with a cold L2,
+which is how the product times. Only the H200 was measured: the figures of other GPUs come from data sheets.
+
+What is fitted (machine instructions per PTX operation, figures of the timing model) was fitted to {sizes[Half.FIT]} \
+cases by
+`python benchmarks/emulator_fit.py` and is judged by the other {sizes[Half.JUDGE]}. Cases that pairs connect stay \
+together; an even CRC-32
+of the alphabetically first name of such a group means the fit. The judging half was not used to choose anything."""
+
+
+def _counters(cases: Sequence[Judged]) -> str:
+    rows = []
+    for counter in COUNTERS:
+        errors = {half: _errors(counter, cases, half) for half in Half}
+        both = [*errors[Half.FIT], *errors[Half.JUDGE]]
+        median = statistics.median(both)
+        within = sum(1 for error in both if error <= counter.target) / len(both)
+        rows.append(
+            [
+                f"{SHORT_NAMES[counter.metric]} (`{counter.metric}`)",
+                str(len(both)),
+                _percent(median),
+                *(_percent(statistics.median(errors[half])) for half in Half),
+                _percent(_quantile(both, 0.9)),
+                _percent(counter.target),
+                f"{within:.0%}",
+                "yes" if statistics.median(errors[Half.JUDGE]) <= counter.target else "**no**",
+            ]
+        )
+    names = ["counter", "cases", "median error", "fitted half", "judging half", "90th percentile", "target"]
+    text = """\
+## Counters
+
+Relative error |emulated - real| / real of the whole call. DRAM bytes below 2 MB and L2 sectors below 10,000 count as
+that much. Requests, sectors and wavefronts follow from the PTX and the addresses alone; nothing of them is fitted.
+A target is met when the median of the judging half meets it."""
+    return f"{text}\n\n{_rows([*names, 'cases within', 'met'], rows)}"
+
+
+def _points(cases: Sequence[Judged]) -> str:
+    rows = []
+    for metric in POINTS:
+        errors = [abs(found) for one in cases if (found := one.comparison.points(metric)) is not None]
+        rows.append(
+            [f"`{metric}`", str(len(errors)), f"{statistics.median(errors):.1f}", f"{_quantile(errors, 0.9):.1f}"]
+        )
+    same = [
+        limiters(real.metrics) == limiters(emulated.metrics)
+        for one in cases
+        for real, emulated in zip(one.comparison.real.kernels, one.comparison.emulated.kernels, strict=True)
+    ]
+    text = f"""\
+## Percentages
+
+Difference in percentage points. The limiter of occupancy is the same for {sum(same)} of {len(same)} kernel launches. \
+Throughputs and
+pipes rest on the modelled time."""
+    return f"{text}\n\n{_rows(['metric', 'cases', 'median difference', '90th percentile'], rows)}"
+
+
+def _outputs(found: Sequence[Comparison]) -> str:
+    outputs, same = (sum(values) for values in zip(*((one.outputs, one.same_outputs) for one in found), strict=True))
+    wrong = [(one.case, why) for one in found for why in one.wrong]
+    text = f"""\
+## Outputs
+
+{same} of {outputs} outputs have the same bytes as the H200's. {outputs - same - len(wrong)} differ within the bound \
+that their case states (approximate
+functions, order of atomics, sums of tensor cores); {len(wrong)} do not agree."""
+    return f"{text}\n\n{_rows(['case', 'disagreement'], wrong)}" if wrong else text
+
+
+def _times(cases: Sequence[Judged], pairs: Sequence[Pair]) -> str:
+    rows, wrong = [], []
+    for half in Half:
+        chosen = {one.comparison.case: one.comparison for one in cases if one.half is half}
+        real, emulated = ([getattr(one, name) for one in chosen.values()] for name in ("real_us", "emulated_us"))
+        apart = [pair for pair in pairs if pair.parent in chosen and _factor(chosen, pair, "real_us") is not None]
+        misordered = [pair for pair in apart if not _ordered(chosen, pair)]
+        logs = [abs(math.log(b / a)) for a, b in zip(real, emulated, strict=True)]
+        ranks = spearman(real, emulated)
+        share = 1 - len(misordered) / len(apart)
+        rows.append(
+            [
+                half.value,
+                str(len(chosen)),
+                f"{ranks:.3f}",
+                f"{len(apart) - len(misordered)} of {len(apart)} ({share:.0%})",
+                _percent(math.expm1(statistics.median(logs))),
+                _percent(math.expm1(_quantile(logs, 0.9))),
+            ]
+        )
+        wrong += [
+            [half.value, pair.parent, pair.child, *_pair_times(chosen[pair.parent]), *_pair_times(chosen[pair.child])]
+            for pair in misordered
+        ]
+    names = ["half", "cases", "Spearman", "pairs in the right order", "median factor off", "90th percentile"]
+    text = """\
+## Modelled times
+
+Time of a call with a cold L2. Targets on the judging half: Spearman 0.9; the right order for 90 % of the
+(before, after) pairs of `tests/conformance/pairs.toml` whose measured times differ by 20 % or more. A factor off of
+20 % means that the model says 1.2 times too much or too little. Modelled times compare with each other only."""
+    text = f"{text}\n\n{_rows(names, rows)}"
+    columns = ["half", "before", "after", "before, real us", "modelled us", "after, real us", "modelled us"]
+    return f"{text}\n\nPairs in the wrong order:\n\n{_rows(columns, wrong)}" if wrong else text
+
+
+def _pair_times(one: Comparison) -> tuple[str, str]:
+    return f"{one.real_us:.1f}", f"{one.emulated_us:.1f}"
+
+
+def _factor(chosen: Mapping[str, Comparison], pair: Pair, of: str) -> float | None:
+    """Time before / after; None when the two are too near each other."""
+    before, after = getattr(chosen[pair.parent], of), getattr(chosen[pair.child], of)
+    return before / after if max(before, after) / min(before, after) >= APART else None
+
+
+def _ordered(chosen: Mapping[str, Comparison], pair: Pair) -> bool:
+    before, after = chosen[pair.parent], chosen[pair.child]
+    return (before.real_us > after.real_us) == (before.emulated_us > after.emulated_us)
+
+
+def spearman(a: Sequence[float], b: Sequence[float]) -> float:
+    """Correlation of the ranks; times do not tie."""
+    return statistics.correlation(_ranks(a), _ranks(b))
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    order = sorted(range(len(values)), key=values.__getitem__)
+    ranks = [0.0] * len(values)
+    for rank, index in enumerate(order):
+        ranks[index] = float(rank)
+    return ranks
+
+
+def _states(cases: Sequence[Judged]) -> str:
+    lines = []
+    for half in Half:
+        chosen = [one for one in cases if one.half is half]
+        same = sum(1 for one in chosen if one.real_state == one.emulated_state)
+        lines.append(f"- {half.value}: {same} of {len(chosen)} ({same / len(chosen):.0%})")
+    rows = [
+        [one.half.value, one.comparison.case, one.real_state, one.emulated_state]
+        for one in cases
+        if one.real_state != one.emulated_state
+    ]
+    text = """\
+## Bottlenecks
+
+Cases for which the rules of the knowledge base see the same state in the emulated profile as in that of Nsight
+Compute. The target is 85 % of the judging half."""
+    columns = ["half", "case", "from Nsight Compute", "from the emulated device"]
+    return f"{text}\n\n" + "\n".join(lines) + f"\n\nDifferent states:\n\n{_rows(columns, rows)}"
+
+
+def _misses(cases: Sequence[Judged]) -> str:
+    parts = [f"## Misses\n\nCounters that are off by more than {LARGE_MISS:.0%} in a case, and why."]
+    for counter in COUNTERS:
+        found = [(one.comparison.case, one.comparison.error(counter)) for one in cases]
+        far = sorted(((error, case) for case, error in found if error is not None and abs(error) > LARGE_MISS))
+        if far:
+            listed = ", ".join(f"`{case}` {error:+.0%}" for error, case in far)
+            parts.append(f"**{SHORT_NAMES[counter.metric]}**, {len(far)} cases. {WHY[counter.metric]}\n\n{listed}")
+    return "\n\n".join(parts)
+
+
+def _table(cases: Sequence[Judged]) -> str:
+    rows = []
+    for one in cases:
+        found = one.comparison
+        errors = [found.error(counter) for counter in COUNTERS]
+        rows.append(
+            [
+                found.case + ("" if one.half is Half.FIT else " *"),
+                *("" if error is None else f"{100 * error:+.0f}" for error in errors),
+                f"{found.real_us:.1f}",
+                f"{found.emulated_us:.1f}",
+            ]
+        )
+    names = [SHORT_NAMES[counter.metric] for counter in COUNTERS]
+    text = """\
+## All cases
+
+Errors in percent; empty where there is nothing to count. A star marks the judging half."""
+    return f"{text}\n\n{_rows(['case', *names, 'real us', 'modelled us'], rows)}"
+
+
+def _errors(counter: Counter, cases: Iterable[Judged], half: Half) -> list[float]:
+    found = (one.comparison.error(counter) for one in cases if one.half is half)
+    return [abs(error) for error in found if error is not None]
+
+
+def _quantile(values: Sequence[float], share: float) -> float:
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f} %"
+
+
+def _rows(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    head = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
+    return "\n".join([*head, *("| " + " | ".join(row) + " |" for row in rows)])

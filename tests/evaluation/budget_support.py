@@ -12,7 +12,7 @@ import torch
 
 from kernelblaster.evaluation.budget import Budget
 from kernelblaster.evaluation.compare import Findings, compare, compare_exact
-from kernelblaster.evaluation.distributions import Distribution
+from kernelblaster.evaluation.distributions import Distribution, accumulation
 from kernelblaster.evaluation.inputs import InputKey, InputSet, InputStore
 from kernelblaster.evaluation.tensors import read_tensor, storage_dtype, write_tensor
 from kernelblaster.paths import data_dir
@@ -88,7 +88,12 @@ class Jury:
         truth, spec = drawn.truth, drawn.output
         if truth.scale is None:
             return compare_exact(self._output, truth.reference, spec, 0xFF)
-        return compare(self._output, truth.reference, Budget(spec, truth.scale, self._factor), 0xFF)
+        return compare(
+            self._output,
+            truth.reference,
+            Budget(spec, truth.scale, self._factor, accumulation(drawn.distribution)),
+            0xFF,
+        )
 
 
 def tensors(drawn: InputSet) -> list[torch.Tensor]:

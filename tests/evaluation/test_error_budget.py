@@ -99,6 +99,26 @@ def layer_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: f
     return normal.reshape(x.shape) * weight + bias
 
 
+def one_pass_layer_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    """The variance as mean of squares minus squared mean, which cancels far from zero."""
+    rows = x.reshape(x.shape[0], -1)
+    mean = tiled_sum(rows, 1)[:, None] / rows.shape[1]
+    variance = tiled_sum(rows.square(), 1)[:, None] / rows.shape[1] - mean.square()
+    normal = (rows - mean) * torch.rsqrt(variance.clamp(min=0) + 1e-5)
+    return normal.reshape(x.shape) * weight + bias
+
+
+def masking_softmax(x: torch.Tensor) -> torch.Tensor:
+    """Takes zeros for padding."""
+    return torch.where(x == 0, 0.0, torch.softmax(torch.where(x == 0, -math.inf, x), dim=1))
+
+
+def skipping_matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Skips a tile of 32 along k where it begins with a zero."""
+    parts = a.split(32, dim=1)
+    return sum((part * (part[:, :1] != 0)) @ rows for part, rows in zip(parts, b.split(32), strict=True))
+
+
 def rms_norm(x: torch.Tensor, eps: float = 1e-5) -> torch.Tensor:
     return x * torch.rsqrt(serial_sum(x.square(), 1)[:, None] / x.shape[1] + eps)
 
@@ -174,6 +194,14 @@ DISHONEST: dict[str, tuple[str, tuple[Precision, ...], Kernel]] = {
 }  # fmt: skip
 
 
+SEEN_BY_ONE: dict[str, tuple[str, tuple[Precision, ...], Distribution, Kernel]] = {
+    "layer norm in one pass": (LAYERNORM, (Precision.FP16, Precision.FP32), Distribution.OFFSET, one_pass_layer_norm),
+    "softmax takes zeros for padding": (SOFTMAX, ALL, Distribution.SPARSE, masking_softmax),
+    "matmul skips tiles that begin with a zero": (MATMUL, ALL, Distribution.SPARSE, skipping_matmul),
+}
+"""Wrong kernels that all other distributions pass."""
+
+
 def cases(table: dict[str, tuple[str, tuple[Precision, ...], Kernel]]) -> list[object]:
     return [
         pytest.param(slug, precision, kernel, id=f"{name}, {precision}")
@@ -199,6 +227,14 @@ def test_wrong_kernels_are_refused(jury: Jury, slug: str, precision: Precision, 
     """At least one of the distributions must show it."""
     ratios = {d: jury.judge(slug, precision, d, kernel).ratio for d in Distribution}
     assert max(ratios.values()) > 1, ratios
+
+
+@pytest.mark.parametrize("name", SEEN_BY_ONE)
+def test_each_structured_distribution_sees_what_the_others_do_not(jury: Jury, name: str) -> None:
+    slug, precisions, only, kernel = SEEN_BY_ONE[name]
+    for precision in precisions:
+        seen = [d for d in Distribution if not jury.judge(slug, precision, d, kernel).passed]
+        assert seen == [only], precision
 
 
 SPEC = TensorSpec("output", TensorRole.OUTPUT, "fp16", (4, 200))

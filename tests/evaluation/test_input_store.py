@@ -176,6 +176,30 @@ def test_distributions_are_what_they_are_called() -> None:
     assert float(cancelling.sum(dim=1).abs().mean()) < 0.3 * float(normal.sum(dim=1).abs().mean())
 
 
+def test_offset_samples_lie_far_from_zero_in_every_order() -> None:
+    offset = transform(torch.randn(8, 1000), Distribution.OFFSET, 9)
+    assert offset.mean(dim=1).sign().tolist() == [1, -1, 1, -1] * 2
+    assert float((offset.abs() - 512).abs().max()) < 8
+    steps = offset.diff(dim=1)
+    assert float(steps[0].min()) >= 0 >= float(steps[1].max())
+    assert float(steps[2].min()) < 0 < float(steps[2].max())
+
+
+def test_sparse_samples_keep_borders_of_tiles_single_elements_or_nothing() -> None:
+    kept = [row.nonzero().reshape(-1).tolist() for row in transform(torch.randn(8, 70), Distribution.SPARSE, 0)]
+    borders = [0, 31, 32, 63, 64, 69]
+    assert [kept[i] for i in (0, 2, 4, 6)] == [borders] * 4
+    assert [len(kept[i]) for i in (1, 5)] == [1, 1]
+    assert kept[1] != kept[5]
+    assert kept[3] == kept[7] == []
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (1, 7), (3, 4, 5, 6)])
+@pytest.mark.parametrize("distribution", Distribution)
+def test_every_shape_can_be_drawn(shape: tuple[int, ...], distribution: Distribution) -> None:
+    assert transform(torch.randn(shape), distribution, 2).shape == shape
+
+
 @pytest.mark.parametrize("part", [slice(0, None, 2), slice(0, 500), slice(500, None)])
 def test_no_half_of_an_axis_stands_for_the_whole(part: slice) -> None:
     x = transform(torch.rand(64, 1000), Distribution.NORMAL, 0).square()
@@ -194,10 +218,10 @@ def test_constant_weights_come_alive_and_others_stay() -> None:
 
 
 def test_plans_share_seeds_between_candidates_only(relu: Problem) -> None:
-    plan = plan_inputs(relu, Precision.FP16, Size.SMALL, 7, 5)
+    plan = plan_inputs(relu, Precision.FP16, Size.SMALL, 9, 5)
     assert plan.timed == plan.small[0]
-    assert plan == plan_inputs(relu, Precision.FP16, Size.SMALL, 7, 5)
-    assert len({k.seed for k in plan.small}) == 7
+    assert plan == plan_inputs(relu, Precision.FP16, Size.SMALL, 9, 5)
+    assert len({k.seed for k in plan.small}) == 9
     assert {k.draws[0] for k in plan.small} == set(Distribution)
-    assert plan_inputs(relu, Precision.BF16, Size.SMALL, 7, 5).small[0].seed != plan.small[0].seed
+    assert plan_inputs(relu, Precision.BF16, Size.SMALL, 9, 5).small[0].seed != plan.small[0].seed
     assert secret_seed() != secret_seed()

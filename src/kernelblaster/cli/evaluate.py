@@ -49,7 +49,7 @@ def evaluate(
     sessions: Annotated[
         int, typer.Option(min=1, help="Pairs of fresh processes that compare with the rival, where it seems faster.")
     ] = 1,
-    input_sets: Annotated[int, typer.Option(min=1, help="Input sets the kernel must pass.")] = 7,
+    input_sets: Annotated[int, typer.Option(min=1, help="Input sets the kernel must pass.")] = 9,
     timeout: Annotated[float, typer.Option(callback=positive, help="Seconds the kernel may take for one call.")] = 60,
     dataset_dir: DatasetOption = None,
     json_output: JsonOption = False,

@@ -12,7 +12,8 @@ For every element, with r the float64 reference on the very bytes that the candi
                 zero, whose error comes from the cancelled terms, are judged by what is attainable there
     a * rms     what fp32 arithmetic may lose in whatever order it sums: 2^-15, some 256 fp32 ulps. A serial sum of
                 500,000 random terms loses about 150, `__expf` at its worst about 50. An operand rounded to TF32 or
-                fp16 loses 2^-12.3 (6.5 times the budget), to bf16 2^-9.
+                fp16 loses 2^-12.3 (6.5 times the budget), to bf16 2^-9. More where inputs lie far from zero: there
+                means are subtracted that are much larger than what is left (`distributions.accumulation`).
     c           `EvaluationConfig.error_factor`
     h           1 for fp16 and bf16, whose error is the rounding of the result; 8 for fp32, where PyTorch sums
                 pairwise or in double and an honest serial sum is worse by a factor that grows with sqrt(n)
@@ -30,11 +31,10 @@ from typing import Self
 
 import torch
 
+from kernelblaster.evaluation.distributions import ACCUMULATION
 from kernelblaster.evaluation.tensors import TORCH_DTYPES, spans
 from kernelblaster.problems.problem import TensorSpec
 
-ACCUMULATION = 2.0**-15
-"""Relative loss granted to fp32 arithmetic in any order."""
 LEAST_ROW = 128
 """A shorter last axis is no sample of the tensor's scale."""
 CHUNK_ELEMENTS = 1 << 24
@@ -117,11 +117,13 @@ class Budget:
         spec: the output.
         scale: the plain implementation's error on it.
         factor: c of the module's formula.
+        accumulation: a of it.
     """
 
     spec: TensorSpec
     scale: ErrorScale
     factor: float
+    accumulation: float = ACCUMULATION
 
     @property
     def norm(self) -> float:
@@ -129,7 +131,7 @@ class Budget:
         plain = _ALLOWANCES[self.spec.dtype].headroom * self.scale.plain_norm
         if self.spec.elements < LEAST_POOL:
             plain = max(plain, torch.finfo(TORCH_DTYPES[self.spec.dtype]).eps / 2)
-        return self.factor * plain + ACCUMULATION
+        return self.factor * plain + self.accumulation
 
     @property
     def row(self) -> int:
@@ -143,7 +145,7 @@ class Budget:
         plain = self.scale.by_exponent.to(reference.device)[_bin(reference)]
         local = self._local_rms(reference)
         stored = allowance.ulps * spacing(reference, self.spec.dtype)
-        return stored + self.factor * allowance.headroom * plain + ACCUMULATION * local
+        return stored + self.factor * allowance.headroom * plain + self.accumulation * local
 
     def _local_rms(self, reference: torch.Tensor) -> torch.Tensor:
         if self.row == 1:

@@ -1,4 +1,7 @@
-"""Names of the ways in which input values are drawn, and how far each is scaled. `drawing` makes the values."""
+"""Names of the ways in which input values are drawn, how far each is scaled, and what fp32 may lose on each.
+
+`drawing` makes the values.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +17,29 @@ class Distribution(StrEnum):
     TINY = "tiny"
     CANCELLING = "cancelling"
     NEGATIVE = "negative"
+    OFFSET = "offset"
+    SPARSE = "sparse"
 
 
+ACCUMULATION = 2.0**-15
+"""Some 256 ulps of fp32."""
+_OFFSET_ACCUMULATION = 2.0**-11
+"""A serial sum over a row loses 2^-20 of values that are 2^9 times as large as what is left once the mean is gone."""
 _SCALES = {
     Distribution.LARGE: {"fp16": (14, 10, 6, 3), "bf16": (20, 14, 8, 4), "fp32": (20, 14, 8, 4)},
+    Distribution.OFFSET: {"fp16": (9, 6, 4, 2), "bf16": (6, 4, 2), "fp32": (9, 6, 4, 2)},
     Distribution.TINY: {"fp16": (-10, -7, -4, -2), "bf16": (-30, -20, -12, -6, -3), "fp32": (-30, -20, -12, -6, -3)},
 }
 
 
 def exponents(distribution: Distribution, precision: str) -> tuple[int, ...]:
-    """Binary scales to try, the hardest first, until the problem's result is representable."""
+    """Binary scales to try, the hardest first, until the problem's result is representable.
+
+    That of `offset` is of the mean, in units of the spread.
+    """
     return _SCALES.get(distribution, {}).get(precision, (0,))
+
+
+def accumulation(distribution: Distribution) -> float:
+    """Relative loss granted to fp32 arithmetic in any order, in units of the results' size (see `budget`)."""
+    return _OFFSET_ACCUMULATION if distribution is Distribution.OFFSET else ACCUMULATION

@@ -8,7 +8,14 @@ also given a gain per position or mirrored halves.
 What each is for: `normal` is signed, so it tells ReLU from the identity and TF32 from fp32 (errors of positive sums
 average out), and its gain makes any half of an axis differ from the other, so that sampling instead of reducing shows.
 `large` and `tiny` meet overflow, underflow and forgotten epsilons; `cancelling` sums to nearly nothing; `negative`
-meets branches that positive values never take.
+meets branches that positive values never take. Two mix several structures, one per sample (index of the first axis):
+
+    offset   samples far from zero, positive and negative, ascending and descending along the last axis: variances
+             computed as a mean of squares minus a squared mean, means kept in 16 bits, running maxima that are never
+             (or always) replaced
+    sparse   zeros, but for the first and last elements of each 32 along the last axis; one element per row; nothing at
+             all: terms at the borders of tiles that random sums average away, divisions by zero, work left out where
+             some values are zero
 """
 
 from __future__ import annotations
@@ -26,6 +33,8 @@ _LOOKED_AT = 4096
 _GAIN = 0.25
 _RESIDUE = 0.125
 """What remains of a cancelling pair, as a share of its members."""
+_TILE, _STRIDE = 32, 37
+"""Distance of borders, and by how far a row's one element lies behind that of the row before."""
 
 
 def transform(tensor: torch.Tensor, distribution: Distribution, exponent: int) -> torch.Tensor:
@@ -41,9 +50,14 @@ def transform(tensor: torch.Tensor, distribution: Distribution, exponent: int) -
         return values
     if distribution is Distribution.NEGATIVE:
         return -values.abs()
-    spread = _signed(values) * 2.0**exponent
+    scale = 1.0 if distribution is Distribution.OFFSET else 2.0**exponent
+    spread = _signed(values) * scale
     if _structured(values):
         return spread
+    if distribution is Distribution.OFFSET:
+        return _offset(spread, 2.0**exponent)
+    if distribution is Distribution.SPARSE:
+        return _sparse(spread)
     if distribution is Distribution.CANCELLING:
         return _mirrored(spread)
     if distribution is Distribution.NORMAL:
@@ -113,6 +127,34 @@ def _mirrored(values: torch.Tensor) -> torch.Tensor:
     result = values.clone()
     result.narrow(axis, half, half).copy_(-first + _RESIDUE * second)
     return result
+
+
+def _offset(values: torch.Tensor, distance: float) -> torch.Tensor:
+    """Samples around `distance` times the spread, above and below zero in turns, two of four in order."""
+    if values.ndim == 0:
+        return values + distance
+    result = values.clone()
+    for kind, sample in ((0, values[::4] + distance), (1, values[1::4] - distance)):
+        result[kind::4] = sample.sort(dim=-1, descending=bool(kind)).values
+    result[2::4] += distance
+    result[3::4] -= distance
+    return result
+
+
+def _sparse(values: torch.Tensor) -> torch.Tensor:
+    """Zeros but for the borders of tiles, one element per row, or nothing, by sample."""
+    if values.ndim == 0:
+        return values
+    extent = values.shape[-1]
+    column = torch.arange(extent)
+    borders = (column % _TILE == 0) | (column % _TILE == _TILE - 1) | (column == extent - 1)
+    sample = torch.arange(values.shape[0]).reshape(-1, *[1] * (values.ndim - 1))
+    row = torch.arange(values.numel() // max(extent, 1)).reshape(*values.shape[:-1], 1)
+    if values.ndim == 1:
+        return values * borders
+    single = column == row * _STRIDE % max(extent, 1)
+    kept = torch.where(sample % 4 == 1, single, borders) & (sample % 4 != 3)
+    return values * kept
 
 
 def _gain(shape: torch.Size) -> torch.Tensor:

@@ -23,6 +23,8 @@ ORDER = (
     Distribution.LARGE,
     Distribution.NEGATIVE,
     Distribution.TINY,
+    Distribution.OFFSET,
+    Distribution.SPARSE,
 )
 
 

@@ -35,7 +35,7 @@ class ErrorFigures(BaseModel):
     tensor: str
     size: Size
     distribution: str
-    """How the inputs were drawn: declared (as the problem draws them), normal, large, tiny, cancelling, negative."""
+    """How the inputs were drawn: a name of `distributions`."""
     seed: int
     max_error: float
     """Largest |candidate - reference|; inf where the candidate is not finite and the reference is."""

@@ -16,6 +16,7 @@ from pathlib import Path
 from kernelblaster.devices.base import AS_DRAWN, Build, CallResult, Device, RunFailure, Session
 from kernelblaster.evaluation.bench import Bench
 from kernelblaster.evaluation.contest import Contest, KeptCall
+from kernelblaster.evaluation.distributions import accumulation
 from kernelblaster.evaluation.inputs import InputKey, InputSet, InputStore
 from kernelblaster.evaluation.types import ErrorFigures, Verdict
 
@@ -203,7 +204,8 @@ def _judge_output(output: Path, drawn: InputSet, factor: float, poison: int) -> 
     if truth.scale is None:
         findings = compare_exact(output, truth.reference, spec, poison)
     else:
-        findings = compare(output, truth.reference, Budget(spec, truth.scale, factor), poison)
+        budget = Budget(spec, truth.scale, factor, accumulation(drawn.distribution))
+        findings = compare(output, truth.reference, budget, poison)
     worst = findings.worst
     figures = ErrorFigures(
         tensor=spec.name,

@@ -105,9 +105,7 @@ u32 ideal_sectors(u32 lanes, u32 bytes, u32 sectors) {
     return std::min(sectors, (lanes * bytes + kSectorBytes - 1) / kSectorBytes);
 }
 
-void count_global(const Request& request, const Span& span, Pattern pattern) {
-    const LineSet set = pattern == Pattern::linear ? lines_between(span.lowest, u64{kLanes} * request.bytes)
-                                                   : lines_of(request.address, span, request.bytes);
+void count_lines(const Request& request, const LineSet& set) {
     MemoryCounters& counters = request.counters();
     const u32 lanes = popcount(request.active);
     ++counters.requests;
@@ -130,6 +128,11 @@ void count_global(const Request& request, const Span& span, Pattern pattern) {
     }
     counters.l1_hit_sectors += hits;
     (request.op == Op::load ? totals.l2_read_sectors : totals.l2_write_sectors) += set.count - hits;
+}
+
+void count_global(const Request& request, const Span& span, Pattern pattern) {
+    count_lines(request, pattern == Pattern::linear ? lines_between(span.lowest, u64{kLanes} * request.bytes)
+                                                    : lines_of(request.address, span, request.bytes));
 }
 
 void count_shared(const Request& request, const Span& span, Pattern pattern) {
@@ -303,6 +306,56 @@ Access open_space(const Request& request, Space space) {
     return {Pattern::fault, {}};
 }
 
+// Contiguous, equal, or neither: of all lanes' addresses, or of these less a number.
+template <class T>
+Pattern regularity(const T* address, u32 bytes) {
+    const int shift = __builtin_ctz(bytes);
+    T apart = 0, different = 0;
+    for (T l = 0; l < kLanes; ++l) {
+        apart |= address[l] ^ (address[0] + (l << shift));
+        different |= address[l] ^ address[0];
+    }
+    return apart == 0 ? Pattern::linear : different == 0 ? Pattern::uniform : Pattern::scattered;
+}
+
+struct Range {
+    Pattern pattern;
+    u64 first, bytes;
+};
+
+void count_range(const Request& request, Space space, const Range& range) {
+    const bool linear = range.pattern == Pattern::linear;
+    if (space == Space::global) return count_lines(request, lines_between(range.first, range.bytes));
+    MemoryCounters& counters = request.counters();
+    ++counters.requests;
+    counters.lanes += kLanes;
+    counters.wavefronts += !linear ? 1 : space == Space::shared ? std::max(1u, request.bytes / 4) : u32{kLanes};
+}
+
+Regular open_range(const Request& request, Space space, const Range& range) {
+    const u64 first = range.first;
+    if (space == Space::generic && (first & kWindowMask) == 0) space = Space::global;
+    u8* start = nullptr;
+    if (space == Space::global || space == Space::constant) {
+        const auto& list = request.launch().segments->list;
+        const u32 hint = request.worker().segment_hint[request.memory];
+        if (hint >= list.size() || first < list[hint].begin || first >= list[hint].end ||
+            list[hint].end - first < range.bytes)
+            return {Pattern::scattered, nullptr};
+        start = reinterpret_cast<u8*>(first);
+    } else if (space == Space::shared || space == Space::param) {
+        Block& block = *request.warp.block;
+        const std::vector<u8>& parameters = request.launch().parameters;
+        const u64 size = space == Space::shared ? block.shared_bytes : parameters.size();
+        if (first >= size || size - first < range.bytes) return {Pattern::scattered, nullptr};
+        start = (space == Space::shared ? block.shared.data() : const_cast<u8*>(parameters.data())) + first;
+    } else {
+        return {Pattern::scattered, nullptr};
+    }
+    if (request.launch().counted) count_range(request, space, range);
+    return {range.pattern, start};
+}
+
 }  // namespace
 
 void read_addresses(const Warp& warp, u32 operand, bool wide, s64 offset, u64* address) {
@@ -319,6 +372,23 @@ Access open_addresses(Warp& warp, const Instruction& instruction, Space space, c
                       u32 bytes, Op op, u32 memory) {
     const Request request{warp, instruction, address, active, bytes, op, memory};
     return active == kAllLanes ? open_space(request, space) : open_filled(request, space);
+}
+
+Regular open_regular(Warp& warp, const Instruction& instruction, u32 active, u32 bytes, Op op) {
+    constexpr Regular kOther{Pattern::scattered, nullptr};
+    if (active != kAllLanes || warp.block->checks) return kOther;
+    const Space space = static_cast<Space>(instruction.extra);
+    const bool wide = (instruction.flags & kWideAddress) != 0;
+    if (space == Space::local) return kOther;
+    const u32 operand = instruction.operand[4];
+    const Pattern pattern = wide ? regularity(warp.lanes<u64>(operand), bytes) : regularity(warp.lanes<u32>(operand), bytes);
+    if (pattern == Pattern::scattered) return kOther;
+    u64 first = wide ? warp.lanes<u64>(operand)[0] + static_cast<u64>(instruction.immediate)
+                     : warp.lanes<u32>(operand)[0] + static_cast<u32>(instruction.immediate);
+    if (space == Space::shared) first = static_cast<u32>(first);
+    const Range range{pattern, first, pattern == Pattern::linear ? kLanes * bytes : bytes};
+    if ((first & (bytes - 1)) != 0) return kOther;
+    return open_range(Request{warp, instruction, nullptr, active, bytes, op, instruction.memory}, space, range);
 }
 
 Access open_access(Warp& warp, const Instruction& instruction, u32 active, u32 bytes, Op op) {

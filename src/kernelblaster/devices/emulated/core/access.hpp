@@ -16,6 +16,16 @@ struct Access {
     u8* pointer[kLanes];  // of active lanes; linear and uniform accesses may use pointer[0] alone
 };
 
+// A load or store of all 32 lanes whose addresses are contiguous or equal, from `start` on.
+struct Regular {
+    Pattern pattern;  // linear or uniform, else scattered: then open_access has to look at every lane
+    u8* start;
+};
+
+// The cheap way for the requests most kernels make most of the time. Only for loads and stores; with the same operands
+// as open_access, which accounts for and reports whatever is not regular.
+Regular open_regular(Warp& warp, const Instruction& instruction, u32 active, u32 bytes, Op op);
+
 // Reads addresses from operand[4] plus the immediate; Instruction::extra holds the Space.
 Access open_access(Warp& warp, const Instruction& instruction, u32 active, u32 bytes, Op op);
 

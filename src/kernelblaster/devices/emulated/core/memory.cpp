@@ -13,18 +13,27 @@ inline T at(const u8* pointer, int element) {
 }
 
 template <class M, class R, int N>
+void load_regular(Warp& warp, const Instruction& instruction, const Regular& from) {
+    for (int element = 0; element < N; ++element) {
+        R* destination = warp.lanes<R>(instruction.operand[element]);
+        if (from.pattern == Pattern::linear) {
+            for (int l = 0; l < kLanes; ++l) destination[l] = static_cast<R>(at<M>(from.start, l * N + element));
+        } else {
+            const R value = static_cast<R>(at<M>(from.start, element));
+            for (int l = 0; l < kLanes; ++l) destination[l] = value;
+        }
+    }
+}
+
+template <class M, class R, int N>
 void load(Warp& warp, const Instruction& instruction, u32 active, const pred*) {
+    const Regular regular = open_regular(warp, instruction, active, sizeof(M) * N, Op::load);
+    if (regular.pattern != Pattern::scattered) return load_regular<M, R, N>(warp, instruction, regular);
     const Access access = open_access(warp, instruction, active, sizeof(M) * N, Op::load);
     if (access.pattern == Pattern::fault) return;
     for (int element = 0; element < N; ++element) {
         R* destination = warp.lanes<R>(instruction.operand[element]);
-        if (access.pattern == Pattern::linear) {
-            const u8* start = access.pointer[0];
-            for (int l = 0; l < kLanes; ++l) destination[l] = static_cast<R>(at<M>(start, l * N + element));
-        } else if (access.pattern == Pattern::uniform) {
-            const R value = static_cast<R>(at<M>(access.pointer[0], element));
-            for (int l = 0; l < kLanes; ++l) destination[l] = value;
-        } else if (active == kAllLanes) {
+        if (active == kAllLanes) {
             for (int l = 0; l < kLanes; ++l) destination[l] = static_cast<R>(at<M>(access.pointer[l], element));
         } else {
             for_each_lane(active, [&](int l) { destination[l] = static_cast<R>(at<M>(access.pointer[l], element)); });
@@ -47,26 +56,32 @@ Access open_checked_store(Warp& warp, const Instruction& instruction, u32 active
     return access;
 }
 
+// When lanes collide the highest one wins: one of the outcomes hardware may choose.
+template <class M, class R, int N>
+void store_regular(Warp& warp, const Instruction& instruction, const Regular& to) {
+    for (int element = 0; element < N; ++element) {
+        const R* source = warp.lanes<R>(instruction.operand[element]);
+        const bool linear = to.pattern == Pattern::linear;
+        for (int l = linear ? 0 : kLanes - 1; l < kLanes; ++l) {
+            const M value = static_cast<M>(source[l]);
+            std::memcpy(to.start + static_cast<std::size_t>((linear ? l * N : 0) + element) * sizeof(M), &value, sizeof(M));
+        }
+    }
+}
+
 template <class M, class R, int N>
 void store(Warp& warp, const Instruction& instruction, u32 active, const pred*) {
+    const Regular regular = open_regular(warp, instruction, active, sizeof(M) * N, Op::store);
+    if (regular.pattern != Pattern::scattered) return store_regular<M, R, N>(warp, instruction, regular);
     const Access access = warp.block->checks ? open_checked_store<M, R, N>(warp, instruction, active)
                                               : open_access(warp, instruction, active, sizeof(M) * N, Op::store);
     if (access.pattern == Pattern::fault) return;
     for (int element = 0; element < N; ++element) {
         const R* source = warp.lanes<R>(instruction.operand[element]);
-        if (access.pattern == Pattern::linear) {
-            u8* start = access.pointer[0];
-            for (int l = 0; l < kLanes; ++l) {
-                const M value = static_cast<M>(source[l]);
-                std::memcpy(start + static_cast<std::size_t>(l * N + element) * sizeof(M), &value, sizeof(M));
-            }
-        } else {
-            // When lanes collide the highest one wins: one of the outcomes hardware may choose.
-            for_each_lane(active, [&](int l) {
-                const M value = static_cast<M>(source[l]);
-                std::memcpy(access.pointer[l] + element * sizeof(M), &value, sizeof(M));
-            });
-        }
+        for_each_lane(active, [&](int l) {
+            const M value = static_cast<M>(source[l]);
+            std::memcpy(access.pointer[l] + element * sizeof(M), &value, sizeof(M));
+        });
     }
 }
 

@@ -92,7 +92,7 @@ class EvaluationConfig(BaseModel):
     memory_gb: float = Field(64, gt=0)
     """Host memory of a candidate's process."""
     file_gb: float = Field(8, gt=0)
-    """Largest file it may write."""
+    """Largest file it may write; all its files together, outputs left out, may be twice as large."""
 
 
 class Environment(BaseSettings):

@@ -13,6 +13,7 @@ from kernelblaster.devices.base import Build, DeviceFacts, DeviceKind, Job, Prof
 from kernelblaster.devices.cuda import device as module
 from kernelblaster.devices.cuda.probe import GpuInfo
 from kernelblaster.devices.metrics import Metric
+from kernelblaster.devices.sandbox import Limits, strongest
 from kernelblaster.devices.toolchain import Toolchain
 from kernelblaster.errors import DeviceError
 
@@ -37,9 +38,11 @@ FACTS = DeviceFacts(
 )
 CAPTURED = Path(__file__).parents[1] / "fixtures"
 MakeJob = Callable[..., Job]
+needs_a_fence = pytest.mark.skipif(not strongest().level.fenced, reason=f"no fence here: {strongest().missing()}")
 
-# Finds the value of --log-file, runs the program behind the options, writes what $REPORT says.
+# Finds the value of --log-file, runs the program behind the options, reports.
 STAND_IN = """#!/bin/sh
+asked="$*"
 while [ $# -gt 0 ]; do
   case "$1" in
     --log-file) log="$2"; shift 2;;
@@ -54,7 +57,12 @@ exit $code
 """
 
 
-def tool(path: Path, report: str) -> Path:
+def tool(path: Path, report: str, capture: str | None = None) -> Path:
+    """A stand-in whose `report` is shell; `$capture` is a captured file, laid beside it, where a fence shows it."""
+    if capture is not None:
+        beside = path.with_name("capture")
+        beside.write_bytes((CAPTURED / capture).read_bytes())
+        report = f'capture="{beside}"; {report}'
     path.write_text(STAND_IN.replace("{report}", report))
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
     return path
@@ -69,7 +77,7 @@ def make_device(
         monkeypatch.setattr(module, "detect_gpu", lambda: GPU)
         monkeypatch.setattr(module, "device_facts", lambda _: FACTS)
         monkeypatch.setattr(module.Toolchain, "find", classmethod(lambda _: tools))
-        return module.CudaDevice(cache=tmp_path)
+        return module.CudaDevice(cache=tmp_path, limits=Limits(isolation=strongest().level))
 
     return make
 
@@ -89,7 +97,7 @@ def test_an_nvcc_newer_than_the_driver_is_refused(make_device: Callable[..., mod
 def test_counters_become_a_profile(
     make_device: Callable[..., module.CudaDevice], tmp_path: Path, host_build: Build, make_job: MakeJob
 ) -> None:
-    ncu = tool(tmp_path / "ncu", f'cat {CAPTURED / "ncu" / "h200_probe.csv"} > "$log"')
+    ncu = tool(tmp_path / "ncu", 'cat "$capture" > "$log"', "ncu/h200_probe.csv")
     profile = profile_once(make_device(ncu=ncu), host_build, make_job(), timeout_s=20)
     assert profile.source is ProfileSource.NCU
     assert len(profile.kernels) == 5
@@ -117,19 +125,19 @@ def test_a_machine_without_ncu_profiles_by_events(
 def test_a_metric_this_gpu_lacks_does_not_cost_the_others(
     make_device: Callable[..., module.CudaDevice], tmp_path: Path, host_build: Build, make_job: MakeJob
 ) -> None:
-    once = tmp_path / "asked"
     script = (
-        f'if [ ! -e {once} ]; then touch {once}; echo "==ERROR== Failed to find metric {Metric.PIPE_FP16}" > "$log"; '
-        f'else cat {CAPTURED / "ncu" / "h200_probe.csv"} > "$log"; fi'
+        f'case "$asked" in *{Metric.PIPE_FP16}*) echo "==ERROR== Failed to find metric {Metric.PIPE_FP16}" > "$log";; '
+        '*) cat "$capture" > "$log";; esac'
     )
-    profile = profile_once(make_device(ncu=tool(tmp_path / "ncu", script)), host_build, make_job(), timeout_s=20)
+    ncu = tool(tmp_path / "ncu", script, "ncu/h200_probe.csv")
+    profile = profile_once(make_device(ncu=ncu), host_build, make_job(), timeout_s=20)
     assert profile.source is ProfileSource.NCU
 
 
 def test_findings_of_all_sanitizers_are_collected(
     make_device: Callable[..., module.CudaDevice], tmp_path: Path, host_build: Build, make_job: MakeJob
 ) -> None:
-    sanitizer = tool(tmp_path / "cs", f'cat {CAPTURED / "sanitizer" / "racecheck_race.txt"} > "$log"')
+    sanitizer = tool(tmp_path / "cs", 'cat "$capture" > "$log"', "sanitizer/racecheck_race.txt")
     findings = make_device(sanitizer=sanitizer).sanitize(host_build, make_job(), timeout_s=20)
     assert [finding.tool for finding in findings] == ["memcheck", "racecheck", "initcheck", "synccheck"]
 
@@ -140,6 +148,49 @@ def test_a_sanitizer_that_breaks_is_not_the_candidates_fault(
     sanitizer = tool(tmp_path / "cs", 'echo "========= Internal Sanitizer Error: bad" > "$log"')
     with pytest.raises(DeviceError, match="Internal Sanitizer Error"):
         make_device(sanitizer=sanitizer).sanitize(host_build, make_job(), timeout_s=20)
+
+
+def test_a_sanitizer_without_a_report_has_not_found_the_candidate_clean(
+    make_device: Callable[..., module.CudaDevice], tmp_path: Path, host_build: Build, make_job: MakeJob
+) -> None:
+    with pytest.raises(DeviceError, match="no report"):
+        make_device(sanitizer=tool(tmp_path / "cs", ":")).sanitize(host_build, make_job(), timeout_s=20)
+
+
+@needs_a_fence
+def test_a_profiler_that_fails_in_the_fence_profiles_outside_and_says_so(
+    make_device: Callable[..., module.CudaDevice],
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    host_build: Build,
+    make_job: MakeJob,
+) -> None:
+    outside = tmp_path_factory.mktemp("outside") / "needed"
+    outside.touch()
+    script = f'if [ -e {outside} ]; then cat "$capture" > "$log"; else echo "==ERROR== fenced in" > "$log"; fi'
+    device = make_device(ncu=tool(tmp_path / "ncu", script, "ncu/h200_probe.csv"))
+    profiles = [profile_once(device, host_build, make_job(), timeout_s=20) for _ in range(2)]
+    assert [profile.source for profile in profiles] == [ProfileSource.NCU] * 2
+    assert "weaker isolation (limits)" in profiles[0].warnings[0]
+    assert profiles[1].warnings == profiles[0].warnings
+
+
+@needs_a_fence
+def test_a_sanitizer_that_fails_in_the_fence_runs_outside_and_says_so(
+    make_device: Callable[..., module.CudaDevice],
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    host_build: Build,
+    make_job: MakeJob,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    outside = tmp_path_factory.mktemp("outside") / "needed"
+    outside.touch()
+    script = f'[ -e {outside} ] && cat "$capture" > "$log"'
+    sanitizer = tool(tmp_path / "cs", script, "sanitizer/racecheck_race.txt")
+    findings = make_device(sanitizer=sanitizer).sanitize(host_build, make_job(), timeout_s=20)
+    assert len(findings) == 4
+    assert [record.message.split(":")[0] for record in caplog.records] == ["compute-sanitizer runs under limits"]
 
 
 def test_no_sanitizer_means_no_findings(

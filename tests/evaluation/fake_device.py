@@ -39,6 +39,7 @@ from kernelblaster.devices.base import (
     Sample,
     SanitizerFinding,
 )
+from kernelblaster.devices.isolation import Isolation
 from kernelblaster.evaluation.variants import replayed
 from kernelblaster.problems.problem import Precision, Problem, TensorRole
 
@@ -314,6 +315,7 @@ class FakeDevice:
 
     def __init__(self, kind: DeviceKind = DeviceKind.CUDA, *, truncates: bool = False) -> None:
         self.facts = facts(kind)
+        self.isolation = Isolation.LIMITS
         self.noise = np.random.default_rng(5)
         self.truncates = truncates
         self.opened = self.closed = 0

@@ -34,6 +34,8 @@ def print_evaluation(evaluation: Evaluation, title: str) -> None:
     console.print(f"[bold]{escape(title)}[/]", soft_wrap=True)
     where = f"{evaluation.device_name}, {evaluation.precision}, size {evaluation.size}"
     console.print(f"[{style}]{evaluation.verdict}[/] on {escape(where)}", soft_wrap=True)
+    if evaluation.isolation is not None:
+        console.print(f"[dim]isolation: {evaluation.isolation}[/]", soft_wrap=True)
     if evaluation.reason:
         console.print(escape(evaluation.reason), soft_wrap=True)
     _print_log(console, evaluation)

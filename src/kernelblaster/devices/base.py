@@ -11,6 +11,7 @@ from typing import Protocol, Self
 
 from pydantic import BaseModel, ConfigDict
 
+from kernelblaster.devices.isolation import Isolation
 from kernelblaster.problems.problem import Precision, Problem, TensorSpec
 
 
@@ -300,6 +301,11 @@ class Device(Protocol):
     @property
     def facts(self) -> DeviceFacts:
         """What is known of it."""
+        ...
+
+    @property
+    def isolation(self) -> Isolation:
+        """How candidates are kept apart from the machine they run on."""
         ...
 
     def prepare(self, problem: Problem, precision: Precision) -> Driver:

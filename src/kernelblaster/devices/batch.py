@@ -15,7 +15,8 @@ from types import TracebackType
 from typing import Self
 
 from kernelblaster.devices.base import Build, Job, RunFailure, RunFailureKind
-from kernelblaster.devices.job import new_nonce, write_job
+from kernelblaster.devices.isolation import View
+from kernelblaster.devices.job import job_view, new_nonce, write_job
 from kernelblaster.devices.sandbox import Limits, Outcome, SandboxedProcess, Scratch, clean_environment
 from kernelblaster.devices.session import (
     LOG_CHARACTERS,
@@ -54,6 +55,7 @@ class BatchProgram:
         job: tensors, sizes, scalars.
         wrapper_argv: a tool that runs the program and passes its standard input on, e.g. ncu with its options.
         env: variables added to the clean environment.
+        view: what the processes see beside the program and its tensors.
         limits: bounds of the processes; a wrapper may fork.
 
     Raises:
@@ -67,12 +69,14 @@ class BatchProgram:
         wrapper_argv: Sequence[str] = (),
         *,
         env: Mapping[str, str] | None = None,
+        view: View | None = None,
         limits: Limits | None = None,
     ) -> None:
         self._build = build
         self._job = job
         self._wrapper = tuple(wrapper_argv)
         self._env = env or {}
+        self._view = job_view(build, job) | (view or View())
         bounds = fitting(limits or Limits(), job)
         self._limits = replace(bounds, forks=True) if self._wrapper else bounds
         self._nonce = new_nonce()
@@ -86,7 +90,9 @@ class BatchProgram:
             argv = [*self._wrapper, str(self._build.program), str(scratch / "job"), str(self._replies)]
             environment = clean_environment(scratch, self._env)
             self._process = stack.enter_context(
-                SandboxedProcess(argv, cwd=scratch, environment=environment, limits=self._limits, stdin=True)
+                SandboxedProcess(
+                    argv, cwd=scratch, environment=environment, limits=self._limits, view=self._view, stdin=True
+                )
             )
             self._exit = stack.pop_all()
         return self
@@ -124,11 +130,12 @@ def try_batch(
     wrapper_argv: Sequence[str] = (),
     *,
     env: Mapping[str, str] | None = None,
+    view: View | None = None,
     limits: Limits | None = None,
     timeout_s: float,
 ) -> BatchResult:
     """Run commands in a process of their own. A failing candidate is returned, not raised. Raises DeviceError."""
-    with BatchProgram(build, job, wrapper_argv, env=env, limits=limits) as program:
+    with BatchProgram(build, job, wrapper_argv, env=env, view=view, limits=limits) as program:
         return program.finish(commands, timeout_s)
 
 
@@ -139,6 +146,7 @@ def run_batch(
     wrapper_argv: Sequence[str] = (),
     *,
     env: Mapping[str, str] | None = None,
+    view: View | None = None,
     limits: Limits | None = None,
     timeout_s: float,
 ) -> BatchResult:
@@ -148,7 +156,7 @@ def run_batch(
         RunFailure: the candidate failed.
         DeviceError: the machine did.
     """
-    result = try_batch(build, job, commands, wrapper_argv, env=env, limits=limits, timeout_s=timeout_s)
+    result = try_batch(build, job, commands, wrapper_argv, env=env, view=view, limits=limits, timeout_s=timeout_s)
     if result.failure is not None:
         raise result.failure
     return result

@@ -14,13 +14,14 @@ import shutil
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import FileLock
 
 from kernelblaster.devices.base import Build, BuildFailure, BuildFailureKind, Driver, KernelResources, Library
+from kernelblaster.devices.isolation import View, named_in
 from kernelblaster.devices.ptxas import parse_resources
 from kernelblaster.devices.sandbox import Limits, Outcome, Scratch, clean_environment, run
 from kernelblaster.devices.source_policy import check_source, forgive, forgotten_headers
@@ -44,7 +45,7 @@ COMPILE_TIMEOUT_S = 300.0
 _FORMAT = "kernelblaster-build-2"
 _LOG_CHARACTERS = 16_000
 COMPILER_LIMITS = Limits(
-    memory_bytes=16 << 30, file_bytes=1 << 30, tasks=128, output_bytes=64 << 20, forks=True, isolate_network=True
+    memory_bytes=16 << 30, file_bytes=1 << 30, disk_bytes=4 << 30, tasks=128, output_bytes=64 << 20, forks=True
 )
 
 
@@ -330,16 +331,25 @@ class ProgramBuilder:
     # ------------------------------------------------------------------ tools
 
     def _run(self, argv: Sequence[str], scratch: Path) -> Outcome:
-        environment = clean_environment(scratch, {"LC_ALL": "C"})
-        if self._slots is None:
-            return run(argv, timeout_s=COMPILE_TIMEOUT_S, limits=COMPILER_LIMITS, cwd=scratch, environment=environment)
-        with self._slots:
-            return run(argv, timeout_s=COMPILE_TIMEOUT_S, limits=COMPILER_LIMITS, cwd=scratch, environment=environment)
+        with self._slots or nullcontext():
+            return run_tool(self._tools, argv, scratch)
 
     def _binutils(self, argv: Sequence[str], scratch: Path) -> None:
         outcome = self._run(argv, scratch)
         if not outcome.ok:
             raise DeviceError(f"{argv[0]} {outcome.describe()}: {outcome.output[-500:]}", cure="check binutils")
+
+
+def run_tool(tools: Toolchain, argv: Sequence[str], scratch: Path) -> Outcome:
+    """Run a compiler over what may be a candidate: it sees the toolchain, what its arguments name, and `scratch`."""
+    return run(
+        argv,
+        timeout_s=COMPILE_TIMEOUT_S,
+        limits=COMPILER_LIMITS,
+        cwd=scratch,
+        environment=clean_environment(scratch, {"LC_ALL": "C"}),
+        view=View(readable=(*tools.directories, *named_in(argv))),
+    )
 
 
 def _digest(*parts: str | bytes | Sequence[str]) -> str:

@@ -1,13 +1,14 @@
-"""Runs a command that is not trusted: bounded in time, memory, processes, files, output; alone on the network.
+"""Runs a command that is not trusted: bounded in time, memory, processes, files, output; fenced in; without network.
 
 Each command gets a `supervisor` process of its own, a clean environment (an allow-list: no keys), an empty working
-directory that is removed afterwards, and an empty network namespace where the system allows one. Its output is
-drained all the time and only the tail is kept. Knows nothing of CUDA, candidates or verdicts.
+directory that is removed afterwards, and the strongest `Isolation` that works here, which is tried once per process.
+Its output is drained all the time and only the tail is kept. Knows nothing of CUDA, candidates or verdicts.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 import signal
@@ -24,9 +25,23 @@ from tempfile import mkdtemp
 from types import TracebackType
 from typing import Self
 
-from kernelblaster.errors import DeviceError
+import kernelblaster
+from kernelblaster.devices.isolation import LEVELS, Isolation, View, as_words, bubblewrap_command, plan, weaker
+from kernelblaster.errors import DeviceError, UsageError
 
-_SUPERVISOR = Path(__file__).with_name("supervisor.py")
+_LOG = logging.getLogger(__name__)
+# The interpreter's own modules come first: nothing that is installed beside this package can stand in for them.
+_SUPERVISOR = (
+    f"import sys; sys.path.append({str(Path(kernelblaster.__file__).parents[1])!r}); "
+    "from kernelblaster.devices.supervisor import main; main()"
+)
+STRONGEST_VARIABLE = "KERNELBLASTER_ISOLATION"
+"""Environment variable that names the strongest isolation to try."""
+ISOLATION_CURE = (
+    "install bubblewrap (Debian, Ubuntu: `apt install bubblewrap`) and allow user namespaces "
+    "(sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0); "
+    "in a container also `--security-opt seccomp=unconfined --security-opt systempaths=unconfined`, or `--privileged`"
+)
 _TAIL_BYTES = 256 * 1024
 _GRACE_S = 75.0
 """Longer than the supervisor's own patience when killing."""
@@ -52,18 +67,22 @@ class Limits:
     Attributes:
         memory_bytes: resident anonymous memory of all its processes together (mapped files do not count).
         file_bytes: size of each file it writes.
+        disk_bytes: of all files in the directories it may write, together.
         tasks: processes and threads together; CUDA itself starts about ten threads.
         output_bytes: bytes on stdout and stderr together.
         forks: whether it may start processes; a candidate may not, a compiler or profiler must.
         isolate_network: run in an empty network namespace where the system allows it.
+        isolation: how it is fenced in; None for the strongest that works here.
     """
 
     memory_bytes: int = 64 << 30
     file_bytes: int = 8 << 30
+    disk_bytes: int = 32 << 30
     tasks: int = 256
     output_bytes: int = 256 << 20
     forks: bool = False
     isolate_network: bool = True
+    isolation: Isolation | None = None
 
 
 class Broken(StrEnum):
@@ -72,6 +91,7 @@ class Broken(StrEnum):
     TIME = "time"
     MEMORY = "memory"
     TASKS = "tasks"
+    DISK = "disk"
     OUTPUT = "output"
 
 
@@ -175,6 +195,7 @@ class SandboxedProcess:
         argv: the command; its first word is an absolute path.
         cwd: working directory, usually a `Scratch`.
         environment: the complete environment.
+        view: what it sees beside the system, `cwd` and its own program.
         pass_fds: descriptors the command inherits; the caller closes its own copies.
         stdin: whether `self.stdin` is a pipe to the command; otherwise it reads nothing.
 
@@ -189,29 +210,28 @@ class SandboxedProcess:
         cwd: Path,
         environment: Mapping[str, str],
         limits: Limits,
+        view: View | None = None,
         pass_fds: Sequence[int] = (),
         stdin: bool = False,
     ) -> None:
+        argv = [str(word) for word in argv]
         self._started = time.monotonic()
         self._limits = limits
         self._broken: Broken | None = None
         self._outcome: Outcome | None = None
+        self._refused: str | None = None
         self._status, status_write = os.pipe()
         control_read, self._control = os.pipe()
         output_read, output_write = os.pipe()
         specification = {
-            "memory_bytes": limits.memory_bytes,
-            "file_bytes": limits.file_bytes,
-            "tasks": limits.tasks,
-            "isolate_network": limits.isolate_network,
-            "forks": limits.forks,
+            **_specify(limits, View(readable=(Path(argv[0]),)) | (view or View()), cwd),
             "control": control_read,
             "status": status_write,
             "command_only": list(pass_fds),
         }
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(_SUPERVISOR), json.dumps(specification), *argv],
+                [sys.executable, "-I", "-S", "-c", _SUPERVISOR, json.dumps(specification), *argv],
                 cwd=cwd,
                 env=dict(environment),
                 stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
@@ -249,7 +269,7 @@ class SandboxedProcess:
         return self._outcome is None and self._process.poll() is None
 
     def wait(self, timeout_s: float) -> Outcome:
-        """Wait for the end; kill it after `timeout_s` seconds or when it floods its output."""
+        """Wait for the end; kill it after `timeout_s` seconds or when it floods its output. Raises as `close`."""
         deadline = time.monotonic() + timeout_s
         while self._outcome is None and self._process.poll() is None:
             left = deadline - time.monotonic()
@@ -263,9 +283,14 @@ class SandboxedProcess:
         return self.close()
 
     def close(self) -> Outcome:
-        """Kill whatever is left and collect the outcome. Idempotent."""
+        """Kill whatever is left and collect the outcome. Idempotent.
+
+        Raises DeviceError when it never ran because its fence could not be built.
+        """
         if self._outcome is None:
             self._outcome = self._finish()
+        if self._refused is not None:
+            raise DeviceError(f"a process could not be fenced in: {self._refused}", cure=ISOLATION_CURE)
         return self._outcome
 
     def _finish(self) -> Outcome:
@@ -279,8 +304,9 @@ class SandboxedProcess:
             self._process.wait()
         with os.fdopen(self._status, "rb") as pipe:
             report = json.loads(pipe.read() or b"{}")
+        self._refused = report.get("refused")
         limit = report.get("limit")
-        if self._broken is None and limit in (Broken.MEMORY, Broken.TASKS):
+        if self._broken is None and limit in (Broken.MEMORY, Broken.TASKS, Broken.DISK):
             self._broken = Broken(limit)
         if self._broken is None and self.flooded:
             self._broken = Broken.OUTPUT
@@ -307,21 +333,121 @@ def run(
     limits: Limits,
     cwd: Path,
     environment: Mapping[str, str],
+    view: View | None = None,
 ) -> Outcome:
     """Run a command to its end, bounded. Raises DeviceError only when it cannot be started."""
-    with SandboxedProcess(argv, cwd=cwd, environment=environment, limits=limits) as process:
+    with SandboxedProcess(argv, cwd=cwd, environment=environment, limits=limits, view=view) as process:
         return process.wait(timeout_s)
 
 
+def _specify(limits: Limits, view: View, cwd: Path) -> dict[str, object]:
+    """What the supervisor is told of the limits and the fence."""
+    level = limits.isolation or strongest().level
+    steps = plan(view, cwd) if level.fenced else []
+    wrapper: list[str] = []
+    if level is Isolation.BUBBLEWRAP:
+        network, root = not limits.isolate_network, os.geteuid() == 0
+        wrapper = bubblewrap_command(_bubblewrap(), steps, view, cwd, network=network, root=root)
+    return {
+        "memory_bytes": limits.memory_bytes,
+        "file_bytes": limits.file_bytes,
+        "disk_bytes": limits.disk_bytes,
+        "tasks": limits.tasks,
+        "isolate_network": limits.isolate_network,
+        "forks": limits.forks,
+        "isolation": level,
+        "wrapper": wrapper,
+        "steps": as_words(steps) if level is Isolation.NAMESPACES else [],
+        "counters": view.counters,
+        "cwd": str(cwd),
+        "written": [str(path) for path in (cwd, *view.writable)],
+    }
+
+
+def _bubblewrap() -> Path:
+    found = shutil.which("bwrap")
+    if found is None:
+        raise DeviceError("bubblewrap is not installed", cure=ISOLATION_CURE)
+    return Path(found)
+
+
+@dataclass(frozen=True)
+class Fences:
+    """What this machine allows.
+
+    Attributes:
+        level: the strongest isolation that works.
+        network: whether a command can be cut off the network.
+        lacking: stronger levels, and why each does not work.
+    """
+
+    level: Isolation
+    network: bool
+    lacking: Mapping[Isolation, str]
+
+    def missing(self) -> str:
+        """One line: `bubblewrap is not installed; namespaces: Operation not permitted`."""
+        return "; ".join(f"{level}: {reason}" for level, reason in self.lacking.items())
+
+
 @cache
-def network_isolation() -> bool:
-    """Whether this system lets commands be cut off the network. Tried once per process."""
-    listing = "/proc/net/dev"
+def strongest() -> Fences:
+    """The strongest isolation that works here; tried once per process. Warns, once, when there is no fence at all.
+
+    Raises UsageError when KERNELBLASTER_ISOLATION names no level.
+    """
+    lacking: dict[Isolation, str] = {}
+    for level in _candidates():
+        reason = _trial(level) if level.fenced else None
+        if reason is None:
+            break
+        lacking[level] = reason
+    found = Fences(level, level.fenced or _without_network(), lacking)
+    if not level.fenced:
+        _LOG.warning(
+            "CANDIDATES ARE NOT FENCED IN: they run under limits, but could read every file that you can read "
+            "(%s). Cure: %s",
+            found.missing() or f"{STRONGEST_VARIABLE} says so",
+            ISOLATION_CURE,
+        )
+    return found
+
+
+def _candidates() -> tuple[Isolation, ...]:
+    chosen = os.environ.get(STRONGEST_VARIABLE) or LEVELS[0]
+    if chosen not in LEVELS:
+        raise UsageError(f"{STRONGEST_VARIABLE}={chosen}", cure=f"use one of {', '.join(LEVELS)}")
+    return weaker(Isolation(chosen))
+
+
+def _trial(level: Isolation) -> str | None:
+    """Why a level does not work here; None when it does: a file elsewhere is out of sight, the system unwritable."""
+    script = 'test ! -e "$1" && test ! -w /usr && test ! -w / && : > proof'
+    with Scratch() as scratch, Scratch() as elsewhere:
+        secret = elsewhere / "secret"
+        secret.touch()
+        try:
+            outcome = run(
+                ["/bin/sh", "-c", script, "sh", str(secret)],
+                timeout_s=30,
+                limits=Limits(forks=True, isolation=level),
+                cwd=scratch,
+                environment=clean_environment(scratch),
+            )
+        except DeviceError as error:
+            return error.message
+        if outcome.ok and (scratch / "proof").exists():
+            return None
+    return (outcome.output.strip().splitlines() or [outcome.describe()])[-1]
+
+
+def _without_network() -> bool:
+    """Whether limits alone cut a command off the network."""
     with Scratch() as scratch:
         outcome = run(
-            [sys.executable, "-I", "-S", "-c", f"print(open({listing!r}).read())"],
+            ["/bin/sh", "-c", "cat /proc/net/dev"],
             timeout_s=30,
-            limits=Limits(),
+            limits=Limits(forks=True, isolation=Isolation.LIMITS),
             cwd=scratch,
             environment=clean_environment(scratch),
         )

@@ -17,7 +17,8 @@ from types import TracebackType
 from typing import Self
 
 from kernelblaster.devices.base import Build, CallResult, Job, RunFailure, RunFailureKind, Sample
-from kernelblaster.devices.job import new_nonce, write_job
+from kernelblaster.devices.isolation import View
+from kernelblaster.devices.job import job_view, new_nonce, write_job
 from kernelblaster.devices.sandbox import (
     Broken,
     Limits,
@@ -101,6 +102,7 @@ class ProcessSession:
         build: the program.
         job: tensors, sizes, scalars.
         env: variables added to the clean environment.
+        view: what the program sees beside itself and its tensors.
         limits: bounds of the process; the largest output always fits `file_bytes`.
         timeout_s: bound of each request, the start included.
         flush_bytes: memory written before each timed call, to empty the L2 cache; 0 for none.
@@ -112,6 +114,7 @@ class ProcessSession:
         job: Job,
         *,
         env: Mapping[str, str] | None = None,
+        view: View | None = None,
         limits: Limits | None = None,
         timeout_s: float,
         flush_bytes: int = 0,
@@ -119,6 +122,7 @@ class ProcessSession:
         self._build = build
         self._job = job
         self._env = env or {}
+        self._view = job_view(build, job) | (view or View())
         self._limits = fitting(limits or Limits(), job)
         self._timeout_s = timeout_s
         self._flush_bytes = flush_bytes
@@ -138,6 +142,7 @@ class ProcessSession:
                     cwd=scratch,
                     environment=clean_environment(scratch, self._env),
                     limits=self._limits,
+                    view=self._view,
                     pass_fds=(reply_write,),
                     stdin=True,
                 )
@@ -221,7 +226,8 @@ class ProcessSession:
             name = reply.split(maxsplit=2)[1]
             if not self._ready or name not in DEVICE_LOST:
                 raise
-            with ProcessSession(self._build, self._job, env=self._env, limits=self._limits, timeout_s=self._timeout_s):
+            bounds = {"view": self._view, "limits": self._limits, "timeout_s": self._timeout_s}
+            with ProcessSession(self._build, self._job, env=self._env, **bounds):
                 return RunFailure(RunFailureKind.RUNTIME, f"{name}, but a fresh process finds the GPU well", log)
 
     def _died(self) -> RunFailure:
@@ -234,8 +240,12 @@ class ProcessSession:
 
 def fitting(limits: Limits, job: Job) -> Limits:
     """Limits under which the job's own outputs can be written."""
-    largest = max((t.spec.bytes for t in job.tensors if t.spec.role is TensorRole.OUTPUT), default=0)
-    return replace(limits, file_bytes=max(limits.file_bytes, largest))
+    outputs = [tensor.spec.bytes for tensor in job.tensors if tensor.spec.role is TensorRole.OUTPUT]
+    return replace(
+        limits,
+        file_bytes=max(limits.file_bytes, *outputs, 0),
+        disk_bytes=limits.disk_bytes + sum(outputs),
+    )
 
 
 def reported_error(reply: str, *, ready: bool, log: str) -> RunFailure:

@@ -1,12 +1,14 @@
-"""Runs one untrusted command under limits and leaves nothing of it behind. Started by `sandbox`, never imported.
+"""Runs one untrusted command under limits and leaves nothing of it behind. Started by `sandbox`.
 
 A process of its own, so that limits are set without forking a threaded parent, and so that it can adopt
 (`PR_SET_CHILD_SUBREAPER`) and kill whatever the command forks, also children that leave its process group.
 It watches what resource limits do not cover for CUDA programs: CUDA reserves terabytes of address space, so memory
-is counted as resident anonymous memory; processes and threads are counted because RLIMIT_NPROC does not bind root.
-A command that has no business forking is forbidden to (seccomp), so that killing it is killing all of it.
+is counted as resident anonymous memory; processes and threads are counted because RLIMIT_NPROC does not bind root;
+the bytes of all files together because RLIMIT_FSIZE bounds each alone. A command that has no business forking is
+forbidden to (seccomp), so that killing it is killing all of it. The fence around it is bubblewrap's, or the namespaces
+of `confine`, whose first process is a fork of this one that does nothing but wait.
 
-    supervisor.py SPECIFICATION COMMAND [ARGUMENT...]
+    main SPECIFICATION COMMAND [ARGUMENT...]
 
 The JSON specification gives limits and two inherited descriptors: `control`, whose end of file means that nobody
 waits any more, and `status`, to which one JSON object is written when everything is dead. Standard library only.
@@ -14,34 +16,35 @@ waits any more, and `status`, to which one JSON object is written when everythin
 
 from __future__ import annotations
 
-import ctypes
-import errno
-import fcntl
 import json
 import os
-import platform
 import resource
 import select
 import signal
-import socket
-import struct
 import sys
 import time
 from collections.abc import Callable, Iterator
 
+from kernelblaster.devices.confine import (
+    clone_into_namespaces,
+    enter_root,
+    forbid_forks,
+    give_up_privileges,
+    isolate_network,
+    libc,
+    map_user,
+    no_fork_filter,
+    raise_loopback,
+)
+
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-_CLONE_NEWUSER = 0x10000000
-_CLONE_NEWNET = 0x40000000
-_SIOCSIFFLAGS = 0x8914
-_IFF_UP = 1
-_PR_SET_NO_NEW_PRIVS = 38
-_CLONE_THREAD = 0x00010000
 _TICK_S = 0.05
 _KILL_S = 60.0
 _EXEC_FAILED = 127
-
-_libc = ctypes.CDLL(None, use_errno=True)
+_SIGNALLED = range(129, 129 + 64)
+_MOST_FILES = 20_000
+"""Files that a command may have at once; a compiler's working directory holds a hundred."""
 
 
 def _children(pid: int) -> Iterator[int]:
@@ -81,9 +84,28 @@ def _usage(pid: int) -> tuple[int, int]:
     return int(fields.get("RssAnon", ["0"])[0]) * 1024, int(fields.get("Threads", ["1"])[0])
 
 
-def broken_limit(specification: dict) -> str | None:
-    """Name of the limit that the command's processes exceed together, if any."""
-    processes = descendants(os.getpid(), specification["tasks"])
+def _file_bytes(directories: list[str]) -> int | None:
+    """Bytes on disk below directories; None when there are too many files to count."""
+    total, count, queue = 0, 0, list(directories)
+    while queue:
+        try:
+            with os.scandir(queue.pop()) as entries:
+                for entry in entries:
+                    count += 1
+                    if count > _MOST_FILES:
+                        return None
+                    if entry.is_dir(follow_symlinks=False):
+                        queue.append(entry.path)
+                    else:
+                        total += entry.stat(follow_symlinks=False).st_blocks * 512
+        except OSError:
+            continue  # removed while it was looked at
+    return total
+
+
+def broken_limit(specification: dict, guard: int | None) -> str | None:
+    """Name of the limit that the command's processes exceed together, if any; the process `guard` is none of them."""
+    processes = [pid for pid in descendants(os.getpid(), specification["tasks"] + 1) if pid != guard]
     if len(processes) > specification["tasks"]:
         return "tasks"
     usage = [_usage(pid) for pid in processes]
@@ -91,6 +113,9 @@ def broken_limit(specification: dict) -> str | None:
         return "tasks"
     if sum(memory for memory, _ in usage) > specification["memory_bytes"]:
         return "memory"
+    written = _file_bytes(specification["written"])
+    if written is None or written > specification["disk_bytes"]:
+        return "disk"
     return None
 
 
@@ -132,72 +157,9 @@ def _signal(send: Callable[[int, int], None], target: int) -> None:
         return
 
 
-def isolate_network() -> bool:
-    """Move this process to an empty network namespace with a loopback of its own. False where refused."""
-    uid, gid = os.geteuid(), os.getegid()
-    if _libc.unshare(_CLONE_NEWNET) != 0:
-        if _libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNET) != 0:
-            return False
-        for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
-            with open(f"/proc/self/{name}", "w") as file:
-                file.write(text)
-    # Profilers talk to the program over loopback.
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as interface:
-        fcntl.ioctl(interface, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", _IFF_UP))
-    return True
-
-
-class _Instruction(ctypes.Structure):
-    _fields_ = (("code", ctypes.c_ushort), ("jt", ctypes.c_ubyte), ("jf", ctypes.c_ubyte), ("k", ctypes.c_uint))
-
-
-class _Program(ctypes.Structure):
-    _fields_ = (("len", ctypes.c_ushort), ("filter", ctypes.POINTER(_Instruction)))
-
-
-_NO_CALL = 0xFFFFFFFF
-_SYSTEM_CALLS = {
-    # machine: (audit architecture, seccomp, clone, clone3, fork, vfork, first call number of another ABI)
-    "x86_64": (0xC000003E, 317, 56, 435, 57, 58, 0x40000000),
-    "aarch64": (0xC00000B7, 277, 220, 435, _NO_CALL, _NO_CALL, _NO_CALL),
-}
-
-
-def forbid_forks() -> bool:
-    """Let this process make threads, and no processes, from now on. False where the kernel refuses."""
-    if platform.machine() not in _SYSTEM_CALLS:
-        return False
-    architecture, seccomp, clone, clone3, fork, vfork, foreign = _SYSTEM_CALLS[platform.machine()]
-    load, equal, at_least, any_bit, give = 0x20, 0x15, 0x35, 0x45, 0x06
-    allow, refuse = 0x7FFF0000, 0x00050000
-    lines = [
-        (load, 0, 0, 4),  # the architecture of the call
-        (equal, 0, 8, architecture),
-        (load, 0, 0, 0),  # its number
-        (at_least, 6, 0, foreign),
-        (equal, 5, 0, fork),
-        (equal, 4, 0, vfork),
-        (equal, 4, 0, clone3),  # its flags lie in memory, out of a filter's sight: libc falls back to clone
-        (equal, 0, 4, clone),
-        (load, 0, 0, 16),  # the flags of clone
-        (any_bit, 2, 0, _CLONE_THREAD),
-        (give, 0, 0, refuse | errno.EPERM),
-        (give, 0, 0, refuse | errno.ENOSYS),
-        (give, 0, 0, allow),
-    ]
-    program = _Program(len(lines), (_Instruction * len(lines))(*(_Instruction(*line) for line in lines)))
-    if _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
-        return False
-    set_filter, keep_speculation = 1, 4
-    return _libc.syscall(seccomp, set_filter, keep_speculation, ctypes.byref(program)) == 0
-
-
-def _become_command(specification: dict, command: list[str]) -> None:
-    """In the forked child: limits, isolation, exec. Does not return."""
-    _lead_group(0)
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if specification["isolate_network"]:
-        isolate_network()
+def _bound(specification: dict) -> None:
+    """Set what the kernel itself bounds, and put signals back to what a program expects."""
+    libc().prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (specification["file_bytes"],) * 2)
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
@@ -205,13 +167,66 @@ def _become_command(specification: dict, command: list[str]) -> None:
     signal.set_wakeup_fd(-1)
     for name in ("control", "status"):
         os.close(specification[name])
-    if not specification["forks"]:
-        forbid_forks()
+
+
+def _execute(command: list[str]) -> None:
     try:
         os.execv(command[0], command)
     except OSError as error:
         os.write(2, f"{command[0]}: {error.strerror}\n".encode())
         os._exit(_EXEC_FAILED)
+
+
+def _become_command(specification: dict, command: list[str]) -> None:
+    """In the forked child: limits, no privileges, exec. Does not return."""
+    _lead_group(0)
+    _bound(specification)
+    if specification["isolate_network"]:
+        isolate_network()
+    if not specification["forks"]:
+        give_up_privileges(counters=False, fenced=False)
+        forbid_forks()
+    _execute(command)
+
+
+def _become_wrapped(specification: dict, command: list[str]) -> None:
+    """In the forked child: limits, then the tool that fences the command in. Does not return."""
+    _lead_group(0)
+    _bound(specification)
+    wrapper = list(specification["wrapper"])
+    code = None if specification["forks"] else no_fork_filter()
+    if code is not None:
+        descriptor = os.memfd_create("filter", 0)
+        os.write(descriptor, code)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        wrapper += ["--seccomp", str(descriptor)]
+    _execute([*wrapper, "--", *command])
+
+
+def _become_guard(specification: dict, command: list[str], result: int, user: tuple[int, int] | None) -> None:
+    """In the first process of new namespaces: build the fence, start the command in it, say how it ended."""
+    _lead_group(0)
+    try:
+        _bound(specification)
+        if user is not None:
+            map_user(*user)
+        if specification["isolate_network"]:
+            raise_loopback()
+        enter_root(specification["steps"], specification["cwd"])
+        give_up_privileges(counters=specification["counters"], fenced=True)
+        child = os.fork()
+        if child == 0:
+            if not specification["forks"]:
+                forbid_forks()
+            _execute(command)
+        _let_go(specification)
+        while (ended := os.wait())[0] != child:
+            pass
+        os.write(result, json.dumps({"status": ended[1]}).encode())
+    except OSError as error:
+        os.write(result, json.dumps({"refused": f"{error.filename}: {error.strerror}"}).encode())
+    finally:
+        os._exit(0)
 
 
 def _lead_group(pid: int) -> None:
@@ -222,13 +237,13 @@ def _lead_group(pid: int) -> None:
         return  # it has executed its command already, after doing the same
 
 
-def _watch(specification: dict, child: int, wake: int) -> tuple[int | None, str | None]:
+def _watch(specification: dict, child: int, guard: int | None, wake: int) -> tuple[int | None, str | None]:
     """Until the command ends or breaks a limit: its wait status, or the reason to kill it."""
     while True:
         ended = _reap()
         if child in ended:
             return ended[child], None
-        reason = broken_limit(specification)
+        reason = broken_limit(specification, guard)
         if reason is not None:
             return None, reason
         ready, _, _ = select.select([specification["control"], wake], [], [], _TICK_S)
@@ -238,29 +253,69 @@ def _watch(specification: dict, child: int, wake: int) -> tuple[int | None, str 
             os.read(wake, 4096)
 
 
-def main(specification: dict, command: list[str]) -> None:
-    """Run `command`, kill what it leaves, report how it ended."""
-    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    _libc.prctl(_PR_SET_PDEATHSIG, 0)
-    wake, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
-    child = os.fork()
-    if child == 0:
-        _become_command(specification, command)
-    _lead_group(child)
-    # The supervisor holds no end of the command's pipes: their end of file means that the command is gone.
+def _let_go(specification: dict) -> None:
+    """Hold no end of the command's pipes: their end of file means that the command is gone."""
     os.closerange(0, 3)
     for descriptor in specification["command_only"]:
         os.close(descriptor)
-    status, reason = _watch(specification, child, wake)
+
+
+def _start(specification: dict, command: list[str], result: int) -> tuple[int, int | None]:
+    """Start the command. Returns the child's number, and that of the guard if the child is one. Raises OSError."""
+    if specification["isolation"] == "namespaces":
+        user = (os.geteuid(), os.getegid())
+        child, mapped = clone_into_namespaces(network=not specification["isolate_network"])
+        if child == 0:
+            _become_guard(specification, command, result, user if mapped else None)
+        return child, child
+    child = os.fork()
+    if child == 0:
+        become = _become_wrapped if specification["isolation"] == "bubblewrap" else _become_command
+        become(specification, command)
+    return child, None
+
+
+def _told(result: int) -> dict:
+    """What the guard has said before it ended; empty when it was killed, or there was none."""
+    with os.fdopen(result, "rb") as pipe:
+        return json.loads(pipe.read() or b"{}")
+
+
+def _exit_code(specification: dict, status: int | None) -> int | None:
+    if status is None:
+        return None
+    code = os.waitstatus_to_exitcode(status)
+    # bubblewrap passes a signal on as a shell does.
+    return 128 - code if specification["isolation"] == "bubblewrap" and code in _SIGNALLED else code
+
+
+def _supervise(specification: dict, command: list[str]) -> dict:
+    """Run the command until it ends or is to end, kill what it leaves. Returns the report."""
+    wake, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+    result, result_write = os.pipe()
+    try:
+        child, guard = _start(specification, command, result_write)
+    except OSError as error:
+        return {"refused": f"{error.filename}: {error.strerror}"}
+    _lead_group(child)
+    os.close(result_write)
+    _let_go(specification)
+    status, reason = _watch(specification, child, guard, wake)
     ended = kill_descendants(child)
     if status is None:
         status = ended.get(child)
-    code = None if status is None else os.waitstatus_to_exitcode(status)
-    report = {"code": code, "limit": reason}
+    told = _told(result)
+    if guard is not None:
+        status = told.get("status")
+    return {"code": _exit_code(specification, status), "limit": reason, "refused": told.get("refused")}
+
+
+def main() -> None:
+    """Run the command of the arguments under the specification before it; report how it ended."""
+    specification, command = json.loads(sys.argv[1]), sys.argv[2:]
+    libc().prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    libc().prctl(_PR_SET_PDEATHSIG, 0)
+    report = _supervise(specification, command)
     os.write(specification["status"], json.dumps(report).encode())
-
-
-if __name__ == "__main__":
-    main(json.loads(sys.argv[1]), sys.argv[2:])

@@ -19,6 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from kernelblaster.devices.base import Library
+from kernelblaster.devices.isolation import installation
 from kernelblaster.errors import EnvironmentError_
 
 _INSTALL_NVCC = "install the CUDA toolkit, or `pip install kernelblaster[nvcc]`; then `kernelblaster doctor`"
@@ -128,6 +129,14 @@ class Toolchain:
             sanitizer=search.executable("compute-sanitizer", *_tool_dirs(search, "compute-sanitizer")),
             search=search,
         )
+
+    @property
+    def directories(self) -> tuple[Path, ...]:
+        """Where the toolchain lies: what a process must see to compile, profile, or load NVIDIA's libraries."""
+        tools = (self.nvcc, self.host_compiler, self.objcopy, self.ld, self.cuobjdump, self.ncu, self.sanitizer)
+        own = [directory for tool in tools if tool is not None for directory in installation(tool)]
+        parts = (self.root, *self.include_dirs, *self.lib_dirs, self.cudart_static.parent, *self.search.wheel_roots())
+        return tuple(dict.fromkeys((*own, *parts)))
 
     @property
     def cudart_link_args(self) -> tuple[str, ...]:

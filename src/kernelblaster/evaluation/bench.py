@@ -1,7 +1,8 @@
 """A candidate's working files: links to its inputs, a file for its output, and the job that names them.
 
-Inputs are symbolic links, so that the values behind a running process can be exchanged before it is told to reload;
-the candidate's process never learns where an input set lies before it is given it.
+Inputs are links, so that the values behind a running process can be exchanged before it is told to reload; hard ones,
+so that a process which sees nothing but their directory can follow them. What it writes lies in another directory, and
+outputs that were set aside in a third, out of its sight.
 """
 
 from __future__ import annotations
@@ -28,7 +29,12 @@ class Bench:
 
     def __init__(self, parent: Path, drawn: InputSet) -> None:
         self._directory = Path(tempfile.mkdtemp(prefix="bench-", dir=parent))
-        self._paths = {spec.name: self._directory / f"{i}.bin" for i, spec in enumerate(drawn.specs)}
+        for name in ("in", "out", "kept"):
+            (self._directory / name).mkdir()
+        self._paths = {
+            spec.name: self._directory / ("out" if spec.role is TensorRole.OUTPUT else "in") / f"{i}.bin"
+            for i, spec in enumerate(drawn.specs)
+        }
         self.output = self._paths[drawn.output.name]
         self._kept = 0
         self.job = Job(
@@ -56,13 +62,15 @@ class Bench:
                 continue
             link = self._paths[spec.name]
             fresh = link.with_suffix(".new")
-            fresh.symlink_to(drawn.files[spec.name])
+            fresh.hardlink_to(drawn.files[spec.name])
             os.replace(fresh, link)
+            # Two links to one file: then replacing does nothing, and leaves the fresh one.
+            fresh.unlink(missing_ok=True)
 
     def keep_output(self) -> Path:
         """Set the output, if there is one, aside, so that the next call writes a new file. Returns where it lies."""
         self._kept += 1
-        kept = self.output.with_suffix(f".kept{self._kept}")
+        kept = self._directory / "kept" / f"{self._kept}.bin"
         if self.output.exists():
             os.replace(self.output, kept)
         return kept

@@ -60,6 +60,7 @@ class Case:
             size=judge.size,
             libraries=[library.value for library in judge.libraries],
             warnings=hints(source),
+            isolation=judge.device.isolation,
         )
 
     def run(self, rival: str | None, *, profile: bool, sessions: int = 1) -> Evaluation:

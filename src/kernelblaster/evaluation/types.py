@@ -7,6 +7,7 @@ from enum import StrEnum
 from pydantic import BaseModel, ConfigDict
 
 from kernelblaster.devices.base import DeviceKind, KernelResources, Profile
+from kernelblaster.devices.isolation import Isolation
 from kernelblaster.problems.problem import Precision, Size
 
 
@@ -149,6 +150,8 @@ class Evaluation(BaseModel):
     profile: Profile | None = None
     resources: list[KernelResources] = []
     weakly_verified: bool = False
+    isolation: Isolation | None = None
+    """How the candidate was kept apart from the machine; None where nobody recorded it."""
     warnings: list[str] = []
     seconds: dict[str, float] = {}
     """Wall seconds per stage: build, inputs, verify, time, profile."""

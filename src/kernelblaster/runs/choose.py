@@ -74,7 +74,8 @@ def limits_of(config: RunConfig) -> Limits:
     """Limits of a candidate's process."""
     gb = 1 << 30
     evaluation = config.evaluation
-    return Limits(memory_bytes=int(evaluation.memory_gb * gb), file_bytes=int(evaluation.file_gb * gb))
+    file_bytes = int(evaluation.file_gb * gb)
+    return Limits(memory_bytes=int(evaluation.memory_gb * gb), file_bytes=file_bytes, disk_bytes=2 * file_bytes)
 
 
 def _emulated(config: RunConfig, gpu_type: str | None, why: str, tell: Callable[[str], None]) -> DeviceChoice:

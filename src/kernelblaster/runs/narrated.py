@@ -18,6 +18,7 @@ from kernelblaster.devices.base import (
     SanitizerFinding,
     Session,
 )
+from kernelblaster.devices.isolation import Isolation
 from kernelblaster.models.base import ChatModel, Reply, Request
 from kernelblaster.problems.problem import Precision, Problem
 
@@ -33,6 +34,11 @@ class NarratedDevice:
     def facts(self) -> DeviceFacts:
         """Of the inner device."""
         return self.inner.facts
+
+    @property
+    def isolation(self) -> Isolation:
+        """Of the inner device."""
+        return self.inner.isolation
 
     def prepare(self, problem: Problem, precision: Precision) -> Driver:
         """Compile the driver."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -27,7 +28,9 @@ from kernelblaster.devices.cuda.lock import gpu_lock
 from kernelblaster.devices.cuda.monitor import Monitor
 from kernelblaster.devices.cuda.probe import detect_gpu
 from kernelblaster.devices.cuda.profiler import Counters, CudaProfiler
-from kernelblaster.devices.cuda.sanitizer import TOOLS, parse_report, sanitizer_command, tool_failure
+from kernelblaster.devices.cuda.reach import reaching_isolation
+from kernelblaster.devices.cuda.sanitizer import BANNER, TOOLS, parse_report, sanitizer_command, tool_failure
+from kernelblaster.devices.isolation import Isolation, View, weaker
 from kernelblaster.devices.sandbox import Limits
 from kernelblaster.devices.session import ProcessSession
 from kernelblaster.devices.toolchain import Toolchain
@@ -35,6 +38,7 @@ from kernelblaster.errors import DeviceError
 from kernelblaster.paths import cache_dir
 from kernelblaster.problems.problem import Precision, Problem
 
+_LOG = logging.getLogger(__name__)
 FLUSH_FACTOR = 2
 """The flush writes this many times the L2 before each sample."""
 _UVM_DEVICE = Path("/dev/nvidia-uvm")
@@ -59,11 +63,12 @@ class CudaDevice:
             raise DeviceError("no NVIDIA GPU was found", cure="see `kernelblaster doctor`, or use --device emulated")
         self._facts = device_facts(gpu)
         # Where the driver still has to create its device files, the first CUDA program starts a helper that does.
-        self._limits = replace(limits or Limits(), forks=not _UVM_DEVICE.exists())
+        self._bounds = replace(limits or Limits(), forks=not _UVM_DEVICE.exists())
         self._cache = cache or cache_dir()
         self._jobs = jobs
         self._tools = Toolchain.find()
         self._counters = Counters(self._tools.ncu)
+        self._sanitizing: Isolation | None = None
         self._monitor = Monitor(gpu.uuid)
         if self._tools.version[0] > int(gpu.cuda_version.split(".")[0]):
             raise DeviceError(
@@ -76,6 +81,21 @@ class CudaDevice:
     def facts(self) -> DeviceFacts:
         """What is known of the GPU."""
         return self._facts
+
+    @property
+    def isolation(self) -> Isolation:
+        """How candidates are kept apart from this machine."""
+        return self._limits.isolation
+
+    @cached_property
+    def _limits(self) -> Limits:
+        """Of each process of a candidate; the isolation is one under which it reaches the GPU."""
+        chosen = self._bounds.isolation or reaching_isolation(self._tools, forks=self._bounds.forks)
+        return replace(self._bounds, isolation=chosen)
+
+    @property
+    def _view(self) -> View:
+        return View(readable=self._tools.directories)
 
     @cached_property
     def _builder(self) -> ProgramBuilder:
@@ -94,16 +114,19 @@ class CudaDevice:
     def open(self, build: Build, job: Job, *, timeout_s: float) -> Session:
         """Start the candidate's process. Raises RunFailure."""
         flush = FLUSH_FACTOR * self._facts.l2_bytes
-        return ProcessSession(build, job, env={}, limits=self._limits, timeout_s=timeout_s, flush_bytes=flush)
+        bounds = {"view": self._view, "limits": self._limits, "timeout_s": timeout_s}
+        return ProcessSession(build, job, flush_bytes=flush, **bounds)
 
     def profiler(self, build: Build, job: Job, *, timeout_s: float) -> Profiler:
         """ncu around a candidate's process; events alone where there is no ncu, or where it may not read counters."""
-        return CudaProfiler(self, self._counters, build, job, limits=self._limits, timeout_s=timeout_s)
+        return CudaProfiler(self, self._counters, build, job, view=self._view, limits=self._limits, timeout_s=timeout_s)
 
     def sanitize(self, build: Build, job: Job, *, timeout_s: float) -> list[SanitizerFinding]:
         """memcheck, racecheck, initcheck and synccheck over one call. Empty when compute-sanitizer is missing.
 
-        Raises RunFailure when the candidate fails and no tool says why.
+        Where it does not work under the isolation of candidates, it runs under a weaker one, with a warning in the log.
+
+        Raises RunFailure when the candidate fails and no tool says why, DeviceError when a tool fails.
         """
         if self._tools.sanitizer is None:
             return []
@@ -115,6 +138,25 @@ class CudaDevice:
     def _sanitize_with(
         self, sanitizer: Path, tool: str, build: Build, job: Job, timeout_s: float
     ) -> list[SanitizerFinding]:
+        """Findings of one tool, under the strongest isolation that it works in."""
+        if self._sanitizing is not None:
+            return self._sanitize_under(self._sanitizing, sanitizer, tool, build, job, timeout_s)
+        failures: list[DeviceError] = []
+        for level in weaker(self.isolation):
+            try:
+                findings = self._sanitize_under(level, sanitizer, tool, build, job, timeout_s)
+            except DeviceError as failure:
+                failures.append(failure)
+                continue
+            self._sanitizing = level
+            if failures:
+                _LOG.warning("compute-sanitizer runs under %s: under %s %s", level, self.isolation, failures[0])
+            return findings
+        raise failures[0]
+
+    def _sanitize_under(
+        self, level: Isolation, sanitizer: Path, tool: str, build: Build, job: Job, timeout_s: float
+    ) -> list[SanitizerFinding]:
         """Findings of one tool. Its report goes to a file: what the candidate prints cannot push it out of a tail."""
         with TemporaryDirectory(prefix="kernelblaster-") as scratch:
             log = Path(scratch) / "report.txt"
@@ -123,12 +165,15 @@ class CudaDevice:
                 job,
                 ["call 0"],
                 wrapper_argv=sanitizer_command(sanitizer, tool, log),
-                limits=self._limits,
+                view=self._view | View(writable=(log.parent,)),
+                limits=replace(self._limits, isolation=level),
                 timeout_s=timeout_s,
             )
             text = log.read_text(errors="replace") if log.exists() else ""
         if problem := tool_failure(text):
             raise DeviceError(f"compute-sanitizer {tool} failed: {problem}", cure="see `kernelblaster doctor`")
+        if BANNER not in text:
+            raise DeviceError(f"compute-sanitizer {tool} wrote no report", cure="see `kernelblaster doctor`")
         findings = parse_report(tool, text)
         if result.failure is not None and not findings:
             raise result.failure

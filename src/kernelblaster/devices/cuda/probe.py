@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from kernelblaster.devices.cuda.driver_api import DriverDevice
 from kernelblaster.devices.cuda.ncu import PERMISSION_CURE
-from kernelblaster.devices.sandbox import network_isolation
+from kernelblaster.devices.sandbox import ISOLATION_CURE, strongest
 from kernelblaster.devices.toolchain import SearchPath, Toolchain, find_ncu
 from kernelblaster.errors import DeviceError
 
@@ -84,7 +84,7 @@ def probe_machine() -> list[Probe]:
         _probe_gpu(gpu),
         _probe_counters(gpu),
         _probe_sanitizer(),
-        _probe_network(),
+        _probe_isolation(),
         _probe_space("disk", Path(tempfile.gettempdir()), _LEAST_DISK_GB),
         _probe_space("shared memory", _SHARED_MEMORY, _LEAST_SHARED_GB),
     ]
@@ -161,15 +161,18 @@ def _probe_sanitizer() -> Probe:
     return Probe(name="compute-sanitizer", ok=True, found=str(sanitizer))
 
 
-def _probe_network() -> Probe:
-    if network_isolation():
-        return Probe(name="isolation", ok=True, found="candidates run without network")
+def _probe_isolation() -> Probe:
+    fences = strongest()
+    network = "without network" if fences.network else "with network"
+    found = f"candidates run under {fences.level}, {network}"
+    if fences.level.fenced:
+        return Probe(name="isolation", ok=True, found=found)
     return Probe(
         name="isolation",
         ok=False,
-        found="no network namespaces",
-        costs="candidates could reach the network",
-        cure="allow user namespaces, or run in a container without network",
+        found=f"{found} ({fences.missing()})" if fences.lacking else found,
+        costs=f"a candidate could read every file that you can read{'' if fences.network else ', and send it'}",
+        cure=ISOLATION_CURE,
     )
 
 

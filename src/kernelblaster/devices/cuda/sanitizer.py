@@ -8,13 +8,15 @@ from pathlib import Path
 from kernelblaster.devices.base import SanitizerFinding
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+BANNER = "COMPUTE-SANITIZER"
+"""Begins every report, before the program is started: without it the tool itself did not come up."""
 MAX_FINDINGS = 10
 """Findings kept per tool; one bug is reported once per thread."""
 
 _HEAD = re.compile(r"^========= (?P<text>(?:Error: |Warning: )?\S.*)$")
 _PLACE = re.compile(r"^=========\s+(?:at|in) (?P<place>.+)$")
 _NOT_A_FINDING = (
-    "COMPUTE-SANITIZER",
+    BANNER,
     "ERROR SUMMARY",
     "RACECHECK SUMMARY",
     "Program hit",

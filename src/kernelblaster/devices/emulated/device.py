@@ -32,7 +32,7 @@ from kernelblaster.devices.base import (
 from kernelblaster.devices.batch import run_batch
 from kernelblaster.devices.build import ProgramBuilder
 from kernelblaster.devices.emulated.architecture import DEFAULT_GPU, GpuModel, gpu_model
-from kernelblaster.devices.emulated.core import ensure_core
+from kernelblaster.devices.emulated.core import Core, ensure_core
 from kernelblaster.devices.emulated.counting import Counted, CountedCalls
 from kernelblaster.devices.emulated.findings import FindingKind, named, read_findings
 from kernelblaster.devices.emulated.modules import (
@@ -44,7 +44,8 @@ from kernelblaster.devices.emulated.modules import (
 from kernelblaster.devices.emulated.profiler import EmulatedProfiler
 from kernelblaster.devices.emulated.record import read_records
 from kernelblaster.devices.emulated.session import EmulatedSession
-from kernelblaster.devices.sandbox import Limits
+from kernelblaster.devices.isolation import Isolation, View
+from kernelblaster.devices.sandbox import Limits, strongest
 from kernelblaster.devices.session import ProcessSession
 from kernelblaster.devices.symbols import demangle
 from kernelblaster.devices.toolchain import Toolchain
@@ -93,10 +94,18 @@ class EmulatedDevice:
         """Figures of the GPU that is modelled, and the version of the nvcc that compiles for it."""
         return self._gpu.facts(cuda_version=self._toolchain.version_text)
 
+    @property
+    def isolation(self) -> Isolation:
+        """How candidates are kept apart from this machine."""
+        return self._limits.isolation or strongest().level
+
+    @cached_property
+    def _core(self) -> Core:
+        return ensure_core(self._cache)
+
     @cached_property
     def _builder(self) -> ProgramBuilder:
-        core = ensure_core(self._cache)
-        link = (f"-L{core.library_dir}", f"-l{core.library_name}", f"-Wl,-rpath,{core.library_dir}")
+        link = (f"-L{self._core.library_dir}", f"-l{self._core.library_name}", f"-Wl,-rpath,{self._core.library_dir}")
         return ProgramBuilder(self._toolchain, self._cache, self._gpu.architecture.compile_arch, link)
 
     def prepare(self, problem: Problem, precision: Precision) -> Driver:
@@ -125,7 +134,8 @@ class EmulatedDevice:
 
     def open(self, build: Build, job: Job, *, timeout_s: float) -> Session:
         """Start the candidate's process. Raises RunFailure."""
-        process = ProcessSession(build, job, env=self._environment(build), limits=self._limits, timeout_s=timeout_s)
+        env, view = self._environment(build), self._view(build)
+        process = ProcessSession(build, job, env=env, view=view, limits=self._limits, timeout_s=timeout_s)
         return EmulatedSession(process, lambda variant: self._calls.run(build, job, timeout_s, variant))
 
     def profiler(self, build: Build, job: Job, *, timeout_s: float) -> Profiler:
@@ -145,7 +155,7 @@ class EmulatedDevice:
             report = Path(scratch) / "findings.jsonl"
             failure = None
             try:
-                self._run(build, job, ["call 0"], {"KB_EMU_CHECKS": str(report)}, timeout_s)
+                self._run(build, job, ["call 0"], {"KB_EMU_CHECKS": report}, timeout_s)
             except RunFailure as error:
                 failure = error
             found = named(read_findings(report, cut_off=failure is not None), partial(demangle, self._toolchain))
@@ -174,24 +184,29 @@ class EmulatedDevice:
             "KB_EMU_THREADS": str(self._threads),
         }
 
+    def _view(self, build: Build) -> View:
+        """What a program of this device needs beside itself: the core, its module, the figures of the GPU."""
+        figures = ensure_figures(self._gpu, self._cache)
+        return View(readable=(self._core.library_dir, module_path(build.program), figures))
+
     def _count(self, build: Build, job: Job, timeout_s: float, variant: int) -> Counted:
         """Launches and transfers of one warmed call on values it has not seen, and its outputs. Raises RunFailure."""
         with TemporaryDirectory(prefix="kernelblaster-") as scratch:
             report = Path(scratch) / "report.jsonl"
             commands = [f"profile {variant}", "fetch"]
-            _, fetched = self._run(build, job, commands, {"KB_EMU_REPORT": str(report)}, timeout_s)
+            _, fetched = self._run(build, job, commands, {"KB_EMU_REPORT": report}, timeout_s)
             return Counted(read_records(report), CallResult(mutated_inputs=tuple(fetched.split()[1:])))
 
     def _run(
-        self, build: Build, job: Job, commands: Sequence[str], extra: dict[str, str], timeout_s: float
+        self, build: Build, job: Job, commands: Sequence[str], reports: dict[str, Path], timeout_s: float
     ) -> tuple[str, ...]:
-        """Replies to commands in a process of its own. Raises RunFailure."""
+        """Replies to commands in a process of its own, which writes `reports`: variable -> file. Raises RunFailure."""
         result = run_batch(
             build,
             job,
             commands,
-            wrapper_argv=(),
-            env={**self._environment(build), **extra},
+            env={**self._environment(build), **{name: str(path) for name, path in reports.items()}},
+            view=self._view(build) | View(writable=tuple(path.parent for path in reports.values())),
             limits=self._limits,
             timeout_s=timeout_s,
         )

@@ -7,7 +7,7 @@ import json
 import re
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from filelock import FileLock
@@ -16,6 +16,7 @@ from kernelblaster.devices.base import BuildFailure, BuildFailureKind, KernelRes
 from kernelblaster.devices.build import COMPILE_TIMEOUT_S, COMPILER_LIMITS, first_error, undefined_reference
 from kernelblaster.devices.emulated.core import Core
 from kernelblaster.devices.emulated.modules import missing_runtime_function
+from kernelblaster.devices.isolation import Isolation
 from kernelblaster.devices.ptxas import parse_resources
 from kernelblaster.devices.sandbox import Outcome, Scratch, clean_environment, run
 from kernelblaster.devices.symbols import demangle
@@ -129,7 +130,9 @@ class ProgramBuilder:
 
     def _run(self, argv: Sequence[str], scratch: Path) -> Outcome:
         environment = clean_environment(scratch, {"LC_ALL": "C"})
-        return run(argv, timeout_s=COMPILE_TIMEOUT_S, limits=COMPILER_LIMITS, cwd=scratch, environment=environment)
+        # The user's own program: its headers lie wherever it says.
+        limits = replace(COMPILER_LIMITS, isolation=Isolation.LIMITS)
+        return run(argv, timeout_s=COMPILE_TIMEOUT_S, limits=limits, cwd=scratch, environment=environment)
 
 
 def _missing_library(failure: BuildFailure) -> BuildFailure | None:

@@ -1,0 +1,90 @@
+"""Which isolation lets a program reach the GPU: tried once per process, with a program that allocates GPU memory."""
+
+from __future__ import annotations
+
+import logging
+from functools import cache
+from pathlib import Path
+
+from kernelblaster.devices.build import run_tool
+from kernelblaster.devices.isolation import Isolation, View, weaker
+from kernelblaster.devices.sandbox import Limits, Outcome, Scratch, clean_environment, run, strongest
+from kernelblaster.devices.toolchain import Toolchain
+from kernelblaster.errors import DeviceError
+
+_LOG = logging.getLogger(__name__)
+_TIMEOUT_S = 60.0
+_SOURCE = """
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef int (*Call)(void*, long);
+
+static void step(void* driver, const char* name, void* first, long second) {
+    Call call = (Call)dlsym(driver, name);
+    const int code = call ? call(first, second) : -1;
+    if (code == 0) return;
+    printf("%s failed with CUDA error %d\\n", name, code);
+    _Exit(1);
+}
+
+int main() {
+    void* driver = dlopen("libcuda.so.1", RTLD_NOW);
+    if (!driver) return printf("%s\\n", dlerror()), 1;
+    void *context, *memory;
+    int device;
+    step(driver, "cuInit", 0, 0);
+    step(driver, "cuDeviceGet", &device, 0);
+    step(driver, "cuDevicePrimaryCtxRetain", &context, device);
+    step(driver, "cuCtxSetCurrent", context, 0);
+    step(driver, "cuMemAlloc_v2", &memory, 1 << 20);
+    return 0;
+}
+"""
+
+
+@cache
+def reaching_isolation(tools: Toolchain, *, forks: bool) -> Isolation:
+    """The strongest isolation under which a program reaches the GPU; warns when it is not the strongest there is.
+
+    Args:
+        forks: whether programs must be allowed to start others, as the driver's helper that makes device nodes.
+
+    Raises:
+        DeviceError: the program that tries does not compile.
+    """
+    wanted, refused = strongest().level, []
+    with Scratch() as scratch:
+        program = _compile(tools, scratch)
+        for level in weaker(wanted):
+            outcome = _try(tools, program, scratch, Limits(forks=forks, isolation=level))
+            if outcome.ok:
+                break
+            said = outcome.output.strip().splitlines()
+            refused.append(f"{level}: {said[-1] if said else outcome.describe()}")
+    if not outcome.ok:
+        return wanted  # the fence is not to blame
+    if level is not wanted:
+        fence = "" if level.fenced else "CANDIDATES ARE NOT FENCED IN: "
+        _LOG.warning("%sthe GPU is only reached under %s (%s)", fence, level, "; ".join(refused))
+    return level
+
+
+def _compile(tools: Toolchain, scratch: Path) -> Path:
+    (scratch / "reach.cpp").write_text(_SOURCE)
+    outcome = run_tool(tools, [str(tools.host_compiler), "reach.cpp", "-o", "reach", "-ldl"], scratch)
+    if not outcome.ok:
+        raise DeviceError(f"a small program does not compile: {outcome.output[-500:]}", cure="check g++")
+    return scratch / "reach"
+
+
+def _try(tools: Toolchain, program: Path, scratch: Path, limits: Limits) -> Outcome:
+    return run(
+        [str(program)],
+        timeout_s=_TIMEOUT_S,
+        limits=limits,
+        cwd=scratch,
+        environment=clean_environment(scratch),
+        view=View(readable=tools.directories),
+    )

@@ -41,8 +41,6 @@ _KEPT_FLAGS = {
 }
 _NODES = ("null", "zero", "full", "random", "urandom", "tty")
 _LINKS = {"fd": "", "stdin": "/0", "stdout": "/1", "stderr": "/2"}
-_SENSITIVE = ("sys", "sysrq-trigger", "irq", "bus")
-"""Of `/proc`: what root could change the machine with."""
 _NEW, _OLD = "/new", "/old"
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -87,8 +85,12 @@ def clone_into_namespaces(*, network: bool) -> tuple[int, bool]:
 def map_user(uid: int, gid: int) -> None:
     """Keep this process' user and group in its new user namespace."""
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
-        with open(f"/proc/self/{name}", "w") as file:
-            file.write(text)
+        path = f"/proc/self/{name}"
+        try:
+            with open(path, "w") as file:
+                file.write(text)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, path) from error
 
 
 def isolate_network() -> bool:
@@ -151,9 +153,6 @@ def _carry_out(step: Mapping[str, str | int]) -> None:
     elif kind == "processes":
         os.makedirs(target, exist_ok=True)
         _mount("proc", target, "proc", _NOSUID | _NODEV | _NOEXEC)
-        for name in _SENSITIVE:
-            if os.path.exists(f"{target}/{name}"):
-                _bind(f"{target}/{name}", f"{target}/{name}")
     elif kind == "devices":
         _make_devices(target)
     elif kind == "memory":
@@ -188,7 +187,6 @@ def _seal(steps: Sequence[Mapping[str, str | int]]) -> None:
     """Make every mount read-only, also those below a folder that was shown, unless a step says that it is written."""
     open_kinds = ("writable", "device", "memory", "processes")
     kinds = {str(step["path"]): str(step["kind"]) in open_kinds for step in steps}
-    kinds |= {f"/proc/{name}": False for name in _SENSITIVE}
     # Device nodes are written through their drivers, not through the mount.
     kinds |= {f"/dev/{name}": True for name in _NODES}
     for path, options in _mounts():

@@ -24,6 +24,8 @@ _SETTINGS = (
     "passwd",
 )
 """Of `/etc`: what the dynamic linker and the C library read. No keys, no passwords."""
+_CONTROLS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus")
+"""What root could change the machine with, even without privileges."""
 _DEVICES = ("nvidia*", "nvhost*", "nvmap", "dxg")
 
 
@@ -108,6 +110,7 @@ def plan(view: View, cwd: Path) -> list[Step]:
     system = [*_system(), *(_shown(Kind.READABLE, path) for path in _existing(_settings()))]
     fresh = [
         Step(Kind.PROCESSES, "/proc"),
+        *(_shown(Kind.READABLE, Path(name)) for name in _CONTROLS if os.path.exists(name)),
         Step(Kind.DEVICES, "/dev"),
         Step(Kind.MEMORY, "/dev/shm", bytes=PRIVATE_BYTES),
         *(_shown(Kind.DEVICE, path) for pattern in _DEVICES for path in sorted(Path("/dev").glob(pattern))),
@@ -135,12 +138,15 @@ def bubblewrap_command(
 
     Args:
         network: whether it keeps this machine's network.
-        root: whether this process has the privileges of root, which the command then loses.
+        root: whether this process has the privileges of root, which the command then loses. Without them a new user
+            namespace lends it some; bubblewrap thinks of that itself unless this user is root in name.
     """
     options = ["--die-with-parent", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
     options += [] if network else ["--unshare-net"]
     if root:
         options += ["--cap-drop", "ALL", *(["--cap-add", "CAP_SYS_ADMIN"] if view.counters else [])]
+    elif os.geteuid() == 0:
+        options += ["--unshare-user"]
     for step in steps:
         options += _options(step)
     return [str(bwrap), *options, "--remount-ro", "/", "--chdir", str(cwd)]

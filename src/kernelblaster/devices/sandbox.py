@@ -346,8 +346,8 @@ def _specify(limits: Limits, view: View, cwd: Path) -> dict[str, object]:
     steps = plan(view, cwd) if level.fenced else []
     wrapper: list[str] = []
     if level is Isolation.BUBBLEWRAP:
-        network, root = not limits.isolate_network, os.geteuid() == 0
-        wrapper = bubblewrap_command(_bubblewrap(), steps, view, cwd, network=network, root=root)
+        network = not limits.isolate_network
+        wrapper = bubblewrap_command(_bubblewrap(), steps, view, cwd, network=network, root=is_administrator())
     return {
         "memory_bytes": limits.memory_bytes,
         "file_bytes": limits.file_bytes,
@@ -362,6 +362,13 @@ def _specify(limits: Limits, view: View, cwd: Path) -> dict[str, object]:
         "cwd": str(cwd),
         "written": [str(path) for path in (cwd, *view.writable)],
     }
+
+
+def is_administrator() -> bool:
+    """Whether this process has CAP_SYS_ADMIN (21) in its effective set."""
+    status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+    effective = next(line.split()[1] for line in status.splitlines() if line.startswith("CapEff:"))
+    return bool(int(effective, 16) >> 21 & 1)
 
 
 def _bubblewrap() -> Path:
@@ -398,7 +405,7 @@ def strongest() -> Fences:
     """
     lacking: dict[Isolation, str] = {}
     for level in _candidates():
-        reason = _trial(level) if level.fenced else None
+        reason = trial(level) if level.fenced else None
         if reason is None:
             break
         lacking[level] = reason
@@ -420,7 +427,7 @@ def _candidates() -> tuple[Isolation, ...]:
     return weaker(Isolation(chosen))
 
 
-def _trial(level: Isolation) -> str | None:
+def trial(level: Isolation) -> str | None:
     """Why a level does not work here; None when it does: a file elsewhere is out of sight, the system unwritable."""
     script = 'test ! -e "$1" && test ! -w /usr && test ! -w / && : > proof'
     with Scratch() as scratch, Scratch() as elsewhere:

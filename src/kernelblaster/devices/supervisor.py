@@ -224,7 +224,7 @@ def _become_guard(specification: dict, command: list[str], result: int, user: tu
             pass
         os.write(result, json.dumps({"status": ended[1]}).encode())
     except OSError as error:
-        os.write(result, json.dumps({"refused": f"{error.filename}: {error.strerror}"}).encode())
+        os.write(result, json.dumps({"refused": _reason(error)}).encode())
     finally:
         os._exit(0)
 
@@ -258,6 +258,10 @@ def _let_go(specification: dict) -> None:
     os.closerange(0, 3)
     for descriptor in specification["command_only"]:
         os.close(descriptor)
+
+
+def _reason(error: OSError) -> str:
+    return f"{error.filename or 'namespaces'}: {error.strerror}"
 
 
 def _start(specification: dict, command: list[str], result: int) -> tuple[int, int | None]:
@@ -298,7 +302,7 @@ def _supervise(specification: dict, command: list[str]) -> dict:
     try:
         child, guard = _start(specification, command, result_write)
     except OSError as error:
-        return {"refused": f"{error.filename}: {error.strerror}"}
+        return {"refused": _reason(error)}
     _lead_group(child)
     os.close(result_write)
     _let_go(specification)

@@ -1,0 +1,289 @@
+"""What a fenced command cannot see, write or kill. Attacks are bounded, and those on files work without a fence."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kernelblaster.devices.base import Build, Job
+from kernelblaster.devices.isolation import PRIVATE_BYTES, Isolation, View, installation, plan
+from kernelblaster.devices.job import job_view
+from kernelblaster.devices.sandbox import (
+    STRONGEST_VARIABLE,
+    Limits,
+    Outcome,
+    Scratch,
+    clean_environment,
+    run,
+    strongest,
+    trial,
+)
+from kernelblaster.errors import UsageError
+from kernelblaster.paths import data_dir
+
+INTERPRETER = View(readable=(Path(sys.prefix), Path(sys.base_prefix)))
+REFUSED = {level: trial(level) if level.fenced else None for level in Isolation}
+"""Level -> why it does not work here."""
+
+
+def _parameter(level: Isolation) -> object:
+    reason = REFUSED[level]
+    return pytest.param(level, marks=pytest.mark.skipif(reason is not None, reason=f"{level} does not work: {reason}"))
+
+
+every_fence = pytest.mark.parametrize("level", [_parameter(level) for level in Isolation if level.fenced])
+every_level = pytest.mark.parametrize("level", [_parameter(level) for level in Isolation])
+
+
+def attempt(level: Isolation, script: str, *arguments: object, view: View | None = None, **limits: object) -> Outcome:
+    """Run a shell script under a level."""
+    with Scratch() as scratch:
+        return run(
+            ["/bin/sh", "-c", script, "sh", *map(str, arguments)],
+            timeout_s=20,
+            limits=Limits(**{"forks": True, "isolation": level, **limits}),
+            cwd=scratch,
+            environment=clean_environment(scratch),
+            view=view,
+        )
+
+
+def alive(marker: str) -> list[str]:
+    """Processes whose command line holds `marker`."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if marker.encode() in (entry / "cmdline").read_bytes():
+                found.append(entry.name)
+        except OSError:
+            continue
+    return found
+
+
+@pytest.fixture
+def bystander() -> Iterator[subprocess.Popen[bytes]]:
+    """A process outside, with a key in its environment."""
+    with subprocess.Popen(["/bin/sleep", "60"], env={"OPENAI_API_KEY": f"sk-{os.getpid()}"}) as process:
+        yield process
+        process.kill()
+
+
+def test_every_level_reports_output_and_status() -> None:
+    for level in Isolation:
+        if REFUSED[level] is None:
+            outcome = attempt(level, "echo out; exit 3")
+            assert (outcome.output, outcome.code) == ("out\n", 3), level
+            assert attempt(level, "kill -SEGV $$").describe() == "was killed by SIGSEGV", level
+
+
+@every_fence
+def test_no_key_is_read_from_another_process(level: Isolation, bystander: subprocess.Popen[bytes]) -> None:
+    script = "cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | grep -c sk-$1"
+    assert attempt(Isolation.LIMITS, script, os.getpid()).output.strip() != "0"
+    assert attempt(level, script, os.getpid()).output.strip() == "0"
+
+
+@every_fence
+def test_nothing_of_the_user_or_the_judge_is_seen(level: Isolation, tmp_path: Path) -> None:
+    secrets = [tmp_path / name for name in (".env", ".ssh/id_ed25519", "out/run/candidates/other.cu", "out/run/x.json")]
+    for path in secrets:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("secret")
+    reference = next(data_dir().rglob("reference.py"))
+    secrets += [reference, data_dir() / "kb" / "optimization_database.json", Path(__file__), Path("/etc/shadow")]
+    script = 'for file in "$@"; do head -c 1 "$file" >/dev/null 2>&1 && echo "$file"; done; ls -d "$HOME"/../../home'
+    seen = attempt(Isolation.LIMITS, script, *secrets).output.split("\n")
+    assert set(map(str, secrets[:-1])) <= set(seen)
+    shown = attempt(level, script, *secrets).output
+    assert [path for path in secrets if f"{path}\n" in shown] == []
+
+
+@every_fence
+def test_nothing_is_written_outside(level: Isolation, tmp_path: Path) -> None:
+    places = [tmp_path, Path.home(), Path("/usr"), Path("/etc"), Path("/"), Path("/proc/sys"), Path("/sys")]
+    mark = f"mark-{os.getpid()}"
+    script = 'for place in "$@"; do mkdir -p "$place"; touch "$place/' + mark + '"; done; touch here && echo done'
+    assert attempt(level, script, *places).output.splitlines()[-1] == "done"
+    assert [place for place in places if (place / mark).exists()] == []
+    untouched = "! test -w /proc/sys/kernel/core_pattern && ! test -w /proc/sysrq-trigger && ! test -w /sys"
+    assert attempt(level, untouched).ok
+
+
+@every_fence
+def test_tmp_and_shared_memory_are_private_and_bounded(level: Isolation) -> None:
+    mark = f"mark-{os.getpid()}"
+    script = f"echo x > /tmp/{mark} && echo x > /dev/shm/{mark} && ls /tmp /dev/shm && df -B1 /tmp /dev/shm"
+    outcome = attempt(level, script)
+    assert outcome.output.count(mark) == 2
+    assert outcome.output.count(f" {PRIVATE_BYTES} ") == 2
+    assert not Path("/tmp", mark).exists()
+    assert not Path("/dev/shm", mark).exists()
+
+
+@every_fence
+def test_no_privileges_are_left(level: Isolation) -> None:
+    held = attempt(level, "grep -E 'Cap(Eff|Prm|Amb)|NoNewPrivs' /proc/self/status").output.split()
+    assert held == ["CapPrm:", "0" * 16, "CapEff:", "0" * 16, "CapAmb:", "0" * 16, "NoNewPrivs:", "1"]
+
+
+@every_fence
+def test_other_processes_can_be_neither_seen_nor_killed(level: Isolation, bystander: subprocess.Popen[bytes]) -> None:
+    outcome = attempt(
+        level, "kill -9 $1 2>/dev/null; kill -9 $PPID 2>/dev/null; ls -d /proc/[0-9]* | wc -l", bystander.pid
+    )
+    assert outcome.ok
+    assert int(outcome.output) < 8
+    assert bystander.poll() is None
+    attempt(Isolation.LIMITS, "kill -9 $1", bystander.pid)
+    assert bystander.wait(5) == -signal.SIGKILL
+
+
+@every_level
+def test_a_server_of_this_machine_is_out_of_reach(level: Isolation) -> None:
+    if not strongest().network:
+        pytest.skip("this system refuses network namespaces")
+    program = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])), 5); print('connected')"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        script = f'"{sys.executable}" -I -S -c "$1" {port} 2>&1 | tail -1'
+        outside = attempt(level, script, program, view=INTERPRETER, isolate_network=False)
+        inside = attempt(level, script, program, view=INTERPRETER)
+    assert outside.output == "connected\n"
+    assert "ConnectionRefusedError" in inside.output
+
+
+@every_level
+def test_a_command_without_forks_has_none(level: Isolation) -> None:
+    assert "forked" in attempt(level, "(echo forked); echo done").output
+    outcome = attempt(level, "(echo forked); echo done", forks=False)
+    assert not outcome.ok
+    assert "forked" not in outcome.output
+
+
+@every_level
+def test_nothing_is_left_when_the_harness_is_killed(level: Isolation, tmp_path: Path) -> None:
+    marker = f"64.{os.getpid()}"
+    harness = f"""
+import sys, time
+from pathlib import Path
+from kernelblaster.devices.isolation import Isolation
+from kernelblaster.devices.sandbox import Limits, SandboxedProcess
+script = "setsid sleep {marker} & sleep {marker} & wait"
+limits = Limits(forks=True, isolation=Isolation({str(level)!r}))
+process = SandboxedProcess(["/bin/sh", "-c", script], cwd=Path({str(tmp_path)!r}), environment={{}}, limits=limits)
+time.sleep(60)
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen([sys.executable, "-c", harness], env=environment) as process:
+        deadline = time.monotonic() + 20
+        while len(alive(f"sleep\0{marker}")) < 2 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert len(alive(f"sleep\0{marker}")) == 2
+        process.kill()
+    while alive(marker) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert alive(marker) == []
+
+
+@every_fence
+def test_a_program_sees_its_tensors_and_writes_only_outputs(
+    level: Isolation, host_build: Build, make_job: Callable[..., Job], tmp_path: Path
+) -> None:
+    job = make_job()
+    inputs, outputs = tmp_path / "in", tmp_path / "out"
+    outputs.mkdir()
+    job.tensors[0].path.parent.rename(inputs)
+    moved = [inputs / "x", inputs / "w", outputs / "output"]
+    job = Job(
+        tuple(type(old)(old.spec, path) for old, path in zip(job.tensors, moved, strict=True)), job.sizes, job.scalars
+    )
+    (host_build.program.parent / "other.cu").write_text("another candidate")
+    script = 'cat "$1/x" > copy && : > "$2/output" && test -x "$3" && ls "$4" && ls "$4/.." "$2/.." && : > "$1/x"'
+    view = job_view(host_build, job)
+    outcome = attempt(level, script, inputs, outputs, host_build.program, host_build.program.parent, view=view)
+    assert not outcome.ok
+    assert "Read-only file system" in outcome.output
+    assert "other.cu" not in outcome.output
+    assert (outputs / "output").exists()
+    assert (inputs / "x").stat().st_size == 4000
+
+
+def test_a_tool_is_shown_with_its_installation_but_never_with_a_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    for place in (home / "bin", home / "tool" / "bin"):
+        place.mkdir(parents=True)
+        (place / "nvcc").touch()
+    monkeypatch.setenv("HOME", str(home))
+    assert installation(home / "tool" / "bin" / "nvcc") == [home / "tool"]
+    assert installation(home / "bin" / "nvcc") == [home / "bin"]
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"{home}:{home / 'tool'}:relative:")
+    shown = {step.path for step in plan(View(), tmp_path)}
+    assert str(home / "tool") in shown
+    assert str(home) not in shown
+
+
+def _told_by(command: list[str], program: str) -> list[str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [*command, sys.executable, "-c", program],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return [*done.stdout.splitlines(), *done.stderr.splitlines()]
+
+
+@pytest.mark.skipif(not shutil.which("setpriv"), reason="needs setpriv to give up privileges")
+@pytest.mark.skipif(REFUSED[Isolation.NAMESPACES] is not None, reason=f"no namespaces: {REFUSED[Isolation.NAMESPACES]}")
+def test_fences_need_no_privileges() -> None:
+    # Nobody may map root into a user namespace who could not give files capabilities.
+    drop = ["setpriv", "--bounding-set=-all,+setfcap", "--inh-caps=-all"] if os.geteuid() == 0 else []
+    program = (
+        "from kernelblaster.devices.sandbox import *\nfrom kernelblaster.devices.isolation import *\n"
+        "print(trial(Isolation.NAMESPACES)); print(strongest().level)"
+    )
+    first, second = _told_by(drop, program)
+    assert first == "None"
+    assert second == strongest().level
+
+
+@pytest.mark.skipif(not (shutil.which("setpriv") and shutil.which("unshare")), reason="needs setpriv and unshare")
+@pytest.mark.skipif(REFUSED[Isolation.NAMESPACES] is not None, reason="needs a user namespace to forbid others in")
+def test_without_namespaces_there_are_limits_and_one_loud_warning() -> None:
+    forbid = 'echo 0 > /proc/sys/user/max_user_namespaces; exec setpriv --bounding-set=-all --inh-caps=-all "$@"'
+    program = (
+        "from kernelblaster.devices.sandbox import strongest\n"
+        "strongest(); found = strongest(); print(found.level); print(found.missing())"
+    )
+    level, missing, *warnings = _told_by(["unshare", "-Ur", "sh", "-c", forbid, "sh"], program)
+    assert level == "limits"
+    assert "namespaces: " in missing
+    assert len(warnings) == 1
+    assert warnings[0].startswith("CANDIDATES ARE NOT FENCED IN")
+    assert "apt install bubblewrap" in warnings[0]
+
+
+def test_the_strongest_level_can_be_chosen_and_a_misspelt_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    strongest.cache_clear()
+    try:
+        monkeypatch.setenv(STRONGEST_VARIABLE, "limits")
+        assert strongest().level is Isolation.LIMITS
+        strongest.cache_clear()
+        monkeypatch.setenv(STRONGEST_VARIABLE, "none")
+        with pytest.raises(UsageError, match="none"):
+            strongest()
+    finally:
+        strongest.cache_clear()

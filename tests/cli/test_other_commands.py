@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -82,7 +83,20 @@ def test_audit_fails_a_constant_problem(invoke: Invoke, dataset: Path, clean: Pa
         (directory / path.name).write_text(text)
     unsound = invoke("problems", "audit", "--dataset-dir", clean)
     assert unsound.code == ExitCode.FAILED
-    assert "level1/023: " in unsound.out
+    assert unsound.out == "level1/023: the reference output is zero\n"
+
+
+def test_audit_names_a_reference_that_fails_and_goes_on(invoke: Invoke, dataset: Path, clean: Path) -> None:
+    shutil.copytree(dataset / "level1", clean / "level1")
+    shutil.copytree(dataset / "level1" / "023_Softmax", clean / "level1" / "007_Broken")
+    broken = clean / "level1" / "007_Broken" / "reference.py"
+    broken.write_text(broken.read_text().replace("torch.softmax(x, dim=1)", "x[None] @ missing"))
+    audited = invoke("problems", "audit", "--dataset-dir", clean, "--precision", "fp16", "--json")
+    assert audited.code == ExitCode.FAILED
+    assert audited.json["level1/023"] == []
+    (fault,) = audited.json["level1/007"]
+    assert "NameError" in fault
+    assert "\n" not in fault
 
 
 def test_knowledge_bases_are_shown_checked_and_rendered(invoke: Invoke) -> None:

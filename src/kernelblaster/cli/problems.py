@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from kernelblaster.cli.options import DatasetOption, JsonOption, PrecisionOption, environment
 from kernelblaster.config import RunConfig
-from kernelblaster.errors import ExitCode
+from kernelblaster.errors import ExitCode, ProblemError
 from kernelblaster.problems.problem import Precision, Problem, Size
 from kernelblaster.runs import terminal
 
@@ -92,15 +94,34 @@ def show(
     return int(ExitCode.OK)
 
 
+def _faults(problem: Problem, precisions: Sequence[Precision]) -> list[str]:
+    """Faults of a problem; that its reference cannot be run is one, and no reason to leave out the others."""
+    from kernelblaster.evaluation.admission import admission_faults
+    from kernelblaster.evaluation.inputs import InputStore
+    from kernelblaster.problems.audit import audit_problem
+
+    try:
+        faults = audit_problem(problem)
+        if faults:
+            return faults
+        with InputStore() as inputs:
+            return [fault for precision in precisions for fault in admission_faults(problem, precision, inputs)]
+    except ProblemError as error:
+        return [str(error)]
+
+
 @app.command("audit")
 def audit(
     subset: SubsetOption = None,
     problem_numbers: NumbersOption = None,
+    precision: Annotated[
+        Precision | None,
+        typer.Option("--precision", help="In which kernels are held against it; all if not given."),
+    ] = None,
     dataset_dir: DatasetOption = None,
     json_output: JsonOption = False,
 ) -> int:
     """Fail problems that a trivial kernel would pass: constant, insensitive to an input, equal to zeros or a copy."""
-    from kernelblaster.problems.audit import audit_problem
     from kernelblaster.runs.progress import Progress
 
     findings = {}
@@ -108,11 +129,12 @@ def audit(
     with Progress() as progress:
         for number, problem in enumerate(problems, start=1):
             progress.tell(f"auditing {problem.id} {problem.name} ({number} of {len(problems)})")
-            findings[str(problem.id)] = audit_problem(problem)
+            findings[str(problem.id)] = _faults(problem, [precision] if precision else list(Precision))
     if json_output:
         sys.stdout.write(json.dumps(findings) + "\n")
     else:
         console = terminal.console()
         for name, faults in findings.items():
-            console.print(f"{name}: " + ("[green]sound[/]" if not faults else "[red]" + "; ".join(faults) + "[/]"))
+            told = "[green]sound[/]" if not faults else f"[red]{escape('; '.join(faults))}[/]"
+            console.print(f"{name}: {told}", soft_wrap=True)
     return int(ExitCode.FAILED if any(findings.values()) else ExitCode.OK)

@@ -119,6 +119,12 @@ def solve(drawn: Draw, spec: TensorSpec, precision: Precision) -> Truth:
         return Truth(reference.to(_kept_dtype(precision, exact)).cpu(), scale, notes)
 
 
+def exact_result(drawn: Draw, spec: TensorSpec) -> torch.Tensor:
+    """The reference of a draw alone, on the CPU; `spec` is the output's."""
+    with _TORCH, torch.no_grad(), _numerics(), borrowed_memory() as device:
+        return _run(drawn, _exact_dtype(drawn, spec, device)[0], device).cpu()
+
+
 def informative(truth: Truth, spec: TensorSpec) -> bool:
     """Whether an input set can tell right from wrong in its precision.
 

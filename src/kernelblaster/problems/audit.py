@@ -6,6 +6,8 @@ Run on the reference alone, at size `small` in float64, with relative errors in 
 2. an input or weight that the output does not depend on may be ignored by a candidate, and so may one that holds a
    single value (a scale of ones);
 3. outputs that need no work (the mean, a copy of an input) must be wrong.
+
+`evaluation.admission` asks the judge itself, in each precision.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kernelblaster.problems.problem import Problem, Size
-from kernelblaster.problems.reference import Reference, load_reference
+from kernelblaster.problems.reference import Reference, blaming, load_reference
 
 if TYPE_CHECKING:
     import torch
@@ -74,7 +76,8 @@ def _draw(reference: Reference, seed: int) -> _Draw:
     model = reference.model(Size.SMALL).double()
     tensors = [t.double() if t.is_floating_point() else t for t in reference.inputs(Size.SMALL)]
     inputs = dict(zip(reference.input_names, tensors, strict=True))
-    return _Draw(model, inputs, model(*tensors))
+    with blaming(reference.problem):
+        return _Draw(model, inputs, model(*tensors))
 
 
 def _degenerate(output: torch.Tensor, other: torch.Tensor) -> list[str]:

@@ -57,7 +57,7 @@ class Reference:
         if size not in self.problem.sizes:
             declared = ", ".join(self.problem.sizes) or "none"
             raise ProblemError(f"{self.problem.slug} declares no size {size}", cure=f"its sizes are {declared}")
-        with _blaming(self.problem):
+        with blaming(self.problem):
             return function(str(size))
 
 
@@ -75,7 +75,7 @@ def load_reference(problem: Problem) -> Reference:
     module = ModuleType(f"reference_{problem.slug}")
     module.__file__ = str(path)
     # Not importlib: it would leave a __pycache__ in directories that may be read-only or a user's own.
-    with _blaming(problem):
+    with blaming(problem):
         exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), module.__dict__)
     missing = [name for name in ("Model", "get_inputs", "get_init_inputs") if name not in module.__dict__]
     if missing:
@@ -101,7 +101,7 @@ def tensor_specs(problem: Problem, size: Size, precision: Precision) -> tuple[Te
                 f"forward of {problem.slug} takes {len(names)} inputs, get_inputs gives {len(inputs)}",
                 cure="make the two agree",
             )
-        with _blaming(problem):
+        with blaming(problem):
             output = model(*inputs)
     if not isinstance(output, torch.Tensor):
         raise ProblemError(f"{problem.slug} returns {type(output).__name__}", cure="return one tensor")
@@ -129,7 +129,7 @@ def _stored_dtype(problem: Problem, name: str, tensor: torch.Tensor, precision: 
 
 
 @contextmanager
-def _blaming(problem: Problem) -> Iterator[None]:
+def blaming(problem: Problem) -> Iterator[None]:
     """Turn what the problem's own code raises into a ProblemError that names its file."""
     try:
         yield

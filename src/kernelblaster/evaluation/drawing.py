@@ -13,9 +13,9 @@ meets branches that positive values never take. Two mix several structures, one 
     offset   samples far from zero, positive and negative, ascending and descending along the last axis: variances
              computed as a mean of squares minus a squared mean, means kept in 16 bits, running maxima that are never
              (or always) replaced
-    sparse   zeros, but for the first and last elements of each 32 along the last axis; one element per row; nothing at
-             all: terms at the borders of tiles that random sums average away, divisions by zero, work left out where
-             some values are zero
+    sparse   zeros, but for the first and last elements of each 32 along the last axis; one of these alone, far above
+             the rest of its row; nothing at all: elements at the borders of tiles that others average away, divisions
+             by zero, work left out where some values are zero
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ _LOOKED_AT = 4096
 _GAIN = 0.25
 _RESIDUE = 0.125
 """What remains of a cancelling pair, as a share of its members."""
-_TILE, _STRIDE = 32, 37
-"""Distance of borders, and by how far a row's one element lies behind that of the row before."""
+_TILE = 32
 
 
 def transform(tensor: torch.Tensor, distribution: Distribution, exponent: int) -> torch.Tensor:
@@ -142,19 +141,19 @@ def _offset(values: torch.Tensor, distance: float) -> torch.Tensor:
 
 
 def _sparse(values: torch.Tensor) -> torch.Tensor:
-    """Zeros but for the borders of tiles, one element per row, or nothing, by sample."""
+    """Zeros but for the borders of tiles, one of these per row (a large, positive one), or nothing, by sample."""
     if values.ndim == 0:
         return values
     extent = values.shape[-1]
     column = torch.arange(extent)
     borders = (column % _TILE == 0) | (column % _TILE == _TILE - 1) | (column == extent - 1)
-    sample = torch.arange(values.shape[0]).reshape(-1, *[1] * (values.ndim - 1))
-    row = torch.arange(values.numel() // max(extent, 1)).reshape(*values.shape[:-1], 1)
     if values.ndim == 1:
         return values * borders
-    single = column == row * _STRIDE % max(extent, 1)
-    kept = torch.where(sample % 4 == 1, single, borders) & (sample % 4 != 3)
-    return values * kept
+    row = torch.arange(values.numel() // max(extent, 1)).reshape(*values.shape[:-1], 1)
+    sample = torch.arange(values.shape[0]).reshape(-1, *[1] * (values.ndim - 1))
+    places = borders.nonzero().reshape(-1).roll(1)
+    single = (column == places[row // 4 % len(places)]) * (values.abs() + values.std())
+    return torch.where(sample % 4 == 1, single, values * (borders & (sample % 4 != 3)))
 
 
 def _gain(shape: torch.Size) -> torch.Tensor:

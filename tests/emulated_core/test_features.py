@@ -1,4 +1,4 @@
-"""Features of CUDA beyond single instructions, each checked by the program itself (`features.cu`)."""
+"""Features of CUDA beyond single instructions, each checked by the program itself."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from kernelblaster.devices.toolchain import Toolchain
 from kernelblaster.errors import EnvironmentError_
 from kernelblaster.paths import cache_dir
 
-SOURCE = Path(__file__).with_name("features.cu")
-NAMES = re.findall(r'report\("(\w+)"', SOURCE.read_text())
+SOURCES = [Path(__file__).with_name(name) for name in ("features.cu", "runtime_features.cu")]
+FEATURES = [(source, name) for source in SOURCES for name in re.findall(r'report\("(\w+)"', source.read_text())]
 
 
 def run_program(source: Path, build: Path) -> str:
@@ -42,14 +42,16 @@ def run_program(source: Path, build: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def lines(tmp_path_factory) -> list[str]:
-    return run_program(SOURCE, tmp_path_factory.mktemp("features")).splitlines()
+def lines(tmp_path_factory) -> dict[Path, list[str]]:
+    """What each program prints."""
+    return {one: run_program(one, tmp_path_factory.mktemp(one.stem)).splitlines() for one in SOURCES}
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_feature(lines, name):
-    assert f"ok {name}" in lines
+@pytest.mark.parametrize(("source", "name"), FEATURES, ids=[name for _, name in FEATURES])
+def test_feature(lines, source, name):
+    assert f"ok {name}" in lines[source]
 
 
-def test_nothing_else_went_wrong(lines):
-    assert len(lines) == len(NAMES)
+@pytest.mark.parametrize("source", SOURCES, ids=[source.stem for source in SOURCES])
+def test_nothing_else_went_wrong(lines, source):
+    assert len(lines[source]) == len([name for of, name in FEATURES if of == source])

@@ -23,9 +23,11 @@ struct Request {
     u32 bytes;
     Op op;
     u32 memory;
+    const u32* extent = nullptr;  // per lane, where it may be less than `bytes`
 
+    u32 extent_of(int lane) const { return extent != nullptr ? std::min(extent[lane], bytes) : bytes; }
     Worker& worker() const { return *warp.worker; }
-    CheckedAccess checked() const { return {warp, instruction, address, active, bytes, op}; }
+    CheckedAccess checked() const { return {warp, instruction, address, active, bytes, op, extent}; }
     const Launch& launch() const { return *warp.worker->launch; }
     MemoryCounters& counters() const { return warp.worker->counters.memory[memory]; }
     // `kind` is what the checks call it, `where` what is known of the place.
@@ -80,7 +82,8 @@ bool lanes_in_bounds(const Request& request) {
     for (u32 rest = request.active; rest != 0; rest &= rest - 1) {
         const u64 at = request.address[first_lane(rest)];
         const std::size_t found = segments.find(at);
-        if (found < segments.list.size() && at + request.bytes <= segments.list[found].end) continue;
+        if (found < segments.list.size() && at + request.extent_of(first_lane(rest)) <= segments.list[found].end)
+            continue;
         out_of_bounds(request, first_lane(rest));
         return false;
     }
@@ -258,7 +261,7 @@ Access open_filled(const Request& request, Space space) {
     const u64 first = request.address[first_lane(request.active)];
     for (int l = 0; l < kLanes; ++l) address[l] = request.active >> l & 1 ? request.address[l] : first;
     return open_space({request.warp, request.instruction, address, request.active, request.bytes, request.op,
-                       request.memory},
+                       request.memory, request.extent},
                       space);
 }
 
@@ -369,8 +372,8 @@ void read_addresses(const Warp& warp, u32 operand, bool wide, s64 offset, u64* a
 }
 
 Access open_addresses(Warp& warp, const Instruction& instruction, Space space, const u64* address, u32 active,
-                      u32 bytes, Op op, u32 memory) {
-    const Request request{warp, instruction, address, active, bytes, op, memory};
+                      u32 bytes, Op op, u32 memory, const u32* extent) {
+    const Request request{warp, instruction, address, active, bytes, op, memory, extent};
     return active == kAllLanes ? open_space(request, space) : open_filled(request, space);
 }
 

@@ -29,9 +29,10 @@ Regular open_regular(Warp& warp, const Instruction& instruction, u32 active, u32
 // Reads addresses from operand[4] plus the immediate; Instruction::extra holds the Space.
 Access open_access(Warp& warp, const Instruction& instruction, u32 active, u32 bytes, Op op);
 
-// The same with addresses given, for instructions that have two of them.
+// The same with addresses given, for instructions that have two of them. `extent`: bytes that each lane really touches,
+// where that may be fewer.
 Access open_addresses(Warp& warp, const Instruction& instruction, Space space, const u64* address, u32 active,
-                      u32 bytes, Op op, u32 memory);
+                      u32 bytes, Op op, u32 memory, const u32* extent = nullptr);
 
 // An address as people read it.
 std::string hexadecimal(u64 value);

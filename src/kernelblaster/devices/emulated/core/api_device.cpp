@@ -1,4 +1,4 @@
-// Device queries, errors, streams and events.
+// Device queries and errors.
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
@@ -36,6 +36,11 @@ constexpr ErrorText kErrors[] = {
     {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure"},
     {cudaErrorLaunchTimeout, "cudaErrorLaunchTimeout", "the launch timed out and was terminated"},
     {cudaErrorLaunchOutOfResources, "cudaErrorLaunchOutOfResources", "too many resources requested for launch"},
+    {cudaErrorIllegalState, "cudaErrorIllegalState", "the operation cannot be performed in the present state"},
+    {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported",
+     "operation not permitted when stream is capturing"},
+    {cudaErrorStreamCaptureUnmatched, "cudaErrorStreamCaptureUnmatched",
+     "capture was not ended in the stream in which it began"},
     {cudaErrorCooperativeLaunchTooLarge, "cudaErrorCooperativeLaunchTooLarge",
      "too many blocks in cooperative launch"},
     {cudaErrorUnknown, "cudaErrorUnknown", "unknown error"},
@@ -46,12 +51,6 @@ const ErrorText& text_of(cudaError_t error) {
         if (one.error == error) return one;
     return kErrors[std::size(kErrors) - 1];
 }
-
-struct Event {
-    double time_ms = -1;
-};
-
-Event* event_of(cudaEvent_t event) { return reinterpret_cast<Event*>(event); }
 
 void describe(cudaDeviceProp& properties) {
     const DeviceFigures& figures = runtime().figures;
@@ -127,6 +126,21 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
         case cudaDevAttrUnifiedAddressing: *value = 1; break;
         case cudaDevAttrMemoryPoolsSupported: *value = 1; break;
         case cudaDevAttrCooperativeLaunch: *value = 1; break;
+        case cudaDevAttrClusterLaunch: *value = 0; break;
+        case cudaDevAttrIntegrated: *value = 0; break;
+        case cudaDevAttrComputeMode: *value = cudaComputeModeDefault; break;
+        case cudaDevAttrComputePreemptionSupported: *value = 1; break;
+        case cudaDevAttrManagedMemory: *value = 1; break;
+        case cudaDevAttrConcurrentManagedAccess: *value = 0; break;
+        case cudaDevAttrPageableMemoryAccess: *value = 0; break;
+        case cudaDevAttrStreamPrioritiesSupported: *value = 0; break;
+        case cudaDevAttrGlobalL1CacheSupported: *value = 1; break;
+        case cudaDevAttrLocalL1CacheSupported: *value = 1; break;
+        case cudaDevAttrAsyncEngineCount: *value = 0; break;
+        case cudaDevAttrMultiGpuBoardGroupID: *value = 0; break;
+        case cudaDevAttrMaxAccessPolicyWindowSize: *value = as_int(figures.l2_bytes / 8 * 5); break;
+        case cudaDevAttrMaxPitch: *value = 0x7fffffff; break;
+        case cudaDevAttrTextureAlignment: *value = 512; break;
         default:
             std::fprintf(stderr, "kbcudart: device attribute %d is not modelled\n", static_cast<int>(attribute));
             return runtime().fail(cudaErrorNotSupported);
@@ -151,6 +165,22 @@ cudaError_t cudaDriverGetVersion(int* version) { return cudaRuntimeGetVersion(ve
 cudaError_t cudaDeviceSynchronize() { return runtime().fail(runtime().sticky()); }
 cudaError_t cudaDeviceReset() { return runtime().sticky(); }
 cudaError_t cudaDeviceSetLimit(cudaLimit, size_t) { return cudaSuccess; }
+// The defaults of a GPU; local memory and the output of printf have no limit here.
+cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
+    switch (limit) {
+        case cudaLimitStackSize: *value = 1024; break;
+        case cudaLimitPrintfFifoSize: *value = 1 << 20; break;
+        case cudaLimitMallocHeapSize: *value = 8 << 20; break;
+        default: return runtime().fail(cudaErrorNotSupported);
+    }
+    return cudaSuccess;
+}
+cudaError_t cudaInitDevice(int device, unsigned, unsigned) { return cudaSetDevice(device); }
+cudaError_t cudaSetDeviceFlags(unsigned) { return cudaSuccess; }
+cudaError_t cudaGetDeviceFlags(unsigned* flags) {
+    *flags = cudaDeviceScheduleAuto;
+    return cudaSuccess;
+}
 cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) { return cudaSuccess; }
 cudaError_t cudaCtxResetPersistingL2Cache() { return cudaSuccess; }
 
@@ -158,51 +188,5 @@ cudaError_t cudaGetLastError() { return runtime().take_last(); }
 cudaError_t cudaPeekAtLastError() { return runtime().peek_last(); }
 const char* cudaGetErrorName(cudaError_t error) { return text_of(error).name; }
 const char* cudaGetErrorString(cudaError_t error) { return text_of(error).description; }
-
-// Any non-null handle will do: streams order nothing here.
-cudaError_t cudaStreamCreate(cudaStream_t* stream) {
-    *stream = reinterpret_cast<cudaStream_t>(new char);
-    return cudaSuccess;
-}
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) { return cudaStreamCreate(stream); }
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) { return cudaStreamCreate(stream); }
-cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-    delete reinterpret_cast<char*>(stream);
-    return cudaSuccess;
-}
-cudaError_t cudaStreamSynchronize(cudaStream_t) { return runtime().fail(runtime().sticky()); }
-cudaError_t cudaStreamQuery(cudaStream_t) { return runtime().sticky(); }
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
-cudaError_t cudaStreamSetAttribute(cudaStream_t, cudaStreamAttrID, const cudaStreamAttrValue*) { return cudaSuccess; }
-cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
-    *least = *greatest = 0;
-    return cudaSuccess;
-}
-
-cudaError_t cudaEventCreate(cudaEvent_t* event) {
-    *event = reinterpret_cast<cudaEvent_t>(new Event);
-    return cudaSuccess;
-}
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return cudaEventCreate(event); }
-cudaError_t cudaEventDestroy(cudaEvent_t event) {
-    delete event_of(event);
-    return cudaSuccess;
-}
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
-    if (runtime().sticky() != cudaSuccess) return runtime().sticky();
-    event_of(event)->time_ms = runtime().clock_ms;
-    return cudaSuccess;
-}
-cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) {
-    return cudaEventRecord(event, stream);
-}
-cudaError_t cudaEventSynchronize(cudaEvent_t) { return runtime().fail(runtime().sticky()); }
-cudaError_t cudaEventQuery(cudaEvent_t) { return runtime().sticky(); }
-cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
-    if (event_of(start)->time_ms < 0 || event_of(end)->time_ms < 0)
-        return runtime().fail(cudaErrorInvalidResourceHandle);
-    *milliseconds = static_cast<float>(event_of(end)->time_ms - event_of(start)->time_ms);
-    return cudaSuccess;
-}
 
 }  // extern "C"

@@ -1,8 +1,9 @@
 // What nvcc's host stubs call, kernel launches, and attributes of kernels.
 #include <algorithm>
+#include <cstdio>
 #include <vector>
 
-#include "runtime.hpp"
+#include "streams.hpp"
 
 namespace {
 
@@ -18,8 +19,23 @@ thread_local std::vector<CallConfiguration> pending_calls;
 
 Runtime& runtime() { return Runtime::instance(); }
 
-cudaError_t launch(const void* host, dim3 grid, dim3 block, void** arguments, size_t shared) {
-    return runtime().launch(host, grid, block, arguments, shared);
+cudaError_t launch(const void* host, dim3 grid, dim3 block, void** arguments, size_t shared, cudaStream_t stream,
+                   bool cooperative = false) {
+    PreparedLaunch prepared;
+    if (const cudaError_t error = runtime().prepare(host, grid, block, arguments, shared, cooperative, prepared))
+        return error;
+    return submit(stream, [prepared] { return runtime().launch(prepared); });
+}
+
+bool asks_for_cluster(const cudaLaunchAttribute& attribute) {
+    if (attribute.id != cudaLaunchAttributeClusterDimension) return false;
+    const auto& extents = attribute.val.clusterDim;
+    return u64{extents.x} * extents.y * extents.z > 1;
+}
+
+bool asks_for_cluster(const cudaLaunchConfig_t& configuration) {
+    return std::any_of(configuration.attrs, configuration.attrs + configuration.numAttrs,
+                       [](const cudaLaunchAttribute& one) { return asks_for_cluster(one); });
 }
 
 // The entry with its function, or null after noting the error.
@@ -72,32 +88,35 @@ cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host) {
     return cudaSuccess;
 }
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared,
-                               cudaStream_t) {
-    return launch(kernel, grid, block, arguments, shared);
+                               cudaStream_t stream) {
+    return launch(kernel, grid, block, arguments, shared, stream);
 }
 cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared,
-                                    cudaStream_t) {
-    return launch(kernel, grid, block, arguments, shared);
+                                    cudaStream_t stream) {
+    return launch(kernel, grid, block, arguments, shared, stream);
 }
-cudaError_t cudaLaunchKernel(const void* host, dim3 grid, dim3 block, void** arguments, size_t shared, cudaStream_t) {
-    return launch(host, grid, block, arguments, shared);
+cudaError_t cudaLaunchKernel(const void* host, dim3 grid, dim3 block, void** arguments, size_t shared,
+                             cudaStream_t stream) {
+    return launch(host, grid, block, arguments, shared, stream);
 }
 
 cudaError_t cudaLaunchCooperativeKernel(const void* host, dim3 grid, dim3 block, void** arguments, size_t shared,
-                                        cudaStream_t) {
-    return runtime().launch(host, grid, block, arguments, shared, true);
+                                        cudaStream_t stream) {
+    return launch(host, grid, block, arguments, shared, stream, true);
 }
 
-// Clusters are refused; hints are not.
+// Clusters of more than one block are refused; hints are not.
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* configuration, const void* host, void** arguments) {
-    bool cooperative = false;
-    for (unsigned k = 0; k < configuration->numAttrs; ++k) {
-        const cudaLaunchAttribute& attribute = configuration->attrs[k];
-        if (attribute.id == cudaLaunchAttributeClusterDimension) return runtime().fail(cudaErrorNotSupported);
-        if (attribute.id == cudaLaunchAttributeCooperative) cooperative = attribute.val.cooperative != 0;
+    if (asks_for_cluster(*configuration)) {
+        std::fprintf(stderr, "kbcudart: launches of clusters are not emulated\n");
+        return runtime().fail(cudaErrorNotSupported);
     }
-    return runtime().launch(host, configuration->gridDim, configuration->blockDim, arguments,
-                            configuration->dynamicSmemBytes, cooperative);
+    bool cooperative = false;
+    for (unsigned k = 0; k < configuration->numAttrs; ++k)
+        if (configuration->attrs[k].id == cudaLaunchAttributeCooperative)
+            cooperative = configuration->attrs[k].val.cooperative != 0;
+    return launch(host, configuration->gridDim, configuration->blockDim, arguments, configuration->dynamicSmemBytes,
+                  configuration->stream, cooperative);
 }
 
 cudaError_t cudaFuncSetAttribute(const void* host, cudaFuncAttribute attribute, int value) {
@@ -142,6 +161,20 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, 
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* host, int threads,
                                                           size_t dynamic_shared) {
     return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, host, threads, dynamic_shared, 0);
+}
+// No cluster of more than one block is ever active.
+cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* host, const cudaLaunchConfig_t* configuration) {
+    const dim3 block = configuration->blockDim;
+    const cudaError_t error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+        clusters, host, static_cast<int>(block.x * block.y * block.z), configuration->dynamicSmemBytes);
+    if (error != cudaSuccess) return error;
+    *clusters *= asks_for_cluster(*configuration) ? 0 : static_cast<int>(runtime().figures.sm_count);
+    return cudaSuccess;
+}
+cudaError_t cudaOccupancyMaxPotentialClusterSize(int* size, const void* host, const cudaLaunchConfig_t*) {
+    if (known_kernel(host) == nullptr) return cudaErrorInvalidDeviceFunction;
+    *size = 1;
+    return cudaSuccess;
 }
 cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void*, int blocks, int) {
     const u64 share = runtime().figures.shared_per_sm / static_cast<u64>(std::max(blocks, 1)) - 1024;

@@ -1,8 +1,9 @@
 // cudaMalloc, cudaMemcpy, cudaMemset and their relatives.
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 
-#include "runtime.hpp"
+#include "streams.hpp"
 
 namespace {
 
@@ -114,7 +115,13 @@ void* symbol_range(const void* symbol, size_t bytes, size_t offset) {
 extern "C" {
 
 cudaError_t cudaMalloc(void** pointer, size_t bytes) { return allocate(pointer, bytes); }
-cudaError_t cudaMallocAsync(void** pointer, size_t bytes, cudaStream_t) { return allocate(pointer, bytes); }
+cudaError_t cudaMallocAsync(void** pointer, size_t bytes, cudaStream_t stream) {
+    if (const cudaError_t error = refuse_in_capture(stream, "cudaMallocAsync")) return error;
+    return allocate(pointer, bytes);
+}
+cudaError_t cudaMallocFromPoolAsync(void** pointer, size_t bytes, cudaMemPool_t, cudaStream_t stream) {
+    return cudaMallocAsync(pointer, bytes, stream);
+}
 // The host writes managed memory behind our back: the checks take all of it for initialised.
 cudaError_t cudaMallocManaged(void** pointer, size_t bytes, unsigned) {
     const cudaError_t error = allocate(pointer, bytes);
@@ -123,13 +130,18 @@ cudaError_t cudaMallocManaged(void** pointer, size_t bytes, unsigned) {
     return error;
 }
 cudaError_t cudaFree(void* pointer) { return release(pointer); }
-cudaError_t cudaFreeAsync(void* pointer, cudaStream_t) { return release(pointer); }
+cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
+    if (const cudaError_t error = refuse_in_capture(stream, "cudaFreeAsync")) return error;
+    return release(pointer);
+}
 // Freed memory is given back at once, whatever a pool is told to keep.
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int) {
     *pool = reinterpret_cast<cudaMemPool_t>(&runtime());
     return cudaSuccess;
 }
+cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* pool, int device) { return cudaDeviceGetDefaultMemPool(pool, device); }
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return cudaSuccess; }
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t) { return cudaSuccess; }
 
 cudaError_t cudaMallocPitch(void** pointer, size_t* pitch, size_t width, size_t height) {
     *pitch = (width + 511) / 512 * 512;
@@ -146,33 +158,41 @@ cudaError_t cudaFreeHost(void* pointer) {
     std::free(pointer);
     return cudaSuccess;
 }
+cudaError_t cudaHostGetDevicePointer(void** device, void*, unsigned) {
+    *device = nullptr;
+    std::fprintf(stderr, "kbcudart: kernels cannot reach host memory here\n");
+    return runtime().fail(cudaErrorNotSupported);
+}
 cudaError_t cudaHostRegister(void*, size_t, unsigned) { return cudaSuccess; }
 cudaError_t cudaHostUnregister(void*) { return cudaSuccess; }
 
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
     return copy(to, from, bytes, kind);
 }
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t) {
-    return copy(to, from, bytes, kind);
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+    return submit(stream, [=] { return copy(to, from, bytes, kind); });
 }
 cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
                          cudaMemcpyKind kind) {
     return copy_rows(to, to_pitch, from, from_pitch, width, height, kind);
 }
 cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
-                              size_t height, cudaMemcpyKind kind, cudaStream_t) {
-    return copy_rows(to, to_pitch, from, from_pitch, width, height, kind);
+                              size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
+    return submit(stream, [=] { return copy_rows(to, to_pitch, from, from_pitch, width, height, kind); });
 }
 
 cudaError_t cudaMemset(void* to, int value, size_t bytes) { return fill(to, value, bytes); }
-cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t) { return fill(to, value, bytes); }
+cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
+    return submit(stream, [=] { return fill(to, value, bytes); });
+}
 cudaError_t cudaMemset2D(void* to, size_t pitch, int value, size_t width, size_t height) {
     for (size_t row = 0; row < height; ++row)
         if (const cudaError_t error = fill(static_cast<char*>(to) + row * pitch, value, width)) return error;
     return cudaSuccess;
 }
-cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height, cudaStream_t) {
-    return cudaMemset2D(to, pitch, value, width, height);
+cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height,
+                              cudaStream_t stream) {
+    return submit(stream, [=] { return cudaMemset2D(to, pitch, value, width, height); });
 }
 
 cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, size_t bytes, size_t offset, cudaMemcpyKind kind) {
@@ -180,16 +200,16 @@ cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, size_t byte
     return to == nullptr ? runtime().fail(cudaErrorInvalidSymbol) : copy(to, from, bytes, kind);
 }
 cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* from, size_t bytes, size_t offset,
-                                    cudaMemcpyKind kind, cudaStream_t) {
-    return cudaMemcpyToSymbol(symbol, from, bytes, offset, kind);
+                                    cudaMemcpyKind kind, cudaStream_t stream) {
+    return submit(stream, [=] { return cudaMemcpyToSymbol(symbol, from, bytes, offset, kind); });
 }
 cudaError_t cudaMemcpyFromSymbol(void* to, const void* symbol, size_t bytes, size_t offset, cudaMemcpyKind kind) {
     const void* from = symbol_range(symbol, bytes, offset);
     return from == nullptr ? runtime().fail(cudaErrorInvalidSymbol) : copy(to, from, bytes, kind);
 }
 cudaError_t cudaMemcpyFromSymbolAsync(void* to, const void* symbol, size_t bytes, size_t offset, cudaMemcpyKind kind,
-                                      cudaStream_t) {
-    return cudaMemcpyFromSymbol(to, symbol, bytes, offset, kind);
+                                      cudaStream_t stream) {
+    return submit(stream, [=] { return cudaMemcpyFromSymbol(to, symbol, bytes, offset, kind); });
 }
 cudaError_t cudaGetSymbolAddress(void** pointer, const void* symbol) {
     *pointer = symbol_range(symbol, 0, 0);

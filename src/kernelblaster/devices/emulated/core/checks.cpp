@@ -162,15 +162,16 @@ void BlockChecks::uninitialized(const CheckedAccess& access, int lane, const cha
 
 void BlockChecks::global(const CheckedAccess& access, Pattern pattern) {
     InitializedBytes& initialized = launch_checks_.initialized;
-    if (pattern == Pattern::linear || pattern == Pattern::uniform) {
+    if (access.extent == nullptr && (pattern == Pattern::linear || pattern == Pattern::uniform)) {
         const u64 bytes = pattern == Pattern::linear ? u64{kLanes} * access.bytes : access.bytes;
         if (access.op == Op::store) return initialized.mark(access.address[0], bytes);
         if (initialized.covers(access.address[0], bytes)) return;
     }
     for_each_lane(access.active, [&](int lane) {
-        if (access.op != Op::store && !initialized.covers(access.address[lane], access.bytes))
+        const u32 bytes = access.extent != nullptr ? std::min(access.extent[lane], access.bytes) : access.bytes;
+        if (access.op != Op::store && !initialized.covers(access.address[lane], bytes))
             uninitialized(access, lane, "uninitialized_global", "global");
-        if (access.op != Op::load) initialized.mark(access.address[lane], access.bytes);
+        if (access.op != Op::load) initialized.mark(access.address[lane], bytes);
     });
 }
 

@@ -95,6 +95,7 @@ struct CheckedAccess {
     const u64* address;
     u32 active, bytes;
     Op op;
+    const u32* extent;  // per lane, where fewer bytes may be touched; else null
 };
 
 // The checks of one block after the other.

@@ -99,7 +99,8 @@ void copy_async(Warp& warp, const Instruction& instruction, u32 active, const pr
     for_each_lane(active, [&](int l) { reading |= u32{read_bytes[l] != 0} << l; });
     Access from{};
     if (reading != 0) {
-        from = open_addresses(warp, instruction, Space::global, source, reading, bytes, Op::load, instruction.memory);
+        from = open_addresses(warp, instruction, Space::global, source, reading, bytes, Op::load, instruction.memory,
+                              read_bytes);
         if (from.pattern == Pattern::fault) return;
     }
     const Access to = open_addresses(warp, instruction, Space::shared, target, active, bytes, Op::store,

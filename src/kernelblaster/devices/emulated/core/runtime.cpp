@@ -162,8 +162,8 @@ private:
 
 }  // namespace
 
-cudaError_t Runtime::launch(const void* host, dim3 grid, dim3 block, void** arguments, size_t dynamic_shared,
-                            bool cooperative) {
+cudaError_t Runtime::prepare(const void* host, dim3 grid, dim3 block, void** arguments, size_t dynamic_shared,
+                             bool cooperative, PreparedLaunch& prepared) {
     const std::lock_guard<std::recursive_mutex> lock(mutex);
     if (sticky_ != cudaSuccess) return sticky_;
     const KernelEntry* entry = kernel(host);
@@ -173,11 +173,23 @@ cudaError_t Runtime::launch(const void* host, dim3 grid, dim3 block, void** argu
     }
     if (const cudaError_t error = check(*entry, grid, block, dynamic_shared)) return fail(error);
     const Function& function = *entry->function;
-    const u64 shared = function.static_shared + dynamic_shared;
+    prepared = {&function, grid, block, static_cast<u32>(dynamic_shared), cooperative, {}};
+    prepared.parameters.resize(function.parameter_bytes);
+    for (std::size_t k = 0; k < function.parameters.size(); ++k)
+        std::memcpy(prepared.parameters.data() + function.parameters[k].offset, arguments[k], function.parameters[k].size);
+    return cudaSuccess;
+}
+
+cudaError_t Runtime::launch(const PreparedLaunch& prepared) {
+    const std::lock_guard<std::recursive_mutex> lock(mutex);
+    if (sticky_ != cudaSuccess) return sticky_;
+    const Function& function = *prepared.function;
+    const dim3 grid = prepared.grid, block = prepared.block;
+    const u64 shared = function.static_shared + prepared.dynamic_shared;
     const u64 resident = resident_blocks(figures, u64{block.x} * block.y * block.z, shared);
-    if (cooperative && u64{grid.x} * grid.y * grid.z > resident * figures.sm_count)
+    if (prepared.cooperative && u64{grid.x} * grid.y * grid.z > resident * figures.sm_count)
         return fail(cudaErrorCooperativeLaunchTooLarge);
-    const Workspace workspace(arena, cooperative);
+    const Workspace workspace(arena, prepared.cooperative);
     const u64 carved = resident * (shared ? shared + 1024 : 0);
     const Segments segments = arena.segments();
     GranuleMap granules(arena.base(), arena.high_water());
@@ -187,15 +199,13 @@ cudaError_t Runtime::launch(const void* host, dim3 grid, dim3 block, void** argu
     const u32 grid_extents[] = {grid.x, grid.y, grid.z}, block_extents[] = {block.x, block.y, block.z};
     std::copy_n(grid_extents, 3, launch.grid);
     std::copy_n(block_extents, 3, launch.block);
-    launch.dynamic_shared = static_cast<u32>(dynamic_shared);
-    launch.parameters.resize(function.parameter_bytes);
-    for (std::size_t k = 0; k < function.parameters.size(); ++k)
-        std::memcpy(launch.parameters.data() + function.parameters[k].offset, arguments[k], function.parameters[k].size);
+    launch.dynamic_shared = prepared.dynamic_shared;
+    launch.parameters = prepared.parameters;
     launch.segments = &segments;
     launch.sm_count = static_cast<u32>(figures.sm_count);
     launch.l1_bytes = static_cast<u32>(figures.l1_bytes - std::min(carved, figures.l1_bytes - 16384));
     launch.counted = counting();
-    launch.cooperative = cooperative;
+    launch.cooperative = prepared.cooperative;
     launch.workspace = workspace.address();
     launch.instruction_limit = instruction_limit();
     launch.granules = &granules;

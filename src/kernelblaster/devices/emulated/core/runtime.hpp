@@ -80,6 +80,14 @@ struct KernelEntry {
     u32 max_dynamic_shared = 0;
 };
 
+struct PreparedLaunch {
+    const Function* function;
+    dim3 grid, block;
+    u32 dynamic_shared;
+    bool cooperative;
+    std::vector<u8> parameters;
+};
+
 class Runtime {
 public:
     static Runtime& instance();
@@ -104,8 +112,10 @@ public:
     KernelEntry* kernel(const void* host);
     Variable* variable(const void* host);
 
-    cudaError_t launch(const void* host, dim3 grid, dim3 block, void** arguments, size_t dynamic_shared,
-                       bool cooperative = false);
+    // Checks a launch and copies its arguments; it may run later, and more than once.
+    cudaError_t prepare(const void* host, dim3 grid, dim3 block, void** arguments, size_t dynamic_shared,
+                        bool cooperative, PreparedLaunch& prepared);
+    cudaError_t launch(const PreparedLaunch& prepared);
 
 private:
     Runtime();

@@ -3,10 +3,9 @@
     python benchmarks/sanitizer_agreement.py capture FILE      # on a machine with a GPU and compute-sanitizer
     python benchmarks/sanitizer_agreement.py compare FILE      # anywhere with nvcc
 
-`capture` runs every case of tests/emulated_device/planted under memcheck, initcheck, racecheck and synccheck, and under
-initcheck for shared memory where that is known, and writes what each found. `compare` runs the same cases on the
-emulated device and prints one line per case. A case agrees when both call it clean, or both find something with the
-tool that its bug belongs to.
+`capture` runs every case of tests/emulated_device/planted under memcheck, initcheck, racecheck and synccheck, and
+writes what each found. `compare` runs the same cases on the emulated device and prints one line per case. A case agrees
+when both call it clean, or both find something with the tool that its bug belongs to.
 """
 
 from __future__ import annotations
@@ -26,12 +25,9 @@ from kernelblaster.devices.emulated.program import EmulatedProgram, Streams
 from kernelblaster.devices.toolchain import Toolchain
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "emulated_device"))
-from planted_programs import PlantedCase, planted_cases
+from planted_programs import PlantedCase, captured_tools, planted_cases
 
 TIMEOUT_S = 30
-SHARED_INITCHECK = "initcheck_shared"
-OPTIONS = {SHARED_INITCHECK: ("--initcheck-address-space", "shared")}
-"""Runs beside compute-sanitizer's plain tools."""
 
 
 def main() -> None:
@@ -55,7 +51,7 @@ def capture(file: Path, jobs: int) -> None:
     cases = planted_cases()
     with TemporaryDirectory(prefix="kernelblaster-") as scratch:
         programs = _build(tools, {case.program for case in cases}, Path(scratch))
-        work = [(case, tool) for case in cases for tool in (*TOOLS, *OPTIONS)]
+        work = [(case, tool) for case in cases for tool in TOOLS]
         with ThreadPoolExecutor(jobs) as pool:
             results = list(pool.map(lambda pair: _sanitize(tools.sanitizer, programs, Path(scratch), *pair), work))
     found: dict[str, dict[str, object]] = {}
@@ -87,13 +83,7 @@ def _sanitize(
 ) -> dict[str, object]:
     """Findings of one tool over one case, what the program printed, and whether it hung or the tool failed."""
     log = scratch / f"{case.program.stem}-{case.name}-{tool}.log"
-    plain = "initcheck" if tool == SHARED_INITCHECK else tool
-    command = [
-        *sanitizer_command(sanitizer, plain, log),
-        *OPTIONS.get(tool, ()),
-        str(programs[case.program]),
-        case.name,
-    ]
+    command = [*sanitizer_command(sanitizer, tool, log), str(programs[case.program]), case.name]
     process = subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -108,7 +98,7 @@ def _sanitize(
         printed, hung = process.communicate()[0], True
     text = log.read_text(errors="replace") if log.exists() else ""
     result: dict[str, object] = {
-        "findings": [finding.model_dump(exclude={"tool"}) for finding in parse_report(plain, text)],
+        "findings": [finding.model_dump(exclude={"tool"}) for finding in parse_report(tool, text)],
         "printed": printed.strip()[-200:],
     }
     if hung:
@@ -138,12 +128,6 @@ def compare(file: Path) -> None:
         agreeing += agree
         print(f"{'agree ' if agree else 'DIFFER'} {case!s:45} {_list(emulated):24} {captured['gpu']}: {_list(real)}")
     print(f"{agreeing} of {len(planted_cases())} agree")
-
-
-def captured_tools(results: dict[str, dict[str, object]]) -> list[str]:
-    """Tools of compute-sanitizer that found something; a hang under it is what synccheck is for."""
-    found = {"initcheck" if tool == SHARED_INITCHECK else tool for tool, one in results.items() if one["findings"]}
-    return sorted(found | ({"synccheck"} if any(one.get("hung") for one in results.values()) else set()))
 
 
 def _list(tools: list[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +36,12 @@ def planted_cases() -> list[PlantedCase]:
     """All cases of the table, in its order."""
     table = json.loads((PLANTED / "expected.json").read_text(encoding="utf-8"))
     return [_case(PLANTED / program, name, bug) for program, cases in table.items() for name, bug in cases.items()]
+
+
+def captured_tools(results: Mapping[str, Mapping[str, object]]) -> list[str]:
+    """Tools of compute-sanitizer that found something in a case; a hang under it is what synccheck is for."""
+    found = {tool for tool, one in results.items() if one["findings"]}
+    return sorted(found | ({"synccheck"} if any(one.get("hung") for one in results.values()) else set()))
 
 
 def _case(program: Path, name: str, bug: list[str] | None) -> PlantedCase:

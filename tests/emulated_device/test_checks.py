@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections import Counter
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import emulated_kernels as kernels
 import numpy as np
 import pytest
 from emulated_bench import TIMEOUT_S, Bench, needs_tools
-from planted_programs import PlantedCase, planted_cases
+from planted_programs import PlantedCase, captured_tools, planted_cases
 
 from kernelblaster.devices.base import RunFailure
 from kernelblaster.devices.emulated.emulation import Emulation
@@ -20,6 +21,14 @@ from kernelblaster.devices.emulated.program import EmulatedProgram, Streams
 
 pytestmark = [pytest.mark.nvcc, needs_tools]
 CASES = planted_cases()
+CAPTURED = json.loads((Path(__file__).parents[1] / "fixtures" / "sanitizer" / "planted_h200.json").read_text())["cases"]
+MISSED_BY_COMPUTE_SANITIZER = {
+    "memory/freed_row",  # its memory was given to another allocation; initcheck sees the consequence
+    "initialization/halo_never_loaded",  # shared memory is not its initcheck's business
+    "initialization/bins_never_zeroed",
+    "races/counted_before_all_are_zero",  # a store against atomics
+    "barriers/lane_outside_its_mask",
+}
 Run = Callable[..., Emulation]
 
 
@@ -51,6 +60,14 @@ def test_honest_look_alike_is_clean(run: Run, case: PlantedCase) -> None:
     emulation = run(case)
     assert emulation.findings == []
     assert emulation.exit_code == 0
+
+
+def test_compute_sanitizer_says_the_same_but_for_what_it_misses() -> None:
+    """The two tests above hold the emulated device to the table of planted bugs; this holds the table to a GPU."""
+    real = {str(case): captured_tools(CAPTURED[str(case)]) for case in CASES}
+    assert not any(real[str(case)] for case in CASES if case.tool is None)
+    missed = {str(case) for case in CASES if case.tool is not None and case.tool not in real[str(case)]}
+    assert missed == MISSED_BY_COMPUTE_SANITIZER
 
 
 def test_every_class_is_planted_twice() -> None:

@@ -309,6 +309,8 @@ class ProgramBuilder:
         outcome = self._run(
             [
                 *(str(self._tools.host_compiler), str(driver.object_path), "sealed.o", *guards, "-o", "program"),
+                # Code that an object brings for the linker to compile was not audited.
+                "-fno-use-linker-plugin",
                 *("-Wl,-z,relro,-z,now,-z,noexecstack", "-Wl,--as-needed", *extra, *self._options.link_args),
             ],
             scratch,

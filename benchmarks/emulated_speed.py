@@ -3,7 +3,7 @@
     python benchmarks/emulated_speed.py [--threads 2] [--json] [--repeat 3]
 
 A lane instruction is one PTX instruction of one thread. `G/s` is by the wall clock and so falls on a busy machine;
-`G/CPU-s` divides by the processor time of all threads. Best of the repetitions.
+`G/CPU-s` divides by the processor time of all threads. Best of the repetitions. The last line is the assembler's.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -54,6 +55,15 @@ def measure(core: Core, program: Path, threads: int) -> list[dict]:
     return rows
 
 
+def assembly_ms(program: Path) -> float:
+    """Milliseconds of processor time that assembling the program's PTX takes, per 1,000 lines."""
+    (ptx,) = program.parent.glob("*.ptx")
+    text = ptx.read_text()
+    began = time.process_time()
+    assemble(text)
+    return 1e6 * (time.process_time() - began) / len(text.splitlines())
+
+
 def main() -> None:
     """Measure, print one line per kernel and the totals."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -66,6 +76,7 @@ def main() -> None:
         print("... building", file=sys.stderr)
         program = build(core, Path(scratch))
         runs = [measure(core, program, options.threads) for _ in range(options.repeat)]
+        assembly = min(assembly_ms(program) for _ in range(options.repeat))
     rows = [min(same, key=lambda row: row["wall_s"]) for same in zip(*runs, strict=True)]
     least_cpu = [min(row["cpu_s"] for row in same) for same in zip(*runs, strict=True)]
     rows = [{**row, "cpu_s": cpu} for row, cpu in zip(rows, least_cpu, strict=True)]
@@ -78,6 +89,7 @@ def main() -> None:
         print(f"{row['kernel']:18} {rates[0]:6.2f} G/s  {rates[1]:6.2f} G/CPU-s  {cost:6.1f} ns per warp instruction")
     lanes, wall, cpu = (sum(row[key] for row in rows) for key in ("lanes", "wall_s", "cpu_s"))
     print(f"{'all':18} {lanes / wall / 1e9:6.2f} G/s  {lanes / cpu / 1e9:6.2f} G/CPU-s  ({options.threads} threads)")
+    print(f"assembling: {assembly:.1f} ms of processor time per 1,000 lines of PTX")
 
 
 if __name__ == "__main__":

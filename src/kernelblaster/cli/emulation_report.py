@@ -69,7 +69,8 @@ def _print_findings(console: Console, emulation: Emulation) -> None:
         console.print(f"[red]{finding.tool}[/] {finding.place}: {escape(finding.describe())}", soft_wrap=True)
     found = len(emulation.findings)
     style = "red" if found else "green"
-    console.print(f"[{style}]checks: {found} findings[/]" if found else f"[{style}]checks: nothing found[/]")
+    told = "nothing found" if found == 0 else "1 finding" if found == 1 else f"{found} findings"
+    console.print(f"[{style}]checks: {told}[/]")
 
 
 def _groups(launches: Sequence[KernelLaunch]) -> list[list[KernelLaunch]]:

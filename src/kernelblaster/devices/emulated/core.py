@@ -48,27 +48,39 @@ class Core:
     library_name: str = "kbcudart"
 
 
+def locate_core(cache_dir: Path) -> Core:
+    """Where the built core lies, or will lie once `ensure_core` is done.
+
+    Raises:
+        DeviceError: no g++.
+    """
+    return Core(cache_dir / "emulated-core" / _digest(_compiler()))
+
+
 def ensure_core(cache_dir: Path) -> Core:
     """The built core, building it first when the cache lacks it. Safe among processes.
 
     Raises:
         DeviceError: no g++, no CUDA headers, or the build failed.
     """
+    core = locate_core(cache_dir)
+    library = core.library_dir / f"lib{core.library_name}.so"
+    if library.exists():
+        return core
+    core.library_dir.mkdir(parents=True, exist_ok=True)
+    with FileLock(core.library_dir / "build.lock"):
+        if not library.exists():
+            _build(_compiler(), library)
+    return core
+
+
+def _compiler() -> str:
     compiler = shutil.which("g++")
     if compiler is None:
         raise DeviceError(
             "the emulated device needs g++ to build its core", cure="install g++ (package build-essential)"
         )
-    directory = cache_dir / "emulated-core" / _digest(compiler)
-    core = Core(directory)
-    library = directory / f"lib{core.library_name}.so"
-    if library.exists():
-        return core
-    directory.mkdir(parents=True, exist_ok=True)
-    with FileLock(directory / "build.lock"):
-        if not library.exists():
-            _build(compiler, library)
-    return core
+    return compiler
 
 
 def _digest(compiler: str) -> str:

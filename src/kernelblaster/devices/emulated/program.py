@@ -15,6 +15,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,7 @@ from typing import IO, Self
 from kernelblaster.devices.base import BuildFailure, BuildFailureKind
 from kernelblaster.devices.emulated.architecture import GpuModel, gpu_of_architecture
 from kernelblaster.devices.emulated.call import CallEstimate, estimate_call
-from kernelblaster.devices.emulated.core import ensure_core
+from kernelblaster.devices.emulated.core import ensure_core, locate_core
 from kernelblaster.devices.emulated.emulation import Emulation, KernelLaunch
 from kernelblaster.devices.emulated.findings import named, read_findings
 from kernelblaster.devices.emulated.lines import line_profiles
@@ -109,12 +110,17 @@ class EmulatedProgram:
             raise UsageError(f"{source}: no such file", cure="give the path of a .cu file with a main function")
         gpu, cache = gpu_of_architecture(arch), cache_root or cache_dir()
         toolchain = Toolchain.find()
-        builder = ProgramBuilder(toolchain, ensure_core(cache), gpu.architecture.compile_arch, include_dirs, cache)
-        try:
-            built = builder.build(source)
-            module = ensure_module(built.program, built.ptx, toolchain.include_dirs)
-        except BuildFailure as failure:
-            raise _reported(failure, source) from failure
+        # The core takes longer to build than a program to compile: the first time, both go on at once.
+        with ThreadPoolExecutor(1, thread_name_prefix="core") as pool:
+            core = pool.submit(ensure_core, cache)
+            arch = gpu.architecture.compile_arch
+            builder = ProgramBuilder(toolchain, locate_core(cache), core.result, arch, include_dirs, cache)
+            try:
+                built = builder.build(source)
+                module = ensure_module(built.program, built.ptx, toolchain.include_dirs)
+            except BuildFailure as failure:
+                raise _reported(failure, source) from failure
+            core.result()
         return cls(source, built, module, ensure_figures(gpu, cache), gpu, toolchain)
 
     def run(

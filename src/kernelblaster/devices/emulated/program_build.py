@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -40,17 +40,25 @@ class ProgramBuilder:
 
     Args:
         toolchain: nvcc and the host compiler.
-        core: the stand-in runtime to link.
+        core: the stand-in runtime to link, which may still be built.
+        built: returns when the core is.
         compile_arch: what nvcc compiles for, e.g. `sm_90a`.
         include_dirs: directories searched for headers, beside the program's own.
         cache_dir: where built programs are kept.
     """
 
     def __init__(
-        self, toolchain: Toolchain, core: Core, compile_arch: str, include_dirs: Sequence[Path], cache_dir: Path
+        self,
+        toolchain: Toolchain,
+        core: Core,
+        built: Callable[[], object],
+        compile_arch: str,
+        include_dirs: Sequence[Path],
+        cache_dir: Path,
     ) -> None:
         self._tools = toolchain
         self._core = core
+        self._core_built = built
         self._arch = compile_arch
         self._includes = tuple(directory.resolve() for directory in include_dirs)
         self._cache = cache_dir / "emulated-programs"
@@ -76,6 +84,7 @@ class ProgramBuilder:
     def _build(self, source: Path, entry: Path) -> None:
         with Scratch() as scratch:
             log = self._compile(source, scratch)
+            self._core_built()
             self._link(scratch)
             resources = parse_resources(log, lambda names: demangle(self._tools, names))
             report = {

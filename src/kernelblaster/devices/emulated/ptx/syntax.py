@@ -370,13 +370,21 @@ class _Parser:
             return Address(name, integer(self.take()))
         return name
 
-    def address(self) -> Address:
+    def address(self) -> Operand:
+        """After `[`; with coordinates, as of a texture, a group that no instruction takes for an address."""
         base = self.resolve(self.take())
         offset = 0
         while not self.accept("]"):
             sign = self.take()
             if sign == ",":
-                raise self.error("two-dimensional addresses are not emulated")
+                return Group((Address(base, offset), *self.coordinates()))
             negative = sign == "-" or self.accept("-")
             offset += -integer(self.take()) if negative else integer(self.take())
         return Address(base, offset)
+
+    def coordinates(self) -> list[Operand]:
+        found = []
+        while not self.accept("]"):
+            found.append(self.operand())
+            self.accept(",")
+        return found

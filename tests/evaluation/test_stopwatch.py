@@ -97,7 +97,7 @@ def test_hidden_work_is_refused(seen: float, hidden: float) -> None:
 
 
 def test_hidden_work_is_refused_without_a_rival() -> None:
-    limit = 3e6 * timing.FILL_BYTES / facts().peak_bandwidth + clocks.ALONE_SLACK_US
+    limit = clocks.FILLS_ALONE * timing.LEAST_FILLS * watch().fill_us + clocks.ALONE_SLACK_US
     assert watch().time_alone(steady(50.0, 0.9 * limit)).median_us == 50.0
     with pytest.raises(ImpossibleTime, match="outside the timed stream"):
         watch().time_alone(steady(50.0, limit + 100))
@@ -177,10 +177,10 @@ def test_launch_latency_is_covered_for_both_by_what_the_slower_launcher_needs() 
     def launching(us: float) -> Clocks:
         return Clocks(lambda _: Sample(5000.0, 5030.0, us))
 
-    quick, slow = launching(0.1 * fill_us), launching(2.0 * fill_us)
+    quick, slow = launching(0.1 * fill_us), launching(4.0 * fill_us)
     watch().compare(quick, slow)
-    assert quick.fills[1:] == [3] * (len(quick.fills) - 1)
-    assert slow.fills[1:] == [3] * (len(slow.fills) - 1)
+    assert quick.fills[1:] == [6] * (len(quick.fills) - 1)
+    assert slow.fills[1:] == [6] * (len(slow.fills) - 1)
     endless = launching(1e9)
     watch().time_alone(endless)
     assert max(endless.fills) == timing.MOST_FILLS

@@ -11,9 +11,11 @@ from kernelblaster.evaluation.statistics import (
     Block,
     Interval,
     StopRule,
+    between_processes,
     decide,
     decide_sessions,
     median_interval,
+    process_half_width,
     quartile_range,
     speedup_interval,
 )
@@ -134,3 +136,33 @@ def test_sessions_decide_together_or_not_at_all(ratios: tuple[float, ...], decis
 def test_no_sessions_decide_nothing() -> None:
     with pytest.raises(ValueError, match="no sessions"):
         decide_sessions((), 0.01)
+
+
+def test_one_pair_of_processes_leaves_more_open_for_short_kernels() -> None:
+    assert process_half_width(10.0) > 0.04
+    assert process_half_width(100.0) < 0.0055
+    assert process_half_width(1e5) == pytest.approx(0.00196, rel=0.01)
+    exact = Interval(1.03, 1.03, 1.03)
+    assert decide(exact, 0.01) is Decision.FASTER
+    assert decide(between_processes(exact, 10.0), 0.01) is Decision.INCONCLUSIVE
+    assert decide(between_processes(exact, 100.0), 0.01) is Decision.FASTER
+
+
+@given(st.floats(0.1, 10), st.floats(0, 0.1), st.floats(0, 0.1), st.floats(1, 1e6))
+def test_the_wider_interval_holds_the_narrow_one(ratio: float, below: float, above: float, median_us: float) -> None:
+    narrow = Interval(ratio, ratio * (1 - below), ratio * (1 + above))
+    wide = between_processes(narrow, median_us)
+    assert wide.estimate == narrow.estimate
+    assert wide.low < narrow.low
+    assert wide.high > narrow.high
+    assert wide.half_width >= process_half_width(median_us) * 0.999
+
+
+def test_kernels_that_differ_by_process_only_are_seldom_told_apart() -> None:
+    rng, false = np.random.default_rng(7), 0
+    for _ in range(400):
+        median = float(np.exp(rng.uniform(np.log(8), np.log(2000))))
+        apart = 1 + float(rng.normal(0, 0.23 / median))
+        found = between_processes(Interval(apart, apart * 0.998, apart * 1.002), median)
+        false += decide(found, 0.01) is not Decision.INCONCLUSIVE
+    assert false <= 4

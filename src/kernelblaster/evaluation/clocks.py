@@ -11,7 +11,7 @@ does not depend on the kernel: host work inside the launcher lies between the ev
 (another stream, a detached graph, a start that was moved) makes a gap grow. So medians are compared with the rival's,
 taken in turns on the same machine, and may exceed them by `GAP_SLACK_US` (`JUDGE_SLACK_US` for the judge's, and what
 its own noise explains) or by `GAP_SHARE` of the event time, whichever is more. Without a rival only the driver's gap is
-bounded, by three fills and `ALONE_SLACK_US`.
+bounded, by one and a half times the fills and `ALONE_SLACK_US`.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from kernelblaster.devices.base import Sample
 GAP_SLACK_US = 20.0
 JUDGE_SLACK_US = 50.0
 ALONE_SLACK_US = 300.0
+FILLS_ALONE = 1.5
+"""Time of the fills over what peak bandwidth needs: 1.2 on an H200."""
 GAP_SHARE = 0.1
 FLOOR_MARGIN = 0.85
 """A time below this share of the floor is refused: the peak bandwidth is that of a copy, pure reads are faster."""

@@ -8,6 +8,7 @@ samples inside one block share whatever the machine was doing at that moment.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,9 +19,14 @@ from numpy.typing import NDArray
 from kernelblaster.evaluation.types import Decision
 
 CONFIDENCE = 0.95
+_NORMAL_95 = 1.96
 RESAMPLES = 1000
 MOST_SPREAD = 0.05
 """Of the ratios of sessions, relative to their median."""
+PROCESS_US, PROCESS_SHARE = 0.25, 0.001
+"""Standard deviation, from one pair of processes to the next, of the difference between two medians of one kernel: a
+part that is the same for all kernels, in microseconds, and a share of the time. Measured on an H200 (docs/aa_study.md):
+what a process happened to get (physical pages, queues) stays with it, so more samples do not remove it."""
 LOOK_EVERY = 5
 """Blocks between two looks at the interval: each costs milliseconds, and each is a chance to stop on luck."""
 
@@ -77,6 +83,24 @@ def speedup_interval(blocks: Sequence[Block], *, seed: int = 0) -> Interval:
     picks = np.random.default_rng(seed).integers(0, len(blocks), size=(RESAMPLES, len(blocks)))
     ratios = _resampled_medians(rival, picks) / _resampled_medians(candidate, picks)
     return _percentile_interval(float(np.median(rival) / np.median(candidate)), ratios)
+
+
+def process_half_width(median_us: float) -> float:
+    """Half-width, as a share, of the 95 % interval of a ratio that many samples of one pair of processes leave open."""
+    return _NORMAL_95 * math.hypot(PROCESS_US / median_us, PROCESS_SHARE)
+
+
+def between_processes(speedup: Interval, median_us: float) -> Interval:
+    """The interval of a ratio found in one pair of processes, widened by what differs from pair to pair.
+
+    Args:
+        speedup: of medians, with the interval that samples within the pair give.
+        median_us: of the faster side, in microseconds.
+    """
+    more = process_half_width(median_us) * speedup.estimate
+    low = speedup.estimate - math.hypot(speedup.estimate - speedup.low, more)
+    high = speedup.estimate + math.hypot(speedup.high - speedup.estimate, more)
+    return Interval(estimate=speedup.estimate, low=low, high=high)
 
 
 def decide(speedup: Interval, threshold: float) -> Decision:

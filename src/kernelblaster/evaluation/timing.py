@@ -1,8 +1,9 @@
 """How long a call takes, and which of two kernels is faster.
 
 Two processes are sampled in turns A B B A, each sample with a cold L2 and with values and addresses of its own (see
-`variants`), until the interval of the ratio is narrow or time is up. A modelled device gives the same time every time:
-it is asked once, and its effects must be larger.
+`variants`), until the interval of the ratio is narrow or time is up. To what the samples leave open is added what would
+differ in another pair of processes (`statistics.between_processes`): for kernels of ten microseconds that is 5 %. A
+modelled device gives the same time every time: it is asked once, and its effects must be larger.
 
 Launch latency is no part of the time: a call is launched behind short fills of memory, as many as cover the host time
 that the slower of the two launchers needs (up to `MOST_FILLS`; a launcher that waits for the GPU cannot be covered).
@@ -17,6 +18,7 @@ roofline floor, and calls whose results were judged must take no longer than the
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +29,7 @@ import numpy as np
 from kernelblaster.devices.base import DeviceFacts, DeviceKind, GpuReading, RunFailure, Sample
 from kernelblaster.evaluation.clocks import (
     ALONE_SLACK_US,
+    FILLS_ALONE,
     ImpossibleTime,
     device_us,
     driver_gap,
@@ -39,9 +42,11 @@ from kernelblaster.evaluation.conditions import Conditioned, Readings
 from kernelblaster.evaluation.statistics import (
     Block,
     StopRule,
+    between_processes,
     decide,
     decide_sessions,
     median_interval,
+    process_half_width,
     quartile_range,
     speedup_interval,
 )
@@ -54,8 +59,9 @@ MODELLED_THRESHOLD = 0.05
 """Least effect that counts on a modelled device."""
 FILL_BYTES = 32 << 20
 """Of a fill that covers launch latency; see the driver."""
-MOST_FILLS = 8
-"""Some 60 microseconds on an H200: host work beyond that is paid for."""
+LEAST_FILLS, MOST_FILLS = 5, 12
+"""Some 40 and 90 microseconds on an H200. Fewer let a slow host thread into the times of short kernels now and then;
+host work beyond the most is paid for."""
 _COVER = 1.5
 """Time of the fills over the host time of the launcher that they cover."""
 CHECKS_FACTOR, CHECKS_SLACK_US = 1.5, 5.0
@@ -100,10 +106,11 @@ class Rival:
 
 @dataclass(frozen=True)
 class _Pace:
-    """How a comparison is sampled: calls per visit, and the fills that each is launched behind."""
+    """How a comparison is sampled: calls per visit, the fills that each is launched behind, and how short calls are."""
 
     count: int
     fills: int
+    shortest_us: float
 
 
 @dataclass(frozen=True)
@@ -155,15 +162,15 @@ class Stopwatch:
         samples = [sample for visit in readings.kept(visits) for sample in visit]
         self._refuse_slow_checks(samples, watched)
         refuse_below_floor(samples, self.floor_us)
-        refuse_hidden_work(samples, 3 * fills * self.fill_us + ALONE_SLACK_US)
+        refuse_hidden_work(samples, FILLS_ALONE * fills * self.fill_us + ALONE_SLACK_US)
         return self._timing(samples, readings)
 
     def compare(self, candidate: Sampled, rival: Sampled) -> Comparison:
         """Time two sessions in turns. Raises ImpossibleTime about the candidate, and RunFailure."""
         watched = Inspected(candidate.sample, self.look, self.schedule.checked)
         readings = Readings(self.reading, self.clock)
-        rule = StopRule(min_blocks=1 if self.modelled else StopRule.min_blocks, max_seconds=self.max_seconds)
-        pace = _Pace(1, 1) if self.modelled else self._pace(candidate, rival)
+        pace = _Pace(1, 1, math.inf) if self.modelled else self._pace(candidate, rival)
+        rule = self._rule(pace)
         taken: list[Conditioned[_Turn]] = []
         self.schedule.begin(1 if self.modelled else 2 * pace.count * rule.min_blocks)
         began = self.clock()
@@ -183,6 +190,8 @@ class Stopwatch:
         refuse_hidden_work(ours, driver_gap(theirs))
         refuse_moved_clocks(ours, theirs)
         speedup = speedup_interval([turn.block for turn in turns])
+        if not self.modelled:
+            speedup = between_processes(speedup, min(median_us(ours), median_us(theirs)))
         return Comparison(
             speedup=speedup.estimate,
             low=speedup.low,
@@ -208,13 +217,22 @@ class Stopwatch:
 
         The GPU needs `SPIN_UP_S` of it once; every process needs its first calls, which load its code.
         """
-        counts, enqueue = [], 0.0
+        medians, enqueue = [], 0.0
         for place, session in enumerate(sessions):
             warm = self._spin_up(session, SPIN_UP_S if place == 0 else 0.0)
-            counts.append(int(np.clip(_VISIT_US / max(median_us(warm), 1.0), 1, _LONGEST_VISIT)))
+            medians.append(median_us(warm))
             enqueue = max([enqueue, *(sample.enqueue_us or 0.0 for sample in warm[-LEAST_SPIN_UP:])])
-        fills = int(np.clip(np.ceil(_COVER * enqueue / self.fill_us), 1, MOST_FILLS))
-        return _Pace(min(counts), fills)
+        fills = int(np.clip(np.ceil(_COVER * enqueue / self.fill_us), LEAST_FILLS, MOST_FILLS))
+        count = int(np.clip(_VISIT_US / max(*medians, 1.0), 1, _LONGEST_VISIT))
+        return _Pace(count, fills, min(medians))
+
+    def _rule(self, pace: _Pace) -> StopRule:
+        """Samples make the interval as narrow as is wanted together with what they cannot tell of other processes."""
+        if self.modelled:
+            return StopRule(min_blocks=1, max_seconds=self.max_seconds)
+        wanted, open_width = StopRule.half_width, process_half_width(pace.shortest_us)
+        left = math.sqrt(max(wanted**2 - open_width**2, (wanted / 5) ** 2)) if open_width < wanted else wanted
+        return StopRule(half_width=left, max_seconds=self.max_seconds)
 
     def _spin_up(self, session: Sampled, seconds: float) -> list[Sample]:
         began, warm = self.clock(), session.sample(self.schedule.draw(LEAST_SPIN_UP))

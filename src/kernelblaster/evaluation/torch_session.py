@@ -18,6 +18,9 @@ from kernelblaster.errors import DeviceError
 if TYPE_CHECKING:
     import torch
 
+FILL_BYTES = 32 << 20
+"""Of a fill, as in the driver of kernels (driver.hpp)."""
+
 
 class TorchMode(StrEnum):
     """How PyTorch executes the reference module."""
@@ -74,7 +77,10 @@ class TorchSession:
         raise NotImplementedError("a TorchSession is only timed")
 
     def sample(self, variants: Sequence[int], fills: int = 1) -> list[Sample]:
-        """Time as many calls as there are variants, each with a cold L2; PyTorch's values stay as drawn."""
+        """Time as many calls as there are variants, each with a cold L2; PyTorch's values stay as drawn.
+
+        The flush and as many fills as kernels get cover the time in which Python launches.
+        """
         import torch
 
         samples = []
@@ -82,6 +88,8 @@ class TorchSession:
             for _ in variants:
                 start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
                 self._flush.zero_()
+                for _ in range(fills):
+                    self._flush[-FILL_BYTES:].zero_()
                 began = time.perf_counter()
                 start.record()
                 self._call(*self._tensors)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
+import numpy as np
 from pydantic import BaseModel
 
 from kernelblaster.config import EvaluationConfig
@@ -22,7 +23,14 @@ from kernelblaster.evaluation.distributions import Distribution
 from kernelblaster.evaluation.inputs import InputKey, InputSet, InputStore
 from kernelblaster.evaluation.plan import secret_seed
 from kernelblaster.evaluation.roofline import floor_us
-from kernelblaster.evaluation.statistics import Block, median_interval, quartile_range, speedup_interval
+from kernelblaster.evaluation.statistics import (
+    Block,
+    between_processes,
+    median_interval,
+    quartile_range,
+    speedup_interval,
+)
+from kernelblaster.evaluation.timing import LEAST_FILLS
 from kernelblaster.evaluation.torch_session import TorchMode, TorchSession
 from kernelblaster.evaluation.types import Timing, Verdict
 from kernelblaster.evaluation.variants import Schedule
@@ -212,7 +220,7 @@ def _sample_in_turns(
         for names in (tuple(sessions), tuple(reversed(sessions))):
             variants = schedule.draw(2)
             for name in names:
-                visit[name] += [sample.device_us for sample in sessions[name].sample(variants)]
+                visit[name] += [sample.device_us for sample in sessions[name].sample(variants, LEAST_FILLS)]
         for name, samples in visit.items():
             cycles[name].append(tuple(samples))
     return cycles
@@ -235,4 +243,6 @@ def _timing(cycles: Sequence[tuple[float, ...]], floor: float) -> Timing:
 
 def _ratio(final: Sequence[tuple[float, ...]], other: Sequence[tuple[float, ...]]) -> Ratio:
     speedup = speedup_interval([Block(mine, theirs) for mine, theirs in zip(final, other, strict=True)])
+    shortest = min(float(np.median(side)) for side in (final, other))
+    speedup = between_processes(speedup, shortest)
     return Ratio(speedup=speedup.estimate, low=speedup.low, high=speedup.high)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from langgraph.types import interrupt
 
@@ -29,6 +30,20 @@ async def ask(context: ProblemContext, request: Request) -> Reply:
         raise
     await asyncio.to_thread(context.files.put_reply, request, reply)
     return reply
+
+
+async def worded(context: ProblemContext, slot: str, build: Callable[[], Request]) -> Request:
+    """The request of `slot` in the words in which it was asked first; those of `build` when it was not.
+
+    For requests that show the knowledge base. Other problems, and this very question's answer, change that before the
+    node that asks is done: after a kill the question would be another one, and its reply be paid for again.
+    """
+    known = await asyncio.to_thread(context.files.find_question, slot)
+    if known is not None:
+        return known
+    request = await asyncio.to_thread(build)
+    await asyncio.to_thread(context.files.put_question, request)
+    return request
 
 
 def _wait_for(context: ProblemContext, request: Request, pending: ReplyPending) -> None:

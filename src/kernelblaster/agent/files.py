@@ -3,6 +3,7 @@
     candidates/<sha256>.cu        sources
     evaluations/<key>.json        what the judge found; the key names source, rival, device, precision and size
     replies/<slot>.json           the request and the reply, stored before the reply is used
+    questions/<slot>.json         a request that shows the knowledge base, as it was worded first
     reflections/r<round>.json     what reflection on a round changed in the knowledge base
 
 A file that exists is complete: it was written beside its place, synced and renamed.
@@ -59,6 +60,14 @@ def write_atomically(path: Path, text: str) -> None:
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def sweep_partial_files(root: Path) -> list[Path]:
+    """Remove what writers that were killed left below `root`, where no other writer is at work; returns the files."""
+    stale = list(root.glob("**/.*.part"))
+    for path in stale:
+        path.unlink(missing_ok=True)
+    return stale
 
 
 @dataclass(frozen=True)
@@ -118,6 +127,21 @@ class ProblemFiles:
         """A stored evaluation, or None when there is none or another version wrote it."""
         try:
             return self.evaluation(name)
+        except (FileNotFoundError, ValidationError):
+            return None
+
+    def question_path(self, slot: str) -> Path:
+        """Where the wording of a question lies."""
+        return self.root / "questions" / f"{slot}.json"
+
+    def put_question(self, request: Request) -> None:
+        """Keep a request in the words in which it is about to be asked."""
+        write_atomically(self.question_path(request.slot), request.model_dump_json(indent=1))
+
+    def find_question(self, slot: str) -> Request | None:
+        """The request of a slot as it was worded first; None when it was not, or another version wrote it."""
+        try:
+            return Request.model_validate_json(self.question_path(slot).read_bytes())
         except (FileNotFoundError, ValidationError):
             return None
 

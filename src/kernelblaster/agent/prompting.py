@@ -1,7 +1,8 @@
 """Builds the requests of the workflow from typed state. The same state gives the same messages, to the character.
 
 Nothing here reads the clock, draws random numbers or looks at statistics that other rollouts change: a request that
-was answered before a kill is the same request after it.
+was answered before a kill is the same request after it. The two that show the knowledge base, `classify_request` and
+`reflect_request`, are worded once (`asking.worded`).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.rendering import render
-from kernelblaster.agent.slots import attempt_slot, problem_slot, step_slot
+from kernelblaster.agent.slots import attempt_slot, classify_slot, problem_slot, reflect_slot
 from kernelblaster.agent.sources import cut_middle, launcher_declaration, strip_comments, trimmed_reference
 from kernelblaster.agent.state import Attempt, Choice, Failure, RolloutState, Tried
 from kernelblaster.agent.summary import gpu_summary, profile_summary, time_summary
@@ -156,7 +157,7 @@ def classify_request(
         ],
     )
     return Request(
-        slot=f"{step_slot(context, state)}/classify",
+        slot=classify_slot(context, state),
         purpose=Purpose.CLASSIFY,
         messages=(Message(role="user", content=prompt),),
         tags=request_tags(context, state),
@@ -204,7 +205,7 @@ def reflect_request(
         schema=json.dumps(schema, separators=(",", ":")),
     )
     return Request(
-        slot=problem_slot(context, f"r{round}/reflect"),
+        slot=reflect_slot(context, round),
         purpose=Purpose.REFLECT,
         messages=(Message(role="user", content=prompt),),
         tags={"problem": str(context.problem.id), "precision": str(context.precision)},

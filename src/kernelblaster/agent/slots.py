@@ -11,6 +11,11 @@ def problem_slot(context: ProblemContext, place: str) -> str:
     return f"{context.problem.id}/{place}"
 
 
+def reflect_slot(context: ProblemContext, round: int) -> str:
+    """`level1/023/r1/reflect`"""
+    return problem_slot(context, f"r{round}/reflect")
+
+
 def rollout_slot(context: ProblemContext, state: RolloutState) -> str:
     """`level1/023/r1/rollout-0`"""
     return f"{context.problem.id}/r{state.round}/rollout-{state.index}"
@@ -19,6 +24,11 @@ def rollout_slot(context: ProblemContext, state: RolloutState) -> str:
 def step_slot(context: ProblemContext, state: RolloutState) -> str:
     """`level1/023/r1/rollout-0/step-3`"""
     return f"{rollout_slot(context, state)}/step-{state.step}"
+
+
+def classify_slot(context: ProblemContext, state: RolloutState) -> str:
+    """`level1/023/r1/rollout-0/step-3/classify`"""
+    return f"{step_slot(context, state)}/classify"
 
 
 def attempt_slot(context: ProblemContext, state: RolloutState, number: int) -> str:

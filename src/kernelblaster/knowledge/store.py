@@ -53,6 +53,7 @@ class KnowledgeStore:
         document = KnowledgeStore(start or seed_path())._read()
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self._locked():
+            self._sweep()
             if self.path.exists():
                 return False
             self._write(document)
@@ -168,10 +169,14 @@ class KnowledgeStore:
         return copy
 
     def _write(self, document: KnowledgeDocument) -> None:
-        """Replace the file. Held under the lock, hence other temporaries beside it were left by killed writers."""
+        """Replace the file. Held under the lock."""
+        self._sweep()
+        _replace(self.path, _serialise(document))
+
+    def _sweep(self) -> None:
+        """Remove temporaries beside the file: under the lock, they were left by killed writers."""
         for stale in self.path.parent.glob(f".{self.path.name}.*.tmp"):
             stale.unlink(missing_ok=True)
-        _replace(self.path, _serialise(document))
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

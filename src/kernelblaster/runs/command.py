@@ -11,7 +11,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from rich.console import Console
 
-from kernelblaster.agent.files import write_atomically
+from kernelblaster.agent.files import sweep_partial_files, write_atomically
 from kernelblaster.agent.state import OutcomeStatus
 from kernelblaster.config import RunConfig
 from kernelblaster.devices.base import DeviceFacts, DeviceKind
@@ -99,6 +99,7 @@ def run_command(request: RunRequest) -> int:
     layout.run.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(layout.lock, timeout=0):
+            sweep_partial_files(layout.run)
             summary = _run_locked(request, problems, choice, layout, console)
     except Timeout:
         raise UsageError(

@@ -14,12 +14,12 @@ from typing import Any
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from kernelblaster.agent.asking import ask
+from kernelblaster.agent.asking import ask, worded
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.events import Reflected
 from kernelblaster.agent.files import Reflection
 from kernelblaster.agent.prompting import reflect_request
-from kernelblaster.agent.slots import problem_slot
+from kernelblaster.agent.slots import reflect_slot
 from kernelblaster.agent.state import ProblemState
 from kernelblaster.errors import BudgetExceeded
 from kernelblaster.knowledge.changes import Change, Provenance
@@ -65,7 +65,7 @@ async def reflect(state: ProblemState, runtime: Runtime[ProblemContext]) -> dict
     context.emit(
         Reflected(
             problem=str(context.problem.id),
-            slot=problem_slot(context, f"r{state.round}/reflect"),
+            slot=reflect_slot(context, state.round),
             round=state.round,
             changes=known.changes,
             refused=known.refused,
@@ -78,9 +78,12 @@ async def reflect(state: ProblemState, runtime: Runtime[ProblemContext]) -> dict
 async def _reflect(context: ProblemContext, round: int) -> Reflection:
     if not context.config.reflect:
         return Reflection(skipped="switched off")
-    request = await asyncio.to_thread(_request, context, round)
-    if request is None:
+    query = Query(run=context.run, problem=str(context.problem.id), round=round)
+    transitions = await asyncio.to_thread(context.replay.query, query)
+    if not transitions:
         return Reflection(skipped="no transitions")
+    slot = reflect_slot(context, round)
+    request = await worded(context, slot, lambda: _request(context, round, transitions))
     try:
         reply = await ask(context, request)
         proposal = read_proposal(reply.text)
@@ -95,11 +98,8 @@ async def _reflect(context: ProblemContext, round: int) -> Reflection:
     return Reflection(changes=list(lines), refused=proposal.refused)
 
 
-def _request(context: ProblemContext, round: int) -> Request | None:
-    """The question about a round; None when the round judged nothing."""
-    transitions = context.replay.query(Query(run=context.run, problem=str(context.problem.id), round=round))
-    if not transitions:
-        return None
+def _request(context: ProblemContext, round: int, transitions: list[Transition]) -> Request:
+    """The question about a round: those of its transitions that surprised most."""
     shown = sorted(sorted(transitions, key=performance_gap, reverse=True)[:TRANSITIONS_SHOWN], key=lambda t: t.slot)
     lines = [transition_line(transition) for transition in shown]
     states = sorted({transition.state for transition in shown})

@@ -8,11 +8,11 @@ import time
 from langgraph.runtime import Runtime
 from pydantic import BaseModel
 
-from kernelblaster.agent.asking import ask
+from kernelblaster.agent.asking import ask, worded
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.events import Classified, StepStarted
 from kernelblaster.agent.prompting import classify_request
-from kernelblaster.agent.slots import step_slot
+from kernelblaster.agent.slots import classify_slot, step_slot
 from kernelblaster.agent.state import Diagnosis, RolloutState, Spent, StopReason
 from kernelblaster.devices.base import Profile, ProfileSource
 from kernelblaster.errors import BudgetExceeded
@@ -105,7 +105,8 @@ async def _by_model(
     context: ProblemContext, state: RolloutState, base: KnowledgeBase, evaluation: Evaluation, ruled: Classification
 ) -> Diagnosis:
     """The model's choice among the known states; the rules' best guess when it has no usable opinion."""
-    request = await asyncio.to_thread(classify_request, context, state, base, evaluation, ruled)
+    slot = classify_slot(context, state)
+    request = await worded(context, slot, lambda: classify_request(context, state, base, evaluation, ruled))
     undecided = _diagnosis(state, ruled, "rules (undecided)")
     try:
         reply = await ask(context, request)

@@ -1,0 +1,500 @@
+"""Starting, killing and comparing whole runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import shutil
+import subprocess
+import sys
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import IntEnum
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Self
+
+import stand_ins
+
+from kernelblaster.errors import ExitCode
+from kernelblaster.knowledge.store import KnowledgeStore
+from kernelblaster.replay.buffer import ReplayBuffer
+from kernelblaster.runs.layout import RunLayout
+
+HERE = Path(__file__).parent
+MOST_STARTS = 40
+EXPERIMENT = Path("out", "kernelbench-cuda", "fp32", "timing_analysis")
+RUN = EXPERIMENT / "stand-in"
+
+
+class Disk(IntEnum):
+    """What befalls the chosen call that changes a file of the run; the values are those of `disk_faults.c`."""
+
+    SOUND = 0
+    KILL = 1
+    TEAR = 2
+    FULL = 3
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A run: how it is asked for, and how the model is reached (`openai_api` or `batch_exchange`)."""
+
+    problems: int
+    options: tuple[str, ...]
+    model: str = "openai_api"
+    ruled: bool = True
+
+    rollouts: int = 1
+
+    @property
+    def chains(self) -> int:
+        """Chains of steps under way at once; with more than one, their order is a matter of chance."""
+        return self.problems * self.rollouts
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Where one start ends: at an event, counted from 1, or at a call that changes a file; 0 for never."""
+
+    event: int = 0
+    disk: Disk = Disk.SOUND
+    at: int = 0
+    lost_after: int | None = None
+    """Builds until the GPU is lost."""
+    after_s: float | None = None
+    """Seconds until a SIGKILL from outside."""
+
+    @property
+    def name(self) -> str:
+        """For a directory."""
+        return f"event-{self.event}-{self.disk.name.lower()}-{self.at}-lost-{self.lost_after}-after-{self.after_s}"
+
+
+class Zygote:
+    """A process that starts the product quickly, several times at once; safe for threads."""
+
+    def __init__(self, library: Path) -> None:
+        paths = (HERE, HERE.parent / "evaluation", *map(Path, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
+        kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "TMPDIR", "LANG")}
+        added = {"LD_PRELOAD": str(library), "PYTHONPATH": os.pathsep.join(map(str, paths)), "OMP_NUM_THREADS": "1"}
+        self._process = subprocess.Popen(
+            [sys.executable, str(HERE / "zygote.py")],
+            env=kept | added,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            bufsize=1,
+        )
+        self._lock = threading.Lock()
+        self._ends: dict[str, queue.Queue[int]] = {}
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.stdin.close()
+        self._process.wait(30)
+
+    def _listen(self) -> None:
+        for line in self._process.stdout:
+            name, code = line.split()
+            self._ends.pop(name).put(int(code))
+
+    def start(self, scenario: Scenario, directory: Path, url: str = "", fault: Fault | None = None) -> int:
+        """Start the product in `directory` and wait for its end: an exit code, or the negative number of a signal."""
+        name = uuid.uuid4().hex
+        order = {"name": name, **order_of(scenario, directory, url, fault)}
+        end = self._ends[name] = queue.Queue()
+        with self._lock:
+            self._process.stdin.write(json.dumps(order) + "\n")
+        return end.get(timeout=120)
+
+
+def order_of(scenario: Scenario, directory: Path, url: str = "", fault: Fault | None = None) -> dict[str, Any]:
+    """What `zygote.py` is told of one start."""
+    fault = fault or Fault()
+    return {
+        "directory": str(directory),
+        "arguments": _arguments(scenario, directory),
+        "settings": {"OPENAI_API_KEY": "sk-key", "OPENAI_BASE_URL": url} if url else {},
+        "ruled": scenario.ruled,
+        "dies_at_event": fault.event,
+        "disk_mode": int(fault.disk),
+        "at": fault.at,
+        "lost_after": fault.lost_after,
+        "killed_after_s": fault.after_s,
+    }
+
+
+def _arguments(scenario: Scenario, directory: Path) -> list[str]:
+    return [
+        *("run", "--model", "stand-in", "--model-kind", scenario.model, "--precision", "fp32", "--subset", "level1"),
+        *("--dataset-dir", str(directory / "dataset"), "--out", str(directory / "out")),
+        *(f"--rollouts={scenario.rollouts}", "--repairs=2", *scenario.options),
+    ]
+
+
+@dataclass
+class Server:
+    """A chat completions endpoint, and how many replies it has given, all of which must be paid for."""
+
+    url: str = ""
+    answers: int = 0
+
+
+Answer = Callable[[Sequence[dict[str, str]]], str | bytes]
+"""From messages to the text of a reply, or to the bytes of a body that is no reply."""
+
+
+@contextmanager
+def serve(answer: Answer = stand_ins.answer) -> Iterator[Server]:
+    """Serve on a free loopback port until the block ends."""
+    served = Server()
+    lock = threading.Lock()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            messages = json.loads(self.rfile.read(int(self.headers["content-length"])))["messages"]
+            said = answer(messages)
+            with lock:
+                served.answers += isinstance(said, str)
+            data = said if isinstance(said, bytes) else json.dumps(completion(said)).encode()
+            try:
+                self.send_response(200)
+                self.send_header("content-type", "application/json")
+                self.send_header("content-length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+            except (BrokenPipeError, ConnectionResetError):
+                self.close_connection = True
+
+        def log_message(self, format: str, *args: object) -> None:
+            return None
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    served.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield served
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(5)
+
+
+def completion(text: str) -> dict[str, Any]:
+    """The body of a chat completion."""
+    return {
+        "object": "chat.completion",
+        "model": "stand-in",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 100, "completion_tokens": len(text)},
+    }
+
+
+def answer_exchange(folder: Path) -> int:
+    """Answer what is outstanding in a batch exchange, as another machine would; returns how much that was."""
+    requests = [json.loads(line) for path in sorted(folder.glob("requests-*.jsonl")) for line in path.open()]
+    replies = folder / "replies.jsonl"
+    known = {json.loads(line)["custom_id"] for line in replies.open()} if replies.exists() else set()
+    wanted = {one["custom_id"]: one["body"] for one in requests if one["custom_id"] not in known}
+    with replies.open("a") as file:
+        for name, body in wanted.items():
+            response = {"status_code": 200, "body": completion(stand_ins.answer(body["messages"]))}
+            file.write(json.dumps({"custom_id": name, "response": response, "error": None}) + "\n")
+    return len(wanted)
+
+
+@dataclass
+class Death:
+    """What had been finished when a start died, and how much had been asked until then."""
+
+    evaluations: set[str]
+    evaluated: int
+    slots: set[str]
+    """With a reply that is kept."""
+    calls: int
+    """In the ledger."""
+
+
+class Run:
+    """One directory in which a scenario is started until it ends."""
+
+    def __init__(
+        self, scenario: Scenario, directory: Path, zygote: Zygote | None = None, server: Server | None = None
+    ) -> None:
+        self.scenario = scenario
+        self.directory = directory
+        self.codes: list[int] = []
+        self.deaths: list[Death] = []
+        self.last_words = ""
+        """Standard error of the latest start that did not end well."""
+        self._zygote = zygote
+        self._server = server
+        directory.mkdir(parents=True)
+        stand_ins.make_dataset(directory / "dataset", scenario.problems)
+
+    @property
+    def run(self) -> Path:
+        """Its run directory."""
+        return self.directory / RUN
+
+    @property
+    def errors(self) -> str:
+        """What the latest start said on standard error."""
+        return (self.directory / "err.txt").read_text()
+
+    @property
+    def events(self) -> int:
+        """Recorded until now; what was told twice counts once."""
+        return len(events_below(self.directory))
+
+    @property
+    def disk_calls(self) -> int:
+        """Calls of the latest start that changed a file of the run."""
+        return int((self.directory / "disk_calls.txt").read_text())
+
+    def start(self, fault: Fault | None = None) -> int:
+        """Start once."""
+        url = self._server.url if self._server else ""
+        self.codes.append(self._zygote.start(self.scenario, self.directory, url, fault))
+        if self.codes[-1] not in (ExitCode.OK, ExitCode.WAITING):
+            self.deaths.append(self._death())
+            self.last_words = self.errors
+        return self.codes[-1]
+
+    def finish(self, fault: Fault | None = None) -> None:
+        """Start until it ends by itself, answering what waits. `fault` befalls the start in which it lies, once."""
+        for _ in range(MOST_STARTS):
+            due = fault and Fault(max(0, fault.event - self.events), fault.disk, fault.at, fault.lost_after, fault.after_s)
+            code = self.start(due)
+            if code == ExitCode.OK:
+                return
+            if code == ExitCode.WAITING:
+                answer_exchange(self.run / "exchange")
+            else:
+                assert fault is not None, f"{self.directory}: {code}: {self.errors}"
+                fault = None
+        raise AssertionError(f"{self.directory}: no end after {MOST_STARTS} starts: {self.errors}")
+
+    def advance(self, events: int) -> bool:
+        """Start once, to be killed after so many new events; False when the run has come to its end instead."""
+        code = self.start(Fault(event=events))
+        if code == ExitCode.WAITING:
+            answer_exchange(self.run / "exchange")
+        return code != ExitCode.OK
+
+    def evaluated(self) -> list[str]:
+        """Every question the judge was asked, in order."""
+        log = self.directory / "evaluations.log"
+        return log.read_text().splitlines() if log.exists() else []
+
+    def _death(self) -> Death:
+        return Death(
+            evaluations={f"{problem_of(path)} {path.stem}" for path in self.run.glob("level1/*/evaluations/*.json")},
+            evaluated=len(self.evaluated()),
+            slots=self._answered(),
+            calls=len(self._calls()),
+        )
+
+    def _answered(self) -> set[str]:
+        paths = self.run.glob("level1/*/replies/level1/**/*.json")
+        return {str(path.relative_to(self.run)).partition("/replies/")[2].removesuffix(".json") for path in paths}
+
+    def _calls(self) -> list[dict[str, Any]]:
+        return [line for line in _json_lines(self.run / "ledger.jsonl") if line["kind"] == "call"]
+
+    def check_nothing_repeated(self) -> None:
+        """No finished evaluation was made again, and no reply that was kept was asked for again."""
+        evaluated = self.evaluated()
+        for death in self.deaths:
+            assert not death.evaluations & set(evaluated[death.evaluated :])
+        calls = self._calls()
+        for death in self.deaths:
+            assert not death.slots & {call["slot"] for call in calls[death.calls :]}, "paid twice"
+        if self._server is not None:
+            assert self._server.answers - len(calls) <= self.in_flight * len(self.deaths), "lost on the way"
+            assert len(calls) - len(self._answered()) <= self.in_flight * len(self.deaths), "lost before it was kept"
+            return
+        folder = self.run / "exchange"
+        requested = [line["custom_id"] for path in folder.glob("requests-*.jsonl") for line in _json_lines(path)]
+        assert len(requested) == len(set(requested)) == len(self._answered()), "a request was written twice"
+
+    @property
+    def in_flight(self) -> int:
+        """Most replies that a death can catch between the model and the disk."""
+        return self.scenario.chains
+
+    def check_books(self) -> None:
+        """Replay buffer, knowledge base and ledger agree: every transition is in all of them, once."""
+        layout = RunLayout(experiment=self.directory / EXPERIMENT, run=self.run)
+        transitions = ReplayBuffer(layout.replay).query()
+        document = KnowledgeStore(layout.knowledge_base).load().document
+        assert sum(row.sums.attempts for row in document.statistics) == len(transitions)
+        ((_, record),) = document.runs.items()
+        assert sorted(record.applied) == sorted(transition.digest for transition in transitions)
+        assert {call["slot"] for call in self._calls()} == self._answered()
+
+    def result(self) -> dict[str, Any]:
+        """Everything that a disturbed and an undisturbed run must have in common.
+
+        Left out: times, the run's random name and what is derived from it. Where chains run side by side, the choice
+        of a technique depends on which of them measured first: there what follows from it is left out, too.
+        """
+        layout = RunLayout(experiment=self.directory / EXPERIMENT, run=self.run)
+        problems = sorted(self.run.glob("level1/*"))
+        return {
+            "outcomes": [_outcome(path, parallel=self.scenario.chains > 1) for path in problems],
+            "transitions": _transitions(layout, parallel=self.scenario.chains > 1),
+            "knowledge": _knowledge(layout, parallel=self.scenario.chains > 1),
+            "asked": sorted({(call["slot"], call["outcome"]) for call in self._calls()}),
+            "files": _files(problems, parallel=self.scenario.chains > 1),
+            "litter": [str(path) for path in self.directory.glob("out/**/*") if path.suffix in (".part", ".tmp")],
+        }
+
+
+def events_below(directory: Path) -> set[tuple[str, str]]:
+    """Kind and slot of every recorded event of a run."""
+    journals = directory.glob(f"{RUN}/level1/*/events.jsonl")
+    return {(event["kind"], event["slot"]) for path in journals for event in _json_lines(path)}
+
+
+def problem_of(path: Path) -> str:
+    """`level1/002` of a file in that problem's directory."""
+    return f"level1/{path.parts[path.parts.index('level1') + 1][:3]}"
+
+
+def _json_lines(path: Path) -> list[dict[str, Any]]:
+    """Of a file that a death may have torn at its end."""
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
+
+
+def _without(value: Any, names: frozenset[str]) -> Any:
+    if isinstance(value, dict):
+        return {name: _without(item, names) for name, item in value.items() if name not in names}
+    return [_without(item, names) for item in value] if isinstance(value, list) else value
+
+
+TIMES = frozenset({"seconds", "started_at", "finished_at", "applied_at", "proposed_at", "updated_at", "at"})
+NAMES = frozenset({"run", "runs", "id", "transition", "final_kernel", "errors"})
+"""Fields that hold the run's random name, a digest of it, an absolute path, or figures of the judge's secret inputs."""
+CHANCE = frozenset(
+    {"technique", "lessons", "provenance", "sha256", "candidate_sha256", "parent_sha256", "final_sha256", "evaluation", "source_sha256"}
+    | {"mends", "statistics", "counts", "successes"}
+)
+"""Fields that follow from the choice of a technique; a candidate of the stand-in names its technique."""
+
+
+def _plain(value: Any, parallel: bool) -> Any:
+    return _without(value, TIMES | NAMES | (CHANCE if parallel else frozenset()))
+
+
+def _outcome(directory: Path, *, parallel: bool) -> Any:
+    return _plain(json.loads((directory / "outcome.json").read_bytes()), parallel)
+
+
+def _transitions(layout: RunLayout, *, parallel: bool) -> list[Any]:
+    stored = (transition.model_dump(mode="json") for transition in ReplayBuffer(layout.replay).query())
+    return [_plain(one, parallel) for one in sorted(stored, key=lambda one: one["slot"])]
+
+
+def _knowledge(layout: RunLayout, *, parallel: bool) -> Any:
+    name = json.loads(layout.record.read_bytes())["run"]
+    plain = _plain(json.loads(layout.knowledge_base.read_text().replace(name, "RUN")), parallel)
+    for name in ("statistics", "changes", "lessons"):
+        plain[name] = sorted(plain.get(name, []), key=json.dumps)
+    return plain
+
+
+def _files(problems: Sequence[Path], *, parallel: bool) -> dict[str, Any]:
+    kinds = ("replies",) if parallel else ("replies", "candidates", "evaluations", "reflections")
+    found: dict[str, Any] = {}
+    for directory in problems:
+        final = directory / "final_rl_cuda_perf.cu"
+        found[f"{directory.name}/final"] = final.exists() and (parallel or final.read_text())
+        for kind in kinds:
+            found[f"{directory.name}/{kind}"] = sorted(
+                str(path.relative_to(directory)) for path in (directory / kind).glob("**/*.*")
+            )
+    return found
+
+
+class Bench:
+    """Runs scenarios, several at once, and says what disturbed ones lack. A context manager."""
+
+    def __init__(self, library: Path, at_once: int = 2) -> None:
+        self._zygote = Zygote(library)
+        self._at_once = at_once
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._zygote.close()
+
+    @contextmanager
+    def open(self, scenario: Scenario, directory: Path, answer: Answer = stand_ins.answer) -> Iterator[Run]:
+        """A directory in which a scenario can be started."""
+        if scenario.model == "openai_api":
+            with serve(answer) as server:
+                yield Run(scenario, directory, self._zygote, server)
+        else:
+            yield Run(scenario, directory, self._zygote)
+
+    def undisturbed(self, scenario: Scenario, directory: Path) -> Run:
+        """A run to compare with; it has ended."""
+        with self.open(scenario, directory) as run:
+            run.finish()
+        run.check_nothing_repeated()
+        run.check_books()
+        return run
+
+    def disturbed(self, scenario: Scenario, directory: Path, *faults: Fault) -> Run:
+        """A run in which a start ends at each of the faults, and which is then let to its end. Checks its books."""
+        with self.open(scenario, directory) as run:
+            for fault in faults[:-1]:
+                run.start(fault)
+            run.finish(faults[-1])
+        run.check_nothing_repeated()
+        run.check_books()
+        return run
+
+    def differences(self, sound: Run, root: Path, faults: Sequence[Fault]) -> dict[Fault, list[str]]:
+        """For each fault that befell a run of its own: how that differs from the sound run in the end.
+
+        A run that equals it is removed.
+        """
+        expected = sound.result()
+
+        def one(fault: Fault) -> list[str]:
+            run = self.disturbed(sound.scenario, root / fault.name, fault)
+            found = list(differences(expected, run.result()))
+            if run.deaths and fault.disk is Disk.FULL and (run.codes[0] != ExitCode.ENVIRONMENT or "Traceback" in run.last_words):
+                found.append(f"exit code {run.codes[0]}: {run.last_words[-300:]}")
+            if not found:
+                shutil.rmtree(run.directory)
+            return found
+
+        with ThreadPoolExecutor(self._at_once) as threads:
+            return {fault: found for fault, found in zip(faults, threads.map(one, faults), strict=True) if found}
+
+
+def differences(expected: Any, found: Any, place: str = "") -> Iterator[str]:
+    """Where two values of `Run.result` differ."""
+    if isinstance(expected, dict) and isinstance(found, dict):
+        for name in sorted(expected.keys() | found.keys()):
+            yield from differences(expected.get(name), found.get(name), f"{place}/{name}")
+    elif isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
+        for number, pair in enumerate(zip(expected, found, strict=True)):
+            yield from differences(*pair, f"{place}/{number}")
+    elif expected != found:
+        yield f"{place}: {str(expected)[:200]} is now {str(found)[:200]}"

@@ -1,0 +1,73 @@
+"""Whole runs, killed at every event and in the middle of writes: what is finished stays, and the end is the same."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from faults_support import Bench, Disk, Fault, Run, Scenario, differences
+
+ONE_CHAIN = Scenario(1, ("--steps=3",), ruled=False)
+"""Repairs, a duplicate, prose, an accepted and a refused candidate, classification and reflection by the model, a
+sanitizer's finding that is mended, soft verification."""
+MANY_CHAINS = Scenario(2, ("--steps=2",), rollouts=3)
+"""Two problems with three rollouts each; the final kernels of the second are vetoed."""
+BY_FILES = Scenario(2, ("--steps=2",), model="batch_exchange", ruled=False, rollouts=2)
+"""Every reply is waited for: each start gets one generation of them further."""
+
+
+@pytest.fixture(scope="module")
+def one_chain(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return bench.undisturbed(ONE_CHAIN, tmp_path_factory.mktemp("one") / "sound")
+
+
+@pytest.fixture(scope="module")
+def many_chains(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return bench.undisturbed(MANY_CHAINS, tmp_path_factory.mktemp("many") / "sound")
+
+
+def test_the_scenarios_take_every_path(one_chain: Run, many_chains: Run) -> None:
+    told = (one_chain.directory / "err.txt").read_text() + (many_chains.directory / "err.txt").read_text()
+    for words in ("compile_error", "identical to one", "no fenced code block", "slower", "sanitizer_error", "vetoed"):
+        assert words in told, words
+    slots = {slot for slot, _ in one_chain.result()["asked"]}
+    for part in ("classify", "attempt-2", "reflect", "mend", "verify"):
+        assert any(part in slot for slot in slots), part
+
+
+def test_killed_after_each_event(bench: Bench, one_chain: Run, tmp_path: Path) -> None:
+    faults = [Fault(event=number) for number in range(1, one_chain.events + 1)]
+    assert len(faults) > 25
+    assert bench.differences(one_chain, tmp_path, faults) == {}
+
+
+def test_killed_while_chains_run_side_by_side(bench: Bench, many_chains: Run, tmp_path: Path) -> None:
+    faults = [Fault(event=number) for number in range(2, many_chains.events + 1, 4)]
+    assert len(faults) > 25
+    assert bench.differences(many_chains, tmp_path, faults) == {}
+
+
+def test_killed_again_and_again_while_replies_come_by_file(bench: Bench, tmp_path: Path) -> None:
+    sound = bench.undisturbed(BY_FILES, tmp_path / "sound")
+    with bench.open(BY_FILES, tmp_path / "killed") as run:
+        while run.advance(events=3):
+            pass
+    run.check_nothing_repeated()
+    run.check_books()
+    assert len(run.deaths) > 25
+    assert not list(differences(sound.result(), run.result()))
+
+
+@pytest.mark.parametrize("how", [Disk.KILL, Disk.TEAR])
+def test_killed_in_the_middle_of_writes(bench: Bench, one_chain: Run, tmp_path: Path, how: Disk) -> None:
+    moments = random.Random(3).sample(range(1, one_chain.disk_calls + 1), 10)
+    assert bench.differences(one_chain, tmp_path, [Fault(disk=how, at=moment) for moment in moments]) == {}
+
+
+def test_killed_from_outside_at_random_moments(bench: Bench, many_chains: Run, tmp_path: Path) -> None:
+    moments = random.Random(5)
+    faults = [Fault(after_s=moments.uniform(0.1, 0.9)) for _ in range(8)]
+    run = bench.disturbed(MANY_CHAINS, tmp_path / "killed", *faults)
+    assert len(run.deaths) >= 3
+    assert not list(differences(many_chains.result(), run.result()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -13,11 +14,14 @@ from pathlib import Path
 
 import pytest
 from agent_support import CommentEvaluator, EventList, ScriptedModel, answer, kernel, make_context, make_knowledge
+from pydantic import TypeAdapter
 
 from kernelblaster.agent.graph import run_problem
 from kernelblaster.agent.state import OutcomeStatus, StopReason
 from kernelblaster.errors import BudgetExceeded, DeviceError
 from kernelblaster.evaluation.types import Verdict
+from kernelblaster.knowledge.changes import Change, Provenance
+from kernelblaster.knowledge.store import KnowledgeStore
 from kernelblaster.models.base import BadKey, NoRecordedReply, Purpose, ReplyPending
 
 
@@ -153,6 +157,46 @@ def test_a_crash_inside_any_node_repeats_neither_replies_nor_evaluations(tmp_pat
     assert outcome.speedup == 2.5
     assert max(Counter(model.calls).values()) == 1
     assert max(Counter(evaluator.calls).values()) == 1
+
+
+PROPOSAL = """{"changes": [{"kind": "add_technique", "reason": "seen", "id": "two_rows_per_warp", "category": "memory",
+"summary": "Let every warp work on two short rows.", "how_to": ["Halve it."], "states": ["hybrid_bound"]}]}"""
+
+
+def test_a_reflection_that_was_applied_is_not_asked_for_in_other_words(tmp_path):
+    """Its prompt shows the knowledge base, which its own answer has changed when the kill comes."""
+
+    class Dying(KnowledgeStore):
+        def apply(self, changes, provenance):
+            super().apply(changes, provenance)
+            raise RuntimeError("killed")
+
+    path = make_knowledge(tmp_path).path
+    others = {Purpose.REFLECT: PROPOSAL}
+    with pytest.raises(RuntimeError, match="killed"):
+        run(make_context(tmp_path, ScriptedModel(tmp_path / "m1", improving, others=others), knowledge=Dying(path)))
+    assert "two_rows_per_warp" in KnowledgeStore(path).load().techniques
+    model = ScriptedModel(tmp_path / "m2", improving, others=others)
+    assert run(make_context(tmp_path, model, knowledge=KnowledgeStore(path))).status is OutcomeStatus.IMPROVED
+    assert not [slot for slot in model.calls if slot.endswith("reflect")]
+
+
+def test_a_pending_question_keeps_its_words_while_others_teach_the_knowledge_base(tmp_path):
+    pending = {Purpose.CLASSIFY: ReplyPending("q", "f")}
+    knowledge = make_knowledge(tmp_path, decided=False)
+    first = ScriptedModel(tmp_path / "m1", improving, others=pending)
+    assert run(make_context(tmp_path, first, knowledge=knowledge)).status is OutcomeStatus.WAITING
+    change = TypeAdapter(Change).validate_python(json.loads(PROPOSAL)["changes"][0])
+    knowledge.apply([change], Provenance(run="other", model="other"))
+    knowledge.update(_with_another_state)
+    second = ScriptedModel(tmp_path / "m2", improving, others={Purpose.CLASSIFY: '{"state": "hybrid_bound"}'})
+    run(make_context(tmp_path, second, knowledge=knowledge))
+    assert first.requests[0] == second.requests[0]
+
+
+def _with_another_state(document):
+    entry = document.states["hybrid_bound"]
+    return document.model_copy(update={"states": {**document.states, "latency_bound": entry}})
 
 
 def test_pending_replies_stop_only_the_rollouts_that_need_them(tmp_path):

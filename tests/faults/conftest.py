@@ -13,7 +13,7 @@ import pytest
 for directory in ("faults", "evaluation"):
     sys.path.append(str(Path(__file__).parents[1] / directory))
 
-from faults_support import Bench
+from fault_runs import Bench  # noqa: E402
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from faults_support import Bench, Disk, Fault, Run, Scenario, differences
+from fault_runs import Bench, Run, differences
+from fault_starts import Disk, Fault, Scenario
 
 from kernelblaster.errors import ExitCode
 
@@ -35,7 +36,7 @@ def small_disk(place: Path) -> Iterator[None]:
 
 
 def test_a_disk_that_is_full_from_some_write_on(bench: Bench, sound: Run, tmp_path: Path) -> None:
-    moments = random.Random(4).sample(range(1, sound.disk_calls + 1), 12)
+    moments = random.Random(4).sample(range(1, sound.disk_calls + 1), 8)
     assert bench.differences(sound, tmp_path, [Fault(disk=Disk.FULL, at=moment) for moment in moments]) == {}
 
 

@@ -6,7 +6,8 @@ import random
 from pathlib import Path
 
 import pytest
-from faults_support import Bench, Disk, Fault, Run, Scenario, differences
+from fault_runs import Bench, Run, differences
+from fault_starts import Disk, Fault, Scenario
 
 ONE_CHAIN = Scenario(1, ("--steps=3",), ruled=False)
 """Repairs, a duplicate, prose, an accepted and a refused candidate, classification and reflection by the model, a
@@ -43,8 +44,8 @@ def test_killed_after_each_event(bench: Bench, one_chain: Run, tmp_path: Path) -
 
 
 def test_killed_while_chains_run_side_by_side(bench: Bench, many_chains: Run, tmp_path: Path) -> None:
-    faults = [Fault(event=number) for number in range(2, many_chains.events + 1, 4)]
-    assert len(faults) > 25
+    faults = [Fault(event=number) for number in range(2, many_chains.events + 1, 8)]
+    assert len(faults) > 12
     assert bench.differences(many_chains, tmp_path, faults) == {}
 
 
@@ -61,7 +62,7 @@ def test_killed_again_and_again_while_replies_come_by_file(bench: Bench, tmp_pat
 
 @pytest.mark.parametrize("how", [Disk.KILL, Disk.TEAR])
 def test_killed_in_the_middle_of_writes(bench: Bench, one_chain: Run, tmp_path: Path, how: Disk) -> None:
-    moments = random.Random(3).sample(range(1, one_chain.disk_calls + 1), 10)
+    moments = random.Random(3).sample(range(1, one_chain.disk_calls + 1), 8)
     assert bench.differences(one_chain, tmp_path, [Fault(disk=how, at=moment) for moment in moments]) == {}
 
 

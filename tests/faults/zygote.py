@@ -22,7 +22,8 @@ from typing import Any, ClassVar
 
 import stand_ins
 import torch
-from faults_support import Run, Scenario, answer_exchange, events_below, order_of
+from fault_runs import Run
+from fault_starts import Scenario, answer_exchange, events_below, order_of
 
 import kernelblaster.models.openai_api
 import kernelblaster.report.build

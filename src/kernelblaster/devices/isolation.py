@@ -1,9 +1,10 @@
 """What of the machine a command sees, and how it is fenced in: the plan that a fence carries out.
 
-Strongest first: bubblewrap, where it is installed; user, mount and process namespaces made here; limits alone. The
-first two give a command a file system of its own: system folders, driver and toolkit read-only, private `/tmp` and
-`/dev/shm`, its own `/proc`, the GPU's device nodes, what its `View` names, and nothing else. No home directory, no
-problem directory, no knowledge base, no other candidate is there to be read.
+Strongest first: bubblewrap, where it is installed; user, mount and process namespaces made here; Landlock; limits
+alone. The first two give a command a file system of its own: system folders, driver and toolkit read-only, private
+`/tmp` and `/dev/shm`, its own `/proc`, the GPU's device nodes, what its `View` names, and nothing else. No home
+directory, no problem directory, no knowledge base, no other candidate is there to be read. Landlock, which containers
+mostly allow, refuses to open anything else instead of hiding it.
 """
 
 from __future__ import annotations
@@ -34,12 +35,14 @@ class Isolation(StrEnum):
 
     BUBBLEWRAP = "bubblewrap"
     NAMESPACES = "namespaces"
+    LANDLOCK = "landlock"
+    """It sees names of files, but opens only those of its view; no signal of its leaves it (since Linux 6.12)."""
     LIMITS = "limits"
     """It is bounded, has a clean environment and mostly no network, but sees the files that this user sees."""
 
     @property
     def fenced(self) -> bool:
-        """Whether a command under it has a file system of its own."""
+        """Whether the files of this user are kept from a command under it."""
         return self is not Isolation.LIMITS
 
 

@@ -18,7 +18,6 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -26,6 +25,7 @@ from types import TracebackType
 from typing import Self
 
 import kernelblaster
+from kernelblaster.devices.bounds import Broken, Limits, Outcome
 from kernelblaster.devices.isolation import LEVELS, Isolation, View, as_words, bubblewrap_command, plan, weaker
 from kernelblaster.errors import DeviceError, UsageError
 
@@ -42,6 +42,7 @@ ISOLATION_CURE = (
     "(sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0); "
     "in a container also `--security-opt seccomp=unconfined --security-opt systempaths=unconfined`, or `--privileged`"
 )
+_TRYING = threading.Lock()
 _TAIL_BYTES = 256 * 1024
 _GRACE_S = 75.0
 """Longer than the supervisor's own patience when killing."""
@@ -58,80 +59,6 @@ INHERITED_VARIABLES = (
     "NVIDIA_DRIVER_CAPABILITIES",
 )
 """The only variables of this process that a command sees. None of them can carry a key."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a command may use. Exceeding any of them ends it.
-
-    Attributes:
-        memory_bytes: resident anonymous memory of all its processes together (mapped files do not count).
-        file_bytes: size of each file it writes.
-        disk_bytes: of all files in the directories it may write, together.
-        tasks: processes and threads together; CUDA itself starts about ten threads.
-        output_bytes: bytes on stdout and stderr together.
-        forks: whether it may start processes; a candidate may not, a compiler or profiler must.
-        isolate_network: run in an empty network namespace where the system allows it.
-        isolation: how it is fenced in; None for the strongest that works here.
-    """
-
-    memory_bytes: int = 64 << 30
-    file_bytes: int = 8 << 30
-    disk_bytes: int = 32 << 30
-    tasks: int = 256
-    output_bytes: int = 256 << 20
-    forks: bool = False
-    isolate_network: bool = True
-    isolation: Isolation | None = None
-
-
-class Broken(StrEnum):
-    """Which bound ended a command."""
-
-    TIME = "time"
-    MEMORY = "memory"
-    TASKS = "tasks"
-    DISK = "disk"
-    OUTPUT = "output"
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a command ended.
-
-    Attributes:
-        code: exit status, or minus the number of the signal that killed it.
-        broken: the bound that was exceeded; None when it ended by itself.
-        output: the last 256 KiB of stdout and stderr, as text.
-        output_bytes: how much it wrote in all.
-        seconds: wall time.
-    """
-
-    code: int
-    broken: Broken | None
-    output: str
-    output_bytes: int
-    seconds: float
-
-    @property
-    def ok(self) -> bool:
-        """Whether it ended by itself with status 0. Evidence of nothing else."""
-        return self.code == 0 and self.broken is None
-
-    def describe(self) -> str:
-        """One phrase for a person: `exceeded its memory limit`, `was killed by SIGSEGV`, `exited with status 1`."""
-        if self.broken is Broken.TIME:
-            return "ran out of time"
-        if self.broken is not None:
-            return f"exceeded its {self.broken} limit"
-        if self.code < 0:
-            return f"was killed by {_signal_name(-self.code)}"
-        return f"exited with status {self.code}"
-
-
-def _signal_name(number: int) -> str:
-    known = {int(member): member.name for member in signal.Signals}
-    return known.get(number, f"signal {number}")
 
 
 def clean_environment(scratch: Path, extra: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -357,7 +284,7 @@ def _specify(limits: Limits, view: View, cwd: Path) -> dict[str, object]:
         "forks": limits.forks,
         "isolation": level,
         "wrapper": wrapper,
-        "steps": as_words(steps) if level is Isolation.NAMESPACES else [],
+        "steps": [] if level is Isolation.BUBBLEWRAP else as_words(steps),
         "counters": view.counters,
         "cwd": str(cwd),
         "written": [str(path) for path in (cwd, *view.writable)],
@@ -397,12 +324,17 @@ class Fences:
         return "; ".join(f"{level}: {reason}" for level, reason in self.lacking.items())
 
 
-@cache
 def strongest() -> Fences:
     """The strongest isolation that works here; tried once per process. Warns, once, when there is no fence at all.
 
     Raises UsageError when KERNELBLASTER_ISOLATION names no level.
     """
+    with _TRYING:
+        return _try_levels()
+
+
+@cache
+def _try_levels() -> Fences:
     lacking: dict[Isolation, str] = {}
     for level in _candidates():
         reason = trial(level) if level.fenced else None
@@ -429,13 +361,13 @@ def _candidates() -> tuple[Isolation, ...]:
 
 def trial(level: Isolation) -> str | None:
     """Why a level does not work here; None when it does: a file elsewhere is out of sight, the system unwritable."""
-    script = 'test ! -e "$1" && test ! -w /usr && test ! -w / && : > proof'
+    script = '! cat "$1" && ! (echo > "$2") && echo > proof'
     with Scratch() as scratch, Scratch() as elsewhere:
-        secret = elsewhere / "secret"
+        secret, stain = elsewhere / "secret", elsewhere / "stain"
         secret.touch()
         try:
             outcome = run(
-                ["/bin/sh", "-c", script, "sh", str(secret)],
+                ["/bin/sh", "-c", script, "sh", str(secret), str(stain)],
                 timeout_s=30,
                 limits=Limits(forks=True, isolation=level),
                 cwd=scratch,
@@ -443,7 +375,7 @@ def trial(level: Isolation) -> str | None:
             )
         except DeviceError as error:
             return error.message
-        if outcome.ok and (scratch / "proof").exists():
+        if outcome.ok and (scratch / "proof").exists() and not stain.exists():
             return None
     return (outcome.output.strip().splitlines() or [outcome.describe()])[-1]
 

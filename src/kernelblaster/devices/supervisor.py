@@ -6,7 +6,7 @@ It watches what resource limits do not cover for CUDA programs: CUDA reserves te
 is counted as resident anonymous memory; processes and threads are counted because RLIMIT_NPROC does not bind root;
 the bytes of all files together because RLIMIT_FSIZE bounds each alone. A command that has no business forking is
 forbidden to (seccomp), so that killing it is killing all of it. The fence around it is bubblewrap's, or the namespaces
-of `confine`, whose first process is a fork of this one that does nothing but wait.
+of `confine`, whose first process is a fork of this one that does nothing but wait, or Landlock's rules.
 
     main SPECIFICATION COMMAND [ARGUMENT...]
 
@@ -35,6 +35,7 @@ from kernelblaster.devices.confine import (
     map_user,
     no_fork_filter,
     raise_loopback,
+    restrict_files,
 )
 
 _PR_SET_PDEATHSIG = 1
@@ -181,10 +182,14 @@ def _become_command(specification: dict, command: list[str]) -> None:
     """In the forked child: limits, no privileges, exec. Does not return."""
     _lead_group(0)
     _bound(specification)
-    if specification["isolate_network"]:
-        isolate_network()
-    if not specification["forks"]:
-        give_up_privileges(counters=False, fenced=False)
+    alone = specification["isolate_network"] and isolate_network()
+    fenced, forks = specification["isolation"] == "landlock", specification["forks"]
+    if fenced or not forks:
+        give_up_privileges(counters=specification["counters"], fenced=False)
+    if fenced:
+        # Profilers need a network of their own to talk over, or else this machine's.
+        restrict_files(specification["steps"], network=bool(alone or forks))
+    if not forks:
         forbid_forks()
     _execute(command)
 

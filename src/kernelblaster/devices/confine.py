@@ -27,6 +27,7 @@ _SIOCSIFFLAGS = 0x8914
 _IFF_UP = 1
 _PR_SET_NO_NEW_PRIVS = 38
 _PR_CAPBSET_DROP = 24
+_PR_CAP_AMBIENT, _CLEAR_AMBIENT = 47, 4
 _LAST_CAPABILITY = 63
 _SYS_ADMIN, _PERFMON, _DAC_OVERRIDE = 21, 38, 1
 _RDONLY, _NOSUID, _NODEV, _NOEXEC, _REMOUNT = 1, 2, 4, 8, 32
@@ -290,6 +291,8 @@ def give_up_privileges(*, counters: bool, fenced: bool) -> None:
     for capability in range(_LAST_CAPABILITY + 1):
         if capability not in kept:
             _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
+    if not counters:
+        _libc.prctl(_PR_CAP_AMBIENT, _CLEAR_AMBIENT, 0, 0, 0)
     _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 
 

@@ -1,12 +1,14 @@
 """Does the judge notice wrong kernels? Derives mutants of correct kernels, judges each, and counts those it catches.
 
-    python benchmarks/mutants.py --json FILE [--only PATTERN] [--workers N]
+    python benchmarks/mutants.py --json FILE [--again] [--only PATTERN] [--workers N]
 
 Sources are the starting kernels of all problems and the shipped final kernels, at size `small` in fp16 on the emulated
 device; of final kernels only the device code, for their launchers choose paths by shape. Outcomes: a verdict that is
-not `correct` catches a mutant; `sanitizer_error` catches it when it becomes a finalist; `survived` is a miss. Not
-counted: `not_compiled`, and `equivalent`: the mistake is in device code, and the PTX of all kernels that the original
-launches here is what it was.
+not `correct` catches a mutant; `sanitizer_error` catches it when it becomes a finalist; `survived` is a miss. With
+`--again` what FILE holds is kept, but for survivors and failures of the machine, which are judged again.
+
+Not counted: `not_compiled`, and `equivalent`: the mistake is in device code, and the PTX of all kernels that the
+original launches here is what it was.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -209,8 +211,16 @@ def judge_origin(judge: MutantJudge, origin: Origin, chosen: Sequence[Mutant], w
         yield from pool.map(lambda mutant: judge.judge(origin, mutant), chosen)
 
 
-def run(device: Device, pattern: str, workers: int) -> Iterator[MutationResult]:
-    """Judge all mutants whose id matches; after each origin, all that is known so far."""
+def settled(path: Path) -> dict[str, MutantRow]:
+    """Rows of a result file that need not be judged again, by id; none where there is no file."""
+    if not path.is_file():
+        return {}
+    rows = MutationResult.model_validate_json(path.read_text(encoding="utf-8")).rows
+    return {row.id: row for row in rows if row.outcome in UNCOUNTED or row.outcome in set(Verdict)}
+
+
+def run(device: Device, pattern: str, workers: int, known: Mapping[str, MutantRow]) -> Iterator[MutationResult]:
+    """Judge all mutants whose id matches and that are not known; after each origin, all that is known so far."""
     result = MutationResult(
         device=device.facts.name,
         input_sets=EvaluationConfig().input_sets,
@@ -227,11 +237,13 @@ def run(device: Device, pattern: str, workers: int) -> Iterator[MutationResult]:
             chosen = [m for m in mutants if fnmatch.fnmatch(m.id, pattern) and (m.on_device or not origin.final)]
             if not chosen:
                 continue
-            reason = judge.check(origin)
+            new = [mutant for mutant in chosen if mutant.id not in known]
+            reason = judge.check(origin) if new else ""
             if reason:
                 result.left_out[origin.name] = reason
             else:
-                rows = list(judge_origin(judge, origin, chosen, workers))
+                judged = {row.id: row for row in judge_origin(judge, origin, new, workers)}
+                rows = [judged.get(mutant.id) or known[mutant.id] for mutant in chosen]
                 result.sources.append(origin.name)
                 result.rows.extend(rows)
                 tell(origin, rows, time.monotonic() - began)
@@ -256,12 +268,14 @@ def main() -> None:
     """Judge, write the JSON file, print the share."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, required=True)
+    parser.add_argument("--again", action="store_true", help="keep what FILE holds, but for survivors")
     parser.add_argument("--only", default="*", help="ids to judge, as a shell pattern")
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
     device = choose_device(RunConfig(device="emulated"), lambda text: print(text, file=sys.stderr)).device
     options.json.parent.mkdir(parents=True, exist_ok=True)
-    for result in run(device, options.only, options.workers):
+    known = settled(options.json) if options.again else {}
+    for result in run(device, options.only, options.workers, known):
         options.json.write_text(result.model_dump_json(indent=1) + "\n", encoding="utf-8")
     counted = [row for row in result.rows if row.counted]
     print(f"{len(result.rows)} mutants, {len(counted)} counted, {sum(row.caught for row in counted)} caught")

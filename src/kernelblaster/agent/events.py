@@ -147,6 +147,8 @@ class FinalistMeasured(_Event):
     speedup: float | None
     decision: str | None
     rejected: str | None
+    review: str | None = None
+    """As in `Finalist`; absent in journals written before it was recorded."""
 
 
 class Finalized(_Event):

@@ -15,9 +15,10 @@ def final_kernel_path(directory: Path) -> Path:
     return directory / FINAL_KERNEL
 
 
-def final_kernel_text(source: str, evaluation: Evaluation, facts: DeviceFacts) -> str:
-    """The source under its header. `evaluation` compares it with the start."""
-    return "".join(f"// {line}\n" for line in _header(evaluation, facts)) + source
+def final_kernel_text(source: str, evaluation: Evaluation, facts: DeviceFacts, review: str | None) -> str:
+    """The source under its header. `evaluation` compares it with the start; `review` is what the model said of it."""
+    lines = [*_header(evaluation, facts), *([f"soft verification: {review}"] if review else [])]
+    return "".join(f"// {line}\n" for line in lines) + source
 
 
 def without_samples(comparison: Comparison) -> Comparison:

@@ -11,8 +11,9 @@ import json
 
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.rendering import render
+from kernelblaster.agent.reviewing import bare_code
 from kernelblaster.agent.slots import attempt_slot, classify_slot, problem_slot, reflect_slot
-from kernelblaster.agent.sources import cut_middle, launcher_declaration, strip_comments, trimmed_reference
+from kernelblaster.agent.sources import cut_middle, launcher_declaration, trimmed_reference
 from kernelblaster.agent.state import Attempt, Choice, Failure, RolloutState, Tried
 from kernelblaster.agent.summary import gpu_summary, profile_summary, time_summary
 from kernelblaster.devices.base import Library
@@ -165,13 +166,13 @@ def classify_request(
 
 
 def verify_request(context: ProblemContext, sha256: str) -> Request:
-    """Ask for a veto against a final kernel. Its comments are removed and it is fenced as data."""
+    """Ask for a veto against a final kernel. What could hold sentences is removed, the rest is fenced as data."""
     prompt = render(
         "verify",
         reference=_reference(context),
         launcher=_launcher(context),
         fence=f"=====DATA-{sha256[:16]}=====",
-        source=strip_comments(context.files.candidate(sha256)),
+        source=bare_code(context.files.candidate(sha256)),
     )
     return Request(
         slot=problem_slot(context, f"verify/{sha256[:16]}"),

@@ -14,6 +14,7 @@ _COMMENT_OR_LITERAL = re.compile(
     (?P<comment> //(?:\\\n|[^\n])* | /\*.*?(?:\*/|\Z) )
     | R"(?P<tag>[^()\\\s]{0,16})\(.*?\)(?P=tag)"
     | "(?:\\.|[^"\\\n])*"
+    | (?<!u8)(?<=[0-9a-fA-F])'(?=[0-9a-fA-F])
     | '(?:\\.|[^'\\\n])*'
     """,
     re.VERBOSE | re.DOTALL,

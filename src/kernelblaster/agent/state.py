@@ -236,6 +236,8 @@ class Finalist(_Frozen):
     """Against the start; timing samples are left out."""
     rejected: str | None = None
     """Why it was not written as the final kernel; None for the one that was."""
+    review: str | None = None
+    """What the model's review came to: `no veto`, or `vetoed` or `unverified` and why; None when it was not asked."""
     mends: str | None = None
     """SHA-256 of the finalist that it repairs, in which a sanitizer found something; None for what the search found."""
 

@@ -25,6 +25,8 @@ LARGEST_SPEEDUP = 10_000.0
 _JSON_STARTS = 200
 """Opening braces tried before a reply counts as holding no JSON object; bounds the work on hostile text."""
 
+_NO_OBJECT = "the reply holds no JSON object; write one JSON object and nothing else"
+
 # Repetitions are bounded so that no reply, however hostile, takes more than linear time.
 _FENCE = re.compile(r"^(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})(?P<info>[^\n]*)$")
 _NOT_CODE = re.compile(
@@ -193,16 +195,29 @@ def parse_json(text: str, model_type: type[Shape] | None = None) -> dict[str, An
 
     NaN and Infinity are not JSON. Raises UnusableReply naming the first field that does not fit.
     """
+    if model_type is None:
+        for found in _objects(_after_thoughts(text)):
+            return found
+        raise UnusableReply(_NO_OBJECT)
+    return parse_every_json(text, model_type)[0]
+
+
+def parse_every_json(text: str, model_type: type[Shape]) -> list[Shape]:
+    """All outermost JSON objects in a reply that fit `model_type`, at least one.
+
+    Raises UnusableReply naming the first field that does not fit.
+    """
+    fitting: list[Shape] = []
     refused: ValidationError | None = None
     for found in _objects(_after_thoughts(text)):
-        if model_type is None:
-            return found
         try:
-            return model_type.model_validate(found)
+            fitting.append(model_type.model_validate(found))
         except ValidationError as error:
             refused = refused or error
+    if fitting:
+        return fitting
     if refused is None:
-        raise UnusableReply("the reply holds no JSON object; write one JSON object and nothing else")
+        raise UnusableReply(_NO_OBJECT)
     first = refused.errors()[0]
     where = ".".join(str(part) for part in first["loc"]) or "the object"
     raise UnusableReply(f"the JSON object does not fit: {where}: {first['msg']}")

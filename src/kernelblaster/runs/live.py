@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kernelblaster.agent import events as ev
+from kernelblaster.agent.reviewing import Review
 from kernelblaster.agent.state import OutcomeStatus
 from kernelblaster.evaluation.types import Verdict
 from kernelblaster.runs.progress import Heartbeat
@@ -90,7 +91,8 @@ def describe(event: ev.Event, *, modelled: bool) -> str | None:
             return f"reflection: {len(event.changes)} changes proposed, {len(event.refused)} do not fit the schema"
         case ev.FinalistMeasured():
             speedup = f", {times(event.speedup)} against the start" if event.speedup is not None else ""
-            return f"finalist: {event.verdict}{speedup}" + (f": {event.rejected}" if event.rejected else "")
+            told = event.rejected or (event.review if event.review != Review.NO_VETO else None)
+            return f"finalist: {event.verdict}{speedup}" + (f": {told}" if told else "")
         case ev.Finalized():
             return str(event.status) + (f": {event.reason}" if event.reason else "")
     return None

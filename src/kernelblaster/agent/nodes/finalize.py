@@ -1,8 +1,9 @@
 """The node that ends a search: finalists are measured again against the start, checked, and the best one is written.
 
 The model may veto a finalist, never approve one: a reply that cannot be read, a missing reply and an empty budget are
-no veto. What a sanitizer finds in a finalist that would be written goes back to the model, once, and the repair is
-judged and measured like the others. Nothing is written when no finalist beats the start beyond noise.
+no veto, and are recorded as `unverified`. What a sanitizer finds in a finalist that would be written goes back to the
+model, once, and the repair is judged and measured like the others. Nothing is written when no finalist beats the start
+beyond noise.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import asyncio
 from dataclasses import dataclass
 
 from langgraph.runtime import Runtime
-from pydantic import BaseModel, StrictBool
 
 from kernelblaster.agent.asking import ask
 from kernelblaster.agent.context import ProblemContext
@@ -20,23 +20,17 @@ from kernelblaster.agent.files import write_atomically
 from kernelblaster.agent.final_kernel import final_kernel_path, final_kernel_text, sessions_text, without_samples
 from kernelblaster.agent.judging import FINAL, Judged, judge
 from kernelblaster.agent.prompting import mend_request, verify_request
+from kernelblaster.agent.reviewing import Review, read_opinion
 from kernelblaster.agent.slots import problem_slot
 from kernelblaster.agent.state import Conclusion, Failure, Finalist, Incumbent, OutcomeStatus, ProblemState
 from kernelblaster.errors import BudgetExceeded
 from kernelblaster.evaluation.types import Verdict
 from kernelblaster.models.base import NoRecordedReply
-from kernelblaster.models.replies import UnusableReply, parse_json, parse_reply
+from kernelblaster.models.replies import UnusableReply, parse_reply
 
 FINALISTS = 3
 FINDINGS_SHOWN = 12
 """Findings of the sanitizers that a repair is shown."""
-
-
-class Opinion(BaseModel):
-    """What the model answers when it is asked for a veto."""
-
-    veto: StrictBool
-    reason: str = "no reason given"
 
 
 @dataclass(frozen=True)
@@ -72,16 +66,15 @@ async def _conclude(context: ProblemContext, state: ProblemState) -> Conclusion:
     while waiting:
         waiting.sort(key=_speedup)
         one = waiting.pop()
-        rejected, mended = one.finalist.rejected, None
-        if rejected is None and winner is not None:
-            rejected = "slower than the final kernel"
-        if rejected is None:
-            rejected, mended = await _examine(context, state.start, one.finalist)
+        finalist, mended = one.finalist, None
+        if finalist.rejected is None and winner is not None:
+            finalist = finalist.model_copy(update={"rejected": "slower than the final kernel"})
+        if finalist.rejected is None:
+            finalist, mended = await _examine(context, state.start, finalist)
         if mended is not None:
             waiting.append(mended)
-        finalist = one.finalist.model_copy(update={"rejected": rejected})
-        if rejected is None:
-            winner = one
+        if finalist.rejected is None:
+            winner = _Measured(finalist=finalist, judged=one.judged)
         finalists.append(finalist)
         context.emit(_event(context, finalist))
     await asyncio.to_thread(_publish, context, winner)
@@ -128,18 +121,16 @@ def _speedup(one: _Measured) -> float:
     return one.finalist.comparison.speedup if one.finalist.comparison else 0.0
 
 
-async def _examine(
-    context: ProblemContext, start: Incumbent, finalist: Finalist
-) -> tuple[str | None, _Measured | None]:
-    """Why a finalist must not be published, a sanitizer's finding or the model's veto, and its repair if there is one.
+async def _examine(context: ProblemContext, start: Incumbent, finalist: Finalist) -> tuple[Finalist, _Measured | None]:
+    """The finalist with what sanitizers and the model found, and its repair if there is one.
 
     What a sanitizer finds goes back to the model once; what comes of that is not repaired again.
     """
     findings = await _sanitize(context, finalist.sha256)
     if not findings:
-        return await _veto(context, finalist.sha256), None
+        return await _reviewed(context, finalist), None
     mended = None if finalist.mends else await _mend(context, start, finalist, findings)
-    return f"{Verdict.SANITIZER_ERROR}: {findings[0]}", mended
+    return finalist.model_copy(update={"rejected": f"{Verdict.SANITIZER_ERROR}: {findings[0]}"}), mended
 
 
 async def _mend(context: ProblemContext, start: Incumbent, finalist: Finalist, findings: list[str]) -> _Measured | None:
@@ -171,16 +162,24 @@ async def _sanitize(context: ProblemContext, sha256: str) -> list[str]:
     ]
 
 
-async def _veto(context: ProblemContext, sha256: str) -> str | None:
+async def _reviewed(context: ProblemContext, finalist: Finalist) -> Finalist:
+    """The finalist with the model's review."""
     if not context.config.soft_verify:
-        return None
+        return finalist
+    review, reason = await _review(context, finalist.sha256)
+    told = f"{review}: {reason}" if reason else str(review)
+    return finalist.model_copy(update={"review": told, "rejected": told if review is Review.VETOED else None})
+
+
+async def _review(context: ProblemContext, sha256: str) -> tuple[Review, str]:
     request = await asyncio.to_thread(verify_request, context, sha256)
     try:
         reply = await ask(context, request)
-        opinion = parse_json(reply.text, Opinion)
-    except (BudgetExceeded, NoRecordedReply, UnusableReply):
-        return None
-    return f"vetoed: {opinion.reason[:300]}" if opinion.veto else None
+    except BudgetExceeded:
+        return Review.UNVERIFIED, "a budget was reached"
+    except NoRecordedReply:
+        return Review.UNVERIFIED, "the recording has no answer"
+    return read_opinion(reply.text)
 
 
 def _publish(context: ProblemContext, winner: _Measured | None) -> None:
@@ -189,7 +188,7 @@ def _publish(context: ProblemContext, winner: _Measured | None) -> None:
         path.unlink(missing_ok=True)
         return
     source = context.files.candidate(winner.finalist.sha256)
-    write_atomically(path, final_kernel_text(source, winner.judged.evaluation, context.facts))
+    write_atomically(path, final_kernel_text(source, winner.judged.evaluation, context.facts, winner.finalist.review))
 
 
 def _conclusion(state: ProblemState, finalists: list[Finalist], winner: _Measured | None) -> Conclusion:
@@ -220,4 +219,5 @@ def _event(context: ProblemContext, finalist: Finalist) -> FinalistMeasured:
         speedup=finalist.comparison.speedup if finalist.comparison else None,
         decision=finalist.comparison.decision if finalist.comparison else None,
         rejected=finalist.rejected,
+        review=finalist.review,
     )

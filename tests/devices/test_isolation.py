@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelblaster.devices import sandbox
+from kernelblaster.devices import isolation, sandbox
 from kernelblaster.devices.base import Build, Job
 from kernelblaster.devices.confine import landlock_version
 from kernelblaster.devices.isolation import PRIVATE_BYTES, Isolation, View, installation, plan
@@ -238,6 +238,14 @@ def test_a_tool_is_shown_with_its_installation_but_never_with_a_home(
     shown = {step.path for step in plan(View(), tmp_path)}
     assert str(home / "tool") in shown
     assert str(home) not in shown
+
+
+@every_root
+def test_shipped_data_below_a_system_folder_is_hidden(level: Isolation, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = next(path for path in sorted(Path("/usr/share").iterdir()) if path.is_dir() and any(path.iterdir()))
+    assert attempt(level, 'ls "$1"', place).output != ""
+    monkeypatch.setattr(isolation, "data_dir", lambda: place)
+    assert attempt(level, 'ls "$1"', place).output == ""
 
 
 def _told_by(command: list[str], program: str) -> list[str]:

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from kernelblaster.devices.base import Change, Job, JobTensor
+from kernelblaster.errors import DeviceError
 from kernelblaster.evaluation.inputs import InputSet
 from kernelblaster.problems.problem import TensorRole
 
@@ -62,7 +63,13 @@ class Bench:
                 continue
             link = self._paths[spec.name]
             fresh = link.with_suffix(".new")
-            fresh.hardlink_to(drawn.files[spec.name])
+            try:
+                fresh.hardlink_to(drawn.files[spec.name])
+            except OSError as error:
+                raise DeviceError(
+                    f"cannot link inputs in {self._directory}: {error.strerror}",
+                    cure="set TMPDIR to a file system with hard links",
+                ) from error
             os.replace(fresh, link)
             # Two links to one file: then replacing does nothing, and leaves the fresh one.
             fresh.unlink(missing_ok=True)

@@ -28,7 +28,7 @@ from kernelblaster.devices.cuda.lock import gpu_lock
 from kernelblaster.devices.cuda.monitor import Monitor
 from kernelblaster.devices.cuda.probe import detect_gpu
 from kernelblaster.devices.cuda.profiler import Counters, CudaProfiler
-from kernelblaster.devices.cuda.reach import reaching_isolation
+from kernelblaster.devices.cuda.reach import needs_helper, reaching_isolation
 from kernelblaster.devices.cuda.sanitizer import BANNER, TOOLS, parse_report, sanitizer_command, tool_failure
 from kernelblaster.devices.isolation import Isolation, View, weaker
 from kernelblaster.devices.sandbox import Limits
@@ -41,7 +41,6 @@ from kernelblaster.problems.problem import Precision, Problem
 _LOG = logging.getLogger(__name__)
 FLUSH_FACTOR = 2
 """The flush writes this many times the L2 before each sample."""
-_UVM_DEVICE = Path("/dev/nvidia-uvm")
 
 
 class CudaDevice:
@@ -62,8 +61,7 @@ class CudaDevice:
         if gpu is None:
             raise DeviceError("no NVIDIA GPU was found", cure="see `kernelblaster doctor`, or use --device emulated")
         self._facts = device_facts(gpu)
-        # Where the driver still has to create its device files, the first CUDA program starts a helper that does.
-        self._bounds = replace(limits or Limits(), forks=not _UVM_DEVICE.exists())
+        self._bounds = limits or Limits()
         self._cache = cache or cache_dir()
         self._jobs = jobs
         self._tools = Toolchain.find()
@@ -90,8 +88,8 @@ class CudaDevice:
     @cached_property
     def _limits(self) -> Limits:
         """Of each process of a candidate; the isolation is one under which it reaches the GPU."""
-        chosen = self._bounds.isolation or reaching_isolation(self._tools, forks=self._bounds.forks)
-        return replace(self._bounds, isolation=chosen)
+        chosen = self._bounds.isolation or reaching_isolation(self._tools)
+        return replace(self._bounds, forks=needs_helper(), isolation=chosen)
 
     @property
     def _view(self) -> View:

@@ -12,6 +12,8 @@ from pydantic import BaseModel
 
 from kernelblaster.devices.cuda.driver_api import DriverDevice
 from kernelblaster.devices.cuda.ncu import PERMISSION_CURE
+from kernelblaster.devices.cuda.reach import reaching_isolation
+from kernelblaster.devices.isolation import Isolation
 from kernelblaster.devices.sandbox import ISOLATION_CURE, strongest
 from kernelblaster.devices.toolchain import SearchPath, Toolchain, find_ncu
 from kernelblaster.errors import DeviceError
@@ -84,7 +86,7 @@ def probe_machine() -> list[Probe]:
         _probe_gpu(gpu),
         _probe_counters(gpu),
         _probe_sanitizer(),
-        _probe_isolation(),
+        _probe_isolation(gpu),
         _probe_space("disk", Path(tempfile.gettempdir()), _LEAST_DISK_GB),
         _probe_space("shared memory", _SHARED_MEMORY, _LEAST_SHARED_GB),
     ]
@@ -161,19 +163,32 @@ def _probe_sanitizer() -> Probe:
     return Probe(name="compute-sanitizer", ok=True, found=str(sanitizer))
 
 
-def _probe_isolation() -> Probe:
+def _probe_isolation(gpu: GpuInfo | None) -> Probe:
     fences = strongest()
+    level = fences.level if gpu is None else _level_with_gpu(fences.level)
     network = "without network" if fences.network else "with network"
-    found = f"candidates run under {fences.level}, {network}"
-    if fences.level.fenced:
+    found = f"candidates run under {level}, {network}"
+    if fences.lacking:
+        found += f" (stronger ones do not work: {fences.missing()})"
+    elif level is not fences.level:
+        found += f" (under {fences.level} no program reaches the GPU)"
+    if level.fenced:
         return Probe(name="isolation", ok=True, found=found)
     return Probe(
         name="isolation",
         ok=False,
-        found=f"{found} ({fences.missing()})" if fences.lacking else found,
+        found=found,
         costs=f"a candidate could read every file that you can read{'' if fences.network else ', and send it'}",
         cure=ISOLATION_CURE,
     )
+
+
+def _level_with_gpu(level: Isolation) -> Isolation:
+    """The strongest isolation under which a program reaches the GPU, as far as a compiler is there to find out."""
+    try:
+        return reaching_isolation(Toolchain.find())
+    except DeviceError:
+        return level
 
 
 def _probe_space(name: str, path: Path, least_gb: float) -> Probe:

@@ -14,6 +14,7 @@ from kernelblaster.errors import DeviceError
 
 _LOG = logging.getLogger(__name__)
 _TIMEOUT_S = 60.0
+_UVM_DEVICE = Path("/dev/nvidia-uvm")
 _SOURCE = """
 #include <dlfcn.h>
 #include <stdio.h>
@@ -26,6 +27,7 @@ static void step(void* driver, const char* name, void* first, long second) {
     const int code = call ? call(first, second) : -1;
     if (code == 0) return;
     printf("%s failed with CUDA error %d\\n", name, code);
+    fflush(stdout);
     _Exit(1);
 }
 
@@ -44,21 +46,24 @@ int main() {
 """
 
 
+def needs_helper() -> bool:
+    """Whether the first CUDA program has to start the driver's helper, which makes missing device nodes."""
+    return not _UVM_DEVICE.exists()
+
+
 @cache
-def reaching_isolation(tools: Toolchain, *, forks: bool) -> Isolation:
+def reaching_isolation(tools: Toolchain) -> Isolation:
     """The strongest isolation under which a program reaches the GPU; warns when it is not the strongest there is.
 
-    Args:
-        forks: whether programs must be allowed to start others, as the driver's helper that makes device nodes.
-
-    Raises:
-        DeviceError: the program that tries does not compile.
+    Raises DeviceError when the program that tries does not compile.
     """
     wanted, refused = strongest().level, []
     with Scratch() as scratch:
         program = _compile(tools, scratch)
+        if needs_helper():
+            _try(tools, program, scratch, Limits(forks=True, isolation=Isolation.LIMITS))
         for level in weaker(wanted):
-            outcome = _try(tools, program, scratch, Limits(forks=forks, isolation=level))
+            outcome = _try(tools, program, scratch, Limits(forks=needs_helper(), isolation=level))
             if outcome.ok:
                 break
             said = outcome.output.strip().splitlines()

@@ -1,9 +1,11 @@
-"""Write the results table of a run as Markdown.
+"""Write the results tables of a run as Markdown.
 
     kernelblaster baseline --subset level1,level2 --problem-numbers ... --root RUN --json > rows.json
-    python benchmarks/results_table.py rows.json --summary RUN/summary.json > docs/results/h200.md
+    python benchmarks/results_table.py --summary RUN/summary.json rows.json
+    python benchmarks/results_table.py --summary RUN/summary.json
 
-Every figure comes from the two JSON files; problems without a final kernel keep their row.
+The first prints start and final beside PyTorch, measured in one run; the second, start and final as the search itself
+measured them. Every figure comes from the JSON files; problems without a final kernel keep their row.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from kernelblaster.evaluation.types import Timing
+from kernelblaster.evaluation.types import Comparison, Timing
 from kernelblaster.runs.baseline import FINAL, START, BaselineRow, Ratio
 from kernelblaster.runs.summary import RunSummary
 
@@ -29,7 +31,7 @@ def time_cell(timing: Timing | None, failure: str | None) -> str:
     return failure or "-"
 
 
-def ratio_cell(ratio: Ratio | None) -> str:
+def ratio_cell(ratio: Ratio | Comparison | None) -> str:
     """`2.31 [2.30, 2.32]` or a dash."""
     return f"{ratio.speedup:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]" if ratio else "-"
 
@@ -89,14 +91,36 @@ def render(rows: list[BaselineRow], summary: RunSummary) -> str:
     return "\n".join(lines) + "\n"
 
 
+def render_search(summary: RunSummary) -> str:
+    """Start and final as the search measured them, at the size it timed."""
+    lines = [
+        "| problem | start | final | final over start | roofline share | candidates by verdict | outcome |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in summary.problems:
+        found = row.comparison
+        final = f"{time_cell(found.candidate, None)} | {ratio_cell(found)} | " if found else "- | - | "
+        share = f"{found.candidate.floor_fraction:.0%}" if found else "-"
+        verdicts = ", ".join(f"{n} {v}" for v, n in sorted(row.verdicts.items()))
+        start = time_cell(found.rival if found else row.start, None)
+        lines.append(f"| {row.problem} {row.name} | {start} | {final}{share} | {verdicts} | {row.status} |")
+    gains = [row.comparison.speedup if row.comparison else 1.0 for row in summary.problems]
+    lines += ["", f"Geometric mean over the start: {geometric_mean(gains):.2f} (no final kernel counts as 1)."]
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
-    """Read both files, print the page."""
+    """Read the files, print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rows", type=Path)
+    parser.add_argument("rows", type=Path, nargs="?")
     parser.add_argument("--summary", type=Path, required=True)
     options = parser.parse_args()
+    summary = RunSummary.model_validate_json(options.summary.read_text())
+    if options.rows is None:
+        print(render_search(summary), end="")
+        return
     rows = TypeAdapter(list[BaselineRow]).validate_python(json.loads(options.rows.read_text()))
-    print(render(rows, RunSummary.model_validate_json(options.summary.read_text())), end="")
+    print(render(rows, summary), end="")
 
 
 if __name__ == "__main__":

@@ -230,7 +230,8 @@ class Stopwatch:
         """Samples make the interval as narrow as is wanted together with what they cannot tell of other processes."""
         if self.modelled:
             return StopRule(min_blocks=1, max_seconds=self.max_seconds)
-        wanted, open_width = StopRule.half_width, process_half_width(pace.shortest_us)
+        # A little less than what is wanted: the medians of the warm-up are not those of the comparison.
+        wanted, open_width = 0.98 * StopRule.half_width, process_half_width(pace.shortest_us)
         left = math.sqrt(max(wanted**2 - open_width**2, (wanted / 5) ** 2)) if open_width < wanted else wanted
         return StopRule(half_width=left, max_seconds=self.max_seconds)
 

@@ -281,10 +281,12 @@ def test_what_a_system_forbids_is_found_out() -> None:
     forbid = 'echo 0 > /proc/sys/user/max_user_namespaces; exec setpriv --bounding-set=-all --inh-caps=-all "$@"'
     program = (
         "from kernelblaster.devices.sandbox import strongest\n"
-        "strongest(); found = strongest(); print(found.level); print(found.missing())"
+        "strongest(); found = strongest(); print(found.level, found.network); print(found.missing())"
     )
-    level, missing, *warnings = _told_by(["unshare", "-Ur", "sh", "-c", forbid, "sh"], program)
+    found, missing, *warnings = _told_by(["unshare", "-Ur", "sh", "-c", forbid, "sh"], program)
+    level, network = found.split()
     assert level == ("landlock" if REFUSED[Isolation.LANDLOCK] is None else "limits")
+    assert network == "False"
     assert "bubblewrap: " in missing
     assert "namespaces: " in missing
     assert len(warnings) == (level == "limits")

@@ -14,6 +14,8 @@ import pytest
 
 from kernelblaster.devices.cuda import driver_api, probe
 from kernelblaster.devices.cuda.lock import gpu_lock
+from kernelblaster.devices.isolation import Isolation
+from kernelblaster.devices.sandbox import Fences
 from kernelblaster.errors import DeviceError
 
 
@@ -142,3 +144,20 @@ def test_the_gpu_lock_excludes_other_processes(tmp_path: Path, monkeypatch: pyte
     with gpu_lock("GPU-test"):
         assert time.monotonic() - started > 0.2
     other.join(10)
+
+
+def test_doctor_says_which_fence_candidates_run_in_and_what_its_lack_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def isolation(fences: Fences) -> probe.Probe:
+        monkeypatch.setattr(probe, "strongest", lambda: fences)
+        monkeypatch.setattr(probe, "detect_gpu", lambda: None)
+        return next(found for found in probe.probe_machine() if found.name == "isolation")
+
+    fenced = isolation(Fences(Isolation.BUBBLEWRAP, True, {}))
+    assert (fenced.ok, fenced.found) == (True, "candidates run under bubblewrap, without network")
+    weaker = isolation(Fences(Isolation.LANDLOCK, False, {Isolation.NAMESPACES: "forbidden"}))
+    assert not weaker.ok
+    assert "namespaces: forbidden" in weaker.found
+    assert weaker.costs == "a candidate could reach the network"
+    bare = isolation(Fences(Isolation.LIMITS, True, {}))
+    assert bare.costs == "a candidate could read every file that you can read"
+    assert "apt install bubblewrap" in bare.cure

@@ -341,7 +341,7 @@ def _try_levels() -> Fences:
         if reason is None:
             break
         lacking[level] = reason
-    found = Fences(level, level.fenced or _without_network(), lacking)
+    found = Fences(level, _without_network(level), lacking)
     if not level.fenced:
         _LOG.warning(
             "CANDIDATES ARE NOT FENCED IN: they run under limits, but could read every file that you can read "
@@ -380,13 +380,13 @@ def trial(level: Isolation) -> str | None:
     return (outcome.output.strip().splitlines() or [outcome.describe()])[-1]
 
 
-def _without_network() -> bool:
-    """Whether limits alone cut a command off the network."""
+def _without_network(level: Isolation) -> bool:
+    """Whether a command under a level finds no network but a loopback of its own."""
     with Scratch() as scratch:
         outcome = run(
             ["/bin/sh", "-c", "cat /proc/net/dev"],
             timeout_s=30,
-            limits=Limits(forks=True, isolation=Isolation.LIMITS),
+            limits=Limits(forks=True, isolation=level),
             cwd=scratch,
             environment=clean_environment(scratch),
         )

@@ -172,15 +172,14 @@ def _probe_isolation(gpu: GpuInfo | None) -> Probe:
         found += f" (stronger ones do not work: {fences.missing()})"
     elif level is not fences.level:
         found += f" (under {fences.level} no program reaches the GPU)"
-    if level.fenced:
+    dangers = [
+        *([] if level.fenced else ["read every file that you can read"]),
+        *([] if fences.network else ["reach the network"]),
+    ]
+    if not dangers:
         return Probe(name="isolation", ok=True, found=found)
-    return Probe(
-        name="isolation",
-        ok=False,
-        found=found,
-        costs=f"a candidate could read every file that you can read{'' if fences.network else ', and send it'}",
-        cure=ISOLATION_CURE,
-    )
+    costs = f"a candidate could {' and '.join(dangers)}"
+    return Probe(name="isolation", ok=False, found=found, costs=costs, cure=ISOLATION_CURE)
 
 
 def _level_with_gpu(level: Isolation) -> Isolation:

@@ -1,6 +1,6 @@
 """Disturbs whole runs at every event and at many writes, and counts the runs that end otherwise than a sound one.
 
-    python benchmarks/fault_injection.py [--disk 150] [--at-once 2]
+    python benchmarks/fault_injection.py [--disk 150] [--at-once 2] [--only WORDS]
 
 For each scenario: killed after every event, then killed before, torn inside and refused room at so many calls that
 change a file, spread evenly over the run. No GPU and no nvcc are needed; a C compiler is.
@@ -15,9 +15,10 @@ import tempfile
 import time
 from pathlib import Path
 
-TESTS = Path(__file__).resolve().parents[1] / "tests"
-sys.path[:0] = [str(TESTS / "faults"), str(TESTS / "evaluation")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "evaluation"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "faults"))
 
+import fault_runs
 from fault_runs import Bench
 from fault_starts import Disk, Fault
 from test_killed_runs import BY_FILES, MANY_CHAINS, ONE_CHAIN
@@ -35,13 +36,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--disk", type=int, default=150)
     parser.add_argument("--at-once", type=int, default=2)
+    parser.add_argument("--only", default="", help="scenarios whose name holds this")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as root:
         library = Path(root, "disk_faults.so")
-        source = TESTS / "faults" / "disk_faults.c"
+        source = Path(fault_runs.__file__).with_name("disk_faults.c")
         subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
         with Bench(library, arguments.at_once) as bench:
-            for number, (name, scenario) in enumerate(SCENARIOS.items()):
+            chosen = {name: scenario for name, scenario in SCENARIOS.items() if arguments.only in name}
+            for number, (name, scenario) in enumerate(chosen.items()):
                 sound = bench.undisturbed(scenario, Path(root, str(number), "sound"))
                 kinds = {"killed after an event": [Fault(event=event) for event in range(1, sound.events + 1)]}
                 for how in (Disk.KILL, Disk.TEAR, Disk.FULL):

@@ -10,7 +10,6 @@ from chat_server import Step, completion, serve
 from cli_support import FASTER, Done, reply
 
 from kernelblaster.errors import ExitCode
-from kernelblaster.models.openai_api import Backoff
 
 pytestmark = [pytest.mark.nvcc, pytest.mark.usefixtures("nvcc")]
 
@@ -26,7 +25,8 @@ def search(invoke: Invoke, dataset: Path) -> Invoke:
 
 def test_a_wrong_key_stops_at_once(search: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong")
-    with serve(Step(status=401, body={"error": {"message": "bad key"}}), RIGHT) as server:
+    refusal = Step(status=401, body={"error": {"message": "bad key"}})
+    with serve(refusal, RIGHT) as server:
         done = search("--base-url", server.url)
         assert done.code == ExitCode.MODEL
         assert len(server.bodies) == 1
@@ -39,6 +39,20 @@ def test_a_wrong_key_stops_at_once(search: Invoke, monkeypatch: pytest.MonkeyPat
     assert "start:" not in again.err
 
 
+def test_a_wrong_key_is_noticed_before_the_device_works(
+    search: Invoke, clean: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong")
+    monkeypatch.setattr("kernelblaster.runs.command.choose_device", lambda *_: pytest.fail("a device was looked for"))
+    with serve(RIGHT, listing=Step(status=401, body={"error": {"message": "bad key"}})) as server:
+        done = search("--base-url", server.url)
+    assert done.code == ExitCode.MODEL
+    assert server.bodies == []
+    assert len(done.err.splitlines()) == 2
+    assert "refuses the API key (401)" in done.err
+    assert not list(clean.iterdir())
+
+
 def test_rate_limits_are_waited_out(search: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-right")
     limited = Step(status=429, body={"error": {"message": "slow down"}}, headers={"retry-after": "0.1"})
@@ -49,15 +63,17 @@ def test_rate_limits_are_waited_out(search: Invoke, monkeypatch: pytest.MonkeyPa
 
 
 def test_an_endpoint_that_is_not_there(search: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kernelblaster.models.openai_api.Backoff", lambda: Backoff(first_s=0.01))
+    monkeypatch.setattr("kernelblaster.models.probe.WAIT_S", 0.01)
     done = search("--base-url=http://127.0.0.1:9/v1")
     assert done.code == ExitCode.MODEL
     assert "cannot be reached" in done.err
 
 
 def test_a_dollar_cap_wants_a_price(search: Invoke, clean: Path) -> None:
-    done = search("--base-url", "http://127.0.0.1:9/v1", "--model", "unheard-of", "--max-dollars", "1")
+    with serve(RIGHT) as server:
+        done = search("--base-url", server.url, "--model", "unheard-of", "--max-dollars", "1")
     assert done.code == ExitCode.USAGE
+    assert server.bodies == []
     assert "--price" in done.err
 
 

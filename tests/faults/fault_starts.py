@@ -151,12 +151,18 @@ def serve(answer: Answer = stand_ins.answer) -> Iterator[Server]:
     lock = threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._send(json.dumps({"data": [{"id": "stand-in"}]}).encode())
+
         def do_POST(self) -> None:
             messages = json.loads(self.rfile.read(int(self.headers["content-length"])))["messages"]
             said = answer(messages)
             with lock:
                 served.answers += isinstance(said, str)
             data = said if isinstance(said, bytes) else json.dumps(completion(said)).encode()
+            self._send(data)
+
+        def _send(self, data: bytes) -> None:
             try:
                 self.send_response(200)
                 self.send_header("content-type", "application/json")

@@ -48,6 +48,9 @@ class Step:
     """Applies to these requests; others get the next step."""
 
 
+NO_LISTING = Step(status=404, body={"error": {"message": "no such path"}})
+
+
 @dataclass
 class ChatServer:
     """What the server was asked."""
@@ -56,6 +59,8 @@ class ChatServer:
     port: int = 0
     bodies: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
+    listings: int = 0
+    """Times it was asked for its models."""
     most_at_once: int = 0
     _at_once: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -81,11 +86,15 @@ class ChatServer:
 
 
 @contextmanager
-def serve(*script: Step) -> Iterator[ChatServer]:
-    """Serve on a free loopback port until the block ends."""
+def serve(*script: Step, listing: Step = NO_LISTING) -> Iterator[ChatServer]:
+    """Serve on a free loopback port until the block ends; `listing` answers the question for its models."""
     chat = ChatServer(list(script))
 
     class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            chat.listings += 1
+            self._answer(listing)
+
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             step = chat.take(body, dict(self.headers))

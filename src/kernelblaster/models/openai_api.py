@@ -82,9 +82,7 @@ class OpenAiModel:
     @property
     def endpoint(self) -> str:
         """Host and path of the base URL, without credentials or query."""
-        parts = urlsplit(self._url)
-        port = f":{parts.port}" if parts.port else ""
-        return f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path}"
+        return endpoint_of(self._config)
 
     def answerable(self, tags: dict[str, str]) -> None:
         """Anything."""
@@ -114,7 +112,7 @@ class OpenAiModel:
         loop = asyncio.get_running_loop()
         if self._connection is None or self._connection[0] is not loop:
             client = openai.AsyncOpenAI(
-                api_key=self._key(), base_url=self._url, max_retries=0, timeout=self._config.timeout_s
+                api_key=key_of(self._config), base_url=self._url, max_retries=0, timeout=self._config.timeout_s
             )
             self._connection = (loop, client, asyncio.Semaphore(self._config.concurrency))
         return self._connection[1], self._connection[2]
@@ -186,10 +184,24 @@ class OpenAiModel:
             )
         return Reply(text=text, usage=usage, model=model, seconds=seconds, finish_reason=completion.finish_reason)
 
-    def _key(self) -> str:
-        key = self._config.api_key.get_secret_value() if self._config.api_key else ""
-        return key or _NO_KEY
-
     def _scrub(self, text: str) -> str:
-        key = self._key()
-        return text if key == _NO_KEY else text.replace(key, "[key]")
+        return scrubbed(self._config, text)
+
+
+def endpoint_of(config: ModelConfig) -> str:
+    """Host and path of the base URL, without credentials or query."""
+    parts = urlsplit(config.base_url or OPENAI_URL)
+    port = f":{parts.port}" if parts.port else ""
+    return f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path}"
+
+
+def key_of(config: ModelConfig) -> str:
+    """The API key, or a word in its place for servers that want none."""
+    key = config.api_key.get_secret_value() if config.api_key else ""
+    return key or _NO_KEY
+
+
+def scrubbed(config: ModelConfig, text: str) -> str:
+    """A server's words without the key."""
+    key = key_of(config)
+    return text if key == _NO_KEY else text.replace(key, "[key]")

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from kernelblaster.agent.files import sweep_partial_files, write_atomically
 from kernelblaster.agent.state import OutcomeStatus
-from kernelblaster.config import RunConfig
+from kernelblaster.config import ModelKind, RunConfig
 from kernelblaster.devices.base import DeviceFacts, DeviceKind
 from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.evaluator import Evaluator
@@ -90,12 +90,18 @@ def run_command(request: RunRequest) -> int:
     """Run; returns the exit code. Raises KernelBlasterError."""
     console = terminal.console(stderr=request.json_output)
     problems = load_problems(request)
+    layout = RunLayout.of(request.config)
     with Progress() as progress:
+        if request.config.model.kind is ModelKind.OPENAI_API and _to_search(request, problems, layout):
+            # The SDK takes half a second to import, and the other models do not need it.
+            from kernelblaster.models.probe import check_model
+
+            progress.tell("asking the model's endpoint whether it can be used")
+            check_model(request.config.model)
         choice = choose_device(request.config, progress.tell)
     facts = choice.device.facts
     console.print(f"device: {facts.name} ({facts.arch}): {choice.reason}", markup=False, soft_wrap=True)
     console.print(f"model:  {request.model_reason}", markup=False, soft_wrap=True)
-    layout = RunLayout.of(request.config)
     layout.run.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(layout.lock, timeout=0):
@@ -245,6 +251,12 @@ def _view(problems: list[Problem], config: RunConfig, facts: DeviceFacts, ledger
         config.budget.minutes * 60 if config.budget.minutes else None,
         modelled=modelled,
     )
+
+
+def _to_search(request: RunRequest, problems: list[Problem], layout: RunLayout) -> bool:
+    """Whether anything is left to search for."""
+    known = (finished_outcome(directory) for directory in _directories(layout, problems))
+    return not request.resume or request.retry or any(outcome is None for outcome in known)
 
 
 def _directories(layout: RunLayout, problems: list[Problem]) -> list[Path]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kernelblaster.config import Environment
+from kernelblaster.config import Environment, ModelConfig
 from kernelblaster.devices.cuda.probe import Probe
-from kernelblaster.errors import DeviceError
+from kernelblaster.errors import DeviceError, ModelError
 from kernelblaster.paths import cache_dir
 
 
@@ -35,19 +35,16 @@ def probe_model(environment: Environment, base_url: str | None, *, online: bool)
     where = url or "the OpenAI API"
     if not online:
         return Probe(name="model", ok=True, found=f"{environment.model} over {where}, not contacted", costs="", cure="")
-    import openai
+    from kernelblaster.models.probe import offered_models
 
-    key = environment.openai_api_key.get_secret_value() if environment.openai_api_key else "none"
+    config = ModelConfig(name=environment.model, base_url=url, api_key=environment.openai_api_key)
     try:
-        with openai.OpenAI(api_key=key, base_url=url, timeout=10, max_retries=0) as client:
-            names = [model.id for model in client.models.list()]
-    except openai.OpenAIError as error:
+        names = offered_models(config, retries=0)
+    except ModelError as error:
         return Probe(
-            name="model",
-            ok=False,
-            found=f"{where}: {type(error).__name__}",
-            costs="no candidates from this model",
-            cure="check key, URL and network",
+            name="model", ok=False, found=error.message, costs="no candidates from this model", cure=error.cure
         )
+    if names is None:
+        return Probe(name="model", ok=True, found=f"{where} answers, but lists no models", costs="", cure="")
     known = "offered" if environment.model in names else "not in its list"
     return Probe(name="model", ok=True, found=f"{where} answers; {environment.model} is {known}", costs="", cure="")

@@ -1,4 +1,4 @@
-"""PyTorch's own implementation as a `Session`, so that eager and torch.compile are timed beside the kernels.
+"""PyTorch's own implementation as something to be `Sampled`: eager and torch.compile, timed beside the kernels.
 
 Runs in the judge's process on the judge's GPU context; timed exactly like a candidate: cold L2, CUDA events around
 the call, host clock until the device is idle.
@@ -12,7 +12,7 @@ from enum import StrEnum
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from kernelblaster.devices.base import CallResult, DeviceFacts, Sample
+from kernelblaster.devices.base import DeviceFacts, Sample
 from kernelblaster.errors import DeviceError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class TorchMode(StrEnum):
 
 
 class TorchSession:
-    """The reference module in the run's precision, timed on the GPU.
+    """The reference module in the run's precision, timed on the GPU. Satisfies `timing.Sampled`; it is never judged.
 
     Args:
         module: the reference `Model`, weights already in the run's precision, on the CPU.
@@ -71,10 +71,6 @@ class TorchSession:
         del self._tensors, self._flush, self._call
         self._module.cpu()
         torch.cuda.empty_cache()
-
-    def call(self, poison: int) -> CallResult:
-        """Not used: PyTorch is the reference, it is not judged."""
-        raise NotImplementedError("a TorchSession is only timed")
 
     def sample(self, variants: Sequence[int], fills: int = 1) -> list[Sample]:
         """Time as many calls as there are variants, each with a cold L2; PyTorch's values stay as drawn.

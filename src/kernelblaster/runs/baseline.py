@@ -30,7 +30,7 @@ from kernelblaster.evaluation.statistics import (
     quartile_range,
     speedup_interval,
 )
-from kernelblaster.evaluation.timing import LEAST_FILLS
+from kernelblaster.evaluation.timing import LEAST_FILLS, Sampled
 from kernelblaster.evaluation.torch_session import TorchMode, TorchSession
 from kernelblaster.evaluation.types import Timing, Verdict
 from kernelblaster.evaluation.variants import Schedule
@@ -100,7 +100,7 @@ def measure_baseline(
     key = InputKey(problem, precision, size, (Distribution.DECLARED,), seed=plan.seed)
     with inputs.use(key) as drawn, device.exclusive(), ExitStack() as stack:
         kernels = _open_kernels(plan, problem, precision, verifier, drawn, stack, failures)
-        sessions: dict[str, Session] = {name: kernel.session for name, kernel in kernels.items()}
+        sessions: dict[str, Sampled] = {name: kernel.session for name, kernel in kernels.items()}
         for mode in plan.modes:
             sessions |= _torch_session(mode, drawn, device.facts, stack, failures)
         checks = choose_checks(inputs, key, device.facts, secret_seed(), verifier.factor)
@@ -180,7 +180,7 @@ def _open_kernels(
 
 def _torch_session(
     mode: TorchMode, drawn: InputSet, facts: DeviceFacts, stack: ExitStack, failures: dict[str, str]
-) -> dict[str, Session]:
+) -> dict[str, Sampled]:
     import torch
 
     module, tensors = torch_contestant(drawn)
@@ -208,7 +208,7 @@ def torch_contestant(drawn: InputSet) -> tuple:
 
 
 def _sample_in_turns(
-    sessions: Mapping[str, Session], schedule: Schedule, seconds: float
+    sessions: Mapping[str, Sampled], schedule: Schedule, seconds: float
 ) -> dict[str, list[tuple[float, ...]]]:
     """Per contestant one tuple of microseconds per cycle; a cycle visits all forwards, then all backwards."""
     for session in sessions.values():

@@ -16,6 +16,7 @@ import pytest
 from agent_support import CommentEvaluator, EventList, ScriptedModel, answer, kernel, make_context, make_knowledge
 from pydantic import TypeAdapter
 
+from kernelblaster.agent.checkpoints import PruningSaver
 from kernelblaster.agent.graph import run_problem
 from kernelblaster.agent.state import OutcomeStatus, StopReason
 from kernelblaster.errors import BudgetExceeded, DeviceError
@@ -159,6 +160,37 @@ def test_a_crash_inside_any_node_repeats_neither_replies_nor_evaluations(tmp_pat
     assert max(Counter(evaluator.calls).values()) == 1
 
 
+@pytest.mark.parametrize("method", ["aput", "aput_writes"])
+def test_a_checkpoint_that_cannot_be_stored_costs_nothing_wherever_it_is(tmp_path, monkeypatch, method):
+    """Also the one after a superstep whose nodes have all finished: nothing is `next` then, and yet it goes on."""
+    stored = getattr(PruningSaver, method)
+    left = 0
+
+    async def failing(self, *arguments):
+        nonlocal left
+        left -= 1
+        if left == 0:
+            raise RuntimeError("killed")
+        return await stored(self, *arguments)
+
+    monkeypatch.setattr(PruningSaver, method, failing)
+    for number in range(1, 100):
+        root = tmp_path / str(number)
+        root.mkdir()
+        evaluator = CommentEvaluator(root / "evaluations.log")
+        model = ScriptedModel(root / "m", improving)
+        left = number
+        try:
+            run(make_context(root, model, evaluator, rollouts=2, steps=1))
+        except RuntimeError:
+            assert run(make_context(root, model, evaluator, rollouts=2, steps=1)).status is OutcomeStatus.IMPROVED
+        else:
+            assert number > 10
+            return
+        assert max(Counter(model.calls).values()) == 1
+        assert max(Counter(evaluator.calls).values()) == 1
+
+
 PROPOSAL = """{"changes": [{"kind": "add_technique", "reason": "seen", "id": "two_rows_per_warp", "category": "memory",
 "summary": "Let every warp work on two short rows.", "how_to": ["Halve it."], "states": ["hybrid_bound"]}]}"""
 
@@ -267,6 +299,7 @@ import asyncio, sys
 from pathlib import Path
 sys.path.insert(0, {support!r})
 from agent_support import CommentEvaluator, ScriptedModel, answer, kernel, make_context
+from kernelblaster.agent.checkpoints import PruningSaver
 from kernelblaster.agent.graph import run_problem
 
 root = Path({root!r})

@@ -102,7 +102,7 @@ class Run:
             if code == ExitCode.OK:
                 return
             if code == ExitCode.WAITING:
-                answer_exchange(self.run / "exchange")
+                assert answer_exchange(self.run / "exchange"), f"{self.directory} waits for nothing"
             else:
                 assert fault is not None, f"{self.directory}: {code}: {self.errors}"
                 fault = None
@@ -287,13 +287,13 @@ class Bench:
         expected = sound.result()
 
         def one(fault: Fault) -> list[str]:
-            run = self.disturbed(sound.scenario, root / fault.name, fault)
+            try:
+                run = self.disturbed(sound.scenario, root / fault.name, fault)
+            except AssertionError as error:
+                return [str(error)]
             found = list(differences(expected, run.result()))
-            if (
-                run.deaths
-                and fault.disk is Disk.FULL
-                and (run.codes[0] != ExitCode.ENVIRONMENT or "Traceback" in run.last_words)
-            ):
+            told = run.codes[0] == ExitCode.ENVIRONMENT and "Traceback" not in run.last_words
+            if run.deaths and fault.disk is Disk.FULL and not told:
                 found.append(f"exit code {run.codes[0]}: {run.last_words[-300:]}")
             if not found:
                 shutil.rmtree(run.directory)

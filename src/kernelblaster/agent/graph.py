@@ -62,16 +62,20 @@ async def run_problem(context: ProblemContext) -> Outcome:
         }
         before = await graph.aget_state(config)
         given = _input(before)
-        if given is not None or before.next:
+        if given is not None or before.tasks:
             await graph.ainvoke(given, config, context=context, durability="sync")
         return await asyncio.to_thread(_outcome, context, await graph.aget_state(config))
 
 
 def _input(before: StateSnapshot) -> ProblemState | dict | None:
-    """What the graph is started with; None continues it, or leaves a finished search as it is."""
+    """What the graph is started with; None continues it, or leaves a finished search as it is.
+
+    A kill may come between the last write of a superstep and the checkpoint that follows: then nothing is `next`, but
+    there are tasks.
+    """
     if not before.values:
         return ProblemState()
-    if not before.next and ProblemState.model_validate(before.values).cut_off:
+    if not before.tasks and ProblemState.model_validate(before.values).cut_off:
         return {"conclusion": None}
     return None
 

@@ -54,7 +54,8 @@ do not claim so. What stands between such code and a wrong figure:
   rival's clock and the next request, which expects its own answer.
 - A candidate may behave otherwise when a profiler or a sanitizer is attached. The reward is the time without either.
 - Races that the hardware never shows in the calls that were judged pass. Sanitizers look at finalists only.
-- A kernel may be wrong for shapes that were not declared, and for values beyond the eight distributions.
+- A kernel may be wrong for shapes that are neither declared nor the one undeclared one, and for values beyond the
+  eight distributions.
 """
 
 

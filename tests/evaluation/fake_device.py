@@ -88,6 +88,12 @@ def _tail_wrong(process: Process, output: Array, x: Array) -> None:
     output[:, 960:] = -7
 
 
+def _knows_the_declared_extents(process: Process, output: Array, x: Array) -> None:
+    output[:] = np.maximum(x, 0)
+    if x.shape[1] % 64 == 1:
+        output[:, -1] = 0
+
+
 def _lazy(process: Process, output: Array, x: Array) -> None:
     return None
 
@@ -184,6 +190,7 @@ KERNELS: dict[str, Script] = {
     "same": Script(device_us=100.2),
     "scaled": Script(_scaled),
     "tail_missing": Script(_tail_missing),
+    "knows_the_declared_extents": Script(_knows_the_declared_extents),
     "tail_wrong": Script(_tail_wrong),
     "lazy": Script(_lazy),
     "adds": Script(_adds),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from kernelblaster.devices.base import Build, BuildFailure, DeviceKind, Driver, RunFailure
 from kernelblaster.evaluation.contest import Contest
+from kernelblaster.evaluation.inputs import InputKey
 from kernelblaster.evaluation.static import hints
 from kernelblaster.evaluation.timing import ImpossibleTime, RivalFailed, Stopwatch, combined
 from kernelblaster.evaluation.types import Decision, Evaluation, Verdict
@@ -111,6 +112,8 @@ class Case:
                     contest.start_profiler(build)
             if plan.small and not self._verify(lambda: self._verifier.verify(build, plan.small)):
                 return False
+            if plan.unseen is not None and not self._verify(lambda: self._verify_unseen(build, plan.unseen)):
+                return False
             if not early:
                 contest.start(build, rival)
             if plan.timed not in plan.small and not self._verify(lambda: self._verifier.verify_timed(contest)):
@@ -141,6 +144,14 @@ class Case:
             taken.append(self._evaluation.comparison)
         self._evaluation.comparison = combined(taken)
         self._evaluation.timing = self._evaluation.comparison.candidate
+
+    def _verify_unseen(self, build: Build, key: InputKey) -> Verification:
+        """Call a build at extents that no prompt shows. Raises DeviceError and ProblemError."""
+        found = self._verifier.verify(build, [key])
+        if found.verdict is not Verdict.CORRECT:
+            extents = ", ".join(f"{name} = {extent}" for name, extent in key.problem.sizes[key.size].items())
+            found.reason = f"at a size that is not declared ({extents}): {found.reason}"
+        return found
 
     def _verify(self, verification: Callable[[], Verification]) -> bool:
         with self._stage("verify"):

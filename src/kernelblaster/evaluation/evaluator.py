@@ -31,6 +31,7 @@ from kernelblaster.evaluation.plan import InputPlan, plan_inputs, secret_seed
 from kernelblaster.evaluation.roofline import floor_us
 from kernelblaster.evaluation.types import Evaluation
 from kernelblaster.problems.problem import Precision, Problem, Size
+from kernelblaster.problems.unseen import unseen
 
 
 class ForeignJudge(Protocol):
@@ -79,6 +80,8 @@ class Evaluator:
         self._floor_lock = threading.Lock()
         self._checks: dict[Problem, TimedChecks] = {}
         self._checks_lock = threading.Lock()
+        self._unseen: dict[Problem, Problem | None] = {}
+        self._unseen_lock = threading.Lock()
 
     @property
     def facts(self) -> DeviceFacts:
@@ -124,8 +127,12 @@ class Evaluator:
             return [SanitizerFinding(tool=failure.kind.value, message=failure.reason)]
 
     def plan(self, problem: Problem) -> InputPlan:
-        """The input sets that every candidate of a problem must pass."""
-        return plan_inputs(problem, self.precision, self.size, self.config.input_sets, self.seed)
+        """The input sets that every candidate of a problem must pass. Raises ProblemError."""
+        with self._unseen_lock:
+            if problem not in self._unseen:
+                self._unseen[problem] = unseen(problem) if self.config.input_sets > 1 else None
+            other = self._unseen[problem]
+        return plan_inputs(problem, self.precision, self.size, self.config.input_sets, self.seed, other)
 
     def holding(self) -> AbstractContextManager[object]:
         """The device, for as long as a real GPU is at work; a modelled one needs no guard."""

@@ -55,7 +55,9 @@ class InputKey:
     @property
     def name(self) -> str:
         """Name of its directory; two keys with one name are the same set."""
-        parts = (str(self.problem.directory), self.precision, self.size, *self.draws, str(self.seed), str(self.variant))
+        extents = sorted(self.problem.sizes[self.size].items())
+        parts = (str(self.problem.directory), str(extents), self.precision, self.size, *self.draws, str(self.seed))
+        parts = (*parts, str(self.variant))
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
 
 

@@ -1,7 +1,8 @@
 """Which input sets a candidate must pass: seeds, distributions, sizes.
 
 The timed size gets one set, drawn signed and uneven (`normal`), because a kernel may take another path there than at
-the small size. All other sets are small, one distribution each, the hardest two first. Seeds come from one secret of
+the small size. All other sets are small, one distribution each, the hardest two first, and one more has extents that
+no prompt shows. Seeds come from one secret of
 the judge, so that all candidates of a run face the same values and nobody can prepare for them; every figure of an
 evaluation names the seed it was drawn from.
 """
@@ -40,19 +41,28 @@ class InputPlan:
     Attributes:
         small: sets of the size that is cheap to check, in one process.
         timed: the set that is timed and profiled; it is checked, too.
+        unseen: a set at extents that no prompt shows; None where there are none.
     """
 
     small: tuple[InputKey, ...]
     timed: InputKey
+    unseen: InputKey | None = None
 
 
-def plan_inputs(problem: Problem, precision: Precision, timed: Size, sets: int, seed: int) -> InputPlan:
-    """Plan `sets` input sets, at least one; the last distributions go first when there are few."""
+def plan_inputs(
+    problem: Problem, precision: Precision, timed: Size, sets: int, seed: int, other: Problem | None = None
+) -> InputPlan:
+    """Plan `sets` input sets, at least one; the last distributions go first when there are few.
+
+    Beside them one of `other`, which is the problem at extents that no prompt shows.
+    """
     cheap = Size.SMALL if Size.SMALL in problem.sizes else timed
     keys = [_key(problem, precision, cheap, ORDER[n % len(ORDER)], seed, n) for n in range(sets)]
+    unseen = None if other is None else _key(other, precision, Size.SMALL, ORDER[0], seed, sets + 1)
     if cheap is timed:
-        return InputPlan(small=tuple(keys), timed=keys[0])
-    return InputPlan(small=tuple(keys[: sets - 1]), timed=_key(problem, precision, timed, ORDER[0], seed, sets))
+        return InputPlan(small=tuple(keys), timed=keys[0], unseen=unseen)
+    chosen = _key(problem, precision, timed, ORDER[0], seed, sets)
+    return InputPlan(small=tuple(keys[: sets - 1]), timed=chosen, unseen=unseen)
 
 
 def _key(

@@ -62,7 +62,7 @@ class Reference:
 
 
 def load_reference(problem: Problem) -> Reference:
-    """Execute `reference.py` in a fresh module that nothing else can import.
+    """Execute `reference.py` in a fresh module that nothing else can import; its `SIZES` are those of the problem.
 
     Raises ProblemError when there is none, it fails, or it lacks `Model`, `get_inputs` or `get_init_inputs`.
     """
@@ -80,6 +80,7 @@ def load_reference(problem: Problem) -> Reference:
     missing = [name for name in ("Model", "get_inputs", "get_init_inputs") if name not in module.__dict__]
     if missing:
         raise ProblemError(f"{path} does not define {', '.join(missing)}", cure="define them as KernelBench does")
+    module.__dict__["SIZES"] = {str(size): dict(extents) for size, extents in problem.sizes.items()}
     return Reference(problem, module)
 
 

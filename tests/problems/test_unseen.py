@@ -1,0 +1,45 @@
+"""Extents that no prompt shows differ from the declared ones, and the reference runs on them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from problem_files import REFERENCE, write_problem
+
+from kernelblaster.paths import data_dir
+from kernelblaster.problems.dataset import Dataset
+from kernelblaster.problems.loader import load_problem
+from kernelblaster.problems.problem import Precision, Problem, Size
+from kernelblaster.problems.reference import tensor_specs
+from kernelblaster.problems.unseen import unseen
+
+PROBLEMS = Dataset(data_dir() / "kernelbench-cuda").problems()
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: str(problem.id))
+def test_every_shipped_problem_has_some(problem: Problem) -> None:
+    other = unseen(problem)
+    assert other is not None
+    before, after = problem.sizes[Size.SMALL], other.sizes[Size.SMALL]
+    changed = {name for name in before if after[name] != before[name]}
+    assert changed
+    assert all(after[name] < before[name] and after[name] % 16 == 1 for name in changed)
+    shapes = [{spec.shape for spec in tensor_specs(p, Size.SMALL, Precision.FP16)} for p in (problem, other)]
+    assert shapes[0] != shapes[1]
+
+
+def test_extents_that_cannot_change_alone_stay(tmp_path: Path) -> None:
+    reference = REFERENCE.replace('{"n": 37}', '{"n": 48, "heads": 6, "rows": 99}')
+    reference = reference.replace('torch.randn(SIZES[size]["n"])', 'torch.randn(SIZES[size]["rows"], SIZES[size]["n"])')
+    reference = reference.replace('{"n": 400}', '{"n": 400, "heads": 8, "rows": 4}')
+    reference = reference.replace('{"n": 4000}', '{"n": 4000, "heads": 8, "rows": 4}')
+    reference = reference.replace("* x * x", "* x.reshape(-1, 6, 8).reshape(-1, 48)")
+    other = unseen(load_problem(write_problem(tmp_path / "p", reference=reference)))
+    assert other is not None
+    assert other.sizes[Size.SMALL] == {"n": 48, "heads": 6, "rows": 65}
+
+
+def test_a_problem_without_large_extents_has_none(tmp_path: Path) -> None:
+    reference = REFERENCE.replace('{"n": 37}', '{"n": 9}')
+    assert unseen(load_problem(write_problem(tmp_path / "p", reference=reference))) is None

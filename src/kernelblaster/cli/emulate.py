@@ -32,6 +32,14 @@ def emulate(
     checks: Annotated[
         bool, typer.Option("--checks/--no-checks", help="Check memory, races and barriers; takes longer.")
     ] = False,
+    sample: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            help="Millions of warp instructions that are enough of one launch: counts are scaled from some of its"
+            " blocks, outputs are incomplete. 0: all blocks.",
+        ),
+    ] = 0,
     timeout: Annotated[float, typer.Option(callback=positive, help="Seconds the program may run.")] = 300,
 ) -> int:
     """Run a CUDA program on the emulated GPU, and show what its kernels did.
@@ -51,7 +59,7 @@ def emulate(
     except ProgramDoesNotBuild as error:
         sys.stderr.write(error.log)
         raise
-    emulation = built.run(arguments or (), timeout_s=timeout, checks=checks, lines=lines)
+    emulation = built.run(arguments or (), timeout_s=timeout, checks=checks, lines=lines, sample=int(1e6 * sample))
     print_emulation(emulation)
     if json_file is not None:
         json_file.write_text(emulation.model_dump_json(indent=1) + "\n", encoding="utf-8")

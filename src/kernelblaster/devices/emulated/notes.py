@@ -14,6 +14,7 @@ def notes(estimate: KernelEstimate) -> dict[str, str]:
     """Facts beside the numbers; a key is present only when there is something to say."""
     record = estimate.record
     found = {
+        "sampled": _sampled(record),
         "occupancy_limiter": str(estimate.occupancy.limiter),
         "bound_by": str(estimate.bound),
         "hot_lines": _hot_lines(record),
@@ -24,6 +25,13 @@ def notes(estimate: KernelEstimate) -> dict[str, str]:
         resources = estimate.resources
         found["spills"] = f"{resources.spill_store_bytes} bytes stored, {resources.spill_load_bytes} bytes loaded"
     return {key: text for key, text in found.items() if text}
+
+
+def _sampled(record: LaunchRecord) -> str:
+    if record.executed_blocks is None:
+        return ""
+    share = record.executed_blocks / record.blocks
+    return f"{share:.1%} of the blocks were executed; counts are scaled to all, outputs are incomplete"
 
 
 def _hot_lines(record: LaunchRecord) -> str:

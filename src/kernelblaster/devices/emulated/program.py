@@ -130,6 +130,7 @@ class EmulatedProgram:
         timeout_s: float,
         checks: bool = False,
         lines: int = 0,
+        sample: int = 0,
         streams: Streams | None = None,
     ) -> Emulation:
         """Run to the end, or kill after `timeout_s` seconds; every launch is counted.
@@ -141,6 +142,8 @@ class EmulatedProgram:
             timeout_s: wall time it may take.
             checks: whether memory and synchronisation are checked, which takes several times as long.
             lines: source lines to profile for each launch.
+            sample: warp instructions of a launch that are enough: beyond them the blocks of whole SMs are left out, so
+                that outputs are incomplete, and counts are scaled. 0 executes every block.
             streams: where it reads and writes; this process's own streams if not given.
 
         Raises:
@@ -149,6 +152,7 @@ class EmulatedProgram:
         with TemporaryDirectory(prefix="kernelblaster-") as scratch:
             report, found = Path(scratch) / "report.jsonl", Path(scratch) / "findings.jsonl"
             extra = {"KB_EMU_REPORT": str(report)} | ({"KB_EMU_CHECKS": str(found)} if checks else {})
+            extra |= {"KB_EMU_SAMPLE": str(sample)} if sample else {}
             began = time.monotonic()
             code = self._execute(arguments, extra, timeout_s, streams or Streams())
             seconds = time.monotonic() - began

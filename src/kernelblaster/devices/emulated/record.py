@@ -91,6 +91,8 @@ class LaunchRecord(BaseModel):
     dynamic_shared: int
     local_bytes: int
     blocks: int
+    executed_blocks: int | None = None
+    """Blocks that were executed, when the launch was sampled: all counts are then scaled from theirs to all blocks."""
     warps: int
     warp_instructions: int
     thread_instructions: int

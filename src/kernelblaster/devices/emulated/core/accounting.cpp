@@ -118,6 +118,17 @@ void Counters::add(const Counters& other) {
     l2_write_sectors += other.l2_write_sectors;
 }
 
+void Counters::scale(const Share& share) {
+    if (share.whole()) return;
+    for (u64& one : executed) one = share.scaled(one);
+    for (u64& one : thread_count) one = share.scaled(one);
+    for (MemoryCounters& one : memory)
+        for (u64* part : {&one.requests, &one.lanes, &one.sectors, &one.ideal_sectors, &one.l1_hit_sectors, &one.wavefronts})
+            *part = share.scaled(*part);
+    for (u64* one : {&branches, &divergent_branches, &barriers, &l2_read_sectors, &l2_write_sectors})
+        *one = share.scaled(*one);
+}
+
 void L1Cache::configure(u32 bytes) {
     sets_ = std::max(1u, bytes / kLineBytes / kWays);
     reciprocal_ = ~0ull / sets_ + 1;
@@ -164,9 +175,16 @@ void GranuleMap::mark(Words& words, u64 line, u32 sectors) {
     if (~word.load(std::memory_order_relaxed) & bits) word.fetch_or(bits, std::memory_order_relaxed);
 }
 
-u64 GranuleMap::count(const Words& words) {
+u64 GranuleMap::count(const Words& words, u64 begin, u64 end) const {
+    const u64 base = first_line_ * kLineBytes;
+    const u64 first = (begin - base) / kSectorBytes, last = (end - base + kSectorBytes - 1) / kSectorBytes;
     u64 granules = 0;
-    for (const auto& word : words) granules += static_cast<u64>(__builtin_popcountll(word.load()));
+    for (u64 at = first; at < last;) {
+        const u64 bit = at % 64, span = std::min<u64>(64 - bit, last - at);
+        const u64 wanted = (span == 64 ? ~0ull : (1ull << span) - 1) << bit;
+        granules += static_cast<u64>(__builtin_popcountll(words[at / 64].load() & wanted));
+        at += span;
+    }
     return granules;
 }
 

@@ -19,6 +19,13 @@ namespace kbemu {
 constexpr u32 kSectorBytes = 32;
 constexpr u32 kLineBytes = 128;
 
+// Which share of the blocks was executed, and what was counted in it for all of them.
+struct Share {
+    u64 all, executed;
+    u64 scaled(u64 count) const { return static_cast<u64>((static_cast<u128>(count) * all + executed / 2) / executed); }
+    bool whole() const { return all == executed; }
+};
+
 struct MemoryCounters {
     u64 requests = 0, lanes = 0, sectors = 0, ideal_sectors = 0, l1_hit_sectors = 0, wavefronts = 0;
     void add(const MemoryCounters& other);
@@ -33,6 +40,7 @@ struct Counters {
 
     void resize(std::size_t instructions, std::size_t memory_instructions);
     void add(const Counters& other);
+    void scale(const Share& share);
 };
 
 // Sectored, 4-way set-associative with a hashed index, least recently used.
@@ -63,13 +71,14 @@ public:
     // Sectors of a line, one bit each.
     void read(u64 line, u32 sectors) { mark(*read_, line, sectors); }
     void write(u64 line, u32 sectors) { mark(*written_, line, sectors); }
-    u64 read_bytes() const { return count(*read_) * kSectorBytes; }
-    u64 written_bytes() const { return count(*written_) * kSectorBytes; }
+    // Of what lies between two addresses.
+    u64 read_bytes(u64 begin, u64 end) const { return count(*read_, begin, end) * kSectorBytes; }
+    u64 written_bytes(u64 begin, u64 end) const { return count(*written_, begin, end) * kSectorBytes; }
 
 private:
     using Words = std::vector<std::atomic<u64>>;
     void mark(Words& words, u64 line, u32 sectors);
-    static u64 count(const Words& words);
+    u64 count(const Words& words, u64 begin, u64 end) const;
 
     u64 first_line_;
     std::unique_ptr<Words> read_, written_;

@@ -62,6 +62,7 @@ struct Launch {
     bool cooperative;  // all blocks live at once
     u64 workspace;     // device memory that cooperative groups find through %envreg1 and 2; 0 when not cooperative
     u64 instruction_limit;  // warp instructions after which a worker gives up
+    u64 sample;             // warp instructions after which whole SMs are left out; 0: none is
     GranuleMap* granules;
     LaunchChecks* checks;  // null: nothing is checked
 
@@ -137,7 +138,15 @@ struct Block {
     ~Block();
 };
 
-// Runs a launch on `threads` host threads. Counters are merged into `total`.
-FaultReport execute(const Launch& launch, unsigned threads, Counters& total, u64& instructions);
+struct Execution {
+    FaultReport fault;
+    Counters counters;
+    u64 instructions = 0;
+    u64 blocks = 0;  // executed ones: fewer than the launch has when it was sampled
+};
+
+// Runs a launch on `threads` host threads. A sampled launch executes all blocks of some SMs, spread over the grid: of
+// one SM first, then of as many as the sample has room for, whatever the number of threads.
+Execution execute(const Launch& launch, unsigned threads);
 
 }  // namespace kbemu

@@ -133,6 +133,18 @@ u64 tensor_work(const Launch& launch, const Counters& counters) {
     return total;
 }
 
+// Bytes touched at least once. Of a sampled launch: scaled for each allocation, up to all of it, for blocks that read
+// bytes of their own need as many times more, and blocks that share theirs have soon read all.
+template <class Touched>
+u64 unique_bytes(const Launch& launch, const Share& share, Touched touched) {
+    u64 total = 0;
+    for (const Segment& one : launch.segments->list) {
+        const u64 whole = (one.end - one.begin + kSectorBytes - 1) / kSectorBytes * kSectorBytes;
+        total += std::min(share.scaled(touched(one.begin, one.end)), whole);
+    }
+    return total;
+}
+
 u64 sum(const std::vector<u64>& values) {
     u64 total = 0;
     for (const u64 value : values) total += value;
@@ -141,7 +153,7 @@ u64 sum(const std::vector<u64>& values) {
 
 }  // namespace
 
-void report_launch(const Launch& launch, const Counters& counters, u64) {
+void report_launch(const Launch& launch, const Counters& counters, const Share& share) {
     const char* path = std::getenv("KB_EMU_REPORT");
     if (path == nullptr) return;
     std::ostringstream text;
@@ -155,6 +167,7 @@ void report_launch(const Launch& launch, const Counters& counters, u64) {
     json.field("dynamic_shared", u64{launch.dynamic_shared});
     json.field("local_bytes", u64{launch.function->local_bytes});
     json.field("blocks", launch.blocks());
+    if (!share.whole()) json.field("executed_blocks", share.executed);
     json.field("warps", launch.blocks() * warps);
     json.field("warp_instructions", sum(counters.executed));
     json.field("thread_instructions", sum(counters.thread_count));
@@ -165,8 +178,11 @@ void report_launch(const Launch& launch, const Counters& counters, u64) {
     json.field("tensor_fma", tensor_work(launch, counters));
     json.field("l2_read_sectors", counters.l2_read_sectors);
     json.field("l2_write_sectors", counters.l2_write_sectors);
-    json.field("unique_read_bytes", launch.granules->read_bytes());
-    json.field("unique_write_bytes", launch.granules->written_bytes());
+    const GranuleMap& granules = *launch.granules;
+    json.field("unique_read_bytes",
+               unique_bytes(launch, share, [&](u64 begin, u64 end) { return granules.read_bytes(begin, end); }));
+    json.field("unique_write_bytes",
+               unique_bytes(launch, share, [&](u64 begin, u64 end) { return granules.written_bytes(begin, end); }));
     json.field("branches", counters.branches);
     json.field("divergent_branches", counters.divergent_branches);
     json.field("barriers", counters.barriers);

@@ -17,9 +17,9 @@ unsigned host_threads() {
     return std::max(1u, std::thread::hardware_concurrency());
 }
 
-u64 instruction_limit() {
-    const char* text = std::getenv("KB_EMU_LIMIT");
-    return text != nullptr ? std::strtoull(text, nullptr, 10) : ~0ull;
+u64 number_from(const char* variable, u64 otherwise) {
+    const char* text = std::getenv(variable);
+    return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
 cudaError_t error_of(Fault fault) {
@@ -207,18 +207,19 @@ cudaError_t Runtime::launch(const PreparedLaunch& prepared) {
     launch.counted = counting();
     launch.cooperative = prepared.cooperative;
     launch.workspace = workspace.address();
-    launch.instruction_limit = instruction_limit();
+    launch.instruction_limit = number_from("KB_EMU_LIMIT", ~0ull);
     launch.granules = &granules;
     std::unique_ptr<LaunchChecks> checks;
     if (initialized) checks = std::make_unique<LaunchChecks>(module_, function, *initialized, arena.freed());
     launch.checks = checks.get();
-    Counters counters;
-    u64 instructions = 0;
-    const FaultReport fault = execute(launch, host_threads(), counters, instructions);
-    advance(instructions, launch.blocks());
+    launch.sample = launch.counted ? number_from("KB_EMU_SAMPLE", 0) : 0;
+    Execution done = execute(launch, host_threads());
     if (checks) report_findings(launch);
-    if (fault.fault != Fault::none) return fail_for_good(error_of(fault.fault), fault.message);
-    if (launch.counted) report_launch(launch, counters, instructions);
+    if (done.fault.fault != Fault::none) return fail_for_good(error_of(done.fault.fault), done.fault.message);
+    const Share share{launch.blocks(), done.blocks};
+    advance(share.scaled(done.instructions), launch.blocks());
+    done.counters.scale(share);
+    if (launch.counted) report_launch(launch, done.counters, share);
     return cudaSuccess;
 }
 

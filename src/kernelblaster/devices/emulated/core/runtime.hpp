@@ -11,7 +11,8 @@
 // (count every launch, else between cudaProfilerStart and cudaProfilerStop), KB_EMU_CHECKS (JSON lines, one per finding
 // of the checks, which run only when it is set), KB_EMU_THREADS, KB_EMU_DEVICE ("key value" lines that replace figures
 // of the device), KB_EMU_MEMORY (bytes of device memory), KB_EMU_LIMIT (warp instructions per launch and host thread,
-// after which it fails as timed out).
+// after which it fails as timed out), KB_EMU_SAMPLE (warp instructions per counted launch, beyond which the blocks of
+// whole SMs are left out and counts are scaled).
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -131,7 +132,7 @@ private:
 };
 
 // Appends the launch's record to the file KB_EMU_REPORT names.
-void report_launch(const Launch& launch, const Counters& counters, u64 instructions);
+void report_launch(const Launch& launch, const Counters& counters, const Share& share);
 
 // Appends a copy or fill: `kind` is device_to_device, host_to_device, device_to_host or fill.
 void report_transfer(const char* kind, u64 bytes);

@@ -31,7 +31,7 @@ def device() -> EmulatedDevice:
 @pytest.mark.parametrize(
     ("declaration", "statement", "kind"),
     [
-        ("", "cudaLaunchConfig_t c{}; int n; cudaOccupancyMaxActiveClusters(&n, nullptr, &c)", "not_emulatable"),
+        ("", "cudaGraph_t graph; cudaGraphCreate(&graph, 0)", "not_emulatable"),
         ("void helper();", "helper()", "load_error"),
         ("void helper();", "helper(); cudaIpcCloseMemHandle(nullptr)", "load_error"),
     ],

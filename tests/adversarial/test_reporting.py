@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from results_table import better_baseline, render
 from runs_samples import FACTS, row, summary, timing
+from trust_page import REPORTING
 
 from kernelblaster.agent.state import OutcomeStatus
 from kernelblaster.devices.base import DeviceKind, Sample
@@ -18,6 +19,13 @@ from kernelblaster.evaluation.types import Decision, Timing
 from kernelblaster.problems.problem import Precision, Size
 from kernelblaster.runs.baseline import BaselineRow, Ratio
 
+TESTS = Path(__file__).resolve().parents[1]
+ELSEWHERE = {
+    "R04": ("evaluation/test_baseline_timing.py", "test_both_kernels_see_the_same_values_and_none_twice"),
+    "R07": ("knowledge/test_statistics_sums.py", "test_kinds_of_device_never_mix"),
+    "D01": ("evaluation/test_admission.py", "test_stand_ins_that_pass_are_named"),
+}
+"""Rows that are tested beside the code that they are about."""
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 GPU = FACTS.model_copy(update={"kind": DeviceKind.CUDA})
 
@@ -35,6 +43,17 @@ def baseline(times: dict[str, float], *, failures: dict[str, str] | None = None)
         problem="level1/023", name="Softmax", precision=Precision.FP16, size=Size.FULL, device=GPU, torch="2.11",
         timings=measured, final_against=against, failures=failures or {},
     )  # fmt: skip
+
+
+def test_every_row_about_figures_has_a_rule_and_a_test() -> None:
+    here = {name[5:8].upper() for name in globals() if re.match(r"test_r\d\d_", name)}
+    assert {f"R{n:02}" for n in range(1, 9)} | {"D01"} == set(REPORTING) == here | set(ELSEWHERE)
+    for path, name in ELSEWHERE.values():
+        assert f"def {name}(" in (TESTS / path).read_text()
+
+
+def test_r04_a_baseline_names_the_gpu_and_the_version_it_was_measured_with() -> None:
+    assert all(BaselineRow.model_fields[name].is_required() for name in ("device", "torch", "precision", "size"))
 
 
 def test_r01_one_large_speedup_does_not_carry_the_mean() -> None:
@@ -86,10 +105,10 @@ def test_r06_and_t17_times_below_the_floor_are_refused(us: float) -> None:
 
 
 def test_r08_every_final_kernel_of_the_shipped_results_is_shipped() -> None:
-    table = (DOCS / "results" / "h200.md").read_text().split("\n\n")[2]
+    page = (DOCS / "results" / "h200.md").read_text()
     shipped = {path.stem for path in (DOCS / "results" / "h200_kernels").glob("*.cu")}
-    rows = re.findall(r"^\| (level\d)/(\d+) (\S+) \| [^|]+ \| (\d[^|]*) \|", table, re.MULTILINE)
-    assert rows
+    rows = re.findall(r"^\| (level\d)/(\d+) (\S+) \| [^|]+ \| (\d[^|]*) \|", page, re.MULTILINE)
+    assert len(rows) >= 19
     assert {f"{level}_{number}_{name}" for level, number, name, _ in rows} <= shipped
 
 

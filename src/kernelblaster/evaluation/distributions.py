@@ -28,7 +28,7 @@ _OFFSET_ACCUMULATION = 2.0**-11
 _SCALES = {
     Distribution.LARGE: {"fp16": (14, 10, 6, 3), "bf16": (20, 14, 8, 4), "fp32": (20, 14, 8, 4)},
     Distribution.OFFSET: {"fp16": (9, 6, 4, 2), "bf16": (6, 4, 2), "fp32": (9, 6, 4, 2)},
-    Distribution.SPARSE: {"fp16": (8, 5, 2, 0), "bf16": (8, 5, 2, 0), "fp32": (8, 5, 2, 0)},
+    Distribution.SPARSE: {"fp16": (8, 5, 4, 2, 0), "bf16": (8, 5, 4, 2, 0), "fp32": (8, 5, 4, 2, 0)},
     Distribution.TINY: {"fp16": (-10, -7, -4, -2), "bf16": (-30, -20, -12, -6, -3), "fp32": (-30, -20, -12, -6, -3)},
 }
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from agent_support import START_US, CommentEvaluator, ScriptedModel, answer, kernel, make_context
+import pytest
+from agent_support import START_US, CommentEvaluator, EventList, ScriptedModel, answer, kernel, make_context
 
 from kernelblaster.agent.graph import run_problem
 from kernelblaster.agent.state import OutcomeStatus, StopReason
@@ -173,6 +174,32 @@ def test_techniques_do_not_repeat_until_one_is_accepted(tmp_path):
     tried = [event.technique for event in context.events.of("selected")]
     assert len(set(tried[:5])) == 5
     assert len(set(tried[5:])) == 4
+
+
+def test_rollouts_on_one_parent_draw_different_techniques(tmp_path):
+    _, context = search(
+        tmp_path, lambda rollout, step, attempt: answer(kernel(0.5, tag=f"{rollout}_{step}")), rollouts=4, steps=3
+    )
+    drawn = [event.technique for event in context.events.of("selected")]
+    assert len(drawn) == len(set(drawn)) == 12  # all that there are, each once, since the parent never changes
+
+
+def test_a_rollout_that_dies_draws_the_same_again(tmp_path):
+    class Dying(EventList):
+        def emit(self, event):
+            super().emit(event)
+            if event.kind == "selected":
+                raise RuntimeError("killed")
+
+    def script(rollout, step, attempt):
+        return answer(kernel(2.0))
+
+    dying = Dying()
+    with pytest.raises(RuntimeError, match="killed"):
+        search(tmp_path, script, steps=1, events=dying)
+    _, context = search(tmp_path, script, steps=1, seed=1)
+    (before,), (after,) = dying.of("selected"), context.events.of("selected")
+    assert before.technique == after.technique
 
 
 def test_a_rollout_ends_when_every_answerable_technique_was_tried(tmp_path):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -252,3 +253,20 @@ def test_a_better_arm_elsewhere_is_tried_first_here():
     first = [base.select("busy", context(), rng) for _ in range(50)]
     assert sum(selection.technique == "widen" for selection in first) > 40
     assert {selection.backed_off_to for selection in first} == {Level.STATE_ARCH.label}
+
+
+def test_chains_side_by_side_draw_without_replacement():
+    base = KnowledgeBase(document())
+    names = set(base.states["busy"].techniques)
+    taken: Counter[str] = Counter()
+    rng = np.random.default_rng(0)
+    for _ in range(2 * len(names)):
+        taken[base.select("busy", context(), rng, taken=taken).technique] += 1
+    assert taken == dict.fromkeys(names, 2)
+
+
+def test_what_others_have_taken_gives_way_to_what_is_forbidden():
+    base = KnowledgeBase(document())
+    first, *others = sorted(base.states["busy"].techniques)
+    chosen = base.select("busy", context(), np.random.default_rng(0), tabu=set(others), taken={first: 3})
+    assert chosen.technique == first

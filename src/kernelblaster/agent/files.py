@@ -4,6 +4,7 @@
     evaluations/<key>.json        what the judge found; the key names source, rival, device, precision and size
     replies/<slot>.json           the request and the reply, stored before the reply is used
     questions/<slot>.json         a request that shows the knowledge base, as it was worded first
+    draws/r<round>/<sha256>.json  techniques that rollouts of a round have drawn for one parent, by slot
     reflections/r<round>.json     what reflection on a round changed in the knowledge base
 
 A file that exists is complete: it was written beside its place, synced and renamed.
@@ -18,10 +19,12 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from kernelblaster.evaluation.types import Evaluation
 from kernelblaster.models.base import Reply, Request
+
+_DRAWS = TypeAdapter(dict[str, str])
 
 
 class StoredReply(BaseModel):
@@ -165,6 +168,21 @@ class ProblemFiles:
     def reply_text(self, slot: str) -> str:
         """The stored reply of a slot. Raises FileNotFoundError."""
         return StoredReply.model_validate_json(self.reply_path(slot).read_bytes()).reply.text
+
+    def draws_path(self, round: int, parent: str) -> Path:
+        """Where the techniques lie that were drawn for a parent in a round."""
+        return self.root / "draws" / f"r{round}" / f"{parent}.json"
+
+    def put_draws(self, round: int, parent: str, draws: dict[str, str]) -> None:
+        """Store slot -> technique; the caller holds off other writers."""
+        write_atomically(self.draws_path(round, parent), json.dumps(draws, indent=1))
+
+    def draws(self, round: int, parent: str) -> dict[str, str]:
+        """Slot -> technique drawn for a parent in a round, so far."""
+        try:
+            return _DRAWS.validate_json(self.draws_path(round, parent).read_bytes())
+        except FileNotFoundError:
+            return {}
 
     def reflection_path(self, round: int) -> Path:
         """Where the outcome of a round's reflection lies."""

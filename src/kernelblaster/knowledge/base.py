@@ -91,9 +91,10 @@ class KnowledgeBase:
         rng: np.random.Generator,
         tabu: Set[str] = frozenset(),
         allowed: Set[str] | None = None,
+        taken: Mapping[str, int] = selection.NOTHING_TAKEN,
     ) -> Selection:
         """Draw the technique to try next; see `selection.select`. Raises NoTechnique, KeyError (unknown state)."""
-        return selection.select(self._memory, state, context, rng, tabu, allowed)
+        return selection.select(self._memory, state, context, rng, tabu, allowed, taken)
 
     @cached_property
     def _memory(self) -> selection.Memory:

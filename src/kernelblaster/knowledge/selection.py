@@ -3,6 +3,10 @@
 First prune: what does not apply (architecture, precision, operator family, library, tf32 policy) and what the measured
 hardware bounds make pointless. Then one Thompson draw per remaining technique from its posterior; the best draw wins.
 Deterministic for a given generator state.
+
+Chains that start side by side from one parent have the same beliefs, and would mostly draw the same technique. They
+therefore draw without replacement: what another chain has `taken` on that parent is put back only when everything
+that may be tried has been taken as often.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -28,6 +33,7 @@ from kernelblaster.knowledge.schema import (
 from kernelblaster.problems.problem import Precision
 
 ALTERNATIVES = 5
+NOTHING_TAKEN: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,7 @@ def select(
     rng: np.random.Generator,
     tabu: Set[str] = frozenset(),
     allowed: Set[str] | None = None,
+    taken: Mapping[str, int] = NOTHING_TAKEN,
 ) -> Selection:
     """Draw a technique of `state`.
 
@@ -61,12 +68,13 @@ def select(
         rng: the only source of randomness.
         tabu: techniques not to try, e.g. those this rollout already tried on this parent.
         allowed: when given, only these; they need not be listed under `state` when none that is can be chosen.
+        taken: how often each technique was drawn for the same parent by chains that run side by side with this one.
 
     Raises:
         NoTechnique: nothing is left.
         KeyError: no such state.
     """
-    candidates = _candidates(memory, state, context, tabu, allowed)
+    candidates = _least_taken(_candidates(memory, state, context, tabu, allowed), taken)
     if not candidates:
         raise NoTechnique(
             f"no technique is left to try in state {state}",
@@ -115,6 +123,11 @@ def _candidates(
     if promising or applicable:
         return promising or applicable
     return _open(memory.techniques, tabu, allowed) if allowed is not None else []
+
+
+def _least_taken(names: list[str], taken: Mapping[str, int]) -> list[str]:
+    fewest = min((taken.get(name, 0) for name in names), default=0)
+    return [name for name in names if taken.get(name, 0) == fewest]
 
 
 def _open(names: Iterable[str], tabu: Set[str], allowed: Set[str] | None) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections import Counter
 
 import numpy as np
 from langgraph.runtime import Runtime
@@ -17,13 +18,18 @@ from kernelblaster.knowledge.decisions import NoTechnique, Selection, SelectionC
 
 
 async def retrieve(state: RolloutState, runtime: Runtime[ProblemContext]) -> dict:
-    """Draw a technique that this rollout has not tried since its last acceptance."""
+    """Draw a technique that this rollout has not tried since its last acceptance.
+
+    What was drawn is kept at once: the round's other rollouts on the same parent draw something else, and a rollout
+    that is killed before its next checkpoint draws the same again.
+    """
     context = runtime.context
     diagnosis = state.diagnosis
     if diagnosis is None:
         raise ValueError("retrieve runs after classify")
     try:
-        selection = await asyncio.to_thread(_select, context, state, diagnosis)
+        async with context.flight(f"draws/r{state.round}/{state.incumbent.sha256}"):
+            selection = await asyncio.to_thread(_draw, context, state, diagnosis)
     except NoTechnique:
         return {"stop": StopReason.NOTHING_TO_TRY}
     context.emit(
@@ -40,7 +46,26 @@ async def retrieve(state: RolloutState, runtime: Runtime[ProblemContext]) -> dic
     return {"choice": _choice(selection)}
 
 
-def _select(context: ProblemContext, state: RolloutState, diagnosis: Diagnosis) -> Selection:
+def _draw(context: ProblemContext, state: RolloutState, diagnosis: Diagnosis) -> Selection:
+    round, parent, slot = state.round, state.incumbent.sha256, step_slot(context, state)
+    draws = context.files.draws(round, parent)
+    own = draws.get(slot)
+    if own is not None:
+        return _select(context, state, diagnosis, allowed=frozenset({own}), taken=Counter())
+    allowed = context.model.answerable(request_tags(context, state))
+    selection = _select(context, state, diagnosis, allowed=allowed, taken=Counter(draws.values()))
+    context.files.put_draws(round, parent, {**draws, slot: selection.technique})
+    return selection
+
+
+def _select(
+    context: ProblemContext,
+    state: RolloutState,
+    diagnosis: Diagnosis,
+    *,
+    allowed: frozenset[str] | None,
+    taken: Counter[str],
+) -> Selection:
     evaluation = context.files.evaluation(state.incumbent.evaluation)
     where = SelectionContext(
         arch=context.facts.arch,
@@ -50,9 +75,8 @@ def _select(context: ProblemContext, state: RolloutState, diagnosis: Diagnosis) 
         totals=evaluation.profile.totals if evaluation.profile else {},
         libraries=context.libraries,
     )
-    allowed = context.model.answerable(request_tags(context, state))
     return context.knowledge.load().select(
-        diagnosis.state, where, _generator(context, state), tabu=frozenset(state.tabu), allowed=allowed
+        diagnosis.state, where, _generator(context, state), tabu=frozenset(state.tabu), allowed=allowed, taken=taken
     )
 
 

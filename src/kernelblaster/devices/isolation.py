@@ -110,7 +110,8 @@ class Step:
 
 def plan(view: View, cwd: Path) -> list[Step]:
     """The whole file system of a command, parents before children."""
-    system = [*_system(), *(_shown(Kind.READABLE, path) for path in _existing(_settings()))]
+    settings = [path for path in _settings() if path.exists()]
+    system = [*_system(), *(_shown(Kind.READABLE, path) for path in settings)]
     fresh = [
         Step(Kind.PROCESSES, "/proc"),
         *(_shown(Kind.READABLE, Path(name)) for name in _CONTROLS if os.path.exists(name)),
@@ -209,8 +210,7 @@ def _existing(paths: Iterable[Path]) -> Iterator[Path]:
     """Those that are there, under their name and, where it leads through symbolic links, under the real one."""
     for path in paths:
         if path.exists():
-            yield path.absolute()
-            yield path.resolve()
+            yield from dict.fromkeys((path.absolute(), path.resolve()))
 
 
 def _shown(kind: Kind, path: Path) -> Step:

@@ -17,12 +17,13 @@ from pathlib import Path
 
 from mutants import MutantRow, MutationResult
 from planted import HARMLESS, Kind, Planted, load_all
+from pydantic import BaseModel
 from trust import TrustResult, TrustRow
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "docs" / "results"
 SURVIVORS = Path(__file__).with_name("survivors.json")
-"""Pattern of mutant ids -> why they survive."""
+"""Pattern of mutant ids -> `Survivor`."""
 
 NOT_PLANTED = {
     "T04": "Lazy results need an object that computes when it is compared. A candidate gets raw device pointers.",
@@ -132,15 +133,22 @@ def gaps(results: Sequence[TrustResult]) -> Iterator[str]:
         yield f"- {row.name} on {device}: {row.outcome}. {row.gap or row.reason or 'Not explained yet.'}"
 
 
-def explanation(row: MutantRow, reasons: dict[str, str]) -> str:
-    """Why a mutant survives."""
-    for pattern, reason in reasons.items():
+class Survivor(BaseModel):
+    """Why mutants survive, and whether they compute what the original does wherever they may be called."""
+
+    equivalent: bool
+    why: str
+
+
+def explanation(row: MutantRow, known: dict[str, Survivor]) -> Survivor:
+    """Of a mutant that survives."""
+    for pattern, survivor in known.items():
         if fnmatch.fnmatch(row.id, pattern):
-            return reason
-    return "not explained yet"
+            return survivor
+    return Survivor(equivalent=False, why="not explained yet")
 
 
-def mutation(result: MutationResult, reasons: dict[str, str]) -> Iterator[str]:
+def mutation(result: MutationResult, known: dict[str, Survivor]) -> Iterator[str]:
     """The share caught, per problem and per kind of mistake, and all survivors."""
     counted = [row for row in result.rows if row.counted]
     caught = sum(row.caught for row in counted)
@@ -155,8 +163,11 @@ def mutation(result: MutationResult, reasons: dict[str, str]) -> Iterator[str]:
         f"{outcomes['not_emulatable']} that the emulator cannot run."
     )
     yield ""
+    same = sum(explanation(row, known).equivalent for row in counted if not row.caught)
     yield (
-        f"**Caught: {caught} of {len(counted)} ({caught / len(counted):.1%}).** By verdict: "
+        f"**Caught: {caught} of {len(counted)} ({caught / len(counted):.1%}); of those that are mistakes, "
+        f"{caught} of {len(counted) - same} ({caught / (len(counted) - same):.1%})**: {same} survivors compute what "
+        "the original does, as the table says. By verdict: "
         + ", ".join(
             f"{count} {name}" for name, count in outcomes.most_common() if name not in ("equivalent", "not_compiled")
         )
@@ -175,23 +186,24 @@ def mutation(result: MutationResult, reasons: dict[str, str]) -> Iterator[str]:
         rows = [row for row in counted if row.rule == rule]
         yield f"| {does} (`{rule}`) | {len(rows)} | {sum(row.caught for row in rows)} |"
     yield ""
-    yield from _survivors(counted, reasons)
+    yield from _survivors(counted, known)
     if result.left_out:
         yield ""
         yield "Sources left out: " + "; ".join(f"{name} ({reason})" for name, reason in result.left_out.items()) + "."
 
 
-def _survivors(counted: Sequence[MutantRow], reasons: dict[str, str]) -> Iterator[str]:
+def _survivors(counted: Sequence[MutantRow], known: dict[str, Survivor]) -> Iterator[str]:
     yield "| survivor | line | now reads | why it survives |"
     yield "|---|---|---|---|"
     for row in counted:
         if not row.caught:
             text = row.text.replace("|", "\\|")
-            yield f"| {row.id} | {row.line} | `{text}` | {explanation(row, reasons)} |"
+            found = explanation(row, known)
+            yield f"| {row.id} | {row.line} | `{text}` | {'no mistake: ' if found.equivalent else ''}{found.why} |"
 
 
 def render(
-    emulated: TrustResult | None, cuda: TrustResult | None, mutants: MutationResult | None, reasons: dict[str, str]
+    emulated: TrustResult | None, cuda: TrustResult | None, mutants: MutationResult | None, known: dict[str, Survivor]
 ) -> str:
     """The page."""
     results = [result for result in (emulated, cuda) if result is not None]
@@ -233,7 +245,7 @@ def render(
         *kernels(Kind.HONEST, emulated, cuda),
     ]
     if mutants is not None:
-        lines += ["", "## Mutation testing", "", *mutation(mutants, reasons)]
+        lines += ["", "## Mutation testing", "", *mutation(mutants, known)]
     return "\n".join(lines) + "\n"
 
 
@@ -264,8 +276,9 @@ def main() -> None:
     mutants = None
     if options.mutants.is_file():
         mutants = MutationResult.model_validate_json(options.mutants.read_text(encoding="utf-8"))
-    reasons = json.loads(SURVIVORS.read_text(encoding="utf-8"))
-    print(render(merged(options.emulated), merged(options.cuda), mutants, reasons), end="")
+    told = json.loads(SURVIVORS.read_text(encoding="utf-8"))
+    known = {pattern: Survivor.model_validate(survivor) for pattern, survivor in told.items()}
+    print(render(merged(options.emulated), merged(options.cuda), mutants, known), end="")
 
 
 if __name__ == "__main__":

@@ -2,17 +2,20 @@
 
     python benchmarks/emulator_fit.py
 
-Writes `expansion.json` of the package: machine instructions per PTX operation. The other half of the cases is not
-looked at; `benchmarks/emulator_calibration.py` judges the figures with it.
+Writes `expansion.json` of the package, machine instructions per PTX operation, and in `architectures.json` latencies
+and weights of the timing model (`timing_fit.py`): those of sm_90 and of the H200. The other architectures get its
+weights, and keep latencies of their own. The other half of the cases is not looked at;
+`benchmarks/emulator_calibration.py` judges the figures with it.
 
-Each mean is the least-squares solution, not below zero, over the relative error of each case, drawn towards the
-expected means of `expansion.json` by a ridge (PULL). Relative errors beyond OUTLIER count by their size instead of
-their square. Both were chosen by five-fold cross-validation within the half that is fitted.
+Each mean of the expansion is the least-squares solution, not below zero, over the relative error of each case, drawn
+towards the expected means of `expansion.json` by a ridge (PULL). Relative errors beyond OUTLIER count by their size
+instead of their square. Both were chosen by five-fold cross-validation within the half that is fitted.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -24,11 +27,15 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "conformance"))
 
 from conformance_emulated import EmulatedCase, Emulator
-from conformance_suite import CapturedCase, Half, halves, programs, read_capture
+from conformance_suite import CapturedCase, Half, halves, pairs, programs, read_capture
+from timing_fit import fit_timing
 
+from kernelblaster.devices.emulated.architecture import GpuModel, gpu_model
 from kernelblaster.devices.emulated.expansion import ExpansionFile, Means, executed, read_expansion
 
 EXPANSION = Path(__file__).resolve().parents[1] / "src/kernelblaster/devices/emulated/expansion.json"
+ARCHITECTURES = EXPANSION.with_name("architectures.json")
+GPU = "h200"
 PULL = {"instructions": 0.05, "alu": 0.1, "fma": 0.1, "xu": 0.03}
 OUTLIER = 0.05
 LEAST_SCALE = {"instructions": 0.3, "alu": 0.1, "fma": 0.1, "xu": 0.1}
@@ -111,6 +118,19 @@ def write_expansion(expansion: ExpansionFile, path: Path) -> None:
     )
 
 
+def write_figures(gpu: GpuModel, path: Path) -> None:
+    """Latencies of the GPU's architecture, weights of all, and the times around a kernel of the GPU itself."""
+    text = path.read_text(encoding="utf-8")
+    latency, timing = (json.dumps(one.model_dump()) for one in (gpu.architecture.latency, gpu.architecture.timing))
+    text = re.sub(r'"timing": \{[^}]*\}', f'"timing": {timing}', text)
+    begin = text.index(f'"{gpu.gpu.arch}": {{')
+    text = text[:begin] + re.sub(r'"latency": \{[^}]*\}', f'"latency": {latency}', text[begin:], count=1)
+    begin = text.index(f'"{GPU}": {{')
+    launch = f'"launch_us": {gpu.gpu.launch_us}'
+    text = text[:begin] + re.sub(r'"launch_us": [\d.]+', launch, text[begin:], count=1)
+    path.write_text(text, encoding="utf-8")
+
+
 def main() -> None:
     """Fit and write."""
     capture = read_capture()
@@ -118,9 +138,11 @@ def main() -> None:
     real = {case.run.case: case for case in capture.cases if half[case.run.case] is Half.FIT}
     emulator = Emulator()
     emulated = [case for name in programs() for case in emulator.cases(name, list(real)) if case.run.case in real]
-    known = read_expansion()
-    write_expansion(fit_expansion([real[case.run.case] for case in emulated], emulated, known), EXPANSION)
-    print(f"fitted to {len(emulated)} cases, wrote {EXPANSION}")
+    matching = [real[case.run.case] for case in emulated]
+    write_expansion(fit_expansion(matching, emulated, read_expansion()), EXPANSION)
+    gpu, loss = fit_timing(gpu_model(GPU), matching, emulated, pairs())
+    write_figures(gpu, ARCHITECTURES)
+    print(f"fitted to {len(emulated)} cases, loss of the times {loss:.4f}")
 
 
 if __name__ == "__main__":

@@ -206,7 +206,7 @@ def test_damaged_modules_are_refused(tmp_path, library):
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"KBEMU3\0\0", b"KBEMU3\0\0" + b"\xff" * 64, b"KBEMU3\0\0" + bytes(200), bytes(range(256)) * 8]
+    "content", [b"", b"KBEMU4\0\0", b"KBEMU4\0\0" + b"\xff" * 64, b"KBEMU4\0\0" + bytes(200), bytes(range(256)) * 8]
 )
 def test_modules_with_a_good_checksum_but_no_sense_are_refused(tmp_path, library, content):
     module = tmp_path / "module"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kernelblaster.devices.base import KernelResources
@@ -73,6 +73,21 @@ def operations(classes: Mapping[str, int]) -> dict[str, int]:
     return {OPERATIONS[name]: count for name, count in classes.items() if name in OPERATIONS}
 
 
+def waits(classes: Mapping[str, int], memory: Sequence[MemoryInstruction], warps: int) -> dict[str, int]:
+    """As of loops unrolled by four: a warp waits for its first load and each fourth, and for half its arithmetic."""
+    loads = sum(one.requests for one in memory if one.space is Space.GLOBAL and one.op is Access.LOAD)
+    shared = sum(one.requests for one in memory if one.space is Space.SHARED)
+    arithmetic = sum(count for name, count in classes.items() if name in ("int", "fp32", "ffma", "alu", "imad"))
+    return {
+        "global": max(min(loads, warps), loads // 4),
+        "shared": max(min(shared, warps), shared // 8),
+        "arithmetic": arithmetic // 2,
+        "division": sum(count for name, count in classes.items() if name in ("idiv", "fdiv")),
+        "shuffle": classes.get("shfl", 0),
+        "special": classes.get("xu", 0) // 2,
+    }
+
+
 @dataclass(frozen=True)
 class Copy:
     """A copy kernel: each thread moves `per_thread` values of `width` bytes."""
@@ -138,6 +153,9 @@ def launch(
         thread_classes={name: 32 * count for name, count in classes.items()},
         operations=operations(classes),
         tensor_fma=tensor_fma,
+        waits=waits(classes, memory, blocks * -(-threads // 32)),
+        longest_warp_instructions=instructions * 32 // (blocks * threads),
+        hottest_atomic_lanes=0,
         memory=memory,
         l2_read_sectors=sum(one.sectors - one.l1_hit_sectors for one in loads),
         l2_write_sectors=sum(one.sectors for one in stores),

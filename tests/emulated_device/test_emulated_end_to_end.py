@@ -70,7 +70,7 @@ def test_padded_transpose_beats_conflicted_transpose(bench: Bench) -> None:
     loads = x.size // 32
     assert conflicted.totals[Metric.SHARED_LOAD_CONFLICTS] == 31 * loads
     assert padded.totals[Metric.SHARED_LOAD_CONFLICTS] == 0
-    assert padded_us < 0.7 * conflicted_us
+    assert padded_us < 0.8 * conflicted_us
 
 
 def test_tiled_product_beats_naive_product(bench: Bench) -> None:

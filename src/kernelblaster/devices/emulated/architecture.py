@@ -24,21 +24,22 @@ class _Frozen(BaseModel):
 
 
 class Lanes(_Frozen):
-    """Results per clock and SM of each pipe; fp16 counts half2 pairs."""
+    """Results per clock and SM of each pipe; `fma` has half precision, as half2 pairs, and integer multiplication."""
 
     fma: float = Field(gt=0)
     alu: float = Field(gt=0)
-    fp16: float = Field(gt=0)
     fp64: float = Field(gt=0)
     xu: float = Field(gt=0)
-    convert: float = Field(gt=0)
-    shuffle: float = Field(gt=0)
 
 
 class Latency(_Frozen):
     """Clocks from issue to result."""
 
     alu: float = Field(gt=0)
+    double: float = Field(gt=0)
+    tensor: float = Field(gt=0)
+    division: float = Field(gt=0)
+    """A division or root that ptxas expands into many instructions."""
     xu: float = Field(gt=0)
     shuffle: float = Field(gt=0)
     shared: float = Field(gt=0)
@@ -50,6 +51,43 @@ class Latency(_Frozen):
     dram: float = Field(gt=0)
     """Under the load of a memory-bound kernel."""
     atomic: float = Field(gt=0)
+
+
+class Timing(_Frozen):
+    """How the parts of the timing model weigh; see `chain.py`, `traffic.py` and `model.py`."""
+
+    norm: float = Field(gt=1)
+    """Exponent of the smooth maximum over paths."""
+    latency_norm: float = Field(ge=1)
+    """Exponent of that of the memory path and the latency."""
+    instruction_clocks: float = Field(gt=0)
+    """Clocks for which each machine instruction holds its warp."""
+    l1_miss_weight: float = Field(ge=1)
+    """How much larger than the miss rate the share of loads is that wait for the L2."""
+    line_clocks: float = Field(ge=0)
+    """Clocks that a warp takes for each 128-byte line of a load beyond those that its bytes fill."""
+    conflict_clocks: float = Field(ge=0)
+    """Clocks that each further pass of a shared-memory request adds to its latency."""
+    spills_in_flight: float = Field(gt=0)
+    """Spilled registers that a warp loads back together."""
+    passes_per_line: float = Field(gt=0)
+    """Passes through the data stage for each line of a scattered request."""
+    store_sector_clocks: float = Field(gt=0)
+    """Clocks of the data stage for each sector that is stored."""
+    lines_per_clk: float = Field(gt=0)
+    """Lines that an L1 looks up per clock."""
+    l2_miss_weight: float = Field(gt=0)
+    """Time in the L2 of a sector that DRAM has to bring, against 32 bytes at its bandwidth."""
+    l2_line_weight: float = Field(gt=0)
+    """The same of each line that a load looks up."""
+    l2_write_weight: float = Field(gt=0)
+    """The same of each sector written."""
+    l2_written_line_weight: float = Field(ge=0)
+    """The same of each line that a store writes to."""
+    atomic_sector_weight: float = Field(gt=0)
+    """The same of each sector that atomics touch."""
+    atomic_line_clocks: float = Field(gt=0)
+    """SM clocks between two lanes of atomics that go to one line."""
 
 
 class Architecture(_Frozen):
@@ -65,12 +103,9 @@ class Architecture(_Frozen):
     mma_fraction: float = Field(gt=0, le=1)
     """Share of the tensor cores' peak that `mma.sync` and `wmma` reach."""
     latency: Latency
+    timing: Timing
     l2_partitions: Literal[1, 2]
     """Halves of the L2; with two, half of all sectors come from the far one and pass through the near one, too."""
-    l2_port_bytes_per_clk: float = Field(gt=0)
-    """Bytes per clock between one SM and the L2."""
-    shared_bytes_per_clk: float = Field(gt=0)
-    """Bytes per clock of one SM's L1 and shared memory: one wavefront."""
     source: str
 
 

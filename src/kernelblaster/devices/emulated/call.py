@@ -3,8 +3,10 @@
     time = launch_us + sum of kernel durations + sum of transfer times
 
 where each duration already has the kernel's own start and drain. A kernel finds in the L2 what the kernel before it
-touched, as far as both fit; the first finds it cold. Transfers on the device run at copy bandwidth, those to and from
-the host at the link's, with a stop of the stream. Allocation, host work and overlapping streams are not modelled.
+touched, as far as both fit; the first finds it full of lines that the flush before the call has written, which it has
+to push out. Profiles, like those of Nsight Compute, begin with an empty L2. Transfers on the device run at copy
+bandwidth, those to and from the host at the link's, with a stop of the stream. Allocation, host work and overlapping
+streams are not modelled.
 """
 
 from __future__ import annotations
@@ -14,8 +16,9 @@ from dataclasses import dataclass
 
 from kernelblaster.devices.base import KernelResources
 from kernelblaster.devices.emulated.architecture import GpuModel
-from kernelblaster.devices.emulated.model import L2_SHARE, KernelEstimate, estimate
+from kernelblaster.devices.emulated.model import KernelEstimate, estimate
 from kernelblaster.devices.emulated.record import LaunchRecord, Record, TransferKind, TransferRecord
+from kernelblaster.devices.emulated.traffic import L2_SHARE, evicted_bytes
 from kernelblaster.errors import DeviceError
 
 HOST_LINK = 2.5e10
@@ -29,7 +32,7 @@ class CallEstimate:
     """One call: its kernels in launch order, and times in microseconds.
 
     Attributes:
-        kernels: launches.
+        kernels: launches, as a profiler sees them.
         transfers_us: copies and fills.
         device_us: the whole call.
     """
@@ -52,7 +55,7 @@ def estimate_call(records: Sequence[Record], resources: Mapping[str, KernelResou
         DeviceError: ptxas reported nothing for a kernel that ran.
     """
     kernels: list[KernelEstimate] = []
-    transfers_us = 0.0
+    transfers_us = kernels_us = 0.0
     for record in records:
         if isinstance(record, TransferRecord):
             transfers_us += 1e6 * _transfer_s(record, gpu)
@@ -63,8 +66,10 @@ def estimate_call(records: Sequence[Record], resources: Mapping[str, KernelResou
                 f"ptxas reported no resources for {record.kernel}", cure="build the candidate again with an empty cache"
             )
         before = kernels[-1].record if kernels else None
-        kernels.append(estimate(record, known, gpu, warm_bytes=_warm_bytes(before, record, gpu)))
-    kernels_us = 1e6 * sum(kernel.duration_s for kernel in kernels)
+        flushed = 0.0 if kernels else evicted_bytes(record, gpu)
+        warm = _warm_bytes(before, record, gpu)
+        kernels.append(estimate(record, known, gpu, warm_bytes=warm))
+        kernels_us += 1e6 * estimate(record, known, gpu, warm_bytes=warm, evicted_bytes=flushed).duration_s
     return CallEstimate(tuple(kernels), transfers_us, gpu.gpu.launch_us + kernels_us + transfers_us)
 
 

@@ -2,8 +2,8 @@
 
 Instructions, sectors and wavefronts are counted. The waiting share is an estimate: each instruction waits for the
 latency of what it does (a load for L1 or DRAM by its hits, shared memory once a pass, anything else for the ALU),
-divided by how many of its kind a warp keeps in flight, as in the model of a warp's chain in `model.py`. It says where
-warps of this launch stand, not how long the launch takes.
+divided by how many of its kind a warp usually keeps in flight. It says where warps of this launch stand, not how long
+the launch takes.
 """
 
 from __future__ import annotations
@@ -13,9 +13,14 @@ from collections.abc import Iterable
 from pydantic import BaseModel, ConfigDict
 
 from kernelblaster.devices.emulated.architecture import GpuModel, Latency
-from kernelblaster.devices.emulated.model import ARITHMETIC_PARALLELISM, MEMORY_PARALLELISM, SHARED_PARALLELISM
-from kernelblaster.devices.emulated.record import Access, LaunchRecord, MemoryInstruction, Space
+from kernelblaster.devices.emulated.record import EXECUTED, Access, LaunchRecord, MemoryInstruction, Space
 
+MEMORY_PARALLELISM = 4.0
+"""Loads of one warp in flight together: nvcc unrolls simple loops by four."""
+SHARED_PARALLELISM = 8.0
+"""Shared-memory loads of one warp in flight together: inner loops over a tile are unrolled further."""
+ARITHMETIC_PARALLELISM = 2.0
+"""Independent arithmetic instructions of one warp."""
 _DEVICE_SPACES = (Space.GLOBAL, Space.GENERIC, Space.LOCAL)
 
 
@@ -39,7 +44,7 @@ def line_profiles(record: LaunchRecord, gpu: GpuModel, most: int) -> tuple[LineP
     """The `most` lines with the largest share of waiting, largest first; none without line information."""
     accesses: dict[tuple[str, int], list[MemoryInstruction]] = {}
     for one in record.memory:
-        if one.source_file is not None and one.source_line is not None:
+        if one.op in EXECUTED and one.source_file is not None and one.source_line is not None:
             accesses.setdefault((one.source_file, one.source_line), []).append(one)
     latency = gpu.architecture.latency
     waits = {

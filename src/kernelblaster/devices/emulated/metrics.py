@@ -12,19 +12,23 @@ from collections.abc import Iterable
 
 from kernelblaster.devices.base import KernelProfile
 from kernelblaster.devices.emulated.architecture import GpuModel
-from kernelblaster.devices.emulated.expansion import machine_instructions
 from kernelblaster.devices.emulated.model import KernelEstimate, Unit
 from kernelblaster.devices.emulated.notes import notes
-from kernelblaster.devices.emulated.record import SECTOR_BYTES, Access, LaunchRecord, MemoryInstruction, Space
+from kernelblaster.devices.emulated.record import EXECUTED, SECTOR_BYTES, Access, MemoryInstruction, Space
+from kernelblaster.devices.emulated.traffic import (
+    DEVICE_SPACES,
+    GLOBAL_SPACES,
+    atomic_sectors,
+    l2_lookup_bytes,
+    l2_sectors,
+)
 from kernelblaster.devices.metrics import Metric
+from kernelblaster.devices.occupancy import WARP_THREADS
 
-_DEVICE_SPACES = (Space.GLOBAL, Space.GENERIC, Space.LOCAL)
-_GLOBAL = (Space.GLOBAL, Space.GENERIC)
-_SM_UNITS = (Unit.ISSUE, Unit.FMA, Unit.ALU, Unit.FP16, Unit.FP64, Unit.XU, Unit.CONVERT, Unit.TENSOR)
+_SM_UNITS = (Unit.ISSUE, Unit.FMA, Unit.ALU, Unit.FP64, Unit.XU, Unit.TENSOR)
 _PIPES = {
     Metric.PIPE_FMA: Unit.FMA,
     Metric.PIPE_ALU: Unit.ALU,
-    Metric.PIPE_FP16: Unit.FP16,
     Metric.PIPE_FP64: Unit.FP64,
     Metric.PIPE_XU: Unit.XU,
     Metric.PIPE_TENSOR: Unit.TENSOR,
@@ -33,15 +37,12 @@ _PIPES = {
 _QUEUE_STALL = {
     Unit.DRAM: Metric.STALL_LONG_SCOREBOARD,
     Unit.L2: Metric.STALL_LONG_SCOREBOARD,
-    Unit.L2_PORT: Metric.STALL_LONG_SCOREBOARD,
     Unit.ATOMICS: Metric.STALL_LONG_SCOREBOARD,
     Unit.FMA: Metric.STALL_MATH_THROTTLE,
     Unit.ALU: Metric.STALL_MATH_THROTTLE,
-    Unit.FP16: Metric.STALL_MATH_THROTTLE,
     Unit.FP64: Metric.STALL_MATH_THROTTLE,
     Unit.TENSOR: Metric.STALL_MATH_THROTTLE,
     Unit.XU: Metric.STALL_MIO_THROTTLE,
-    Unit.CONVERT: Metric.STALL_MIO_THROTTLE,
 }
 
 COUNTED = frozenset(
@@ -110,12 +111,16 @@ def _throughput(estimate: KernelEstimate, gpu: GpuModel) -> dict[Metric, float]:
     """Busy time of units against elapsed or active time; SM units as the mean over SMs, as Nsight does."""
     work, spread = estimate.work_s, estimate.spread
     elapsed, active = estimate.duration_s, estimate.busy_s
-    data_stage = max(work[Unit.LSU], work[Unit.L2_PORT])
+    data_stage = work[Unit.LSU]
+    halves_s = (
+        estimate.record.count("fp16") * WARP_THREADS / gpu.architecture.lanes.fma * spread.share / estimate.clock_hz
+    )
     dram = _percent((estimate.dram_read_bytes + estimate.dram_write_bytes) / gpu.gpu.dram_peak, elapsed)
     l2 = _percent(work[Unit.L2], elapsed)
     pipes = {metric: _percent(work[unit] * spread.balance, active) for metric, unit in _PIPES.items()}
     lsu_s = _lsu_instructions(estimate) * spread.share / estimate.clock_hz
     return pipes | {
+        Metric.PIPE_FP16: _percent(halves_s * spread.balance, active),
         Metric.PIPE_LSU: _percent(lsu_s * spread.balance, active),
         Metric.SM_THROUGHPUT: _percent(
             max(lsu_s, *(work[unit] for unit in _SM_UNITS)) * spread.balance_of_all, elapsed
@@ -123,14 +128,18 @@ def _throughput(estimate: KernelEstimate, gpu: GpuModel) -> dict[Metric, float]:
         Metric.DRAM_THROUGHPUT: dram,
         Metric.L2_THROUGHPUT: l2,
         Metric.L1_THROUGHPUT: _percent(data_stage * spread.balance, active),
-        Metric.MEMORY_THROUGHPUT: max(dram, l2, _percent(data_stage * spread.balance_of_all, elapsed)),
+        Metric.MEMORY_THROUGHPUT: max(
+            dram,
+            _percent(l2_lookup_bytes(estimate.record, gpu) / gpu.gpu.l2_bandwidth, elapsed),
+            _percent(data_stage * spread.balance_of_all, elapsed),
+        ),
     }
 
 
 def _lsu_instructions(estimate: KernelEstimate) -> int:
-    """Warp instructions that go through the load/store unit, one a clock."""
-    memory = sum(one.requests for one in estimate.record.memory if one.space not in (Space.CONST, Space.PARAM))
-    return memory + estimate.record.count("shfl") + estimate.spills
+    """Warp instructions that go through the load/store unit, one a clock; a warp that starts sends one."""
+    memory = sum(one.requests for one in estimate.record.accesses((Space.SHARED, *DEVICE_SPACES), EXECUTED))
+    return memory + estimate.record.count("shfl") + estimate.spills + estimate.record.warps
 
 
 def _percent(part: float, whole: float) -> float:
@@ -139,53 +148,37 @@ def _percent(part: float, whole: float) -> float:
 
 
 def _caches(estimate: KernelEstimate, gpu: GpuModel) -> dict[Metric, float]:
-    record = estimate.record
-    reads, writes, far_reads = _l2_sectors(record, gpu)
+    record, through = estimate.record, l2_sectors(estimate.record, gpu)
     found: dict[Metric, float] = {
         Metric.DRAM_READ: estimate.dram_read_bytes,
         Metric.DRAM_WRITE: estimate.dram_write_bytes,
-        Metric.L2_READ_SECTORS: reads,
-        Metric.L2_WRITE_SECTORS: writes,
+        Metric.L2_READ_SECTORS: through.reads,
+        Metric.L2_WRITE_SECTORS: through.writes,
     }
-    if reads + writes:
+    atomics = atomic_sectors(record)
+    asked = through.reads + through.writes + atomics
+    if asked:
         # a write allocates without reading DRAM, which Nsight counts as a hit
-        missed = min(reads, estimate.dram_read_bytes / SECTOR_BYTES + far_reads)
-        found[Metric.L2_HIT_RATE] = 100 * (1 - missed / (reads + writes))
-    accesses = list(record.accesses(_DEVICE_SPACES, (Access.LOAD, Access.STORE)))
+        missed = min(through.reads, estimate.dram_read_bytes / SECTOR_BYTES + through.far_reads)
+        found[Metric.L2_HIT_RATE] = 100 * (1 - missed / asked)
+    accesses = list(record.accesses(DEVICE_SPACES, (Access.LOAD, Access.STORE)))
     sectors = sum(one.sectors for one in accesses)
     if sectors:
         found[Metric.L1_HIT_RATE] = 100 * sum(one.l1_hit_sectors for one in accesses) / sectors
     return found
 
 
-def _l2_sectors(record: LaunchRecord, gpu: GpuModel) -> tuple[float, float, float]:
-    """Sectors read and written as `lts__t_sectors` counts them, and how many of those read came from the far half.
-
-    In an L2 of two halves a sector passes through both when an SM asks for one that lives in the other half. Each
-    write does so half the time. A read leaves a copy behind, so that of r reads of one sector the chance that one
-    had to cross is 1 - 2^-r. Atomics are counted apart.
-    """
-    atomics = record.accesses(_GLOBAL, (Access.ATOMIC, Access.REDUCTION))
-    writes = max(0, record.l2_write_sectors - sum(one.sectors for one in atomics))
-    reads = record.l2_read_sectors
-    if gpu.architecture.l2_partitions == 1:
-        return reads, writes, 0.0
-    unique = min(reads, record.unique_read_bytes / SECTOR_BYTES)
-    crossing = unique * (1 - 2 ** -(reads / unique)) if unique else 0.0
-    return reads + crossing, 1.5 * writes, crossing
-
-
 def _global_accesses(estimate: KernelEstimate) -> dict[Metric, float]:
     record = estimate.record
-    loads = list(record.accesses(_GLOBAL, (Access.LOAD,)))
-    stores = list(record.accesses(_GLOBAL, (Access.STORE,)))
+    loads = list(record.accesses(GLOBAL_SPACES, (Access.LOAD,)))
+    stores = list(record.accesses(GLOBAL_SPACES, (Access.STORE,)))
     found: dict[Metric, float] = {
         Metric.GLOBAL_LOAD_REQUESTS: _requests(loads),
         Metric.GLOBAL_LOAD_SECTORS: sum(one.sectors for one in loads),
         Metric.GLOBAL_STORE_REQUESTS: _requests(stores),
         Metric.GLOBAL_STORE_SECTORS: sum(one.sectors for one in stores),
-        Metric.GLOBAL_ATOMIC_REQUESTS: _requests(record.accesses(_GLOBAL, (Access.ATOMIC,))),
-        Metric.GLOBAL_REDUCTION_REQUESTS: _requests(record.accesses(_GLOBAL, (Access.REDUCTION,))),
+        Metric.GLOBAL_ATOMIC_REQUESTS: _requests(record.accesses(GLOBAL_SPACES, (Access.ATOMIC,))),
+        Metric.GLOBAL_REDUCTION_REQUESTS: _requests(record.accesses(GLOBAL_SPACES, (Access.REDUCTION,))),
     }
     for metric, accesses in ((Metric.LOAD_SECTOR_USE, loads), (Metric.STORE_SECTOR_USE, stores)):
         sectors = sum(one.sectors for one in accesses)
@@ -208,7 +201,7 @@ def _requests(accesses: Iterable[MemoryInstruction]) -> int:
 
 def _shared_accesses(estimate: KernelEstimate) -> dict[Metric, float]:
     record = estimate.record
-    every = list(record.accesses((Space.SHARED,), Access))
+    every = list(record.accesses((Space.SHARED,), EXECUTED))
     # each dimension of the block costs a warp one pass when it starts, and so does each shuffle
     starts = record.warps * sum(1 for extent in record.block if extent > 1)
     return {
@@ -224,7 +217,7 @@ def _instructions(estimate: KernelEstimate) -> dict[Metric, float]:
     Branches are left out of the active threads: their predicate says who jumps, and the core counts only those.
     """
     record = estimate.record
-    found: dict[Metric, float] = {Metric.INSTRUCTIONS: machine_instructions(record).instructions}
+    found: dict[Metric, float] = {Metric.INSTRUCTIONS: estimate.machine.instructions}
     warps = record.warp_instructions - record.count("branch")
     if warps:
         threads = record.thread_instructions - record.thread_classes.get("branch", 0)
@@ -290,8 +283,8 @@ def _stalls(estimate: KernelEstimate) -> dict[Metric, float]:
 
 def _queue_stall(estimate: KernelEstimate) -> Metric | None:
     """Stall reason of the queue in front of the bounding unit; None when it has no name of its own."""
-    if estimate.bound is not Unit.LSU:
+    if estimate.bound not in (Unit.LSU, Unit.LOOKUP):
         return _QUEUE_STALL.get(estimate.bound)
-    shared = sum(one.wavefronts for one in estimate.record.memory if one.space is Space.SHARED)
-    device = sum(one.requests for one in estimate.record.accesses(_DEVICE_SPACES, Access))
+    shared = sum(one.wavefronts for one in estimate.record.accesses((Space.SHARED,), EXECUTED))
+    device = sum(one.requests for one in estimate.record.accesses(DEVICE_SPACES, EXECUTED))
     return Metric.STALL_MIO_THROTTLE if shared > device else Metric.STALL_LG_THROTTLE

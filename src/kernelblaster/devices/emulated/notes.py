@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 
 from kernelblaster.devices.emulated.model import KernelEstimate
-from kernelblaster.devices.emulated.record import Access, LaunchRecord, MemoryInstruction, Space
+from kernelblaster.devices.emulated.record import EXECUTED, Access, LaunchRecord, MemoryInstruction, Space
 
 HOT_LINES = 3
 
@@ -57,7 +57,7 @@ def _sparse_access(record: LaunchRecord) -> str:
 
 def _bank_conflicts(record: LaunchRecord) -> str:
     """The shared access with most extra passes."""
-    worst = max(record.accesses((Space.SHARED,), Access), key=lambda one: one.conflicts, default=None)
+    worst = max(record.accesses((Space.SHARED,), EXECUTED), key=lambda one: one.conflicts, default=None)
     if worst is None or worst.conflicts == 0:
         return ""
     return f"{worst.op} at {_where(worst)}: {worst.wavefronts / worst.requests:.1f} passes per request"

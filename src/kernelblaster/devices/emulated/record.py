@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
+from typing import Self
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
@@ -36,6 +37,12 @@ class Access(StrEnum):
     STORE = "store"
     ATOMIC = "atomic"
     REDUCTION = "reduction"
+    MERGED_LOAD = "merged_load"
+    """A load that the machine code executes as part of another, see `ptx/merges.py`."""
+
+
+EXECUTED = (Access.LOAD, Access.STORE, Access.ATOMIC, Access.REDUCTION)
+"""Everything but what is part of another access."""
 
 
 class MemoryInstruction(BaseModel):
@@ -104,6 +111,12 @@ class LaunchRecord(BaseModel):
     """Multiply-adds of the tensor cores, each in those of fp16 that take as long (tf32: 2, 8 bits: 1/2, fp64: 16)."""
     operations: dict[str, int]
     """Operation of the core -> warp instructions; finer than the classes, which are what pipes they need."""
+    waits: dict[str, int]
+    """Kind of latency -> warp instructions on the longest chain of dependent ones, see `ptx/waits.py`."""
+    longest_warp_instructions: int
+    """Warp instructions of the warp that executed most."""
+    hottest_atomic_lanes: int
+    """Lanes of global atomics that went to the 128-byte line with most of them."""
     memory: tuple[MemoryInstruction, ...]
     l2_read_sectors: int
     l2_write_sectors: int
@@ -134,6 +147,20 @@ class LaunchRecord(BaseModel):
     def count(self, *classes: str) -> int:
         """Warp instructions of the named classes together; a class the kernel never executed counts nothing."""
         return sum(self.classes.get(name, 0) for name in classes)
+
+    def without_local_memory(self) -> Self:
+        """The same launch with its local arrays in registers, where ptxas has found room for them."""
+        local = [one for one in self.memory if one.space is Space.LOCAL]
+        if not local:
+            return self
+        loads = sum(one.sectors - one.l1_hit_sectors for one in local if one.op is Access.LOAD)
+        stores = sum(one.sectors for one in local if one.op is Access.STORE)
+        changed = {
+            "memory": tuple(one for one in self.memory if one.space is not Space.LOCAL),
+            "l2_read_sectors": max(0, self.l2_read_sectors - loads),
+            "l2_write_sectors": max(0, self.l2_write_sectors - stores),
+        }
+        return self.model_copy(update=changed)
 
     def accesses(self, spaces: Iterable[Space], ops: Iterable[Access]) -> Iterator[MemoryInstruction]:
         """Memory instructions of these spaces and operations."""

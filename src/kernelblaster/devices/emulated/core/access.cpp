@@ -118,6 +118,7 @@ void count_lines(const Request& request, const LineSet& set) {
     counters.wavefronts += set.lines;
 
     Counters& totals = request.worker().counters;
+    if (request.op == Op::atomic) for_each_lane(request.active, [&](int l) { totals.atomics.add(request.address[l]); });
     GranuleMap& granules = *request.launch().granules;
     const bool cached = request.op == Op::load && !(request.instruction.flags & kBypassL1);
     L1Cache& l1 = *request.warp.block->l1;

@@ -99,6 +99,14 @@ void MemoryCounters::add(const MemoryCounters& other) {
     wavefronts += other.wavefronts;
 }
 
+void AtomicLines::add(const AtomicLines& other) {
+    if (other.lanes_.empty()) return;
+    if (lanes_.empty()) lanes_.assign(kPlaces, 0);
+    for (std::size_t k = 0; k < kPlaces; ++k) lanes_[k] += other.lanes_[k];
+}
+
+u64 AtomicLines::most() const { return lanes_.empty() ? 0 : *std::max_element(lanes_.begin(), lanes_.end()); }
+
 void Counters::resize(std::size_t instructions, std::size_t memory_instructions) {
     executed.assign(instructions, 0);
     thread_count.assign(instructions, 0);
@@ -116,6 +124,8 @@ void Counters::add(const Counters& other) {
     barriers += other.barriers;
     l2_read_sectors += other.l2_read_sectors;
     l2_write_sectors += other.l2_write_sectors;
+    atomics.add(other.atomics);
+    longest_warp = std::max(longest_warp, other.longest_warp);
 }
 
 void Counters::scale(const Share& share) {

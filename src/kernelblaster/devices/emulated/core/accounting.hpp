@@ -31,12 +31,30 @@ struct MemoryCounters {
     void add(const MemoryCounters& other);
 };
 
+// How many lanes of atomics went to each 128-byte line of device memory. Lines share places, so that the most used one
+// comes out too large by at most the mean of the rest.
+class AtomicLines {
+public:
+    void add(u64 address) {
+        if (lanes_.empty()) lanes_.assign(kPlaces, 0);
+        ++lanes_[(address / kLineBytes * 0x9e3779b97f4a7c15ull) >> 52];
+    }
+    void add(const AtomicLines& other);
+    u64 most() const;
+
+private:
+    static constexpr std::size_t kPlaces = 4096;
+    std::vector<u64> lanes_;
+};
+
 struct Counters {
     std::vector<u64> executed;      // per instruction: warps that executed it
     std::vector<u64> thread_count;  // per instruction: lanes that did
     std::vector<MemoryCounters> memory;
     u64 branches = 0, divergent_branches = 0, barriers = 0;
     u64 l2_read_sectors = 0, l2_write_sectors = 0;
+    AtomicLines atomics;
+    u64 longest_warp = 0;  // instructions of the warp that executed most
 
     void resize(std::size_t instructions, std::size_t memory_instructions);
     void add(const Counters& other);

@@ -107,6 +107,7 @@ public:
     bool yields;  // an instruction that waits for other warps asks to let them run
     u32 pc[kLanes];
     u32 barrier_of[kLanes];
+    u64 executed;  // instructions
     std::vector<CallStack> calls;  // per lane; empty until the first call
 
     template <class T>

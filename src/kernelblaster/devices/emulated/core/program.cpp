@@ -1,5 +1,6 @@
 #include "program.hpp"
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
@@ -67,7 +68,7 @@ public:
 
     Module read() {
         const auto magic = reader_.raw(8);
-        if (std::memcmp(magic.data(), "KBEMU3\0\0", 8) != 0) throw std::runtime_error("not a module file");
+        if (std::memcmp(magic.data(), "KBEMU4\0\0", 8) != 0) throw std::runtime_error("not a module file");
         strings_ = reader_.list([&] {
             const auto text = reader_.raw(reader_.number<u32>());
             return std::string(text.begin(), text.end());
@@ -139,18 +140,18 @@ private:
             return one;
         });
         result.extra = reader_.list([&] { return number(); });
-        result.code = reader_.list([&] { return instruction(result.operations); });
+        result.code = reader_.list([&] { return instruction(result); });
         return result;
     }
 
-    Instruction instruction(std::vector<u16>& operations) {
+    Instruction instruction(Function& function) {
         Instruction result{};
-        operations.push_back(reader_.number<u16>());
-        const Operation& operation = *operations_.at(operations.back());
+        function.operations.push_back(reader_.number<u16>());
+        const Operation& operation = *operations_.at(function.operations.back());
         result.handler = operation.handler;
         result.kind = operation.kind;
         result.instruction_class = reader_.number<u8>();
-        reader_.number<u8>();
+        function.waits.push_back(static_cast<u8>(std::min<u32>(reader_.number<u8>(), kWaits - 1)));
         result.flags = static_cast<u16>(number());
         result.guard = number();
         for (u32& one : result.operand) one = number();

@@ -1,7 +1,7 @@
 // An assembled module in memory, as read from the file that KB_EMU_MODULE names.
 //
 // File format (little endian; written by ptx/module.py):
-//   magic "KBEMU3\0\0"
+//   magic "KBEMU4\0\0"
 //   strings      u32 n, then n x (u32 length, bytes)      all names below index this table
 //   operations   u32 n, then n x u32                       names of operations, found in the operation table
 //   classes      u32 n, then n x u32                       names of instruction classes, for the report
@@ -47,6 +47,12 @@ constexpr u16 kBarrierArriveOnly = 32;
 constexpr u16 kWideAddress = 64;
 
 constexpr int kOperands = 6;
+
+// Kinds of latency that a warp waits for (see ptx/waits.py); instructions that it does not wait for are of kind 0.
+constexpr const char* kWaitNames[] = {"none",       "global", "shared", "atomic", "shuffle", "special",
+                                      "arithmetic", "double", "tensor", "division", "global_unrolled",
+                                      "shared_unrolled"};
+constexpr u32 kWaits = sizeof kWaitNames / sizeof *kWaitNames;
 
 struct Instruction {
     Handler handler;
@@ -96,6 +102,7 @@ struct Function {
     std::vector<u32> extra;
     std::vector<Instruction> code;
     std::vector<u16> operations;  // of each instruction: index into Module::operation_names
+    std::vector<u8> waits;        // of each instruction: index into kWaitNames
 };
 
 struct Variable {

@@ -106,6 +106,16 @@ void write_operations(Writer& json, const Launch& launch, const Counters& counte
     json.close('}');
 }
 
+void write_waits(Writer& json, const Launch& launch, const Counters& counters) {
+    u64 sums[kWaits] = {};
+    for (std::size_t k = 0; k < counters.executed.size(); ++k) sums[launch.function->waits[k]] += counters.executed[k];
+    json.key("waits");
+    json.open('{');
+    for (u32 k = 1; k < kWaits; ++k)
+        if (sums[k] != 0) json.field(kWaitNames[k], sums[k]);
+    json.close('}');
+}
+
 void write_lines(Writer& json, const Launch& launch, const Counters& counters) {
     std::map<u32, u64> per_source;
     for (std::size_t k = 0; k < counters.executed.size(); ++k)
@@ -174,6 +184,9 @@ void report_launch(const Launch& launch, const Counters& counters, const Share& 
     write_classes(json, launch, "classes", counters.executed);
     write_classes(json, launch, "thread_classes", counters.thread_count);
     write_operations(json, launch, counters);
+    write_waits(json, launch, counters);
+    json.field("longest_warp_instructions", counters.longest_warp);
+    json.field("hottest_atomic_lanes", share.scaled(counters.atomics.most()));
     write_memory(json, launch, counters);
     json.field("tensor_fma", tensor_work(launch, counters));
     json.field("l2_read_sectors", counters.l2_read_sectors);

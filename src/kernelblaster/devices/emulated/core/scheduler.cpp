@@ -357,13 +357,19 @@ template <bool Counted>
 bool run_round(Block& block, Worker& worker) {
     const u64 before = worker.instructions;
     for (Warp& warp : block.warps) {
+        const u64 own = worker.instructions;
         run_warp<Counted>(warp);
+        warp.executed += worker.instructions - own;
         if (worker.instructions > worker.launch->instruction_limit)
             worker.fail(Fault::deadlock, worker.launch->function->code[worker.launch->function->entry],
                         "more than " + std::to_string(worker.launch->instruction_limit) + " warp instructions");
         if (worker.failed()) return false;
     }
-    if (!any_live(block)) return false;
+    if (!any_live(block)) {
+        for (const Warp& warp : block.warps)
+            worker.counters.longest_warp = std::max(worker.counters.longest_warp, warp.executed);
+        return false;
+    }
     if (!release_barriers(block) && worker.instructions == before) {
         if (block.checks) block.checks->deadlock(block);
         worker.fail(Fault::deadlock, first_waiting(block), "some threads wait at a barrier that the others never reach");
@@ -472,6 +478,7 @@ private:
         const u32 first = warp.index * kLanes, threads = launch_.threads_per_block();
         warp.live = threads - first >= kLanes ? kAllLanes : (1u << (threads - first)) - 1;
         warp.waiting = warp.parked = 0;
+        warp.executed = 0;
         std::fill(std::begin(warp.pc), std::end(warp.pc), launch_.function->entry);
         warp.calls.clear();
         for (const Special& special : launch_.function->specials) {

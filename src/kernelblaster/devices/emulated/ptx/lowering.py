@@ -18,6 +18,7 @@ from pathlib import Path
 from kernelblaster.devices.emulated.ptx import module as out
 from kernelblaster.devices.emulated.ptx.calls import CallGraph, aligned
 from kernelblaster.devices.emulated.ptx.errors import NotEmulatable
+from kernelblaster.devices.emulated.ptx.merges import merged_loads
 from kernelblaster.devices.emulated.ptx.operations import PREDICATE, signatures
 from kernelblaster.devices.emulated.ptx.tree import (
     TYPE_BYTES,
@@ -31,6 +32,7 @@ from kernelblaster.devices.emulated.ptx.tree import (
     Statement,
     integer,
 )
+from kernelblaster.devices.emulated.ptx.waits import waits
 
 _SLOT_BYTES = {16: 64, 32: 128, 64: 256, PREDICATE: 128}
 _SPECIALS = frozenset(
@@ -108,6 +110,7 @@ class FunctionLowering:
         self.recursive = context.calls.recursive(self.reachable)
         self.call_targets: list[tuple[int, str]] = []
         self.temporaries = 0
+        self.merged: int | None = None
         self.dynamic_symbols: list[str] = []
 
     # -- errors
@@ -304,7 +307,9 @@ class FunctionLowering:
         self.emit(operation, [self.destination(destination, signature[0]), *read], kind, **fields)
 
     def memory(self, space: str, op: str, size: int) -> int:
-        """A new entry of the memory table."""
+        """A new entry of the memory table; loads that ptxas merges into another are set apart."""
+        if self.merged is not None:
+            op, size = (op, self.merged) if self.merged else (f"merged_{op}", size)
         source = self.context.source(self.statement.source)
         self.kernel.memory.append(out.MemoryInstruction(space, op, size, self.statement.line, source))
         return len(self.kernel.memory) - 1
@@ -369,12 +374,15 @@ class FunctionLowering:
         for item in function.body:
             if isinstance(item, Label) and item.targets:
                 self.branch_targets[self.prefix + item.name] = item.targets
-        for item in function.body:
+        waited, merged = waits(function.body), merged_loads(function.body)
+        for index, item in enumerate(function.body):
             if isinstance(item, Label):
                 self.positions[self.prefix + item.name] = len(self.kernel.code)
-            else:
-                self.statement = item
-                self.lower_one(item)
+                continue
+            self.statement, before, self.merged = item, len(self.kernel.code), merged.get(index)
+            self.lower_one(item)
+            if index in waited and len(self.kernel.code) > before:
+                self.kernel.code[-1].wait = waited[index]
 
     def lower_one(self, statement: Statement) -> None:
         """One instruction. Operands that are not where its form has them make it unsupported, not a crash."""

@@ -7,7 +7,7 @@ import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-MAGIC = b"KBEMU3\0\0"
+MAGIC = b"KBEMU4\0\0"
 OPERANDS = 6
 ADDRESS_WIDTH = 0x80
 """Width of a constant that is the address of a variable; the core resolves it when the module is placed."""
@@ -30,6 +30,8 @@ class Instruction:
     immediate: int = 0
     memory: int = 0
     extra: int = 0
+    wait: int = 0
+    """Kind of latency that a warp waits for here, see `waits.py`."""
     target: str | None = None
     """Label whose position becomes the immediate."""
 
@@ -154,7 +156,7 @@ class _Writer:
         operands = (*one.operands, *(0,) * OPERANDS)[:OPERANDS]
         return struct.pack(
             "<HBBII6IqIIII",
-            operation, kind, 0, one.flags, one.guard, *operands, one.immediate,
+            operation, kind, one.wait, one.flags, one.guard, *operands, one.immediate,
             one.memory, one.source, one.line, one.extra,
         )  # fmt: skip
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from pydantic import ValidationError
@@ -41,6 +44,31 @@ PriceOption = Annotated[
     tuple[float, float] | None,
     typer.Option("--price", help="Dollars per million prompt and completion tokens.", metavar="IN OUT"),
 ]
+
+
+def grouped(*groups: type[Any]) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Make a command of a function that takes one dataclass per group of options.
+
+    The command has the fields of all groups for its options, in their order, so that none of it is written twice.
+    """
+
+    def decorate(function: Callable[..., int]) -> Callable[..., int]:
+        def command(**given: Any) -> int:
+            return function(*(group(**{f.name: given[f.name] for f in fields(group)}) for group in groups))
+
+        hints = {name: hint for group in groups for name, hint in get_type_hints(group, include_extras=True).items()}
+        options = [field for group in groups for field in fields(group)]
+        command.__name__, command.__doc__ = function.__name__, function.__doc__
+        command.__annotations__ = hints
+        command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [
+                inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=hints[f.name])
+                for f in options
+            ]
+        )
+        return command
+
+    return decorate
 
 
 def environment() -> Environment:

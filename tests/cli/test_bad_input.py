@@ -164,3 +164,21 @@ def test_a_bug_keeps_its_traceback() -> None:
 
     with pytest.raises(ZeroDivisionError):
         exit_code_of(bug)
+
+
+@pytest.mark.parametrize("command", ["run --problem-dir DIR", "run --dataset-dir SET", "evaluate DIR init"])
+def test_a_directory_whose_driver_judges_itself(
+    invoke: Invoke, clean: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    foreign = clean / "set" / "level1" / "023_Softmax"
+    foreign.mkdir(parents=True)
+    (foreign / "driver.cpp").write_text(
+        "#include <torch/torch.h>\nvoid launch_gpu_implementation(void* output, void* input, int64_t n);\n"
+    )
+    (foreign / "init.cu").write_text("void launch_gpu_implementation(void* output, void* input, int64_t n) {}\n")
+    for name in ("command", "single"):
+        monkeypatch.setattr(f"kernelblaster.runs.{name}.choose_device", lambda *_: pytest.fail("a device was chosen"))
+    places = {"DIR": foreign, "SET": clean / "set"}
+    done = invoke(*(places.get(word, word) for word in command.split()))
+    assert_one_line_and_cure(done, ExitCode.USAGE, "023_Softmax", "judges itself", "reference.py")
+    assert not (clean / "out").exists()

@@ -111,6 +111,7 @@ def test_merging_takes_statistics_over_once(invoke: Invoke, clean: Path) -> None
     (clean / "mine.json").write_bytes(seed_path().read_bytes())
     (clean / "other.json").write_bytes(seed_path().read_bytes())
     assert invoke("kb", "merge", "mine.json", "other.json").code == ExitCode.OK
+    assert invoke("kb", "merge", "mine.json", "other.json", "--json").json == {"file": "mine.json", "rows": 0}
     assert invoke("kb", "check", "mine.json").code == ExitCode.OK
     missing = invoke("kb", "merge", "mine.json", "missing.json")
     assert missing.code == ExitCode.USAGE

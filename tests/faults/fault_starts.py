@@ -105,7 +105,7 @@ class Zygote:
         end = self._ends[name] = queue.Queue()
         with self._lock:
             self._process.stdin.write(json.dumps(order) + "\n")
-        return end.get(timeout=120)
+        return end.get(timeout=250)
 
 
 def order_of(scenario: Scenario, directory: Path, url: str = "", fault: Fault | None = None) -> dict[str, Any]:

@@ -39,7 +39,7 @@ from kernelblaster.runs import command
 from kernelblaster.runs.choose import DeviceChoice
 from kernelblaster.runs.live import PlainView
 
-TIMEOUT_S = 60
+TIMEOUT_S = 200
 # The page shows what the other files hold; drawing it takes as long as all the rest of a start.
 kernelblaster.report.build.write_report = lambda summary, layout: layout.run / "report.html"
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
-from kernelblaster.cli.options import DatasetOption, DeviceOption, JsonOption, PrecisionOption, environment
+from kernelblaster.cli.options import DatasetOption, DeviceOption, JsonOption, PrecisionOption, environment, print_json
 from kernelblaster.config import RunConfig
 from kernelblaster.errors import ExitCode
 from kernelblaster.problems.problem import Size
@@ -53,7 +51,7 @@ def baseline(
                 plan = BaselinePlan(kernels=kernels, seconds=seconds)
                 rows.append(measure_baseline(problem, config.precision, size, chosen, inputs, plan))
     if json_output:
-        sys.stdout.write(json.dumps([row.model_dump(mode="json") for row in rows]) + "\n")
+        print_json(rows)
         return int(ExitCode.OK)
     table = Table(title=f"{chosen.facts.name}, {config.precision}, {size}: median us [95 %]", box=None)
     names = list(dict.fromkeys(name for row in rows for name in (*row.timings, *row.failures)))

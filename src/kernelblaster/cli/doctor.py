@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import Annotated
 
 import typer
 from rich.markup import escape
 
-from kernelblaster.cli.options import JsonOption, environment
+from kernelblaster.cli.options import JsonOption, environment, print_json
 from kernelblaster.errors import ExitCode
 from kernelblaster.runs import terminal
 
@@ -37,7 +35,7 @@ def doctor(
         probes.append(probe_model(settings, base_url, online=online))
     usable = all(probe.ok for probe in probes if probe.name in ("nvcc", "host compiler"))
     if json_output:
-        sys.stdout.write(json.dumps([probe.model_dump() for probe in probes]) + "\n")
+        print_json(probes)
         return int(ExitCode.OK if usable else ExitCode.ENVIRONMENT)
     console = terminal.console()
     for probe in probes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +18,7 @@ from kernelblaster.cli.options import (
     environment,
     parse_libraries,
     positive,
+    print_json,
 )
 from kernelblaster.config import EvaluationConfig, RunConfig
 from kernelblaster.errors import ExitCode, UsageError
@@ -70,12 +70,13 @@ def evaluate(
         evaluation=EvaluationConfig(input_sets=input_sets, timeout_s=timeout),
     )
     found = find_problem(problem, config, dataset_dir)
+    found.require_reference()
     source = read_source(found.init_path if str(file) == "init" else file)
     other = None if rival is None else read_source(found.init_path if str(rival) == "init" else rival)
     with Progress() as progress, open_evaluator(config, progress.tell) as evaluator:
         evaluation = evaluator.evaluate(found, source, rival=other, profile=profile, sessions=sessions)
     if json_output:
-        sys.stdout.write(evaluation.model_dump_json() + "\n")
+        print_json(evaluation)
     else:
         print_evaluation(evaluation, title=f"{found.id} {found.name}: {file}")
     return int(ExitCode.OK if evaluation.correct else ExitCode.FAILED)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from kernelblaster.cli.options import JsonOption
+from kernelblaster.cli.options import JsonOption, print_json
 from kernelblaster.errors import ExitCode
 from kernelblaster.runs import terminal
 
@@ -35,7 +34,7 @@ def show(
 
     base = KnowledgeStore(_path(file)).load()
     if json_output:
-        sys.stdout.write(base.document.model_dump_json() + "\n")
+        print_json(base.document)
         return int(ExitCode.OK)
     table = Table(box=None, header_style="dim")
     for column in ("state", "group", "techniques", "attempts measured", "attempts emulated"):
@@ -60,7 +59,7 @@ def check(file: FileArgument = None, json_output: JsonOption = False) -> int:
     base = KnowledgeStore(path).load()
     facts = {"file": str(path), "states": len(base.states), "techniques": len(base.techniques)}
     if json_output:
-        sys.stdout.write(json.dumps(facts) + "\n")
+        print_json(facts)
     else:
         typer.echo(f"{path}: sound, {facts['states']} states, {facts['techniques']} techniques")
     return int(ExitCode.OK)
@@ -80,13 +79,17 @@ def render(file: FileArgument = None) -> int:
 def merge(
     target: Annotated[Path, typer.Argument(help="Knowledge base that takes the others in.")],
     others: Annotated[list[Path], typer.Argument(help="Knowledge bases to add.")],
+    json_output: JsonOption = False,
 ) -> int:
     """Add the measurements and lessons of other knowledge bases to one."""
     from kernelblaster.knowledge.store import KnowledgeStore
 
     store = KnowledgeStore(target)
-    store.merge(others)
-    typer.echo(f"{target}: {len(store.load().document.statistics)} rows of statistics")
+    rows = len(store.merge(others).statistics)
+    if json_output:
+        print_json({"file": str(target), "rows": rows})
+    else:
+        typer.echo(f"{target}: {rows} rows of statistics")
     return int(ExitCode.OK)
 
 
@@ -96,6 +99,7 @@ def import_upstream(
     target: Annotated[
         Path, typer.Argument(help="Knowledge base to add it to; begun from the shipped seed if missing.")
     ],
+    json_output: JsonOption = False,
 ) -> int:
     """Import the first release's knowledge base: its figures become weak priors, never measurements."""
     from kernelblaster.knowledge.store import KnowledgeStore
@@ -107,5 +111,9 @@ def import_upstream(
     store.create()
     before = len(store.load().techniques)
     after = store.update(lambda document: import_file(document, file))
-    typer.echo(f"{target}: {len(after.techniques)} techniques, {len(after.techniques) - before} of them new")
+    new = len(after.techniques) - before
+    if json_output:
+        print_json({"file": str(target), "techniques": len(after.techniques), "new": new})
+    else:
+        typer.echo(f"{target}: {len(after.techniques)} techniques, {new} of them new")
     return int(ExitCode.OK)

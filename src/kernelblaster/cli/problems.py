@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -11,7 +9,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from kernelblaster.cli.options import DatasetOption, JsonOption, PrecisionOption, environment
+from kernelblaster.cli.options import DatasetOption, JsonOption, PrecisionOption, environment, print_json
 from kernelblaster.config import RunConfig
 from kernelblaster.errors import ExitCode, ProblemError
 from kernelblaster.problems.problem import Precision, Problem, Size
@@ -51,7 +49,7 @@ def list_problems(
     """List the problems of the data set."""
     problems = _select(dataset_dir, subset, problem_numbers)
     if json_output:
-        sys.stdout.write(json.dumps([_facts(p) for p in problems]) + "\n")
+        print_json([_facts(p) for p in problems])
         return int(ExitCode.OK)
     table = Table(box=None, header_style="dim")
     for column in ("problem", "name", *Size):
@@ -81,7 +79,7 @@ def show(
         tensors = [
             {"name": s.name, "role": s.role, "dtype": s.dtype, "shape": s.shape, "bytes": s.bytes} for s in specs
         ]
-        sys.stdout.write(json.dumps({**_facts(found), "size": size, "tensors": tensors}) + "\n")
+        print_json({**_facts(found), "size": size, "tensors": tensors})
         return int(ExitCode.OK)
     console = terminal.console()
     console.print(f"{found.id} {found.name}  {found.directory}", soft_wrap=True)
@@ -131,7 +129,7 @@ def audit(
             progress.tell(f"auditing {problem.id} {problem.name} ({number} of {len(problems)})")
             findings[str(problem.id)] = _faults(problem, [precision] if precision else list(Precision))
     if json_output:
-        sys.stdout.write(json.dumps(findings) + "\n")
+        print_json(findings)
     else:
         console = terminal.console()
         for name, faults in findings.items():

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from kernelblaster.cli.options import DatasetOption, DeviceOption, JsonOption, SizeOption
+from kernelblaster.cli.options import DatasetOption, DeviceOption, JsonOption, SizeOption, print_json
 from kernelblaster.errors import ExitCode, UsageError
 
 
@@ -40,7 +38,7 @@ def reprofile(
             start = problem.init_path.read_text(encoding="utf-8")
             evaluations[path] = evaluator.evaluate(problem, path.read_text(encoding="utf-8"), rival=start)
     if json_output:
-        sys.stdout.write(json.dumps([e.model_dump(mode="json") for e in evaluations.values()]) + "\n")
+        print_json(list(evaluations.values()))
     else:
         for path, evaluation in evaluations.items():
             print_evaluation(evaluation, title=str(path))

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from kernelblaster.errors import ProblemError
+
 
 class Precision(StrEnum):
     """Storage type `scalar_t` of every floating-point tensor of a problem; accumulation is fp32."""
@@ -93,6 +95,14 @@ class Problem:
     scalars: dict[str, float] = field(default_factory=dict, hash=False)
     weakly_verified: bool = False
     init_file: str = "init.cu"
+
+    def require_reference(self) -> None:
+        """Raise ProblemError for a foreign directory, which has no truth but its own driver."""
+        if self.weakly_verified:
+            raise ProblemError(
+                f"{self.slug} has no reference.py: its driver judges itself",
+                cure="write a reference.py and a driver.cpp on <kernelblaster/driver.hpp> to have it verified",
+            )
 
     @property
     def slug(self) -> str:

@@ -66,11 +66,7 @@ def load_reference(problem: Problem) -> Reference:
 
     Raises ProblemError when there is none, it fails, or it lacks `Model`, `get_inputs` or `get_init_inputs`.
     """
-    if problem.weakly_verified:
-        raise ProblemError(
-            f"{problem.slug} has no reference.py: its driver judges itself",
-            cure="write a reference.py and a driver.cpp on <kernelblaster/driver.hpp> to have it verified",
-        )
+    problem.require_reference()
     path = problem.reference_path
     module = ModuleType(f"reference_{problem.slug}")
     module.__file__ = str(path)

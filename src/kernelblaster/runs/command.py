@@ -24,6 +24,7 @@ from kernelblaster.models.factory import build_model
 from kernelblaster.models.ledger import CostLedger
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.dataset import Dataset
+from kernelblaster.problems.loader import load_problem
 from kernelblaster.problems.problem import Problem, Size
 from kernelblaster.replay.buffer import ReplayBuffer
 from kernelblaster.runs import terminal
@@ -70,13 +71,15 @@ class RunRequest:
 
 
 def load_problems(request: RunRequest) -> list[Problem]:
-    """The problems asked for. Raises UsageError when there are none."""
+    """The problems asked for. Raises UsageError when there are none, or one that cannot be verified."""
     if request.problem_dir is not None:
-        from kernelblaster.problems.loader import load_problem
-
-        return [load_problem(request.problem_dir)]
-    dataset = Dataset(request.dataset_dir or data_dir() / request.config.dataset)
-    return list(dataset.select(subset=request.subset, numbers=request.problem_numbers))
+        problems = [load_problem(request.problem_dir)]
+    else:
+        dataset = Dataset(request.dataset_dir or data_dir() / request.config.dataset)
+        problems = list(dataset.select(subset=request.subset, numbers=request.problem_numbers))
+    for problem in problems:
+        problem.require_reference()
+    return problems
 
 
 def timed_size(config: RunConfig, facts: DeviceFacts) -> Size:

@@ -31,6 +31,7 @@ SUM = "level1/047_Sum_reduction_over_a_dimension"
 CUMSUM = "level1/089_cumsum"
 CROSS_ENTROPY = "level1/095_CrossEntropyLoss"
 GEMM_LEAKY = "level2/012_Gemm_Multiply_LeakyReLU"
+GEMM_SOFTMAX = "level2/099_Matmul_GELU_Softmax"
 
 ALL = tuple(Precision)
 HALF = (Precision.FP16, Precision.BF16)
@@ -119,6 +120,17 @@ def softmax_of_most(x: torch.Tensor) -> torch.Tensor:
     return powers / powers.sum(dim=1, keepdim=True)
 
 
+def gelu_softmax_of_most(most: slice) -> Kernel:
+    """Leaves an end of the row out of the maximum of softmax(gelu(x W^T + b))."""
+
+    def kernel(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        hidden = torch.nn.functional.gelu(x @ weight.T + bias)
+        powers = torch.exp(hidden - hidden[:, most].amax(dim=1, keepdim=True))
+        return powers / powers.sum(dim=1, keepdim=True)
+
+    return kernel
+
+
 def skipping_matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Skips a tile of 32 along k where it begins with a zero."""
     parts = a.split(32, dim=1)
@@ -203,9 +215,13 @@ DISHONEST: dict[str, tuple[str, tuple[Precision, ...], Kernel]] = {
 SEEN_BY_ONE: dict[str, tuple[str, tuple[Precision, ...], Distribution, Kernel]] = {
     "layer norm in one pass": (LAYERNORM, (Precision.FP16, Precision.FP32), Distribution.OFFSET, one_pass_layer_norm),
     "softmax leaves an element out of the maximum": (SOFTMAX, ALL, Distribution.SPARSE, softmax_of_most),
+    "softmax behind a layer, without the last": (
+        GEMM_SOFTMAX, ALL, Distribution.SPARSE, gelu_softmax_of_most(slice(None, -1))),
+    "softmax behind a layer, without the first": (
+        GEMM_SOFTMAX, ALL, Distribution.NEGATIVE, gelu_softmax_of_most(slice(1, None))),
     "softmax takes zeros for padding": (SOFTMAX, ALL, Distribution.SPARSE, masking_softmax),
     "matmul skips tiles that begin with a zero": (MATMUL, ALL, Distribution.SPARSE, skipping_matmul),
-}
+}  # fmt: skip
 """Wrong kernels that all other distributions pass."""
 
 

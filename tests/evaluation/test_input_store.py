@@ -21,6 +21,7 @@ from kernelblaster.evaluation.drawing import density, enliven, transform
 from kernelblaster.evaluation.inputs import InputKey, InputStore
 from kernelblaster.evaluation.plan import plan_inputs, secret_seed
 from kernelblaster.problems.problem import Precision, Problem, Size
+from kernelblaster.problems.reference import tensor_specs
 
 CROSS_ENTROPY = "level1/095_CrossEntropyLoss"
 
@@ -106,6 +107,16 @@ def test_threads_draw_a_set_once(relu: Problem, tmp_path: Path) -> None:
 
         with ThreadPoolExecutor(8) as pool:
             assert len(set(pool.map(use, range(16)))) == 1
+
+
+def test_shapes_are_found_while_another_thread_computes_a_reference(store: InputStore) -> None:
+    """The default type of torch is global: a reference in float64 must not reach into another problem's shapes."""
+    computed, asked = problem("level3/001_MLP"), problem("level2/001_Conv2D_ReLU_BiasAdd")
+    with ThreadPoolExecutor(2) as pool:
+        drawing = pool.submit(lambda: store.draw(key(computed, seed=seed) for seed in range(8)))
+        while not drawing.done():
+            assert len(tensor_specs(asked, Size.SMALL, Precision.BF16)) == 5
+        drawing.result()
 
 
 def test_closing_removes_every_file(relu: Problem, tmp_path: Path) -> None:

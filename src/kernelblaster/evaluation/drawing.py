@@ -34,6 +34,8 @@ _GAIN = 0.25
 _RESIDUE = 0.125
 """What remains of a cancelling pair, as a share of its members."""
 _TILE = 32
+_LEAST_VECTOR, _PEAK = 32, 256.0
+"""The exponential of half the peak overflows fp32."""
 
 
 def transform(tensor: torch.Tensor, distribution: Distribution, exponent: int) -> torch.Tensor:
@@ -74,6 +76,19 @@ def enliven(weight: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         return values
     noise = torch.rand(values.shape, generator=generator) - 0.5
     return values * (1 + noise) if float(values.reshape(-1)[0]) else noise
+
+
+def accent(weight: torch.Tensor, distribution: Distribution) -> torch.Tensor:
+    """Raise one element of a long vector far above the others, the first with negative inputs, the last with sparse.
+
+    A bias made so gives rows of intermediate results an outlier that inputs alone could not.
+    """
+    places = {Distribution.NEGATIVE: 0, Distribution.SPARSE: -1}
+    if distribution not in places or weight.ndim != 1 or weight.numel() < _LEAST_VECTOR:
+        return weight
+    raised = weight.clone()
+    raised[places[distribution]] += _PEAK
+    return raised
 
 
 def change_of(tensor: torch.Tensor) -> Change:

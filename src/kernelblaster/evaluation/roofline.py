@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from kernelblaster.devices.base import DeviceFacts
 from kernelblaster.problems.problem import Precision, Problem, Size, TensorRole
-from kernelblaster.problems.reference import Reference, load_reference, tensor_specs
+from kernelblaster.problems.reference import TORCH, Reference, load_reference, tensor_specs
 
 if TYPE_CHECKING:
     pass
@@ -57,7 +57,7 @@ def _shares(reference: Reference, size: Size) -> Mapping[str, float]:
     """Share of non-zero values of the inputs that have many zeros."""
     import torch
 
-    with torch.random.fork_rng(devices=[]):
+    with TORCH, torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         inputs = dict(zip(reference.input_names, reference.inputs(size), strict=True))
     floating = {name: tensor for name, tensor in inputs.items() if tensor.is_floating_point() and tensor.numel()}
@@ -70,7 +70,7 @@ def _operations(reference: Reference, size: Size, outputs: int) -> float:
     import torch
 
     calls = _counter()
-    with torch.device("meta"), torch.no_grad():
+    with TORCH, torch.device("meta"), torch.no_grad():
         model, inputs = reference.model(size), reference.inputs(size)
         with calls:
             model(*inputs)

@@ -1,13 +1,13 @@
 """Draws the tensors of one input set and computes what they must give: in float64, and as PyTorch would plainly.
 
-All torch work of the judge goes through one lock, because seeds, default type and numeric flags are global to torch.
+All torch work of the judge goes through one lock (`problems.reference.TORCH`), because seeds, default type and numeric
+flags are global to torch.
 """
 
 from __future__ import annotations
 
 import copy
 import logging
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,11 +17,12 @@ import torch
 
 from kernelblaster.evaluation.budget import ErrorScale, fits
 from kernelblaster.evaluation.distributions import Distribution
-from kernelblaster.evaluation.drawing import enliven, transform
+from kernelblaster.evaluation.drawing import accent, enliven, transform
 from kernelblaster.evaluation.scratch import free_host_memory
 from kernelblaster.evaluation.tensors import TORCH_DTYPES, borrowed_memory, read_tensor, storage_dtype
 from kernelblaster.evaluation.variants import replayed
 from kernelblaster.problems.problem import Precision, Size, TensorRole, TensorSpec
+from kernelblaster.problems.reference import TORCH
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from kernelblaster.problems.reference import Reference
 
 _LOG = logging.getLogger(__name__)
-_TORCH = threading.RLock()
 _MEMORY_SHARE = 0.7
 """Of the free memory, what a reference may take."""
 _COPIES = 4
@@ -67,7 +67,7 @@ def draw(
 ) -> Draw:
     """Draw inputs and weights from a seed and quantise them. Raises ProblemError."""
     dtype = storage_dtype(precision)
-    with _TORCH, torch.random.fork_rng(devices=[]), torch.no_grad():
+    with TORCH, torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(seed)
         module = reference.model(size)
         declared = dict(zip(reference.input_names, reference.inputs(size), strict=True))
@@ -77,8 +77,8 @@ def draw(
             for name, tensor in declared.items()
         }
         weights = {
-            name: enliven(tensor, generator).to(dtype) if tensor.is_floating_point() else tensor.clone()
-            for name, tensor in module.state_dict().items()
+            name: accent(enliven(t, generator), distribution).to(dtype) if t.is_floating_point() else t.clone()
+            for name, t in module.state_dict().items()
         }
     return Draw(module, inputs, weights)
 
@@ -91,7 +91,7 @@ def vary(
     changes: Mapping[str, Change],
 ) -> Draw:
     """The draw of `key` without its variant, read from its files, with the variant's changes. Raises ProblemError."""
-    with _TORCH, torch.random.fork_rng(devices=[]), torch.no_grad():
+    with TORCH, torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(key.seed)
         module = reference.model(key.size)
         values = {
@@ -109,7 +109,7 @@ def vary(
 
 def solve(drawn: Draw, spec: TensorSpec, precision: Precision) -> Truth:
     """Compute reference and plain result of a draw; `spec` is the output's. Raises DeviceError."""
-    with _TORCH, torch.no_grad(), _numerics(), borrowed_memory() as device:
+    with TORCH, torch.no_grad(), _numerics(), borrowed_memory() as device:
         exact, notes = _exact_dtype(drawn, spec, device)
         reference = _run(drawn, exact, device)
         if not reference.is_floating_point():
@@ -121,7 +121,7 @@ def solve(drawn: Draw, spec: TensorSpec, precision: Precision) -> Truth:
 
 def exact_result(drawn: Draw, spec: TensorSpec) -> torch.Tensor:
     """The reference of a draw alone, on the CPU; `spec` is the output's."""
-    with _TORCH, torch.no_grad(), _numerics(), borrowed_memory() as device:
+    with TORCH, torch.no_grad(), _numerics(), borrowed_memory() as device:
         return _run(drawn, _exact_dtype(drawn, spec, device)[0], device).cpu()
 
 

@@ -6,6 +6,7 @@ Only this module and `audit` import torch; both do so when they are asked for so
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from kernelblaster.problems.problem import Precision, Problem, Size, TensorRole,
 if TYPE_CHECKING:
     import torch
 
+TORCH = threading.RLock()
+"""Held by whoever changes or relies on what is global to torch: seed, default type, default device, numeric flags."""
 OUTPUT = "output"
 """Name of the output tensor of every problem."""
 
@@ -89,7 +92,7 @@ def tensor_specs(problem: Problem, size: Size, precision: Precision) -> tuple[Te
     import torch
 
     reference = load_reference(problem)
-    with torch.device("meta"), torch.no_grad():
+    with TORCH, torch.device("meta"), torch.no_grad():
         model = reference.model(size)
         inputs = reference.inputs(size)
         names = reference.input_names

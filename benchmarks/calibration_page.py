@@ -36,8 +36,9 @@ WHY = {
     Metric.GLOBAL_LOAD_SECTORS: "`cp.async` and `wmma` loads of one PTX instruction are split by ptxas.",
     Metric.GLOBAL_STORE_REQUESTS: "`wmma` stores are split by ptxas.",
     Metric.GLOBAL_STORE_SECTORS: "`wmma` stores are split by ptxas.",
-    Metric.SHARED_WAVEFRONTS: "ptxas merges neighbouring shared loads into wide ones, which PTX does not show; a few "
-    "kernels have further passes per warp that we cannot attribute (spills, indexed constants).",
+    Metric.SHARED_WAVEFRONTS: "Where ptxas predicates accesses instead of branching around them, they take a pass "
+    "with no lane active. Merged loads (`ptx/merges.py`) are taken to be aligned. Spills and indexed constants have "
+    "passes of their own, which we cannot attribute.",
     Metric.L2_READ_SECTORS: "The emulator runs the blocks of an SM one after the other, so that each has the L1 for "
     "itself: re-use across blocks and evictions by neighbours are off in either direction.",
     Metric.L2_WRITE_SECTORS: "Writes to one sector by neighbouring warps merge before they reach the L2 in some "
@@ -155,7 +156,9 @@ def _outputs(found: Sequence[Comparison]) -> str:
 
 {same} of {outputs} outputs have the same bytes as the H200's. {outputs - same - len(wrong)} differ within the bound \
 that their case states (approximate
-functions, order of atomics, sums of tensor cores); {len(wrong)} do not agree."""
+functions, order of atomics, sums of tensor cores); {len(wrong)} do not agree. PTX without a rounding modifier lets \
+ptxas contract
+a multiplication and an addition; the emulated device rounds each."""
     return f"{text}\n\n{_rows(['case', 'disagreement'], wrong)}" if wrong else text
 
 

@@ -14,8 +14,8 @@ from kernelblaster.devices.emulated.record import Access, LaunchRecord, Space, T
 
 H200 = gpu_model("h200")
 TINY = 1 + 1e-9
-MEANS = 1 + 2e-3
-"""Machine instructions per PTX instruction are fitted means, which differ a little by width."""
+WIDTH = 1.03
+"""In a launch of few blocks one SM makes the passes that four SMs share; fitted means differ a little by width, too."""
 GPUS = st.sampled_from(gpu_names())
 
 
@@ -27,14 +27,14 @@ def model(record: LaunchRecord, *, registers: int = 32, gpu: str = "h200", spill
 def test_float4_with_a_quarter_of_the_blocks_is_never_slower(blocks: int, threads: int, gpu: str) -> None:
     scalar = model(Copy(4 * blocks, threads).record(), gpu=gpu)
     vector = model(Copy(blocks, threads, width=16).record(), gpu=gpu)
-    assert vector.duration_s <= scalar.duration_s * MEANS
+    assert vector.duration_s <= scalar.duration_s * WIDTH
 
 
 @given(blocks=st.integers(1, 5_000), per_thread=st.integers(1, 64), threads=st.sampled_from([64, 256, 1024]), gpu=GPUS)
 def test_float4_in_the_same_grid_is_never_slower(blocks: int, per_thread: int, threads: int, gpu: str) -> None:
     scalar = model(Copy(blocks, threads, per_thread=4 * per_thread).record(), gpu=gpu)
     vector = model(Copy(blocks, threads, width=16, per_thread=per_thread).record(), gpu=gpu)
-    assert vector.duration_s <= scalar.duration_s * MEANS
+    assert vector.duration_s <= scalar.duration_s * WIDTH
 
 
 @given(

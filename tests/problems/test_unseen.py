@@ -24,7 +24,8 @@ def test_every_shipped_problem_has_some(problem: Problem) -> None:
     before, after = problem.sizes[Size.SMALL], other.sizes[Size.SMALL]
     changed = {name for name in before if after[name] != before[name]}
     assert changed
-    assert all(after[name] < before[name] and after[name] % 16 == 1 for name in changed)
+    assert all(after[name] % 16 == 1 for name in changed)
+    assert all(after[name] <= max(extents[name] for extents in problem.sizes.values()) for name in changed)
     shapes = [{spec.shape for spec in tensor_specs(p, Size.SMALL, Precision.FP16)} for p in (problem, other)]
     assert shapes[0] != shapes[1]
 
@@ -38,6 +39,14 @@ def test_extents_that_cannot_change_alone_stay(tmp_path: Path) -> None:
     other = unseen(load_problem(write_problem(tmp_path / "p", reference=reference)))
     assert other is not None
     assert other.sizes[Size.SMALL] == {"n": 48, "heads": 6, "rows": 65}
+
+
+@pytest.mark.parametrize(("small", "large", "chosen"), [(523, 4000, 2049), (523, 900, 513), (1025, 4000, 769)])
+def test_what_one_block_covers_is_raised_beyond_it(tmp_path: Path, small: int, large: int, chosen: int) -> None:
+    reference = REFERENCE.replace('{"n": 37}', f'{{"n": {small}}}').replace('{"n": 4000}', f'{{"n": {large}}}')
+    other = unseen(load_problem(write_problem(tmp_path / "p", reference=reference)))
+    assert other is not None
+    assert other.sizes[Size.SMALL]["n"] == chosen
 
 
 def test_a_problem_without_large_extents_has_none(tmp_path: Path) -> None:

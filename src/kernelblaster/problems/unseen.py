@@ -1,8 +1,9 @@
 """Extents that no prompt shows: a kernel must be right for them as it is for the declared ones.
 
-Each large parameter of size `small` is lowered to one more than a multiple of usual tile extents: the last tile then
-holds a single element, which a bound that is off by one loses. Parameters that the reference does not let change alone
-(a width that a number of heads divides) stay.
+Each large parameter of size `small` is changed to one more than a multiple of usual tile extents: the last tile then
+holds a single element, which a bound that is off by one loses. The first one that the largest block of threads covers
+at once, and half of it does not, is raised, so that the block has to loop; others are lowered. Parameters that the
+reference does not let change alone (a width that a number of heads divides) stay.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from kernelblaster.problems.problem import Precision, Problem, Size
 from kernelblaster.problems.reference import tensor_specs
 
 TILES = (256, 64, 16)
+BLOCK = 1024
+"""Threads of the largest block."""
+RAISED = 2 * BLOCK + 1
 
 
 def unseen(problem: Problem) -> Problem | None:
@@ -26,7 +30,9 @@ def unseen(problem: Problem) -> Problem | None:
     declared = _shapes(problem)
     chosen = problem
     for name, extent in problem.sizes[Size.SMALL].items():
-        changed = _with(chosen, name, _lowered(extent))
+        largest = max(extents[name] for extents in problem.sizes.values())
+        may_rise = largest >= RAISED > max(chosen.sizes[Size.SMALL].values())
+        changed = _with(chosen, name, RAISED if may_rise and BLOCK // 2 < extent <= BLOCK else _lowered(extent))
         try:
             chosen = changed if _shapes(changed) != _shapes(chosen) else chosen
         except ProblemError:

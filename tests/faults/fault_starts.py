@@ -194,7 +194,7 @@ def completion(text: str) -> dict[str, Any]:
         "object": "chat.completion",
         "model": "stand-in",
         "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
-        "usage": {"prompt_tokens": 100, "completion_tokens": len(text)},
+        "usage": {"prompt_tokens": 100, "completion_tokens": 50},
     }
 
 

@@ -151,7 +151,7 @@ def test_lines_show_where_warps_wait(tmp_path: Path) -> None:
     warps, tiles_read = 8, 4
     assert load.global_sectors == warps * tiles_read * 4
     assert load.shared_wavefronts == warps * tiles_read
-    assert inner.shared_wavefronts == warps * tiles_read * 128  # every read is a broadcast
+    assert inner.shared_wavefronts == warps * tiles_read * 128 // 4  # broadcasts, four words to a load
     assert 0.5 < inner.waiting_share < 1
     assert "sum += tile[k]" in done.err
     without = emulate(tmp_path, tiles, "--json", "out.json", "--", "tile_kept_while_read")

@@ -63,6 +63,10 @@ def test_arithmetic_between_loads_does_not() -> None:
     assert merged(load(0), "add.f32 %f1, %f8, %f8;", load(4)) == 1
 
 
+def test_statements_without_operands_are_passed_over() -> None:
+    assert merged(load(0), "trap;", load(4)) == 1
+
+
 def test_loads_through_other_registers_or_other_memory_stay() -> None:
     assert merged(load(0), load(4, base="%r2")) == 0
     assert merged("ld.global.f32 %f1, [%rd1];", "ld.global.f32 %f2, [%rd1+4];") == 0

@@ -39,12 +39,13 @@ def merged_loads(body: Sequence[Statement | Label]) -> dict[int, int]:
 
 def _narrow_load(item: Statement) -> tuple[str, int, int] | None:
     """Register, offset and bytes of an unguarded scalar load from shared memory; None for any other statement."""
-    head, *modifiers, kind = item.parts
-    if head != "ld" or item.guard is not None or kind not in _BYTES or not isinstance(item.operands[1], Address):
+    if item.parts[0] != "ld" or len(item.parts) != 3 or item.guard is not None or len(item.operands) != 2:
         return None
-    if [one.partition("::")[0] for one in modifiers] != ["shared"]:
+    _, space, kind = item.parts
+    address = item.operands[1]
+    if space.partition("::")[0] != "shared" or kind not in _BYTES or not isinstance(address, Address):
         return None
-    return item.operands[1].base, item.operands[1].offset, _BYTES[kind]
+    return address.base, address.offset, _BYTES[kind]
 
 
 def _writes_shared(item: Statement) -> bool:

@@ -38,8 +38,11 @@ from kernelblaster.problems.problem import TensorSpec
 LEAST_ROW = 128
 """A shorter last axis is no sample of the tensor's scale."""
 CHUNK_ELEMENTS = 1 << 24
-LEAST_POOL = 64
-"""Elements that make a bin's largest plain error worth believing."""
+LEAST_POOL = 128
+"""Elements that make a bin's largest plain error worth believing: where errors come from cancelled terms they have long
+tails, and the largest of a few says little of the largest of all."""
+FEW = 64
+"""Elements below which one lucky rounding makes the plain error in norm tiny."""
 _LOW_EXPONENT, _HIGH_EXPONENT = -160, 160
 
 
@@ -129,7 +132,7 @@ class Budget:
     def norm(self) -> float:
         """Largest ||out - reference|| / ||reference|| that passes."""
         plain = _ALLOWANCES[self.spec.dtype].headroom * self.scale.plain_norm
-        if self.spec.elements < LEAST_POOL:
+        if self.spec.elements < FEW:
             plain = max(plain, torch.finfo(TORCH_DTYPES[self.spec.dtype]).eps / 2)
         return self.factor * plain + self.accumulation
 

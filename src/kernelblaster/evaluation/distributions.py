@@ -33,11 +33,19 @@ _SCALES = {
 }
 
 
-def exponents(distribution: Distribution, precision: str) -> tuple[int, ...]:
+def exponents(distribution: Distribution, precision: str, layers: int) -> tuple[int, ...]:
     """Binary scales to try, the hardest first, until the problem's result is representable.
 
-    That of `offset` is of the mean, in units of the spread.
+    That of `offset` is of the mean, in units of the spread. Where several layers follow each other, sparse inputs are
+    not scaled: large ones make a later layer depend on the last bit of an earlier one's result.
+
+    Args:
+        distribution: which.
+        precision: of the run.
+        layers: matrices among the weights.
     """
+    if distribution is Distribution.SPARSE and layers > 1:
+        return (0,)
     return _SCALES.get(distribution, {}).get(precision, (0,))
 
 

@@ -78,17 +78,16 @@ def enliven(weight: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     return values * (1 + noise) if float(values.reshape(-1)[0]) else noise
 
 
-def accent(weight: torch.Tensor, distribution: Distribution) -> torch.Tensor:
-    """Raise one element of a long vector far above the others, the first with negative inputs, the last with sparse.
+def accent(weights: dict[str, torch.Tensor], distribution: Distribution) -> None:
+    """Raise one element of the last long vector among weights, the last layer's bias, far above the others.
 
-    A bias made so gives rows of intermediate results an outlier that inputs alone could not.
+    The first with negative inputs, the last with sparse ones: outliers in rows of results that inputs alone could not
+    make. Biases of earlier layers are left alone: what follows would lose its digits to them.
     """
+    vectors = [weight for weight in weights.values() if weight.ndim == 1 and weight.numel() >= _LEAST_VECTOR]
     places = {Distribution.NEGATIVE: 0, Distribution.SPARSE: -1}
-    if distribution not in places or weight.ndim != 1 or weight.numel() < _LEAST_VECTOR:
-        return weight
-    raised = weight.clone()
-    raised[places[distribution]] += _PEAK
-    return raised
+    if vectors and distribution in places and vectors[-1].is_floating_point():
+        vectors[-1][places[distribution]] += _PEAK
 
 
 def change_of(tensor: torch.Tensor) -> Change:

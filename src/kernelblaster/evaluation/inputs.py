@@ -173,11 +173,12 @@ class InputStore:
         reference = load_reference(key.problem)
         specs = tensor_specs(key.problem, key.size, key.precision)
         output = next(spec for spec in specs if spec.role is TensorRole.OUTPUT)
-        attempts = [(draw, exponent) for draw in key.draws for exponent in exponents(draw, key.precision)]
+        layers = sum(spec.role is TensorRole.WEIGHT and len(spec.shape) > 1 for spec in specs)
+        attempts = [(draw, exponent) for draw in key.draws for exponent in exponents(draw, key.precision, layers)]
         for number, (distribution, exponent) in enumerate(attempts, start=1):
             drawn = torch_truth.draw(reference, key.size, key.precision, distribution, exponent, key.seed)
             truth = torch_truth.solve(drawn, output, key.precision)
-            if number == len(attempts) or torch_truth.informative(truth, output):
+            if number == len(attempts) or torch_truth.informative(truth, output, distribution):
                 break
             _LOG.debug("%s at %s: %s * 2^%d tells nothing", key.problem.slug, key.size, distribution, exponent)
         changes = {name: change_of(tensor) for name, tensor in (*drawn.inputs.items(), *drawn.weights.items())}

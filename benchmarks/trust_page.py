@@ -51,6 +51,15 @@ REPORTING = {
 }
 """Rows about figures and problems -> the rule. `tests/adversarial/test_reporting.py` says which test holds us to it."""
 
+_ACCEPTED = (HARMLESS, "correct")
+"""Outcomes of a planted kernel that was not refused."""
+LATER = {
+    "T15_keeps_inputs_in_l2": "It gains nothing by persisting lines, which are reset; refused all the same, since the "
+    "device stays busy for longer than kernel and fills take. Why is not known: honest kernels that set an access "
+    "policy window in every call may be refused, too."
+}
+"""Exploit -> what is to be said of an outcome other than the expected one."""
+
 RESIDUAL = """\
 ## What remains possible
 
@@ -102,8 +111,9 @@ def _counts(kind: Kind, result: TrustResult) -> str:
         refused = len(rows) - passed - elsewhere
         return f"{passed} passed, {elsewhere} not emulatable, {refused} refused, {len(rows)} judged"
     harmless = sum(row.outcome == HARMLESS and row.right for row in rows)
-    refused = sum(row.right for row in rows) - harmless
-    return f"{refused} refused, {harmless} harmless, {len(rows) - refused - harmless} got through, {len(rows)} judged"
+    through = sum(row.outcome in _ACCEPTED and not row.right for row in rows)
+    refused = len(rows) - harmless - through
+    return f"{refused} refused, {harmless} harmless, {through} got through, {len(rows)} judged"
 
 
 def summary(results: Sequence[TrustResult]) -> Iterator[str]:
@@ -130,7 +140,8 @@ def gaps(results: Sequence[TrustResult]) -> Iterator[str]:
     if not wrong:
         yield "None."
     for device, row in wrong:
-        yield f"- {row.name} on {device}: {row.outcome}. {row.gap or row.reason or 'Not explained yet.'}"
+        why = row.gap or LATER.get(row.name) or row.reason or "Not explained yet."
+        yield f"- {row.name} on {device}: {row.outcome}. {why}"
 
 
 class Survivor(BaseModel):
@@ -218,12 +229,15 @@ def render(
         "",
         *summary(results),
         "",
+        "The judge has changed since it ran on the GPU: five fills cover a launch there instead of one, two more "
+        "distributions and an undeclared extent are checked, and candidates are fenced in.",
+        "",
         "Again: `python benchmarks/trust.py --device emulated --json docs/results/trust_emulated.json` (`--device cuda "
         "--json docs/results/h200_trust.json` on a GPU), `python benchmarks/mutants.py --json "
         "docs/results/mutants.json`, `python benchmarks/trust_page.py > docs/trust.md`. Tests judge a sample; "
         "KERNELBLASTER_ADVERSARIAL=all judges all.",
         "",
-        "## What got through",
+        "## What came out otherwise than expected",
         "",
         *gaps(results),
         "",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -183,10 +184,13 @@ def test_a_checkpoint_that_cannot_be_stored_costs_nothing_wherever_it_is(tmp_pat
         try:
             run(make_context(root, model, evaluator, rollouts=2, steps=1))
         except RuntimeError:
-            assert run(make_context(root, model, evaluator, rollouts=2, steps=1)).status is OutcomeStatus.IMPROVED
+            pass
         else:
             assert number > 10
             return
+        # A killed process holds no locks; here they go with the cursors that cancelled tasks have left.
+        gc.collect()
+        assert run(make_context(root, model, evaluator, rollouts=2, steps=1)).status is OutcomeStatus.IMPROVED
         assert max(Counter(model.calls).values()) == 1
         assert max(Counter(evaluator.calls).values()) == 1
 

@@ -36,7 +36,7 @@ def test_a_wrong_key_stops_at_once(search: Invoke, monkeypatch: pytest.MonkeyPat
         # With the right key the same command goes on.
         again = search("--base-url", server.url)
     assert again.code == ExitCode.OK, again.err
-    assert "start:" not in again.err
+    assert "start: start:" not in again.err
 
 
 def test_a_wrong_key_is_noticed_before_the_device_works(

@@ -188,7 +188,7 @@ def test_what_is_no_recording_is_refused(content: bytes, path: Path) -> None:
     assert caught.value.cure
 
 
-@pytest.mark.parametrize("content", [b"junk", gzip.compress(b"x" * 1000)[:30], b""])
+@pytest.mark.parametrize("content", [b"junk", gzip.compress(b"x" * 1000, mtime=0)[:30], b""])
 def test_broken_gzip_is_refused(content: bytes, tmp_path: Path) -> None:
     packed = tmp_path / "r.jsonl.gz"
     packed.write_bytes(content)

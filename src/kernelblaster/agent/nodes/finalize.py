@@ -64,7 +64,7 @@ async def _conclude(context: ProblemContext, state: ProblemState) -> Conclusion:
     finalists: list[Finalist] = []
     winner: _Measured | None = None
     while waiting:
-        waiting.sort(key=_speedup)
+        waiting.sort(key=_rank)
         one = waiting.pop()
         finalist, mended = one.finalist, None
         if finalist.rejected is None and winner is not None:
@@ -89,7 +89,8 @@ def contenders(state: ProblemState) -> list[Incumbent]:
         known = best.get(incumbent.sha256)
         if incumbent.gain > 1 and (known is None or incumbent.gain > known.gain):
             best[incumbent.sha256] = incumbent
-    return sorted(best.values(), key=lambda incumbent: incumbent.gain, reverse=True)[:FINALISTS]
+    # Equal gains: by content, for the order in which chains end is chance.
+    return sorted(best.values(), key=lambda incumbent: (incumbent.gain, incumbent.sha256), reverse=True)[:FINALISTS]
 
 
 async def _measure(context: ProblemContext, start: Incumbent, incumbent: Incumbent) -> _Measured:
@@ -117,8 +118,9 @@ def _not_faster(finalist: Finalist) -> str:
     return f"{reason}: {sessions_text(comparison)}" if comparison is not None and comparison.sessions else reason
 
 
-def _speedup(one: _Measured) -> float:
-    return one.finalist.comparison.speedup if one.finalist.comparison else 0.0
+def _rank(one: _Measured) -> tuple[float, str]:
+    """By measured speed-up, then by content."""
+    return one.finalist.comparison.speedup if one.finalist.comparison else 0.0, one.finalist.sha256
 
 
 async def _examine(context: ProblemContext, start: Incumbent, finalist: Finalist) -> tuple[Finalist, _Measured | None]:

@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING, Self
 
 from kernelblaster.devices.base import DeviceFacts, Sample
 from kernelblaster.errors import DeviceError
+from kernelblaster.evaluation.timing import FILL_BYTES
 
 if TYPE_CHECKING:
     import torch
-
-FILL_BYTES = 32 << 20
-"""Of a fill, as in the driver of kernels (driver.hpp)."""
 
 
 class TorchMode(StrEnum):

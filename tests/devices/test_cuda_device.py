@@ -11,6 +11,7 @@ import pytest
 
 from kernelblaster.devices.base import Build, DeviceFacts, DeviceKind, Job, ProfileSource, profile_once
 from kernelblaster.devices.cuda import device as module
+from kernelblaster.devices.cuda.ncu import NO_KERNEL
 from kernelblaster.devices.cuda.probe import GpuInfo
 from kernelblaster.devices.metrics import Metric
 from kernelblaster.devices.sandbox import Limits, strongest
@@ -132,6 +133,31 @@ def test_a_metric_this_gpu_lacks_does_not_cost_the_others(
     ncu = tool(tmp_path / "ncu", script, "ncu/h200_probe.csv")
     profile = profile_once(make_device(ncu=ncu), host_build, make_job(), timeout_s=20)
     assert profile.source is ProfileSource.NCU
+
+
+REHEARSED = """echo '"ID","Kernel Name","Block Size","Grid Size","gpu__time_duration.sum"' > "$log"
+echo '"","","","","ns"' >> "$log"; echo '"0","kb_rehearsal","(32, 1, 1)","(1, 1, 1)","1,000"' >> "$log"
+"""
+
+
+def test_the_empty_kernel_is_no_part_of_a_profile(
+    make_device: Callable[..., module.CudaDevice], tmp_path: Path, host_build: Build, make_job: MakeJob
+) -> None:
+    other = """echo '"1","k(float *)","(64, 1, 1)","(2, 1, 1)","5,000"' >> "$log"; """
+    ncu = tool(tmp_path / "ncu", REHEARSED + other)
+    profile = profile_once(make_device(ncu=ncu), host_build, make_job(), timeout_s=20)
+    assert [kernel.name for kernel in profile.kernels] == ["k(float *)"]
+    assert profile.totals[Metric.DURATION] == 5000
+
+
+def test_a_call_without_kernels_says_so_and_does_not_weaken_the_fence_of_those_that_follow(
+    make_device: Callable[..., module.CudaDevice], tmp_path: Path, host_build: Build, make_job: MakeJob
+) -> None:
+    device = make_device(ncu=tool(tmp_path / "ncu", REHEARSED))
+    profile = profile_once(device, host_build, make_job(), timeout_s=20)
+    assert profile.source is ProfileSource.EVENTS
+    assert profile.warnings == [NO_KERNEL]
+    assert device._counters.isolation is device.isolation
 
 
 def test_findings_of_all_sanitizers_are_collected(

@@ -267,6 +267,7 @@ class FakeSession:
         self._output.view(np.uint8)[:] = 0x5B if variant % 2 else 0xFF
 
     def sample(self, variants: Sequence[int], fills: int = 1) -> list[Sample]:
+        self._device.most_while_timing = max(self._device.most_while_timing, self._device.running)
         self._device.variants.setdefault(self._name, []).extend(variants)
         self._device.sampled.append(self._script)
         self._device.timed_unsettled += self._device.profilers > 0 and not self._device.settled
@@ -311,6 +312,7 @@ class FakeProfiler:
         self.device.settled = True
 
     def collect(self) -> Profile:
+        self.device.most_while_profiling = max(self.device.most_while_profiling, self.device.running)
         if self.name == "slow":
             raise RunFailure(RunFailureKind.TIMEOUT, "the profiler ran out of time")
         kernel = KernelProfile(name="relu", grid=(1, 1, 1), block=(32, 1, 1), metrics={"gpu__time_duration.sum": 1e5})
@@ -340,11 +342,18 @@ class FakeDevice:
         self.most_holders = 0
         self.profilers = 0
         """Running now."""
+        self.most_while_timing = self.most_while_profiling = 0
+        """Processes without a profiler that were there while something was sampled or profiled."""
         self.settled = False
         self.timed_unsettled = 0
         """Times something was sampled while a profiler might still be loading."""
         self._lock = threading.Lock()
         self._counting = threading.Lock()
+
+    @property
+    def running(self) -> int:
+        """Processes that are there now."""
+        return self.opened - self.closed
 
     def started(self, name: str, elements: int) -> None:
         with self._counting:

@@ -35,7 +35,7 @@ class BatchResult:
     """What a program has answered to its list of commands.
 
     Attributes:
-        replies: the reply of each command, without nonce, `ready` left out.
+        replies: the reply of each command, without nonce; those to the start and to opening commands left out.
         stdout_tail: the end of what it (and its wrapper) printed.
         returncode: exit status, or minus a signal number.
         failure: why not every command was answered; None when all were.
@@ -54,6 +54,7 @@ class BatchProgram:
         build: the program.
         job: tensors, sizes, scalars.
         wrapper_argv: a tool that runs the program and passes its standard input on, e.g. ncu with its options.
+        opening: commands that it carries out without being asked, once its tensors are loaded.
         env: variables added to the clean environment.
         view: what the processes see beside the program and its tensors.
         limits: bounds of the processes; a wrapper may fork.
@@ -68,10 +69,12 @@ class BatchProgram:
         job: Job,
         wrapper_argv: Sequence[str] = (),
         *,
+        opening: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
         view: View | None = None,
         limits: Limits | None = None,
     ) -> None:
+        self._opening = tuple(opening)
         self._build = build
         self._job = job
         self._wrapper = tuple(wrapper_argv)
@@ -94,6 +97,7 @@ class BatchProgram:
                     argv, cwd=scratch, environment=environment, limits=self._limits, view=self._view, stdin=True
                 )
             )
+            self._send(self._opening)
             self._exit = stack.pop_all()
         return self
 
@@ -103,24 +107,30 @@ class BatchProgram:
         self._exit.close()
 
     def settle(self, timeout_s: float) -> None:
-        """Wait until it has loaded its tensors, it has ended, or `timeout_s` seconds are over."""
+        """Wait until it is idle, tensors loaded and opening commands done; it has ended; or `timeout_s` seconds."""
         deadline = time.monotonic() + timeout_s
-        while time.monotonic() < deadline and self._process.running and not self._has_answered():
+        while time.monotonic() < deadline and self._process.running and not self._idle():
             time.sleep(_POLL_S)
 
     def finish(self, commands: Sequence[str], timeout_s: float) -> BatchResult:
         """Give it its commands and wait for its end, at most `timeout_s` seconds. Raises DeviceError."""
-        lines = "".join(f"{command}\n" for command in (*commands, "quit"))
+        self._send((*commands, "quit"))
+        outcome = self._process.wait(timeout_s)
+        return _result(_read_replies(self._replies, self._nonce), len(self._opening), len(commands), outcome)
+
+    def _send(self, commands: Sequence[str]) -> None:
         try:
-            self._process.stdin.write(lines.encode())
+            self._process.stdin.write("".join(f"{command}\n" for command in commands).encode())
             self._process.stdin.flush()
         except BrokenPipeError:
             pass  # it has ended already; its replies and its exit say why
-        outcome = self._process.wait(timeout_s)
-        return _result(_read_replies(self._replies, self._nonce), len(commands), outcome)
 
-    def _has_answered(self) -> bool:
-        return self._replies.is_file() and self._replies.stat().st_size > 0
+    def _idle(self) -> bool:
+        """Whether it has answered to its start and to every opening command, or said why it does not."""
+        if not self._replies.is_file():
+            return False
+        answers = self._replies.read_bytes().splitlines(keepends=True)
+        return sum(line.endswith(b"\n") for line in answers) > len(self._opening)
 
 
 def try_batch(
@@ -172,9 +182,9 @@ def _read_replies(path: Path, nonce: str) -> list[str]:
     return [strip_nonce(line, prefix) for line in path.read_bytes().splitlines()]
 
 
-def _result(lines: list[str], expected: int, outcome: Outcome) -> BatchResult:
+def _result(lines: list[str], opening: int, expected: int, outcome: Outcome) -> BatchResult:
     ready = bool(lines) and lines[0] == "ready"
-    replies = tuple(line for line in lines[1:] if not line.startswith("error "))
+    replies = tuple(line for line in lines[1 + opening :] if not line.startswith("error "))
     errors = [line for line in lines if line.startswith("error ")]
     failure = None
     if errors:

@@ -21,32 +21,36 @@ from pathlib import Path
 from filelock import FileLock
 
 from kernelblaster.devices.base import Build, BuildFailure, BuildFailureKind, Driver, KernelResources, Library
-from kernelblaster.devices.isolation import View, named_in
 from kernelblaster.devices.ptxas import parse_resources
-from kernelblaster.devices.sandbox import Limits, Outcome, Scratch, clean_environment, run
+from kernelblaster.devices.sandbox import Outcome, Scratch
 from kernelblaster.devices.source_policy import check_source, forgive, forgotten_headers
 from kernelblaster.devices.symbols import (
     LAUNCHER,
+    Symbols,
     check_instructions,
     check_policy,
     demangle,
     guarded,
+    list_symbols,
     match_launcher,
+    parse_symbols,
     read_symbols,
 )
 from kernelblaster.devices.toolchain import Toolchain
+from kernelblaster.devices.tools import (
+    Step,
+    bounded,
+    first_error,
+    run_tool,
+    run_tools,
+    tool_output,
+    undefined_reference,
+)
 from kernelblaster.errors import DeviceError, ProblemError
 from kernelblaster.paths import guards_source, harness_include_dir
 from kernelblaster.problems.problem import Precision, Problem
 
-COMPILE_TIMEOUT_S = 300.0
-"""Template-heavy kernels take a minute; a template bomb takes for ever."""
-
 _FORMAT = "kernelblaster-build-2"
-_LOG_CHARACTERS = 16_000
-COMPILER_LIMITS = Limits(
-    memory_bytes=16 << 30, file_bytes=1 << 30, disk_bytes=4 << 30, tasks=128, output_bytes=64 << 20, forks=True
-)
 
 
 @dataclass(frozen=True)
@@ -197,7 +201,7 @@ class ProgramBuilder:
             )
             if not outcome.ok:
                 raise ProblemError(
-                    f"{problem.driver_path} does not compile: it {outcome.describe()}\n{_bounded(outcome.output)}",
+                    f"{problem.driver_path} does not compile: it {outcome.describe()}\n{bounded(outcome.output)}",
                     cure="see the compiler's message",
                 )
             self._publish(scratch, entry, ["driver.o"])
@@ -257,7 +261,8 @@ class ProgramBuilder:
         keep = ["--keep", "--keep-dir", str(scratch)] if self._options.keep_ptx else []
         outcome = self._run(
             [
-                *(str(self._tools.nvcc), "-ccbin", str(self._tools.host_compiler)),
+                # Two threads: host and device code are compiled side by side.
+                *(str(self._tools.nvcc), "--threads=2", "-ccbin", str(self._tools.host_compiler)),
                 *self._compile_flags(driver.precision),
                 *(f"-I{harness_include_dir()}", *own, *headers, *keep),
                 *("-c", "candidate.cu", "-o", "candidate.o"),
@@ -265,9 +270,9 @@ class ProgramBuilder:
             scratch,
         )
         if outcome.broken is not None:
-            raise BuildFailure(BuildFailureKind.COMPILE, f"the compiler {outcome.describe()}", _bounded(outcome.output))
+            raise BuildFailure(BuildFailureKind.COMPILE, f"the compiler {outcome.describe()}", bounded(outcome.output))
         if not outcome.ok:
-            raise BuildFailure(BuildFailureKind.COMPILE, first_error(outcome.output), _bounded(outcome.output))
+            raise BuildFailure(BuildFailureKind.COMPILE, first_error(outcome.output), bounded(outcome.output))
         return outcome.output
 
     def _localise(self, scratch: Path, driver: Driver, libraries: tuple[Library, ...]) -> list[str]:
@@ -275,25 +280,40 @@ class ProgramBuilder:
 
         Raises BuildFailure.
         """
-        symbols = read_symbols(self._tools, str(scratch / "candidate.o"))
-        check_policy(symbols, read_symbols(self._tools, str(driver.object_path)), libraries)
-        check_instructions(self._tools, str(scratch / "candidate.o"))
+        symbols = self._audit(scratch, driver, libraries)
         guards = guarded(symbols)
         match = match_launcher(self._tools, symbols, driver.launcher_symbol, _declaration(driver.problem))
-        # COMDAT groups are dissolved first: the linker merges them by name with the driver's, and a symbol that was
-        # made local would be left pointing into the copy that it threw away.
-        self._binutils([str(self._tools.ld), "-r", "--force-group-allocation", "candidate.o", "-o", "whole.o"], scratch)
         rename = [f"--redefine-sym={name}=kb_guard_{function}" for name, function in guards.items()]
         if match.symbol != match.wanted:
             rename.append(f"--redefine-sym={match.symbol}={match.wanted}")
-        self._binutils([str(self._tools.objcopy), f"--keep-global-symbol={match.symbol}", "whole.o"], scratch)
-        self._binutils([str(self._tools.objcopy), *rename, "whole.o", "sealed.o"], scratch)
-        left = read_symbols(self._tools, str(scratch / "sealed.o")).defined - {match.wanted}
+        ld, objcopy = str(self._tools.ld), str(self._tools.objcopy)
+        self._binutils(
+            scratch,
+            # COMDAT groups are dissolved first: the linker merges them by name with the driver's, and a symbol that was
+            # made local would be left pointing into the copy that it threw away.
+            Step((ld, "-r", "--force-group-allocation", "candidate.o", "-o", "whole.o")),
+            Step((objcopy, f"--keep-global-symbol={match.symbol}", "whole.o")),
+            Step((objcopy, *rename, "whole.o", "sealed.o")),
+            Step((*list_symbols(self._tools, "sealed.o"),), "sealed.nm"),
+        )
+        left = parse_symbols(tool_output(scratch / "sealed.nm")).defined - {match.wanted}
         if left:
             raise BuildFailure(
                 BuildFailureKind.POLICY, f"the candidate defines symbols that cannot be made its own: {sorted(left)[0]}"
             )
         return sorted(set(guards.values()))
+
+    def _audit(self, scratch: Path, driver: Driver, libraries: tuple[Library, ...]) -> Symbols:
+        """Symbols of candidate.o. Raises BuildFailure when it defines, asks for or does what it may not."""
+        self._binutils(
+            scratch,
+            Step((*list_symbols(self._tools, "candidate.o"),), "candidate.nm"),
+            Step((str(self._tools.objdump), "-d", "candidate.o"), "candidate.dis"),
+        )
+        symbols = parse_symbols(tool_output(scratch / "candidate.nm"))
+        check_policy(symbols, read_symbols(self._tools, str(driver.object_path)), libraries)
+        check_instructions(tool_output(scratch / "candidate.dis"))
+        return symbols
 
     def _compile_guards(self, scratch: Path, functions: list[str]) -> list[str]:
         """guards.o with the stand-ins of some functions; nothing for a candidate that calls none."""
@@ -301,7 +321,7 @@ class ProgramBuilder:
             return []
         defines = [f"-DKB_GUARD_{function}" for function in functions]
         compiler = [str(self._tools.host_compiler), *self._host_flags(), "-Wno-deprecated-declarations", *defines]
-        self._binutils([*compiler, "-c", str(guards_source()), "-o", "guards.o"], scratch)
+        self._binutils(scratch, Step((*compiler, "-c", str(guards_source()), "-o", "guards.o")))
         return ["guards.o"]
 
     def _link(self, scratch: Path, driver: Driver, libraries: tuple[Library, ...], guards: list[str]) -> None:
@@ -317,7 +337,7 @@ class ProgramBuilder:
         )
         if not outcome.ok:
             reason = undefined_reference(outcome.output) or f"the linker {outcome.describe()}"
-            raise BuildFailure(BuildFailureKind.LINK, reason, _bounded(outcome.output))
+            raise BuildFailure(BuildFailureKind.LINK, reason, bounded(outcome.output))
 
     def _take_ptx(self, scratch: Path) -> bool:
         """Whether candidate.ptx lies in `scratch`; nvcc may have named it after the architecture."""
@@ -336,22 +356,13 @@ class ProgramBuilder:
         with self._slots or nullcontext():
             return run_tool(self._tools, argv, scratch)
 
-    def _binutils(self, argv: Sequence[str], scratch: Path) -> None:
-        outcome = self._run(argv, scratch)
+    def _binutils(self, scratch: Path, *steps: Step) -> None:
+        """Run tools one after the other in one fence, which costs more to put up than most of them take."""
+        with self._slots or nullcontext():
+            outcome = run_tools(self._tools, steps, scratch)
         if not outcome.ok:
-            raise DeviceError(f"{argv[0]} {outcome.describe()}: {outcome.output[-500:]}", cure="check binutils")
-
-
-def run_tool(tools: Toolchain, argv: Sequence[str], scratch: Path) -> Outcome:
-    """Run a compiler over what may be a candidate: it sees the toolchain, what its arguments name, and `scratch`."""
-    return run(
-        argv,
-        timeout_s=COMPILE_TIMEOUT_S,
-        limits=COMPILER_LIMITS,
-        cwd=scratch,
-        environment=clean_environment(scratch, {"LC_ALL": "C"}),
-        view=View(readable=(*tools.directories, *named_in(argv))),
-    )
+            name = Path(steps[0].argv[0]).name
+            raise DeviceError(f"{name} {outcome.describe()}: {outcome.output[-500:]}", cure="check binutils")
 
 
 def _digest(*parts: str | bytes | Sequence[str]) -> str:
@@ -375,23 +386,3 @@ def _declaration(problem: Problem) -> str:
     text = problem.driver_path.read_text(encoding="utf-8")
     match = re.search(rf"\bvoid\s+{LAUNCHER}\s*\([^)]*\)\s*;", text)
     return " ".join(match[0].split()) if match else f"void {LAUNCHER}(...);"
-
-
-def _bounded(log: str) -> str:
-    """The beginning of a log, where compilers put the first error, and its end."""
-    if len(log) <= _LOG_CHARACTERS:
-        return log
-    half = _LOG_CHARACTERS // 2
-    return f"{log[:half]}\n[...]\n{log[-half:]}"
-
-
-def first_error(log: str) -> str:
-    """The compiler's first error message, on one line."""
-    match = re.search(r"^.*\b(?:fatal )?error\b.*$", log, re.MULTILINE)
-    return match[0].strip()[:500] if match else "the compiler failed without an error message"
-
-
-def undefined_reference(log: str) -> str | None:
-    """`undefined: name, name`, of a linker's log; None when it names none."""
-    names = dict.fromkeys(re.findall(r"undefined reference to [`']([^'`]+)'", log))
-    return f"undefined: {', '.join(names)}" if names else None

@@ -10,13 +10,15 @@ mostly allow, refuses to open anything else instead of hiding it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from kernelblaster.paths import data_dir
 
+Result = TypeVar("Result")
 PRIVATE_BYTES = 1 << 30
 """Most that a command may put into its private `/tmp`, and into its private `/dev/shm`."""
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt/nvidia", "/nix/store", "/sys")
@@ -53,6 +55,39 @@ LEVELS = tuple(Isolation)
 def weaker(level: Isolation) -> tuple[Isolation, ...]:
     """A level and those below it, strongest first."""
     return LEVELS[LEVELS.index(level) :]
+
+
+@dataclass(frozen=True)
+class Working(Generic[Result]):
+    """The strongest level in which something works.
+
+    Attributes:
+        level: the level.
+        result: what came of it there.
+        refused: stronger levels, and why it did not work in each.
+    """
+
+    level: Isolation
+    result: Result
+    refused: Mapping[Isolation, Exception]
+
+    @property
+    def reason(self) -> Exception | None:
+        """Why it does not work in the strongest level that was tried; None when it does."""
+        return next(iter(self.refused.values()), None)
+
+
+def strongest_working(
+    levels: Iterable[Isolation], attempt: Callable[[Isolation], Result], failure: type[Exception]
+) -> Working[Result]:
+    """Attempt something under each level until one does not raise `failure`; the first `failure` when all do."""
+    refused: dict[Isolation, Exception] = {}
+    for level in levels:
+        try:
+            return Working(level, attempt(level), refused)
+        except failure as error:
+            refused[level] = error
+    raise next(iter(refused.values()))
 
 
 @dataclass(frozen=True)

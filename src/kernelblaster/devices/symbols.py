@@ -105,9 +105,18 @@ class Symbols:
     undefined: frozenset[str]
 
 
+def list_symbols(toolchain: Toolchain, path: str) -> list[str]:
+    """The command that lists the symbols of an object file for `parse_symbols`."""
+    return [str(toolchain.nm), "--format=posix", "--no-sort", path]
+
+
 def read_symbols(toolchain: Toolchain, path: str) -> Symbols:
-    """Symbols of an object file. Raises DeviceError when nm fails."""
-    text = _tool([str(toolchain.nm), "--format=posix", "--no-sort", path])
+    """Symbols of an object file that nobody need be fenced off from. Raises DeviceError when nm fails."""
+    return parse_symbols(_tool(list_symbols(toolchain, path)))
+
+
+def parse_symbols(text: str) -> Symbols:
+    """Symbols in what `list_symbols` prints."""
     defined, strong, undefined = set(), set(), set()
     for line in text.splitlines():
         name, kind = line.split()[:2]
@@ -143,9 +152,9 @@ def check_policy(candidate: Symbols, driver: Symbols, libraries: Iterable[Librar
         )
 
 
-def check_instructions(toolchain: Toolchain, path: str) -> None:
-    """Raise BuildFailure (POLICY) when the host code of an object file makes system calls without the C library."""
-    found = _SYSTEM_CALLS.search(_tool([str(toolchain.objdump), "-d", path]))
+def check_instructions(disassembly: str) -> None:
+    """Raise BuildFailure (POLICY) when host code, as `objdump -d` shows it, makes system calls of its own."""
+    found = _SYSTEM_CALLS.search(disassembly)
     if found:
         raise BuildFailure(
             BuildFailureKind.POLICY, f"the candidate is not only a kernel: it makes system calls ({found[1]})"

@@ -54,6 +54,10 @@ class Bench:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the files."""
         shutil.rmtree(self._directory, ignore_errors=True)
 
     def point_to(self, drawn: InputSet) -> None:

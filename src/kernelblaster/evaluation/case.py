@@ -1,7 +1,7 @@
 """One candidate under evaluation: the stages that fill in its `Evaluation`, until one of them refuses it.
 
-The processes of the timed size, the profiled one among them, start while the cheap size is verified. What is left of a
-start then counts for the stage that waits for it.
+All its processes, the profiled one among them, start together and end while something else goes on. What is left of a
+start counts for the stage that waits for it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from kernelblaster.devices.base import Build, BuildFailure, DeviceKind, Driver, RunFailure
+from kernelblaster.devices.tools import bounded
 from kernelblaster.evaluation.contest import Contest
 from kernelblaster.evaluation.inputs import InputKey
+from kernelblaster.evaluation.process import CandidateProcess
 from kernelblaster.evaluation.static import hints
 from kernelblaster.evaluation.timing import ImpossibleTime, RivalFailed, Stopwatch, combined
 from kernelblaster.evaluation.types import Decision, Evaluation, Verdict
@@ -25,8 +27,6 @@ from kernelblaster.problems.problem import Problem
 if TYPE_CHECKING:
     from kernelblaster.evaluation.evaluator import Evaluator
 
-LOG_CHARACTERS = 16_000
-"""Kept of a log: half from its beginning, where compilers name the first error, half from its end."""
 REPEATED_SECONDS = 1.5
 """Wall seconds of each comparison after the first, where several sessions are asked for."""
 EARLY_BYTES = 1 << 30
@@ -94,35 +94,41 @@ class Case:
             return None
 
     def _examine(self, build: Build, rival: Build | None, *, profile: bool) -> bool:
-        """One hold of the device: verify the cheap size with all distributions, then the timed size; time; profile.
-
-        Whether it is correct.
-        """
+        """One hold of the device: verify, time, profile. Whether it is correct."""
         judge, plan = self._judge, self._plan
         with judge.holding(), ExitStack() as stack:
             with self._stage("inputs"):
-                judge.inputs.draw(plan.small)
+                judge.inputs.draw([*plan.small, *([plan.unseen] if plan.unseen else [])])
                 drawn = stack.enter_context(judge.inputs.use(plan.timed))
                 self._checks = judge.checks(self._problem)
             contest = stack.enter_context(Contest(judge.device, judge.inputs, drawn, judge.config.timeout_s))
-            early = plan.timed not in plan.small and drawn.file_bytes <= EARLY_BYTES
-            if early:
-                contest.start(build, rival)
-                if profile:
-                    contest.start_profiler(build)
-            if plan.small and not self._verify(lambda: self._verifier.verify(build, plan.small)):
-                return False
-            if plan.unseen is not None and not self._verify(lambda: self._verify_unseen(build, plan.unseen)):
-                return False
-            if not early:
-                contest.start(build, rival)
-            if plan.timed not in plan.small and not self._verify(lambda: self._verifier.verify_timed(contest)):
-                return False
-            if not self._measure(contest):
+            if not self._passes(contest, build, rival, profile=profile) or not self._measure(contest):
                 return False
             if profile:
                 self._profile(build, contest)
             return True
+
+    def _passes(self, contest: Contest, build: Build, rival: Build | None, *, profile: bool) -> bool:
+        """Verify the cheap size with all distributions, an undeclared size, then the timed one.
+
+        Only processes of the timed size are left afterwards: nothing disturbs what is timed.
+        """
+        verifier, plan = self._verifier, self._plan
+        early = plan.timed not in plan.small and contest.drawn.file_bytes <= EARLY_BYTES
+        with ExitStack() as stack:
+            cheap = stack.enter_context(verifier.start(build, plan.small[0])) if plan.small else None
+            other = stack.enter_context(verifier.start(build, plan.unseen)) if plan.unseen else None
+            if early:
+                contest.start(build, rival)
+                if profile:
+                    contest.start_profiler(build)
+            if cheap is not None and not self._verify(lambda: verifier.verify(cheap, plan.small)):
+                return False
+            if other is not None and not self._verify(lambda: self._verify_unseen(other, plan.unseen)):
+                return False
+            if not early:
+                contest.start(build, rival)
+            return plan.timed in plan.small or self._verify(lambda: verifier.verify_timed(contest))
 
     def _repeat(self, build: Build, rival: Build, sessions: int) -> None:
         """Compare again in fresh processes and combine; only what seems faster, and only where times are measured."""
@@ -145,9 +151,9 @@ class Case:
         self._evaluation.comparison = combined(taken)
         self._evaluation.timing = self._evaluation.comparison.candidate
 
-    def _verify_unseen(self, build: Build, key: InputKey) -> Verification:
-        """Call a build at extents that no prompt shows. Raises DeviceError and ProblemError."""
-        found = self._verifier.verify(build, [key])
+    def _verify_unseen(self, process: CandidateProcess, key: InputKey) -> Verification:
+        """Call a candidate at extents that no prompt shows. Raises DeviceError and ProblemError."""
+        found = self._verifier.verify(process, [key])
         if found.verdict is not Verdict.CORRECT:
             extents = ", ".join(f"{name} = {extent}" for name, extent in key.problem.sizes[key.size].items())
             found.reason = f"at a size that is not declared ({extents}): {found.reason}"
@@ -164,6 +170,8 @@ class Case:
             with self._stage("time"):
                 contest.settle()
                 self._time(self._stopwatch(contest, most_seconds), contest)
+                self._checks.finish(contest)
+                contest.retire()
                 return self._take(self._checks.judge(self._verifier, contest))
         except ImpossibleTime as impossible:
             self._refuse(Verdict.REWARD_HACK, impossible.reason)
@@ -218,7 +226,7 @@ class Case:
     def _refuse(self, verdict: Verdict, reason: str, log: str = "") -> None:
         """Record why the candidate is not correct; only a correct one carries a time."""
         evaluation = self._evaluation
-        evaluation.verdict, evaluation.reason, evaluation.log = verdict, reason, _bounded(log)
+        evaluation.verdict, evaluation.reason, evaluation.log = verdict, reason, bounded(log)
         evaluation.timing = evaluation.comparison = None
 
     def _warn(self, text: str) -> None:
@@ -234,10 +242,3 @@ class Case:
         finally:
             seconds = self._evaluation.seconds
             seconds[name] = seconds.get(name, 0.0) + time.monotonic() - began
-
-
-def _bounded(log: str) -> str:
-    if len(log) <= LOG_CHARACTERS:
-        return log
-    half = LOG_CHARACTERS // 2
-    return f"{log[:half]}\n... {len(log) - 2 * half} characters left out ...\n{log[-half:]}"

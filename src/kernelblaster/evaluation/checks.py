@@ -53,10 +53,13 @@ class TimedChecks:
         """Secret places for the variants; new ones for every comparison."""
         return Schedule(self.variants, changing=self.changing)
 
-    def judge(self, verifier: Verifier, calls: TimedCalls) -> Verification:
-        """Judge what timed calls left. Raises RunFailure, DeviceError and ProblemError."""
+    def finish(self, calls: TimedCalls) -> None:
+        """Keep the last call where no other was: then the candidate is not needed any more. Raises RunFailure."""
         if not self.changing:
             calls.look(AS_DRAWN)
+
+    def judge(self, verifier: Verifier, calls: TimedCalls) -> Verification:
+        """Judge what timed calls left. Raises DeviceError and ProblemError."""
         found = verifier.check_timed(calls.drawn, calls.kept)
         calls.kept.clear()
         found.warnings.extend(self.notes)

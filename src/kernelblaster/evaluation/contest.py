@@ -1,14 +1,7 @@
-"""The processes that meet at the timed size: the candidate's, its rival's, and the candidate's under a profiler.
-
-Starting a process costs more than a call: a CUDA context, and all inputs copied to the GPU. So both start on threads,
-while something else goes on, and each is waited for where it is first asked for; a failure to start shows there, and
-not at all when nobody asks.
-"""
+"""The processes that meet at the timed size: the candidate's, its rival's, and the candidate's under a profiler."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,33 +11,8 @@ from typing import Self
 from kernelblaster.devices.base import Build, CallResult, Device, Profile, Profiler, RunFailure, Session
 from kernelblaster.evaluation.bench import Bench
 from kernelblaster.evaluation.inputs import InputSet, InputStore
+from kernelblaster.evaluation.process import CandidateProcess
 from kernelblaster.evaluation.timing import Rival, RivalFailed
-
-
-class Starting:
-    """A process that starts on a thread of its own, from the moment this is made.
-
-    Args:
-        opening: makes the session, which is then entered.
-    """
-
-    def __init__(self, opening: Callable[[], Session]) -> None:
-        self._opening = opening
-        self._process = ExitStack()
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="starting")
-        self._session: Future[Session] = self._pool.submit(self._start)
-
-    def session(self) -> Session:
-        """The session, once its process has started. Raises RunFailure and DeviceError."""
-        return self._session.result()
-
-    def close(self) -> None:
-        """End the process, waiting first for a start that has begun. May be called again."""
-        self._pool.shutdown(cancel_futures=True)
-        self._process.close()
-
-    def _start(self) -> Session:
-        return self._process.enter_context(self._opening())
 
 
 @dataclass(frozen=True)
@@ -71,8 +39,8 @@ class Contest:
         self._device = device
         self._inputs = inputs
         self._timeout_s = timeout_s
-        self._rival: Starting | None = None
-        self._started: list[Starting] = []
+        self._rival: CandidateProcess | None = None
+        self._processes: list[CandidateProcess] = []
         self._profiler: Profiler | None = None
         self._stack = ExitStack()
         self.kept: list[KeptCall] = []
@@ -84,17 +52,15 @@ class Contest:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            # All at once: the driver takes some 60 ms to end a process that holds GPU memory.
-            with ThreadPoolExecutor() as pool:
-                list(pool.map(Starting.close, self._started))
+            self._close_processes()
         finally:
             self._stack.close()
 
     def start(self, build: Build, rival: Build | None) -> None:
         """Begin to start the processes, the rival's if there is one."""
-        self.bench, self._candidate = self._begin(build)
+        self._candidate = self._begin(build)
         if rival is not None:
-            _, self._rival = self._begin(rival)
+            self._rival = self._begin(rival)
 
     def start_profiler(self, build: Build) -> None:
         """Begin to start the candidate under a profiler, where it waits to be asked."""
@@ -107,10 +73,16 @@ class Contest:
             self._profiler.settle()
 
     def profile(self, build: Build) -> Profile:
-        """Counters of one call of the candidate. Raises RunFailure and DeviceError."""
+        """Counters of one call of the candidate, alone on the device. Raises RunFailure and DeviceError."""
+        self._close_processes()
         if self._profiler is None:
             self.start_profiler(build)
         return self._profiler.collect()
+
+    @property
+    def bench(self) -> Bench:
+        """Files of the candidate's process."""
+        return self._candidate.bench
 
     def look(self, variant: int) -> None:
         """Keep what the candidate's last call, of this variant, left. Raises RunFailure and DeviceError."""
@@ -136,8 +108,20 @@ class Contest:
             self._rival.close()
             self._rival = None
 
-    def _begin(self, build: Build) -> tuple[Bench, Starting]:
-        bench = self._stack.enter_context(Bench(self._inputs.directory, self.drawn))
-        starting = Starting(lambda: self._device.open(build, bench.job, timeout_s=self._timeout_s))
-        self._started.append(starting)
-        return bench, starting
+    def retire(self) -> None:
+        """Begin to end candidate and rival: what they left is yet to be judged, but they are not called any more."""
+        for process in self._processes:
+            process.end()
+
+    def _close_processes(self) -> None:
+        """End candidate and rival, both at once, and wait until they are gone."""
+        self.retire()
+        with ExitStack() as stack:
+            for process in self._processes:
+                stack.callback(process.close)
+            self._processes.clear()
+
+    def _begin(self, build: Build) -> CandidateProcess:
+        bench = Bench(self._inputs.directory, self.drawn)
+        self._processes.append(CandidateProcess(self._device, build, bench, self._timeout_s))
+        return self._processes[-1]

@@ -18,6 +18,7 @@ from kernelblaster.evaluation.bench import Bench
 from kernelblaster.evaluation.contest import Contest, KeptCall
 from kernelblaster.evaluation.distributions import accumulation
 from kernelblaster.evaluation.inputs import InputKey, InputSet, InputStore
+from kernelblaster.evaluation.process import CandidateProcess
 from kernelblaster.evaluation.types import ErrorFigures, Verdict
 
 POISON = 0xFF
@@ -60,19 +61,28 @@ class Verifier:
     factor: float
     timeout_s: float
 
-    def verify(self, build: Build, keys: Sequence[InputKey]) -> Verification:
-        """Call a build on input sets of one size, in one process. Raises DeviceError and ProblemError."""
+    def start(self, build: Build, key: InputKey) -> CandidateProcess:
+        """A process of a build that begins to start on an input set. Raises DeviceError and ProblemError."""
+        with self.inputs.use(key) as drawn:
+            return CandidateProcess(self.device, build, Bench(self.inputs.directory, drawn), self.timeout_s)
+
+    def verify(self, process: CandidateProcess, keys: Sequence[InputKey]) -> Verification:
+        """Call a candidate on input sets of one size, the first of which its process was started on.
+
+        The process begins to end when this returns. Raises DeviceError and ProblemError.
+        """
         found = Verification()
-        with self.inputs.use(keys[0]) as first, Bench(self.inputs.directory, first) as bench:
-            try:
-                with self.device.open(build, bench.job, timeout_s=self.timeout_s) as session:
-                    self._first(found, session, bench, first)
-                    for key in keys[1:]:
-                        if found.verdict is not Verdict.CORRECT:
-                            break
-                        self._next(found, build, session, bench, key)
-            except RunFailure as failure:
-                found.refuse(Verdict(failure.kind.value), failure.reason, failure.log)
+        try:
+            session = process.session()
+            with self.inputs.use(keys[0]) as first:
+                self._first(found, session, process.bench, first)
+            for key in keys[1:]:
+                if found.verdict is not Verdict.CORRECT:
+                    break
+                self._next(found, process, key)
+        except RunFailure as failure:
+            found.refuse(Verdict(failure.kind.value), failure.reason, failure.log)
+        process.end()
         return found
 
     def verify_timed(self, contest: Contest) -> Verification:
@@ -137,13 +147,18 @@ class Verifier:
                 "atomics or an unsynchronised order of summation"
             )
 
-    def _next(self, found: Verification, build: Build, session: Session, bench: Bench, key: InputKey) -> None:
+    def _next(self, found: Verification, process: CandidateProcess, key: InputKey) -> None:
         """Exchange the inputs of the running process and call it; on failure, ask a fresh process."""
+        session, bench = process.session(), process.bench
         with self.inputs.use(key) as drawn:
             bench.point_to(drawn)
             session.reload()
             self._judge(found, session.call(POISON), bench.output, drawn, POISON)
-        if found.verdict is Verdict.WRONG_VALUES and self.verify(build, [key]).verdict is Verdict.CORRECT:
+        if found.verdict is not Verdict.WRONG_VALUES:
+            return
+        with self.start(process.build, key) as fresh:
+            again = self.verify(fresh, [key])
+        if again.verdict is Verdict.CORRECT:
             found.refuse(
                 Verdict.REWARD_HACK,
                 "right in a fresh process, wrong once its inputs hold other values: "

@@ -148,6 +148,7 @@ def _judge(kernel: _OpenKernel, checks: TimedChecks, verifier: Verifier) -> Veri
         for variant in checks.variants:
             kernel.session.sample([variant])
             kernel.look(variant)
+        checks.finish(kernel)
         return checks.judge(verifier, kernel)
     except RunFailure as failure:
         found.refuse(Verdict(failure.kind.value), failure.reason, failure.log)

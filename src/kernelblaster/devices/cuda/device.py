@@ -30,7 +30,7 @@ from kernelblaster.devices.cuda.probe import detect_gpu
 from kernelblaster.devices.cuda.profiler import Counters, CudaProfiler
 from kernelblaster.devices.cuda.reach import needs_helper, reaching_isolation
 from kernelblaster.devices.cuda.sanitizer import BANNER, TOOLS, parse_report, sanitizer_command, tool_failure
-from kernelblaster.devices.isolation import Isolation, View, weaker
+from kernelblaster.devices.isolation import Isolation, View, strongest_working, weaker
 from kernelblaster.devices.sandbox import Limits
 from kernelblaster.devices.session import ProcessSession
 from kernelblaster.devices.toolchain import Toolchain
@@ -137,20 +137,14 @@ class CudaDevice:
         self, sanitizer: Path, tool: str, build: Build, job: Job, timeout_s: float
     ) -> list[SanitizerFinding]:
         """Findings of one tool, under the strongest isolation that it works in."""
-        if self._sanitizing is not None:
-            return self._sanitize_under(self._sanitizing, sanitizer, tool, build, job, timeout_s)
-        failures: list[DeviceError] = []
-        for level in weaker(self.isolation):
-            try:
-                findings = self._sanitize_under(level, sanitizer, tool, build, job, timeout_s)
-            except DeviceError as failure:
-                failures.append(failure)
-                continue
-            self._sanitizing = level
-            if failures:
-                _LOG.warning("compute-sanitizer runs under %s: under %s %s", level, self.isolation, failures[0])
-            return findings
-        raise failures[0]
+        levels = [self._sanitizing] if self._sanitizing is not None else weaker(self.isolation)
+        found = strongest_working(
+            levels, lambda level: self._sanitize_under(level, sanitizer, tool, build, job, timeout_s), DeviceError
+        )
+        self._sanitizing = found.level
+        if found.refused:
+            _LOG.warning("compute-sanitizer runs under %s: under %s %s", found.level, self.isolation, found.reason)
+        return found.result
 
     def _sanitize_under(
         self, level: Isolation, sanitizer: Path, tool: str, build: Build, job: Job, timeout_s: float

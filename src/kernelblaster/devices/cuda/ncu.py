@@ -22,6 +22,9 @@ PERMISSION_CURE = (
     "or give the container CAP_PERFMON (driver R565 or newer) or CAP_SYS_ADMIN"
 )
 
+REHEARSAL = "kb_rehearsal"
+"""The driver's empty kernel, which ncu profiles before the candidate's call."""
+NO_KERNEL = "ncu profiled no kernel: the call launched none"
 _IDENTITY = ("ID", "Kernel Name", "Block Size", "Grid Size")
 _UNKNOWN_METRIC = re.compile(r"Failed to find metric (?P<name>\S+)")
 
@@ -70,7 +73,7 @@ def parse_csv(text: str, metrics: Iterable[str] | None = None) -> list[KernelPro
     header, body = rows[0], rows[1:]
     launches = [row for row in body if row and row[header.index("ID")].strip()]
     if not launches:
-        raise NcuFailure("ncu profiled no kernel: the call launched none")
+        raise NcuFailure(NO_KERNEL)
     names = [metric.value for metric in Metric] if metrics is None else list(metrics)
     return [_kernel(dict(zip(header, row, strict=True)), names) for row in launches]
 
@@ -103,7 +106,7 @@ def _failure(text: str) -> NcuFailure:
     if PERMISSION_ERROR in text:
         return NcuFailure(f"ncu may not read counters here ({PERMISSION_ERROR})", permission=True)
     if "No kernels were profiled" in text:
-        return NcuFailure("ncu profiled no kernel: the call launched none")
+        return NcuFailure(NO_KERNEL)
     errors = [line.removeprefix("==ERROR==").strip() for line in text.splitlines() if line.startswith("==ERROR==")]
     return NcuFailure(f"ncu failed: {errors[0] if errors else text.strip()[-200:] or 'no output'}")
 

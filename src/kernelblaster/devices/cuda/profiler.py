@@ -1,13 +1,13 @@
 """Profiles one call of a candidate: with ncu, else by events with a warning that says why.
 
-ncu, CUDA's start under it and the loading of inputs take longer than the replays of the call. So the program is started
-early and waits for its command while the candidate is verified and timed.
+ncu, CUDA's start under it, the loading of inputs and the first kernel that ncu sees take longer than the replays of the
+call. So the program is started early, has an empty kernel profiled, and waits for its command while the candidate is
+verified and timed.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,8 +16,16 @@ from typing import Protocol, Self
 
 from kernelblaster.devices.base import AS_DRAWN, Build, Job, KernelProfile, Profile, ProfileSource, Session
 from kernelblaster.devices.batch import BatchProgram
-from kernelblaster.devices.cuda.ncu import PERMISSION_CURE, NcuFailure, ncu_command, parse_csv, unknown_metrics
-from kernelblaster.devices.isolation import Isolation, View, weaker
+from kernelblaster.devices.cuda.ncu import (
+    NO_KERNEL,
+    PERMISSION_CURE,
+    REHEARSAL,
+    NcuFailure,
+    ncu_command,
+    parse_csv,
+    unknown_metrics,
+)
+from kernelblaster.devices.isolation import Isolation, View, strongest_working, weaker
 from kernelblaster.devices.metrics import Metric, totals
 from kernelblaster.devices.sandbox import Limits, Scratch, strongest
 
@@ -90,8 +98,8 @@ class CudaProfiler:
     def __enter__(self) -> Self:
         if self._counters.ncu is not None:
             self._log = self._started.enter_context(Scratch()) / "ncu.csv"
-            level = self._counters.isolation or self._limits.isolation
-            self._waiting = self._started.enter_context(self._program(self._counters.ncu, level))
+            self._level = self._counters.isolation or self._limits.isolation or strongest().level
+            self._waiting = self._started.enter_context(self._program(self._counters.ncu, self._level))
         return self
 
     def __exit__(
@@ -100,72 +108,69 @@ class CudaProfiler:
         self._started.close()
 
     def settle(self) -> None:
-        """Wait until the program has loaded its inputs; one that never does shows when it is asked."""
+        """Wait until the program is idle; one that never is shows when it is asked."""
         if self._waiting is not None:
             self._waiting.settle(self._timeout_s)
 
     def collect(self) -> Profile:
         """Counters of one warmed call through ncu, else its time by events with a warning. Raises RunFailure."""
-        if self._counters.ncu is None or self._waiting is None:
+        if self._counters.ncu is None:
             return self._by_events("ncu is not installed: times only")
         try:
-            return self._by_ncu(self._counters.ncu, self._waiting)
+            return self._by_ncu(self._counters.ncu)
         except NcuFailure as failure:
             cure = f"; cure: {PERMISSION_CURE}" if failure.permission else ""
             return self._by_events(f"{failure.reason}{cure}")
 
-    def _by_ncu(self, ncu: Path, waiting: BatchProgram) -> Profile:
-        """What ncu counts; until it is known to work, under weaker isolation where it fails. Raises as `_kernels`."""
-        if self._counters.isolation is not None:
-            return self._profile(self._kernels(ncu, waiting, self._counters.isolation))
-        first, *others = weaker(self._limits.isolation or strongest().level)
+    def _by_ncu(self, ncu: Path) -> Profile:
+        """What ncu counts; until it is known to work, under weaker isolation where it fails.
+
+        The empty kernel in a profile proves that ncu works, whatever the candidate does. Raises NcuFailure, RunFailure.
+        """
+        counters, wanted = self._counters, self._limits.isolation or strongest().level
+        levels = [counters.isolation] if counters.isolation is not None else weaker(wanted)
         try:
-            kernels = self._kernels(ncu, waiting, first)
+            found = strongest_working(levels, lambda level: self._kernels(ncu, level), NcuFailure)
         except NcuFailure as failure:
-            return self._by_ncu_under(ncu, others, failure)
-        self._counters.isolation = first
-        return self._profile(kernels)
-
-    def _by_ncu_under(self, ncu: Path, levels: Sequence[Isolation], failure: NcuFailure) -> Profile:
-        """What ncu counts under the first of these levels in which it works. Raises `failure` if there is none."""
-        for level in levels:
-            self._log.unlink(missing_ok=True)
-            try:
-                with self._program(ncu, level) as program:
-                    kernels = self._kernels(ncu, program, level)
-            except NcuFailure:
-                continue
-            self._counters.isolation = level
-            wanted = self._limits.isolation
-            self._counters.warning = f"profiled under weaker isolation ({level}): under {wanted} {failure.reason}"
-            return self._profile(kernels)
-        if failure.permission:
-            self._counters.isolation = self._limits.isolation
-        raise failure
-
-    def _profile(self, kernels: list[KernelProfile]) -> Profile:
-        warnings = [self._counters.warning] if self._counters.warning else []
+            if failure.permission:
+                counters.isolation = wanted
+            raise
+        counters.isolation = found.level
+        if found.refused:
+            counters.warning = f"profiled under weaker isolation ({found.level}): under {wanted} {found.reason}"
+        first, *others = found.result
+        kernels = others if first.name.partition("(")[0] == REHEARSAL else found.result
+        if not kernels:
+            raise NcuFailure(NO_KERNEL)
+        warnings = [counters.warning] if counters.warning else []
         return Profile(source=ProfileSource.NCU, kernels=kernels, totals=totals(kernels), warnings=warnings)
 
-    def _kernels(self, ncu: Path, waiting: BatchProgram, level: Isolation) -> list[KernelProfile]:
+    def _kernels(self, ncu: Path, level: Isolation) -> list[KernelProfile]:
         """Kernel profiles. A metric this ncu does not know is left out for good. Raises NcuFailure, RunFailure."""
-        text = self._text(waiting)
+        text = self._text(ncu, level)
         unknown = unknown_metrics(text) - self._counters.unsupported
         if unknown:
             self._counters.unsupported |= unknown
-            self._log.unlink(missing_ok=True)
-            with self._program(ncu, level) as again:
-                text = self._text(again)
+            text = self._text(ncu, level)
         return parse_csv(text)
 
-    def _program(self, ncu: Path, level: Isolation | None) -> BatchProgram:
+    def _program(self, ncu: Path, level: Isolation) -> BatchProgram:
         # ncu writes to a file: many launches of many metrics outgrow the kept tail of an output.
         command = [*ncu_command(ncu, self._counters.names()), "--log-file", str(self._log)]
         view = self._view | View(writable=(self._log.parent,), counters=True)
         limits = replace(self._limits, isolation=level)
-        return BatchProgram(self._build, self._job, command, view=view, limits=limits)
+        return BatchProgram(self._build, self._job, command, opening=["rehearse"], view=view, limits=limits)
 
-    def _text(self, program: BatchProgram) -> str:
+    def _text(self, ncu: Path, level: Isolation) -> str:
+        """What ncu writes of one call, of the program that waits if that is under this isolation."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None and level is self._level:
+            return self._finish(waiting)
+        self._log.unlink(missing_ok=True)
+        with self._program(ncu, level) as program:
+            return self._finish(program)
+
+    def _finish(self, program: BatchProgram) -> str:
         result = program.finish(["profile"], self._timeout_s)
         text = self._log.read_text(errors="replace") if self._log.exists() else result.stdout_tail
         if result.failure is not None and _CONNECTED not in text and "==ERROR==" not in text:

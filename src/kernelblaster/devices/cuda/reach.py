@@ -6,10 +6,10 @@ import logging
 from functools import cache
 from pathlib import Path
 
-from kernelblaster.devices.build import run_tool
-from kernelblaster.devices.isolation import Isolation, View, weaker
+from kernelblaster.devices.isolation import Isolation, View, strongest_working, weaker
 from kernelblaster.devices.sandbox import Limits, Outcome, Scratch, clean_environment, run, strongest
 from kernelblaster.devices.toolchain import Toolchain
+from kernelblaster.devices.tools import run_tool
 from kernelblaster.errors import DeviceError
 
 _LOG = logging.getLogger(__name__)
@@ -57,23 +57,31 @@ def reaching_isolation(tools: Toolchain) -> Isolation:
 
     Raises DeviceError when the program that tries does not compile.
     """
-    wanted, refused = strongest().level, []
+    wanted = strongest().level
     with Scratch() as scratch:
         program = _compile(tools, scratch)
         if needs_helper():
             _try(tools, program, scratch, Limits(forks=True, isolation=Isolation.LIMITS))
-        for level in weaker(wanted):
-            outcome = _try(tools, program, scratch, Limits(forks=needs_helper(), isolation=level))
-            if outcome.ok:
-                break
-            said = outcome.output.strip().splitlines()
-            refused.append(f"{level}: {said[-1] if said else outcome.describe()}")
+        try:
+            found = strongest_working(weaker(wanted), lambda level: _reach(tools, program, scratch, level), _Unreached)
+        except _Unreached:
+            return wanted  # the fence is not to blame
+    if found.refused:
+        fence = "" if found.level.fenced else "CANDIDATES ARE NOT FENCED IN: "
+        reasons = "; ".join(f"{level}: {reason}" for level, reason in found.refused.items())
+        _LOG.warning("%sthe GPU is only reached under %s (%s)", fence, found.level, reasons)
+    return found.level
+
+
+class _Unreached(Exception):
+    """The program that tries did not reach the GPU; the text says why."""
+
+
+def _reach(tools: Toolchain, program: Path, scratch: Path, level: Isolation) -> None:
+    outcome = _try(tools, program, scratch, Limits(forks=needs_helper(), isolation=level))
     if not outcome.ok:
-        return wanted  # the fence is not to blame
-    if level is not wanted:
-        fence = "" if level.fenced else "CANDIDATES ARE NOT FENCED IN: "
-        _LOG.warning("%sthe GPU is only reached under %s (%s)", fence, level, "; ".join(refused))
-    return level
+        said = outcome.output.strip().splitlines()
+        raise _Unreached(said[-1] if said else outcome.describe())
 
 
 def _compile(tools: Toolchain, scratch: Path) -> Path:

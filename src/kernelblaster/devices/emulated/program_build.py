@@ -13,7 +13,6 @@ from pathlib import Path
 from filelock import FileLock
 
 from kernelblaster.devices.base import BuildFailure, BuildFailureKind, KernelResources
-from kernelblaster.devices.build import COMPILE_TIMEOUT_S, COMPILER_LIMITS, first_error, undefined_reference
 from kernelblaster.devices.emulated.core import Core
 from kernelblaster.devices.emulated.modules import missing_runtime_function
 from kernelblaster.devices.isolation import Isolation
@@ -21,6 +20,7 @@ from kernelblaster.devices.ptxas import parse_resources
 from kernelblaster.devices.sandbox import Outcome, Scratch, clean_environment, run
 from kernelblaster.devices.symbols import demangle
 from kernelblaster.devices.toolchain import Toolchain
+from kernelblaster.devices.tools import COMPILE_TIMEOUT_S, COMPILER_LIMITS, first_error, undefined_reference
 
 _FORMAT = "kernelblaster-emulated-program-1"
 _LIBRARIES = ("cublas", "cudnn", "cufft", "curand", "cusolver", "cusparse", "nccl", "nvrtc", "cu")

@@ -12,6 +12,7 @@
 //   fetch                            write outputs as the last call left them                  -> called FOUND...
 //   reload                           copy the input files to the device again                  -> reloaded
 //   profile [VARIANT]                one warm-up call, then one call between profiler marks    -> profiled
+//   rehearse                         run an empty kernel between profiler marks                -> rehearsed
 //   quit                             end
 //
 // FOUND names what a call must not have written: an input, or `around:NAME` for the bytes next to a tensor. Calls are
@@ -24,6 +25,7 @@
 #include <fcntl.h>
 #include <kernelblaster/buffer.hpp>
 #include <kernelblaster/job.hpp>
+#include <kernelblaster/rehearsal.hpp>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,10 +41,6 @@
 #include <sstream>
 #include <string>
 #include <vector>
-
-// Declared here because some CUDA distributions ship the runtime without cuda_profiler_api.h.
-extern "C" cudaError_t CUDARTAPI cudaProfilerStart(void);
-extern "C" cudaError_t CUDARTAPI cudaProfilerStop(void);
 
 namespace kb {
 
@@ -270,6 +268,10 @@ class Commands {
             return time(flush_bytes, fills, variants(words));
         }
         if (command == "profile") return profile(variants(words));
+        if (command == "rehearse") {
+            Rehearsal().run();
+            return "rehearsed";
+        }
         if (command == "reload") {
             driver_.load_inputs();
             return "reloaded";

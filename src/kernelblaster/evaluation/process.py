@@ -1,0 +1,68 @@
+"""A candidate's process: it starts and ends on a thread, while something else goes on.
+
+Starting a process costs more than a call: a CUDA context, and all inputs copied to the GPU; and a GPU driver takes a
+tenth of a second to end one. So each starts before it is needed and is waited for where it is first asked for; a
+failure to start shows there, and not at all when nobody asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Self
+
+from kernelblaster.devices.base import Build, Device, Session
+from kernelblaster.evaluation.bench import Bench
+
+
+class CandidateProcess:
+    """A driver process with one candidate, and its files. Begins to start when made. A context manager.
+
+    Args:
+        device: where it runs; the caller holds it.
+        build: the candidate.
+        bench: its files, which it owns from here on.
+        timeout_s: of each request.
+    """
+
+    def __init__(self, device: Device, build: Build, bench: Bench, timeout_s: float) -> None:
+        self.build = build
+        self.bench = bench
+        self._opening: Callable[[], Session] = lambda: device.open(build, bench.job, timeout_s=timeout_s)
+        self._process = ExitStack()
+        # One thread: an end that is asked for during the start comes after it.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="process")
+        self._session: Future[Session] = self._thread.submit(self._start)
+        self._end: Future[None] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def session(self) -> Session:
+        """The session, once the process has started. Raises RunFailure and DeviceError."""
+        return self._session.result()
+
+    def end(self) -> None:
+        """Begin to end the process, without waiting; one that has not begun to start never does."""
+        if self._end is None:
+            self._session.cancel()
+            self._end = self._thread.submit(self._process.close)
+            self._thread.shutdown(wait=False)
+
+    def close(self) -> None:
+        """End the process, wait until it is gone, remove its files. May be called again. Raises DeviceError."""
+        self.end()
+        try:
+            self._end.result()
+        finally:
+            self.bench.close()
+
+    def _start(self) -> Session:
+        return self._process.enter_context(self._opening())

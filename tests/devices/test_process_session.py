@@ -284,14 +284,14 @@ def test_a_batch_program_waits_for_its_commands(host_build: Build, make_job: Mak
         assert program.finish(["call 0"], timeout_s=10).replies == ("called",)
 
 
-def test_opening_commands_are_done_before_it_has_settled_and_not_answered_for(
-    host_build: Build, make_job: MakeJob
-) -> None:
-    with BatchProgram(host_build, make_job(), opening=["rehearse", "call 1"], limits=LIMITS) as program:
-        program.settle(10)
-        lines = program._replies.read_text().splitlines()
-        assert [line.split()[1] for line in lines] == ["ready", "rehearsed", "called"]
-        assert program.finish(["profile"], timeout_s=10).replies == ("profiled",)
+def test_what_a_batch_program_has_begun_is_done_first_and_is_no_result(host_build: Build, make_job: MakeJob) -> None:
+    with BatchProgram(host_build, make_job(Mode.SPEAKS), limits=LIMITS) as program:
+        program.begin("rehearse")
+        program.begin("call 1")
+        result = program.finish(["profile"], timeout_s=10)
+    assert result.replies == ("profiled",)
+    assert result.failure is None
+    assert "passed" in result.stdout_tail
 
 
 def test_a_batch_program_that_dies_early_is_not_waited_for(host_build: Build, make_job: MakeJob) -> None:

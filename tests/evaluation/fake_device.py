@@ -270,7 +270,9 @@ class FakeSession:
         self._device.most_while_timing = max(self._device.most_while_timing, self._device.running)
         self._device.variants.setdefault(self._name, []).extend(variants)
         self._device.sampled.append(self._script)
-        self._device.timed_unsettled += self._device.profilers > 0 and not self._device.settled
+        self._device.timed_unsettled += self._device.profilers > 0 and (
+            not self._device.settled or self._device.prepared
+        )
         self._process.timing = True
         samples = []
         for variant in variants:
@@ -302,7 +304,7 @@ class FakeProfiler:
 
     def __enter__(self) -> Self:
         self.device.profilers += 1
-        self.device.settled = False
+        self.device.settled = self.device.prepared = False
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -310,6 +312,9 @@ class FakeProfiler:
 
     def settle(self) -> None:
         self.device.settled = True
+
+    def prepare(self) -> None:
+        self.device.prepared = True
 
     def collect(self) -> Profile:
         self.device.most_while_profiling = max(self.device.most_while_profiling, self.device.running)
@@ -344,7 +349,7 @@ class FakeDevice:
         """Running now."""
         self.most_while_timing = self.most_while_profiling = 0
         """Processes without a profiler that were there while something was sampled or profiled."""
-        self.settled = False
+        self.settled = self.prepared = False
         self.timed_unsettled = 0
         """Times something was sampled while a profiler might still be loading."""
         self._lock = threading.Lock()

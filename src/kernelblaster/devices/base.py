@@ -281,6 +281,10 @@ class Profiler(Protocol):
         """Wait until its process has loaded its inputs and is idle, so that it disturbs nobody who is timed."""
         ...
 
+    def prepare(self) -> None:
+        """Begin what takes long before the first call is profiled. Nothing is timed from here on."""
+        ...
+
     def collect(self) -> Profile:
         """Counters of one warmed call. Falls back to `ProfileSource.EVENTS` with a warning. Raises RunFailure."""
         ...

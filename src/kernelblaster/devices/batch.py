@@ -35,7 +35,7 @@ class BatchResult:
     """What a program has answered to its list of commands.
 
     Attributes:
-        replies: the reply of each command, without nonce; those to the start and to opening commands left out.
+        replies: the reply of each command, without nonce; those to the start and to begun commands left out.
         stdout_tail: the end of what it (and its wrapper) printed.
         returncode: exit status, or minus a signal number.
         failure: why not every command was answered; None when all were.
@@ -54,7 +54,6 @@ class BatchProgram:
         build: the program.
         job: tensors, sizes, scalars.
         wrapper_argv: a tool that runs the program and passes its standard input on, e.g. ncu with its options.
-        opening: commands that it carries out without being asked, once its tensors are loaded.
         env: variables added to the clean environment.
         view: what the processes see beside the program and its tensors.
         limits: bounds of the processes; a wrapper may fork.
@@ -69,12 +68,11 @@ class BatchProgram:
         job: Job,
         wrapper_argv: Sequence[str] = (),
         *,
-        opening: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
         view: View | None = None,
         limits: Limits | None = None,
     ) -> None:
-        self._opening = tuple(opening)
+        self._begun = 0
         self._build = build
         self._job = job
         self._wrapper = tuple(wrapper_argv)
@@ -97,7 +95,6 @@ class BatchProgram:
                     argv, cwd=scratch, environment=environment, limits=self._limits, view=self._view, stdin=True
                 )
             )
-            self._send(self._opening)
             self._exit = stack.pop_all()
         return self
 
@@ -107,16 +104,21 @@ class BatchProgram:
         self._exit.close()
 
     def settle(self, timeout_s: float) -> None:
-        """Wait until it is idle, tensors loaded and opening commands done; it has ended; or `timeout_s` seconds."""
+        """Wait until it has loaded its tensors, it has ended, or `timeout_s` seconds are over."""
         deadline = time.monotonic() + timeout_s
-        while time.monotonic() < deadline and self._process.running and not self._idle():
+        while time.monotonic() < deadline and self._process.running and not self._has_answered():
             time.sleep(_POLL_S)
+
+    def begin(self, command: str) -> None:
+        """Give it a command that nobody waits for, and whose reply is no result."""
+        self._send([command])
+        self._begun += 1
 
     def finish(self, commands: Sequence[str], timeout_s: float) -> BatchResult:
         """Give it its commands and wait for its end, at most `timeout_s` seconds. Raises DeviceError."""
         self._send((*commands, "quit"))
         outcome = self._process.wait(timeout_s)
-        return _result(_read_replies(self._replies, self._nonce), len(self._opening), len(commands), outcome)
+        return _result(_read_replies(self._replies, self._nonce), self._begun, len(commands), outcome)
 
     def _send(self, commands: Sequence[str]) -> None:
         try:
@@ -125,12 +127,8 @@ class BatchProgram:
         except BrokenPipeError:
             pass  # it has ended already; its replies and its exit say why
 
-    def _idle(self) -> bool:
-        """Whether it has answered to its start and to every opening command, or said why it does not."""
-        if not self._replies.is_file():
-            return False
-        answers = self._replies.read_bytes().splitlines(keepends=True)
-        return sum(line.endswith(b"\n") for line in answers) > len(self._opening)
+    def _has_answered(self) -> bool:
+        return self._replies.is_file() and self._replies.stat().st_size > 0
 
 
 def try_batch(
@@ -182,9 +180,9 @@ def _read_replies(path: Path, nonce: str) -> list[str]:
     return [strip_nonce(line, prefix) for line in path.read_bytes().splitlines()]
 
 
-def _result(lines: list[str], opening: int, expected: int, outcome: Outcome) -> BatchResult:
+def _result(lines: list[str], begun: int, expected: int, outcome: Outcome) -> BatchResult:
     ready = bool(lines) and lines[0] == "ready"
-    replies = tuple(line for line in lines[1 + opening :] if not line.startswith("error "))
+    replies = tuple(line for line in lines[1 + begun :] if not line.startswith("error "))
     errors = [line for line in lines if line.startswith("error ")]
     failure = None
     if errors:

@@ -109,13 +109,16 @@ class Contest:
             self._rival = None
 
     def retire(self) -> None:
-        """Begin to end candidate and rival: what they left is yet to be judged, but they are not called any more."""
+        """Nothing more is called or timed: begin to end candidate and rival, and to prepare the profiler."""
+        if self._profiler is not None:
+            self._profiler.prepare()
         for process in self._processes:
             process.end()
 
     def _close_processes(self) -> None:
         """End candidate and rival, both at once, and wait until they are gone."""
-        self.retire()
+        for process in self._processes:
+            process.end()
         with ExitStack() as stack:
             for process in self._processes:
                 stack.callback(process.close)

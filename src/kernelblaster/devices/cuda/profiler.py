@@ -1,8 +1,8 @@
 """Profiles one call of a candidate: with ncu, else by events with a warning that says why.
 
-ncu, CUDA's start under it, the loading of inputs and the first kernel that ncu sees take longer than the replays of the
-call. So the program is started early, has an empty kernel profiled, and waits for its command while the candidate is
-verified and timed.
+ncu, CUDA's start under it and the loading of inputs take longer than the replays of the call, and so does the first
+kernel that ncu profiles. So the program is started early and waits for its command while the candidate is verified and
+timed, and an empty kernel is profiled while its outputs are judged.
 """
 
 from __future__ import annotations
@@ -94,6 +94,7 @@ class CudaProfiler:
         self._timeout_s = timeout_s
         self._started = ExitStack()
         self._waiting: BatchProgram | None = None
+        self._prepared = False
 
     def __enter__(self) -> Self:
         if self._counters.ncu is not None:
@@ -111,6 +112,12 @@ class CudaProfiler:
         """Wait until the program is idle; one that never is shows when it is asked."""
         if self._waiting is not None:
             self._waiting.settle(self._timeout_s)
+
+    def prepare(self) -> None:
+        """Begin to profile an empty kernel: that keeps the GPU busy."""
+        if self._waiting is not None and not self._prepared:
+            self._waiting.begin("rehearse")
+            self._prepared = True
 
     def collect(self) -> Profile:
         """Counters of one warmed call through ncu, else its time by events with a warning. Raises RunFailure."""
@@ -159,15 +166,17 @@ class CudaProfiler:
         command = [*ncu_command(ncu, self._counters.names()), "--log-file", str(self._log)]
         view = self._view | View(writable=(self._log.parent,), counters=True)
         limits = replace(self._limits, isolation=level)
-        return BatchProgram(self._build, self._job, command, opening=["rehearse"], view=view, limits=limits)
+        return BatchProgram(self._build, self._job, command, view=view, limits=limits)
 
     def _text(self, ncu: Path, level: Isolation) -> str:
         """What ncu writes of one call, of the program that waits if that is under this isolation."""
+        self.prepare()
         waiting, self._waiting = self._waiting, None
         if waiting is not None and level is self._level:
             return self._finish(waiting)
         self._log.unlink(missing_ok=True)
         with self._program(ncu, level) as program:
+            program.begin("rehearse")
             return self._finish(program)
 
     def _finish(self, program: BatchProgram) -> str:

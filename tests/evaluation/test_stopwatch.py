@@ -82,6 +82,19 @@ def test_the_gpu_is_warmed_up_once_for_both(monkeypatch: pytest.MonkeyPatch) -> 
     assert "".join(log)[first_turn:].startswith("babba")
 
 
+@pytest.mark.parametrize(("share", "waits"), [(0.5, True), (1.0, False)])
+def test_a_gpu_that_says_it_runs_at_its_clock_is_not_warmed_up(
+    share: float, waits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timing, "SPIN_UP_S", 0.05)
+    log: list[str] = []
+    a, b = (Clocks(lambda _: Sample(5000.0, 5030.0), log, name) for name in "ab")
+    stopwatch = watch()
+    reading = GpuReading(sm_mhz=share * stopwatch.facts.clock_mhz, temperature=40.0)
+    dataclasses.replace(stopwatch, reading=lambda: reading).compare(a, b)
+    assert ("".join(log).index("b") > 1) is waits
+
+
 @settings(max_examples=25, deadline=None)
 @given(st.floats(2, 20_000), st.floats(2, 20_000), st.floats(15, 60), st.floats(0, 10), st.integers(0, 1000))
 def test_honest_pairs_are_never_refused(ours: float, theirs: float, gap: float, other: float, seed: int) -> None:

@@ -67,7 +67,8 @@ _COVER = 1.5
 CHECKS_FACTOR, CHECKS_SLACK_US = 1.5, 5.0
 """By how much the median of the judged calls may exceed that of all."""
 SPIN_UP_S = 0.2
-"""A GPU at rest takes this long to reach its clock."""
+"""A GPU at rest takes this long to reach its clock; one that says it runs at `FULL_CLOCK` of its highest is there."""
+FULL_CLOCK = 0.98
 LEAST_SPIN_UP = 3
 LEAST_SAMPLES = 40
 _VISIT_US = 2000.0
@@ -237,9 +238,13 @@ class Stopwatch:
 
     def _spin_up(self, session: Sampled, seconds: float) -> list[Sample]:
         began, warm = self.clock(), session.sample(self.schedule.draw(LEAST_SPIN_UP))
-        while self.clock() - began < seconds:
+        while self.clock() - began < seconds and not self._at_full_clock():
             warm += session.sample(self.schedule.draw(LEAST_SPIN_UP))
         return warm
+
+    def _at_full_clock(self) -> bool:
+        reading = self.reading()
+        return reading is not None and reading.sm_mhz >= FULL_CLOCK * self.facts.clock_mhz
 
     def _series(self, session: Inspected, readings: Readings) -> tuple[list[Conditioned[list[Sample]]], int]:
         """Visits of one session until its median is known or time is up, and the fills that they had."""

@@ -1,8 +1,8 @@
 """Seconds per candidate on the emulated device, beyond nvcc: verify with 5 input sets, count, model.
 
-    python benchmarks/emulated_latency.py [--problem-numbers 1,4,...] [--subset level1,level2,level3] [--json]
+    python benchmarks/emulated_latency.py [--size medium] [--problem-numbers 1,4,...] [--subset level1,level2] [--json]
 
-Every problem's start is evaluated at size small, fp16, in one process. The first evaluation of a problem also draws its
+Every problem's start is evaluated at one size, fp16, in one process. The first evaluation of a problem also draws its
 input sets and computes their references; the second, of the same kernel with a comment appended, is the figure for a
 candidate. The build is listed apart: it is nvcc's.
 """
@@ -15,8 +15,10 @@ import statistics
 import sys
 
 from kernelblaster.config import RunConfig
+from kernelblaster.evaluation.types import Evaluation
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.dataset import Dataset
+from kernelblaster.problems.problem import Size
 from kernelblaster.runs.single import open_evaluator
 
 
@@ -25,29 +27,51 @@ def say(stage: str) -> None:
     print(f"... {stage}", file=sys.stderr)
 
 
+def beyond_nvcc(evaluation: Evaluation) -> float:
+    """Seconds of all stages but the build."""
+    return sum(seconds for stage, seconds in evaluation.seconds.items() if stage != "build")
+
+
 def main() -> None:
     """Measure, print one line per problem and the medians."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--problem-numbers", default=None)
     parser.add_argument("--subset", default=None)
+    parser.add_argument("--size", type=Size, default=Size.SMALL)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     problems = Dataset(data_dir() / "kernelbench-cuda").select(subset=options.subset, numbers=options.problem_numbers)
     rows = []
-    with open_evaluator(RunConfig(device="emulated"), say) as evaluator:
+    with open_evaluator(RunConfig(device="emulated", size=options.size), say) as evaluator:
         for problem in problems:
             start = problem.init_path.read_text(encoding="utf-8")
-            evaluator.evaluate(problem, start)
+            first = beyond_nvcc(evaluator.evaluate(problem, start))
             evaluation = evaluator.evaluate(problem, f"{start}\n// again\n", rival=start)
-            stages = evaluation.seconds
-            beyond = sum(seconds for stage, seconds in stages.items() if stage != "build")
-            rows.append({"problem": str(problem.id), "verdict": evaluation.verdict, "beyond_nvcc_s": beyond, **stages})
+            beyond, build = beyond_nvcc(evaluation), evaluation.seconds["build"]
+            share = evaluation.timing.executed_share if evaluation.timing else None
+            blocks = "none" if share is None else f"{share:.3g}"
+            rows.append(
+                {
+                    "problem": str(problem.id),
+                    "verdict": evaluation.verdict,
+                    "first_beyond_nvcc_s": first,
+                    "beyond_nvcc_s": beyond,
+                    "executed_share": share,
+                    **evaluation.seconds,
+                }
+            )
             if not options.json:
-                print(f"{problem.id} {evaluation.verdict}: {beyond:.2f} s beyond nvcc, build {stages['build']:.2f} s")
+                print(
+                    f"{problem.id} {evaluation.verdict}: {beyond:.2f} s beyond nvcc, build {build:.2f} s; "
+                    f"with inputs to be drawn {first:.2f} s; share of blocks {blocks}",
+                    flush=True,
+                )
     if options.json:
         print(json.dumps(rows))
         return
     figures = [row["beyond_nvcc_s"] for row in rows]
+    firsts = [row["first_beyond_nvcc_s"] for row in rows]
+    print(f"with inputs to be drawn: median {statistics.median(firsts):.2f} s, worst {max(firsts):.2f} s")
     print(f"median {statistics.median(figures):.2f} s, worst {max(figures):.2f} s, n = {len(figures)}")
 
 

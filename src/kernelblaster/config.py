@@ -93,6 +93,9 @@ class EvaluationConfig(BaseModel):
     """GPU seconds per comparison."""
     memory_gb: float = Field(64, gt=0)
     """Host memory of a candidate's process."""
+    emulated_sample: float = Field(20, ge=0)
+    """Million warp instructions of a launch that are enough on the emulated device at a timed size larger than `small`,
+    where outputs are then not judged; 0: every block is executed, and outputs are judged there, too."""
     file_gb: float = Field(8, gt=0)
     """Largest file it may write; all its files together, outputs left out, may be twice as large."""
 

@@ -18,6 +18,7 @@ from kernelblaster.models.recorded import Exchange, RecordingHeader
 from kernelblaster.paths import data_dir
 
 SIZE = {"batch_size": 131, "dim": 3001}
+MEDIUM = {"batch_size": 1500, "dim": 128}
 SETTINGS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "MODEL", "GPU_TYPE", "DATASET", "PRECISION", "EXPERIMENT_NAME")
 
 FASTER = """\
@@ -83,7 +84,7 @@ void launch_gpu_implementation(void* output, void* x, int64_t batch_size, int64_
 
 
 def make_dataset(root: Path) -> Path:
-    """A data set of one problem, level1/023, with the shipped kernel and a smaller size."""
+    """A data set of one problem, level1/023, with the shipped kernel and smaller sizes."""
     source = data_dir() / "kernelbench-cuda" / "level1" / "023_Softmax"
     target = root / "level1" / "023_Softmax"
     target.mkdir(parents=True)
@@ -93,6 +94,9 @@ def make_dataset(root: Path) -> Path:
             shipped = '"small": {"batch_size": 263, "dim": 3001}'
             assert shipped in text
             text = text.replace(shipped, f'"small": {json.dumps(SIZE)}')
+            medium = '"medium": {"batch_size": 256, "dim": 393216}'
+            assert medium in text
+            text = text.replace(medium, f'"medium": {json.dumps(MEDIUM)}')
         (target / name).write_text(text, encoding="utf-8")
     return root
 

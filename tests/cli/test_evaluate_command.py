@@ -69,6 +69,24 @@ def test_json_is_one_evaluation_and_nothing_else(clean: Path, dataset: Path) -> 
     assert "\x1b" not in done.err
 
 
+def test_a_large_size_is_timed_from_a_sample_of_blocks_and_says_so(invoke: Invoke, dataset: Path) -> None:
+    arguments = ["evaluate", "23", "init", "--dataset-dir", dataset, "--size", "medium", "--input-sets=2"]
+    done = invoke(*arguments, "--sample", "0.001")
+    assert done.code == ExitCode.OK, done.err
+    assert "outputs were judged at smaller sizes, not at medium" in done.out
+    times = [line for line in done.out.splitlines() if line.startswith(("time:", "profile ("))]
+    assert len(times) == 2
+    assert all("of the blocks" in line for line in times)
+    sampled = Evaluation.model_validate_json(invoke(*arguments, "--sample", "0.001", "--json").out)
+    whole = Evaluation.model_validate_json(invoke(*arguments, "--sample", "0", "--json").out)
+    assert (sampled.outputs_judged, whole.outputs_judged) == (False, True)
+    for evaluation, share in ((sampled, pytest.approx(2 / 132, rel=0.1)), (whole, 1.0)):
+        assert evaluation.timing is not None
+        assert evaluation.profile is not None
+        assert evaluation.timing.executed_share == evaluation.profile.executed_share == share
+    assert sampled.timing.median_us == pytest.approx(whole.timing.median_us, rel=0.05)
+
+
 def test_gpu_type_without_a_gpu_chooses_what_is_emulated(
     invoke: Invoke, dataset: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 from emulated_bench import TIMEOUT_S, needs_tools
+from sampled_kernels import TABLE
 
 from kernelblaster.devices.emulated.emulation import KernelLaunch
-from kernelblaster.devices.emulated.program import EmulatedProgram, Streams
+from kernelblaster.devices.emulated.program import EmulatedProgram, ProgramNotEmulatable, Streams
 
 pytestmark = [pytest.mark.nvcc, needs_tools]
 SAXPY = Path(__file__).with_name("programs") / "saxpy.cu"
@@ -43,6 +44,16 @@ def test_counts_of_a_sample_stand_for_the_launch(program: EmulatedProgram) -> No
 
 def test_a_sample_that_has_room_for_all_is_no_sample(program: EmulatedProgram) -> None:
     assert launch(program, sample=10**9) == launch(program)
+
+
+def test_a_program_that_a_sample_cannot_stand_for_is_refused(tmp_path: Path) -> None:
+    source = tmp_path / "table.cu"
+    main = "int main() { float* x; cudaMalloc(&x, 8 << 20); launch_gpu_implementation(x + (1 << 20), x, 1024); }"
+    source.write_text(f"{TABLE}{main}\n")
+    table = EmulatedProgram.build(source)
+    assert len(table.run(timeout_s=TIMEOUT_S).launches) == 2
+    with pytest.raises(ProgramNotEmulatable, match=r"gather.*table\.cu:9"):
+        table.run(timeout_s=TIMEOUT_S, sample=1000)
 
 
 def test_samples_do_not_depend_on_the_number_of_threads(

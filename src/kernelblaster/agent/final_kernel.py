@@ -69,6 +69,8 @@ def _header(evaluation: Evaluation, facts: DeviceFacts) -> list[str]:
         lines += _conditions(comparison)
     device = f"{facts.name} ({facts.arch})"
     lines.append(f"device: emulated {device}; times come from a model of the GPU" if emulated else f"device: {device}")
+    if not evaluation.outputs_judged:
+        lines.append(f"outputs were judged at smaller sizes, not at {evaluation.size}")
     if evaluation.weakly_verified:
         lines.append("weakly verified: the problem's own driver judged it")
     return lines

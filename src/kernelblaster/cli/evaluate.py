@@ -14,6 +14,7 @@ from kernelblaster.cli.options import (
     JsonOption,
     LibrariesOption,
     PrecisionOption,
+    SampleOption,
     SizeOption,
     environment,
     parse_libraries,
@@ -51,6 +52,7 @@ def evaluate(
     ] = 1,
     input_sets: Annotated[int, typer.Option(min=1, help="Input sets the kernel must pass.")] = 9,
     timeout: Annotated[float, typer.Option(callback=positive, help="Seconds the kernel may take for one call.")] = 60,
+    sample: SampleOption = 20,
     dataset_dir: DatasetOption = None,
     json_output: JsonOption = False,
 ) -> int:
@@ -67,7 +69,7 @@ def evaluate(
         gpu_type=gpu_type or env.gpu_type,
         size=size,
         libraries=parse_libraries(libraries),
-        evaluation=EvaluationConfig(input_sets=input_sets, timeout_s=timeout),
+        evaluation=EvaluationConfig(input_sets=input_sets, timeout_s=timeout, emulated_sample=sample),
     )
     found = find_problem(problem, config, dataset_dir)
     found.require_reference()

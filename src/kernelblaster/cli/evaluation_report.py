@@ -34,6 +34,8 @@ def print_evaluation(evaluation: Evaluation, title: str) -> None:
     console.print(f"[bold]{escape(title)}[/]", soft_wrap=True)
     where = f"{evaluation.device_name}, {evaluation.precision}, size {evaluation.size}"
     console.print(f"[{style}]{evaluation.verdict}[/] on {escape(where)}", soft_wrap=True)
+    if not evaluation.outputs_judged:
+        console.print(f"[yellow]outputs were judged at smaller sizes, not at {evaluation.size}[/]", soft_wrap=True)
     if evaluation.isolation is not None:
         console.print(f"[dim]isolation: {evaluation.isolation}[/]", soft_wrap=True)
     if evaluation.reason:
@@ -102,11 +104,15 @@ def _print_conditions(console: Console, timing: Timing) -> None:
 
 def _interval(timing: Timing) -> str:
     if timing.modelled:
-        return f"{timing.median_us:.2f} us, modelled"
+        return f"{timing.median_us:.2f} us, modelled{_sampled(timing.executed_share)}"
     return (
         f"{timing.median_us:.2f} us \\[{timing.low_us:.2f}, {timing.high_us:.2f}], measured "
         f"({timing.samples} samples, cold L2)"
     )
+
+
+def _sampled(share: float) -> str:
+    return f" from {share:.3g} of the blocks" if share < 1 else ""
 
 
 def _print_profile(console: Console, evaluation: Evaluation) -> None:
@@ -114,7 +120,8 @@ def _print_profile(console: Console, evaluation: Evaluation) -> None:
     if profile is None or not profile.kernels:
         return
     hottest = sorted(profile.kernels, key=_duration, reverse=True)[:SHOWN_KERNELS]
-    source = "emulated: counts are counted, times and rates modelled" if evaluation.device == "emulated" else "ncu"
+    counted = f"emulated: counts are counted{_sampled(profile.executed_share)}, times and rates modelled"
+    source = counted if evaluation.device == "emulated" else "ncu"
     more = len(profile.kernels) - len(hottest)
     rest = f"; the longest {len(hottest)} of {len(profile.kernels)} launches" if more else ""
     table = Table(box=None, header_style="dim", pad_edge=False)

@@ -37,6 +37,14 @@ PrecisionOption = Annotated[
 SizeOption = Annotated[
     Size | None, typer.Option("--size", help="Size that is timed: small if emulated, else medium, if not given.")
 ]
+SampleOption = Annotated[
+    float,
+    typer.Option(
+        min=0,
+        help="Emulated, at sizes above small: million warp instructions of a launch that are enough; outputs are then "
+        "not judged there. 0 executes and judges everything.",
+    ),
+]
 LibrariesOption = Annotated[
     str, typer.Option("--libraries", help="Libraries a candidate may call: none, or cublas,cudnn,cutlass.")
 ]

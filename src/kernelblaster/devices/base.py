@@ -92,6 +92,8 @@ class Profile(BaseModel):
     source: ProfileSource
     kernels: list[KernelProfile]
     totals: dict[str, float]
+    executed_share: float = 1.0
+    """Share of the call's blocks that were executed; below 1 counts are scaled from these to all, launch by launch."""
     warnings: list[str] = []
 
 
@@ -185,6 +187,8 @@ class Job:
     tensors: tuple[JobTensor, ...]
     sizes: dict[str, int] = field(hash=False)
     scalars: dict[str, float] = field(hash=False)
+    sample: int = 0
+    """Warp instructions of a launch that are enough for its counts on a modelled device; 0: every block is executed."""
 
 
 class RunFailureKind(StrEnum):
@@ -226,6 +230,8 @@ class Sample:
     """Host clock around the launcher alone: how long the GPU must be busy for the call to be launched behind it."""
     judge_us: float | None = None
     """Clock of the judge's process around the visit, per call of it; None where nobody looked."""
+    executed_share: float = 1.0
+    """Share of the call's blocks whose execution a modelled time rests on."""
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,10 @@ class Bench:
     Args:
         parent: where its directory is made.
         drawn: the input set it starts with; any later one has the same shapes.
+        sample: warp instructions of a launch that are enough, see `Job`.
     """
 
-    def __init__(self, parent: Path, drawn: InputSet) -> None:
+    def __init__(self, parent: Path, drawn: InputSet, sample: int = 0) -> None:
         self._directory = Path(tempfile.mkdtemp(prefix="bench-", dir=parent))
         for name in ("in", "out", "kept"):
             (self._directory / name).mkdir()
@@ -45,6 +46,7 @@ class Bench:
             ),
             sizes=dict(drawn.key.problem.sizes[drawn.key.size]),
             scalars=dict(drawn.key.problem.scalars),
+            sample=sample,
         )
         self.point_to(drawn)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from kernelblaster.devices.base import Build, BuildFailure, DeviceKind, Driver, RunFailure
 from kernelblaster.devices.tools import bounded
 from kernelblaster.evaluation.contest import Contest
-from kernelblaster.evaluation.inputs import InputKey
+from kernelblaster.evaluation.inputs import InputKey, InputSet
 from kernelblaster.evaluation.process import CandidateProcess
 from kernelblaster.evaluation.static import hints
 from kernelblaster.evaluation.timing import ImpossibleTime, RivalFailed, Stopwatch, combined
@@ -59,6 +59,7 @@ class Case:
             arch=facts.arch,
             precision=judge.precision,
             size=judge.size,
+            outputs_judged=self._plan.timed.judged,
             libraries=[library.value for library in judge.libraries],
             warnings=hints(source),
             isolation=judge.device.isolation,
@@ -101,7 +102,7 @@ class Case:
                 judge.inputs.draw([*plan.small, *([plan.unseen] if plan.unseen else [])])
                 drawn = stack.enter_context(judge.inputs.use(plan.timed))
                 self._checks = judge.checks(self._problem)
-            contest = stack.enter_context(Contest(judge.device, judge.inputs, drawn, judge.config.timeout_s))
+            contest = stack.enter_context(self._contest(drawn))
             if not self._passes(contest, build, rival, profile=profile) or not self._measure(contest):
                 return False
             if profile:
@@ -128,7 +129,9 @@ class Case:
                 return False
             if not early:
                 contest.start(build, rival)
-            return plan.timed in plan.small or self._verify(lambda: verifier.verify_timed(contest))
+            if plan.timed in plan.small or not plan.timed.judged:
+                return True
+            return self._verify(lambda: verifier.verify_timed(contest))
 
     def _repeat(self, build: Build, rival: Build, sessions: int) -> None:
         """Compare again in fresh processes and combine; only what seems faster, and only where times are measured."""
@@ -140,7 +143,7 @@ class Case:
             with (
                 judge.holding(),
                 judge.inputs.use(self._plan.timed) as drawn,
-                Contest(judge.device, judge.inputs, drawn, judge.config.timeout_s) as contest,
+                self._contest(drawn) as contest,
             ):
                 contest.start(build, rival)
                 if not self._measure(contest, most_seconds=REPEATED_SECONDS):
@@ -150,6 +153,11 @@ class Case:
             taken.append(self._evaluation.comparison)
         self._evaluation.comparison = combined(taken)
         self._evaluation.timing = self._evaluation.comparison.candidate
+
+    def _contest(self, drawn: InputSet) -> Contest:
+        judge = self._judge
+        sample = 0 if self._plan.timed.judged else judge.sample
+        return Contest(judge.device, judge.inputs, drawn, judge.config.timeout_s, sample)
 
     def _verify_unseen(self, process: CandidateProcess, key: InputKey) -> Verification:
         """Call a candidate at extents that no prompt shows. Raises DeviceError and ProblemError."""

@@ -68,6 +68,8 @@ class TimedChecks:
 
 def choose_checks(inputs: InputStore, timed: InputKey, facts: DeviceFacts, secret: int, factor: float) -> TimedChecks:
     """Choose variants of the timed set and have their references computed. Raises ProblemError and DeviceError."""
+    if not timed.judged:
+        return TimedChecks((), changing=True)
     with ExitStack() as stack:
         chosen = [stack.enter_context(inputs.use(timed))]
         base = chosen[0]

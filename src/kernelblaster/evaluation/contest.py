@@ -32,13 +32,15 @@ class Contest:
         inputs: owns the directory of the benches.
         drawn: the timed input set, lent for as long as this lives.
         timeout_s: of each request to a process.
+        sample: warp instructions of a launch that are enough where outputs are not judged, see `Job`.
     """
 
-    def __init__(self, device: Device, inputs: InputStore, drawn: InputSet, timeout_s: float) -> None:
+    def __init__(self, device: Device, inputs: InputStore, drawn: InputSet, timeout_s: float, sample: int = 0) -> None:
         self.drawn = drawn
         self._device = device
         self._inputs = inputs
         self._timeout_s = timeout_s
+        self._sample = sample
         self._rival: CandidateProcess | None = None
         self._processes: list[CandidateProcess] = []
         self._profiler: Profiler | None = None
@@ -64,7 +66,7 @@ class Contest:
 
     def start_profiler(self, build: Build) -> None:
         """Begin to start the candidate under a profiler, where it waits to be asked."""
-        bench = self._stack.enter_context(Bench(self._inputs.directory, self.drawn))
+        bench = self._stack.enter_context(Bench(self._inputs.directory, self.drawn, self._sample))
         self._profiler = self._stack.enter_context(self._device.profiler(build, bench.job, timeout_s=self._timeout_s))
 
     def settle(self) -> None:
@@ -125,6 +127,6 @@ class Contest:
             self._processes.clear()
 
     def _begin(self, build: Build) -> CandidateProcess:
-        bench = Bench(self._inputs.directory, self.drawn)
+        bench = Bench(self._inputs.directory, self.drawn, self._sample)
         self._processes.append(CandidateProcess(self._device, build, bench, self._timeout_s))
         return self._processes[-1]

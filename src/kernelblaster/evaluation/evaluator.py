@@ -132,7 +132,18 @@ class Evaluator:
             if problem not in self._unseen:
                 self._unseen[problem] = unseen(problem) if self.config.input_sets > 1 else None
             other = self._unseen[problem]
-        return plan_inputs(problem, self.precision, self.size, self.config.input_sets, self.seed, other)
+        sets, judged = self.config.input_sets, not self.sampling
+        return plan_inputs(problem, self.precision, self.size, sets, self.seed, other, judge_timed=judged)
+
+    @property
+    def sample(self) -> int:
+        """Warp instructions of a launch that are enough where outputs are not judged, see `Job`."""
+        return int(1e6 * self.config.emulated_sample)
+
+    @property
+    def sampling(self) -> bool:
+        """Whether blocks are sampled at a timed size that is not the cheap one; only a modelled device does that."""
+        return self.facts.kind is DeviceKind.EMULATED and self.config.emulated_sample > 0
 
     def holding(self) -> AbstractContextManager[object]:
         """The device, for as long as a real GPU is at work; a modelled one needs no guard."""

@@ -43,6 +43,7 @@ class InputKey:
     """What an input set is drawn from. `draws` are the distributions to try, in order; the first informative wins.
 
     With a `variant` it is the set without one, as the driver changes it on the device: a reference, and no files.
+    What is not `judged` has files and no reference, and the first of its draws.
     """
 
     problem: Problem
@@ -51,13 +52,14 @@ class InputKey:
     draws: tuple[Distribution, ...]
     seed: int
     variant: int = AS_DRAWN
+    judged: bool = True
 
     @property
     def name(self) -> str:
         """Name of its directory; two keys with one name are the same set."""
         extents = sorted(self.problem.sizes[self.size].items())
         parts = (str(self.problem.directory), str(extents), self.precision, self.size, *self.draws, str(self.seed))
-        parts = (*parts, str(self.variant))
+        parts = (*parts, str(self.variant), str(self.judged))
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
 
 
@@ -71,7 +73,7 @@ class InputSet:
         specs: output, inputs, weights, in the launcher's order.
         files: input and weight name -> file of its bytes.
         changes: input and weight name -> what a variant may do to its values.
-        truth: what must come out.
+        solution: what must come out; None when nothing will be compared with it.
     """
 
     key: InputKey
@@ -79,7 +81,14 @@ class InputSet:
     specs: tuple[TensorSpec, ...]
     files: dict[str, Path]
     changes: dict[str, Change]
-    truth: Truth
+    solution: Truth | None
+
+    @property
+    def truth(self) -> Truth:
+        """What must come out. Raises ValueError for a set that is not judged."""
+        if self.solution is None:
+            raise ValueError(f"{self.key.problem.slug} at size {self.key.size} was drawn without its reference")
+        return self.solution
 
     @property
     def output(self) -> TensorSpec:
@@ -94,7 +103,7 @@ class InputSet:
     @property
     def reference_bytes(self) -> int:
         """Bytes of its reference in memory."""
-        return self.truth.reference.nbytes
+        return self.solution.reference.nbytes if self.solution is not None else 0
 
 
 @dataclass
@@ -177,8 +186,8 @@ class InputStore:
         attempts = [(draw, exponent) for draw in key.draws for exponent in exponents(draw, key.precision, layers)]
         for number, (distribution, exponent) in enumerate(attempts, start=1):
             drawn = torch_truth.draw(reference, key.size, key.precision, distribution, exponent, key.seed)
-            truth = torch_truth.solve(drawn, output, key.precision)
-            if number == len(attempts) or torch_truth.informative(truth, output, distribution):
+            truth = torch_truth.solve(drawn, output, key.precision) if key.judged else None
+            if truth is None or number == len(attempts) or torch_truth.informative(truth, output, distribution):
                 break
             _LOG.debug("%s at %s: %s * 2^%d tells nothing", key.problem.slug, key.size, distribution, exponent)
         changes = {name: change_of(tensor) for name, tensor in (*drawn.inputs.items(), *drawn.weights.items())}

@@ -10,7 +10,7 @@ evaluation names the seed it was drawn from.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import SystemRandom
 
 from kernelblaster.evaluation.distributions import Distribution
@@ -40,7 +40,7 @@ class InputPlan:
 
     Attributes:
         small: sets of the size that is cheap to check, in one process.
-        timed: the set that is timed and profiled; it is checked, too.
+        timed: the set that is timed and profiled; it is checked, too, unless it is not to be judged.
         unseen: a set at extents that no prompt shows; None where there are none.
     """
 
@@ -50,11 +50,19 @@ class InputPlan:
 
 
 def plan_inputs(
-    problem: Problem, precision: Precision, timed: Size, sets: int, seed: int, other: Problem | None = None
+    problem: Problem,
+    precision: Precision,
+    timed: Size,
+    sets: int,
+    seed: int,
+    other: Problem | None = None,
+    *,
+    judge_timed: bool = True,
 ) -> InputPlan:
     """Plan `sets` input sets, at least one; the last distributions go first when there are few.
 
-    Beside them one of `other`, which is the problem at extents that no prompt shows.
+    Beside them one of `other`, which is the problem at extents that no prompt shows. Without `judge_timed` outputs at a
+    timed size that is not the cheap one are not compared.
     """
     cheap = Size.SMALL if Size.SMALL in problem.sizes else timed
     keys = [_key(problem, precision, cheap, ORDER[n % len(ORDER)], seed, n) for n in range(sets)]
@@ -62,6 +70,8 @@ def plan_inputs(
     if cheap is timed:
         return InputPlan(small=tuple(keys), timed=keys[0], unseen=unseen)
     chosen = _key(problem, precision, timed, ORDER[0], seed, sets)
+    if not judge_timed:
+        return InputPlan(small=tuple(keys), timed=replace(chosen, judged=False), unseen=unseen)
     return InputPlan(small=tuple(keys[: sets - 1]), timed=chosen, unseen=unseen)
 
 

@@ -296,6 +296,7 @@ class Stopwatch:
             floor_us=self.floor_us,
             floor_fraction=self.floor_us / interval.estimate,
             modelled=self.modelled,
+            executed_share=min(sample.executed_share for sample in samples),
             samples_us=list(times),
             conditions=readings.summary(),
         )

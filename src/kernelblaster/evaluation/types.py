@@ -87,6 +87,8 @@ class Timing(BaseModel):
     """floor_us / median_us"""
     modelled: bool
     """True when the time comes from the emulated device's model. Never compare with a measured one."""
+    executed_share: float = 1.0
+    """Share of the call's blocks that were executed for a modelled time; see `Profile.executed_share`."""
     samples_us: list[float] = []
     conditions: Conditions | None = None
     """None where clocks cannot be read."""
@@ -143,6 +145,9 @@ class Evaluation(BaseModel):
     precision: Precision
     size: Size
     """Size that was timed and profiled."""
+    outputs_judged: bool = True
+    """Whether outputs at that size were compared with the reference; False where blocks may be sampled on the emulated
+    device, then outputs were judged at smaller sizes alone."""
     libraries: list[str] = []
     errors: list[ErrorFigures] = []
     timing: Timing | None = None

@@ -132,6 +132,8 @@ def summarise(problem: Problem, directory: Path, outcome: Outcome) -> ProblemSum
         reason=outcome.reason,
         start=outcome.start.timing if outcome.start else None,
         comparison=outcome.comparison,
+        size=outcome.start.size if outcome.start else None,
+        outputs_judged=outcome.start is None or outcome.start.outputs_judged,
         verdicts=outcome.verdicts,
         transitions=outcome.transitions,
         final_kernel=outcome.final_kernel,

@@ -11,7 +11,7 @@ from kernelblaster.agent.state import OutcomeStatus
 from kernelblaster.devices.base import DeviceFacts, DeviceKind
 from kernelblaster.errors import ExitCode
 from kernelblaster.evaluation.types import Comparison, Timing
-from kernelblaster.problems.problem import Precision
+from kernelblaster.problems.problem import Precision, Size
 
 
 class ProblemSummary(BaseModel):
@@ -25,11 +25,21 @@ class ProblemSummary(BaseModel):
     """Of the starting kernel, timed before the search; None when it could not be."""
     comparison: Comparison | None = None
     """Final kernel against the start, measured again after the search; None when nothing beat the start."""
+    size: Size | None = None
+    """Size that was timed; None when the start was not evaluated."""
+    outputs_judged: bool = True
+    """Whether outputs at that size were judged, see `Evaluation`."""
     verdicts: dict[str, int] = {}
     """Candidates by verdict."""
     transitions: int = 0
     final_kernel: Path | None = None
     directory: Path
+
+    @property
+    def timings(self) -> list[Timing]:
+        """All there are."""
+        compared = [self.comparison.rival, self.comparison.candidate] if self.comparison else []
+        return [*([self.start] if self.start else []), *compared]
 
 
 class Spending(BaseModel):
@@ -67,6 +77,17 @@ class RunSummary(BaseModel):
     def emulated(self) -> bool:
         """Whether every time in here comes from a model of a GPU."""
         return self.device.kind is DeviceKind.EMULATED
+
+    @property
+    def sampled(self) -> str:
+        """What of the problems was executed and judged in part, in a sentence; empty when nothing was."""
+        partly = [row for row in self.problems if not row.outputs_judged]
+        if not partly:
+            return ""
+        timings = [timing for row in partly for timing in row.timings]
+        least = min((timing.executed_share for timing in timings), default=1.0)
+        share = f"; times are modelled from a sample of the blocks, {least:.2g} at least" if least < 1 else ""
+        return f"size {partly[0].size} was timed, outputs were judged at smaller sizes alone{share}"
 
     @property
     def geometric_mean(self) -> float | None:

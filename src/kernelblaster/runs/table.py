@@ -41,6 +41,8 @@ def print_summary(console: Console, summary: RunSummary) -> None:
         table.add_row(f"{row.problem} {row.name}", outcome, *_times(row))
     console.print(table)
     console.print()
+    if summary.sampled:
+        console.print(summary.sampled, style="yellow", markup=False, soft_wrap=True)
     for line in _facts(summary):
         console.print(line, markup=False, soft_wrap=True)
 

@@ -17,7 +17,11 @@ from dataclasses import dataclass
 from kernelblaster.devices.base import KernelResources
 from kernelblaster.devices.emulated.architecture import GpuModel
 from kernelblaster.devices.emulated.model import KernelEstimate, estimate
-from kernelblaster.devices.emulated.record import LaunchRecord, Record, TransferKind, TransferRecord
+from kernelblaster.devices.emulated.record import (
+    LaunchRecord,
+    TransferKind,
+    TransferRecord,
+)
 from kernelblaster.devices.emulated.traffic import L2_SHARE, evicted_bytes
 from kernelblaster.errors import DeviceError
 
@@ -41,8 +45,18 @@ class CallEstimate:
     transfers_us: float
     device_us: float
 
+    @property
+    def executed_share(self) -> float:
+        """Share of the blocks of all launches that were executed."""
+        records = [kernel.record for kernel in self.kernels]
+        blocks = sum(record.blocks for record in records)
+        left_out = sum(one.blocks - one.executed_blocks for one in records if one.executed_blocks is not None)
+        return 1 - left_out / blocks if blocks else 1.0
 
-def estimate_call(records: Sequence[Record], resources: Mapping[str, KernelResources], gpu: GpuModel) -> CallEstimate:
+
+def estimate_call(
+    records: Sequence[LaunchRecord | TransferRecord], resources: Mapping[str, KernelResources], gpu: GpuModel
+) -> CallEstimate:
     """Model a call.
 
     Args:

@@ -13,12 +13,18 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from kernelblaster.devices.base import Build, CallResult, Job, RunFailure, RunFailureKind
 from kernelblaster.devices.emulated.architecture import GpuModel
 from kernelblaster.devices.emulated.call import CallEstimate, estimate_call
 from kernelblaster.devices.emulated.model import Unlaunchable
-from kernelblaster.devices.emulated.record import Record
+from kernelblaster.devices.emulated.record import (
+    LaunchRecord,
+    TransferRecord,
+    UnsampledRecord,
+    read_records,
+)
 
 _KEPT = 256
 
@@ -27,12 +33,40 @@ _UNSEEN = 1
 """Any variant that changes the values: for counts that nobody judges."""
 
 
+class NotSampled(Exception):
+    """A sample of blocks cannot stand for all of a call. `reason` names the kernel and what would go wrong."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
 @dataclass(frozen=True)
 class Counted:
-    """Launches and transfers of one counted call, whose outputs lie in the job's files."""
+    """Launches and transfers of one counted call.
 
-    records: Sequence[Record]
-    result: CallResult
+    Attributes:
+        records: of the call, in order.
+        result: what it did to the job's files, where its outputs lie now; None when these are incomplete.
+    """
+
+    records: Sequence[LaunchRecord | TransferRecord]
+    result: CallResult | None
+
+
+def counted_records(path: Path, *, cut_off: bool) -> list[LaunchRecord | TransferRecord]:
+    """Launches and transfers of a report file; see `read_records`.
+
+    Raises:
+        NotSampled: the core stopped because of what a sample had left out.
+        DeviceError: a line is not a record.
+    """
+    records: list[LaunchRecord | TransferRecord] = []
+    for record in read_records(path, cut_off=cut_off):
+        if isinstance(record, UnsampledRecord):
+            raise NotSampled(record.unsampled)
+        records.append(record)
+    return records
 
 
 class CountedCalls:
@@ -55,7 +89,10 @@ class CountedCalls:
         return self.run(build, job, timeout_s, _UNSEEN)[0]
 
     def run(self, build: Build, job: Job, timeout_s: float, variant: int) -> tuple[CallEstimate, CallResult | None]:
-        """The modelled call, and what it did to the job's files; None when it was made before. Raises RunFailure."""
+        """The modelled call, and what it did to the job's files; None when it was made before, or sampled.
+
+        Raises RunFailure.
+        """
         key = (build.digest, job_shape(job))
         with self._guard:
             running = self._running.setdefault(key, threading.Lock())
@@ -85,9 +122,10 @@ class CountedCalls:
 
 
 def job_shape(job: Job) -> Hashable:
-    """What of a job decides the counts: tensors without their files, sizes, scalars."""
+    """What of a job decides the counts: tensors without their files, sizes, scalars, the sample."""
     return (
         tuple(tensor.spec for tensor in job.tensors),
         tuple(sorted(job.sizes.items())),
         tuple(sorted(job.scalars.items())),
+        job.sample,
     )

@@ -8,7 +8,7 @@ profile alike. What a GPU would refuse (out-of-bounds access, a block that fits 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, partial
 from pathlib import Path
@@ -32,8 +32,9 @@ from kernelblaster.devices.base import (
 from kernelblaster.devices.batch import run_batch
 from kernelblaster.devices.build import ProgramBuilder
 from kernelblaster.devices.emulated.architecture import DEFAULT_GPU, GpuModel, gpu_model
+from kernelblaster.devices.emulated.call import CallEstimate
 from kernelblaster.devices.emulated.core import Core, ensure_core
-from kernelblaster.devices.emulated.counting import Counted, CountedCalls
+from kernelblaster.devices.emulated.counting import Counted, CountedCalls, NotSampled, counted_records
 from kernelblaster.devices.emulated.findings import FindingKind, named, read_findings
 from kernelblaster.devices.emulated.modules import (
     ensure_figures,
@@ -42,7 +43,7 @@ from kernelblaster.devices.emulated.modules import (
     module_path,
 )
 from kernelblaster.devices.emulated.profiler import EmulatedProfiler
-from kernelblaster.devices.emulated.record import read_records
+from kernelblaster.devices.emulated.record import LaunchRecord, TransferRecord
 from kernelblaster.devices.emulated.session import EmulatedSession
 from kernelblaster.devices.isolation import Isolation, View
 from kernelblaster.devices.sandbox import Limits, strongest
@@ -140,7 +141,11 @@ class EmulatedDevice:
 
     def profiler(self, build: Build, job: Job, *, timeout_s: float) -> Profiler:
         """Counts of one warmed call and the model's times."""
-        return EmulatedProfiler(self._gpu, lambda: self._calls.estimate(build, job, timeout_s=timeout_s))
+        return EmulatedProfiler(self._gpu, lambda: self.counted(build, job, timeout_s=timeout_s))
+
+    def counted(self, build: Build, job: Job, *, timeout_s: float) -> CallEstimate:
+        """One warmed call as it was counted, which happens once per program and shape. Raises RunFailure."""
+        return self._calls.estimate(build, job, timeout_s=timeout_s)
 
     def sanitize(self, build: Build, job: Job, *, timeout_s: float) -> list[SanitizerFinding]:
         """Run one call under the emulator's checks of memory, races and barriers.
@@ -190,22 +195,60 @@ class EmulatedDevice:
         return View(readable=(self._core.library_dir, module_path(build.program), figures))
 
     def _count(self, build: Build, job: Job, timeout_s: float, variant: int) -> Counted:
-        """Launches and transfers of one warmed call on values it has not seen, and its outputs. Raises RunFailure."""
+        """Launches and transfers of one warmed call on values it has not seen, and its outputs.
+
+        A job that allows a sample has all its blocks executed when they cannot be sampled; its outputs are not asked
+        for either way.
+
+        Raises RunFailure.
+        """
+        call = f"profile {variant}"
+        if not job.sample:
+            records, replies = self._counted(build, job, [call, "fetch"], timeout_s, {})
+            return Counted(records, CallResult(mutated_inputs=tuple(replies[1].split()[1:])))
+        try:
+            return Counted(self._counted(build, job, [call], timeout_s, {"KB_EMU_SAMPLE": str(job.sample)})[0], None)
+        except NotSampled as because:
+            try:
+                return Counted(self._counted(build, job, [call], timeout_s, {})[0], None)
+            except RunFailure as failure:
+                reason = f"{failure.reason}, with every block executed: {because.reason}"
+                raise RunFailure(failure.kind, reason, failure.log) from failure
+
+    def _counted(
+        self, build: Build, job: Job, commands: Sequence[str], timeout_s: float, more: Mapping[str, str]
+    ) -> tuple[list[LaunchRecord | TransferRecord], tuple[str, ...]]:
+        """What was counted while commands ran in a process of their own, and their replies.
+
+        Raises NotSampled and RunFailure.
+        """
         with TemporaryDirectory(prefix="kernelblaster-") as scratch:
             report = Path(scratch) / "report.jsonl"
-            commands = [f"profile {variant}", "fetch"]
-            _, fetched = self._run(build, job, commands, {"KB_EMU_REPORT": report}, timeout_s)
-            return Counted(read_records(report), CallResult(mutated_inputs=tuple(fetched.split()[1:])))
+            try:
+                replies = self._run(build, job, commands, {"KB_EMU_REPORT": report}, timeout_s, more)
+            except RunFailure:
+                counted_records(report, cut_off=True)
+                raise
+            return counted_records(report, cut_off=False), replies
 
     def _run(
-        self, build: Build, job: Job, commands: Sequence[str], reports: dict[str, Path], timeout_s: float
+        self,
+        build: Build,
+        job: Job,
+        commands: Sequence[str],
+        reports: Mapping[str, Path],
+        timeout_s: float,
+        more: Mapping[str, str] | None = None,
     ) -> tuple[str, ...]:
-        """Replies to commands in a process of its own, which writes `reports`: variable -> file. Raises RunFailure."""
+        """Replies to commands in a process of its own, which writes `reports`: variable -> file. Raises RunFailure.
+
+        `more` are further variables of its environment.
+        """
         result = run_batch(
             build,
             job,
             commands,
-            env={**self._environment(build), **{name: str(path) for name, path in reports.items()}},
+            env={**self._environment(build), **{name: str(path) for name, path in reports.items()}, **(more or {})},
             view=self._view(build) | View(writable=tuple(path.parent for path in reports.values())),
             limits=self._limits,
             timeout_s=timeout_s,

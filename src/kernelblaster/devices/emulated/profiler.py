@@ -47,4 +47,10 @@ class EmulatedProfiler:
         warnings = [] if kernels else ["the call launched no kernel"]
         if call.transfers_us:
             warnings.append(f"copies and fills take {call.transfers_us:.1f} us of {call.device_us:.1f} us")
-        return Profile(source=ProfileSource.EMULATED, kernels=kernels, totals=totals(kernels), warnings=warnings)
+        return Profile(
+            source=ProfileSource.EMULATED,
+            kernels=kernels,
+            totals=totals(kernels),
+            executed_share=call.executed_share,
+            warnings=warnings,
+        )

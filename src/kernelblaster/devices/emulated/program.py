@@ -26,6 +26,7 @@ from kernelblaster.devices.base import BuildFailure, BuildFailureKind
 from kernelblaster.devices.emulated.architecture import GpuModel, gpu_of_architecture
 from kernelblaster.devices.emulated.call import CallEstimate, estimate_call
 from kernelblaster.devices.emulated.core import ensure_core, locate_core
+from kernelblaster.devices.emulated.counting import NotSampled, counted_records
 from kernelblaster.devices.emulated.emulation import Emulation, KernelLaunch
 from kernelblaster.devices.emulated.findings import named, read_findings
 from kernelblaster.devices.emulated.lines import line_profiles
@@ -33,7 +34,7 @@ from kernelblaster.devices.emulated.metrics import kernel_profile
 from kernelblaster.devices.emulated.model import KernelEstimate, Unlaunchable
 from kernelblaster.devices.emulated.modules import ensure_figures, ensure_module
 from kernelblaster.devices.emulated.program_build import BuiltProgram, ProgramBuilder
-from kernelblaster.devices.emulated.record import read_records
+from kernelblaster.devices.emulated.record import LaunchRecord, TransferRecord
 from kernelblaster.devices.symbols import demangle
 from kernelblaster.devices.toolchain import Toolchain
 from kernelblaster.errors import EnvironmentError_, UsageError
@@ -148,6 +149,7 @@ class EmulatedProgram:
 
         Raises:
             DeviceError: the core's report does not read.
+            ProgramNotEmulatable: what a sample leaves out would decide what else is executed.
         """
         with TemporaryDirectory(prefix="kernelblaster-") as scratch:
             report, found = Path(scratch) / "report.jsonl", Path(scratch) / "findings.jsonl"
@@ -157,7 +159,7 @@ class EmulatedProgram:
             code = self._execute(arguments, extra, timeout_s, streams or Streams())
             seconds = time.monotonic() - began
             killed = code is None or code < 0
-            records, findings = read_records(report, cut_off=killed), read_findings(found, cut_off=killed)
+            records, findings = self._records(report, killed), read_findings(found, cut_off=killed)
         resources = {kernel.symbol: kernel for kernel in self.built.resources if kernel.symbol}
         warnings = []
         try:
@@ -176,6 +178,15 @@ class EmulatedProgram:
             findings=named(findings, lambda names: demangle(self.toolchain, names)) if checks else None,
             warnings=warnings,
         )
+
+    def _records(self, report: Path, killed: bool) -> list[LaunchRecord | TransferRecord]:
+        try:
+            return counted_records(report, cut_off=killed)
+        except NotSampled as because:
+            raise ProgramNotEmulatable(
+                f"{self.source}: a sample of blocks cannot stand for all: {because.reason}",
+                cure="run it without --sample, or at a smaller size",
+            ) from because
 
     def _execute(
         self, arguments: Sequence[str], extra: Mapping[str, str], timeout_s: float, streams: Streams

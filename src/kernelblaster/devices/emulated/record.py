@@ -186,7 +186,16 @@ class TransferRecord(BaseModel):
     bytes: int
 
 
-Record = LaunchRecord | TransferRecord
+class UnsampledRecord(BaseModel):
+    """The end of a call whose launches were sampled: what a sample left out would have decided what is executed."""
+
+    model_config = ConfigDict(frozen=True)
+
+    unsampled: str
+    """Why, with the kernel's name and the source line where one is known."""
+
+
+Record = LaunchRecord | TransferRecord | UnsampledRecord
 
 _RECORD: TypeAdapter[Record] = TypeAdapter(Record)
 

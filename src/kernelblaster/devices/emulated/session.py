@@ -1,8 +1,9 @@
-"""A candidate's running process on the emulated device: executed for its outputs, timed by the model."""
+"""A candidate on the emulated device: executed for its outputs, timed by the model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
@@ -13,7 +14,9 @@ _POISON = 0xFF
 
 
 class EmulatedSession:
-    """Forwards calls to the process, uncounted and therefore fast; a sample asks the timing model.
+    """Forwards calls to a process, uncounted and therefore fast; a sample asks the timing model.
+
+    The process is started when it is first needed: samples alone never need it.
 
     Args:
         process: the process, not yet entered.
@@ -22,20 +25,27 @@ class EmulatedSession:
     """
 
     def __init__(self, process: Session, modelled: Callable[[int], tuple[CallEstimate, CallResult | None]]) -> None:
-        self._process = process
+        self._stopped = process
+        self._started: Session | None = None
+        self._stack = ExitStack()
         self._modelled = modelled
         self._outdated = False
         self._sampled: int | None = None
         self._counted: CallResult | None = None
 
     def __enter__(self) -> Self:
-        self._process.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._process.__exit__(kind, error, trace)
+        self._stack.close()
+
+    @property
+    def _process(self) -> Session:
+        if self._started is None:
+            self._started = self._stack.enter_context(self._stopped)
+        return self._started
 
     def call(self, poison: int) -> CallResult:
         """Execute one call; outputs lie in the job's files. Raises RunFailure."""
@@ -48,7 +58,7 @@ class EmulatedSession:
             return []
         self._sampled = variants[-1]
         estimate, self._counted = self._modelled(self._sampled)
-        return [Sample(device_us=estimate.device_us, host_us=None)]
+        return [Sample(device_us=estimate.device_us, host_us=None, executed_share=estimate.executed_share)]
 
     def fetch(self) -> CallResult:
         """Outputs of the last call, for the inputs that are loaded now.
@@ -66,5 +76,6 @@ class EmulatedSession:
 
     def reload(self) -> None:
         """Read the job's input files again. Raises RunFailure."""
-        self._process.reload()
+        if self._started is not None:
+            self._started.reload()
         self._outdated, self._sampled, self._counted = True, None, None

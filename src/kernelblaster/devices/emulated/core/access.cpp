@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "checks.hpp"
+#include "request.hpp"
 
 namespace kbemu {
 
@@ -13,32 +14,15 @@ std::string hexadecimal(u64 value) {
     return text;
 }
 
+void Request::fail(Fault fault, int lane, const char* kind, const char* what, const std::string& where) const {
+    const char* verb = op == Op::load ? "load" : op == Op::store ? "store" : "atomic";
+    const std::string message = std::string(what) + " " + verb + " of " + std::to_string(bytes) + " bytes at " +
+                                hexadecimal(address[lane]) + where;
+    if (BlockChecks* checks = warp.block->checks.get()) checks->memory_fault(warp, instruction, lane, kind, message);
+    worker().fail(fault, instruction, message);
+}
+
 namespace {
-
-struct Request {
-    Warp& warp;
-    const Instruction& instruction;
-    const u64* address;  // lanes that are not active repeat one that is
-    u32 active;
-    u32 bytes;
-    Op op;
-    u32 memory;
-    const u32* extent = nullptr;  // per lane, where it may be less than `bytes`
-
-    u32 extent_of(int lane) const { return extent != nullptr ? std::min(extent[lane], bytes) : bytes; }
-    Worker& worker() const { return *warp.worker; }
-    CheckedAccess checked() const { return {warp, instruction, address, active, bytes, op, extent}; }
-    const Launch& launch() const { return *warp.worker->launch; }
-    MemoryCounters& counters() const { return warp.worker->counters.memory[memory]; }
-    // `kind` is what the checks call it, `where` what is known of the place.
-    void fail(Fault fault, int lane, const char* kind, const char* what, const std::string& where = "") const {
-        const char* verb = op == Op::load ? "load" : op == Op::store ? "store" : "atomic";
-        const std::string message = std::string(what) + " " + verb + " of " + std::to_string(bytes) + " bytes at " +
-                                    hexadecimal(address[lane]) + where;
-        if (BlockChecks* checks = warp.block->checks.get()) checks->memory_fault(warp, instruction, lane, kind, message);
-        worker().fail(fault, instruction, message);
-    }
-};
 
 Pattern pattern_of(const Request& request, const Span& span) {
     if (request.active != kAllLanes) return Pattern::scattered;
@@ -77,15 +61,26 @@ void out_of_bounds(const Request& request, int lane) {
     request.fail(Fault::illegal_address, lane, "out_of_bounds", "out-of-bounds global", where);
 }
 
+// Counts that depend on data which nobody has computed are no counts.
+void misled(const Request& request) {
+    request.worker().fail(Fault::unsampled, request.instruction,
+                          "what is read here decides what is executed, and was computed by a launch of which only a "
+                          "sample of blocks was executed");
+}
+
 bool lanes_in_bounds(const Request& request) {
     const Segments& segments = *request.launch().segments;
     for (u32 rest = request.active; rest != 0; rest &= rest - 1) {
         const u64 at = request.address[first_lane(rest)];
         const std::size_t found = segments.find(at);
-        if (found < segments.list.size() && at + request.extent_of(first_lane(rest)) <= segments.list[found].end)
-            continue;
-        out_of_bounds(request, first_lane(rest));
-        return false;
+        if (found == segments.list.size() || at + request.extent_of(first_lane(rest)) > segments.list[found].end) {
+            out_of_bounds(request, first_lane(rest));
+            return false;
+        }
+        if (request.launch().misleads(request.memory, found)) {
+            misled(request);
+            return false;
+        }
     }
     return true;
 }
@@ -97,96 +92,14 @@ bool global_in_bounds(const Request& request, const Span& span) {
         return k < list.size() && span.lowest >= list[k].begin && span.highest < list[k].end &&
                list[k].end - span.highest >= request.bytes;
     };
-    if (holds(hint)) return true;
-    const std::size_t found = request.launch().segments->find(span.lowest);
-    if (!holds(found)) return lanes_in_bounds(request);
-    hint = static_cast<u32>(found);
-    return true;
-}
-
-u32 ideal_sectors(u32 lanes, u32 bytes, u32 sectors) {
-    return std::min(sectors, (lanes * bytes + kSectorBytes - 1) / kSectorBytes);
-}
-
-void count_lines(const Request& request, const LineSet& set) {
-    MemoryCounters& counters = request.counters();
-    const u32 lanes = popcount(request.active);
-    ++counters.requests;
-    counters.lanes += lanes;
-    counters.sectors += set.count;
-    counters.ideal_sectors += ideal_sectors(lanes, request.bytes, set.count);
-    counters.wavefronts += set.lines;
-
-    Counters& totals = request.worker().counters;
-    if (request.op == Op::atomic) for_each_lane(request.active, [&](int l) { totals.atomics.add(request.address[l]); });
-    GranuleMap& granules = *request.launch().granules;
-    const bool cached = request.op == Op::load && !(request.instruction.flags & kBypassL1);
-    L1Cache& l1 = *request.warp.block->l1;
-    u32 hits = 0;
-    for (u32 k = 0; k < set.lines; ++k) {
-        const u32 hit = cached ? l1.access(set.line[k], set.sectors[k]) : 0, missed = set.sectors[k] & ~hit;
-        hits += popcount(hit);
-        if (missed == 0) continue;
-        if (request.op != Op::store) granules.read(set.line[k], missed);
-        if (request.op != Op::load) granules.write(set.line[k], missed);
+    if (!holds(hint)) {
+        const std::size_t found = request.launch().segments->find(span.lowest);
+        if (!holds(found)) return lanes_in_bounds(request);
+        hint = static_cast<u32>(found);
     }
-    counters.l1_hit_sectors += hits;
-    (request.op == Op::load ? totals.l2_read_sectors : totals.l2_write_sectors) += set.count - hits;
-}
-
-void count_global(const Request& request, const Span& span, Pattern pattern) {
-    count_lines(request, pattern == Pattern::linear ? lines_between(span.lowest, u64{kLanes} * request.bytes)
-                                                    : lines_of(request.address, span, request.bytes));
-}
-
-void count_shared(const Request& request, const Span& span, Pattern pattern) {
-    MemoryCounters& counters = request.counters();
-    ++counters.requests;
-    counters.lanes += popcount(request.active);
-    if (pattern == Pattern::linear)
-        counters.wavefronts += std::max(1u, request.bytes / 4);
-    else if (span.uniform)
-        counters.wavefronts += request.op == Op::atomic && request.active == kAllLanes ? kLanes : 1;
-    else
-        counters.wavefronts += shared_wavefronts(request.address, request.active, request.bytes);
-}
-
-// Hardware interleaves local memory by lanes in words of four bytes: equal offsets of a warp are one line.
-void count_local(const Request& request) {
-    u64 interleaved[kLanes];
-    const u64 warp_base = kLocalWindow | u64{request.warp.index} << 40;
-    for (u64 l = 0; l < kLanes; ++l)
-        interleaved[l] = warp_base + (request.address[l] & ~kWindowMask) / 4 * kLineBytes + l * 4;
-    const int first = first_lane(request.active);
-    for (int l = 0; l < kLanes; ++l)
-        if (!(request.active >> l & 1)) interleaved[l] = interleaved[first];
-    const LineSet set = lines_of(interleaved, Span::of(interleaved, 4), 4);
-    const u32 words = std::max(1u, request.bytes / 4);
-    MemoryCounters& counters = request.counters();
-    ++counters.requests;
-    counters.lanes += popcount(request.active);
-    counters.sectors += set.count * words;
-    counters.ideal_sectors += ideal_sectors(popcount(request.active), request.bytes, set.count * words);
-    counters.wavefronts += set.lines * words;
-    u32 hits = 0;
-    for (u32 word = 0; word < words; ++word)
-        for (u32 k = 0; k < set.lines; ++k)
-            hits += popcount(request.warp.block->l1->access(set.line[k] + word, set.sectors[k]));
-    Counters& totals = request.worker().counters;
-    // The L1 writes local memory back when a line has to go, which is as often as one comes.
-    if (request.op == Op::load) {
-        counters.l1_hit_sectors += hits;
-        totals.l2_read_sectors += set.count * words - hits;
-    } else {
-        totals.l2_write_sectors += set.count * words - hits;
-    }
-}
-
-void count_plain(const Request& request, const Span& span) {
-    MemoryCounters& counters = request.counters();
-    ++counters.requests;
-    counters.lanes += popcount(request.active);
-    counters.wavefronts += span.uniform ? 1 : popcount(request.active);
+    if (!request.launch().misleads(request.memory, hint)) return true;
+    misled(request);
+    return false;
 }
 
 Access pointers(const Request& request, Pattern pattern, u8* origin) {
@@ -322,20 +235,6 @@ Pattern regularity(const T* address, u32 bytes) {
     return apart == 0 ? Pattern::linear : different == 0 ? Pattern::uniform : Pattern::scattered;
 }
 
-struct Range {
-    Pattern pattern;
-    u64 first, bytes;
-};
-
-void count_range(const Request& request, Space space, const Range& range) {
-    const bool linear = range.pattern == Pattern::linear;
-    if (space == Space::global) return count_lines(request, lines_between(range.first, range.bytes));
-    MemoryCounters& counters = request.counters();
-    ++counters.requests;
-    counters.lanes += kLanes;
-    counters.wavefronts += !linear ? 1 : space == Space::shared ? std::max(1u, request.bytes / 4) : u32{kLanes};
-}
-
 Regular open_range(const Request& request, Space space, const Range& range) {
     const u64 first = range.first;
     if (space == Space::generic && (first & kWindowMask) == 0) space = Space::global;
@@ -344,7 +243,7 @@ Regular open_range(const Request& request, Space space, const Range& range) {
         const auto& list = request.launch().segments->list;
         const u32 hint = request.worker().segment_hint[request.memory];
         if (hint >= list.size() || first < list[hint].begin || first >= list[hint].end ||
-            list[hint].end - first < range.bytes)
+            list[hint].end - first < range.bytes || request.launch().misleads(request.memory, hint))
             return {Pattern::scattered, nullptr};
         start = reinterpret_cast<u8*>(first);
     } else if (space == Space::shared || space == Space::param) {

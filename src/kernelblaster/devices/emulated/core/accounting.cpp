@@ -100,6 +100,8 @@ void MemoryCounters::add(const MemoryCounters& other) {
 }
 
 void AtomicLines::add(const AtomicLines& other) {
+    for (u32 segment = 0; segment < other.segments_.size(); ++segment)
+        if (other.segments_[segment]) mark(segment);
     if (other.lanes_.empty()) return;
     if (lanes_.empty()) lanes_.assign(kPlaces, 0);
     for (std::size_t k = 0; k < kPlaces; ++k) lanes_[k] += other.lanes_[k];

@@ -39,12 +39,19 @@ public:
         if (lanes_.empty()) lanes_.assign(kPlaces, 0);
         ++lanes_[(address / kLineBytes * 0x9e3779b97f4a7c15ull) >> 52];
     }
+    // One of the segments that they went to.
+    void mark(u32 segment) {
+        if (segments_.size() <= segment) segments_.resize(segment + 1);
+        segments_[segment] = true;
+    }
     void add(const AtomicLines& other);
     u64 most() const;
+    bool went_to(std::size_t segment) const { return segment < segments_.size() && segments_[segment]; }
 
 private:
     static constexpr std::size_t kPlaces = 4096;
     std::vector<u64> lanes_;
+    std::vector<bool> segments_;
 };
 
 struct Counters {

@@ -50,12 +50,24 @@ void note_copy(void* to, const void* from, size_t bytes) {
     on_device(from) ? initialized->copy(target, reinterpret_cast<u64>(from), bytes) : initialized->mark(target, bytes);
 }
 
+// Copies hand on what sampled launches have left out; a copy of all of an allocation is as complete as its source.
+cudaError_t note_completeness(void* to, const void* from, size_t bytes) {
+    Arena& arena = runtime().arena;
+    const u64 target = reinterpret_cast<u64>(to), source = reinterpret_cast<u64>(from);
+    const bool missing = on_device(from) && arena.incomplete(source);
+    if (missing && !on_device(to) && runtime().profiling)
+        return runtime().fail_unsampled("the host reads back what a sampled launch has computed in part");
+    if (on_device(to) && (missing || arena.is_all_of(target, bytes))) arena.set_incomplete(target, missing);
+    return cudaSuccess;
+}
+
 cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
     const std::lock_guard<std::recursive_mutex> lock(runtime().mutex);
     if (runtime().sticky() != cudaSuccess) return runtime().sticky();
     if (bytes == 0) return cudaSuccess;
     if (!reachable(to, bytes) || !reachable(from, bytes) || !kind_matches(to, from, kind))
         return runtime().fail(cudaErrorInvalidValue);
+    if (const cudaError_t error = note_completeness(to, from, bytes)) return error;
     std::memmove(to, from, bytes);
     note_copy(to, from, bytes);
     count_transfer(direction(to, from), bytes);
@@ -69,6 +81,8 @@ cudaError_t fill(void* to, int value, size_t bytes) {
     if (bytes == 0) return cudaSuccess;
     if (!on_device(to) || !reachable(to, bytes)) return runtime().fail(cudaErrorInvalidValue);
     std::memset(to, value, bytes);
+    const u64 target = reinterpret_cast<u64>(to);
+    if (runtime().arena.is_all_of(target, bytes)) runtime().arena.set_incomplete(target, false);
     if (runtime().initialized) runtime().initialized->mark(reinterpret_cast<u64>(to), bytes);
     count_transfer("fill", bytes);
     runtime().clock_ms += static_cast<double>(bytes) / kBytesPerMs;

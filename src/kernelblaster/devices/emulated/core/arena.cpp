@@ -1,5 +1,6 @@
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -56,6 +57,7 @@ bool Arena::free(u64 address) {
     madvise(reinterpret_cast<void*>((address + 4095) / 4096 * 4096),
             found->second > 8192 ? (found->second - 4096) / 4096 * 4096 : 0, MADV_DONTNEED);
     if (checked_) freed_.push_back({address, address + found->second});
+    incomplete_.erase(address);
     allocations_.erase(found);
     return true;
 }
@@ -65,6 +67,34 @@ bool Arena::holds(u64 address, u64 bytes) const {
     if (next == allocations_.begin()) return false;
     --next;
     return address + bytes <= next->first + next->second;
+}
+
+void Arena::set_incomplete(u64 address, bool incomplete) {
+    auto holder = allocations_.upper_bound(address);
+    if (holder == allocations_.begin()) return;
+    --holder;
+    if (address >= holder->first + rounded(std::max<u64>(holder->second, 1))) return;
+    if (incomplete)
+        incomplete_.insert(holder->first);
+    else
+        incomplete_.erase(holder->first);
+}
+
+bool Arena::incomplete(u64 address) const {
+    const auto holder = allocations_.upper_bound(address);
+    return holder != allocations_.begin() && incomplete_.count(std::prev(holder)->first) != 0;
+}
+
+bool Arena::is_all_of(u64 address, u64 bytes) const {
+    const auto found = allocations_.find(address);
+    return found != allocations_.end() && found->second == bytes;
+}
+
+std::vector<u8> Arena::incomplete() const {
+    std::vector<u8> flags;
+    if (incomplete_.empty()) return flags;
+    for (const auto& [address, length] : allocations_) flags.push_back(incomplete_.count(address) != 0);
+    return flags;
 }
 
 u64 Arena::free_bytes() const { return capacity_ - used_; }

@@ -21,7 +21,7 @@
 
 namespace kbemu {
 
-enum class Fault { none, illegal_address, misaligned_address, trap, assertion, deadlock };
+enum class Fault { none, illegal_address, misaligned_address, trap, assertion, deadlock, unsampled };
 
 struct FaultReport {
     Fault fault = Fault::none;
@@ -63,9 +63,14 @@ struct Launch {
     u64 workspace;     // device memory that cooperative groups find through %envreg1 and 2; 0 when not cooperative
     u64 instruction_limit;  // warp instructions after which a worker gives up
     u64 sample;             // warp instructions after which whole SMs are left out; 0: none is
+    std::vector<u8> incomplete;  // per segment: a sampled launch has left parts of it out; empty when there is none
     GranuleMap* granules;
     LaunchChecks* checks;  // null: nothing is checked
 
+    // Whether what an instruction reads there may decide what is executed, and is not all there.
+    bool misleads(u32 memory, std::size_t segment) const {
+        return !incomplete.empty() && incomplete[segment] != 0 && function->memory[memory].steers;
+    }
     u32 threads_per_block() const { return block[0] * block[1] * block[2]; }
     u64 blocks() const { return static_cast<u64>(grid[0]) * grid[1] * grid[2]; }
 };
@@ -147,7 +152,7 @@ struct Execution {
 };
 
 // Runs a launch on `threads` host threads. A sampled launch executes all blocks of some SMs, spread over the grid: of
-// one SM first, then of as many as the sample has room for, whatever the number of threads.
+// one SM first, then of as many as the sample has room for, two at least, whatever the number of threads.
 Execution execute(const Launch& launch, unsigned threads);
 
 }  // namespace kbemu

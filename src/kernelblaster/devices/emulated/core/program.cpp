@@ -68,7 +68,7 @@ public:
 
     Module read() {
         const auto magic = reader_.raw(8);
-        if (std::memcmp(magic.data(), "KBEMU4\0\0", 8) != 0) throw std::runtime_error("not a module file");
+        if (std::memcmp(magic.data(), "KBEMU5\0\0", 8) != 0) throw std::runtime_error("not a module file");
         strings_ = reader_.list([&] {
             const auto text = reader_.raw(reader_.number<u32>());
             return std::string(text.begin(), text.end());
@@ -118,7 +118,11 @@ private:
         for (u32& extent : result.required_block) extent = number();
         result.max_threads = number();
         result.order_dependent = number() != 0;
+        result.communicates = number() != 0;
         result.entry = number();
+        result.reach.anywhere = number() != 0;
+        result.reach.parameters = reader_.list([&] { return number(); });
+        result.reach.variables = reader_.list([&] { return number(); });
         result.constants = reader_.list([&] {
             Constant one;
             one.offset = number();
@@ -137,6 +141,7 @@ private:
             one.bytes_per_lane = number();
             one.ptx_line = number();
             one.source = number();
+            one.steers = number() != 0;
             return one;
         });
         result.extra = reader_.list([&] { return number(); });

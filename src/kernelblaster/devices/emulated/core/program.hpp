@@ -1,7 +1,7 @@
 // An assembled module in memory, as read from the file that KB_EMU_MODULE names.
 //
 // File format (little endian; written by ptx/module.py):
-//   magic "KBEMU4\0\0"
+//   magic "KBEMU5\0\0"
 //   strings      u32 n, then n x (u32 length, bytes)      all names below index this table
 //   operations   u32 n, then n x u32                       names of operations, found in the operation table
 //   classes      u32 n, then n x u32                       names of instruction classes, for the report
@@ -71,6 +71,7 @@ struct Instruction {
 struct MemoryInstruction {
     std::string space, op;
     u32 bytes_per_lane, ptx_line, source;
+    bool steers;  // what it reads may decide what is executed, or where (see ptx/steering.py)
 };
 
 struct Constant {
@@ -95,7 +96,12 @@ struct Function {
     u32 required_block[3];  // .reqntid, 0 when absent
     u32 max_threads;        // .maxntid, 0 when absent
     bool order_dependent;   // float atomics, or atomics whose result is read
+    bool communicates;      // a block may read what another block of the launch has written
     u32 entry;              // first instruction; functions that the kernel calls stand before it
+    struct Reach {
+        bool anywhere;                           // further places, not known before it runs
+        std::vector<u32> parameters, variables;  // offsets of pointers, indices of variables
+    } reach;  // where its stores to global memory may go (see ptx/reach.py)
     std::vector<Constant> constants;
     std::vector<Special> specials;
     std::vector<MemoryInstruction> memory;

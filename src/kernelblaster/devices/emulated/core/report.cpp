@@ -143,16 +143,36 @@ u64 tensor_work(const Launch& launch, const Counters& counters) {
     return total;
 }
 
-// Bytes touched at least once. Of a sampled launch: scaled for each allocation, up to all of it, for blocks that read
-// bytes of their own need as many times more, and blocks that share theirs have soon read all.
+// Bytes of an allocation that all blocks touch, when those of a sample touch so many: blocks that read bytes of their own
+// need as many times more, and blocks that share theirs have soon read all.
+u64 scaled_bytes(const Segment& one, const Share& share, u64 touched) {
+    const u64 whole = (one.end - one.begin + kSectorBytes - 1) / kSectorBytes * kSectorBytes;
+    return std::min(share.scaled(touched), whole);
+}
+
+// Bytes touched at least once.
 template <class Touched>
 u64 unique_bytes(const Launch& launch, const Share& share, Touched touched) {
     u64 total = 0;
-    for (const Segment& one : launch.segments->list) {
-        const u64 whole = (one.end - one.begin + kSectorBytes - 1) / kSectorBytes * kSectorBytes;
-        total += std::min(share.scaled(touched(one.begin, one.end)), whole);
-    }
+    for (const Segment& one : launch.segments->list) total += scaled_bytes(one, share, touched(one.begin, one.end));
     return total;
+}
+
+// Of a sampled launch: blocks that share a line meet there as often as there are more of them, and blocks with lines of
+// their own do not. How far lines are shared shows in how much of the memory the sample has touched already.
+u64 hottest_atomic_lanes(const Launch& launch, const Counters& counters, const Share& share) {
+    const u64 most = counters.atomics.most();
+    if (share.whole() || most == 0) return most;
+    u64 touched = 0, scaled = 0;
+    for (std::size_t k = 0; k < launch.segments->list.size(); ++k) {
+        if (!counters.atomics.went_to(k)) continue;
+        const Segment& one = launch.segments->list[k];
+        const u64 written = launch.granules->written_bytes(one.begin, one.end);
+        touched += written;
+        scaled += scaled_bytes(one, share, written);
+    }
+    if (touched == 0) return share.scaled(most);
+    return static_cast<u64>(static_cast<u128>(share.scaled(most)) * touched / scaled);
 }
 
 u64 sum(const std::vector<u64>& values) {
@@ -186,7 +206,7 @@ void report_launch(const Launch& launch, const Counters& counters, const Share& 
     write_operations(json, launch, counters);
     write_waits(json, launch, counters);
     json.field("longest_warp_instructions", counters.longest_warp);
-    json.field("hottest_atomic_lanes", share.scaled(counters.atomics.most()));
+    json.field("hottest_atomic_lanes", hottest_atomic_lanes(launch, counters, share));
     write_memory(json, launch, counters);
     json.field("tensor_fma", tensor_work(launch, counters));
     json.field("l2_read_sectors", counters.l2_read_sectors);
@@ -246,6 +266,12 @@ void report_findings(const Launch& launch) {
         text << '\n';
     }
     std::ofstream(std::getenv("KB_EMU_CHECKS"), std::ios::app) << text.str();
+}
+
+void report_unsampled(const std::string& reason) {
+    const char* path = std::getenv("KB_EMU_REPORT");
+    if (path == nullptr) return;
+    std::ofstream(path, std::ios::app) << "{\"unsampled\": " << quoted(reason) << "}\n";
 }
 
 void report_transfer(const char* kind, u64 bytes) {

@@ -30,6 +30,7 @@ cudaError_t error_of(Fault fault) {
         case Fault::assertion: return cudaErrorAssert;
         case Fault::deadlock: return cudaErrorLaunchTimeout;
         case Fault::trap: return cudaErrorLaunchFailure;
+        case Fault::unsampled: return cudaErrorNotSupported;
     }
     return cudaErrorUnknown;
 }
@@ -92,6 +93,11 @@ cudaError_t Runtime::fail_for_good(cudaError_t error, const std::string& message
     std::fprintf(stderr, "kbcudart: %s\n", message.c_str());
     sticky_ = error;
     return fail(error);
+}
+
+cudaError_t Runtime::fail_unsampled(const std::string& reason) {
+    report_unsampled(reason);
+    return fail_for_good(cudaErrorNotSupported, reason);
 }
 
 cudaError_t Runtime::take_last() {
@@ -180,6 +186,25 @@ cudaError_t Runtime::prepare(const void* host, dim3 grid, dim3 block, void** arg
     return cudaSuccess;
 }
 
+void Runtime::note_incomplete(const Launch& launch, bool sampled) {
+    const GranuleMap& granules = *launch.granules;
+    const std::vector<Segment>& list = launch.segments->list;
+    for (std::size_t k = 0; k < list.size() && !sampled; ++k)
+        sampled = !launch.incomplete.empty() && launch.incomplete[k] != 0 &&
+                  granules.read_bytes(list[k].begin, list[k].end) != 0;
+    if (!sampled) return;
+    const Function::Reach& reach = launch.function->reach;
+    for (const Segment& one : list)
+        if (reach.anywhere || granules.written_bytes(one.begin, one.end) != 0) arena.set_incomplete(one.begin, true);
+    for (const u32 offset : reach.parameters) {
+        u64 pointer = 0;
+        if (offset + sizeof pointer > launch.parameters.size()) continue;
+        std::memcpy(&pointer, launch.parameters.data() + offset, sizeof pointer);
+        arena.set_incomplete(pointer, true);
+    }
+    for (const u32 variable : reach.variables) arena.set_incomplete(launch.module->variables[variable].address, true);
+}
+
 cudaError_t Runtime::launch(const PreparedLaunch& prepared) {
     const std::lock_guard<std::recursive_mutex> lock(mutex);
     if (sticky_ != cudaSuccess) return sticky_;
@@ -204,7 +229,9 @@ cudaError_t Runtime::launch(const PreparedLaunch& prepared) {
     launch.segments = &segments;
     launch.sm_count = static_cast<u32>(figures.sm_count);
     launch.l1_bytes = static_cast<u32>(figures.l1_bytes - std::min(carved, figures.l1_bytes - 16384));
-    launch.counted = counting();
+    // What a sampled launch leaves out is only known when it is counted.
+    const u64 enough = number_from("KB_EMU_SAMPLE", 0);
+    launch.counted = counting() || enough != 0;
     launch.cooperative = prepared.cooperative;
     launch.workspace = workspace.address();
     launch.instruction_limit = number_from("KB_EMU_LIMIT", ~0ull);
@@ -212,14 +239,18 @@ cudaError_t Runtime::launch(const PreparedLaunch& prepared) {
     std::unique_ptr<LaunchChecks> checks;
     if (initialized) checks = std::make_unique<LaunchChecks>(module_, function, *initialized, arena.freed());
     launch.checks = checks.get();
-    launch.sample = launch.counted ? number_from("KB_EMU_SAMPLE", 0) : 0;
+    launch.sample = function.communicates ? 0 : enough;
+    launch.incomplete = arena.incomplete();
     Execution done = execute(launch, host_threads());
     if (checks) report_findings(launch);
+    if (done.fault.fault == Fault::unsampled || (done.fault.fault != Fault::none && !launch.incomplete.empty()))
+        return fail_unsampled(done.fault.message);
     if (done.fault.fault != Fault::none) return fail_for_good(error_of(done.fault.fault), done.fault.message);
+    if (enough != 0) note_incomplete(launch, done.blocks < launch.blocks());
     const Share share{launch.blocks(), done.blocks};
     advance(share.scaled(done.instructions), launch.blocks());
     done.counters.scale(share);
-    if (launch.counted) report_launch(launch, done.counters, share);
+    if (counting()) report_launch(launch, done.counters, share);
     return cudaSuccess;
 }
 

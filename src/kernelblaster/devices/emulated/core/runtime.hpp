@@ -11,14 +11,19 @@
 // (count every launch, else between cudaProfilerStart and cudaProfilerStop), KB_EMU_CHECKS (JSON lines, one per finding
 // of the checks, which run only when it is set), KB_EMU_THREADS, KB_EMU_DEVICE ("key value" lines that replace figures
 // of the device), KB_EMU_MEMORY (bytes of device memory), KB_EMU_LIMIT (warp instructions per launch and host thread,
-// after which it fails as timed out), KB_EMU_SAMPLE (warp instructions per counted launch, beyond which the blocks of
-// whole SMs are left out and counts are scaled).
+// after which it fails as timed out), KB_EMU_SAMPLE (warp instructions per launch, beyond which the blocks of whole SMs are
+// left out and counts are scaled).
+//
+// Samples. Launches whose blocks may wait for each other are never sampled. What a sampled launch has written is
+// incomplete, and so is what is computed or copied from it; a launch that would be steered by such data, and a program
+// that reads it back while it is profiled, fail with a reason in the report: their counts would be wrong.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <unordered_map>
 
@@ -65,6 +70,12 @@ public:
     u64 capacity() const { return capacity_; }
     const std::vector<Segment>& freed() const { return freed_; }
     Segments segments() const;
+    // A sampled launch leaves out parts of what it writes; what holds such an allocation is not to be trusted.
+    void set_incomplete(u64 address, bool incomplete);
+    bool incomplete(u64 address) const;
+    bool is_all_of(u64 address, u64 bytes) const;
+    // Per segment; empty when all are complete.
+    std::vector<u8> incomplete() const;
 
 private:
     u64 first_fit(u64 size) const;
@@ -73,6 +84,7 @@ private:
     bool checked_;
     std::vector<Segment> freed_;
     std::map<u64, u64> allocations_;  // address -> bytes
+    std::set<u64> incomplete_;        // addresses of allocations
 };
 
 struct KernelEntry {
@@ -117,12 +129,16 @@ public:
     cudaError_t prepare(const void* host, dim3 grid, dim3 block, void** arguments, size_t dynamic_shared,
                         bool cooperative, PreparedLaunch& prepared);
     cudaError_t launch(const PreparedLaunch& prepared);
+    // Ends a sampled run: what was left out would decide what is executed. Sticky.
+    cudaError_t fail_unsampled(const std::string& reason);
 
 private:
     Runtime();
     void load_module();
     cudaError_t check(const KernelEntry& entry, dim3 grid, dim3 block, size_t dynamic_shared);
     void advance(u64 instructions, u64 blocks);
+    // Marks what a launch has written, when its blocks were sampled or read what is incomplete.
+    void note_incomplete(const Launch& launch, bool sampled);
 
     Module module_;
     bool has_module_ = false;
@@ -136,6 +152,9 @@ void report_launch(const Launch& launch, const Counters& counters, const Share& 
 
 // Appends a copy or fill: `kind` is device_to_device, host_to_device, device_to_host or fill.
 void report_transfer(const char* kind, u64 bytes);
+
+// Appends why a sample of blocks cannot stand for all.
+void report_unsampled(const std::string& reason);
 
 // Appends what the checks found in a launch to the file KB_EMU_CHECKS names.
 void report_findings(const Launch& launch);

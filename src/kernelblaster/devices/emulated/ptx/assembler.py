@@ -6,8 +6,9 @@ import struct
 from collections.abc import Sequence
 from pathlib import Path
 
+from kernelblaster.devices.emulated.ptx.context import ModuleContext
 from kernelblaster.devices.emulated.ptx.errors import NotEmulatable
-from kernelblaster.devices.emulated.ptx.lowering import FunctionLowering, ModuleContext
+from kernelblaster.devices.emulated.ptx.lowering import FunctionLowering
 from kernelblaster.devices.emulated.ptx.module import Module, Variable
 from kernelblaster.devices.emulated.ptx.select import lower_statement
 from kernelblaster.devices.emulated.ptx.syntax import parse

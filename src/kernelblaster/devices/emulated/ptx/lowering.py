@@ -12,14 +12,16 @@ What each instruction becomes is decided in the `select_*` modules; `FunctionLow
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 
 from kernelblaster.devices.emulated.ptx import module as out
-from kernelblaster.devices.emulated.ptx.calls import CallGraph, aligned
+from kernelblaster.devices.emulated.ptx.calls import aligned
+from kernelblaster.devices.emulated.ptx.context import SPECIALS, ModuleContext
 from kernelblaster.devices.emulated.ptx.errors import NotEmulatable
 from kernelblaster.devices.emulated.ptx.merges import merged_loads
 from kernelblaster.devices.emulated.ptx.operations import PREDICATE, signatures
+from kernelblaster.devices.emulated.ptx.reach import written_places
+from kernelblaster.devices.emulated.ptx.steering import steering_loads
 from kernelblaster.devices.emulated.ptx.tree import (
     TYPE_BYTES,
     Address,
@@ -27,20 +29,12 @@ from kernelblaster.devices.emulated.ptx.tree import (
     Function,
     Label,
     Operand,
-    Program,
-    SourceChain,
     Statement,
-    integer,
+    literal,
 )
 from kernelblaster.devices.emulated.ptx.waits import waits
 
 _SLOT_BYTES = {16: 64, 32: 128, 64: 256, PREDICATE: 128}
-_SPECIALS = frozenset(
-    [f"{name}.{axis}" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"]
-    + ["envreg1", "envreg2"]  # the workspace of cooperative groups
-    + ["laneid", "warpid", "nwarpid", "smid", "nsmid", "dynamic_smem_size", "total_smem_size"]
-    + [f"lanemask_{kind}" for kind in ("eq", "lt", "le", "gt", "ge")]
-)
 _MOST_LOCAL_BYTES, _MOST_PARAMETER_BYTES = 512 << 10, 32764
 """CUDA's own limits for one thread's memory and for the parameters of a launch."""
 _MOST_SHARED_BYTES, _MOST_REGISTER_BYTES = 1 << 30, 1 << 28
@@ -50,37 +44,6 @@ SHARED_WINDOW, LOCAL_WINDOW, PARAM_WINDOW = (k << 56 for k in (1, 2, 3))
 def width_of(kind: str) -> int:
     """Width of a PTX type without its dot, in bits; predicates have a width of their own."""
     return PREDICATE if kind == "pred" else TYPE_BYTES["." + kind] * 8
-
-
-class ModuleContext:
-    """What all functions of a module share."""
-
-    def __init__(self, program: Program, system_dirs: Sequence[Path] = ()) -> None:
-        self.program = program
-        self._system_dirs = tuple(system_dirs)
-        self.module = out.Module()
-        self.calls = CallGraph(program)
-        self.globals: dict[str, int] = {}
-        self.shared = {one.name: one for one in program.variables if one.space == ".shared"}
-        self._sources: dict[SourceChain, int] = {}
-        self._places: dict[tuple[str, int], int] = {}
-
-    def source(self, chain: SourceChain) -> int:
-        """Index of a source position in the module's table: the innermost that is not in a system header."""
-        if chain not in self._sources:
-            own = (place for place in chain if not self._is_system(self.program.files.get(place[0], "")))
-            self._sources[chain] = self._place(next(own, chain[0])) if chain else 0
-        return self._sources[chain]
-
-    def _place(self, place: tuple[str, int]) -> int:
-        if place not in self._places:
-            self._places[place] = len(self.module.sources)
-            self.module.sources.append((self.program.files.get(place[0], ""), place[1]))
-        return self._places[place]
-
-    def _is_system(self, file: str) -> bool:
-        path = Path(file).resolve()
-        return any(path.is_relative_to(directory) for directory in self._system_dirs)
 
 
 LowerStatement = Callable[["FunctionLowering", Statement], None]
@@ -111,6 +74,7 @@ class FunctionLowering:
         self.call_targets: list[tuple[int, str]] = []
         self.temporaries = 0
         self.merged: int | None = None
+        self.steers = False
         self.dynamic_symbols: list[str] = []
 
     # -- errors
@@ -205,30 +169,16 @@ class FunctionLowering:
             return self.register(name)
         if operand == "_":
             return self.register(self.temporary(width))
-        value = self.literal(operand, width)
+        value = literal(operand)
         if value is not None:
             return self.constant(value, 32 if width == PREDICATE else width)
         if operand[0] == "%":
             return self.special(operand[1:])
         return self.symbol_constant(operand, 0, width)
 
-    def literal(self, token: str, width: int) -> int | None:
-        """Bits of a literal operand; None when it is none."""
-        negative = token.startswith("-")
-        text = token.lstrip("-")
-        if text[:2] in ("0f", "0F") and len(text) == 10:
-            return int(text[2:], 16)
-        if text[:2] in ("0d", "0D") and len(text) == 18:
-            return int(text[2:], 16)
-        if text[:1].isdigit():
-            return -integer(text) if negative else integer(text)
-        if token in ("true", "false"):
-            return -(token == "true")
-        return 32 if token == "WARP_SZ" else None
-
     def special(self, name: str) -> int:
         """A register filled from the thread's place in the grid."""
-        if name not in _SPECIALS:
+        if name not in SPECIALS:
             raise self.unsupported(f"special register %{name}")
         if name not in self.specials:
             self.specials[name] = self.slot(32)
@@ -311,7 +261,8 @@ class FunctionLowering:
         if self.merged is not None:
             op, size = (op, self.merged) if self.merged else (f"merged_{op}", size)
         source = self.context.source(self.statement.source)
-        self.kernel.memory.append(out.MemoryInstruction(space, op, size, self.statement.line, source))
+        made = out.MemoryInstruction(space, op, size, self.statement.line, source, self.steers)
+        self.kernel.memory.append(made)
         return len(self.kernel.memory) - 1
 
     def branch(self, label: str, *, guard: str | None = None) -> None:
@@ -333,11 +284,21 @@ class FunctionLowering:
             self.statement = Statement(("entry",), [], self.function.line, ())
             self.emit("mov_b64", [self.frame_register(), self.constant(0, 64)], "mov")
         self.lower_body(self.function)
+        self.note_reach()
         self.statement = Statement(("exit",), [], self.statement.line, ())
         self.emit("exit", [], "branch")
         self.kernel.local_bytes = self.context.calls.stack_bytes(self.function, self.reachable)
         self.finish()
         return self.kernel
+
+    def note_reach(self) -> None:
+        """Where the kernel may write; what it calls may write anywhere."""
+        found, reach = written_places(self.function.body), self.kernel.reach
+        reach.anywhere = found.anywhere or bool(self.reachable)
+        placed = {name: offset for name, (space, offset) in self.symbols.items() if space == "param"}
+        reach.parameters = sorted(placed[name] + offset for name, offset in found.parameters if name in placed)
+        variables = self.context.globals
+        reach.variables = sorted(variables[name] for name in found.symbols if name in variables)
 
     def lower_callee(self, function: Function) -> None:
         """A device function under a prefix of its own; remembers which registers are its."""
@@ -375,11 +336,13 @@ class FunctionLowering:
             if isinstance(item, Label) and item.targets:
                 self.branch_targets[self.prefix + item.name] = item.targets
         waited, merged = waits(function.body), merged_loads(function.body)
+        steering = None if self.reachable else steering_loads(function.body)
         for index, item in enumerate(function.body):
             if isinstance(item, Label):
                 self.positions[self.prefix + item.name] = len(self.kernel.code)
                 continue
             self.statement, before, self.merged = item, len(self.kernel.code), merged.get(index)
+            self.steers = steering is None or index in steering
             self.lower_one(item)
             if index in waited and len(self.kernel.code) > before:
                 self.kernel.code[-1].wait = waited[index]

@@ -7,7 +7,7 @@ import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-MAGIC = b"KBEMU4\0\0"
+MAGIC = b"KBEMU5\0\0"
 OPERANDS = 6
 ADDRESS_WIDTH = 0x80
 """Width of a constant that is the address of a variable; the core resolves it when the module is placed."""
@@ -45,6 +45,20 @@ class MemoryInstruction:
     bytes_per_lane: int
     line: int
     source: int
+    steers: bool
+    """Whether what it reads may decide what is executed, or where, see `steering.py`."""
+
+
+@dataclass(slots=True)
+class WrittenPlaces:
+    """Where the stores of a kernel may go in global memory: what these point to."""
+
+    parameters: list[int] = field(default_factory=list)
+    """Offsets of pointers among the kernel's parameters."""
+    variables: list[int] = field(default_factory=list)
+    """Indices of variables of the module."""
+    anywhere: bool = False
+    """Further places that are not known before it runs."""
 
 
 @dataclass(slots=True)
@@ -62,6 +76,9 @@ class Kernel:
     static_shared: int = 0
     local_bytes: int = 0
     order_dependent: bool = False
+    communicates: bool = False
+    """Whether a block may read what another block of the launch has written."""
+    reach: WrittenPlaces = field(default_factory=WrittenPlaces)
     constants: list[tuple[int, int, int]] = field(default_factory=list)
     specials: list[tuple[int, str]] = field(default_factory=list)
     memory: list[MemoryInstruction] = field(default_factory=list)
@@ -134,7 +151,10 @@ class _Writer:
         return b"".join(
             [
                 _words(self.string(one.name), len(one.parameters), *(word for pair in one.parameters for word in pair)),
-                _words(*positions, *one.required_block, one.max_threads, one.order_dependent, one.entry),
+                _words(*positions, *one.required_block, one.max_threads, one.order_dependent, one.communicates),
+                _words(one.entry, one.reach.anywhere),
+                _words(len(one.reach.parameters), *one.reach.parameters),
+                _words(len(one.reach.variables), *one.reach.variables),
                 _words(len(one.constants)),
                 *(struct.pack("<IIQ", *constant) for constant in one.constants),
                 _words(len(one.specials)),
@@ -148,7 +168,7 @@ class _Writer:
         )
 
     def memory(self, one: MemoryInstruction) -> bytes:
-        return _words(self.string(one.space), self.string(one.op), one.bytes_per_lane, one.line, one.source)
+        return _words(self.string(one.space), self.string(one.op), one.bytes_per_lane, one.line, one.source, one.steers)
 
     def instruction(self, one: Instruction) -> bytes:
         operation = self.operations.setdefault(one.operation, len(self.operations))

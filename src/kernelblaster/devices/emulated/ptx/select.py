@@ -21,7 +21,7 @@ from kernelblaster.devices.emulated.ptx.select_control import CONTROL
 from kernelblaster.devices.emulated.ptx.select_convert import convert
 from kernelblaster.devices.emulated.ptx.select_memory import MEMORY, copy_async
 from kernelblaster.devices.emulated.ptx.select_tensor import TENSOR
-from kernelblaster.devices.emulated.ptx.tree import TYPE_BYTES, Group, Statement
+from kernelblaster.devices.emulated.ptx.tree import TYPE_BYTES, Group, Statement, literal
 
 _TRANSCENDENTAL = frozenset(["ex2", "lg2", "sin", "cos", "rsqrt", "tanh"])
 _WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "param": PARAM_WINDOW, "global": 0, "const": 0}
@@ -224,7 +224,7 @@ def ternary_logic(low: FunctionLowering, statement: Statement) -> None:
     if len(statement.parts) != 2:
         raise low.unsupported()
     destination, *sources, table = statement.operands
-    value = low.literal(table, 32) if isinstance(table, str) else None
+    value = literal(table) if isinstance(table, str) else None
     if value is None:
         raise low.unsupported("a truth table that is not a literal")
     low.emit_lane("lop3_b32", destination, sources, "alu", immediate=value)

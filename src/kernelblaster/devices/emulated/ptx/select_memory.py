@@ -9,10 +9,12 @@ from __future__ import annotations
 from kernelblaster.devices.emulated.ptx import module as out
 from kernelblaster.devices.emulated.ptx.lowering import FunctionLowering, width_of
 from kernelblaster.devices.emulated.ptx.operations import PREDICATE, memory_operations
-from kernelblaster.devices.emulated.ptx.tree import TYPE_BYTES, Address, Group, Operand, Statement
+from kernelblaster.devices.emulated.ptx.tree import TYPE_BYTES, Address, Group, Operand, Statement, literal
 
 SPACES = {"global": 0, "shared": 1, "local": 2, "generic": 3, "const": 4, "param": 5}
-_BYPASS = frozenset(["volatile", "relaxed", "acquire", "cg", "cv", "mmio"])
+_POLLS = frozenset(["volatile", "relaxed", "acquire", "cv", "mmio"])
+"""Loads that are written to see what others have written."""
+_BYPASS = _POLLS | {"cg"}
 _HINTS = frozenset(
     ["weak", "cta", "gpu", "sys", "cluster", "ca", "cs", "lu", "wb", "wt", "nc", "release", "acq_rel", "noftz"]
 )
@@ -96,6 +98,8 @@ def load(low: FunctionLowering, statement: Statement) -> None:
     natural = max(form.bytes * 8, 16)
     width = next((low.width(one) for one in targets if one != "_" and isinstance(one, str)), natural)
     space, base, wide, offset = locate(low, statement.operands[1], form.space)
+    if space in ("global", "generic") and _POLLS & set(statement.parts):
+        low.kernel.communicates = True
     registers = [low.destination(one, width) if one != "_" else low.register(low.temporary(width)) for one in targets]
     low.emit(
         _element_name(low, "ld", form, width, form.elements),
@@ -142,6 +146,8 @@ def atomic(low: FunctionLowering, statement: Statement) -> None:
     returns = has_result and result != "_"
     if "f" in form.kind or returns or form.operation in ("exch", "cas"):
         low.kernel.order_dependent = True
+    if returns and form.space != "shared":
+        low.kernel.communicates = True
     if form.elements != 1:
         _vector_atomic(low, form, f"{name}_v{form.elements}", operands, has_result)
         return
@@ -198,7 +204,7 @@ def _bytes_to_read(low: FunctionLowering, operand: Operand, count: int) -> int:
             chosen = low.temporary(32)
             low.emit_lane("selp_b32", chosen, ["0", str(count), operand], "alu")
             return low.register(chosen)
-    elif isinstance(operand, str) and operand and low.literal(operand, 32) is not None:
+    elif isinstance(operand, str) and operand and literal(operand) is not None:
         return low.read(operand, 32)
     return low.constant(count, 32)
 
@@ -212,7 +218,7 @@ def copy_async(low: FunctionLowering, statement: Statement) -> None:
     if parts[2] not in ("ca", "cg") or parts[3] not in ("shared", "shared::cta"):
         raise low.unsupported()
     target, source, size, *rest = statement.operands
-    count = low.literal(size, 32) if isinstance(size, str) else None
+    count = literal(size) if isinstance(size, str) else None
     if count not in (4, 8, 16):
         raise low.unsupported("a copy size that is not 4, 8 or 16")
     reading = _bytes_to_read(low, rest[0] if rest else "", count)

@@ -111,3 +111,18 @@ def integer(token: str) -> int:
     if value >> 64:
         raise ValueError(f"{token} does not fit 64 bits")
     return value
+
+
+def literal(token: str) -> int | None:
+    """Bits of a literal operand, as a number that may be negative; None when the token is none."""
+    negative = token.startswith("-")
+    text = token.lstrip("-")
+    if text[:2] in ("0f", "0F") and len(text) == 10:
+        return int(text[2:], 16)
+    if text[:2] in ("0d", "0D") and len(text) == 18:
+        return int(text[2:], 16)
+    if text[:1].isdigit():
+        return -integer(text) if negative else integer(text)
+    if token in ("true", "false"):
+        return -(token == "true")
+    return 32 if token == "WARP_SZ" else None

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from kernelblaster.devices.base import AS_DRAWN, Build, Change, Job, RunFailure, RunFailureKind
-from kernelblaster.devices.batch import BatchProgram, run_batch, try_batch
+from kernelblaster.devices.batch import BatchProgram, run_batch
 from kernelblaster.devices.sandbox import Limits
 from kernelblaster.devices.session import ProcessSession
 from kernelblaster.devices.toolchain import Toolchain
@@ -148,7 +148,7 @@ def test_a_hang_ends_at_the_timeout(host_build: Build, make_job: MakeJob) -> Non
 
 
 def test_saying_passed_is_no_evidence(host_build: Build, make_job: MakeJob) -> None:
-    result = try_batch(host_build, make_job(Mode.EXITS_EARLY), ["call 0"], limits=LIMITS, timeout_s=10)
+    result = run_batch(host_build, make_job(Mode.EXITS_EARLY), ["call 0"], limits=LIMITS, timeout_s=10)
     assert result.returncode == 0
     assert "passed" in result.stdout_tail
     assert result.failure is not None
@@ -275,7 +275,7 @@ def test_a_batch_runs_under_a_wrapper(host_build: Build, make_job: MakeJob) -> N
 
 def test_a_batch_raises_what_the_candidate_did(host_build: Build, make_job: MakeJob) -> None:
     with pytest.raises(RunFailure, match="cudaErrorIllegalAddress"):
-        run_batch(host_build, make_job(Mode.CUDA_ERROR), ["call 0"], limits=LIMITS, timeout_s=10)
+        run_batch(host_build, make_job(Mode.CUDA_ERROR), ["call 0"], limits=LIMITS, timeout_s=10).require()
 
 
 def test_a_batch_program_waits_for_its_commands(host_build: Build, make_job: MakeJob) -> None:

@@ -46,6 +46,12 @@ class BatchResult:
     returncode: int
     failure: RunFailure | None
 
+    def require(self) -> Self:
+        """This result, when every command was answered. Raises RunFailure."""
+        if self.failure is not None:
+            raise self.failure
+        return self
+
 
 class BatchProgram:
     """A driver program that loads its tensors and then waits for its commands. Starts when entered, dies when left.
@@ -131,7 +137,7 @@ class BatchProgram:
         return self._replies.is_file() and self._replies.stat().st_size > 0
 
 
-def try_batch(
+def run_batch(
     build: Build,
     job: Job,
     commands: Sequence[str],
@@ -145,29 +151,6 @@ def try_batch(
     """Run commands in a process of their own. A failing candidate is returned, not raised. Raises DeviceError."""
     with BatchProgram(build, job, wrapper_argv, env=env, view=view, limits=limits) as program:
         return program.finish(commands, timeout_s)
-
-
-def run_batch(
-    build: Build,
-    job: Job,
-    commands: Sequence[str],
-    wrapper_argv: Sequence[str] = (),
-    *,
-    env: Mapping[str, str] | None = None,
-    view: View | None = None,
-    limits: Limits | None = None,
-    timeout_s: float,
-) -> BatchResult:
-    """Run commands in a process of their own, and require that all are answered.
-
-    Raises:
-        RunFailure: the candidate failed.
-        DeviceError: the machine did.
-    """
-    result = try_batch(build, job, commands, wrapper_argv, env=env, view=view, limits=limits, timeout_s=timeout_s)
-    if result.failure is not None:
-        raise result.failure
-    return result
 
 
 def _read_replies(path: Path, nonce: str) -> list[str]:

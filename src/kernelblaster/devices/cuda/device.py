@@ -21,7 +21,7 @@ from kernelblaster.devices.base import (
     SanitizerFinding,
     Session,
 )
-from kernelblaster.devices.batch import try_batch
+from kernelblaster.devices.batch import run_batch
 from kernelblaster.devices.build import ProgramBuilder
 from kernelblaster.devices.cuda.facts import device_facts
 from kernelblaster.devices.cuda.lock import gpu_lock
@@ -152,7 +152,7 @@ class CudaDevice:
         """Findings of one tool. Its report goes to a file: what the candidate prints cannot push it out of a tail."""
         with TemporaryDirectory(prefix="kernelblaster-") as scratch:
             log = Path(scratch) / "report.txt"
-            result = try_batch(
+            result = run_batch(
                 build,
                 job,
                 ["call 0"],

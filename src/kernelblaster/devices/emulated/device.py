@@ -253,4 +253,4 @@ class EmulatedDevice:
             limits=self._limits,
             timeout_s=timeout_s,
         )
-        return result.replies
+        return result.require().replies

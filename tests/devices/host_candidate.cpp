@@ -12,9 +12,12 @@
 #include <vector>
 
 extern "C" void host_cudart_fail(int code);
+extern "C" int cudaDeviceGetLimit(size_t* value, int limit);
+extern "C" int cudaDeviceSetLimit(int limit, size_t value);
 
 enum Mode { kHonest, kMutates, kHangs, kSegfaults, kExitsEarly, kCudaError, kEccError, kFloods, kForks, kEatsMemory,
-            kWritesFile, kForgesReply, kThrows, kSpeaks, kThreads, kOverruns, kReplays, kPosesAsDriver };
+            kWritesFile, kForgesReply, kThrows, kSpeaks, kThreads, kOverruns, kReplays, kPosesAsDriver,
+            kSetsLinesAside };
 
 namespace kb {
 // The driver's own error type, as a candidate may guess it.
@@ -51,6 +54,14 @@ static void eat_memory() {
     std::printf("%d", memory[7]);
 }
 
+static void set_lines_aside() {
+    constexpr int kPersistingLines = 6;
+    constexpr size_t kWanted = size_t{30} << 20;
+    static const int first = cudaDeviceSetLimit(kPersistingLines, kWanted);
+    size_t now = 0;
+    if (first + cudaDeviceGetLimit(&now, kPersistingLines) != 0 || now != kWanted) throw std::runtime_error("lost");
+}
+
 void launch_gpu_implementation(void* output, void* x, void* w, int64_t count, int64_t mode, float scale) {
     auto* out = static_cast<float*>(output);
     auto* in = static_cast<float*>(x);
@@ -74,6 +85,7 @@ void launch_gpu_implementation(void* output, void* x, void* w, int64_t count, in
             out = first;
             break;
         }
+        case kSetsLinesAside: set_lines_aside(); break;
         case kPosesAsDriver: throw kb::Error("driver");
         case kThreads: for (int i = 0; i < 100; ++i) std::thread([] { sleep(20); }).detach(); sleep(20); break;
         default: break;

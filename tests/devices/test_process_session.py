@@ -42,6 +42,7 @@ class Mode(IntEnum):
     OVERRUNS = 15
     REPLAYS = 16
     POSES_AS_DRIVER = 17
+    SETS_LINES_ASIDE = 18
 
 
 LIMITS = Limits(memory_bytes=200 << 20, file_bytes=1 << 20, tasks=30, output_bytes=8 << 20)
@@ -65,6 +66,15 @@ def test_a_call_writes_the_outputs_and_finds_no_mutation(host_build: Build, make
     job = make_job()
     with session(host_build, job) as running:
         assert running.call(0xFF).mutated_inputs == ()
+    np.testing.assert_array_equal(output_of(job), expected(job))
+
+
+def test_lines_of_the_l2_are_set_aside_during_calls_alone(host_build: Build, make_job: MakeJob) -> None:
+    job = make_job(Mode.SETS_LINES_ASIDE)
+    with ProcessSession(host_build, job, limits=LIMITS, timeout_s=10, flush_bytes=64 << 20) as running:
+        running.call(0xFF)
+        assert len(running.sample([AS_DRAWN] * 3, fills=5)) == 3
+        running.call(0xFF)
     np.testing.assert_array_equal(output_of(job), expected(job))
 
 

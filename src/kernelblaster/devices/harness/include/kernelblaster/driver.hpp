@@ -24,6 +24,7 @@
 #include <cuda_runtime_api.h>
 #include <fcntl.h>
 #include <kernelblaster/buffer.hpp>
+#include <kernelblaster/gate.hpp>
 #include <kernelblaster/job.hpp>
 #include <kernelblaster/rehearsal.hpp>
 #include <unistd.h>
@@ -44,7 +45,6 @@
 
 namespace kb {
 
-constexpr size_t kGateBytes = size_t{32} << 20;   // memset that keeps the GPU busy while the call is being launched
 constexpr double kTwinSlackUs = 3.0;              // by which two start events may disagree
 constexpr int kPoison = 0xFF, kOtherPoison = 0x5B;
 constexpr int kExitError = 3;
@@ -176,8 +176,10 @@ class HiddenEvent {
 // The start is taken by two events; one that was recorded again later disagrees with the other and is not believed.
 class Timer {
    public:
-    explicit Timer(size_t flush_bytes) : twin_(new HiddenEvent), flush_bytes_(flush_bytes) {
+    Timer(size_t flush_bytes, SetAsideLines& lines)
+        : twin_(new HiddenEvent), flush_bytes_(flush_bytes), lines_(lines) {
         if (flush_bytes_ > 0) check(cudaMalloc(&flush_, flush_bytes_), "cudaMalloc of the flush buffer");
+        gate_ = Gate(static_cast<char*>(flush_), flush_bytes_);
     }
     ~Timer() { cudaFree(flush_); }
     Timer(const Timer&) = delete;
@@ -192,8 +194,9 @@ class Timer {
     Sample sample(Driver& driver, Call call, uint64_t variant, size_t fills) {
         driver.install(variant);
         flush();
+        const bool set_aside = lines_.give();
         const auto begin = Clock::now();
-        gate(fills);
+        gate_.keep_busy(fills, set_aside);
         twin_->record();
         start_.record();
         const auto launch = Clock::now();
@@ -203,6 +206,7 @@ class Timer {
         check(cudaDeviceSynchronize(), "running the candidate");
         const double host_us = us_since(begin);
         check(cudaGetLastError(), "launching the candidate");
+        lines_.take();
         const double device_us = start_.us_until(stop_), twin_us = twin_->us_until(stop_);
         return {twin_us > device_us + kTwinSlackUs ? twin_us : device_us, host_us, enqueue_us};
     }
@@ -225,18 +229,12 @@ class Timer {
         check(cudaDeviceSynchronize(), "flushing L2");
     }
 
-    void gate(size_t fills) {
-        const size_t bytes = std::min(kGateBytes, flush_bytes_);
-        char* tail = static_cast<char*>(flush_) + (flush_bytes_ - bytes);  // the part that L2 still holds
-        for (size_t i = 0; i < fills && bytes > 0; ++i) {
-            check(cudaMemsetAsync(tail, 0xA5, bytes, cudaStreamLegacy), "covering launch latency");
-        }
-    }
-
     HiddenEvent start_, stop_;
     std::unique_ptr<HiddenEvent> twin_;
     size_t flush_bytes_;
     void* flush_ = nullptr;
+    Gate gate_;
+    SetAsideLines& lines_;
 };
 
 // Lets the pool behind cudaMallocAsync keep what a call frees. Otherwise it is unmapped when the device is next waited
@@ -294,7 +292,9 @@ class Commands {
     std::string call(int poison) {
         driver_.install(0);
         driver_.poison_outputs(poison);
+        lines_.give();
         call_and_sync(driver_, call_);
+        lines_.take();
         return fetch();
     }
 
@@ -306,7 +306,7 @@ class Commands {
     }
 
     std::string time(size_t flush_bytes, size_t fills, const std::vector<uint64_t>& variants) {
-        if (!timer_ || timer_->flush_bytes() != flush_bytes) timer_ = std::make_unique<Timer>(flush_bytes);
+        if (!timer_ || timer_->flush_bytes() != flush_bytes) timer_ = std::make_unique<Timer>(flush_bytes, lines_);
         std::ostringstream reply;
         reply << std::fixed;
         reply.precision(4);
@@ -329,6 +329,7 @@ class Commands {
         return "profiled";
     }
 
+    SetAsideLines lines_;
     std::unique_ptr<Timer> timer_;
     Driver& driver_;
     Call call_;

@@ -7,6 +7,7 @@ profile alike. What a GPU would refuse (out-of-bounds access, a block that fits 
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -134,8 +135,13 @@ class EmulatedDevice:
         return build
 
     def open(self, build: Build, job: Job, *, timeout_s: float) -> Session:
-        """Start the candidate's process. Raises RunFailure."""
-        env, view = self._environment(build), self._view(build)
+        """Start the candidate's process, in which warps and blocks take turns. Raises RunFailure.
+
+        Calls that are counted run in a process of their own, in the default order: a candidate whose threads race has
+        to be right in both.
+        """
+        env = self._environment(build) | {"KB_EMU_SCHEDULE": str(_schedule(build, job))}
+        view = self._view(build)
         process = ProcessSession(build, job, env=env, view=view, limits=self._limits, timeout_s=timeout_s)
         return EmulatedSession(process, lambda variant: self._calls.run(build, job, timeout_s, variant))
 
@@ -254,3 +260,9 @@ class EmulatedDevice:
             timeout_s=timeout_s,
         )
         return result.require().replies
+
+
+def _schedule(build: Build, job: Job) -> int:
+    """Seed of the order of turns: the same for the same program and extents, never 0."""
+    text = f"{build.digest}/{sorted(job.sizes.items())}"
+    return 1 + int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")

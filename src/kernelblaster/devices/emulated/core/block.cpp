@@ -59,7 +59,10 @@ const Instruction& first_waiting(const Block& block) {
 // One turn of every warp; false when the block is done or has failed.
 bool run_round(Block& block, Worker& worker) {
     const u64 before = worker.instructions;
-    for (Warp& warp : block.warps) {
+    const std::size_t warps = block.warps.size();
+    const std::size_t first = worker.turns.shuffled() ? worker.turns.below(static_cast<u32>(warps)) : 0;
+    for (std::size_t turn = 0; turn < warps; ++turn) {
+        Warp& warp = block.warps[(first + turn) % warps];
         const u64 own = worker.instructions;
         run_warp(warp);
         warp.executed += worker.instructions - own;
@@ -177,7 +180,7 @@ void BlockRunner::restart(Warp& warp) {
     const u32 first = warp.index * kLanes, threads = launch_.threads_per_block();
     warp.live = threads - first >= kLanes ? kAllLanes : (1u << (threads - first)) - 1;
     warp.waiting = warp.parked = 0;
-    warp.executed = 0;
+    warp.executed = warp.held = 0;
     std::fill(std::begin(warp.pc), std::end(warp.pc), launch_.function->entry);
     warp.calls.clear();
     for (const Special& special : launch_.function->specials) {

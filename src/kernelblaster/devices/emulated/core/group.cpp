@@ -268,8 +268,10 @@ private:
 
 template <bool Counted>
 void take_turn(Warp& warp) {
+    Turns& turns = warp.worker->turns;
     const bool cooperative = warp.worker->launch->cooperative;
-    const u64 stop = warp.worker->instructions + (cooperative ? kCooperativeQuota : kWarpQuota);
+    const u64 turn = turns.shuffled() ? turns.quantum() : cooperative ? kCooperativeQuota : kWarpQuota;
+    const u64 stop = warp.worker->instructions + turn;
     const u64 quota = cooperative ? kCooperativeQuota : kGroupQuota;
     warp.yields = false;
     while (!warp.worker->failed() && warp.worker->instructions < stop && !warp.yields) {
@@ -286,9 +288,12 @@ void take_turn(Warp& warp) {
         const u32 chosen = lanes_at(warp, ready, lowest_pc(warp, ready));
         const u32 others = ready & ~chosen;
         const u64 before = warp.worker->instructions;
-        Group<Counted>(warp, chosen, others, forced).run(quota);
-        const bool gave_way = warp.worker->instructions - before >= quota || warp.yields;
+        Group<Counted>(warp, chosen, others, forced).run(std::min(quota, turn));
+        const u64 used = warp.worker->instructions - before;
+        warp.held = others != 0 && used >= std::min(quota, turn) ? warp.held + used : 0;
+        const bool gave_way = warp.held >= quota || warp.yields;
         if (!gave_way || others == 0) continue;
+        warp.held = 0;
         const u32 rest = warp.live & ~warp.waiting & ~warp.parked;
         if (rest == 0) continue;
         const u32 rotated = lanes_at(warp, rest, highest_pc(warp, rest));

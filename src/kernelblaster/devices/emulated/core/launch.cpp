@@ -25,6 +25,30 @@ void work_cooperatively(Worker& worker) {
                       running.end());
 }
 
+// A few blocks at once, in turns; the next one begins when one is done.
+void work_in_turns(Worker& worker, unsigned index, unsigned workers) {
+    const Launch& launch = *worker.launch;
+    const u64 blocks = launch.blocks();
+    u64 next = 0;
+    const auto begin = [&](BlockRunner& runner) {
+        while (next < blocks && next % launch.sm_count % workers != index) ++next;
+        if (next == blocks) return false;
+        runner.begin(next++);
+        return true;
+    };
+    std::vector<std::unique_ptr<BlockRunner>> running;
+    for (u32 k = 0; k < Turns::kBlocksAtOnce; ++k) {
+        auto runner = std::make_unique<BlockRunner>(launch, worker);
+        if (begin(*runner)) running.push_back(std::move(runner));
+    }
+    while (!running.empty()) {
+        const auto one = running.begin() + worker.turns.below(static_cast<u32>(running.size()));
+        if ((*one)->step()) continue;
+        if (worker.failed()) return;
+        if (!begin(**one)) running.erase(one);
+    }
+}
+
 void prepare_cache(Worker& worker, u32 sm) {
     if (!worker.launch->counted) return;
     worker.caches.resize(worker.launch->sm_count);
@@ -36,6 +60,7 @@ void work(Worker& worker, unsigned index, unsigned workers) {
     const u64 blocks = launch.blocks();
     for (u32 sm = index; sm < launch.sm_count && sm < blocks; sm += workers) prepare_cache(worker, sm);
     if (launch.cooperative) return work_cooperatively(worker);
+    if (worker.turns.shuffled()) return work_in_turns(worker, index, workers);
     BlockRunner runner(launch, worker);
     for (u64 block = 0; block < blocks; ++block) {
         if (block % launch.sm_count % workers != index) continue;
@@ -117,6 +142,7 @@ Execution execute(const Launch& launch, unsigned threads) {
     std::vector<Worker> all(workers);
     for (Worker& worker : all) {
         worker.launch = &launch;
+        worker.turns = Turns(launch.schedule, static_cast<u64>(&worker - all.data()));
         worker.counters.resize(launch.counted ? function.code.size() : 0, function.memory.size() + 1);
         worker.segment_hint.assign(function.memory.size() + 1, 0);
     }

@@ -18,6 +18,7 @@
 
 #include "accounting.hpp"
 #include "program.hpp"
+#include "turns.hpp"
 
 namespace kbemu {
 
@@ -66,6 +67,7 @@ struct Launch {
     std::vector<u8> incomplete;  // per segment: a sampled launch has left parts of it out; empty when there is none
     GranuleMap* granules;
     LaunchChecks* checks;  // null: nothing is checked
+    u64 schedule;           // seed of the order of turns; 0: the default order
 
     // Whether what an instruction reads there may decide what is executed, and is not all there.
     bool misleads(u32 memory, std::size_t segment) const {
@@ -85,6 +87,7 @@ struct Worker {
     FaultReport fault;
     u64 instructions = 0;
     u64 active_lanes = 0;
+    Turns turns;
     void fail(Fault fault, const Instruction& at, const std::string& message);
     bool failed() const { return fault.fault != Fault::none; }
 };
@@ -113,6 +116,7 @@ public:
     u32 pc[kLanes];
     u32 barrier_of[kLanes];
     u64 executed;  // instructions
+    u64 held;      // of these, by groups that were interrupted while others of the warp were ready
     std::vector<CallStack> calls;  // per lane; empty until the first call
 
     template <class T>

@@ -241,6 +241,7 @@ cudaError_t Runtime::launch(const PreparedLaunch& prepared) {
     launch.checks = checks.get();
     launch.sample = function.communicates ? 0 : enough;
     launch.incomplete = arena.incomplete();
+    launch.schedule = launch.counted || initialized ? 0 : number_from("KB_EMU_SCHEDULE", 0);
     Execution done = execute(launch, host_threads());
     if (checks) report_findings(launch);
     if (done.fault.fault == Fault::unsampled || (done.fault.fault != Fault::none && !launch.incomplete.empty()))

@@ -47,7 +47,8 @@ UNCOUNTED = (EQUIVALENT, NOT_COMPILED, "not_emulatable")
 SEED = 20_260_802
 TIMEOUT_S = 20.0
 """Of one call: originals take well under a second."""
-PLACES_IN_STARTS, PLACES_IN_FINALS = 2, 1
+PLACES = 2
+"""Of each rule in each source that become mutants."""
 _NOISE = re.compile(r"^\s*(?:\.loc|\.file).*$|//.*$|(?<=_)[0-9a-f]{8}(?=_)", re.MULTILINE)
 """In PTX: line numbers, comments, and the digest of the source in names of internal symbols."""
 _DEBUG = "\t.section\t.debug"
@@ -107,11 +108,6 @@ class Origin:
     problem: Problem
     source: str
     final: bool
-
-    @property
-    def places(self) -> int:
-        """Places per rule that become mutants."""
-        return PLACES_IN_FINALS if self.final else PLACES_IN_STARTS
 
 
 def origins() -> list[Origin]:
@@ -233,7 +229,7 @@ def run(device: Device, pattern: str, workers: int, known: Mapping[str, MutantRo
     with InputStore() as inputs:
         judge = MutantJudge(device, inputs)
         for origin in origins():
-            mutants = derive(origin.name, origin.source, per_rule=origin.places)
+            mutants = derive(origin.name, origin.source, per_rule=PLACES)
             chosen = [m for m in mutants if fnmatch.fnmatch(m.id, pattern) and (m.on_device or not origin.final)]
             if not chosen:
                 continue

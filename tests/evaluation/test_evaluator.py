@@ -106,9 +106,10 @@ def test_every_size_and_several_distributions_are_checked(evaluator: Evaluator, 
         (Size.SMALL, "declared"),
         (Size.SMALL, "cancelling"),
         (Size.SMALL, "normal"),
+        (Size.SMALL, "coarse"),
         (Size.MEDIUM, "normal"),
     ]
-    assert len({e.seed for e in evaluation.errors}) == 5
+    assert len({e.seed for e in evaluation.errors}) == 6
     assert evaluation.errors[0].bitwise_repeatable is True
     assert all(e.passed and e.budget_ratio <= 1 for e in evaluation.errors)
 

@@ -20,6 +20,8 @@ from kernelblaster.evaluation.distributions import Distribution
 from kernelblaster.evaluation.drawing import density, enliven, transform
 from kernelblaster.evaluation.inputs import InputKey, InputStore
 from kernelblaster.evaluation.plan import plan_inputs, secret_seed
+from kernelblaster.paths import data_dir
+from kernelblaster.problems.loader import load_problem
 from kernelblaster.problems.problem import Precision, Problem, Size
 from kernelblaster.problems.reference import tensor_specs
 
@@ -229,11 +231,22 @@ def test_constant_weights_come_alive_and_others_stay() -> None:
     assert density(torch.eye(10)) == pytest.approx(0.1)
 
 
+def test_large_values_are_coarse_where_layers_would_lose_their_digits(store: InputStore) -> None:
+    attention = load_problem(data_dir() / "kernelbench-cuda" / "level3" / "043_MinGPTCausalAttention")
+    large = next(k for k in plan_inputs(attention, Precision.FP16, Size.SMALL, 9, 5).small if "large" in k.draws)
+    with store.use(large) as drawn:
+        values = torch.from_file(str(drawn.files["x"]), size=2 * 67 * 57, dtype=torch.float16)
+        assert drawn.distribution is Distribution.COARSE
+        assert len(values.unique()) == 3
+        assert drawn.truth.scale is not None
+        assert drawn.truth.scale.plain_norm < 0.01
+
+
 def test_plans_share_seeds_between_candidates_only(relu: Problem) -> None:
     plan = plan_inputs(relu, Precision.FP16, Size.SMALL, 9, 5)
     assert plan.timed == plan.small[0]
     assert plan == plan_inputs(relu, Precision.FP16, Size.SMALL, 9, 5)
     assert len({k.seed for k in plan.small}) == 9
-    assert {k.draws[0] for k in plan.small} == set(Distribution)
+    assert {k.draws[0] for k in plan.small} == set(Distribution) - {Distribution.COARSE}
     assert plan_inputs(relu, Precision.BF16, Size.SMALL, 9, 5).small[0].seed != plan.small[0].seed
     assert secret_seed() != secret_seed()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
@@ -99,7 +99,7 @@ class Case:
         judge, plan = self._judge, self._plan
         with judge.holding(), ExitStack() as stack:
             with self._stage("inputs"):
-                judge.inputs.draw([*plan.small, *([plan.unseen] if plan.unseen else [])])
+                judge.inputs.draw([*plan.small, *plan.unseen])
                 drawn = stack.enter_context(judge.inputs.use(plan.timed))
                 self._checks = judge.checks(self._problem)
             contest = stack.enter_context(self._contest(drawn))
@@ -118,7 +118,7 @@ class Case:
         early = plan.timed not in plan.small and contest.drawn.file_bytes <= EARLY_BYTES
         with ExitStack() as stack:
             cheap = stack.enter_context(verifier.start(build, plan.small[0])) if plan.small else None
-            other = stack.enter_context(verifier.start(build, plan.unseen)) if plan.unseen else None
+            other = stack.enter_context(verifier.start(build, plan.unseen[0])) if plan.unseen else None
             if early:
                 contest.start(build, rival)
                 if profile:
@@ -159,10 +159,11 @@ class Case:
         sample = 0 if self._plan.timed.judged else judge.sample
         return Contest(judge.device, judge.inputs, drawn, judge.config.timeout_s, sample)
 
-    def _verify_unseen(self, process: CandidateProcess, key: InputKey) -> Verification:
+    def _verify_unseen(self, process: CandidateProcess, keys: Sequence[InputKey]) -> Verification:
         """Call a candidate at extents that no prompt shows. Raises DeviceError and ProblemError."""
-        found = self._verifier.verify(process, [key])
+        found = self._verifier.verify(process, keys)
         if found.verdict is not Verdict.CORRECT:
+            key = keys[0]
             extents = ", ".join(f"{name} = {extent}" for name, extent in key.problem.sizes[key.size].items())
             found.reason = f"at a size that is not declared ({extents}): {found.reason}"
         return found

@@ -19,6 +19,7 @@ class Distribution(StrEnum):
     NEGATIVE = "negative"
     OFFSET = "offset"
     SPARSE = "sparse"
+    COARSE = "coarse"
 
 
 ACCUMULATION = 2.0**-15
@@ -26,6 +27,7 @@ ACCUMULATION = 2.0**-15
 _OFFSET_ACCUMULATION = 2.0**-11
 """A serial sum over a row loses 2^-20 of values that are 2^9 times as large as what is left once the mean is gone."""
 _SCALES = {
+    Distribution.COARSE: {"fp16": (5, 3, 1, 0), "bf16": (3, 2, 1, 0), "fp32": (8, 5, 3, 1, 0)},
     Distribution.LARGE: {"fp16": (14, 10, 6, 3), "bf16": (20, 14, 8, 4), "fp32": (20, 14, 8, 4)},
     Distribution.OFFSET: {"fp16": (9, 6, 4, 2), "bf16": (6, 4, 2), "fp32": (9, 6, 4, 2)},
     Distribution.SPARSE: {"fp16": (8, 5, 4, 2, 0), "bf16": (8, 5, 4, 2, 0), "fp32": (8, 5, 4, 2, 0)},
@@ -52,3 +54,14 @@ def exponents(distribution: Distribution, precision: str, layers: int) -> tuple[
 def accumulation(distribution: Distribution) -> float:
     """Relative loss granted to fp32 arithmetic in any order, in units of the results' size (see `budget`)."""
     return _OFFSET_ACCUMULATION if distribution is Distribution.OFFSET else ACCUMULATION
+
+
+def attempts(distribution: Distribution) -> tuple[Distribution, ...]:
+    """What to draw when a distribution tells nothing about a problem, in this order; it comes first itself.
+
+    Large values do where a later layer depends on digits that an earlier result, rounded to 16 bits, does not have.
+    """
+    if distribution is Distribution.DECLARED:
+        return (distribution,)
+    instead = (Distribution.COARSE,) if distribution is Distribution.LARGE else ()
+    return (distribution, *instead, Distribution.DECLARED)

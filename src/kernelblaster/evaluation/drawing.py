@@ -16,6 +16,10 @@ meets branches that positive values never take. Two mix several structures, one 
     sparse   zeros, but for the first and last elements of each 32 along the last axis; one of these alone, far above
              the rest of its row; nothing at all: elements at the borders of tiles that others average away, divisions
              by zero, work left out where some values are zero
+
+`coarse` stands in for `large` where layers follow each other: inputs and weights are -1, 0 or 1 times a power of two.
+Sums of them are exact in any format and order, so that even a softmax of large, widely spread results is known to its
+last digit; a maximum over part of a row overflows, and equal values are frequent.
 """
 
 from __future__ import annotations
@@ -33,6 +37,8 @@ _LOOKED_AT = 4096
 _GAIN = 0.25
 _RESIDUE = 0.125
 """What remains of a cancelling pair, as a share of its members."""
+_SMALL = 0.5
+"""Of the mean magnitude: about a third of normal values lie below."""
 _TILE = 32
 _LEAST_VECTOR, _PEAK = 32, 256.0
 """The exponential of half the peak overflows fp32."""
@@ -52,6 +58,8 @@ def transform(tensor: torch.Tensor, distribution: Distribution, exponent: int) -
     if distribution is Distribution.NEGATIVE:
         return -values.abs()
     scale = 1.0 if distribution is Distribution.OFFSET else 2.0**exponent
+    if distribution is Distribution.COARSE:
+        return coarse(_signed(values)) * scale
     spread = _signed(values) * scale
     if _structured(values):
         return spread
@@ -76,6 +84,11 @@ def enliven(weight: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         return values
     noise = torch.rand(values.shape, generator=generator) - 0.5
     return values * (1 + noise) if float(values.reshape(-1)[0]) else noise
+
+
+def coarse(values: torch.Tensor) -> torch.Tensor:
+    """The sign of values that are not small beside the others, else zero."""
+    return values.sign() * (values.abs() > _SMALL * values.abs().mean())
 
 
 def accent(weights: dict[str, torch.Tensor], distribution: Distribution) -> None:

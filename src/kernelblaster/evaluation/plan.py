@@ -1,10 +1,9 @@
 """Which input sets a candidate must pass: seeds, distributions, sizes.
 
 The timed size gets one set, drawn signed and uneven (`normal`), because a kernel may take another path there than at
-the small size. All other sets are small, one distribution each, the hardest two first, and one more has extents that
-no prompt shows. Seeds come from one secret of
-the judge, so that all candidates of a run face the same values and nobody can prepare for them; every figure of an
-evaluation names the seed it was drawn from.
+the small size. All other sets are small, one distribution each, the hardest two first, and `UNSEEN` are drawn at
+extents that no prompt shows. Seeds come from one secret of the judge, so that all candidates of a run face the same
+values and nobody can prepare for them; every figure of an evaluation names the seed it was drawn from.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import hashlib
 from dataclasses import dataclass, replace
 from random import SystemRandom
 
-from kernelblaster.evaluation.distributions import Distribution
+from kernelblaster.evaluation.distributions import Distribution, attempts
 from kernelblaster.evaluation.inputs import InputKey
 from kernelblaster.problems.problem import Precision, Problem, Size
 
@@ -27,6 +26,9 @@ ORDER = (
     Distribution.OFFSET,
     Distribution.SPARSE,
 )
+UNSEEN = (Distribution.NORMAL, Distribution.COARSE)
+"""At extents that no prompt shows: signed and uneven values, and those that overflow unless the whole row's maximum is
+subtracted."""
 
 
 def secret_seed() -> int:
@@ -41,12 +43,12 @@ class InputPlan:
     Attributes:
         small: sets of the size that is cheap to check, in one process.
         timed: the set that is timed and profiled; it is checked, too, unless it is not to be judged.
-        unseen: a set at extents that no prompt shows; None where there are none.
+        unseen: sets at extents that no prompt shows, in one process; none where there are no such extents.
     """
 
     small: tuple[InputKey, ...]
     timed: InputKey
-    unseen: InputKey | None = None
+    unseen: tuple[InputKey, ...] = ()
 
 
 def plan_inputs(
@@ -61,12 +63,13 @@ def plan_inputs(
 ) -> InputPlan:
     """Plan `sets` input sets, at least one; the last distributions go first when there are few.
 
-    Beside them one of `other`, which is the problem at extents that no prompt shows. Without `judge_timed` outputs at a
-    timed size that is not the cheap one are not compared.
+    Beside them `UNSEEN` of `other`, which is the problem at extents that no prompt shows. Without `judge_timed` outputs
+    at a timed size that is not the cheap one are not compared.
     """
     cheap = Size.SMALL if Size.SMALL in problem.sizes else timed
     keys = [_key(problem, precision, cheap, ORDER[n % len(ORDER)], seed, n) for n in range(sets)]
-    unseen = None if other is None else _key(other, precision, Size.SMALL, ORDER[0], seed, sets + 1)
+    others = [] if other is None else list(enumerate(UNSEEN, start=sets + 1))
+    unseen = tuple(_key(other, precision, Size.SMALL, distribution, seed, n) for n, distribution in others)
     if cheap is timed:
         return InputPlan(small=tuple(keys), timed=keys[0], unseen=unseen)
     chosen = _key(problem, precision, timed, ORDER[0], seed, sets)
@@ -81,5 +84,4 @@ def _key(
     """A key whose seed depends on everything but the candidate."""
     text = f"{seed}/{problem.directory.name}/{precision}/{size}/{number}"
     derived = int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "little")
-    draws = (distribution,) if distribution is Distribution.DECLARED else (distribution, Distribution.DECLARED)
-    return InputKey(problem, precision, size, draws, derived)
+    return InputKey(problem, precision, size, attempts(distribution), derived)

@@ -17,7 +17,7 @@ import torch
 
 from kernelblaster.evaluation.budget import ErrorScale, fits
 from kernelblaster.evaluation.distributions import Distribution
-from kernelblaster.evaluation.drawing import accent, enliven, transform
+from kernelblaster.evaluation.drawing import accent, coarse, enliven, transform
 from kernelblaster.evaluation.scratch import free_host_memory
 from kernelblaster.evaluation.tensors import TORCH_DTYPES, borrowed_memory, read_tensor, storage_dtype
 from kernelblaster.evaluation.variants import replayed
@@ -83,6 +83,8 @@ def draw(
             for name, tensor in module.state_dict().items()
         }
         accent(weights, distribution)
+        if distribution is Distribution.COARSE:
+            weights = {name: coarse(value) if value.is_floating_point() else value for name, value in weights.items()}
     return Draw(module, inputs, weights)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import ClassVar
 
 import pytest
 from agent_support import CommentEvaluator, ScriptedModel, answer, kernel, make_context
@@ -146,6 +147,42 @@ def test_a_repair_that_does_not_help_leaves_the_next_finalist(tmp_path, repair):
     assert outcome.speedup == 2.0
     assert len([r for r in context.model.requests if "/mend/" in r.slot]) == 1
     assert "k_clean" in (context.directory / "final_rl_cuda_perf.cu").read_text()
+
+
+def test_two_finalists_that_are_mended_into_one_kernel_are_listed_once(tmp_path):
+    model = ScriptedModel(
+        tmp_path / "model.log",
+        lambda rollout, *_: answer(kernel(4.0 + rollout, tag=f"_race{rollout}")),
+        mends=answer(kernel(3.5, tag="_mended")),
+    )
+    evaluator = Sanitizing(tmp_path / "e")
+    outcome = asyncio.run(run_problem(make_context(tmp_path, model, evaluator, rollouts=2, steps=1)))
+    assert outcome.speedup == 3.5
+    assert [round(f.comparison.speedup, 1) for f in outcome.finalists] == [5.0, 4.0, 3.5]
+
+
+def test_what_sanitizers_found_before_a_kill_is_not_looked_for_again(tmp_path):
+    class Counting(Sanitizing):
+        sanitized: ClassVar[list[str]] = []
+
+        def sanitize(self, problem, source):
+            self.sanitized.append(source)
+            return super().sanitize(problem, source)
+
+    class Killed(Exception):
+        pass
+
+    def run(mends):
+        model = ScriptedModel(tmp_path / "model.log", lambda *_: race(4.0), mends=mends)
+        context = make_context(tmp_path, model, Counting(tmp_path / "e"), rollouts=1, steps=1)
+        return asyncio.run(run_problem(context))
+
+    with pytest.raises(Killed):
+        run(Killed("between the sanitizers and the repair"))
+    assert len(Counting.sanitized) == 1
+    outcome = run(answer(kernel(3.5, tag="_mended")))
+    assert outcome.speedup == 3.5
+    assert len(Counting.sanitized) == 2
 
 
 def test_the_model_can_veto(tmp_path):

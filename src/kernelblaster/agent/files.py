@@ -2,6 +2,7 @@
 
     candidates/<sha256>.cu        sources
     evaluations/<key>.json        what the judge found; the key names source, rival, device, precision and size
+    findings/<key>.json           what the sanitizers found; the key as that of an evaluation without a rival
     replies/<slot>.json           the request and the reply, stored before the reply is used
     questions/<slot>.json         a request that shows the knowledge base, as it was worded first
     draws/r<round>/<sha256>.json  techniques that rollouts of a round have drawn for one parent, by slot
@@ -21,6 +22,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from kernelblaster.devices.base import SanitizerFinding
 from kernelblaster.evaluation.types import Evaluation
 from kernelblaster.models.base import Reply, Request
 
@@ -33,6 +35,13 @@ class StoredReply(BaseModel):
     format: str = "kernelblaster-reply-1"
     request: Request
     reply: Reply
+
+
+class StoredFindings(BaseModel):
+    """What the sanitizers found in a candidate; none when it is clean."""
+
+    format: str = "kernelblaster-findings-1"
+    findings: list[SanitizerFinding]
 
 
 class Reflection(BaseModel):
@@ -83,7 +92,7 @@ class EvaluationKey:
     precision: str
     size: str
     purpose: str
-    """`search`, or `final` for the measurement repeated after the search."""
+    """`search`, `final` for the measurement repeated after the search, or `sanitize`."""
 
     @property
     def name(self) -> str:
@@ -130,6 +139,21 @@ class ProblemFiles:
         """A stored evaluation, or None when there is none or another version wrote it."""
         try:
             return self.evaluation(name)
+        except (FileNotFoundError, ValidationError):
+            return None
+
+    def findings_path(self, name: str) -> Path:
+        """Where what the sanitizers found lies."""
+        return self.root / "findings" / f"{name}.json"
+
+    def put_findings(self, name: str, findings: list[SanitizerFinding]) -> None:
+        """Store what the sanitizers found."""
+        write_atomically(self.findings_path(name), StoredFindings(findings=findings).model_dump_json(indent=1))
+
+    def find_findings(self, name: str) -> list[SanitizerFinding] | None:
+        """What the sanitizers found; None when they have not run, or another version wrote it."""
+        try:
+            return StoredFindings.model_validate_json(self.findings_path(name).read_bytes()).findings
         except (FileNotFoundError, ValidationError):
             return None
 

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.files import EvaluationKey
+from kernelblaster.devices.base import SanitizerFinding
 from kernelblaster.evaluation.types import Evaluation
 
 SEARCH = "search"
 FINAL = "final"
+SANITIZE = "sanitize"
 
 
 @dataclass(frozen=True)
@@ -34,15 +36,7 @@ async def judge(context: ProblemContext, sha256: str, rival: str | None, purpose
 
     Raises DeviceError.
     """
-    facts = context.facts
-    key = EvaluationKey(
-        source=sha256,
-        rival=rival,
-        device=f"{facts.kind}/{facts.name}/{facts.arch}",
-        precision=str(context.precision),
-        size=str(context.size),
-        purpose=purpose,
-    ).name
+    key = _key(context, sha256, rival, purpose)
     async with context.flight(key):
         known = await asyncio.to_thread(context.files.find_evaluation, key)
         if known is not None:
@@ -50,6 +44,36 @@ async def judge(context: ProblemContext, sha256: str, rival: str | None, purpose
         async with context.limits.evaluations:
             evaluation = await asyncio.to_thread(_evaluate, context, key, sha256, rival, purpose)
     return Judged(key=key, evaluation=evaluation, reused=False)
+
+
+async def sanitize(context: ProblemContext, sha256: str) -> list[SanitizerFinding]:
+    """Run the sanitizers on a stored candidate, or return what they have found before. Raises DeviceError."""
+    key = _key(context, sha256, None, SANITIZE)
+    async with context.flight(key):
+        known = await asyncio.to_thread(context.files.find_findings, key)
+        if known is not None:
+            return known
+        async with context.limits.evaluations:
+            return await asyncio.to_thread(_sanitize, context, key, sha256)
+
+
+def _key(context: ProblemContext, sha256: str, rival: str | None, purpose: str) -> str:
+    facts = context.facts
+    return EvaluationKey(
+        source=sha256,
+        rival=rival,
+        device=f"{facts.kind}/{facts.name}/{facts.arch}",
+        precision=str(context.precision),
+        size=str(context.size),
+        purpose=purpose,
+    ).name
+
+
+def _sanitize(context: ProblemContext, key: str, sha256: str) -> list[SanitizerFinding]:
+    """Runs in a thread and stores its result there, as `_evaluate` does."""
+    findings = context.evaluator.sanitize(context.problem, context.files.candidate(sha256))
+    context.files.put_findings(key, findings)
+    return findings
 
 
 def _evaluate(context: ProblemContext, key: str, sha256: str, rival: str | None, purpose: str) -> Evaluation:

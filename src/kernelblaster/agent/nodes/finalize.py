@@ -18,7 +18,7 @@ from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.events import FinalistMeasured, Finalized
 from kernelblaster.agent.files import write_atomically
 from kernelblaster.agent.final_kernel import final_kernel_path, final_kernel_text, sessions_text, without_samples
-from kernelblaster.agent.judging import FINAL, Judged, judge
+from kernelblaster.agent.judging import FINAL, Judged, judge, sanitize
 from kernelblaster.agent.prompting import mend_request, verify_request
 from kernelblaster.agent.reviewing import Review, read_opinion
 from kernelblaster.agent.slots import problem_slot
@@ -61,6 +61,7 @@ async def _conclude(context: ProblemContext, state: ProblemState) -> Conclusion:
     if state.start is None or state.failure is not None:
         return Conclusion(status=OutcomeStatus.FAILED, reason=state.failure or "the start was not evaluated")
     waiting = [await _measure(context, state.start, incumbent) for incumbent in contenders(state)]
+    known = {one.finalist.sha256 for one in waiting}
     finalists: list[Finalist] = []
     winner: _Measured | None = None
     while waiting:
@@ -71,7 +72,8 @@ async def _conclude(context: ProblemContext, state: ProblemState) -> Conclusion:
             finalist = finalist.model_copy(update={"rejected": "slower than the final kernel"})
         if finalist.rejected is None:
             finalist, mended = await _examine(context, state.start, finalist)
-        if mended is not None:
+        if mended is not None and mended.finalist.sha256 not in known:
+            known.add(mended.finalist.sha256)
             waiting.append(mended)
         if finalist.rejected is None:
             winner = _Measured(finalist=finalist, judged=one.judged)
@@ -155,12 +157,9 @@ async def _mend(context: ProblemContext, start: Incumbent, finalist: Finalist, f
 
 
 async def _sanitize(context: ProblemContext, sha256: str) -> list[str]:
-    source = await asyncio.to_thread(context.files.candidate, sha256)
-    async with context.limits.evaluations:
-        findings = await asyncio.to_thread(context.evaluator.sanitize, context.problem, source)
     return [
         f"{finding.tool}: {finding.message}" + (f" ({finding.location})" if finding.location else "")
-        for finding in findings
+        for finding in await sanitize(context, sha256)
     ]
 
 

@@ -166,7 +166,9 @@ def test_a_bug_keeps_its_traceback() -> None:
         exit_code_of(bug)
 
 
-@pytest.mark.parametrize("command", ["run --problem-dir DIR", "run --dataset-dir SET", "evaluate DIR init"])
+@pytest.mark.parametrize(
+    "command", ["run --problem-dir DIR", "run --dataset-dir SET", "evaluate DIR init --device emulated"]
+)
 def test_a_directory_whose_driver_judges_itself(
     invoke: Invoke, clean: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:

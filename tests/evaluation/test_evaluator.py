@@ -338,13 +338,6 @@ def test_a_size_that_is_not_declared_is_a_usage_error(store: InputStore, problem
         make(FakeDevice(), store, size=Size.FULL).evaluate(problem, source("honest"))
 
 
-def test_weakly_verified_problems_need_their_own_judge(evaluator: Evaluator, problem: Problem) -> None:
-    import dataclasses
-
-    with pytest.raises(UsageError, match="libtorch"):
-        evaluator.evaluate(dataclasses.replace(problem, weakly_verified=True), source("honest"))
-
-
 def test_sanitize_reports_crashes_as_findings(evaluator: Evaluator, problem: Problem) -> None:
     assert evaluator.sanitize(problem, source("honest")) == []
     (finding,) = evaluator.sanitize(problem, source("crashes"))

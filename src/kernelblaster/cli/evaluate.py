@@ -58,6 +58,7 @@ def evaluate(
 ) -> int:
     """Judge one kernel. Exit code 0 only for the verdict `correct`."""
     from kernelblaster.cli.evaluation_report import print_evaluation
+    from kernelblaster.runs.choose import refuse_foreign
     from kernelblaster.runs.progress import Progress
     from kernelblaster.runs.single import find_problem, open_evaluator
 
@@ -72,7 +73,7 @@ def evaluate(
         evaluation=EvaluationConfig(input_sets=input_sets, timeout_s=timeout, emulated_sample=sample),
     )
     found = find_problem(problem, config, dataset_dir)
-    found.require_reference()
+    refuse_foreign([found], config)
     source = read_source(found.init_path if str(file) == "init" else file)
     other = None if rival is None else read_source(found.init_path if str(rival) == "init" else rival)
     with Progress() as progress, open_evaluator(config, progress.tell) as evaluator:

@@ -32,8 +32,10 @@ def print_evaluation(evaluation: Evaluation, title: str) -> None:
     console = terminal.console()
     style = "bold green" if evaluation.verdict is Verdict.CORRECT else "bold red"
     console.print(f"[bold]{escape(title)}[/]", soft_wrap=True)
-    where = f"{evaluation.device_name}, {evaluation.precision}, size {evaluation.size}"
-    console.print(f"[{style}]{evaluation.verdict}[/] on {escape(where)}", soft_wrap=True)
+    size = "the size of its own driver" if evaluation.weakly_verified else f"size {evaluation.size}"
+    where = f"{evaluation.device_name}, {evaluation.precision}, {size}"
+    weak = " [yellow](weakly verified)[/]" if evaluation.weakly_verified else ""
+    console.print(f"[{style}]{evaluation.verdict}[/]{weak} on {escape(where)}", soft_wrap=True)
     if not evaluation.outputs_judged:
         console.print(f"[yellow]outputs were judged at smaller sizes, not at {evaluation.size}[/]", soft_wrap=True)
     if evaluation.isolation is not None:
@@ -76,7 +78,9 @@ def _print_time(console: Console, evaluation: Evaluation) -> None:
     timing = evaluation.timing
     if timing is None:
         return
-    floor = f"{timing.floor_fraction:.0%} of the speed of light (roofline floor {timing.floor_us:.2f} us)"
+    floor = "the roofline floor is not known"
+    if timing.floor_us is not None:
+        floor = f"{timing.floor_fraction:.0%} of the speed of light (roofline floor {timing.floor_us:.2f} us)"
     console.print(f"time: {_interval(timing)}; {floor}", soft_wrap=True)
     _print_conditions(console, timing)
     c = evaluation.comparison

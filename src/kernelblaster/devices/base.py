@@ -119,6 +119,8 @@ class Driver:
     object_path: Path
     launcher_symbol: str
     """Mangled name of `launch_gpu_implementation` that the driver asks for."""
+    loads_from: tuple[Path, ...] = ()
+    """Directories that programs with this driver load libraries from, beside the system's and the toolkit's."""
 
 
 @dataclass(frozen=True)
@@ -210,6 +212,10 @@ class RunFailure(Exception):
         self.log = log
 
 
+NO_TENSORS = Job(tensors=(), sizes={}, scalars={})
+"""What a driver is told that draws its own inputs."""
+
+
 @dataclass(frozen=True)
 class CallResult:
     """One verified call: outputs now lie in the job's output files."""
@@ -274,6 +280,31 @@ class Session(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class DriverWords:
+    """What a driver that judges itself came to.
+
+    Attributes:
+        returncode: what it returned from `main`, or passed to `exit`.
+        text: the end of what it printed; a candidate's output is not among it.
+        restored_bytes: of the memory around the launcher's arguments, put back before each timed call.
+        missing_bytes: of it that could not be put back, because there was no memory left for a copy.
+    """
+
+    returncode: int
+    text: str
+    restored_bytes: int
+    missing_bytes: int
+
+
+class SelfJudged(Session, Protocol):
+    """A session whose driver judges itself (`Problem.weakly_verified`)."""
+
+    def finish(self) -> DriverWords:
+        """Make the call that the driver judges, as the timed ones were made, and let it end. Raises RunFailure."""
+        ...
+
+
 class Profiler(Protocol):
     """A candidate's process under a profiler, which may be started long before it is asked. A context manager."""
 
@@ -328,6 +359,10 @@ class Device(Protocol):
 
     def open(self, build: Build, job: Job, *, timeout_s: float) -> Session:
         """Start the candidate's process under limits; `timeout_s` bounds each request. Raises RunFailure."""
+        ...
+
+    def open_self_judged(self, build: Build, *, timeout_s: float) -> SelfJudged:
+        """Start the process of a candidate whose driver judges itself. Raises RunFailure."""
         ...
 
     def profiler(self, build: Build, job: Job, *, timeout_s: float) -> Profiler:

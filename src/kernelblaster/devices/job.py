@@ -36,7 +36,9 @@ def job_view(build: Build, job: Job) -> View:
     places: dict[bool, set[Path]] = {False: set(), True: set()}
     for tensor in job.tensors:
         places[tensor.spec.role is TensorRole.OUTPUT].add(tensor.path.absolute().parent)
-    return View(readable=(build.program, *sorted(places[False])), writable=tuple(sorted(places[True])))
+    return View(
+        readable=(build.program, *build.driver.loads_from, *sorted(places[False])), writable=tuple(sorted(places[True]))
+    )
 
 
 def _word(text: str) -> str:

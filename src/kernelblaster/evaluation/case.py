@@ -6,19 +6,16 @@ start counts for the stage that waits for it.
 
 from __future__ import annotations
 
-import hashlib
 import math
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from kernelblaster.devices.base import Build, BuildFailure, DeviceKind, Driver, RunFailure
-from kernelblaster.devices.tools import bounded
+from kernelblaster.devices.base import Build, DeviceKind, RunFailure
 from kernelblaster.evaluation.contest import Contest
+from kernelblaster.evaluation.examination import Examination
 from kernelblaster.evaluation.inputs import InputKey, InputSet
 from kernelblaster.evaluation.process import CandidateProcess
-from kernelblaster.evaluation.static import hints
 from kernelblaster.evaluation.timing import ImpossibleTime, RivalFailed, Stopwatch, combined
 from kernelblaster.evaluation.types import Decision, Evaluation, Verdict
 from kernelblaster.evaluation.verify import Verification, Verifier
@@ -33,7 +30,7 @@ EARLY_BYTES = 1 << 30
 """Larger inputs are loaded only for a candidate that passed the cheap size: a wrong one should not wait for them."""
 
 
-class Case:
+class Case(Examination):
     """Evaluates one candidate, once.
 
     Args:
@@ -43,27 +40,10 @@ class Case:
     """
 
     def __init__(self, judge: Evaluator, problem: Problem, source: str) -> None:
-        self._judge = judge
-        self._problem = problem
-        self._source = source
+        super().__init__(judge, problem, source)
         self._plan = judge.plan(problem)
         self._verifier = Verifier(judge.device, judge.inputs, judge.config.error_factor, judge.config.timeout_s)
-        facts = judge.facts
-        self._evaluation = Evaluation(
-            problem=str(problem.id),
-            source_sha256=hashlib.sha256(source.encode()).hexdigest(),
-            verdict=Verdict.CORRECT,
-            reason="",
-            device=facts.kind,
-            device_name=facts.name,
-            arch=facts.arch,
-            precision=judge.precision,
-            size=judge.size,
-            outputs_judged=self._plan.timed.judged,
-            libraries=[library.value for library in judge.libraries],
-            warnings=hints(source),
-            isolation=judge.device.isolation,
-        )
+        self._evaluation.outputs_judged = self._plan.timed.judged
 
     def run(self, rival: str | None, *, profile: bool, sessions: int = 1) -> Evaluation:
         """Go through the stages, the last one in as many pairs of processes. Raises DeviceError and ProblemError."""
@@ -75,24 +55,6 @@ class Case:
         if self._examine(build, opponent, profile=profile) and opponent is not None and sessions > 1:
             self._repeat(build, opponent, sessions)
         return self._evaluation
-
-    def _build(self, driver: Driver) -> Build | None:
-        try:
-            with self._stage("build"):
-                build = self._judge.device.build(self._source, driver, self._judge.libraries)
-        except BuildFailure as failure:
-            self._refuse(Verdict(failure.kind.value), failure.reason, failure.log)
-            return None
-        self._evaluation.resources = list(build.resources)
-        return build
-
-    def _build_rival(self, source: str, driver: Driver) -> Build | None:
-        try:
-            with self._stage("build"):
-                return self._judge.device.build(source, driver, self._judge.libraries)
-        except BuildFailure as failure:
-            self._warn(f"no comparison: the rival does not build ({failure.reason})")
-            return None
 
     def _examine(self, build: Build, rival: Build | None, *, profile: bool) -> bool:
         """One hold of the device: verify, time, profile. Whether it is correct."""
@@ -231,23 +193,3 @@ class Case:
             return True
         self._refuse(found.verdict, found.reason, found.log)
         return False
-
-    def _refuse(self, verdict: Verdict, reason: str, log: str = "") -> None:
-        """Record why the candidate is not correct; only a correct one carries a time."""
-        evaluation = self._evaluation
-        evaluation.verdict, evaluation.reason, evaluation.log = verdict, reason, bounded(log)
-        evaluation.timing = evaluation.comparison = None
-
-    def _warn(self, text: str) -> None:
-        if text not in self._evaluation.warnings:
-            self._evaluation.warnings.append(text)
-
-    @contextmanager
-    def _stage(self, name: str) -> Iterator[None]:
-        """Add the wall seconds of the body to a stage."""
-        began = time.monotonic()
-        try:
-            yield
-        finally:
-            seconds = self._evaluation.seconds
-            seconds[name] = seconds.get(name, 0.0) + time.monotonic() - began

@@ -8,16 +8,17 @@ GPU holds the device, because a kernel that is verified would disturb one that i
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
-from typing import Protocol
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from kernelblaster.config import EvaluationConfig
 from kernelblaster.devices.base import (
+    NO_TENSORS,
     BuildFailure,
     Device,
     DeviceFacts,
     DeviceKind,
+    Job,
     Library,
     RunFailure,
     SanitizerFinding,
@@ -26,20 +27,13 @@ from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.bench import Bench
 from kernelblaster.evaluation.case import Case
 from kernelblaster.evaluation.checks import TimedChecks, choose_checks
+from kernelblaster.evaluation.foreign import ForeignCase
 from kernelblaster.evaluation.inputs import InputStore
 from kernelblaster.evaluation.plan import InputPlan, plan_inputs, secret_seed
 from kernelblaster.evaluation.roofline import floor_us
 from kernelblaster.evaluation.types import Evaluation
 from kernelblaster.problems.problem import Precision, Problem, Size
 from kernelblaster.problems.unseen import unseen
-
-
-class ForeignJudge(Protocol):
-    """Evaluates problems whose own driver judges itself."""
-
-    def evaluate(self, problem: Problem, source: str, *, rival: str | None = None, profile: bool = True) -> Evaluation:
-        """As `Evaluator.evaluate`, marked `weakly_verified`."""
-        ...
 
 
 class Evaluator:
@@ -53,7 +47,6 @@ class Evaluator:
         libraries: libraries that candidates may link.
         precision: storage type of floating-point tensors.
         seed: makes the input sets the same again; None draws a secret one.
-        foreign: judges weakly verified problems; without it they are refused.
     """
 
     def __init__(
@@ -66,7 +59,6 @@ class Evaluator:
         *,
         precision: Precision,
         seed: int | None = None,
-        foreign: ForeignJudge | None = None,
     ) -> None:
         self.device = device
         self.precision = precision
@@ -75,7 +67,6 @@ class Evaluator:
         self.inputs = inputs
         self.config = config
         self.libraries = tuple(libraries)
-        self._foreign = foreign
         self._floors: dict[Problem, float] = {}
         self._floor_lock = threading.Lock()
         self._checks: dict[Problem, TimedChecks] = {}
@@ -104,10 +95,10 @@ class Evaluator:
         Raises:
             DeviceError: the device failed.
             ProblemError: the problem's reference or driver failed.
-            UsageError: a weakly verified problem, and nobody to judge it.
+            UsageError: a weakly verified problem on a modelled device.
         """
         if problem.weakly_verified:
-            return self._foreign_judge(problem).evaluate(problem, source, rival=rival, profile=profile)
+            return ForeignCase(self, problem, source).run(rival, profile=profile, sessions=sessions)
         self._check_size(problem)
         return Case(self, problem, source).run(rival, profile=profile, sessions=sessions)
 
@@ -116,15 +107,24 @@ class Evaluator:
 
         A candidate that does not build or run is a finding. Raises DeviceError.
         """
+        try:
+            build = self.device.build(source, self.device.prepare(problem, self.precision), self.libraries)
+            with self.holding(), self._cheap_job(problem) as job:
+                return self.device.sanitize(build, job, timeout_s=self.config.timeout_s)
+        except (BuildFailure, RunFailure) as failure:
+            return [SanitizerFinding(tool=failure.kind.value, message=failure.reason)]
+
+    @contextmanager
+    def _cheap_job(self, problem: Problem) -> Iterator[Job]:
+        """One call at the cheap size."""
+        if problem.weakly_verified:
+            yield NO_TENSORS
+            return
         self._check_size(problem)
         plan = self.plan(problem)
         key = plan.small[0] if plan.small else plan.timed
-        try:
-            build = self.device.build(source, self.device.prepare(problem, self.precision), self.libraries)
-            with self.holding(), self.inputs.use(key) as drawn, Bench(self.inputs.directory, drawn) as bench:
-                return self.device.sanitize(build, bench.job, timeout_s=self.config.timeout_s)
-        except (BuildFailure, RunFailure) as failure:
-            return [SanitizerFinding(tool=failure.kind.value, message=failure.reason)]
+        with self.inputs.use(key) as drawn, Bench(self.inputs.directory, drawn) as bench:
+            yield bench.job
 
     def plan(self, problem: Problem) -> InputPlan:
         """The input sets that every candidate of a problem must pass. Raises ProblemError."""
@@ -170,11 +170,3 @@ class Evaluator:
             raise UsageError(
                 f"{problem.slug} declares no size {self.size}", cure=f"choose among {', '.join(problem.sizes)}"
             )
-
-    def _foreign_judge(self, problem: Problem) -> ForeignJudge:
-        if self._foreign is None:
-            raise UsageError(
-                f"{problem.slug} is judged by its own libtorch driver, which this evaluator does not run",
-                cure="write a reference.py and a driver.cpp on <kernelblaster/driver.hpp>",
-            )
-        return self._foreign

@@ -120,7 +120,7 @@ class Stopwatch:
 
     Attributes:
         facts: of the device.
-        floor_us: roofline floor of the problem.
+        floor_us: roofline floor of the problem; None where it is not known.
         max_seconds: wall seconds per comparison.
         clock: seconds, monotonic.
         reading: clock and temperature of the GPU now; None where it cannot be read.
@@ -129,7 +129,7 @@ class Stopwatch:
     """
 
     facts: DeviceFacts
-    floor_us: float
+    floor_us: float | None
     max_seconds: float
     clock: Callable[[], float] = time.monotonic
     reading: Callable[[], GpuReading | None] = lambda: None
@@ -162,7 +162,7 @@ class Stopwatch:
             visits, fills = self._series(watched, readings)
         samples = [sample for visit in readings.kept(visits) for sample in visit]
         self._refuse_slow_checks(samples, watched)
-        refuse_below_floor(samples, self.floor_us)
+        self._refuse_below_floor(samples)
         refuse_hidden_work(samples, FILLS_ALONE * fills * self.fill_us + ALONE_SLACK_US)
         return self._timing(samples, readings)
 
@@ -187,7 +187,7 @@ class Stopwatch:
         ours = [sample for turn in turns for sample in turn.ours]
         theirs = [sample for turn in turns for sample in turn.theirs]
         self._refuse_slow_checks(ours, watched)
-        refuse_below_floor(ours, self.floor_us)
+        self._refuse_below_floor(ours)
         refuse_hidden_work(ours, driver_gap(theirs))
         refuse_moved_clocks(ours, theirs)
         speedup = speedup_interval([turn.block for turn in turns])
@@ -272,6 +272,10 @@ class Stopwatch:
         while visit := self.schedule.last_visit(pace.count):
             session.sample(visit, pace.fills)
 
+    def _refuse_below_floor(self, samples: Sequence[Sample]) -> None:
+        if self.floor_us is not None:
+            refuse_below_floor(samples, self.floor_us)
+
     def _refuse_slow_checks(self, samples: Sequence[Sample], watched: Inspected) -> None:
         if len(watched.judged) < CHECKED:
             return
@@ -294,7 +298,7 @@ class Stopwatch:
             samples=len(times),
             host_median_us=float(np.median(hosts)) if hosts else None,
             floor_us=self.floor_us,
-            floor_fraction=self.floor_us / interval.estimate,
+            floor_fraction=None if self.floor_us is None else self.floor_us / interval.estimate,
             modelled=self.modelled,
             executed_share=min(sample.executed_share for sample in samples),
             samples_us=list(times),

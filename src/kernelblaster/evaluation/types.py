@@ -81,9 +81,9 @@ class Timing(BaseModel):
     iqr_us: float
     samples: int
     host_median_us: float | None = None
-    floor_us: float
-    """Roofline floor: no correct kernel can be faster on this device."""
-    floor_fraction: float
+    floor_us: float | None
+    """Roofline floor: no correct kernel can be faster on this device. None where a call's tensors are not known."""
+    floor_fraction: float | None
     """floor_us / median_us"""
     modelled: bool
     """True when the time comes from the emulated device's model. Never compare with a measured one."""
@@ -144,7 +144,7 @@ class Evaluation(BaseModel):
     arch: str
     precision: Precision
     size: Size
-    """Size that was timed and profiled."""
+    """Size that was timed and profiled; means nothing where the driver of a weakly verified problem has its own."""
     outputs_judged: bool = True
     """Whether outputs at that size were compared with the reference; False where blocks may be sampled on the emulated
     device, then outputs were judged at smaller sizes alone."""
@@ -155,6 +155,7 @@ class Evaluation(BaseModel):
     profile: Profile | None = None
     resources: list[KernelResources] = []
     weakly_verified: bool = False
+    """The problem's own driver judged the candidate; see `evaluation.foreign` for what that is worth."""
     isolation: Isolation | None = None
     """How the candidate was kept apart from the machine; None where nobody recorded it."""
     warnings: list[str] = []

@@ -2,10 +2,10 @@
 
 Their `driver.cpp` draws inputs with libtorch, calls `launch_gpu_implementation`, compares with a wide tolerance and
 prints `passed` or `failed`. It judges itself inside the candidate's process, so a pass is weak evidence: such problems
-are `weakly_verified`, and what their process prints never counts for more. They declare no sizes and no tensors.
+are `weakly_verified`. They declare no sizes and no tensors.
 
-Their sources were written against a looser build; `candidate_source` and `launcher_header` make up the difference.
-Building and running them is `foreign_program`'s.
+Their sources were written against a looser build; `driver_source`, `candidate_source` and `launcher_header` make up the
+difference. Building and running them is the device's.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import re
 from enum import StrEnum
 from pathlib import Path
 
-from kernelblaster.errors import ProblemError
+from kernelblaster.errors import ProblemError, UsageError
 from kernelblaster.problems.problem import Problem, ProblemId
 
 LAUNCHER = "launch_gpu_implementation"
@@ -65,6 +65,14 @@ def load_foreign(directory: Path, identity: ProblemId, name: str) -> Problem:
     return Problem(id=identity, name=name, directory=directory, sizes={}, weakly_verified=True, init_file=present[0])
 
 
+def needs_a_gpu(problem: Problem) -> UsageError:
+    """The error of who asks the emulated device for a foreign problem."""
+    return UsageError(
+        f"{problem.slug} has no reference.py: its libtorch driver judges itself, which takes an NVIDIA GPU",
+        cure="run it where there is one, or write a reference.py and a driver.cpp on <kernelblaster/driver.hpp>",
+    )
+
+
 def launcher_declaration(driver: str) -> str:
     """The declaration of the launcher that `driver.cpp` makes, without linkage and default arguments, on one line.
 
@@ -80,9 +88,9 @@ def launcher_declaration(driver: str) -> str:
 
 
 def launcher_header(declaration: str) -> str:
-    """Contents of `cuda_model.cuh`."""
+    """What `cuda_model.cuh` held, as far as is known: the launcher's declaration and what that needs."""
     includes = "".join(f"#include <{name}>\n" for name in ("cstdint", "vector"))
-    return f"#pragma once\n#include <cuda_runtime.h>\n{includes}\n{declaration}\n"
+    return f"#include <cuda_runtime.h>\n{includes}\n{declaration}\n"
 
 
 def driver_source(driver: str) -> str:
@@ -99,7 +107,7 @@ def candidate_source(source: str) -> str:
     plain = _QUALIFIED_DEFINITION.sub("", _MODEL_INCLUDE.sub("", source))
     plain = _LINKAGE_BLOCK.sub('extern "C++" {', plain)
     includes = "".join(f"#include <{name}>\n" for name in _COMMONLY_MISSING)
-    return f'{includes}#include "{HEADER}"\n#line 1\n{plain}'
+    return f"{includes}#line 1\n{plain}"
 
 
 def read_words(output: str, returncode: int) -> WeakVerdict:

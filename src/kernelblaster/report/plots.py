@@ -35,7 +35,7 @@ def roofline(pages: list[ProblemPage]) -> go.Figure:
     largest = 1.0
     for name, pick in (("start", lambda p: p.start), ("final", lambda p: p.final)):
         rows = [(f"{p.summary.problem} {p.summary.name}", pick(p)) for p in pages]
-        rows = [(label, timing) for label, timing in rows if timing is not None and timing.floor_us > 0]
+        rows = [(label, timing) for label, timing in rows if timing is not None and timing.floor_us]
         multiples = [timing.median_us / timing.floor_us for _, timing in rows]
         largest = max([largest, *multiples])
         figure.add_trace(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,8 @@ from kernelblaster.devices.emulated.architecture import DEFAULT_GPU, gpu_names
 from kernelblaster.devices.sandbox import Limits
 from kernelblaster.errors import DeviceError, UsageError
 from kernelblaster.paths import cache_dir, data_dir
+from kernelblaster.problems.foreign import needs_a_gpu
+from kernelblaster.problems.problem import Problem
 
 SHIPPED_RECORDING = "recordings/h200.jsonl.gz"
 
@@ -68,6 +70,17 @@ def choose_device(config: RunConfig, tell: Callable[[str], None]) -> DeviceChoic
     from kernelblaster.devices.cuda.device import CudaDevice
 
     return DeviceChoice(CudaDevice(limits=limits_of(config)), f"{gpu.name} was found")
+
+
+def refuse_foreign(problems: Iterable[Problem], config: RunConfig) -> None:
+    """Raise UsageError for a problem whose libtorch driver judges itself, where no GPU would be chosen."""
+    from kernelblaster.devices.cuda.probe import detect_gpu
+
+    foreign = next((problem for problem in problems if problem.weakly_verified), None)
+    if foreign is None or config.device == DeviceKind.CUDA:
+        return
+    if config.device == DeviceKind.EMULATED or detect_gpu() is None:
+        raise needs_a_gpu(foreign)
 
 
 def limits_of(config: RunConfig) -> Limits:

@@ -16,6 +16,7 @@ from kernelblaster.devices.base import (
     Library,
     Profiler,
     SanitizerFinding,
+    SelfJudged,
     Session,
 )
 from kernelblaster.devices.isolation import Isolation
@@ -49,13 +50,19 @@ class NarratedDevice:
         """Compile a candidate. What follows a build is the drawing of inputs, which no device is told of."""
         self.tell(f"compiling a kernel for {driver.problem.id}")
         build = self.inner.build(source, driver, libraries)
-        self.tell(f"drawing inputs of {driver.problem.id} and computing the float64 reference")
+        if not driver.problem.weakly_verified:
+            self.tell(f"drawing inputs of {driver.problem.id} and computing the float64 reference")
         return build
 
     def open(self, build: Build, job: Job, *, timeout_s: float) -> Session:
         """Start a candidate's process."""
         self.tell(f"running a kernel of {build.driver.problem.id}")
         return self.inner.open(build, job, timeout_s=timeout_s)
+
+    def open_self_judged(self, build: Build, *, timeout_s: float) -> SelfJudged:
+        """Start a candidate's process with the problem's own driver."""
+        self.tell(f"running a kernel of {build.driver.problem.id}, which its own driver judges")
+        return self.inner.open_self_judged(build, timeout_s=timeout_s)
 
     def profiler(self, build: Build, job: Job, *, timeout_s: float) -> Profiler:
         """Start a profiler."""

@@ -38,7 +38,7 @@ async def open_step(state: RolloutState, runtime: Runtime[ProblemContext]) -> di
     except BudgetExceeded:
         return {"stop": StopReason.BUDGET}
     evaluation = await asyncio.to_thread(context.files.evaluation, state.incumbent.evaluation)
-    if evaluation.timing and evaluation.timing.floor_fraction > context.config.near_floor:
+    if evaluation.timing and (evaluation.timing.floor_fraction or 0.0) > context.config.near_floor:
         return {"stop": StopReason.NEAR_FLOOR}
     opened = state.model_copy(update={"step": state.step + 1})
     context.emit(

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from kernelblaster.devices.base import (
     Build,
@@ -19,6 +20,7 @@ from kernelblaster.devices.base import (
     Library,
     Profiler,
     SanitizerFinding,
+    SelfJudged,
     Session,
 )
 from kernelblaster.devices.batch import run_batch
@@ -30,6 +32,7 @@ from kernelblaster.devices.cuda.probe import detect_gpu
 from kernelblaster.devices.cuda.profiler import Counters, CudaProfiler
 from kernelblaster.devices.cuda.reach import needs_helper, reaching_isolation
 from kernelblaster.devices.cuda.sanitizer import BANNER, TOOLS, parse_report, sanitizer_command, tool_failure
+from kernelblaster.devices.foreign import ForeignBuilder, SelfJudgedSession, find_libtorch
 from kernelblaster.devices.isolation import Isolation, View, strongest_working, weaker
 from kernelblaster.devices.sandbox import Limits
 from kernelblaster.devices.session import ProcessSession
@@ -101,19 +104,33 @@ class CudaDevice:
         arch = self._facts.compile_arch
         return ProgramBuilder(self._tools, self._cache, arch, link, keep_ptx=False, jobs=self._jobs)
 
+    @cached_property
+    def _foreign_builder(self) -> ForeignBuilder:
+        link, arch = self._tools.cudart_link_args, self._facts.compile_arch
+        return ForeignBuilder(find_libtorch(), self._tools, self._cache, arch, link, jobs=self._jobs)
+
+    def _builder_of(self, problem: Problem) -> ProgramBuilder:
+        return self._foreign_builder if problem.weakly_verified else self._builder
+
     def prepare(self, problem: Problem, precision: Precision) -> Driver:
         """Compile the driver. Raises ProblemError."""
-        return self._builder.driver(problem, precision)
+        return self._builder_of(problem).driver(problem, precision)
 
     def build(self, source: str, driver: Driver, libraries: Sequence[Library] = ()) -> Build:
         """Compile and link a candidate. Raises BuildFailure."""
-        return self._builder.program(source, driver, libraries)
+        return self._builder_of(driver.problem).program(source, driver, libraries)
 
     def open(self, build: Build, job: Job, *, timeout_s: float) -> Session:
         """Start the candidate's process. Raises RunFailure."""
+        return ProcessSession(build, job, **self._bounds_of_sessions(timeout_s))
+
+    def open_self_judged(self, build: Build, *, timeout_s: float) -> SelfJudged:
+        """Start the process of a candidate whose driver judges itself. Raises RunFailure."""
+        return SelfJudgedSession(build, **self._bounds_of_sessions(timeout_s))
+
+    def _bounds_of_sessions(self, timeout_s: float) -> dict[str, Any]:
         flush = FLUSH_FACTOR * self._facts.l2_bytes
-        bounds = {"view": self._view, "limits": self._limits, "timeout_s": timeout_s}
-        return ProcessSession(build, job, flush_bytes=flush, **bounds)
+        return {"view": self._view, "limits": self._limits, "timeout_s": timeout_s, "flush_bytes": flush}
 
     def profiler(self, build: Build, job: Job, *, timeout_s: float) -> Profiler:
         """ncu around a candidate's process; events alone where there is no ncu, or where it may not read counters."""

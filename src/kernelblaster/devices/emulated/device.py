@@ -28,6 +28,7 @@ from kernelblaster.devices.base import (
     Profiler,
     RunFailure,
     SanitizerFinding,
+    SelfJudged,
     Session,
 )
 from kernelblaster.devices.batch import run_batch
@@ -53,6 +54,7 @@ from kernelblaster.devices.symbols import demangle
 from kernelblaster.devices.toolchain import Toolchain
 from kernelblaster.errors import DeviceError
 from kernelblaster.paths import cache_dir, harness_include_dir
+from kernelblaster.problems.foreign import needs_a_gpu
 from kernelblaster.problems.problem import Precision, Problem
 
 
@@ -111,7 +113,9 @@ class EmulatedDevice:
         return ProgramBuilder(self._toolchain, self._cache, self._gpu.architecture.compile_arch, link)
 
     def prepare(self, problem: Problem, precision: Precision) -> Driver:
-        """Compile the driver. Raises DeviceError."""
+        """Compile the driver. Raises DeviceError, and UsageError for one that judges itself."""
+        if problem.weakly_verified:
+            raise needs_a_gpu(problem)
         return self._builder.driver(problem, precision)
 
     def build(self, source: str, driver: Driver, libraries: Sequence[Library] = ()) -> Build:
@@ -144,6 +148,10 @@ class EmulatedDevice:
         view = self._view(build)
         process = ProcessSession(build, job, env=env, view=view, limits=self._limits, timeout_s=timeout_s)
         return EmulatedSession(process, lambda variant: self._calls.run(build, job, timeout_s, variant))
+
+    def open_self_judged(self, build: Build, *, timeout_s: float) -> SelfJudged:
+        """Raises UsageError: PyTorch's kernels are not emulated."""
+        raise needs_a_gpu(build.driver.problem)
 
     def profiler(self, build: Build, job: Job, *, timeout_s: float) -> Profiler:
         """Counts of one warmed call and the model's times."""

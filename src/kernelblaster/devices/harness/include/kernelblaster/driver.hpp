@@ -56,6 +56,7 @@ class Driver {
         for (const Tensor& tensor : job.tensors) buffers_.emplace_back(tensor, buffers_.size());
         load_inputs();
     }
+    virtual ~Driver() = default;
 
     void* input(const std::string& name) { return find("input", name); }
     void* weight(const std::string& name) { return find("weight", name); }
@@ -68,7 +69,7 @@ class Driver {
     }
 
     // Puts all tensors where and how the variant has them, outputs poisoned.
-    void install(uint64_t variant) {
+    virtual void install(uint64_t variant) {
         for (Buffer& buffer : buffers_) buffer.install(variant);
         poison_outputs(variant % 2 == 0 ? kPoison : kOtherPoison);
     }

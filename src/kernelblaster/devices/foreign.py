@@ -1,0 +1,191 @@
+"""Programs of problems whose own libtorch driver judges itself: built like any other, and asked for the driver's words.
+
+The driver's object is compiled once per problem and cached by content, for libtorch's headers take 10 s and more. Its
+`main`, its call of the launcher and its standard output are renamed to those of `harness/.../foreign.hpp`, which serves
+the commands of every driver program on the arguments of that call. So a candidate is audited, sealed, fenced in, timed
+and profiled like any other; only who says that it is right is another, and what it says comes over the result channel.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kernelblaster.devices.base import NO_TENSORS, Build, Driver, DriverWords, Library, RunFailure, RunFailureKind
+from kernelblaster.devices.build import ProgramBuilder
+from kernelblaster.devices.isolation import View
+from kernelblaster.devices.sandbox import Limits, Scratch
+from kernelblaster.devices.session import ProcessSession
+from kernelblaster.devices.symbols import LAUNCHER, parse_symbols
+from kernelblaster.devices.toolchain import Toolchain
+from kernelblaster.devices.tools import Step, bounded, tool_output
+from kernelblaster.errors import EnvironmentError_, ProblemError
+from kernelblaster.problems.foreign import candidate_source, driver_source, launcher_declaration, launcher_header
+from kernelblaster.problems.problem import Precision, Problem
+
+_RENAMED = {
+    "main": "kb_foreign_main",
+    "_ZSt4cout": "kb_driver_cout",
+    "stdout": "kb_driver_stdout",
+    "printf": "kb_driver_printf",
+    "vprintf": "kb_driver_vprintf",
+    "puts": "kb_driver_puts",
+    "putchar": "kb_driver_putchar",
+    "exit": "kb_driver_exit",
+}
+"""Symbols of a driver, and what stands for them."""
+_ARRIVAL = re.compile(r"^_ZN2kb7foreign7Forward\w*10kb_arrival\w*$")
+
+
+@dataclass(frozen=True)
+class Libtorch:
+    """Where PyTorch's C++ headers and libraries lie, which of the libraries a driver links, and its version."""
+
+    include_dirs: tuple[Path, ...]
+    library_dir: Path
+    version: str
+    libraries: tuple[str, ...] = ("torch", "torch_cpu", "torch_cuda", "c10", "c10_cuda")
+    cxx11_abi: bool = True
+
+    @property
+    def link_args(self) -> tuple[str, ...]:
+        """Link arguments; every library is kept, for a backend registers itself and no symbol asks for it.
+
+        What the libraries need themselves is found when they are loaded.
+        """
+        names = (f"-l{name}" for name in self.libraries)
+        return (
+            "-Wl,--no-as-needed",
+            "-Wl,--allow-shlib-undefined",
+            f"-L{self.library_dir}",
+            f"-Wl,-rpath,{self.library_dir}",
+            *names,
+        )
+
+    @property
+    def loads_from(self) -> tuple[Path, ...]:
+        """Directories of its libraries, and of NVIDIA's wheels beside it."""
+        wheels = self.library_dir.parent.parent / "nvidia"
+        return (self.library_dir, *([wheels] if wheels.is_dir() else []))
+
+
+def find_libtorch() -> Libtorch:
+    """The libtorch inside the installed PyTorch. Raises EnvironmentError_ when that was built without CUDA."""
+    import torch
+
+    if torch.version.cuda is None:
+        raise EnvironmentError_(
+            f"PyTorch {torch.__version__} was built without CUDA, which foreign drivers need",
+            cure="install a CUDA build of PyTorch",
+        )
+    root = Path(torch.__file__).parent
+    return Libtorch(
+        include_dirs=(root / "include", root / "include" / "torch" / "csrc" / "api" / "include"),
+        library_dir=root / "lib",
+        version=torch.__version__,
+        cxx11_abi=torch.compiled_with_cxx11_abi(),
+    )
+
+
+def shim_source(declaration: str) -> str:
+    """The translation unit that stands between a driver and the launcher that it declares so."""
+    return f"{launcher_header(declaration)}#include <kernelblaster/foreign.hpp>\nKB_FOREIGN_DRIVER({LAUNCHER})\n"
+
+
+class ForeignBuilder(ProgramBuilder):
+    """Builds foreign drivers and the candidates that they call.
+
+    Args:
+        libtorch: what the drivers link.
+        toolchain, cache_dir, compile_arch, link_args, jobs: as `ProgramBuilder`'s.
+    """
+
+    def __init__(
+        self,
+        libtorch: Libtorch,
+        toolchain: Toolchain,
+        cache_dir: Path,
+        compile_arch: str,
+        link_args: Sequence[str],
+        *,
+        jobs: int = 0,
+    ) -> None:
+        arguments = (*libtorch.link_args, *link_args)
+        super().__init__(toolchain, cache_dir, compile_arch, arguments, keep_ptx=False, jobs=jobs)
+        self._libtorch = libtorch
+
+    def driver(self, problem: Problem, precision: Precision) -> Driver:
+        """Compile `driver.cpp` against libtorch, or take it from the cache. Raises ProblemError."""
+        return replace(super().driver(problem, precision), loads_from=self._libtorch.loads_from)
+
+    def program(self, source: str, driver: Driver, libraries: Sequence[Library] = ()) -> Build:
+        """As `ProgramBuilder.program`; what sources of the other build leave out is put in."""
+        return super().program(candidate_source(source), driver, libraries)
+
+    def _host_identity(self) -> str:
+        return f"{super()._host_identity()} {self._libtorch}"
+
+    def _compile_driver(self, source: bytes, entry: Path, problem: Problem, precision: Precision) -> None:
+        text = source.decode(errors="replace")
+        declaration = launcher_declaration(text)
+        with Scratch() as scratch:
+            (scratch / "driver.cpp").write_text(driver_source(text), encoding="utf-8")
+            shim = (
+                f"{launcher_header(declaration)}#include <kernelblaster/foreign.hpp>\nKB_FOREIGN_DRIVER({LAUNCHER})\n"
+            )
+            (scratch / "shim.cpp").write_text(shim, encoding="utf-8")
+            self._compile_one([*self._torch_flags(), "driver.cpp", "-o", "plain.o"], scratch, problem)
+            self._compile_one([*self._host_flags(), "shim.cpp", "-o", "shim.o"], scratch, problem)
+            self._join(scratch, problem)
+            self._publish(scratch, entry, ["driver.o"])
+
+    def _torch_flags(self) -> tuple[str, ...]:
+        """How a driver is compiled. Optimising it only costs time: it is the kernel that is measured."""
+        includes = (f"-I{path}" for path in (*self._libtorch.include_dirs, *self._tools.include_dirs))
+        abi = f"-D_GLIBCXX_USE_CXX11_ABI={int(self._libtorch.cxx11_abi)}"
+        return ("-O0", "-std=c++20", "-w", "-fno-gnu-unique", "-U_FORTIFY_SOURCE", abi, *includes)
+
+    def _compile_one(self, arguments: Sequence[str], scratch: Path, problem: Problem) -> None:
+        outcome = self._run([str(self._tools.host_compiler), "-c", *arguments], scratch)
+        if not outcome.ok:
+            raise ProblemError(
+                f"{problem.driver_path} does not compile: it {outcome.describe()}\n{bounded(outcome.output)}",
+                cure="see the compiler's message",
+            )
+
+    def _join(self, scratch: Path, problem: Problem) -> None:
+        """plain.o and shim.o -> driver.o, which calls the launcher only through the shim. Raises ProblemError."""
+        listing = [Step((str(self._tools.nm), "--format=posix", name), f"{name}.nm") for name in ("plain.o", "shim.o")]
+        self._binutils(scratch, *listing)
+        plain, shim = (parse_symbols(tool_output(scratch / f"{name}.nm")) for name in ("plain.o", "shim.o"))
+        launchers = [name for name in plain.undefined if LAUNCHER in name]
+        if len(launchers) != 1 or launchers[0] not in shim.undefined:
+            raise ProblemError(
+                f"{problem.driver_path} does not call the {LAUNCHER} that it declares", cure="declare it and call it"
+            )
+        (arrival,) = (name for name in shim.defined if _ARRIVAL.match(name))
+        renamed = {**_RENAMED, launchers[0]: arrival}
+        options = [f"--redefine-sym={name}={other}" for name, other in renamed.items()]
+        self._binutils(
+            scratch,
+            Step((str(self._tools.objcopy), *options, "plain.o", "renamed.o")),
+            Step((str(self._tools.ld), "-r", "renamed.o", "shim.o", "-o", "driver.o")),
+        )
+
+
+class SelfJudgedSession(ProcessSession):
+    """A process of a candidate and its problem's own driver. Satisfies `devices.base.SelfJudged`."""
+
+    def __init__(self, build: Build, *, view: View, limits: Limits | None = None, timeout_s: float, flush_bytes: int):
+        super().__init__(build, NO_TENSORS, view=view, limits=limits, timeout_s=timeout_s, flush_bytes=flush_bytes)
+
+    def finish(self) -> DriverWords:
+        """Make the last call, let the driver judge it and end. Raises RunFailure, DeviceError."""
+        code, restored, missing, spoken = self._request("quit", "judged")
+        try:
+            text = "" if spoken == "-" else bytes.fromhex(spoken).decode(errors="replace")
+            return DriverWords(int(code), text, int(restored), int(missing))
+        except ValueError:
+            raise RunFailure(RunFailureKind.RUNTIME, f"a malformed answer: {spoken[:100]}") from None

@@ -1,0 +1,87 @@
+"""What the examination of any candidate has in common: its `Evaluation`, its builds, how a stage refuses it."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from kernelblaster.devices.base import Build, BuildFailure, Driver
+from kernelblaster.devices.tools import bounded
+from kernelblaster.evaluation.static import hints
+from kernelblaster.evaluation.types import Evaluation, Verdict
+from kernelblaster.problems.problem import Problem
+
+if TYPE_CHECKING:
+    from kernelblaster.evaluation.evaluator import Evaluator
+
+
+class Examination:
+    """One candidate, examined once; `Case` and `ForeignCase` say how.
+
+    Args:
+        judge: device, inputs, configuration and plan.
+        problem: what the candidate solves.
+        source: its CUDA source.
+    """
+
+    def __init__(self, judge: Evaluator, problem: Problem, source: str) -> None:
+        self._judge = judge
+        self._problem = problem
+        self._source = source
+        facts = judge.facts
+        self._evaluation = Evaluation(
+            problem=str(problem.id),
+            source_sha256=hashlib.sha256(source.encode()).hexdigest(),
+            verdict=Verdict.CORRECT,
+            reason="",
+            device=facts.kind,
+            device_name=facts.name,
+            arch=facts.arch,
+            precision=judge.precision,
+            size=judge.size,
+            libraries=[library.value for library in judge.libraries],
+            weakly_verified=problem.weakly_verified,
+            warnings=hints(source),
+            isolation=judge.device.isolation,
+        )
+
+    def _build(self, driver: Driver) -> Build | None:
+        try:
+            with self._stage("build"):
+                build = self._judge.device.build(self._source, driver, self._judge.libraries)
+        except BuildFailure as failure:
+            self._refuse(Verdict(failure.kind.value), failure.reason, failure.log)
+            return None
+        self._evaluation.resources = list(build.resources)
+        return build
+
+    def _build_rival(self, source: str, driver: Driver) -> Build | None:
+        try:
+            with self._stage("build"):
+                return self._judge.device.build(source, driver, self._judge.libraries)
+        except BuildFailure as failure:
+            self._warn(f"no comparison: the rival does not build ({failure.reason})")
+            return None
+
+    def _refuse(self, verdict: Verdict, reason: str, log: str = "") -> None:
+        """Record why the candidate is not correct; only a correct one carries a time."""
+        evaluation = self._evaluation
+        evaluation.verdict, evaluation.reason, evaluation.log = verdict, reason, bounded(log)
+        evaluation.timing = evaluation.comparison = None
+
+    def _warn(self, text: str) -> None:
+        if text not in self._evaluation.warnings:
+            self._evaluation.warnings.append(text)
+
+    @contextmanager
+    def _stage(self, name: str) -> Iterator[None]:
+        """Add the wall seconds of the body to a stage."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            seconds = self._evaluation.seconds
+            seconds[name] = seconds.get(name, 0.0) + time.monotonic() - began

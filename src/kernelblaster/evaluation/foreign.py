@@ -1,0 +1,161 @@
+"""Candidates of problems that come with a libtorch driver of their own, which draws inputs, compares and says a word.
+
+Everything that is found here is weak evidence (`Evaluation.weakly_verified`). What is done about it:
+
+- the driver's words come over the result channel; what the candidate prints is not among them, and a process that ends
+  before its driver has returned did not pass;
+- it must pass twice: in a process of its own, and again at the end of the timed one, where the driver judges the last
+  of many equal calls. What earlier calls wrote is put back to what it was before each, so that a kernel which computes
+  only once has nothing to show in the end;
+- times are taken around the launcher, cold, in turns with the rival, by the stopwatch that all candidates share.
+
+What remains possible: the reference lies in the candidate's address space; the driver's tolerance is wide (0.1 in most)
+and its inputs are the same in every process and call, so that constants, small errors and kernels for these inputs
+alone pass. No roofline floor is known.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from kernelblaster.devices.base import (
+    NO_TENSORS,
+    Build,
+    DeviceKind,
+    DriverWords,
+    RunFailure,
+    SelfJudged,
+    profile_once,
+)
+from kernelblaster.errors import ProblemError
+from kernelblaster.evaluation.examination import Examination
+from kernelblaster.evaluation.timing import ImpossibleTime, Rival, RivalFailed, Stopwatch, combined
+from kernelblaster.evaluation.types import Comparison, Decision, Evaluation, Verdict
+from kernelblaster.evaluation.variants import Schedule
+from kernelblaster.problems.foreign import WeakVerdict, needs_a_gpu, read_words
+
+SAME_INPUTS = "weakly verified: its own driver judged it, at inputs that are the same in every call"
+
+
+class ForeignCase(Examination):
+    """Evaluates one candidate of a weakly verified problem, once. Arguments as of `Examination`."""
+
+    def run(self, rival: str | None, *, profile: bool, sessions: int = 1) -> Evaluation:
+        """Go through the stages. Raises DeviceError, and ProblemError when the driver is no judge."""
+        judge = self._judge
+        if judge.facts.kind is DeviceKind.EMULATED:
+            raise needs_a_gpu(self._problem)
+        self._warn(SAME_INPUTS)
+        driver = judge.device.prepare(self._problem, judge.precision)
+        build = self._build(driver)
+        if build is None:
+            return self._evaluation
+        opponent = None if rival is None else self._build_rival(rival, driver)
+        with judge.holding():
+            if self._passes(build) and self._measure(build, opponent) and profile:
+                self._profile(build)
+        if opponent is not None and sessions > 1:
+            self._repeat(build, opponent, sessions)
+        return self._evaluation
+
+    def _passes(self, build: Build) -> bool:
+        """One call in a process of its own, judged by the driver."""
+        try:
+            with self._stage("verify"), self._open(build) as session:
+                return self._take(session.finish())
+        except RunFailure as failure:
+            self._refuse(Verdict(failure.kind.value), failure.reason, failure.log)
+            return False
+
+    def _take(self, words: DriverWords) -> bool:
+        """Whether the driver passed the candidate. Raises ProblemError when it did not say."""
+        said = read_words(words.text, words.returncode)
+        if said is WeakVerdict.UNCLEAR:
+            raise ProblemError(
+                f"the driver of {self._problem.slug} says neither passed nor failed: {_last_line(words.text)!r}",
+                cure="have it print `passed` or `failed` on a line of its own",
+            )
+        if said is WeakVerdict.FAILED:
+            status = f" and returned {words.returncode}" if words.returncode else ""
+            reason = f"its driver said {_last_line(words.text)!r}{status}"
+            self._refuse(Verdict.WRONG_VALUES, reason, words.text)
+        if words.missing_bytes or not words.restored_bytes:
+            self._warn("what a call writes could not be put back between timed calls: one that skips work would pass")
+        return said is WeakVerdict.PASSED
+
+    def _measure(self, build: Build, rival: Build | None) -> bool:
+        """Time the candidate, against its rival if there is one. Whether its driver still passes it."""
+        try:
+            with self._stage("time"), ExitStack() as stack:
+                session = stack.enter_context(self._open(build))
+                self._time(session, self._open_rival(rival, stack))
+                return self._take(session.finish())
+        except ImpossibleTime as impossible:
+            self._refuse(Verdict.REWARD_HACK, impossible.reason)
+        except RunFailure as failure:
+            self._refuse(Verdict(failure.kind.value), f"while being timed: {failure.reason}", failure.log)
+        return False
+
+    def _open_rival(self, rival: Build | None, stack: ExitStack) -> SelfJudged | None:
+        if rival is None:
+            return None
+        try:
+            return stack.enter_context(self._open(rival))
+        except RunFailure as failure:
+            self._warn(f"no comparison: the rival does not run ({failure.reason})")
+            return None
+
+    def _time(self, session: SelfJudged, rival: SelfJudged | None) -> None:
+        """Compare with the rival; alone when there is none, or when it fails. Raises ImpossibleTime and RunFailure."""
+        evaluation, watch = self._evaluation, self._stopwatch()
+        if rival is not None:
+            try:
+                evaluation.comparison = watch.compare(session, Rival(rival))
+                evaluation.timing = evaluation.comparison.candidate
+                return
+            except RivalFailed as failure:
+                self._warn(f"no comparison: the rival does not run ({failure.reason})")
+        evaluation.comparison = None
+        evaluation.timing = watch.time_alone(session)
+
+    def _stopwatch(self) -> Stopwatch:
+        judge = self._judge
+        return Stopwatch(
+            judge.facts,
+            None,
+            judge.config.max_seconds_timing,
+            reading=judge.device.reading,
+            schedule=Schedule(changing=False),
+        )
+
+    def _repeat(self, build: Build, rival: Build, sessions: int) -> None:
+        """Compare again in fresh processes and combine; only what seems faster."""
+        evaluation = self._evaluation
+        taken: list[Comparison] = []
+        while evaluation.comparison is not None and evaluation.comparison not in taken:
+            taken.append(evaluation.comparison)
+            if taken[0].decision is not Decision.FASTER:
+                return
+            if len(taken) == sessions:
+                evaluation.comparison = combined(taken)
+                evaluation.timing = evaluation.comparison.candidate
+                return
+            with self._judge.holding():
+                self._measure(build, rival)
+
+    def _profile(self, build: Build) -> None:
+        """Counters of one call. A profiler that fails takes nothing back from a timed candidate."""
+        device, timeout_s = self._judge.device, self._judge.config.timeout_s
+        try:
+            with self._stage("profile"):
+                self._evaluation.profile = profile_once(device, build, NO_TENSORS, timeout_s=timeout_s)
+        except RunFailure as failure:
+            self._warn(f"no profile: {failure.reason}")
+
+    def _open(self, build: Build) -> SelfJudged:
+        return self._judge.device.open_self_judged(build, timeout_s=self._judge.config.timeout_s)
+
+
+def _last_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[-1][:200] if lines else ""

@@ -103,6 +103,10 @@ def test_a_moved_run_is_reported_and_reprofiled(
     done = call(["reprofile", moved / "recorded", "--dataset-dir", dataset, "--device=emulated", "--json"], tmp_path)
     assert done.code == ExitCode.OK, done.err
     assert done.json[0]["comparison"]["decision"] == "faster"
+    # Without --dataset-dir it is the problem that was searched, not the shipped one of that number.
+    done = call(["reprofile", moved / "recorded", "--device=emulated", "--json"], tmp_path)
+    assert done.code == ExitCode.OK, done.err
+    assert done.json[0]["comparison"]["decision"] == "faster"
 
 
 def test_results_of_another_device_are_not_mixed_in(finished: tuple[Path, list[object], Done], tmp_path: Path) -> None:
@@ -117,6 +121,25 @@ def test_results_of_another_device_are_not_mixed_in(finished: tuple[Path, list[o
     aside = list(run_directory(tmp_path).glob("level1/023_Softmax.before-*"))
     assert len(aside) == 1
     assert (aside[0] / "final_rl_cuda_perf.cu").exists()
+
+
+def test_a_changed_copy_of_a_problem_is_another_problem(
+    finished: tuple[Path, list[object], Done], dataset: Path, tmp_path: Path
+) -> None:
+    root, arguments, _ = finished
+    shutil.copytree(root / "out", tmp_path / "out")
+    copy = tmp_path / "own" / "level1" / "023_Softmax"
+    shutil.copytree(dataset / "level1" / "023_Softmax", copy)
+    own = ["--problem-dir" if item == "--dataset-dir" else copy if item == dataset else item for item in arguments]
+    same = call(own, tmp_path)
+    assert same.code == ExitCode.OK, same.err
+    assert "1 of 1 problems finished before" in same.out
+    reference = copy / "reference.py"
+    reference.write_text(reference.read_text().replace("torch.softmax(x", "torch.softmax(-x"))
+    refused = call(own, tmp_path)
+    assert refused.code == ExitCode.USAGE
+    assert "another reference.py" in refused.err
+    assert "--no-resume" in refused.err
 
 
 def test_no_improvement_is_said_so(invoke: Invoke, clean: Path, dataset: Path) -> None:

@@ -13,7 +13,7 @@ from kernelblaster.config import ModelConfig, RunConfig
 from kernelblaster.devices.base import Library
 from kernelblaster.errors import UsageError
 from kernelblaster.problems.problem import Size
-from kernelblaster.runs.layout import ASIDE, RunLayout, search_name
+from kernelblaster.runs.layout import ASIDE, RunLayout
 from kernelblaster.runs.record import RunRecord, read_record
 
 
@@ -52,15 +52,6 @@ def test_a_damaged_record_is_named(tmp_path: Path) -> None:
         read_record(path)
     path.write_text(record().model_dump_json())
     assert read_record(path) == record()
-
-
-def test_a_search_begun_anew_has_a_name_of_its_own(tmp_path: Path) -> None:
-    directory = tmp_path / "023_Softmax"
-    names = [search_name("run", directory)]
-    for stamp in ("1", "2"):
-        (tmp_path / f"023_Softmax{ASIDE}{stamp}").mkdir()
-        names.append(search_name("run", directory))
-    assert len(set(names)) == 3
 
 
 def test_searches_set_aside_are_not_listed(tmp_path: Path) -> None:

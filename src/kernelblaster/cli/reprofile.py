@@ -23,7 +23,7 @@ def reprofile(
     from kernelblaster.runs.layout import ASIDE, FINAL_KERNEL
     from kernelblaster.runs.progress import Progress
     from kernelblaster.runs.record import read_record
-    from kernelblaster.runs.single import find_problem, open_evaluator
+    from kernelblaster.runs.single import find_searched, open_evaluator
 
     record = read_record(run_dir / "run.json")
     config = record.config.model_copy(update={"device": device, "size": size or record.size})
@@ -33,8 +33,7 @@ def reprofile(
     evaluations = {}
     with Progress() as progress, open_evaluator(config, progress.tell) as evaluator:
         for path in finals:
-            number = path.parent.name.split("_")[0]
-            problem = find_problem(f"{path.parent.parent.name}/{int(number)}", config, dataset_dir)
+            problem = find_searched(path.parent, config, dataset_dir)
             start = problem.init_path.read_text(encoding="utf-8")
             evaluations[path] = evaluator.evaluate(problem, path.read_text(encoding="utf-8"), rival=start)
     if json_output:

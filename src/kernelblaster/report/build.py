@@ -11,7 +11,8 @@ from kernelblaster.agent.files import write_atomically
 from kernelblaster.replay.buffer import Query, ReplayBuffer
 from kernelblaster.report.data import gather
 from kernelblaster.report.plots import progress, roofline, techniques
-from kernelblaster.runs.layout import RunLayout, search_name
+from kernelblaster.runs.layout import RunLayout
+from kernelblaster.runs.searches import find_search
 from kernelblaster.runs.summary import RunSummary
 
 REPORT = "report.html"
@@ -24,8 +25,9 @@ def write_report(summary: RunSummary, layout: RunLayout) -> Path:
     for row in summary.problems:
         # A run may have been moved, or be looked at from elsewhere, since its summary was written.
         directory = layout.run / row.directory.relative_to(summary.directory)
-        search = Query(run=search_name(summary.run, directory), problem=row.problem)
-        pages.append(gather(row, directory, replay.query(search)))
+        search = find_search(directory)
+        transitions = replay.query(Query(run=search.name, problem=row.problem)) if search is not None else []
+        pages.append(gather(row, directory, transitions))
     environment = Environment(
         loader=PackageLoader("kernelblaster.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )

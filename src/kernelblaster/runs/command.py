@@ -36,6 +36,7 @@ from kernelblaster.runs.live import LiveView, PlainView, View
 from kernelblaster.runs.narrated import NarratedDevice, NarratedModel
 from kernelblaster.runs.progress import Progress
 from kernelblaster.runs.record import RunRecord, new_record, read_record
+from kernelblaster.runs.searches import check_search
 from kernelblaster.runs.summary import ProblemSummary, RunSummary, Spending
 from kernelblaster.runs.table import print_summary
 
@@ -128,6 +129,10 @@ def _run_locked(
     config, facts = request.config, choice.device.facts
     began = time.monotonic()
     record = _begin(request, problems, choice, layout)
+    finished = sum(finished_outcome(directory) is not None for directory in _directories(layout, problems))
+    if finished:
+        told = f"{finished} of {len(problems)} problems finished before: their results are shown, not searched for"
+        console.print(f"{told}; --no-resume searches anew", markup=False, soft_wrap=True)
     knowledge = prepare_knowledge(config, layout)
     ledger = CostLedger(layout.ledger, config.budget)
     exchange = request.exchange or layout.exchange
@@ -188,6 +193,8 @@ def _begin(request: RunRequest, problems: list[Problem], choice: DeviceChoice, l
     _set_aside(stale)
     if request.retry:
         _set_aside(_fruitless(layout, problems))
+    for problem in problems:
+        check_search(layout.problem(problem), problem)
     write_atomically(layout.record, record.model_dump_json(indent=1, exclude={"config": {"model": {"api_key"}}}))
     return record
 

@@ -9,13 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from kernelblaster.agent.context import CandidateEvaluator, Limits, ProblemContext
 from kernelblaster.agent.events import EventSink
 from kernelblaster.agent.files import write_atomically
 from kernelblaster.agent.graph import run_problem
 from kernelblaster.agent.state import Outcome, OutcomeStatus
 from kernelblaster.config import RunConfig
-from kernelblaster.errors import BudgetExceeded, DeviceError, ModelError
+from kernelblaster.errors import BudgetExceeded, DeviceError, ModelError, UsageError
 from kernelblaster.knowledge.families import family_of
 from kernelblaster.knowledge.store import KnowledgeStore
 from kernelblaster.models.base import ChatModel
@@ -23,7 +25,8 @@ from kernelblaster.problems.problem import Problem, Size
 from kernelblaster.problems.reference import tensor_specs
 from kernelblaster.replay.buffer import ReplayBuffer
 from kernelblaster.runs.journal import Journal
-from kernelblaster.runs.layout import RunLayout, search_name
+from kernelblaster.runs.layout import RunLayout
+from kernelblaster.runs.searches import open_search
 from kernelblaster.runs.summary import ProblemSummary
 
 JOURNAL = "events.jsonl"
@@ -84,6 +87,7 @@ async def _settle(tasks: Sequence[asyncio.Task[ProblemSummary]]) -> dict[str, Pr
 
 async def _search(parts: RunParts, problem: Problem, limits: Limits, run_deadline: float | None) -> ProblemSummary:
     directory = parts.layout.problem(problem)
+    search = await asyncio.to_thread(open_search, directory, problem, parts.run)
     known = finished_outcome(directory)
     if known is not None:
         return summarise(problem, directory, known)
@@ -91,7 +95,7 @@ async def _search(parts: RunParts, problem: Problem, limits: Limits, run_deadlin
     specs = await asyncio.to_thread(tensor_specs, problem, parts.size, parts.config.precision)
     with Journal(directory / JOURNAL, parts.watchers) as journal:
         context = ProblemContext(
-            run=search_name(parts.run, directory),
+            run=search.name,
             problem=problem,
             op_family=family_of(problem.reference_path),
             precision=parts.config.precision,
@@ -115,11 +119,14 @@ async def _search(parts: RunParts, problem: Problem, limits: Limits, run_deadlin
 
 
 def finished_outcome(directory: Path) -> Outcome | None:
-    """The outcome of a search that ended for good; one that a budget cut off goes on instead."""
+    """The outcome of a search that ended for good; one that a budget cut off goes on instead. Raises UsageError."""
     path = directory / OUTCOME
     if not path.exists():
         return None
-    outcome = Outcome.model_validate_json(path.read_bytes())
+    try:
+        outcome = Outcome.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise UsageError(f"{path} is damaged", cure="--no-resume sets that search aside and begins anew") from error
     return None if outcome.status in (OutcomeStatus.BUDGET, OutcomeStatus.WAITING) else outcome
 
 

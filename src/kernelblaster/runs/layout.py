@@ -80,9 +80,3 @@ class RunLayout:
     def problem(self, problem: Problem) -> Path:
         """Directory of one problem's search."""
         return self.run / f"level{problem.id.level}" / problem.slug
-
-
-def search_name(run: str, directory: Path) -> str:
-    """Name under which a problem's search is remembered: a search begun anew must not pass for the one set aside."""
-    aside = len(list(directory.parent.glob(f"{directory.name}{ASIDE}*")))
-    return f"{run}.{aside}" if aside else run

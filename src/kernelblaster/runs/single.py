@@ -17,6 +17,7 @@ from kernelblaster.problems.problem import Problem
 from kernelblaster.runs.choose import choose_device
 from kernelblaster.runs.command import timed_size
 from kernelblaster.runs.narrated import NarratedDevice
+from kernelblaster.runs.searches import check_search, find_search
 
 
 def find_problem(name: str, config: RunConfig, dataset_dir: Path | None = None) -> Problem:
@@ -30,6 +31,21 @@ def find_problem(name: str, config: RunConfig, dataset_dir: Path | None = None) 
     if len(chosen) != 1:
         raise UsageError(f"{name} names {len(chosen)} problems", cure="give one, such as level1/23")
     return chosen[0]
+
+
+def find_searched(directory: Path, config: RunConfig, dataset_dir: Path | None = None) -> Problem:
+    """The problem whose search lies in `directory`: where it lay then, or the one of a data set that has its files.
+
+    Raises UsageError when its files are others now.
+    """
+    search = find_search(directory)
+    if dataset_dir is None and search is not None and search.problem.is_dir():
+        problem = load_problem(search.problem)
+    else:
+        number = directory.name.partition("_")[0]
+        problem = find_problem(f"{directory.parent.name}/{number}", config, dataset_dir)
+    check_search(directory, problem)
+    return problem
 
 
 @contextmanager

@@ -103,7 +103,8 @@ class EvaluationConfig(BaseModel):
 class Environment(BaseSettings):
     """Variables that upstream's users already set; options of the command line win over them."""
 
-    model_config = SettingsConfigDict(env_file=".env", extra="ignore")
+    # A variable that is set to nothing, as compose files leave those that are not set, is one that is not set.
+    model_config = SettingsConfigDict(env_file=".env", extra="ignore", env_ignore_empty=True)
 
     openai_api_key: SecretStr | None = None
     openai_base_url: str | None = None
@@ -112,7 +113,14 @@ class Environment(BaseSettings):
     dataset: str = "kernelbench-cuda"
     precision: Precision = Precision.FP16
     experiment_name: str = "timing_analysis"
-    rl_experiment_name: str = "kernelblaster"
+    rl_experiment_name: str | None = None
+    """Upstream's second name for a series of runs: where it is set, it is appended to the first."""
+
+    @property
+    def experiment(self) -> str:
+        """Name under which results collect."""
+        names = (self.experiment_name, self.rl_experiment_name)
+        return "-".join(name for name in names if name)
 
 
 class RunConfig(BaseModel):

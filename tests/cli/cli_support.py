@@ -19,7 +19,10 @@ from kernelblaster.paths import data_dir
 
 SIZE = {"batch_size": 131, "dim": 3001}
 MEDIUM = {"batch_size": 1500, "dim": 128}
-SETTINGS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "MODEL", "GPU_TYPE", "DATASET", "PRECISION", "EXPERIMENT_NAME")
+SETTINGS = (
+    *("OPENAI_API_KEY", "OPENAI_BASE_URL", "MODEL", "GPU_TYPE", "DATASET", "PRECISION"),
+    *("EXPERIMENT_NAME", "RL_EXPERIMENT_NAME"),
+)
 
 FASTER = """\
 #include <kernelblaster/scalar.cuh>

@@ -219,8 +219,10 @@ def _transitions(layout: RunLayout, *, parallel: bool) -> list[Any]:
 
 
 def _knowledge(layout: RunLayout, *, parallel: bool) -> Any:
-    name = json.loads(layout.record.read_bytes())["run"]
-    plain = _plain(json.loads(layout.knowledge_base.read_text().replace(name, "RUN")), parallel)
+    text = layout.knowledge_base.read_text()
+    for directory in layout.problems():
+        text = text.replace(json.loads((directory / "search.json").read_bytes())["name"], directory.name)
+    plain = _plain(json.loads(text), parallel)
     for name in ("statistics", "changes", "lessons"):
         plain[name] = sorted(plain.get(name, []), key=json.dumps)
     return plain

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from knowledge_samples import context, transition
 
+from kernelblaster.devices.base import DeviceKind
 from kernelblaster.evaluation.types import Decision, Verdict
 from kernelblaster.knowledge.families import OpFamily
 from kernelblaster.knowledge.lessons import SHOWN, identify, mark, merge_lessons, retrieve
@@ -12,8 +13,9 @@ from kernelblaster.knowledge.schema import Lesson, LessonCount
 from kernelblaster.problems.problem import Precision
 
 
-def lesson(name: str, helpful: int = 0, harmful: int = 0, **scope) -> Lesson:
-    counts = {"earlier": LessonCount(helpful=helpful, harmful=harmful)} if helpful or harmful else {}
+def lesson(name: str, helpful: int = 0, harmful: int = 0, kind: DeviceKind = DeviceKind.CUDA, **scope) -> Lesson:
+    count = LessonCount(helpful=helpful, harmful=harmful, device_kind=kind)
+    counts = {"earlier": count} if helpful or harmful else {}
     return Lesson(id=name, text=f"text of {name}", counts=counts, **scope)
 
 
@@ -53,6 +55,14 @@ def test_a_good_record_lifts_and_a_bad_one_hides():
     assert shown(lesson("plain"), lesson("good", helpful=5), lesson("bad", harmful=6, helpful=1)) == ["good", "plain"]
 
 
+def test_what_emulation_says_of_a_lesson_does_not_count_on_a_gpu():
+    emulated = lesson("a", harmful=6, kind=DeviceKind.EMULATED)
+    assert shown(emulated, lesson("b")) == ["a", "b"]
+    assert [it.id for it in retrieve([emulated], "busy", "widen", context(device_kind=DeviceKind.EMULATED))] == []
+    [marked] = mark([lesson("a")], transition(lessons=("a",), device_kind=DeviceKind.EMULATED))
+    assert (marked.record(DeviceKind.CUDA), marked.record(DeviceKind.EMULATED)) == ((0, 0), (1, 0))
+
+
 @pytest.mark.parametrize(
     ("made", "counts"),
     [
@@ -61,11 +71,12 @@ def test_a_good_record_lifts_and_a_bad_one_hides():
         (transition(lessons=("a",), verdict=Verdict.WRONG_VALUES), (0, 1)),
         (transition(lessons=("a",), decision=Decision.INCONCLUSIVE), (0, 0)),
         (transition(lessons=("b",), speedup=1.5), (0, 0)),
+        (transition(lessons=("a",), verdict=Verdict.NOT_EMULATABLE), (0, 0)),
     ],
 )
 def test_outcomes_count_for_the_lessons_that_were_shown(made, counts):
     [marked] = mark([lesson("a")], made)
-    assert (marked.helpful, marked.harmful) == counts
+    assert marked.record(DeviceKind.CUDA) == counts
 
 
 def test_the_id_depends_on_the_words_alone():

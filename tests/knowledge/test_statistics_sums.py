@@ -104,6 +104,11 @@ def test_a_later_copy_of_a_run_replaces_the_earlier():
         (transition(verdict=Verdict.TIMEOUT), Sums(attempts=1, failures={Verdict.TIMEOUT: 1})),
         (transition(decision=Decision.INCONCLUSIVE, speedup=1.004), Sums(attempts=1, n=1, inconclusive=1)),
         (transition(speedup=None), Sums(attempts=1)),
+        (transition(speedup=None, duplicate=True), Sums(attempts=1, n=1, inconclusive=1)),
+        (
+            transition(speedup=None, duplicate=True, verdict=Verdict.TIMEOUT),
+            Sums(attempts=1, failures={Verdict.TIMEOUT: 1}),
+        ),
     ],
 )
 def test_what_one_transition_adds(made, expected):

@@ -18,6 +18,7 @@ from kernelblaster.knowledge.recording import record
 from kernelblaster.knowledge.schema import KnowledgeDocument
 from kernelblaster.knowledge.statistics import total
 from kernelblaster.knowledge.store import KnowledgeStore
+from kernelblaster.knowledge.upstream import import_file
 
 PROCESSES = multiprocessing.get_context("fork")
 
@@ -232,6 +233,15 @@ def test_merging_either_way_learns_the_same(tmp_path):
     back = right.merge([KnowledgeStore(left.path).snapshot("x")])
     for part in ("statistics", "lessons", "changes", "runs", "proposals"):
         assert getattr(forth, part) == getattr(back, part)
+
+
+def test_a_technique_that_only_the_other_file_lists_under_a_state_can_be_chosen(tmp_path):
+    left, right = write(tmp_path / "left.json"), write(tmp_path / "right.json")
+    old = tmp_path / "old.json"
+    old.write_text(json.dumps({"optimization_strategies": {"busy": {"optimizations": [{"technique": "pipelining"}]}}}))
+    right.update(lambda known: import_file(known, old))
+    left.merge([right.path])
+    assert left.load().states["busy"].techniques == ("widen", "fuse", "narrow", "pipelining")
 
 
 def test_a_damaged_file_is_not_merged(tmp_path, store):

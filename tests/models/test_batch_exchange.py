@@ -102,6 +102,23 @@ def test_replies_in_any_order_and_any_file_are_found_and_charged_once(side: Side
     assert again.model.exchange.answered() == {side.id(slot) for slot in "abc"}
 
 
+def test_questions_that_were_not_answered_yet_count_towards_a_cap(tmp_path: Path) -> None:
+    side = Side(tmp_path, tokens=40)
+    for slot in "abcdefgh":
+        try:
+            side.complete(slot)
+        except (ReplyPending, CapReached) as stopped:
+            last = stopped
+    assert isinstance(last, CapReached)
+    asked = len(side.asked())
+    assert 0 < asked < 8
+    # Asked again, they are not counted again; answered, what they cost takes the place of what was held.
+    side.pending("a")
+    side.put("replies.jsonl", side.result("a", "A"))
+    assert side.complete("a").text == "A"
+    assert len(side.asked()) == asked
+
+
 def test_the_first_of_several_replies_counts(side: Side) -> None:
     side.pending()
     side.put("replies-1.jsonl", side.result("a", "first"), side.result("a", "second"))

@@ -116,6 +116,26 @@ def test_calls_in_flight_hold_room(tmp_path: Path) -> None:
         pass
 
 
+def test_a_cap_that_was_not_reached_is_not_announced(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    ledger = CostLedger(tmp_path / "l.jsonl", BudgetConfig(tokens=100))
+    with ledger.admit(used(60, 0)):
+        ledger.record(ask(), used(60, 30), model="m", seconds=1.0)
+    assert not caplog.records
+    with ledger.admit(used(1, 0)):
+        ledger.record(ask("b"), used(1, 9), model="m", seconds=1.0)
+    assert "cap of 100 tokens is reached" in caplog.text
+
+
+def test_questions_that_wait_for_an_answer_hold_room(tmp_path: Path) -> None:
+    ledger = CostLedger(tmp_path / "l.jsonl", BudgetConfig(tokens=100))
+    ledger.hold("q", used(60, 0))
+    with pytest.raises(CapReached), ledger.admit(used(60, 0)):
+        pass
+    ledger.release("q")
+    with ledger.admit(used(60, 0)):
+        pass
+
+
 def test_wall_time_counts_the_active_time_of_earlier_starts(tmp_path: Path) -> None:
     path, clock = tmp_path / "l.jsonl", iter([1000.0, 1090.0, 5000.0]).__next__
     first = CostLedger(path, BudgetConfig(minutes=1), clock)

@@ -325,6 +325,26 @@ def test_wall_time_cuts_a_call_off(tmp_path: Path) -> None:
     assert caught.value.cap == "minutes"
 
 
+def test_a_call_that_is_cancelled_is_counted(ledger: CostLedger) -> None:
+    with serve(Step(body=completion(), delay_s=30)) as server:
+        model = model_of(server, ledger)
+
+        async def interrupted() -> None:
+            call = asyncio.create_task(model.complete(ask()))
+            while not server.bodies:
+                await asyncio.sleep(0.01)
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+            await model.aclose()
+
+        asyncio.run(interrupted())
+    (call,) = ledger.calls
+    assert (call.outcome, call.usage.estimated) == ("Cancelled", True)
+    assert call.usage.prompt_tokens > 0
+    assert not ledger.knows(ask())
+
+
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [

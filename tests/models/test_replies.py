@@ -47,6 +47,9 @@ def test_fences_and_languages(language: str, fence: str) -> None:
         pytest.param(fenced().replace("\n", "\r\n"), id="CRLF"),
         pytest.param(fenced().replace("\n", "\r"), id="CR"),
         pytest.param("\ufeff" + "\n" + fenced(), id="byte order mark before"),
+        pytest.param(f"````markdown\n# Answer\n{fenced()}````\n", id="inside a document"),
+        pytest.param(f"```markdown\n# Answer\n{fenced()}```\n", id="inside a document of the same fence"),
+        pytest.param(f"````md\n{fenced(LAUNCHER.replace('1', '3'))}````\n{fenced()}", id="a document before it"),
     ],
 )
 def test_the_right_block_is_taken(text: str) -> None:

@@ -110,7 +110,10 @@ class PlaceOptions:
     """Where results lie, and how they are told."""
 
     experiment: Annotated[
-        str | None, typer.Option("--experiment", help="Name under which results collect. [env: EXPERIMENT_NAME]")
+        str | None,
+        typer.Option(
+            "--experiment", help="Name under which results collect. [env: EXPERIMENT_NAME, RL_EXPERIMENT_NAME]"
+        ),
     ] = None
     out: Annotated[Path, typer.Option("--out", help="Where runs are kept.")] = Path("out")
     dataset_dir: DatasetOption = None
@@ -181,7 +184,7 @@ def _config(
     return RunConfig(
         dataset=env.dataset,
         precision=machine.precision or env.precision,
-        experiment=place.experiment or env.experiment_name,
+        experiment=place.experiment or env.experiment,
         out=place.out,
         device=machine.device,
         gpu_type=machine.gpu_type or env.gpu_type,

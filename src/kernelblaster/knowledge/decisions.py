@@ -87,7 +87,6 @@ class Selection:
         summary: what it is, one line.
         how_to: at most 8 lines for the prompt; empty for `free_form`.
         checks: what the result must be checked for.
-        preconditions: what must hold of the kernel for the technique to make sense; for the model to judge.
         expected_speedup: exp of the posterior mean of log speed-up given correct.
         p_correct: posterior mean probability that a candidate is correct.
         sampled_score: the draw that won.
@@ -102,7 +101,6 @@ class Selection:
     summary: str
     how_to: tuple[str, ...]
     checks: tuple[str, ...]
-    preconditions: tuple[str, ...]
     expected_speedup: float
     p_correct: float
     sampled_score: float

@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections.abc import Iterable
 
+from kernelblaster.devices.base import DeviceKind
 from kernelblaster.evaluation.types import Decision, Verdict
 from kernelblaster.knowledge.decisions import SelectionContext, ShownLesson
 from kernelblaster.knowledge.schema import Lesson, LessonCount
@@ -37,22 +38,24 @@ def retrieve(
         "precision": context.precision,
     }
     scored = [
-        (_scope_score(lesson) + _RECORD_WEIGHT * help_rate(lesson), lesson)
+        (_scope_score(lesson) + _RECORD_WEIGHT * help_rate(lesson, context.device_kind), lesson)
         for lesson in lessons
-        if _applies(lesson, where) and not is_harmful(lesson)
+        if _applies(lesson, where) and not is_harmful(lesson, context.device_kind)
     ]
     scored.sort(key=lambda pair: (-pair[0], pair[1].id))
     return tuple(ShownLesson(id=lesson.id, text=lesson.text) for _, lesson in scored[:SHOWN])
 
 
-def help_rate(lesson: Lesson) -> float:
-    """Posterior mean of P(helpful) under a uniform prior; 0.5 for a lesson never shown."""
-    return (lesson.helpful + 1) / (lesson.helpful + lesson.harmful + 2)
+def help_rate(lesson: Lesson, kind: DeviceKind) -> float:
+    """Posterior mean of P(helpful) under a uniform prior; 0.5 for a lesson never shown on this kind of device."""
+    helpful, harmful = lesson.record(kind)
+    return (helpful + 1) / (helpful + harmful + 2)
 
 
-def is_harmful(lesson: Lesson) -> bool:
+def is_harmful(lesson: Lesson, kind: DeviceKind) -> bool:
     """Whether its record says not to show it: at least 4 bad outcomes, and 3 bad for each good one."""
-    return lesson.harmful >= 4 and lesson.harmful >= 3 * lesson.helpful
+    helpful, harmful = lesson.record(kind)
+    return harmful >= 4 and harmful >= 3 * helpful
 
 
 def identify(text: str) -> str:
@@ -74,17 +77,23 @@ def duplicate_of(lesson: Lesson, existing: Iterable[Lesson]) -> Lesson | None:
 
 
 def scope_is_full(lesson: Lesson, existing: Iterable[Lesson]) -> bool:
-    """Whether its (state, technique) already has `PER_SCOPE` lessons that are not hidden."""
+    """Whether its (state, technique) already has `PER_SCOPE` lessons that are not hidden on every kind of device."""
     scope = (lesson.state, lesson.technique)
-    return sum((other.state, other.technique) == scope and not is_harmful(other) for other in existing) >= PER_SCOPE
+    rivals = [other for other in existing if (other.state, other.technique) == scope]
+    return sum(not all(is_harmful(other, kind) for kind in DeviceKind) for other in rivals) >= PER_SCOPE
 
 
 def mark(lessons: Iterable[Lesson], transition: Transition) -> tuple[Lesson, ...]:
-    """Count the outcome of a transition for the lessons its prompt showed; an inconclusive one counts for nothing."""
+    """Count the outcome of a transition for the lessons its prompt showed.
+
+    An inconclusive one counts for nothing, nor does one that ended at what the emulator lacks: no advice could help.
+    """
     if transition.succeeded:
-        change = LessonCount(helpful=1)
+        change = LessonCount(helpful=1, device_kind=transition.device_kind)
+    elif transition.verdict is Verdict.NOT_EMULATABLE:
+        return tuple(lessons)
     elif transition.verdict is not Verdict.CORRECT or transition.decision is Decision.SLOWER:
-        change = LessonCount(harmful=1)
+        change = LessonCount(harmful=1, device_kind=transition.device_kind)
     else:
         return tuple(lessons)
     shown = set(transition.lessons)
@@ -110,15 +119,17 @@ def _scope_score(lesson: Lesson) -> float:
 
 def _counted(lesson: Lesson, run: str, change: LessonCount) -> Lesson:
     before = lesson.counts.get(run, LessonCount())
-    after = LessonCount(helpful=before.helpful + change.helpful, harmful=before.harmful + change.harmful)
+    sums = {"helpful": before.helpful + change.helpful, "harmful": before.harmful + change.harmful}
+    after = change.model_copy(update=sums)
     return lesson.model_copy(update={"counts": {**lesson.counts, run: after}})
 
 
 def _joined(left: Lesson, right: Lesson) -> Lesson:
     counts = dict(left.counts)
     for run, theirs in right.counts.items():
-        ours = counts.get(run, LessonCount())
-        counts[run] = LessonCount(helpful=max(ours.helpful, theirs.helpful), harmful=max(ours.harmful, theirs.harmful))
+        ours = counts.get(run, theirs)
+        larger = {"helpful": max(ours.helpful, theirs.helpful), "harmful": max(ours.harmful, theirs.harmful)}
+        counts[run] = ours.model_copy(update=larger)
     return left.model_copy(update={"counts": counts})
 
 

@@ -2,13 +2,13 @@
 
 The learned part joins by union (statistics and counters per run, changes and proposals by id), which is commutative,
 associative and idempotent: merging a file twice, or two files with a common past, counts nothing twice. Of curated
-entries with the same id, the left document's is kept.
+entries with the same id, the left document's is kept; a state is left with the techniques of both.
 """
 
 from __future__ import annotations
 
 from kernelblaster.knowledge.lessons import merge_lessons
-from kernelblaster.knowledge.schema import ChangeEntry, KnowledgeDocument, Proposal, RunRecord
+from kernelblaster.knowledge.schema import ChangeEntry, KnowledgeDocument, Proposal, RunRecord, StateEntry
 from kernelblaster.knowledge.statistics import merge_rows
 
 
@@ -16,7 +16,7 @@ def merge(left: KnowledgeDocument, right: KnowledgeDocument) -> KnowledgeDocumen
     """Everything either document knows."""
     return left.model_copy(
         update={
-            "states": {**right.states, **left.states},
+            "states": _merge_states(left.states, right.states),
             "techniques": {**right.techniques, **left.techniques},
             "lessons": tuple(sorted(merge_lessons(left.lessons, right.lessons), key=lambda lesson: lesson.id)),
             "statistics": merge_rows(left.statistics, right.statistics),
@@ -28,6 +28,14 @@ def merge(left: KnowledgeDocument, right: KnowledgeDocument) -> KnowledgeDocumen
             "runs": _merge_runs(left.runs, right.runs),
         }
     )
+
+
+def _merge_states(left: dict[str, StateEntry], right: dict[str, StateEntry]) -> dict[str, StateEntry]:
+    merged = {**right, **left}
+    for name in left.keys() & right.keys():
+        techniques = tuple(dict.fromkeys((*left[name].techniques, *right[name].techniques)))
+        merged[name] = left[name].model_copy(update={"techniques": techniques})
+    return merged
 
 
 def _merge_changes(left: tuple[ChangeEntry, ...], right: tuple[ChangeEntry, ...]) -> tuple[ChangeEntry, ...]:

@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable
 
+from kernelblaster.devices.base import DeviceKind
 from kernelblaster.knowledge.amend import is_released
 from kernelblaster.knowledge.schema import KnowledgeDocument, Lesson, StateEntry, Sums, TechniqueEntry
 from kernelblaster.knowledge.statistics import total
@@ -76,7 +77,9 @@ def _technique(name: str, technique: TechniqueEntry) -> Iterable[str]:
 
 def _lesson(lesson: Lesson) -> str:
     scope = [part for part in (lesson.state, lesson.technique, lesson.op_family, lesson.precision) if part]
-    return f"- {lesson.text} ({', '.join(scope) or 'anywhere'}; helped {lesson.helpful}, harmed {lesson.harmful})"
+    records = [(kind, *lesson.record(kind)) for kind in DeviceKind]
+    told = [f"{kind}: helped {helpful}, harmed {harmful}" for kind, helpful, harmful in records if helpful or harmful]
+    return f"- {lesson.text} ({', '.join(scope) or 'anywhere'}; {'; '.join(told) or 'no record'})"
 
 
 def _proposals(document: KnowledgeDocument) -> Iterable[str]:

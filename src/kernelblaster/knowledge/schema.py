@@ -79,8 +79,6 @@ class Applicability(Entry):
     fp32_needs_tf32: bool = False
     """On fp32 problems it needs the run's permission to round inputs to tf32."""
     library: Library | None = None
-    preconditions: tuple[str, ...] = ()
-    """For the model to check; code cannot."""
     pointless_when: tuple[Expression, ...] = ()
     """Hardware bounds: the technique is pruned when one of these is known to hold."""
 
@@ -155,6 +153,8 @@ class StatisticsRow(Entry):
 class LessonCount(Entry):
     """How often a lesson stood in the prompt of a step that went well or badly, in one run."""
 
+    device_kind: DeviceKind = DeviceKind.CUDA
+    """What that run's device was; counts of different kinds are never added up."""
     helpful: int = Field(0, ge=0)
     harmful: int = Field(0, ge=0)
 
@@ -173,15 +173,10 @@ class Lesson(Entry):
     provenance: Provenance | None = None
     """None: curated."""
 
-    @property
-    def helpful(self) -> int:
-        """Over all runs."""
-        return sum(count.helpful for count in self.counts.values())
-
-    @property
-    def harmful(self) -> int:
-        """Over all runs."""
-        return sum(count.harmful for count in self.counts.values())
+    def record(self, kind: DeviceKind) -> tuple[int, int]:
+        """How often it was helpful and how often harmful, over all runs on this kind of device."""
+        counts = [count for count in self.counts.values() if count.device_kind is kind]
+        return sum(count.helpful for count in counts), sum(count.harmful for count in counts)
 
 
 class ChangeEntry(Entry):

@@ -158,7 +158,6 @@ def _selection(
         summary=entry.summary,
         how_to=entry.how_to,
         checks=entry.checks,
-        preconditions=entry.applicability.preconditions,
         expected_speedup=belief.expected_speedup,
         p_correct=belief.p_correct,
         sampled_score=scores[chosen],

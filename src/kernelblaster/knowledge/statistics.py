@@ -40,13 +40,17 @@ def total(sums: Iterable[Sums]) -> Sums:
 
 
 def sums_of(transition: Transition) -> Sums:
-    """What one transition adds: one attempt, and either a failure or (when compared) one log speed-up."""
+    """What one transition adds: one attempt, and either a failure or (when compared) one log speed-up.
+
+    A correct kernel that had been there before gained nothing, and counts like one that could not be told from its
+    parent: else a technique that changes nothing would look reliable and keep the gain it is hoped to have.
+    """
     if transition.verdict is not Verdict.CORRECT:
         return Sums(attempts=1, failures={transition.verdict: 1})
+    if transition.decision is Decision.INCONCLUSIVE or transition.duplicate:
+        return Sums(attempts=1, n=1, inconclusive=1)
     if transition.speedup is None:
         return Sums(attempts=1)
-    if transition.decision is Decision.INCONCLUSIVE:
-        return Sums(attempts=1, n=1, inconclusive=1)
     gain = math.log(transition.speedup)
     return Sums(attempts=1, n=1, sum_log=gain, sum_sq_log=gain * gain, best=gain)
 

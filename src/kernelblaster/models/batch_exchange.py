@@ -252,13 +252,16 @@ class BatchExchangeModel:
 
     def _complete(self, request: Request) -> Reply:
         name = self.custom_id(request)
-        if name not in self.exchange.answered():
-            with self._ledger.admit(estimate_usage(request, "", self._price)):
-                found = self.exchange.ask(name, request_body(self._config, request))
+        if name in self.exchange.answered() or self._ledger.holds(name):
+            found = self.exchange.ask(name, request_body(self._config, request))
         else:
-            found = self.exchange.ask(name, {})
+            least = estimate_usage(request, "", self._price)
+            with self._ledger.admit(least):
+                found = self.exchange.ask(name, request_body(self._config, request))
+            self._ledger.hold(name, least)
         if isinstance(found, Path):
             raise ReplyPending(name, str(found))
+        self._ledger.release(name)
         return self._read(request, name, found)
 
     def _read(self, request: Request, name: str, line: _ReplyLine) -> Reply:

@@ -145,6 +145,7 @@ class CostLedger:
         self._clock = clock
         self._lock = threading.Lock()
         self._in_flight: list[Usage] = []
+        self._held: dict[str, Usage] = {}
         self._lines = _load(path)
         self._calls = [line for line in self._lines if isinstance(line, CallLine)]
         self._earlier_seconds = _active_seconds(self._lines)
@@ -195,8 +196,12 @@ class CostLedger:
     def reached(self, expected: Usage | None = None) -> CapReached | None:
         """The first cap that is reached, or that `expected` would pass; None when there is room."""
         committed = self._sum
-        for usage in [*self._in_flight, *([expected] if expected else [])]:
+        for usage in [*self._in_flight, *self._held.values(), *([expected] if expected else [])]:
             committed = committed.plus(usage)
+        return self._passed(committed)
+
+    def _passed(self, committed: Totals) -> CapReached | None:
+        """The first cap that what is spent reaches, or what is committed passes."""
         amounts = {Cap.DOLLARS: committed.dollars, Cap.TOKENS: committed.tokens, Cap.MINUTES: self.minutes}
         spent = {Cap.DOLLARS: self._sum.dollars, Cap.TOKENS: self._sum.tokens, Cap.MINUTES: self.minutes}
         limits = {Cap.DOLLARS: self._caps.dollars, Cap.TOKENS: self._caps.tokens, Cap.MINUTES: self._caps.minutes}
@@ -219,6 +224,20 @@ class CostLedger:
         finally:
             with self._lock:
                 self._in_flight.remove(expected)
+
+    def hold(self, question: str, expected: Usage) -> None:
+        """Hold room for a question that was asked and will be answered at some time, until `release`."""
+        with self._lock:
+            self._held[question] = expected
+
+    def holds(self, question: str) -> bool:
+        """Whether room is held for a question."""
+        return question in self._held
+
+    def release(self, question: str) -> None:
+        """The question was answered, or never will be."""
+        with self._lock:
+            self._held.pop(question, None)
 
     def record(
         self,
@@ -247,7 +266,8 @@ class CostLedger:
             self._append(line)
             self._calls.append(line)
             self._sum = self._sum.plus(usage, seconds)
-        passed = self.reached()
+            # Without what is in flight: this very call still is.
+            passed = self._passed(self._sum)
         if passed is not None:
             _log.warning("%s", passed.message)
 

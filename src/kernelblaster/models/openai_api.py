@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import openai
 
 from kernelblaster.config import ModelConfig
-from kernelblaster.models.base import BadKey, BadReply, Reply, Request
+from kernelblaster.models.base import BadKey, BadReply, Reply, Request, Usage
 from kernelblaster.models.completion import estimate_usage, read_completion, request_body
 from kernelblaster.models.faults import Again, Fault, bad_reply_fault, sdk_fault, timeout_fault
 from kernelblaster.models.ledger import CostLedger
@@ -136,14 +136,17 @@ class OpenAiModel:
                 return self._read(request, body, content_type, began)
             except _AttemptFailed as failed:
                 if failed.fault.maybe_charged:
-                    self._ledger.record(
-                        request,
-                        least,
-                        model=self.name,
-                        seconds=time.monotonic() - began,
-                        outcome=type(failed.fault.error).__name__,
-                    )
+                    self._record_useless(request, least, began, type(failed.fault.error).__name__)
                 raise
+            except asyncio.CancelledError:
+                # Interrupted, or another call stopped the run: the provider has the question and goes on answering.
+                self._record_useless(request, least, began, "Cancelled")
+                raise
+
+    def _record_useless(self, request: Request, least: Usage, began: float, outcome: str) -> None:
+        """Count a call that nothing came of and that may be charged."""
+        seconds = time.monotonic() - began
+        self._ledger.record(request, least, model=self.name, seconds=seconds, outcome=outcome)
 
     async def _post(self, client: openai.AsyncOpenAI, request: Request) -> tuple[bytes, str]:
         left = self._ledger.seconds_left()

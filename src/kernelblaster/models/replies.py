@@ -20,6 +20,8 @@ Shape = TypeVar("Shape", bound=BaseModel)
 
 LANGUAGES = frozenset({"", "cuda", "cu", "cuh", "cpp", "c++", "cc", "cxx", "c"})
 """Info strings, in lower case, of blocks that may hold a candidate."""
+_DOCUMENTS = frozenset({"markdown", "md"})
+"""Info strings of blocks that may hold a whole answer, with blocks of its own."""
 LARGEST_SPEEDUP = 10_000.0
 """A stated speed-up beyond this is a slip of the pen and not an expectation."""
 _JSON_STARTS = 200
@@ -84,10 +86,13 @@ def parse_reply(text: str) -> CandidateReply:
     """The candidate in a reply.
 
     Fences of three or more backticks or tildes count, with a language of LANGUAGES. Of several blocks the last one
-    that defines `launch_gpu_implementation` is taken, else the longest. A block that the end of the reply cuts off is
+    that defines `launch_gpu_implementation` is taken, else the longest; where none does, blocks inside a fenced
+    Markdown document count, too. A block that the end of the reply cuts off is
     taken only when its code is whole: the launcher is defined and every brace is closed. Raises UnusableReply.
     """
     blocks, prose = _split(_after_thoughts(text))
+    if not any(_defines_launcher(block.text) for block in blocks if block.language in LANGUAGES):
+        blocks += [inner for block in blocks if block.language in _DOCUMENTS for inner in _split(block.text)[0]]
     chosen = _choose([block for block in blocks if block.language in LANGUAGES], blocks)
     stated = _stated_speedup(prose)
     return CandidateReply(

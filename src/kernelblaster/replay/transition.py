@@ -95,6 +95,8 @@ class Transition(BaseModel):
     reason: str = ""
     expected_speedup: float | None = Field(None, gt=0)
     """What the reply promised."""
+    duplicate: bool = False
+    """The last reply repeated a kernel that this chain had judged or stood on; the verdict is that kernel's."""
     speedup: float | None = Field(None, gt=0)
     """Parent's time / candidate's time; None unless correct and compared."""
     speedup_low: float | None = Field(None, gt=0)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelblaster.config import BudgetConfig, ModelConfig
+from kernelblaster.errors import KernelBlasterError
 from kernelblaster.models.base import ChatModel, Message, Purpose, Reply, Request
 from kernelblaster.models.batch_exchange import Exchange
 from kernelblaster.models.factory import build_model
@@ -30,21 +31,33 @@ def answer_exchange(folder: Path, config: ModelConfig, *, watch: bool, max_dolla
     exchange = Exchange(folder)
     answered = 0
     while True:
-        answered += asyncio.run(_answer_outstanding(exchange, model))
+        answered += asyncio.run(_answer_outstanding(exchange, model, config.concurrency))
         if not watch:
             return answered
         time.sleep(POLL_SECONDS)
 
 
-async def _answer_outstanding(exchange: Exchange, model: ChatModel) -> int:
+async def _answer_outstanding(exchange: Exchange, model: ChatModel, at_once: int) -> int:
     requests = list(_outstanding(exchange))
+    gate = asyncio.Semaphore(at_once)
+    errors: list[KernelBlasterError] = []
 
     async def one(request: Request) -> None:
-        reply = await model.complete(request)
-        # Written at once: a reply that was paid for survives whatever happens to the others.
-        append_line(exchange.directory / REPLIES, json.dumps(_batch_line(request.slot, reply)).encode())
+        async with gate:
+            if errors:
+                return
+            try:
+                reply = await model.complete(request)
+            except KernelBlasterError as error:
+                # What is in flight beside it is paid for: it is waited for, and nothing more is asked.
+                errors.append(error)
+                return
+            # Written at once: a reply that was paid for survives whatever happens to the others.
+            append_line(exchange.directory / REPLIES, json.dumps(_batch_line(request.slot, reply)).encode())
 
     await asyncio.gather(*(one(request) for request in requests))
+    if errors:
+        raise errors[0]
     return len(requests)
 
 

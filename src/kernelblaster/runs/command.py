@@ -204,11 +204,12 @@ def _search(
 ) -> tuple[list[ProblemSummary], str | None]:
     """Search; with `--wait`, start again whenever the exchange folder has changed."""
     while True:
+        # Looked at before the search: a reply that comes while it still evaluates has to start it again.
+        before = _replies(exchange)
         rows, stopped = run_to_end(execute(parts, problems))
         waiting = any(row.status is OutcomeStatus.WAITING for row in rows)
         if not (waiting and request.wait):
             return rows, stopped
-        before = _replies(exchange)
         while _replies(exchange) == before:
             time.sleep(POLL_SECONDS)
 

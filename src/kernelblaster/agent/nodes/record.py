@@ -9,7 +9,7 @@ from langgraph.runtime import Runtime
 
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.slots import step_slot
-from kernelblaster.agent.state import Attempt, Choice, Diagnosis, RolloutState
+from kernelblaster.agent.state import Attempt, Choice, Diagnosis, FailureKind, RolloutState
 from kernelblaster.evaluation.types import Comparison, Evaluation, Verdict
 from kernelblaster.replay.transition import Transition, metric_deltas, reward
 
@@ -55,6 +55,7 @@ def _transition(
         verdict=verdict,
         reason=_reason(attempt),
         expected_speedup=attempt.stated_speedup,
+        duplicate=attempt.failure is not None and attempt.failure.kind == FailureKind.DUPLICATE,
         reward=reward(verdict, comparison),
         metric_deltas=_deltas(context, state, evaluation),
         prompt_tokens=state.spent.prompt_tokens,

@@ -1,0 +1,37 @@
+"""Variables and `.env` files, as people and compose files write them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kernelblaster.cli.options import environment
+from kernelblaster.problems.problem import Precision
+
+NAMES = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "MODEL", "GPU_TYPE", "DATASET", "PRECISION", "EXPERIMENT_NAME")
+
+
+def test_a_variable_set_to_nothing_is_not_set(clean: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unset = environment()
+    for name in NAMES:
+        monkeypatch.setenv(name, "")
+    assert environment() == unset
+    assert environment().openai_api_key is None
+    (clean / ".env").write_text("OPENAI_API_KEY=\nGPU_TYPE=h100\n")
+    assert environment().openai_api_key is None
+    assert environment().gpu_type == "h100"
+
+
+def test_files_with_quotes_comments_and_exports(clean: Path) -> None:
+    (clean / ".env").write_text("# a comment\nexport MODEL='my model'  # why\nPRECISION=bf16 # short\n\nUNKNOWN=1\n")
+    assert environment().model == "my model"
+    assert environment().precision is Precision.BF16
+
+
+def test_the_second_experiment_name_keeps_results_apart(clean: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = environment().experiment
+    monkeypatch.setenv("RL_EXPERIMENT_NAME", "second")
+    assert environment().experiment == f"{first}-second"
+    monkeypatch.setenv("EXPERIMENT_NAME", "mine")
+    assert environment().experiment == "mine-second"

@@ -36,6 +36,8 @@ class FindingKind(StrEnum):
     """Lanes of one warp wait at different barriers."""
     MEMBER_MASK = "member_mask"
     """A lane executes a collective of its warp whose mask leaves it out."""
+    UNFINISHED_COPY = "unfinished_copy"
+    """A block ends before anybody has waited for a bulk copy of its shared memory."""
     MISSING_LANES = "missing_lanes"
     """A collective of a warp names lanes that never come."""
 

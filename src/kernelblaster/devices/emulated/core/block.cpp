@@ -72,6 +72,7 @@ bool run_round(Block& block, Worker& worker) {
         if (worker.failed()) return false;
     }
     if (!any_live(block)) {
+        block.bulk.finish(block);
         for (const Warp& warp : block.warps)
             worker.counters.longest_warp = std::max(worker.counters.longest_warp, warp.executed);
         return false;
@@ -123,6 +124,7 @@ void BlockRunner::begin(u64 number) {
     block_.sm = static_cast<u32>(number % launch_.sm_count);
     block_.l1 = launch_.counted ? &worker_.caches[block_.sm] : nullptr;
     std::fill(block_.shared.begin(), block_.shared.end(), u8{0xff});
+    block_.bulk.clear();
     std::fill(std::begin(block_.barriers), std::end(block_.barriers), Barrier{});
     for (Warp& warp : block_.warps) restart(warp);
     if (block_.checks) block_.checks->start(number);

@@ -108,7 +108,7 @@ BlockChecks::BlockChecks(const Launch& launch, LaunchChecks& shared, u32 warps, 
       launch_checks_(shared),
       findings_(shared.places),
       cells_(shared_bytes / shared.granule + 1),
-      clocks_(warps) {
+      clocks_(warps + 1) {
     for (WarpClock& clock : clocks_) clock.now = 0;
 }
 
@@ -131,6 +131,7 @@ u32 BlockChecks::index_of(const Instruction& instruction) const {
 }
 
 std::string BlockChecks::name_of(u32 thread) const {
+    if (thread / kLanes == engine()) return "a bulk copy";
     const u32 x = launch_.block[0], y = launch_.block[1];
     return "thread (" + std::to_string(thread % x) + ", " + std::to_string(thread / x % y) + ", " +
            std::to_string(thread / x / y) + ")";

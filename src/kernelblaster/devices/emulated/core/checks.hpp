@@ -5,6 +5,7 @@
 //   initcheck  reads of global memory that nobody wrote since its allocation, and of shared memory that the block has
 //              not written: one shadow bit per byte of global memory, the last write of each piece of shared memory
 //   racecheck  two threads touch the same shared bytes, one of them writes, and nothing orders them
+//              a bulk copy is an access of the copy engine, from its issue to the wait that ends it
 //   synccheck  barriers that some threads never reach, warps split over several barriers, wrong member masks
 //
 // Order is happens-before at the grain of warps, and of lanes within a warp. A warp's clock ticks whenever it
@@ -117,6 +118,15 @@ public:
     void collective(const Warp& warp, const Instruction& at, u32 lanes, bool forced);
     void deadlock(const Block& block);
 
+    // What an mbarrier orders: arrivals before what follows a test that finds its phase over.
+    void publish(const Warp& warp) { order_by_atomics(warp.index); }
+    void learn(const Warp& warp);
+
+    // A bulk copy: when it is issued, when it is executed, and when the block ends without a wait for it.
+    void issued(const Warp& warp, const Instruction& at, const BulkCopy& copy);
+    void moved(const BulkCopy& copy);
+    void unfinished(const BulkCopy& copy);
+
     // Of the store that is under way: 16 bytes per lane, or null when the values are not known.
     const u8 (*stored)[16] = nullptr;
 
@@ -145,6 +155,10 @@ private:
     void uninitialized(const CheckedAccess& access, int lane, const char* kind, const char* space);
     void order_lanes(WarpClock& clock, u32 lanes, u32 live);
     void order_by_atomics(u32 warp);
+    void remember_reader(Cell& cell, const Mark& now);
+    void overtaken(const CheckedAccess& access, const Mark& now, u64 begin, u64 end);
+    // The copy engine has a clock, too, behind those of the warps.
+    u32 engine() const { return static_cast<u32>(clocks_.size()) - 1; }
     void add(Tool tool, const char* kind, u32 thread, u32 at, u32 other, const std::string& message);
     u32 index_of(const Instruction& instruction) const;
     std::string name_of(u32 thread) const;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "accounting.hpp"
+#include "bulk.hpp"
 #include "program.hpp"
 #include "turns.hpp"
 
@@ -142,6 +143,7 @@ struct Block {
     u32 sm;
     L1Cache* l1;
     Barrier barriers[kBarriers];
+    BulkCopies bulk;
     std::unique_ptr<BlockChecks> checks;  // null when nothing is checked
 
     Block();

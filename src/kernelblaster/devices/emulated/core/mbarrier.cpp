@@ -5,6 +5,7 @@
 //
 // Operands: [0] result, [1] count, state or parity, [4] address.
 #include "access.hpp"
+#include "checks.hpp"
 #include "machine.hpp"
 #include "operations.hpp"
 
@@ -18,15 +19,15 @@ struct State {
     u64 phase : 1;
 };
 
-void complete(State& state) {
+void open_when_done(State& state) {
     if (state.pending != 0 || state.transactions != 0) return;
     state.phase ^= 1;
     state.pending = state.expected;
 }
 
 template <class Change>
-void update(Warp& warp, const Instruction& instruction, u32 active, Change change) {
-    const Access access = open_access(warp, instruction, active, sizeof(u64), Op::atomic);
+void update(Warp& warp, const Instruction& instruction, u32 active, Change change, Op op = Op::atomic) {
+    const Access access = open_access(warp, instruction, active, sizeof(u64), op);
     if (access.pattern == Pattern::fault) return;
     for_each_lane(active, [&](int lane) {
         u64 word;
@@ -40,10 +41,11 @@ void update(Warp& warp, const Instruction& instruction, u32 active, Change chang
 
 void initialise(Warp& warp, const Instruction& instruction, u32 active, const pred*) {
     const u32* count = warp.lanes<u32>(instruction.operand[1]);
-    update(warp, instruction, active, [&](State& state, int lane, u64) {
+    const auto begin = [&](State& state, int lane, u64) {
         state = {};
         state.pending = state.expected = count[lane];
-    });
+    };
+    update(warp, instruction, active, begin, Op::store);
 }
 
 void invalidate(Warp& warp, const Instruction& instruction, u32 active, const pred*) {
@@ -60,8 +62,9 @@ void arrive(Warp& warp, const Instruction& instruction, u32 active, const pred*)
         if (Transaction) state.transactions += count[lane];
         if (Drop) state.expected -= count[lane];
         state.pending -= Transaction ? 1 : count[lane];
-        complete(state);
+        open_when_done(state);
     });
+    if (BlockChecks* checks = warp.block->checks.get()) checks->publish(warp);
 }
 
 // mbarrier.expect_tx (Sign 1) and complete_tx (Sign -1).
@@ -70,7 +73,7 @@ void transact(Warp& warp, const Instruction& instruction, u32 active, const pred
     const u32* count = warp.lanes<u32>(instruction.operand[1]);
     update(warp, instruction, active, [&](State& state, int lane, u64) {
         state.transactions += static_cast<u64>(Sign * static_cast<s64>(count[lane]));
-        if (Sign < 0) complete(state);
+        if (Sign < 0) open_when_done(state);
     });
 }
 
@@ -79,13 +82,18 @@ template <class Phase>
 void test(Warp& warp, const Instruction& instruction, u32 active, Phase phase) {
     const Access access = open_access(warp, instruction, active, sizeof(u64), Op::load);
     if (access.pattern == Pattern::fault) return;
+    Block& block = *warp.block;
+    bool opened = false;
     for_each_lane(active, [&](int lane) {
+        if (!block.bulk.empty()) block.bulk.complete(block, static_cast<u32>(access.pointer[lane] - block.shared.data()));
         u64 word;
         std::memcpy(&word, access.pointer[lane], sizeof word);
         const bool over = bits<State>(word).phase != phase(lane);
         warp.lanes<pred>(instruction.operand[0])[lane] = over ? kTrue : 0;
         if (!over) warp.yields = true;
+        opened |= over;
     });
+    if (opened && block.checks) block.checks->learn(warp);
 }
 
 void test_state(Warp& warp, const Instruction& instruction, u32 active, const pred*) {
@@ -106,6 +114,16 @@ void pending_count(Warp& warp, const Instruction& instruction, u32 active, const
 }
 
 }  // namespace
+
+void complete_transactions(u8* barrier, u32 bytes) {
+    u64 word;
+    std::memcpy(&word, barrier, sizeof word);
+    State state = bits<State>(word);
+    state.transactions -= bytes;
+    open_when_done(state);
+    word = bits<u64>(state);
+    std::memcpy(barrier, &word, sizeof word);
+}
 
 const std::vector<Operation>& mbarrier_operations() {
     static const std::vector<Operation> table = {

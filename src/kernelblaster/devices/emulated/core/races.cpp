@@ -34,11 +34,15 @@ bool BlockChecks::same_value(const CheckedAccess& access, const Mark& earlier, c
 
 void BlockChecks::read(const CheckedAccess& access, Cell& cell, const Mark& now) {
     const Mark& writer = cell.write;
-    const bool strong = (access.instruction.flags & kBypassL1) != 0 && writer.atomic;
+    const bool strong = now.atomic && writer.atomic;
     if (writer.clock < start_)
         uninitialized(access, now.thread % kLanes, "uninitialized_shared", "shared");
     else if (!strong && !ordered(writer, now))
         race("race_read_after_write", "it reads what was written by", writer, now);
+    remember_reader(cell, now);
+}
+
+void BlockChecks::remember_reader(Cell& cell, const Mark& now) {
     if (cell.last.thread / kLanes != now.thread / kLanes) {
         cell.other = cell.last;
         cell.lane = {};
@@ -53,7 +57,8 @@ void BlockChecks::write(const CheckedAccess& access, Cell& cell, const Mark& now
     if (!(writer.atomic && now.atomic) && !ordered(writer, now) && !same_value(access, writer, now, at))
         race("race_write_after_write", "it overwrites what was written by", writer, now);
     for (const Mark* reader : {&cell.last, &cell.lane, &cell.other})
-        if (!ordered(*reader, now)) race("race_write_after_read", "it overwrites what was read by", *reader, now);
+        if (!(reader->atomic && now.atomic) && !ordered(*reader, now))
+            race("race_write_after_read", "it overwrites what was read by", *reader, now);
     if (now.atomic && writer.clock < start_)
         uninitialized(access, now.thread % kLanes, "uninitialized_shared", "shared");
     cell.write = now;
@@ -66,16 +71,88 @@ void BlockChecks::order_by_atomics(u32 warp) {
     by_atomics_[warp] = clock.now++;
 }
 
+void BlockChecks::learn(const Warp& warp) {
+    WarpClock& clock = clocks_[warp.index];
+    for (std::size_t v = 0; v < by_atomics_.size(); ++v) clock.knows[v] = std::max(clock.knows[v], by_atomics_[v]);
+    clock.knows[engine()] = clocks_[engine()].now - 1;
+}
+
+// An access while a copy is under way: whatever happens first, nobody has waited.
+void BlockChecks::overtaken(const CheckedAccess& access, const Mark& now, u64 begin, u64 end) {
+    const bool writes = access.op != Op::load;
+    const BulkCopy* copy = access.warp.block->bulk.disturbed(begin, end, writes);
+    if (copy == nullptr) return;
+    Mark issued;
+    issued.thread = static_cast<u16>(copy->thread);
+    issued.at = copy->at;
+    if (!writes) return race("race_read_after_write", "it reads what a bulk copy still writes for", issued, now);
+    copy->to_shared
+        ? race("race_write_after_write", "it overwrites what a bulk copy still writes for", issued, now)
+        : race("race_write_after_read", "it overwrites what a bulk copy still reads for", issued, now);
+}
+
+// As an access of the thread that issues it, of which no trace is left yet.
+void BlockChecks::issued(const Warp& warp, const Instruction& instruction, const BulkCopy& copy) {
+    const int lane = static_cast<int>(copy.thread % kLanes);
+    u64 address[kLanes];
+    address[lane] = copy.global;
+    const CheckedAccess far{warp, instruction, address, 1u << lane, copy.bytes, copy.to_shared ? Op::load : Op::store, nullptr};
+    global(far, Pattern::scattered);
+    const u32 granule = launch_checks_.granule;
+    Mark now;
+    now.clock = clocks_[warp.index].now;
+    now.at = copy.at;
+    now.thread = static_cast<u16>(copy.thread);
+    for (u64 at = copy.shared; at < copy.shared + copy.bytes; at += granule) {
+        const Cell& cell = cells_[at / granule];
+        if (!copy.to_shared && cell.write.clock < start_) {
+            address[lane] = at;
+            return uninitialized(far, lane, "uninitialized_shared", "shared");
+        }
+        if (!ordered(cell.write, now))
+            race(copy.to_shared ? "race_write_after_write" : "race_read_after_write", "the bulk copy follows a write of",
+                 cell.write, now);
+        if (!copy.to_shared) continue;
+        for (const Mark* reader : {&cell.last, &cell.lane, &cell.other})
+            if (!ordered(*reader, now)) race("race_write_after_read", "the bulk copy overwrites what was read by", *reader, now);
+    }
+}
+
+// Into shared memory: written by the copy engine, for those who have waited. Out of it: read by the thread that waited.
+void BlockChecks::moved(const BulkCopy& copy) {
+    const u32 granule = launch_checks_.granule, from = copy.to_shared ? engine() : copy.thread / kLanes;
+    Mark now;
+    now.clock = clocks_[from].now;
+    now.at = copy.at;
+    now.request = ++request_;
+    now.thread = static_cast<u16>(copy.to_shared ? engine() * kLanes : copy.thread);
+    for (u64 at = copy.shared; at < copy.shared + copy.bytes; at += granule) {
+        Cell& cell = cells_[at / granule];
+        if (copy.to_shared)
+            cell = {now, {}, {}, {}};
+        else
+            remember_reader(cell, now);
+    }
+    if (copy.to_shared) ++clocks_[from].now;
+}
+
+void BlockChecks::unfinished(const BulkCopy& copy) {
+    add(Tool::synccheck, "unfinished_copy", copy.thread, copy.at, kNoInstruction,
+        "the block ends, and nobody has waited for this bulk copy " +
+            std::string(copy.to_shared ? "into" : "out of") + " its shared memory");
+}
+
 void BlockChecks::shared(const CheckedAccess& access) {
     const u32 granule = launch_checks_.granule, warp = access.warp.index;
     Mark now;
     now.clock = clocks_[warp].now;
     now.at = index_of(access.instruction);
     now.request = ++request_;
-    now.atomic = access.op == Op::atomic;
+    now.atomic = access.op == Op::atomic || (access.op == Op::load && access.instruction.flags & kBypassL1);
     for_each_lane(access.active, [&](int lane) {
         now.thread = static_cast<u16>(warp * kLanes + static_cast<u32>(lane));
         const u64 begin = access.address[lane] / granule * granule, end = access.address[lane] + access.bytes;
+        overtaken(access, now, begin, end);
         for (u64 at = begin; at < end; at += granule) {
             Cell& cell = cells_[at / granule];
             access.op == Op::load ? read(access, cell, now) : write(access, cell, now, at);

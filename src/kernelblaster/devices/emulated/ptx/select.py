@@ -17,6 +17,7 @@ from kernelblaster.devices.emulated.ptx.lowering import (
 )
 from kernelblaster.devices.emulated.ptx.operations import PREDICATE, signatures
 from kernelblaster.devices.emulated.ptx.select_barrier import BARRIER, arrive_after_copies
+from kernelblaster.devices.emulated.ptx.select_bulk import bulk_copy
 from kernelblaster.devices.emulated.ptx.select_control import CONTROL
 from kernelblaster.devices.emulated.ptx.select_convert import convert
 from kernelblaster.devices.emulated.ptx.select_memory import MEMORY, copy_async
@@ -30,7 +31,7 @@ _UNSIGNED_COMPARISONS = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 _LEFT_OUT = {
     "wgmma": "matrix multiplication by warp groups (wgmma) is not emulated",
     **dict.fromkeys(("tex", "tld4", "txq", "suld", "sust", "sured", "suq"), "textures and surfaces are not emulated"),
-    **dict.fromkeys(("tensormap", "multimem"), "the tensor memory accelerator and multicast are not emulated"),
+    **dict.fromkeys(("tensormap", "multimem"), "tensor maps and multicast are not emulated"),
     **dict.fromkeys(("mapa", "getctarank"), "thread block clusters are not emulated"),
     "tcgen05": "tensor memory (tcgen05) is not emulated",
 }
@@ -301,10 +302,11 @@ def test_window(low: FunctionLowering, statement: Statement) -> None:
 
 
 def copy(low: FunctionLowering, statement: Statement) -> None:
-    """`cp`: only the asynchronous element copies exist here."""
-    if statement.parts[1:2] != ("async",) or len(statement.parts) < 3 or statement.parts[2] == "bulk":
-        raise low.unsupported("copies by the tensor memory accelerator" if "bulk" in statement.parts else "copies")
-    (arrive_after_copies if statement.parts[2] == "mbarrier" else copy_async)(low, statement)
+    """`cp`: the asynchronous copies."""
+    if statement.parts[1:2] != ("async",) or len(statement.parts) < 3:
+        raise low.unsupported("reductions by bulk copies are not emulated" if "bulk" in statement.parts else "copies")
+    special = {"mbarrier": arrive_after_copies, "bulk": bulk_copy}
+    special.get(statement.parts[2], copy_async)(low, statement)
 
 
 _HANDLERS = {

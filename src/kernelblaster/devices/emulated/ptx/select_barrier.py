@@ -8,7 +8,7 @@ from kernelblaster.devices.emulated.ptx.operations import PREDICATE
 from kernelblaster.devices.emulated.ptx.select_memory import SPACES, locate
 from kernelblaster.devices.emulated.ptx.tree import Operand, Statement
 
-_ORDERINGS = frozenset(["release", "acquire", "relaxed", "cta", "b64", "noComplete"])
+_ORDERINGS = frozenset(["release", "acquire", "relaxed", "cta", "cluster", "b64", "noComplete"])
 
 
 def _emit(low: FunctionLowering, name: str, address: Operand, space: str, first: list[int], flags: int = 0) -> None:
@@ -28,7 +28,7 @@ def _emit(low: FunctionLowering, name: str, address: Operand, space: str, first:
 def mbarrier(low: FunctionLowering, statement: Statement) -> None:
     """`mbarrier.VERB`, with results of arrivals that nobody reads left out."""
     parts = [part for part in statement.parts[1:] if part not in _ORDERINGS]
-    if "shared::cluster" in parts or "cluster" in parts:
+    if "shared::cluster" in parts:
         raise low.unsupported("barriers of another block of a cluster")
     space = "shared" if any(part.startswith("shared") for part in parts) else "generic"
     verb = "_".join(part for part in parts if not part.startswith("shared"))
@@ -46,7 +46,7 @@ def mbarrier(low: FunctionLowering, statement: Statement) -> None:
         by_parity = verb.endswith("parity")
         state = low.read(operands[2], 32 if by_parity else 64)
         name = "mbarrier_test_wait_parity" if by_parity else "mbarrier_test_wait"
-        _emit(low, name, operands[1], space, [low.destination(operands[0], PREDICATE), state])
+        _emit(low, name, operands[1], space, [low.destination(operands[0], PREDICATE), state], out.BYPASS_L1)
     elif verb == "pending_count":
         low.emit("mbarrier_pending_count", [low.destination(operands[0], 32), low.read(operands[1], 64)], "alu")
     else:

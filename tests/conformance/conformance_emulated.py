@@ -14,6 +14,7 @@ from conformance_suite import KERNELS, MARKER, CaseRun
 from pydantic import BaseModel, ConfigDict
 
 from kernelblaster.devices.base import KernelResources
+from kernelblaster.devices.emulated.machine.code import read_code, with_machine_counts
 from kernelblaster.devices.emulated.program import EmulatedProgram
 from kernelblaster.devices.emulated.record import LaunchRecord, read_records
 from kernelblaster.errors import DeviceError
@@ -55,7 +56,9 @@ class Emulator:
         """Cases of a program, all or those named. Raises ConformanceFailure, and what a build raises."""
         built = EmulatedProgram.build(KERNELS / f"{program}.cu", arch=self.arch)
         names = _output(built, ["list"], {}).split()
-        return [self._case(built, program, name) for name in names if not only or name in only]
+        code = read_code(built.built.cubin, built.built.ptx)
+        cases = [self._case(built, program, name) for name in names if not only or name in only]
+        return [one.model_copy(update={"launches": with_machine_counts(one.launches, code)}) for one in cases]
 
     def _case(self, built: EmulatedProgram, program: str, name: str) -> EmulatedCase:
         kept = cache_dir() / "conformance" / f"{_digest(built)}-{name}.json"

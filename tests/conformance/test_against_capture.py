@@ -20,6 +20,7 @@ from kernelblaster.errors import EnvironmentError_
 CASES = {
     "transposes": ("transpose_conflicts", "transpose_padded", "transpose_half_pairs"),
     "copies": ("copy_float4", "copy_misaligned", "copy_one_block_per_sm", "gather_stride_9"),
+    "products": ("gemv_row_thread", "gemv_half8"),
 }
 EXACT = (
     Metric.GLOBAL_LOAD_REQUESTS,
@@ -29,7 +30,7 @@ EXACT = (
 )
 NEAR = {
     Metric.SHARED_WAVEFRONTS: 0.1,
-    Metric.INSTRUCTIONS: 0.15,
+    Metric.INSTRUCTIONS: 0.01,
     Metric.DRAM_READ: 0.15,
     Metric.DRAM_WRITE: 0.35,
     Metric.L2_READ_SECTORS: 0.1,

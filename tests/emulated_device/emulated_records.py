@@ -154,6 +154,7 @@ def launch(
         operations=operations(classes),
         tensor_fma=tensor_fma,
         waits=waits(classes, memory, blocks * -(-threads // 32)),
+        ptx_lines={},
         longest_warp_instructions=instructions * 32 // (blocks * threads),
         hottest_atomic_lanes=0,
         memory=memory,

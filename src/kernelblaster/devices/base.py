@@ -136,6 +136,8 @@ class Build:
     seconds: float
     """Wall time of the build; 0.0 when it came from the cache."""
     ptx: Path | None = None
+    cubin: Path | None = None
+    """The machine code beside the PTX, where both were kept."""
 
 
 class BuildFailureKind(StrEnum):

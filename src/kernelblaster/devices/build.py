@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock
 
@@ -50,7 +51,7 @@ from kernelblaster.errors import DeviceError, ProblemError
 from kernelblaster.paths import guards_source, harness_include_dir
 from kernelblaster.problems.problem import Precision, Problem
 
-_FORMAT = "kernelblaster-build-2"
+_FORMAT = "kernelblaster-build-3"
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class BuildOptions:
     Attributes:
         compile_arch: what nvcc compiles for, e.g. `sm_90a`.
         link_args: the CUDA runtime to link, e.g. the real one's archive or `-L... -lkbcudart`.
-        keep_ptx: whether `Build.ptx` is wanted; costs nothing to run and a little to build.
+        keep_ptx: whether `Build.ptx` and `Build.cubin` are wanted; costs nothing to run and a little to build.
         jobs: compiles at once; 0 for no bound.
     """
 
@@ -135,7 +136,8 @@ class ProgramBuilder:
             driver=driver,
             resources=tuple(KernelResources.model_validate(item) for item in report["resources"]),
             seconds=0.0 if cached else time.monotonic() - started,
-            ptx=entry / "candidate.ptx" if report["ptx"] else None,
+            ptx=entry / "candidate.ptx" if "candidate.ptx" in report["kept"] else None,
+            cubin=entry / "candidate.cubin" if "candidate.cubin" in report["kept"] else None,
         )
 
     # ------------------------------------------------------------------ cache
@@ -221,7 +223,7 @@ class ProgramBuilder:
             (scratch / "candidate.cu").write_text(forgive(source), encoding="utf-8")
             try:
                 report = self._compile_and_link(scratch, source, driver, libraries)
-                names = ["candidate.cu", "program", "report.json", *(["candidate.ptx"] if report["ptx"] else [])]
+                names = ["candidate.cu", "program", "report.json", *report["kept"]]
             except BuildFailure as failure:
                 report = {"failure": failure.kind, "reason": failure.reason, "log": failure.log}
                 names = ["candidate.cu", "report.json"]
@@ -231,14 +233,14 @@ class ProgramBuilder:
 
     def _compile_and_link(
         self, scratch: Path, source: str, driver: Driver, libraries: tuple[Library, ...]
-    ) -> dict[str, object]:
+    ) -> dict[str, Any]:
         check_source(source)
         log = self._compile(scratch, source, driver, libraries)
         guards = self._localise(scratch, driver, libraries)
         self._link(scratch, driver, libraries, self._compile_guards(scratch, guards))
-        ptx = self._take_ptx(scratch)
+        kept = [name for name in ("candidate.ptx", "candidate.cubin") if self._take(scratch, name)]
         resources = parse_resources(log, lambda names: demangle(self._tools, names))
-        return {"resources": [item.model_dump() for item in resources], "ptx": ptx}
+        return {"resources": [item.model_dump() for item in resources], "kept": kept}
 
     def _compile_flags(self, precision: Precision) -> tuple[str, ...]:
         number = self._options.compile_arch.removeprefix("sm_")
@@ -339,15 +341,15 @@ class ProgramBuilder:
             reason = undefined_reference(outcome.output) or f"the linker {outcome.describe()}"
             raise BuildFailure(BuildFailureKind.LINK, reason, bounded(outcome.output))
 
-    def _take_ptx(self, scratch: Path) -> bool:
-        """Whether candidate.ptx lies in `scratch`; nvcc may have named it after the architecture."""
+    def _take(self, scratch: Path, name: str) -> bool:
+        """Whether a file that nvcc was asked to keep lies in `scratch`; it may be named after the architecture."""
         if not self._options.keep_ptx:
             return False
-        found = sorted(scratch.glob("candidate*.ptx"))
+        found = sorted(scratch.glob(f"{Path(name).stem}*{Path(name).suffix}"))
         if not found:
             return False
-        if found[0].name != "candidate.ptx":
-            found[0].rename(scratch / "candidate.ptx")
+        if found[0].name != name:
+            found[0].rename(scratch / name)
         return True
 
     # ------------------------------------------------------------------ tools

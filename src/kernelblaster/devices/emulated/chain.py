@@ -10,10 +10,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernelblaster.devices.base import KernelResources
 from kernelblaster.devices.emulated.architecture import Architecture
 from kernelblaster.devices.emulated.ptx.waits import UNROLLED
-from kernelblaster.devices.emulated.record import EXECUTED, SECTOR_BYTES, LaunchRecord, MemoryInstruction, Space
+from kernelblaster.devices.emulated.record import (
+    EXECUTED,
+    SECTOR_BYTES,
+    LaunchRecord,
+    MachineCounts,
+    MemoryInstruction,
+    Space,
+)
 from kernelblaster.devices.emulated.traffic import LINE_BYTES, loads
 
 
@@ -36,8 +42,7 @@ class Chain:
 
 def chain_of(
     record: LaunchRecord,
-    resources: KernelResources,
-    machine_instructions: float,
+    machine: MachineCounts,
     dram_read_bytes: float,
     architecture: Architecture,
 ) -> Chain:
@@ -45,8 +50,7 @@ def chain_of(
 
     Args:
         record: counts of the launch.
-        resources: what ptxas reports; each spill is taken to be loaded back once, a few at a time.
-        machine_instructions: of the launch.
+        machine: its machine instructions; spills are loaded back a few at a time.
         dram_read_bytes: of the launch.
         architecture: latencies.
     """
@@ -54,7 +58,7 @@ def chain_of(
     waits = {kind: count / warps for kind, count in record.waits.items()}
     shared = list(record.accesses((Space.SHARED,), EXECUTED))
     passes = sum(one.wavefronts for one in shared) / max(1, sum(one.requests for one in shared))
-    spills = resources.spill_load_bytes / 4 / timing.spills_in_flight
+    spills = machine.spill_loads / warps / timing.spills_in_flight
     return Chain(
         global_memory=(waits.get("global", 0.0) + waits.get("global_unrolled", 0.0) / UNROLLED)
         * load_latency(record, dram_read_bytes, architecture)
@@ -66,7 +70,7 @@ def chain_of(
         + waits.get("shuffle", 0.0) * latency.shuffle
         + waits.get("special", 0.0) * latency.xu,
         barrier=record.count("bar") / warps * latency.barrier,
-        arithmetic=machine_instructions / warps * timing.instruction_clocks
+        arithmetic=machine.instructions / warps * timing.instruction_clocks
         + waits.get("arithmetic", 0.0) * latency.alu
         + waits.get("double", 0.0) * latency.double
         + waits.get("tensor", 0.0) * latency.tensor

@@ -18,6 +18,7 @@ from pathlib import Path
 from kernelblaster.devices.base import Build, CallResult, Job, RunFailure, RunFailureKind
 from kernelblaster.devices.emulated.architecture import GpuModel
 from kernelblaster.devices.emulated.call import CallEstimate, estimate_call
+from kernelblaster.devices.emulated.machine.code import read_code, with_machine_counts
 from kernelblaster.devices.emulated.model import Unlaunchable
 from kernelblaster.devices.emulated.record import (
     LaunchRecord,
@@ -109,7 +110,7 @@ class CountedCalls:
     def _model(self, build: Build, counted: Counted) -> CallEstimate:
         resources = {kernel.symbol: kernel for kernel in build.resources if kernel.symbol}
         try:
-            return estimate_call(counted.records, resources, self._gpu)
+            return estimate_call(_with_machine_counts(build, counted.records), resources, self._gpu)
         except Unlaunchable as error:
             raise RunFailure(RunFailureKind.RUNTIME, str(error)) from error
 
@@ -119,6 +120,13 @@ class CountedCalls:
             self._running.pop(key, None)
             while len(self._known) > _KEPT:
                 self._known.popitem(last=False)
+
+
+def _with_machine_counts(build: Build, records: Sequence[Record]) -> Sequence[Record]:
+    """Records with what the machine code of the program executed, where the build has kept it."""
+    if build.cubin is None or build.ptx is None:
+        return records
+    return with_machine_counts(records, read_code(build.cubin, build.ptx))
 
 
 def job_shape(job: Job) -> Hashable:

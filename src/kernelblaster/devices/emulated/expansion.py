@@ -1,26 +1,27 @@
 """How many machine instructions a launch executes, and of which pipes, from the PTX instructions that were counted.
 
-ptxas merges some PTX instructions, drops others (moves, address arithmetic), and expands a few into many (division,
-64-bit integers). What an instruction becomes depends on its surroundings; here each operation has one mean for all:
+For launches whose machine code is not at hand; where it is, `machine/` reads it. ptxas merges some PTX instructions,
+drops others (moves, address arithmetic), and expands a few into many (division, 64-bit integers). What an instruction
+becomes depends on its surroundings; here each operation has one mean for all:
 
     machine instructions = sum over operations of executed x mean
 
 The means are in `expansion.json`: fitted to what Nsight Compute counted of half of the conformance kernels on an H200,
-as `benchmarks/emulator_fit.py` does, and judged on the other half in docs/emulator_calibration.md. An operation that no
-kernel of that half executes keeps the mean it is expected to have.
+as `benchmarks/emulator_fit.py` does. An operation that no kernel of that half executes keeps the mean it is expected to
+have.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from kernelblaster.devices.emulated.record import LaunchRecord, Space
+from kernelblaster.devices.base import KernelResources
+from kernelblaster.devices.emulated.record import EXECUTED, LaunchRecord, MachineCounts, Space
 
 WARP = "warp"
 """What each warp executes beside its PTX: reading its place in the grid, and the stack pointer."""
@@ -60,16 +61,6 @@ class ExpansionFile(BaseModel):
         return next(entry for entry in self.expected if re.fullmatch(entry.operations, name))
 
 
-@dataclass(frozen=True)
-class MachineInstructions:
-    """Warp instructions of a launch by what executes them; a mean, so not whole numbers."""
-
-    instructions: float
-    alu: float
-    fma: float
-    xu: float
-
-
 def executed(record: LaunchRecord) -> Iterator[tuple[str, int]]:
     """Operations with how often warps executed them, under the names that `expansion.json` has.
 
@@ -83,14 +74,29 @@ def executed(record: LaunchRecord) -> Iterator[tuple[str, int]]:
     yield WARP, record.warps
 
 
-def machine_instructions(record: LaunchRecord) -> MachineInstructions:
-    """Machine instructions of a launch."""
+def mean_machine_counts(record: LaunchRecord, resources: KernelResources) -> MachineCounts:
+    """What a launch executes as machine code whose text is not at hand.
+
+    Each spill is taken to be executed once by each warp. A warp reads the index of its thread in each dimension of the
+    block that has several.
+    """
     counted = [(count, _mean(name)) for name, count in executed(record)]
-    return MachineInstructions(
+    indices = record.warps * sum(1 for extent in record.block if extent > 1)
+    shared = list(record.accesses((Space.SHARED,), EXECUTED))
+    device = record.accesses((Space.GLOBAL, Space.GENERIC, Space.LOCAL), EXECUTED)
+    spill_loads, spill_stores = (
+        size // 4 * record.warps for size in (resources.spill_load_bytes, resources.spill_store_bytes)
+    )
+    through_lsu = sum(one.requests for one in (*shared, *device)) + record.count("shfl")
+    return MachineCounts(
         instructions=sum(count * mean.instructions for count, mean in counted),
         alu=sum(count * mean.alu for count, mean in counted),
         fma=sum(count * mean.fma for count, mean in counted),
         xu=sum(count * mean.xu for count, mean in counted),
+        lsu=through_lsu + spill_loads + spill_stores + indices,
+        shared_passes=sum(max(one.wavefronts, one.requests) for one in shared) + record.count("shfl") + indices,
+        spill_loads=spill_loads,
+        spill_stores=spill_stores,
     )
 
 

@@ -1,8 +1,8 @@
 """Nsight-named metrics of an emulated launch, from its counts and its modelled time.
 
-Counts (sectors, requests, wavefronts, bytes) are exact for the PTX executed; machine instructions follow from those of
-the PTX (`expansion.py`); hit rates come from the core's cache model; times and everything relative to time come from
-`model.py`. What neither knows is left out.
+Counts (sectors, requests, bytes) are exact for the PTX executed; machine instructions follow from the machine code
+(`machine/`), or where it is not at hand from the PTX (`expansion.py`); hit rates come from the core's cache model;
+times and everything relative to time come from `model.py`. What neither knows is left out.
 Percentages "of active" cycles are against the time without start and drain, those "of elapsed" against all of it.
 """
 
@@ -118,7 +118,7 @@ def _throughput(estimate: KernelEstimate, gpu: GpuModel) -> dict[Metric, float]:
     dram = _percent((estimate.dram_read_bytes + estimate.dram_write_bytes) / gpu.gpu.dram_peak, elapsed)
     l2 = _percent(work[Unit.L2], elapsed)
     pipes = {metric: _percent(work[unit] * spread.balance, active) for metric, unit in _PIPES.items()}
-    lsu_s = _lsu_instructions(estimate) * spread.share / estimate.clock_hz
+    lsu_s = estimate.machine.lsu * spread.share / estimate.clock_hz
     return pipes | {
         Metric.PIPE_FP16: _percent(halves_s * spread.balance, active),
         Metric.PIPE_LSU: _percent(lsu_s * spread.balance, active),
@@ -134,12 +134,6 @@ def _throughput(estimate: KernelEstimate, gpu: GpuModel) -> dict[Metric, float]:
             _percent(data_stage * spread.balance_of_all, elapsed),
         ),
     }
-
-
-def _lsu_instructions(estimate: KernelEstimate) -> int:
-    """Warp instructions that go through the load/store unit, one a clock; a warp that starts sends one."""
-    memory = sum(one.requests for one in estimate.record.accesses((Space.SHARED, *DEVICE_SPACES), EXECUTED))
-    return memory + estimate.record.count("shfl") + estimate.spills + estimate.record.warps
 
 
 def _percent(part: float, whole: float) -> float:
@@ -184,7 +178,7 @@ def _global_accesses(estimate: KernelEstimate) -> dict[Metric, float]:
         sectors = sum(one.sectors for one in accesses)
         if sectors:
             found[metric] = 100 * sum(_used_bytes(one) for one in accesses) / (sectors * SECTOR_BYTES)
-    if not estimate.spills:
+    if record.machine is not None or not estimate.spills:
         found[Metric.LOCAL_LOADS] = _requests(record.accesses((Space.LOCAL,), (Access.LOAD,)))
         found[Metric.LOCAL_STORES] = _requests(record.accesses((Space.LOCAL,), (Access.STORE,)))
     return found
@@ -202,17 +196,15 @@ def _requests(accesses: Iterable[MemoryInstruction]) -> int:
 def _shared_accesses(estimate: KernelEstimate) -> dict[Metric, float]:
     record = estimate.record
     every = list(record.accesses((Space.SHARED,), EXECUTED))
-    # each dimension of the block costs a warp one pass when it starts, and so does each shuffle
-    starts = record.warps * sum(1 for extent in record.block if extent > 1)
     return {
-        Metric.SHARED_WAVEFRONTS: sum(one.wavefronts for one in every) + record.count("shfl") + starts,
+        Metric.SHARED_WAVEFRONTS: estimate.machine.shared_passes,
         Metric.SHARED_LOAD_CONFLICTS: sum(one.conflicts for one in every if one.op is Access.LOAD),
         Metric.SHARED_STORE_CONFLICTS: sum(one.conflicts for one in every if one.op is Access.STORE),
     }
 
 
 def _instructions(estimate: KernelEstimate) -> dict[Metric, float]:
-    """Machine instructions by the mean expansion of each operation; divergence as the PTX shows it.
+    """Machine instructions; divergence as the PTX shows it.
 
     Branches are left out of the active threads: their predicate says who jumps, and the core counts only those.
     """

@@ -28,8 +28,8 @@ from enum import StrEnum
 from kernelblaster.devices.base import KernelResources
 from kernelblaster.devices.emulated.architecture import GpuModel, Timing
 from kernelblaster.devices.emulated.chain import Chain, chain_of
-from kernelblaster.devices.emulated.expansion import MachineInstructions, machine_instructions
-from kernelblaster.devices.emulated.record import SECTOR_BYTES, LaunchRecord
+from kernelblaster.devices.emulated.expansion import mean_machine_counts
+from kernelblaster.devices.emulated.record import SECTOR_BYTES, LaunchRecord, MachineCounts
 from kernelblaster.devices.emulated.spread import Spread
 from kernelblaster.devices.emulated.traffic import (
     atomic_sectors,
@@ -37,7 +37,6 @@ from kernelblaster.devices.emulated.traffic import (
     dram_bytes,
     l2_bytes,
     lookup_clocks,
-    spill_instructions,
 )
 from kernelblaster.devices.occupancy import WARP_THREADS, Occupancy, occupancy
 
@@ -91,7 +90,7 @@ class KernelEstimate:
 
     record: LaunchRecord
     resources: KernelResources
-    machine: MachineInstructions
+    machine: MachineCounts
     occupancy: Occupancy
     spread: Spread
     work_s: dict[Unit, float] = field(hash=False)
@@ -113,8 +112,8 @@ class KernelEstimate:
 
     @property
     def spills(self) -> int:
-        """Spill loads and stores of all warps, each taken to be executed once per warp."""
-        return spill_instructions(self.resources) * self.record.warps
+        """Spill loads and stores of all warps."""
+        return round(self.machine.spill_loads + self.machine.spill_stores)
 
 
 class Unlaunchable(Exception):
@@ -144,10 +143,11 @@ def estimate(
         record = record.without_local_memory()
     fit = _fit(record, resources, gpu)
     spread = Spread.of(record.blocks, fit, gpu.gpu.sms)
-    machine = machine_instructions(record)
+    machine = record.machine or mean_machine_counts(record, resources)
+    record = record.with_spills(machine)
     read_bytes, write_bytes = dram_bytes(record, gpu, warm_bytes)
-    chain = chain_of(record, resources, machine.instructions, read_bytes, gpu.architecture)
-    cycles = _sm_cycles(record, resources, machine, spread, gpu)
+    chain = chain_of(record, machine, read_bytes, gpu.architecture)
+    cycles = _sm_cycles(record, machine, spread, gpu)
     cycles[Unit.LATENCY] = _latency_cycles(record, chain, spread, gpu)
     work = {unit: count / gpu.clock_hz for unit, count in cycles.items()}
     work[Unit.L2] = l2_bytes(record, gpu) / gpu.gpu.l2_bandwidth
@@ -204,9 +204,7 @@ def smooth_maximum(times: Iterable[float], norm: float) -> float:
     return largest * sum((value / largest) ** norm for value in values) ** (1 / norm)
 
 
-def _sm_cycles(
-    record: LaunchRecord, resources: KernelResources, machine: MachineInstructions, spread: Spread, gpu: GpuModel
-) -> dict[Unit, float]:
+def _sm_cycles(record: LaunchRecord, machine: MachineCounts, spread: Spread, gpu: GpuModel) -> dict[Unit, float]:
     """Clocks that each unit of the busiest SM is busy: warp instructions x 32 lanes / lanes per clock."""
     lanes = gpu.architecture.lanes
     whole = {
@@ -215,7 +213,7 @@ def _sm_cycles(
         Unit.FP64: _warps_over(record.count("fp64"), lanes.fp64),
         Unit.XU: _warps_over(machine.xu, lanes.xu),
         Unit.TENSOR: record.tensor_fma / gpu.tensor_fma_per_clk,
-        Unit.LSU: data_stage_clocks(record, resources, gpu),
+        Unit.LSU: data_stage_clocks(record, machine, gpu),
         Unit.LOOKUP: lookup_clocks(record, gpu),
         Unit.ISSUE: machine.instructions / gpu.architecture.schedulers,
     }

@@ -30,6 +30,7 @@ from kernelblaster.devices.emulated.counting import NotSampled, counted_records
 from kernelblaster.devices.emulated.emulation import Emulation, KernelLaunch
 from kernelblaster.devices.emulated.findings import named, read_findings
 from kernelblaster.devices.emulated.lines import line_profiles
+from kernelblaster.devices.emulated.machine.code import read_code, with_machine_counts
 from kernelblaster.devices.emulated.metrics import kernel_profile
 from kernelblaster.devices.emulated.model import KernelEstimate, Unlaunchable
 from kernelblaster.devices.emulated.modules import ensure_figures, ensure_module
@@ -163,7 +164,8 @@ class EmulatedProgram:
         resources = {kernel.symbol: kernel for kernel in self.built.resources if kernel.symbol}
         warnings = []
         try:
-            call = estimate_call(records, resources, self.gpu)
+            counted = with_machine_counts(records, read_code(self.built.cubin, self.built.ptx))
+            call = estimate_call(counted, resources, self.gpu)
         except Unlaunchable as error:
             call = CallEstimate((), 0.0, 0.0)
             warnings.append(f"a GPU would refuse a launch: {error}")

@@ -22,16 +22,17 @@ from kernelblaster.devices.symbols import demangle
 from kernelblaster.devices.toolchain import Toolchain
 from kernelblaster.devices.tools import COMPILE_TIMEOUT_S, COMPILER_LIMITS, first_error, undefined_reference
 
-_FORMAT = "kernelblaster-emulated-program-1"
+_FORMAT = "kernelblaster-emulated-program-2"
 _LIBRARIES = ("cublas", "cudnn", "cufft", "curand", "cusolver", "cusparse", "nccl", "nvrtc", "cu")
 
 
 @dataclass(frozen=True)
 class BuiltProgram:
-    """A program that can be started, its PTX, and what ptxas said of its kernels."""
+    """A program that can be started, its PTX and machine code, and what ptxas said of its kernels."""
 
     program: Path
     ptx: Path
+    cubin: Path
     resources: tuple[KernelResources, ...]
 
 
@@ -79,7 +80,7 @@ class ProgramBuilder:
                 self._build(source, entry)
             report = json.loads((entry / "report.json").read_text(encoding="utf-8"))
         resources = tuple(KernelResources.model_validate(item) for item in report["resources"])
-        return BuiltProgram(entry / "program", entry / "program.ptx", resources)
+        return BuiltProgram(entry / "program", entry / "program.ptx", entry / "program.cubin", resources)
 
     def _build(self, source: Path, entry: Path) -> None:
         with Scratch() as scratch:
@@ -92,11 +93,12 @@ class ProgramBuilder:
                 "resources": [item.model_dump() for item in resources],
             }
             (scratch / "report.json").write_text(json.dumps(report), encoding="utf-8")
-            next(scratch.glob("*.ptx")).rename(scratch / "program.ptx")
+            for kept in (".ptx", ".cubin"):
+                next(scratch.glob(f"*{kept}")).rename(scratch / f"program{kept}")
             staged = entry.with_suffix(".partial")
             shutil.rmtree(staged, ignore_errors=True)
             staged.mkdir()
-            for name in ("program", "program.ptx", "report.json"):
+            for name in ("program", "program.ptx", "program.cubin", "report.json"):
                 shutil.copy2(scratch / name, staged / name)
             shutil.rmtree(entry, ignore_errors=True)
             staged.rename(entry)

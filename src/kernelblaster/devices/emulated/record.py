@@ -14,6 +14,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
+from kernelblaster.devices.occupancy import WARP_THREADS
 from kernelblaster.errors import DeviceError
 
 SECTOR_BYTES = 32
@@ -85,6 +86,39 @@ class SourceLine(BaseModel):
     warp_instructions: int
 
 
+class MachineCounts(BaseModel):
+    """Warp instructions of a launch as machine code, by what executes them; see `machine/executions.py`."""
+
+    model_config = ConfigDict(frozen=True)
+
+    instructions: float
+    alu: float
+    fma: float
+    xu: float
+    lsu: float
+    shared_passes: float
+    """Passes of shared memory; shuffles and the reading of thread indices take one each."""
+    spill_loads: float
+    """Loads from local memory that the PTX knows nothing of."""
+    spill_stores: float
+
+
+def _spill(op: Access, requests: int) -> MemoryInstruction:
+    """Registers of a whole warp to or from local memory."""
+    sectors = requests * WARP_THREADS * 4 // SECTOR_BYTES
+    return MemoryInstruction(
+        space=Space.LOCAL,
+        op=op,
+        bytes_per_lane=4,
+        requests=requests,
+        lanes=requests * WARP_THREADS,
+        sectors=sectors,
+        ideal_sectors=sectors,
+        l1_hit_sectors=sectors if op is Access.LOAD else 0,
+        wavefronts=requests,
+    )
+
+
 class LaunchRecord(BaseModel):
     """One counted kernel launch."""
 
@@ -113,6 +147,8 @@ class LaunchRecord(BaseModel):
     """Operation of the core -> warp instructions; finer than the classes, which are what pipes they need."""
     waits: dict[str, int]
     """Kind of latency -> warp instructions on the longest chain of dependent ones, see `ptx/waits.py`."""
+    ptx_lines: dict[int, int]
+    """Line of the PTX -> warp instructions; of several that one line becomes, the most."""
     longest_warp_instructions: int
     """Warp instructions of the warp that executed most."""
     hottest_atomic_lanes: int
@@ -127,6 +163,8 @@ class LaunchRecord(BaseModel):
     divergent_branches: int
     barriers: int
     lines: tuple[SourceLine, ...] = ()
+    machine: MachineCounts | None = None
+    """What its machine code executed, where that is at hand; not of the core, see `machine/code.py`."""
 
     @property
     def threads_per_block(self) -> int:
@@ -147,6 +185,19 @@ class LaunchRecord(BaseModel):
     def count(self, *classes: str) -> int:
         """Warp instructions of the named classes together; a class the kernel never executed counts nothing."""
         return sum(self.classes.get(name, 0) for name in classes)
+
+    def with_spills(self, machine: MachineCounts) -> Self:
+        """The same launch with its spills as accesses to local memory: loads hit the L1, stores go on to the L2."""
+        added = []
+        for op, requests in ((Access.LOAD, machine.spill_loads), (Access.STORE, machine.spill_stores)):
+            count = round(requests)
+            if count:
+                added.append(_spill(op, count))
+        if not added:
+            return self
+        stored = sum(one.sectors for one in added if one.op is Access.STORE)
+        changed = {"memory": (*self.memory, *added), "l2_write_sectors": self.l2_write_sectors + stored}
+        return self.model_copy(update=changed)
 
     def without_local_memory(self) -> Self:
         """The same launch with its local arrays in registers, where ptxas has found room for them."""

@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kernelblaster.devices.base import KernelResources
 from kernelblaster.devices.emulated.architecture import GpuModel
-from kernelblaster.devices.emulated.record import EXECUTED, SECTOR_BYTES, Access, LaunchRecord, MemoryInstruction, Space
+from kernelblaster.devices.emulated.record import (
+    EXECUTED,
+    SECTOR_BYTES,
+    Access,
+    LaunchRecord,
+    MachineCounts,
+    MemoryInstruction,
+    Space,
+)
 
 L2_SHARE = 0.8
 """Share of the L2 that data stays in under real replacement."""
@@ -131,30 +138,23 @@ def _missed_lines(one: MemoryInstruction) -> float:
     return one.wavefronts * (1 - one.l1_hit_sectors / one.sectors) if one.sectors else 0.0
 
 
-def data_stage_clocks(record: LaunchRecord, resources: KernelResources, gpu: GpuModel) -> float:
+def data_stage_clocks(record: LaunchRecord, machine: MachineCounts, gpu: GpuModel) -> float:
     """Clocks of the L1's data stage, all SMs together: passes of shared and device memory, or stores.
 
     A device request takes one pass for each 128 bytes, or a share of one for each line it touches.
     """
     timing = gpu.architecture.timing
-    shared = sum(max(one.wavefronts, one.requests) for one in record.accesses((Space.SHARED,), EXECUTED))
     device = sum(
         max(one.requests, one.lanes * one.bytes_per_lane / LINE_BYTES, timing.passes_per_line * one.wavefronts)
         for one in record.accesses(DEVICE_SPACES, EXECUTED)
     )
-    spills = spill_instructions(resources) * record.warps
     stored = timing.store_sector_clocks * sum(one.sectors for one in stores(record))
-    return max(shared + record.count("shfl") + device + spills, stored)
+    return max(machine.shared_passes + device, stored)
 
 
 def lookup_clocks(record: LaunchRecord, gpu: GpuModel) -> float:
     """Clocks for which the L1, all SMs together, looks up the lines of loads."""
     return sum(one.wavefronts for one in loads(record)) / gpu.architecture.timing.lines_per_clk
-
-
-def spill_instructions(resources: KernelResources) -> int:
-    """Spill loads and stores in the code, four bytes each."""
-    return (resources.spill_load_bytes + resources.spill_store_bytes) // 4
 
 
 def loads(record: LaunchRecord) -> Iterator[MemoryInstruction]:

@@ -132,6 +132,20 @@ void write_lines(Writer& json, const Launch& launch, const Counters& counters) {
     json.close(']');
 }
 
+// How often warps executed each line of the PTX: the most of its instructions, for a line may become several.
+void write_ptx_lines(Writer& json, const Launch& launch, const Counters& counters) {
+    std::map<u32, u64> most;
+    for (std::size_t k = 0; k < counters.executed.size(); ++k) {
+        u64& line = most[launch.function->code[k].ptx_line];
+        line = std::max(line, counters.executed[k]);
+    }
+    json.key("ptx_lines");
+    json.open('{');
+    for (const auto& [line, executed] : most)
+        if (executed != 0) json.field(std::to_string(line), executed);
+    json.close('}');
+}
+
 // Multiply-adds of the tensor cores, in those of fp16: the immediate of such an instruction is its share.
 u64 tensor_work(const Launch& launch, const Counters& counters) {
     u64 total = 0;
@@ -205,6 +219,7 @@ void report_launch(const Launch& launch, const Counters& counters, const Share& 
     write_classes(json, launch, "thread_classes", counters.thread_count);
     write_operations(json, launch, counters);
     write_waits(json, launch, counters);
+    write_ptx_lines(json, launch, counters);
     json.field("longest_warp_instructions", counters.longest_warp);
     json.field("hottest_atomic_lanes", hottest_atomic_lanes(launch, counters, share));
     write_memory(json, launch, counters);

@@ -1,0 +1,157 @@
+"""Machine code beside PTX: how often blocks are executed, on code written down here and on code that ptxas wrote."""
+
+from __future__ import annotations
+
+import subprocess
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from emulated_bench import needs_tools
+
+from kernelblaster.devices.emulated.machine.anchors import Anchor
+from kernelblaster.devices.emulated.machine.code import KernelCode, read_code
+from kernelblaster.devices.emulated.machine.cubin import CodeWord, read_sections
+from kernelblaster.devices.emulated.machine.executions import Flow
+from kernelblaster.devices.emulated.machine.graph import graph_of
+from kernelblaster.devices.emulated.machine.instructions import MachineInstruction, Operation, decode
+from kernelblaster.devices.toolchain import Toolchain
+from kernelblaster.errors import DeviceError
+
+WARPS = 100
+
+
+def one(operation: int, line: int = 0, *, target: int | None = None, guarded: bool = False) -> MachineInstruction:
+    return MachineInstruction(operation, line, guarded, target)
+
+
+def branch(target: int, *, guarded: bool = True) -> MachineInstruction:
+    return one(Operation.BRA, target=target, guarded=guarded)
+
+
+EXIT = one(Operation.EXIT)
+UNROLLED = (
+    branch(7),
+    *(one(Operation.LDG, 5) for _ in range(4)),
+    branch(1),
+    branch(9),
+    one(Operation.LDG, 5),
+    branch(7),
+    one(Operation.STG, 6),
+    EXIT,
+)
+"""A loop with four copies of line 5, one with a single copy for what is left, and a store."""
+
+
+def executions(
+    code: tuple[MachineInstruction, ...], lines: Mapping[int, int], internal: frozenset[int] = frozenset()
+) -> list[float]:
+    """Executions of each block; every load and store is an anchor."""
+    graph = graph_of(code, internal)
+    copies: dict[int, dict[int, int]] = {}
+    for block in graph.order:
+        for instruction in code[graph.blocks[block].first : graph.blocks[block].end]:
+            if instruction.line:
+                groups = copies.setdefault(instruction.line, {})
+                groups[graph.group_of[block]] = groups.get(graph.group_of[block], 0) + 1
+    anchors = [Anchor(line, groups, frozenset()) for line, groups in copies.items()]
+    functions = frozenset(k for k, block in enumerate(graph.blocks) if block.first in internal)
+    return Flow(graph, anchors, functions).executions(lines, WARPS)
+
+
+@pytest.mark.parametrize(("rounds", "main", "rest"), [(10, 2, 2), (3, 0, 3), (400, 100, 0)])
+def test_unrolled_loop_takes_whole_rounds_and_leaves_the_rest(rounds: int, main: int, rest: int) -> None:
+    found = executions(UNROLLED, {5: rounds * WARPS, 6: WARPS})
+    blocks = graph_of(UNROLLED, ()).blocks
+    by_first = {block.first: count / WARPS for block, count in zip(blocks, found, strict=True)}
+    assert (by_first[1], by_first[7], by_first[9]) == (main, rest, 1)
+
+
+def test_counts_spread_over_blocks_that_are_executed_equally_often() -> None:
+    """The block in front of the branch and the one where its two ways meet have no line of their own."""
+    code = (
+        one(Operation.LOP3),
+        branch(4),
+        one(Operation.LDG, 5),
+        branch(5, guarded=False),
+        one(Operation.LDG, 6),
+        EXIT,
+    )
+    assert executions(code, {5: 30, 6: 70}) == [100, 30, 70, 100]
+
+
+def test_slow_path_that_ptxas_added_is_taken_to_be_rare() -> None:
+    code = (branch(3), one(Operation.CALL, target=5), branch(4, guarded=False), one(Operation.LOP3), EXIT, EXIT)
+    found = executions(code, {}, frozenset({5}))
+    assert found == [100, 0, 0, 100, 100, 0]
+
+
+def test_predicated_instruction_is_executed_by_warps_that_it_does_nothing_for() -> None:
+    code = (branch(2), one(Operation.LDG, 5, guarded=True), EXIT)
+    graph = graph_of(code, ())
+    anchors = [Anchor(5, {graph.group_of[1]: 1}, frozenset({graph.group_of[1]}))]
+    assert Flow(graph, anchors, frozenset()).executions({5: 40}, WARPS)[1] == 40
+
+
+def test_branch_distance_is_signed() -> None:
+    backwards = decode(CodeWord(0xFFFFFFFC00FC7947, 0x000FC0000383FFFF, 0), 200)
+    forwards = decode(CodeWord(0x0000000800CC8947, 0x000FEA0003800000, 0), 0xF)
+    assert (backwards.target, backwards.guarded) == (200, False)
+    assert (forwards.target, forwards.guarded) == (0xC3, True)
+
+
+SOURCE = """
+extern "C" __global__ void __launch_bounds__(1024, 2) sums(const float* x, float* y, int n) {
+    float sum = 0;
+    for (int k = 0; k < n; ++k) sum = x[static_cast<int>(sum)];
+    y[threadIdx.x] = sum / x[0];
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with code.cubin, code.ptx and bare.cubin, which has no line table."""
+    folder, tools = tmp_path_factory.mktemp("cubin"), Toolchain.find()
+    (folder / "code.cu").write_text(SOURCE, encoding="utf-8")
+    nvcc = [str(tools.nvcc), "-ccbin", str(tools.host_compiler), "-O3", "-arch=sm_90a"]
+    kept = ["-lineinfo", "--keep", "--keep-dir", str(folder)]
+    subprocess.run([*nvcc, *kept, "-cubin", "code.cu", "-o", "code.cubin"], cwd=folder, check=True, timeout=120)
+    subprocess.run([*nvcc, "-cubin", "code.cu", "-o", "bare.cubin"], cwd=folder, check=True, timeout=120)
+    return folder
+
+
+@pytest.mark.nvcc
+@pytest.mark.slow
+@needs_tools
+class TestBuilt:
+    """Code that ptxas has written now."""
+
+    def kernel(self, built: Path) -> KernelCode:
+        return read_code(built / "code.cubin", built / "code.ptx")["sums"]
+
+    def test_rounds_of_an_unrolled_loop_add_up(self, built: Path) -> None:
+        code = self.kernel(built)
+        copied = Counter(one.line for one in code.instructions if one.operation == Operation.LDG)
+        line, copies = copied.most_common(1)[0]
+        assert copies > 1, "ptxas unrolls this loop"
+        lines = {one.line: (77 if one.total == copies else 1) * WARPS for one in code.flow.anchors}
+        counts = code.flow.executions(lines, WARPS)
+        loads = sum(
+            count
+            for block, count in zip(code.flow.graph.blocks, counts, strict=True)
+            for one in code.instructions[block.first : block.end]
+            if one.operation == Operation.LDG and one.line == line
+        )
+        assert loads == pytest.approx(77 * WARPS)
+
+    def test_line_table_is_needed(self, built: Path) -> None:
+        assert read_code(built / "bare.cubin", built / "code.ptx") == {}
+
+    def test_damaged_file_is_named_as_such(self, built: Path) -> None:
+        whole = (built / "code.cubin").read_bytes()
+        with pytest.raises(DeviceError, match="machine code"):
+            read_sections(whole[: len(whole) // 2])
+        with pytest.raises(DeviceError, match="machine code"):
+            read_sections(b"not a cubin")

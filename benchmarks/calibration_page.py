@@ -29,16 +29,15 @@ SHORT_NAMES = {
     Metric.DRAM_WRITE: "DRAM bytes written",
 }
 WHY = {
-    Metric.INSTRUCTIONS: "A mean per PTX operation does not know what ptxas does in one place: it drops address "
-    "arithmetic that it can fold, unrolls loops, turns indexed local arrays into selections, and merges narrow loads.",
+    Metric.INSTRUCTIONS: "Executions of machine code follow from those of the PTX lines that it stems from. Where "
+    "threads of a warp part, ptxas turns branches into predicates and copies code, lines say little about that.",
     Metric.GLOBAL_LOAD_REQUESTS: "`wmma` loads are one PTX instruction and several machine instructions; loads that "
     "PTX predicates lane by lane are branched around or merged by ptxas.",
     Metric.GLOBAL_LOAD_SECTORS: "`cp.async` and `wmma` loads of one PTX instruction are split by ptxas.",
     Metric.GLOBAL_STORE_REQUESTS: "`wmma` stores are split by ptxas.",
     Metric.GLOBAL_STORE_SECTORS: "`wmma` stores are split by ptxas.",
-    Metric.SHARED_WAVEFRONTS: "Where ptxas predicates accesses instead of branching around them, they take a pass "
-    "with no lane active. Merged loads (`ptx/merges.py`) are taken to be aligned. Spills and indexed constants have "
-    "passes of their own, which we cannot attribute.",
+    Metric.SHARED_WAVEFRONTS: "Loads of 16 bytes a lane take more passes than the addresses ask for when lanes share "
+    "words, in a way that we do not know; asynchronous copies have passes of their own.",
     Metric.L2_READ_SECTORS: "The emulator runs the blocks of an SM one after the other, so that each has the L1 for "
     "itself: re-use across blocks and evictions by neighbours are off in either direction.",
     Metric.L2_WRITE_SECTORS: "Writes to one sector by neighbouring warps merge before they reach the L2 in some "
@@ -88,14 +87,14 @@ the emulated
 device standing for it. "Real" is what Nsight Compute counted, or the median event time of 30 calls with a cold L2,
 which is how the product times. Only the H200 was measured: the figures of other GPUs come from data sheets.
 
-What is fitted (machine instructions per PTX operation, latencies and weights of the timing model, the write-back of the
-L2) was fitted to {sizes[Half.FIT]} cases by `python benchmarks/emulator_fit.py`, or chosen by looking at them, and is \
+What is fitted (latencies and weights of the timing model, the write-back of the L2) was fitted to {sizes[Half.FIT]} cases by `python benchmarks/emulator_fit.py`, or chosen by looking at them, and is \
 judged by the
 other {sizes[Half.JUDGE]}. Cases that pairs connect stay together; an even CRC-32 of the alphabetically first name of \
 such a group
 means the fit. Three rules were read off all cases before the halves were drawn: what passes through both halves of the
-L2, the shared-memory passes of starting warps, and that atomics to one 128-byte line go one lane after the other.
-Between versions of the timing model the totals of the judging half were looked at, its cases were not."""
+L2, the shared-memory passes of starting warps, and that atomics to one 128-byte line go one lane after the other. The
+encoding of machine instructions was read off the code of all programs, what counts them off the fitted half. Between
+versions of the timing model the totals of the judging half were looked at, its cases were not."""
 
 
 def _counters(cases: Sequence[Judged]) -> str:
@@ -122,7 +121,8 @@ def _counters(cases: Sequence[Judged]) -> str:
 ## Counters
 
 Relative error |emulated - real| / real of the whole call. DRAM bytes below 2 MB and L2 sectors below 10,000 count as
-that much. Requests, sectors and wavefronts follow from the PTX and the addresses alone; nothing of them is fitted.
+that much. Requests and sectors follow from the PTX and the addresses, instructions and wavefronts also from the
+machine code; nothing of them is fitted.
 A target is met when the median of the judging half meets it."""
     return f"{text}\n\n{_rows([*names, 'cases within', 'met'], rows)}"
 

@@ -87,14 +87,15 @@ the emulated
 device standing for it. "Real" is what Nsight Compute counted, or the median event time of 30 calls with a cold L2,
 which is how the product times. Only the H200 was measured: the figures of other GPUs come from data sheets.
 
-What is fitted (latencies and weights of the timing model, the write-back of the L2) was fitted to {sizes[Half.FIT]} cases by `python benchmarks/emulator_fit.py`, or chosen by looking at them, and is \
-judged by the
-other {sizes[Half.JUDGE]}. Cases that pairs connect stay together; an even CRC-32 of the alphabetically first name of \
-such a group
-means the fit. Three rules were read off all cases before the halves were drawn: what passes through both halves of the
-L2, the shared-memory passes of starting warps, and that atomics to one 128-byte line go one lane after the other. The
-encoding of machine instructions was read off the code of all programs, what counts them off the fitted half. Between
-versions of the timing model the totals of the judging half were looked at, its cases were not."""
+What is fitted (latencies and weights of the timing model, the write-back of the L2) was fitted to \
+{sizes[Half.FIT]} cases by
+`python benchmarks/emulator_fit.py`, or chosen by looking at them, and is judged by the other {sizes[Half.JUDGE]}. \
+Cases that pairs
+connect stay together; an even CRC-32 of the alphabetically first name of such a group means the fit. Three rules were
+read off all cases before the halves were drawn: what passes through both halves of the L2, the shared-memory passes of
+starting warps, and that atomics to one 128-byte line go one lane after the other. The encoding of machine instructions
+was read off the code of all programs, how to count them off the fitted half. Between versions of the timing model the
+totals of the judging half were looked at, its cases were not."""
 
 
 def _counters(cases: Sequence[Judged]) -> str:

@@ -30,7 +30,6 @@ APART = 1.2
 START = {
     "double": 10.0,
     "tensor": 34.0,
-    "division": 80.0,
     "xu": 20.0,
     "shuffle": 23.0,
     "shared": 29.0,
@@ -39,9 +38,12 @@ START = {
     "l2": 270.0,
     "dram": 750.0,
     "atomic": 600.0,
+    "constant": 40.0,
+    "special_register": 25.0,
+    "operands": 15.0,
+    "branch": 5.0,
     "norm": 3.0,
     "latency_norm": 2.0,
-    "instruction_clocks": 2.0,
     "l1_miss_weight": 3.0,
     "line_clocks": 6.0,
     "conflict_clocks": 2.0,
@@ -52,7 +54,8 @@ START = {
 }
 """What is fitted, and where it starts: published microbenchmarks of the H100, rounded, and first guesses.
 
-Not among them: the latency of the ALU, which is documented; the start of a block, which follows from the occupancy
+Not among them: the latencies of the ALU and of a division, and the clocks of an instruction, which matter only where
+machine code is not at hand; the start of a block, which follows from the occupancy
 that Nsight Compute gave of plain copies; start and drain of a kernel, which are its elapsed less its active time;
 weights of the L2 and the data stage, which follow from its throughputs of the fitted half.
 """

@@ -15,7 +15,8 @@ from kernelblaster.devices.emulated.machine.code import KernelCode, read_code
 from kernelblaster.devices.emulated.machine.cubin import CodeWord, read_sections
 from kernelblaster.devices.emulated.machine.executions import Flow
 from kernelblaster.devices.emulated.machine.graph import graph_of
-from kernelblaster.devices.emulated.machine.instructions import MachineInstruction, Operation, decode
+from kernelblaster.devices.emulated.machine.instructions import Control, MachineInstruction, Operation, decode
+from kernelblaster.devices.emulated.machine.schedule import Cause, Schedule
 from kernelblaster.devices.toolchain import Toolchain
 from kernelblaster.errors import DeviceError
 
@@ -23,7 +24,7 @@ WARPS = 100
 
 
 def one(operation: int, line: int = 0, *, target: int | None = None, guarded: bool = False) -> MachineInstruction:
-    return MachineInstruction(operation, line, guarded, target)
+    return MachineInstruction(operation, line, guarded, target=target)
 
 
 def branch(target: int, *, guarded: bool = True) -> MachineInstruction:
@@ -99,6 +100,50 @@ def test_branch_distance_is_signed() -> None:
     forwards = decode(CodeWord(0x0000000800CC8947, 0x000FEA0003800000, 0), 0xF)
     assert (backwards.target, backwards.guarded) == (200, False)
     assert (forwards.target, forwards.guarded) == (0xC3, True)
+
+
+def test_control_bits() -> None:
+    """LDG.E R2, [R2.64] of a copy: two clocks, barrier 2 until the value is there, after barrier 0."""
+    load = decode(CodeWord(0x0000000402027981, 0x001EA4000C1E1900, 0), 0)
+    assert (load.operation, load.control) == (Operation.LDG, Control(2, waits=1, result=2))
+
+
+LATENCY = dict.fromkeys(Cause, 10.0) | {Cause.GLOBAL: 500.0, Cause.BRANCH: 1.0}
+
+
+def scheduled(*parts: tuple[int, Control, int | None]) -> Schedule:
+    """Code of (operation, control, target of a conditional branch)."""
+    code = [
+        MachineInstruction(operation, 0, target is not None, control, target) for operation, control, target in parts
+    ]
+    return Schedule.of(code, graph_of(code, ()))
+
+
+LOAD = (Operation.LDG, Control(2, result=0), None)
+USE = (Operation.FADD, Control(4, waits=1), None)
+OTHER = (Operation.IMAD, Control(4), None)
+LEAVE = (Operation.EXIT, Control(5), None)
+
+
+def test_warp_waits_for_what_is_left_of_a_latency() -> None:
+    found = scheduled(LOAD, OTHER, OTHER, USE, LEAVE).clocks([1.0], LATENCY)
+    assert found[Cause.GLOBAL] == 500 - 2 - 4 - 4
+    assert (found[Cause.ISSUE], found[Cause.WAIT]) == (5, 2 + 4 + 4 + 4 + 5 - 5)
+
+
+def test_independent_loads_are_waited_for_together() -> None:
+    second = (Operation.LDG, Control(2, result=1), None)
+    both = (Operation.FADD, Control(4, waits=3), None)
+    together = scheduled(LOAD, second, both, LEAVE).clocks([1.0], LATENCY)
+    apart = scheduled(LOAD, USE, LOAD, USE, LEAVE).clocks([1.0], LATENCY)
+    assert together[Cause.GLOBAL] == 500 - 2
+    assert apart[Cause.GLOBAL] == 2 * (500 - 2)
+
+
+def test_load_of_the_round_before_is_still_under_way() -> None:
+    """A loop that uses what the round before has loaded: only the body's own clocks are hidden."""
+    loop = scheduled(USE, LOAD, OTHER, (Operation.BRA, Control(5), 0), LEAVE).clocks([10.0, 1.0], LATENCY)
+    assert loop[Cause.GLOBAL] == 10 * (500 - 2 - 4 - 5 - 1)
 
 
 SOURCE = """

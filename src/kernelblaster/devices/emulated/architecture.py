@@ -51,6 +51,13 @@ class Latency(_Frozen):
     dram: float = Field(gt=0)
     """Under the load of a memory-bound kernel."""
     atomic: float = Field(gt=0)
+    constant: float = Field(gt=0)
+    """Of a constant at an address that is computed."""
+    special_register: float = Field(gt=0)
+    """Of a special register."""
+    operands: float = Field(gt=0)
+    """Until a store has read what it stores."""
+    branch: float = Field(gt=0)
 
 
 class Timing(_Frozen):

@@ -1,26 +1,32 @@
 """How long one warp would take if it had the GPU to itself: instructions, and latencies that nothing overlaps.
 
-The core counts how often a warp stands on the longest chain of dependent instructions of a region, by kind of latency
-(`ptx/waits.py`). Each stands for the latency of its kind; beside that, every machine instruction holds its warp for a
-few clocks. Loads take as long as the caches that serve them: the miss rate of the L1 is weighted, since a hit on a
-line that another warp has just asked for waits as long as that one's miss.
+Where machine code is at hand, its schedule says what a warp waits for (`machine/schedule.py`). Elsewhere the core
+counts how often a warp stands on the longest chain of dependent PTX instructions of a region, by kind of latency
+(`ptx/waits.py`), and every machine instruction holds its warp for a few clocks. Loads take as long as the caches that
+serve them: the miss rate of the L1 is weighted, since a hit on a line that another warp has just asked for waits as
+long as that one's miss.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kernelblaster.devices.emulated.architecture import Architecture
+from kernelblaster.devices.emulated.architecture import Architecture, Latency
+from kernelblaster.devices.emulated.machine.schedule import Cause
 from kernelblaster.devices.emulated.ptx.waits import UNROLLED
 from kernelblaster.devices.emulated.record import (
     EXECUTED,
     SECTOR_BYTES,
+    Access,
     LaunchRecord,
     MachineCounts,
     MemoryInstruction,
     Space,
 )
-from kernelblaster.devices.emulated.traffic import LINE_BYTES, loads
+from kernelblaster.devices.emulated.traffic import DEVICE_SPACES, GLOBAL_SPACES, LINE_BYTES, loads
+
+_SHORT = (Cause.SHARED, Cause.SHUFFLE, Cause.SPECIAL, Cause.CONSTANT, Cause.REGISTER)
 
 
 @dataclass(frozen=True)
@@ -29,62 +35,108 @@ class Chain:
 
     global_memory: float
     short: float
-    """Shared memory, shuffles and the transcendental unit."""
+    """Shared memory, shuffles, the transcendental unit, special registers and computed constants."""
     barrier: float
-    arithmetic: float
-    """Dependent arithmetic, and the clocks of every instruction itself."""
+    wait: float
+    """Latencies of arithmetic."""
+    issue: float
+    """The clocks of every instruction itself, and of branches."""
 
     @property
     def total(self) -> float:
         """Clocks from a warp's first instruction to its last."""
-        return self.global_memory + self.short + self.barrier + self.arithmetic
+        return self.global_memory + self.short + self.barrier + self.wait + self.issue
 
 
-def chain_of(
-    record: LaunchRecord,
-    machine: MachineCounts,
-    dram_read_bytes: float,
-    architecture: Architecture,
-) -> Chain:
+def chain_of(record: LaunchRecord, machine: MachineCounts, dram_read_bytes: float, architecture: Architecture) -> Chain:
     """The chain of an average warp.
 
     Args:
         record: counts of the launch.
-        machine: its machine instructions; spills are loaded back a few at a time.
+        machine: its machine instructions.
         dram_read_bytes: of the launch.
         architecture: latencies.
     """
-    latency, timing, warps = architecture.latency, architecture.timing, record.warps
-    waits = {kind: count / warps for kind, count in record.waits.items()}
-    shared = list(record.accesses((Space.SHARED,), EXECUTED))
-    passes = sum(one.wavefronts for one in shared) / max(1, sum(one.requests for one in shared))
-    spills = machine.spill_loads / warps / timing.spills_in_flight
+    spaces = DEVICE_SPACES if machine.path is None else GLOBAL_SPACES
+    load = load_latency(record, spaces, dram_read_bytes, architecture)
+    lines = architecture.timing.line_clocks * _further_lines(record) / record.warps
+    shared = _shared_latency(record, architecture)
+    if machine.path is None:
+        return _chain_of_ptx(record, machine, load, lines, shared, architecture)
+    clocks = machine.path.clocks(_latencies(architecture.latency, load, shared))
     return Chain(
-        global_memory=(waits.get("global", 0.0) + waits.get("global_unrolled", 0.0) / UNROLLED)
-        * load_latency(record, dram_read_bytes, architecture)
-        + timing.line_clocks * _further_lines(record) / warps
-        + waits.get("atomic", 0.0) * latency.atomic
-        + spills * latency.l1,
-        short=(waits.get("shared", 0.0) + waits.get("shared_unrolled", 0.0) / UNROLLED)
-        * (latency.shared + timing.conflict_clocks * max(0.0, passes - 1))
-        + waits.get("shuffle", 0.0) * latency.shuffle
-        + waits.get("special", 0.0) * latency.xu,
-        barrier=record.count("bar") / warps * latency.barrier,
-        arithmetic=machine.instructions / warps * timing.instruction_clocks
-        + waits.get("arithmetic", 0.0) * latency.alu
-        + waits.get("double", 0.0) * latency.double
-        + waits.get("tensor", 0.0) * latency.tensor
-        + waits.get("division", 0.0) * latency.division,
+        global_memory=clocks[Cause.GLOBAL] + clocks[Cause.LOCAL] + clocks[Cause.ATOMIC] + lines,
+        short=sum(clocks[one] for one in _SHORT),
+        barrier=clocks[Cause.BARRIER],
+        wait=clocks[Cause.WAIT] + clocks[Cause.DOUBLE] + clocks[Cause.TENSOR] + clocks[Cause.OPERANDS],
+        issue=clocks[Cause.ISSUE] + clocks[Cause.BRANCH],
     )
 
 
-def load_latency(record: LaunchRecord, dram_read_bytes: float, architecture: Architecture) -> float:
-    """Clocks of a mean load: L1, L2 or DRAM by where its sectors come from.
+def _latencies(latency: Latency, load: float, shared: float) -> dict[Cause, float]:
+    """Latency of each cause, given those of loads from global and shared memory."""
+    return {
+        Cause.BRANCH: latency.branch,
+        Cause.BARRIER: latency.barrier,
+        Cause.GLOBAL: load,
+        Cause.LOCAL: latency.l1,
+        Cause.SHARED: shared,
+        Cause.ATOMIC: latency.atomic,
+        Cause.SHUFFLE: latency.shuffle,
+        Cause.SPECIAL: latency.xu,
+        Cause.DOUBLE: latency.double,
+        Cause.TENSOR: latency.tensor,
+        Cause.CONSTANT: latency.constant,
+        Cause.REGISTER: latency.special_register,
+        Cause.OPERANDS: latency.operands,
+    }
+
+
+def _chain_of_ptx(
+    record: LaunchRecord,
+    machine: MachineCounts,
+    load: float,
+    lines: float,
+    shared: float,
+    architecture: Architecture,
+) -> Chain:
+    """The chain that follows from the PTX alone; spills are loaded back a few at a time."""
+    latency, timing, warps = architecture.latency, architecture.timing, record.warps
+    waits = {kind: count / warps for kind, count in record.waits.items()}
+    spills = machine.spill_loads / warps / timing.spills_in_flight
+    return Chain(
+        global_memory=(waits.get("global", 0.0) + waits.get("global_unrolled", 0.0) / UNROLLED) * load
+        + lines
+        + waits.get("atomic", 0.0) * latency.atomic
+        + spills * latency.l1,
+        short=(waits.get("shared", 0.0) + waits.get("shared_unrolled", 0.0) / UNROLLED) * shared
+        + waits.get("shuffle", 0.0) * latency.shuffle
+        + waits.get("special", 0.0) * latency.xu,
+        barrier=record.count("bar") / warps * latency.barrier,
+        wait=waits.get("arithmetic", 0.0) * latency.alu
+        + waits.get("double", 0.0) * latency.double
+        + waits.get("tensor", 0.0) * latency.tensor
+        + waits.get("division", 0.0) * latency.division,
+        issue=machine.instructions / warps * timing.instruction_clocks,
+    )
+
+
+def _shared_latency(record: LaunchRecord, architecture: Architecture) -> float:
+    """Clocks of a mean access to shared memory: its further passes take longer."""
+    shared = list(record.accesses((Space.SHARED,), EXECUTED))
+    passes = sum(one.wavefronts for one in shared) / max(1, sum(one.requests for one in shared))
+    return architecture.latency.shared + architecture.timing.conflict_clocks * max(0.0, passes - 1)
+
+
+def load_latency(
+    record: LaunchRecord, spaces: Iterable[Space], dram_read_bytes: float, architecture: Architecture
+) -> float:
+    """Clocks of a mean load from some spaces: L1, L2 or DRAM by where its sectors come from.
 
     A request waits for its slowest sector, so DRAM sectors are held against those that dense requests would need.
     """
     latency, timing = architecture.latency, architecture.timing
-    found = list(loads(record))
+    found = list(record.accesses(spaces, (Access.LOAD,)))
     sectors = sum(one.sectors for one in found)
     if sectors == 0:
         return latency.l2

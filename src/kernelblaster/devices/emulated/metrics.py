@@ -260,7 +260,7 @@ def _stalls(estimate: KernelEstimate) -> dict[Metric, float]:
         Metric.STALL_LONG_SCOREBOARD: chain.global_memory,
         Metric.STALL_SHORT_SCOREBOARD: chain.short,
         Metric.STALL_BARRIER: chain.barrier,
-        Metric.STALL_WAIT: chain.arithmetic,
+        Metric.STALL_WAIT: chain.wait,
         Metric.STALL_LG_THROTTLE: 0.0,
         Metric.STALL_MIO_THROTTLE: 0.0,
         Metric.STALL_MATH_THROTTLE: 0.0,
@@ -269,7 +269,7 @@ def _stalls(estimate: KernelEstimate) -> dict[Metric, float]:
     queue = _queue_stall(estimate)
     if queue is not None:
         wait[queue] += max(0.0, residence - chain.total)
-    per_warp = record.warp_instructions / record.warps
+    per_warp = estimate.machine.instructions / record.warps
     return {metric: clocks / per_warp for metric, clocks in wait.items()}
 
 

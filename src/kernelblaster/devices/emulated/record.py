@@ -8,12 +8,14 @@ instructions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
+from kernelblaster.devices.emulated.machine.schedule import WarpPath
 from kernelblaster.devices.occupancy import WARP_THREADS
 from kernelblaster.errors import DeviceError
 
@@ -86,10 +88,9 @@ class SourceLine(BaseModel):
     warp_instructions: int
 
 
-class MachineCounts(BaseModel):
+@dataclass(frozen=True)
+class MachineCounts:
     """Warp instructions of a launch as machine code, by what executes them; see `machine/executions.py`."""
-
-    model_config = ConfigDict(frozen=True)
 
     instructions: float
     alu: float
@@ -101,6 +102,8 @@ class MachineCounts(BaseModel):
     spill_loads: float
     """Loads from local memory that the PTX knows nothing of."""
     spill_stores: float
+    path: WarpPath | None = None
+    """What one warp executes and waits for; not known where the code is not at hand."""
 
 
 def _spill(op: Access, requests: int) -> MemoryInstruction:

@@ -13,6 +13,7 @@ from kernelblaster.devices.emulated.machine.cubin import CodeSection, read_secti
 from kernelblaster.devices.emulated.machine.executions import Flow
 from kernelblaster.devices.emulated.machine.graph import graph_of
 from kernelblaster.devices.emulated.machine.instructions import MachineInstruction, Operation, Pipe, decode
+from kernelblaster.devices.emulated.machine.schedule import Schedule, WarpPath
 from kernelblaster.devices.emulated.ptx.syntax import parse
 from kernelblaster.devices.emulated.record import EXECUTED, Access, LaunchRecord, MachineCounts, Record, Space
 
@@ -28,10 +29,12 @@ class KernelCode:
     Attributes:
         instructions: its code, the functions that it calls included.
         flow: from which the executions of each block follow.
+        schedule: what one warp waits for.
     """
 
     instructions: tuple[MachineInstruction, ...]
     flow: Flow
+    schedule: Schedule
 
     def counts(self, record: LaunchRecord) -> MachineCounts:
         """What a launch executes."""
@@ -55,6 +58,7 @@ class KernelCode:
             shared_passes=_shared_passes(record, executed) + operations[Operation.SHFL],
             spill_loads=max(0.0, operations[Operation.LDL] - local[Access.LOAD]),
             spill_stores=max(0.0, operations[Operation.STL] - local[Access.STORE]),
+            path=WarpPath(self.schedule, tuple(count / record.warps for count in times)),
         )
 
 
@@ -106,4 +110,5 @@ def _kernel(section: CodeSection, lines: Mapping[int, PtxLine]) -> KernelCode:
     graph = graph_of(instructions, section.functions)
     internal = {position for position, name in section.functions.items() if _INTERNAL in name}
     entries = frozenset(entry for entry in graph.entries if graph.blocks[entry].first in internal)
-    return KernelCode(instructions, Flow(graph, anchors(instructions, graph, lines), entries))
+    flow = Flow(graph, anchors(instructions, graph, lines), entries)
+    return KernelCode(instructions, flow, Schedule.of(instructions, graph))

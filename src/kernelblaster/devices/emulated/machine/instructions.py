@@ -13,7 +13,7 @@ from enum import IntEnum, StrEnum
 from kernelblaster.devices.emulated.machine.cubin import INSTRUCTION_BYTES, CodeWord
 
 _OPERATION_BITS, _ALWAYS = 0x1FF, 7
-_SIXTEEN_BYTES = 6
+_SIXTEEN_BYTES, _NO_BARRIER = 6, 7
 _THREAD_INDICES = (0x21, 0x22, 0x23)
 
 
@@ -31,6 +31,7 @@ class Operation(IntEnum):
     IMAD_WIDE = 0x025
     DMUL = 0x028
     DADD = 0x029
+    DSETP = 0x02A
     DFMA = 0x02B
     HADD2 = 0x030
     HFMA2 = 0x031
@@ -43,6 +44,7 @@ class Operation(IntEnum):
     STSM = 0x044
     MUFU = 0x108
     NOP = 0x118
+    DEPBAR = 0x11A
     BAR = 0x11D
     BRA = 0x147
     BRX = 0x149
@@ -52,6 +54,7 @@ class Operation(IntEnum):
     BSSY = 0x145
     LD = 0x180
     LDG = 0x181
+    LDC = 0x182
     LDL = 0x183
     LDS = 0x184
     ST = 0x185
@@ -69,6 +72,9 @@ class Operation(IntEnum):
     ATOMG = 0x1A8
     ATOMG_CAS = 0x1A9
     LDGSTS = 0x1AE
+    LDGDEPBAR = 0x1AF
+    S2UR = 0x1C3
+    REDUX = 0x1C4
 
 
 class Pipe(StrEnum):
@@ -95,6 +101,23 @@ _PIPES = {
 
 
 @dataclass(frozen=True, slots=True)
+class Control:
+    """What ptxas tells the scheduler of an instruction.
+
+    Attributes:
+        clocks: after which the next one may be issued.
+        waits: barriers that must be down before it is issued, a bit each.
+        result: barrier that is up until its result is there.
+        operands: barrier that is up until it has read its operands.
+    """
+
+    clocks: int = 1
+    waits: int = 0
+    result: int | None = None
+    operands: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class MachineInstruction:
     """One machine instruction.
 
@@ -102,6 +125,7 @@ class MachineInstruction:
         operation: see `Operation`; others are plain numbers.
         line: line of the PTX it stems from, or 0.
         guarded: whether a predicate may switch it off.
+        control: how it is scheduled.
         target: position of the instruction that it jumps to or calls, of direct jumps and calls.
         if_diverged: a branch that only warps take whose threads have parted.
         wide: whether each lane of a load from shared memory loads 16 bytes.
@@ -111,6 +135,7 @@ class MachineInstruction:
     operation: int
     line: int
     guarded: bool
+    control: Control = Control()
     target: int | None = None
     if_diverged: bool = False
     wide: bool = False
@@ -125,17 +150,29 @@ class MachineInstruction:
 def decode(word: CodeWord, position: int) -> MachineInstruction:
     """The instruction at a position of its section."""
     operation = word.low & _OPERATION_BITS
-    guarded = word.low >> 12 & 15 != _ALWAYS
+    guarded, control = word.low >> 12 & 15 != _ALWAYS, _control(operation, word.high)
     if operation not in (Operation.BRA, Operation.EXIT, Operation.CALL):
         wide = operation == Operation.LDS and word.high >> 9 & 7 == _SIXTEEN_BYTES
         index = operation == Operation.S2R and word.high >> 8 & 0xFF in _THREAD_INDICES
-        return MachineInstruction(operation, word.line, guarded, wide=wide, thread_index=index)
+        return MachineInstruction(operation, word.line, guarded, control, wide=wide, thread_index=index)
     # Branches have a second predicate; two bits say whether warps or parted threads decide.
     mode = word.low >> 32 & 3 if operation == Operation.BRA else 0
     conditional = guarded or word.high >> 23 & 15 != _ALWAYS or mode != 0
     if operation == Operation.EXIT:
-        return MachineInstruction(operation, word.line, conditional)
-    return MachineInstruction(operation, word.line, conditional, position + 1 + _distance(word), mode == 2)
+        return MachineInstruction(operation, word.line, conditional, control)
+    return MachineInstruction(operation, word.line, conditional, control, position + 1 + _distance(word), mode == 2)
+
+
+def _control(operation: int, high: int) -> Control:
+    """The bits from 105 on. `DEPBAR` waits for asynchronous copies, which barrier 0 stands for."""
+    result, operands = high >> 46 & 7, high >> 49 & 7
+    waits = high >> 52 & 0x3F | (operation == Operation.DEPBAR)
+    return Control(
+        clocks=max(1, high >> 41 & 15),
+        waits=waits,
+        result=None if result == _NO_BARRIER else result,
+        operands=None if operands == _NO_BARRIER else operands,
+    )
 
 
 def _distance(word: CodeWord) -> int:

@@ -122,7 +122,9 @@ class CountedCalls:
                 self._known.popitem(last=False)
 
 
-def _with_machine_counts(build: Build, records: Sequence[Record]) -> Sequence[Record]:
+def _with_machine_counts(
+    build: Build, records: Sequence[LaunchRecord | TransferRecord]
+) -> Sequence[LaunchRecord | TransferRecord]:
     """Records with what the machine code of the program executed, where the build has kept it."""
     if build.cubin is None or build.ptx is None:
         return records

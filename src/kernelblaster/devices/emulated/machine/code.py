@@ -15,7 +15,7 @@ from kernelblaster.devices.emulated.machine.graph import graph_of
 from kernelblaster.devices.emulated.machine.instructions import MachineInstruction, Operation, Pipe, decode
 from kernelblaster.devices.emulated.machine.schedule import Schedule, WarpPath
 from kernelblaster.devices.emulated.ptx.syntax import parse
-from kernelblaster.devices.emulated.record import EXECUTED, Access, LaunchRecord, MachineCounts, Record, Space
+from kernelblaster.devices.emulated.record import EXECUTED, Access, LaunchRecord, MachineCounts, Space, TransferRecord
 
 _SHARED = (Operation.LDS, Operation.STS, Operation.LDSM, Operation.STSM, Operation.ATOMS, Operation.ATOMS_CAS)
 _INTERNAL = "__internal_"
@@ -95,7 +95,9 @@ def read_code(cubin: Path, ptx: Path) -> Mapping[str, KernelCode]:
     return {one.kernel: _kernel(one, lines) for one in sections}
 
 
-def with_machine_counts(records: Sequence[Record], code: Mapping[str, KernelCode]) -> list[Record]:
+def with_machine_counts(
+    records: Sequence[LaunchRecord | TransferRecord], code: Mapping[str, KernelCode]
+) -> list[LaunchRecord | TransferRecord]:
     """Records whose launches know what their machine code executed, where it is at hand."""
     return [
         one.model_copy(update={"machine": code[one.kernel].counts(one)})

@@ -49,7 +49,7 @@ def test_what_one_block_covers_is_raised_beyond_it(tmp_path: Path, small: int, l
     assert other.sizes[Size.SMALL]["n"] == chosen
 
 
-@pytest.mark.parametrize(("small", "large", "chosen"), [(37, 900, 257), (200, 257, 257), (37, 250, 33)])
+@pytest.mark.parametrize(("small", "large", "chosen"), [(37, 900, 321), (200, 321, 321), (37, 320, 33)])
 def test_what_a_usual_block_covers_is_raised_beyond_it(tmp_path: Path, small: int, large: int, chosen: int) -> None:
     reference = REFERENCE.replace('{"n": 37}', f'{{"n": {small}}}').replace('{"n": 4000}', f'{{"n": {large}}}')
     other = unseen(load_problem(write_problem(tmp_path / "p", reference=reference.replace('"n": 400}', '"n": 60}'))))
@@ -58,7 +58,7 @@ def test_what_a_usual_block_covers_is_raised_beyond_it(tmp_path: Path, small: in
 
 
 def test_a_width_that_must_divide_is_lowered_further(tmp_path: Path) -> None:
-    reference = REFERENCE.replace('{"n": 37}', '{"n": 57}').replace("400", "60")
+    reference = REFERENCE.replace('{"n": 37}', '{"n": 57}').replace("4000", "90").replace("400", "60")
     reference = reference.replace("* x * x", "* x.reshape(3, -1).reshape(-1)")
     other = unseen(load_problem(write_problem(tmp_path / "p", reference=reference)))
     assert other is not None

@@ -5,7 +5,7 @@ import math
 import torch
 
 SIZES = {
-    "small": {"batch_size": 2, "seq_len": 67, "n_embd": 57, "n_head": 3, "max_seqlen": 320},
+    "small": {"batch_size": 2, "seq_len": 67, "n_embd": 57, "n_head": 3, "max_seqlen": 384},
     "medium": {"batch_size": 16, "seq_len": 512, "n_embd": 768, "n_head": 8, "max_seqlen": 1024},
     "full": {"batch_size": 128, "seq_len": 512, "n_embd": 768, "n_head": 8, "max_seqlen": 1024},
 }

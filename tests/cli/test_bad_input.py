@@ -167,7 +167,8 @@ def test_a_bug_keeps_its_traceback() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["run --problem-dir DIR", "run --dataset-dir SET", "evaluate DIR init --device emulated"]
+    "command",
+    ["run --problem-dir DIR", "run --dataset-dir SET", "evaluate DIR init --device emulated", "evaluate DIR init"],
 )
 def test_a_directory_whose_driver_judges_itself(
     invoke: Invoke, clean: Path, monkeypatch: pytest.MonkeyPatch, command: str

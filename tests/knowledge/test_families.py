@@ -5,7 +5,7 @@ import textwrap
 import pytest
 
 from kernelblaster.errors import ProblemError
-from kernelblaster.knowledge.families import OpFamily, family_of, family_of_source
+from kernelblaster.knowledge.families import OpFamily, family_of, family_of_driver, family_of_source
 from kernelblaster.paths import data_dir
 
 SHIPPED = {
@@ -35,6 +35,20 @@ SHIPPED = {
 def test_shipped_problems(problem, family):
     [reference] = (data_dir() / "kernelbench-cuda").glob(f"{problem}_*/reference.py")
     assert family_of(reference) is family
+
+
+@pytest.mark.parametrize(
+    ("calls", "family"),
+    [
+        ("torch::relu(torch::randn({4, 4}, options))", OpFamily.ELEMENTWISE),
+        ("torch::softmax(x, 1)", OpFamily.SOFTMAX),
+        ("torch::matmul(a, b)", OpFamily.MATMUL),
+        ("torch::relu(torch::nn::functional::linear(x, w)) ; torch::mean(x)", OpFamily.FUSED_MATMUL),
+        ("(a - b).abs().max()", OpFamily.ELEMENTWISE),
+    ],
+)
+def test_drivers_that_judge_themselves(calls, family):
+    assert family_of_driver(f"int main() {{ auto y = {calls}; return torch::allclose(y, z) ? 0 : 1; }}") is family
 
 
 def model(init: str, forward: str, arguments: str = "x") -> str:

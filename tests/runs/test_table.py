@@ -27,6 +27,12 @@ def test_modelled_times_are_called_so_and_have_no_interval() -> None:
     assert "95 %" not in text
 
 
+def test_weakly_verified_problems_are_named() -> None:
+    weak = row(OutcomeStatus.IMPROVED, 2.0).model_copy(update={"weakly_verified": True})
+    assert "weakly verified, each by its own libtorch driver: level1/023\n" in printed(summary(weak))
+    assert "weakly" not in printed(summary(row(OutcomeStatus.IMPROVED, 2.0)))
+
+
 def test_measured_times_have_their_interval() -> None:
     improved = row(OutcomeStatus.IMPROVED, 2.0)
     measured = improved.comparison.model_copy(update={"candidate": timing(50).model_copy(update={"modelled": False})})

@@ -13,7 +13,7 @@ from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.rendering import render
 from kernelblaster.agent.reviewing import bare_code
 from kernelblaster.agent.slots import attempt_slot, classify_slot, problem_slot, reflect_slot
-from kernelblaster.agent.sources import cut_middle, launcher_declaration, trimmed_reference
+from kernelblaster.agent.sources import cut_middle, launcher_declaration, trimmed_driver, trimmed_reference
 from kernelblaster.agent.state import Attempt, Choice, Failure, RolloutState, Tried
 from kernelblaster.agent.summary import gpu_summary, profile_summary, time_summary
 from kernelblaster.devices.base import Library
@@ -24,6 +24,7 @@ from kernelblaster.models.base import Message, Purpose, Request
 from kernelblaster.problems.problem import Precision, TensorRole, TensorSpec
 
 _REFERENCE_CHARACTERS = 1800
+_DRIVER_CHARACTERS = 3000
 _LOG_CHARACTERS = 2400
 _UNUSABLE_CHARACTERS = 1500
 _WEIGHTS_SHOWN = 8
@@ -89,10 +90,10 @@ def _task(context: ProblemContext) -> dict[str, object]:
     return {
         "problem": problem.id,
         "name": problem.name,
-        "reference": _reference(context),
+        **_reference(context),
         "size": context.size,
         "tensors": _tensor_lines(context.tensors),
-        "timed_sizes": _pairs(problem.sizes[context.size]),
+        "timed_sizes": _pairs(problem.sizes.get(context.size, {})),
         "other_sizes": "; ".join(
             f"{size} ({_pairs(extents)})" for size, extents in problem.sizes.items() if size != context.size
         ),
@@ -169,7 +170,7 @@ def verify_request(context: ProblemContext, sha256: str) -> Request:
     """Ask for a veto against a final kernel. What could hold sentences is removed, the rest is fenced as data."""
     prompt = render(
         "verify",
-        reference=_reference(context),
+        **_reference(context),
         launcher=_launcher(context),
         fence=f"=====DATA-{sha256[:16]}=====",
         source=bare_code(context.files.candidate(sha256)),
@@ -213,8 +214,14 @@ def reflect_request(
     )
 
 
-def _reference(context: ProblemContext) -> str:
-    return trimmed_reference(context.problem.reference_path.read_text(encoding="utf-8"), _REFERENCE_CHARACTERS)
+def _reference(context: ProblemContext) -> dict[str, str]:
+    """The truth as prompts show it: `reference.py`, or the driver of a problem that has nothing else."""
+    problem = context.problem
+    if problem.weakly_verified:
+        text = trimmed_driver(problem.driver_path.read_text(encoding="utf-8", errors="replace"), _DRIVER_CHARACTERS)
+        return {"reference": text, "reference_kind": "the host program, with libtorch", "reference_language": "cpp"}
+    text = trimmed_reference(problem.reference_path.read_text(encoding="utf-8"), _REFERENCE_CHARACTERS)
+    return {"reference": text, "reference_kind": "PyTorch", "reference_language": "python"}
 
 
 def _launcher(context: ProblemContext) -> str:

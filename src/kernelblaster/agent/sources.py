@@ -53,6 +53,12 @@ def trimmed_reference(text: str, limit: int) -> str:
     return _cut(ast.unparse(tree), limit)
 
 
+def trimmed_driver(text: str, limit: int) -> str:
+    """What a foreign `driver.cpp` draws, computes and compares, about `limit` characters: no comments, no includes."""
+    lines = (line for line in strip_comments(text).splitlines() if not line.lstrip().startswith("#"))
+    return cut_middle("\n".join(lines), limit)
+
+
 def _is_scaffolding(node: ast.stmt) -> bool:
     """Whether a top-level statement declares sizes, scalars, the operator family, or example inputs."""
     if isinstance(node, ast.FunctionDef):

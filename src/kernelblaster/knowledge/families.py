@@ -55,6 +55,7 @@ _MOVES_NO_DATA = re.compile(
     r"cat|stack|triu|tril|diag|flip|narrow|select|zeros|zeroslike|ones|oneslike|fulllike|arange|dropout|identity|"
     r"sequential|modulelist|parameter|len|range|int|float|super|forward|init|tensor|randn|rand|numel|append|type"
 )
+_LIBTORCH_CALL = re.compile(r"\b(?:torch|at|functional|F)::(\w+)\s*\(")
 _TARGET = re.compile(r"targets?|labels?")
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
 
@@ -85,6 +86,13 @@ def family_of_source(source: str) -> OpFamily:
         raise ValueError("no class Model with a method forward")
     calls = Counter(_classified(name) for name in _call_names(tree, forward))
     return _decide(calls, forward, tree)
+
+
+def family_of_driver(driver: str) -> OpFamily:
+    """Family read off the calls into libtorch of a foreign problem's `driver.cpp`, as if a reference made them."""
+    calls = [name for name in _LIBTORCH_CALL.findall(driver) if _classified(name) in _CALLS]
+    body = "".join(f"        torch.{name}()\n" for name in calls)
+    return family_of_source(f"class Model:\n    def forward(self):\n        pass\n{body}")
 
 
 def _declared(tree: ast.Module) -> str | None:

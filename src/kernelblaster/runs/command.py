@@ -28,7 +28,7 @@ from kernelblaster.problems.loader import load_problem
 from kernelblaster.problems.problem import Problem, Size
 from kernelblaster.replay.buffer import ReplayBuffer
 from kernelblaster.runs import terminal
-from kernelblaster.runs.choose import DeviceChoice, choose_device
+from kernelblaster.runs.choose import DeviceChoice, choose_device, refuse_foreign
 from kernelblaster.runs.execute import RunParts, execute, finished_outcome
 from kernelblaster.runs.interrupts import run_to_end
 from kernelblaster.runs.layout import ASIDE, RunLayout
@@ -72,14 +72,13 @@ class RunRequest:
 
 
 def load_problems(request: RunRequest) -> list[Problem]:
-    """The problems asked for. Raises UsageError when there are none, or one that cannot be verified."""
+    """The problems asked for. Raises UsageError when there are none, or one that cannot be judged here."""
     if request.problem_dir is not None:
         problems = [load_problem(request.problem_dir)]
     else:
         dataset = Dataset(request.dataset_dir or data_dir() / request.config.dataset)
         problems = list(dataset.select(subset=request.subset, numbers=request.problem_numbers))
-    for problem in problems:
-        problem.require_reference()
+    refuse_foreign(problems, request.config)
     return problems
 
 

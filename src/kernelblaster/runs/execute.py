@@ -18,10 +18,10 @@ from kernelblaster.agent.graph import run_problem
 from kernelblaster.agent.state import Outcome, OutcomeStatus
 from kernelblaster.config import RunConfig
 from kernelblaster.errors import BudgetExceeded, DeviceError, ModelError, UsageError
-from kernelblaster.knowledge.families import family_of
+from kernelblaster.knowledge.families import OpFamily, family_of, family_of_driver
 from kernelblaster.knowledge.store import KnowledgeStore
 from kernelblaster.models.base import ChatModel
-from kernelblaster.problems.problem import Problem, Size
+from kernelblaster.problems.problem import Problem, Size, TensorSpec
 from kernelblaster.problems.reference import tensor_specs
 from kernelblaster.replay.buffer import ReplayBuffer
 from kernelblaster.runs.journal import Journal
@@ -92,12 +92,12 @@ async def _search(parts: RunParts, problem: Problem, limits: Limits, run_deadlin
     if known is not None:
         return summarise(problem, directory, known)
     own = time.monotonic() + parts.config.budget.problem_minutes * 60
-    specs = await asyncio.to_thread(tensor_specs, problem, parts.size, parts.config.precision)
+    specs = await asyncio.to_thread(_tensors, problem, parts)
     with Journal(directory / JOURNAL, parts.watchers) as journal:
         context = ProblemContext(
             run=search.name,
             problem=problem,
-            op_family=family_of(problem.reference_path),
+            op_family=_family(problem),
             precision=parts.config.precision,
             size=parts.size,
             tensors=specs,
@@ -116,6 +116,17 @@ async def _search(parts: RunParts, problem: Problem, limits: Limits, run_deadlin
     if outcome.status is not OutcomeStatus.WAITING:
         write_atomically(directory / OUTCOME, outcome.model_dump_json(indent=1))
     return summarise(problem, directory, outcome)
+
+
+def _tensors(problem: Problem, parts: RunParts) -> tuple[TensorSpec, ...]:
+    """Tensors of the launcher; none are known of a weakly verified problem, whose driver makes its own."""
+    return () if problem.weakly_verified else tensor_specs(problem, parts.size, parts.config.precision)
+
+
+def _family(problem: Problem) -> OpFamily:
+    if problem.weakly_verified:
+        return family_of_driver(problem.driver_path.read_text(encoding="utf-8", errors="replace"))
+    return family_of(problem.reference_path)
 
 
 def finished_outcome(directory: Path) -> Outcome | None:
@@ -141,6 +152,7 @@ def summarise(problem: Problem, directory: Path, outcome: Outcome) -> ProblemSum
         comparison=outcome.comparison,
         size=outcome.start.size if outcome.start else None,
         outputs_judged=outcome.start is None or outcome.start.outputs_judged,
+        weakly_verified=problem.weakly_verified,
         verdicts=outcome.verdicts,
         transitions=outcome.transitions,
         final_kernel=outcome.final_kernel,

@@ -29,6 +29,8 @@ class ProblemSummary(BaseModel):
     """Size that was timed; None when the start was not evaluated."""
     outputs_judged: bool = True
     """Whether outputs at that size were judged, see `Evaluation`."""
+    weakly_verified: bool = False
+    """Judged by the problem's own libtorch driver, see `Evaluation`."""
     verdicts: dict[str, int] = {}
     """Candidates by verdict."""
     transitions: int = 0
@@ -88,6 +90,12 @@ class RunSummary(BaseModel):
         least = min((timing.executed_share for timing in timings), default=1.0)
         share = f"; times are modelled from a sample of the blocks, {least:.2g} at least" if least < 1 else ""
         return f"size {partly[0].size} was timed, outputs were judged at smaller sizes alone{share}"
+
+    @property
+    def weak(self) -> str:
+        """Which problems were judged by drivers of their own, in a sentence; empty when none was."""
+        names = ", ".join(row.problem for row in self.problems if row.weakly_verified)
+        return f"weakly verified, each by its own libtorch driver: {names}" if names else ""
 
     @property
     def geometric_mean(self) -> float | None:

@@ -43,6 +43,8 @@ def print_summary(console: Console, summary: RunSummary) -> None:
     console.print()
     if summary.sampled:
         console.print(summary.sampled, style="yellow", markup=False, soft_wrap=True)
+    if summary.weak:
+        console.print(summary.weak, style="yellow", markup=False, soft_wrap=True)
     for line in _facts(summary):
         console.print(line, markup=False, soft_wrap=True)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from kernelblaster.errors import EnvironmentError_
+
 _PACKAGE = Path(__file__).resolve().parent
 
 
@@ -25,8 +27,24 @@ def guards_source() -> Path:
 
 
 def cache_dir() -> Path:
-    """Compiled drivers, candidates and the emulator's core; safe to delete. `KERNELBLASTER_CACHE` moves it."""
-    chosen = os.environ.get("KERNELBLASTER_CACHE")
-    base = Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "kernelblaster"
-    base.mkdir(parents=True, exist_ok=True)
+    """Compiled drivers, candidates and the emulator's core; safe to delete. `KERNELBLASTER_CACHE` moves it.
+
+    Raises EnvironmentError_ when there is no place for it.
+    """
+    cure = "set KERNELBLASTER_CACHE to a directory that can be written"
+    try:
+        base = _cache_base()
+        base.mkdir(parents=True, exist_ok=True)
+    except RuntimeError as error:
+        raise EnvironmentError_("this user has no home directory, where caches would lie", cure=cure) from error
+    except OSError as error:
+        message = f"caches cannot be kept in {base}: {error.strerror}"
+        raise EnvironmentError_(message, cure=cure) from error
     return base
+
+
+def _cache_base() -> Path:
+    chosen, shared = os.environ.get("KERNELBLASTER_CACHE"), os.environ.get("XDG_CACHE_HOME")
+    if chosen:
+        return Path(chosen)
+    return (Path(shared) if shared else Path.home() / ".cache") / "kernelblaster"

@@ -11,6 +11,7 @@ from cli_support import BROKEN, Done, write_recording
 
 from kernelblaster.cli.edge import exit_code_of
 from kernelblaster.errors import ExitCode
+from kernelblaster.paths import cache_dir
 
 Invoke = Callable[..., Done]
 
@@ -49,6 +50,13 @@ def assert_one_line_and_cure(done: Done, code: ExitCode, *words: str) -> None:
         (("--model-kind", "openai_api", "--recording", "rec.jsonl"), ("no API key", "OPENAI_API_KEY")),
         (("--problem-dir", "missing"), ("missing",)),
         (("--dataset-dir", "missing"), ("missing", "level1")),
+        (("--problem-dir", ".", "--problem-numbers", "4"), ("--problem-dir", "--problem-numbers")),
+        (("--problem-dir", ".", "--dataset-dir", "."), ("--problem-dir", "--dataset-dir")),
+        (("--wait",), ("--wait", "--model-kind batch_exchange")),
+        (("--exchange", "folder"), ("--exchange", "--model-kind batch_exchange")),
+        (("--model-kind", "openai_api", "--base-url", "http://host:port/v1"), ("base URL", "http://localhost:8000/v1")),
+        (("--model-kind", "openai_api", "--base-url", "localhost:8000/v1"), ("base URL", "http://localhost:8000/v1")),
+        (("--model-kind", "batch_exchange", "--base-url", "http://[::1/v1"), ("base URL", "http://localhost:8000/v1")),
     ],
 )
 def test_run_refuses_unusable_options(
@@ -185,3 +193,16 @@ def test_a_directory_whose_driver_judges_itself(
     done = invoke(*(places.get(word, word) for word in command.split()))
     assert_one_line_and_cure(done, ExitCode.USAGE, "023_Softmax", "judges itself", "reference.py")
     assert not (clean / "out").exists()
+
+
+def test_a_machine_without_a_place_for_caches(invoke: Invoke, clean: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KERNELBLASTER_CACHE", raising=False)
+    (clean / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(clean / "file"))
+    done = Done(exit_code_of(cache_dir), "", "")
+    assert done.code == ExitCode.ENVIRONMENT
+    monkeypatch.setenv("XDG_CACHE_HOME", "")
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr("pwd.getpwuid", lambda _: {}["nobody"])
+    assert exit_code_of(cache_dir) == ExitCode.ENVIRONMENT
+    assert not (clean / "kernelblaster").exists()

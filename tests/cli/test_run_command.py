@@ -226,6 +226,18 @@ def test_a_damaged_recording_is_named(invoke: Invoke, clean: Path, dataset: Path
     assert "line 1" in done.err
 
 
+def test_a_problem_that_no_prompt_can_tell_of_is_refused_at_once(invoke: Invoke, clean: Path, dataset: Path) -> None:
+    copy = clean / "own"
+    shutil.copytree(dataset / "level1" / "023_Softmax", copy)
+    driver = copy / "driver.cpp"
+    driver.write_text(driver.read_text().replace("int64_t dim);", "int64_t dim) noexcept;", 1))
+    recording = write_recording(clean / "rec.jsonl", FASTER)
+    done = invoke("run", "--recording", recording, "--problem-dir", copy, *SEARCH)
+    assert done.code == ExitCode.USAGE
+    assert "launch_gpu_implementation" in done.err
+    assert not (clean / "out").exists()
+
+
 def test_the_run_record_holds_no_key(finished: tuple[Path, list[object], Done]) -> None:
     root, _, _ = finished
     record = json.loads((run_directory(root) / "run.json").read_text())

@@ -7,8 +7,10 @@ from chat_server import NO_LISTING, Step, serve
 from pydantic import SecretStr
 
 from kernelblaster.config import ModelConfig
+from kernelblaster.errors import UsageError
 from kernelblaster.models import probe
 from kernelblaster.models.base import BadKey, RequestRejected, Unreachable
+from kernelblaster.models.endpoint import endpoint_of
 from kernelblaster.models.probe import check_model, offered_models
 
 KEY = "sk-test-3c0a-not-a-real-key"
@@ -66,3 +68,21 @@ def test_a_name_that_is_not_listed(caplog: pytest.LogCaptureFixture, monkeypatch
         monkeypatch.setattr(probe, "OPENAI_HOST", "127.0.0.1")
         with pytest.raises(RequestRejected, match="medium"):
             check_model(config(server.url, name="medium"))
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        (None, "https://api.openai.com/v1"),
+        ("http://user:secret@host:8000/v1/?token=secret", "http://host:8000/v1/"),
+        ("http://[::1]:8000/v1", "http://[::1]:8000/v1"),
+    ],
+)
+def test_an_address_is_shown_without_what_is_secret_in_it(url: str | None, shown: str) -> None:
+    assert endpoint_of(ModelConfig(base_url=url)) == shown
+
+
+@pytest.mark.parametrize("url", ["localhost:8000/v1", "http://host:port/v1", "http://[::1/v1", "ftp://host", "http://"])
+def test_what_is_no_address_is_named(url: str) -> None:
+    with pytest.raises(UsageError, match="base URL"):
+        endpoint_of(ModelConfig(base_url=url))

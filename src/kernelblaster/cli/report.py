@@ -14,14 +14,17 @@ from kernelblaster.errors import ExitCode, UsageError
 def report(
     run_dir: Annotated[Path, typer.Argument(help="Directory of a run: the one that holds summary.json.")],
 ) -> int:
-    """Build report.html of a finished or interrupted run."""
+    """Build report.html of a run again."""
     from kernelblaster.report.build import write_report
     from kernelblaster.runs.layout import RunLayout
     from kernelblaster.runs.summary import RunSummary
 
     path = run_dir / "summary.json"
     if not path.is_file():
-        raise UsageError(f"{path} does not exist", cure="give the directory that `run` named, or run first")
+        raise UsageError(
+            f"{path} does not exist",
+            cure="give the directory that `run` named; one that was cut off writes it when it is continued",
+        )
     try:
         summary = RunSummary.model_validate_json(path.read_bytes())
     except ValidationError as error:

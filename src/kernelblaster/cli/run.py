@@ -22,7 +22,16 @@ from kernelblaster.cli.options import (
     parse_libraries,
     positive,
 )
-from kernelblaster.config import BudgetConfig, Environment, EvaluationConfig, ModelConfig, RunConfig, SearchConfig
+from kernelblaster.config import (
+    BudgetConfig,
+    Environment,
+    EvaluationConfig,
+    ModelConfig,
+    ModelKind,
+    RunConfig,
+    SearchConfig,
+)
+from kernelblaster.errors import UsageError
 
 if TYPE_CHECKING:
     from kernelblaster.runs.choose import ModelChoice
@@ -139,6 +148,7 @@ def run(
 
     env = environment()
     chosen = _model(model, env)
+    _refuse_contradictions(problem, place, model, chosen)
     if problem.problem_numbers is None and problem.subset is None and problem.problem_dir is None:
         problem = replace(problem, problem_numbers=DEFAULT_PROBLEM, subset=DEFAULT_SUBSET)
     return run_command(
@@ -156,6 +166,25 @@ def run(
             json_output=place.json_output,
         )
     )
+
+
+def _refuse_contradictions(
+    problem: ProblemOptions, place: PlaceOptions, model: ModelOptions, chosen: ModelChoice
+) -> None:
+    """Raise UsageError for options that would be ignored beside others."""
+    choosing = {
+        "--problem-numbers": problem.problem_numbers,
+        "--subset": problem.subset,
+        "--dataset-dir": place.dataset_dir,
+    }
+    beside = [name for name, value in choosing.items() if value is not None]
+    if problem.problem_dir is not None and beside:
+        raise UsageError(f"--problem-dir names one problem, {beside[0]} chooses others", cure="give one of the two")
+    if chosen.config.kind is not ModelKind.BATCH_EXCHANGE and (model.wait or model.exchange is not None):
+        raise UsageError(
+            f"{'--wait' if model.wait else '--exchange'} is for a batch exchange, the model {chosen.reason}",
+            cure="add --model-kind batch_exchange",
+        )
 
 
 def _model(given: ModelOptions, env: Environment) -> ModelChoice:

@@ -13,6 +13,9 @@ from kernelblaster.devices.base import DeviceKind
 from kernelblaster.knowledge.families import OpFamily
 from kernelblaster.problems.problem import Precision
 
+_Line = Annotated[str, Field(max_length=240)]
+"""Prompts have a budget, and show a technique whole."""
+
 
 class _Change(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -48,8 +51,8 @@ class AddTechnique(_Change):
     id: str = Field(pattern=r"^[a-z][a-z0-9_]{2,59}$")
     category: str = Field(min_length=3, max_length=40)
     summary: str = Field(min_length=20, max_length=300)
-    how_to: tuple[str, ...] = Field(min_length=1, max_length=8)
-    checks: tuple[str, ...] = Field((), max_length=4)
+    how_to: tuple[_Line, ...] = Field(min_length=1, max_length=8)
+    checks: tuple[_Line, ...] = Field((), max_length=4)
     states: tuple[str, ...] = Field(min_length=1, max_length=4)
 
 

@@ -13,18 +13,17 @@ import random
 import time
 from collections import Counter
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 import openai
 
 from kernelblaster.config import ModelConfig
 from kernelblaster.models.base import BadKey, BadReply, Reply, Request, Usage
 from kernelblaster.models.completion import estimate_usage, read_completion, request_body
+from kernelblaster.models.endpoint import OPENAI_URL, endpoint_of
 from kernelblaster.models.faults import Again, Fault, bad_reply_fault, sdk_fault, timeout_fault
 from kernelblaster.models.ledger import CostLedger
-from kernelblaster.models.prices import OPENAI_HOST, Price
+from kernelblaster.models.prices import Price
 
-OPENAI_URL = f"https://{OPENAI_HOST}/v1"
 LARGEST_REPLY = 32 * 1024 * 1024
 """Bytes of a response body; no completion is near it."""
 _NO_KEY = "none"
@@ -189,13 +188,6 @@ class OpenAiModel:
 
     def _scrub(self, text: str) -> str:
         return scrubbed(self._config, text)
-
-
-def endpoint_of(config: ModelConfig) -> str:
-    """Host and path of the base URL, without credentials or query."""
-    parts = urlsplit(config.base_url or OPENAI_URL)
-    port = f":{parts.port}" if parts.port else ""
-    return f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path}"
 
 
 def key_of(config: ModelConfig) -> str:

@@ -11,8 +11,9 @@ from pydantic import BaseModel, ValidationError
 
 from kernelblaster.config import ModelConfig
 from kernelblaster.models.base import RequestRejected
+from kernelblaster.models.endpoint import endpoint_of
 from kernelblaster.models.faults import Again, sdk_fault
-from kernelblaster.models.openai_api import endpoint_of, key_of, scrubbed
+from kernelblaster.models.openai_api import key_of, scrubbed
 from kernelblaster.models.prices import OPENAI_HOST
 
 TIMEOUT_S = 20.0

@@ -13,6 +13,7 @@ from kernelblaster.devices.base import Device, DeviceKind
 from kernelblaster.devices.emulated.architecture import DEFAULT_GPU, gpu_names
 from kernelblaster.devices.sandbox import Limits
 from kernelblaster.errors import DeviceError, UsageError
+from kernelblaster.models.endpoint import endpoint_of
 from kernelblaster.paths import cache_dir, data_dir
 from kernelblaster.problems.foreign import needs_a_gpu
 from kernelblaster.problems.problem import Problem
@@ -115,8 +116,9 @@ def choose_model_config(config: ModelConfig, kind: str) -> ModelChoice:
         # Local servers ignore the key, and the SDK insists on one.
         key = config.api_key or SecretStr("none")
         config = config.model_copy(update={"kind": ModelKind.OPENAI_API, "api_key": key})
-        return ModelChoice(config, f"{config.name} over {config.base_url or 'the OpenAI API'}: {why}")
+        return ModelChoice(config, f"{config.name} over {endpoint_of(config)}: {why}")
     if kind == ModelKind.BATCH_EXCHANGE:
+        endpoint_of(config)  # what answers may be charged for is read off it
         return ModelChoice(
             config.model_copy(update={"kind": ModelKind.BATCH_EXCHANGE}), f"batch exchange of files: {why}"
         )

@@ -12,12 +12,14 @@ from filelock import FileLock, Timeout
 from rich.console import Console
 
 from kernelblaster.agent.files import sweep_partial_files, write_atomically
+from kernelblaster.agent.sources import launcher_declaration
 from kernelblaster.agent.state import OutcomeStatus
 from kernelblaster.config import ModelKind, RunConfig
 from kernelblaster.devices.base import DeviceFacts, DeviceKind
 from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.evaluation.inputs import InputStore
+from kernelblaster.knowledge.families import family_of
 from kernelblaster.knowledge.store import KnowledgeStore
 from kernelblaster.models.batch_exchange import Exchange
 from kernelblaster.models.factory import build_model
@@ -79,6 +81,11 @@ def load_problems(request: RunRequest) -> list[Problem]:
         dataset = Dataset(request.dataset_dir or data_dir() / request.config.dataset)
         problems = list(dataset.select(subset=request.subset, numbers=request.problem_numbers))
     refuse_foreign(problems, request.config)
+    for problem in problems:
+        if not problem.weakly_verified:
+            # Of many problems one that no prompt can tell of would otherwise end a run that has gone on for hours.
+            family_of(problem.reference_path)
+            launcher_declaration(problem.driver_path.read_text(encoding="utf-8"))
     return problems
 
 
@@ -194,7 +201,9 @@ def _begin(request: RunRequest, problems: list[Problem], choice: DeviceChoice, l
         _set_aside(_fruitless(layout, problems))
     for problem in problems:
         check_search(layout.problem(problem), problem)
-    write_atomically(layout.record, record.model_dump_json(indent=1, exclude={"config": {"model": {"api_key"}}}))
+    write_atomically(
+        layout.record, record.model_dump_json(indent=1, exclude={"config": {"model": {"api_key", "base_url"}}})
+    )
     return record
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from kernelblaster.config import Environment, ModelConfig
 from kernelblaster.devices.cuda.probe import Probe
-from kernelblaster.errors import DeviceError, ModelError
+from kernelblaster.errors import DeviceError, ModelError, UsageError
+from kernelblaster.models.endpoint import endpoint_of
 from kernelblaster.paths import cache_dir
 
 
@@ -32,12 +33,15 @@ def probe_model(environment: Environment, base_url: str | None, *, online: bool)
             costs="only recordings and the batch exchange can write candidates",
             cure="set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server",
         )
-    where = url or "the OpenAI API"
+    config = ModelConfig(name=environment.model, base_url=url, api_key=environment.openai_api_key)
+    try:
+        where = endpoint_of(config)
+    except UsageError as error:
+        return Probe(name="model", ok=False, found=error.message, costs="no model can be asked", cure=error.cure)
     if not online:
         return Probe(name="model", ok=True, found=f"{environment.model} over {where}, not contacted", costs="", cure="")
     from kernelblaster.models.probe import offered_models
 
-    config = ModelConfig(name=environment.model, base_url=url, api_key=environment.openai_api_key)
     try:
         names = offered_models(config, retries=0)
     except ModelError as error:

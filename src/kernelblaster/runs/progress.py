@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from rich.console import Console
+from rich.markup import escape
 from rich.status import Status
 
 from kernelblaster.runs import terminal
@@ -95,4 +96,4 @@ class Progress:
         if isinstance(self._shown, Heartbeat):
             self._shown.tell(stage)
         else:
-            self._shown.update(f"[dim]{stage}[/]")
+            self._shown.update(f"[dim]{escape(stage)}[/]")

@@ -67,4 +67,4 @@ def check_search(directory: Path, problem: Problem) -> None:
 
 def _digests(problem: Problem) -> dict[str, str]:
     paths = (problem.reference_path, problem.init_path, problem.driver_path)
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths if path.exists()}

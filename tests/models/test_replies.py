@@ -23,7 +23,8 @@ def fenced(source: str = LAUNCHER, language: str = "cuda", fence: str = "```") -
 
 
 @pytest.mark.parametrize(
-    "language", ["cuda", "CUDA", "cpp", "c++", "C++", "cu", "c", "", " cuda ", "cuda title=k.cu", "cpp:k.cu"]
+    "language",
+    ["cuda", "CUDA", "cpp", "c++", "C++", "cu", "c", "", " cuda ", "cuda title=k.cu", "cpp:k.cu", "cuda-cpp", "k.cu"],
 )
 @pytest.mark.parametrize("fence", ["```", "~~~", "`````"])
 def test_fences_and_languages(language: str, fence: str) -> None:

@@ -1,7 +1,8 @@
 """Lessons: single sentences with a scope, shown at most three at a time, judged by what followed.
 
 A lesson applies where every part of its scope (state, technique, operator family, precision) that is set matches. The
-more it is scoped, the earlier it is shown; its counters move it up or down and hide it when it keeps doing harm.
+more it is scoped, the earlier it is shown; its counters move it up or down and hide it when it keeps doing harm. How
+helpful it is gets drawn from what its counters leave possible: a lesson that was never shown gets its turn.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
+
+import numpy as np
 
 from kernelblaster.devices.base import DeviceKind
 from kernelblaster.evaluation.types import Decision, Verdict
@@ -28,9 +31,12 @@ _RECORD_WEIGHT = 3.0
 
 
 def retrieve(
-    lessons: Iterable[Lesson], state: str, technique: str, context: SelectionContext
+    lessons: Iterable[Lesson], state: str, technique: str, context: SelectionContext, rng: np.random.Generator
 ) -> tuple[ShownLesson, ...]:
-    """The best `SHOWN` lessons that apply, by how closely their scope matches and by their record."""
+    """The best `SHOWN` lessons that apply, by how closely their scope matches and by their record.
+
+    The record counts as one draw of P(helpful), from its posterior under a uniform prior.
+    """
     where = {
         "state": state,
         "technique": technique,
@@ -38,18 +44,12 @@ def retrieve(
         "precision": context.precision,
     }
     scored = [
-        (_scope_score(lesson) + _RECORD_WEIGHT * help_rate(lesson, context.device_kind), lesson)
+        (_scope_score(lesson) + _RECORD_WEIGHT * _drawn_help(lesson, context.device_kind, rng), lesson)
         for lesson in lessons
         if _applies(lesson, where) and not is_harmful(lesson, context.device_kind)
     ]
     scored.sort(key=lambda pair: (-pair[0], pair[1].id))
     return tuple(ShownLesson(id=lesson.id, text=lesson.text) for _, lesson in scored[:SHOWN])
-
-
-def help_rate(lesson: Lesson, kind: DeviceKind) -> float:
-    """Posterior mean of P(helpful) under a uniform prior; 0.5 for a lesson never shown on this kind of device."""
-    helpful, harmful = lesson.record(kind)
-    return (helpful + 1) / (helpful + harmful + 2)
 
 
 def is_harmful(lesson: Lesson, kind: DeviceKind) -> bool:
@@ -111,6 +111,11 @@ def merge_lessons(left: Iterable[Lesson], right: Iterable[Lesson]) -> tuple[Less
 
 def _applies(lesson: Lesson, where: dict[str, str]) -> bool:
     return all(getattr(lesson, part) in (None, value) for part, value in where.items())
+
+
+def _drawn_help(lesson: Lesson, kind: DeviceKind, rng: np.random.Generator) -> float:
+    helpful, harmful = lesson.record(kind)
+    return float(rng.beta(helpful + 1, harmful + 1))
 
 
 def _scope_score(lesson: Lesson) -> float:

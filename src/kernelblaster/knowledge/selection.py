@@ -18,7 +18,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from kernelblaster.knowledge.decisions import Alternative, NoTechnique, Selection, SelectionContext
+from kernelblaster.knowledge.decisions import Alternative, NoTechnique, Selection, SelectionContext, ShownLesson
 from kernelblaster.knowledge.expressions import Truth, evaluate
 from kernelblaster.knowledge.lessons import retrieve
 from kernelblaster.knowledge.posterior import Posterior, posterior
@@ -83,7 +83,8 @@ def select(
     beliefs = {name: _belief(memory, name, state, context) for name in candidates}
     scores = {name: belief.draw(rng) for name, belief in beliefs.items()}
     ranked = sorted(candidates, key=lambda name: (-scores[name], name))
-    return _selection(memory, ranked, scores, beliefs[ranked[0]], state, context)
+    lessons = retrieve(memory.lessons, state, ranked[0], context, rng)
+    return _selection(memory, ranked, scores, beliefs[ranked[0]], lessons)
 
 
 def applies(applicability: Applicability, context: SelectionContext) -> bool:
@@ -148,8 +149,7 @@ def _selection(
     ranked: list[str],
     scores: Mapping[str, float],
     belief: Posterior,
-    state: str,
-    context: SelectionContext,
+    lessons: tuple[ShownLesson, ...],
 ) -> Selection:
     chosen = ranked[0]
     entry = memory.techniques[chosen]
@@ -163,7 +163,7 @@ def _selection(
         sampled_score=scores[chosen],
         evidence_count=belief.attempts,
         backed_off_to=belief.backed_off_to,
-        lessons=retrieve(memory.lessons, state, chosen, context),
+        lessons=lessons,
         alternatives=tuple(Alternative(name, scores[name]) for name in ranked[1 : 1 + ALTERNATIVES]),
         quarantined=chosen in memory.quarantined,
     )

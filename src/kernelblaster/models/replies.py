@@ -159,8 +159,8 @@ def _closes(fence: re.Match[str], opened: re.Match[str]) -> bool:
 def _block(opened: re.Match[str], body: list[str], *, closed: bool) -> _Block:
     indent = len(opened["indent"])
     lines = [line[min(indent, len(line) - len(line.lstrip())) :] for line in body]
-    words = re.split(r"[\s:,{}]+", opened["info"].strip().strip("{}.").lower())
-    return _Block(language=words[0], text="\n".join(lines), closed=closed)
+    words = re.split(r"[\s:,{}_-]+", opened["info"].strip().strip("{}.").lower())
+    return _Block(language=words[0].rpartition(".")[2], text="\n".join(lines), closed=closed)
 
 
 def _bare(source: str) -> str:

@@ -65,6 +65,11 @@ def test_the_knowledge_base_learned(finished: tuple[Path, list[object], Done]) -
     rows = base.document.statistics
     assert sum(row.sums.attempts for row in rows) >= 1
     assert {row.cell.device_kind for row in rows} == {"emulated"}
+    # What a message about a damaged file refers to, and what people read.
+    experiment = run_directory(root).parent
+    (snapshot,) = (experiment / "snapshots").glob("*.json")
+    assert KnowledgeStore(snapshot).load().document == base.document
+    assert "Device kind: emulated" in (experiment / "optimization_database.md").read_text()
 
 
 def test_a_second_start_returns_at_once(finished: tuple[Path, list[object], Done]) -> None:

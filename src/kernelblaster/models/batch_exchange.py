@@ -124,13 +124,6 @@ class Exchange:
                 if name not in scan.answers and len(files) > len(scan.failures.get(name, []))
             }
 
-    def notes(self) -> tuple[str, ...]:
-        """Lines that were skipped, by file and number, and replies to nothing that was asked."""
-        with self._guard:
-            scan = self._current()
-            unknown = (scan.answers.keys() | scan.failures.keys()) - scan.requested.keys()
-            return (*scan.notes, *(f"a reply to {name}, which was not asked, is ignored" for name in sorted(unknown)))
-
     def ask(self, name: str, body: dict[str, Any]) -> _ReplyLine | Path:
         """The reply to an id, else the file in which the request now stands. Raises RequestRejected."""
         with self._guard:
@@ -166,11 +159,19 @@ class Exchange:
         seen = {path: (status.st_size, status.st_mtime_ns) for path in files for status in [path.stat()]}
         if seen != self._seen:
             self._seen, self._scan = seen, _scan(files)
-            for note in self._scan.notes:
-                if note not in self._told:
-                    _log.warning("%s", note)
-            self._told.update(self._scan.notes)
+            notes = dict.fromkeys([*self._scan.notes, *self._strays()])
+            for note in notes.keys() - self._told:
+                _log.warning("%s", note)
+            self._told.update(notes)
         return self._scan
+
+    def _strays(self) -> list[str]:
+        """A word on replies to nothing that was asked, where there are any: perhaps they belong to another exchange."""
+        strays = sorted((self._scan.answers.keys() | self._scan.failures.keys()) - self._scan.requested.keys())
+        if not strays:
+            return []
+        count = f"{len(strays)} repl{'y' if len(strays) == 1 else 'ies'}"
+        return [f"{self.directory}: {count} to what was not asked here, such as {strays[0]}; ignored"]
 
 
 def _scan(files: list[Path]) -> _Scan:

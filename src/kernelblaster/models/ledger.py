@@ -171,20 +171,6 @@ class CostLedger:
         """Over all calls."""
         return self._sum
 
-    def by_purpose(self) -> dict[Purpose, Totals]:
-        """Totals for each purpose that occurs."""
-        asked = {call.purpose for call in self._calls}
-        return {
-            purpose: _total(call for call in self._calls if call.purpose is purpose)
-            for purpose in Purpose
-            if purpose in asked
-        }
-
-    def by_problem(self) -> dict[str | None, Totals]:
-        """Totals for each problem; None stands for requests without a `problem` tag."""
-        names = dict.fromkeys(call.problem for call in self._calls)
-        return {name: _total(call for call in self._calls if call.problem == name) for name in names}
-
     def require_price(self, known: bool, model: str) -> None:
         """Refuse to start when dollars are capped and a price is unknown. Raises UsageError."""
         if self._caps.dollars is not None and not (known and self._sum.dollars is not None):

@@ -159,6 +159,8 @@ def _run_locked(
             watchers=(view,),
         )
         rows, stopped = _search(request, parts, problems, exchange)
+    knowledge.snapshot(record.run)
+    knowledge.render()
     summary = RunSummary(
         run=record.run,
         device=facts,

@@ -5,8 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from cli_support import call
 
 from kernelblaster.cli.options import environment
+from kernelblaster.errors import ExitCode
+from kernelblaster.knowledge.schema import Lesson
+from kernelblaster.knowledge.store import KnowledgeStore
 from kernelblaster.problems.problem import Precision
 
 NAMES = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "MODEL", "GPU_TYPE", "DATASET", "PRECISION", "EXPERIMENT_NAME")
@@ -35,3 +39,16 @@ def test_the_second_experiment_name_keeps_results_apart(clean: Path, monkeypatch
     assert environment().experiment == f"{first}-second"
     monkeypatch.setenv("EXPERIMENT_NAME", "mine")
     assert environment().experiment == "mine-second"
+
+
+def test_a_locale_without_unicode_costs_no_result(clean: Path) -> None:
+    store = KnowledgeStore(clean / "kb.json")
+    store.create()
+    text = "größer als 3 → 🚀"
+    store.update(lambda known: known.model_copy(update={"lessons": (Lesson(id="x", text=text),)}))
+    rendered = call(["kb", "render", store.path], clean, PYTHONIOENCODING="ascii")
+    assert rendered.code == ExitCode.OK, rendered.err
+    assert "gr\\xf6\\xdfer" in rendered.out
+    shown = call(["kb", "show", store.path, "--json"], clean, PYTHONIOENCODING="latin-1")
+    assert shown.code == ExitCode.OK, shown.err
+    assert shown.json["lessons"][0]["text"] == text

@@ -8,11 +8,12 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from kernelblaster.cli.options import DatasetOption, DeviceOption, JsonOption, PrecisionOption, environment, print_json
+from kernelblaster.cli.options import DatasetOption, DeviceOption, JsonOption, PrecisionOption, environment
 from kernelblaster.config import RunConfig
 from kernelblaster.errors import ExitCode
 from kernelblaster.problems.problem import Size
 from kernelblaster.runs import terminal
+from kernelblaster.runs.terminal import print_json
 
 
 def baseline(

@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from kernelblaster.cli.options import JsonOption, environment, print_json
+from kernelblaster.cli.options import JsonOption, environment
 from kernelblaster.errors import ExitCode
 from kernelblaster.runs import terminal
+from kernelblaster.runs.terminal import print_json
 
 
 def doctor(

@@ -6,6 +6,7 @@ An error that nothing here knows is a bug; its traceback is left to be seen.
 from __future__ import annotations
 
 import errno
+import io
 import logging
 import os
 import signal
@@ -42,6 +43,9 @@ def prepare_process() -> None:
     # Python has no stream where the shell closed it (`>&-`); what would go there goes nowhere.
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    # A locale may lack characters that models and people write; losing a result over one of them helps nobody.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     # A terminated run cleans up as an interrupted one does: its tensors may fill the shared memory.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     logging.basicConfig(format="%(message)s", level=logging.WARNING, handlers=[_CurrentStderr()])

@@ -19,10 +19,10 @@ from kernelblaster.cli.options import (
     environment,
     parse_libraries,
     positive,
-    print_json,
 )
 from kernelblaster.config import EvaluationConfig, RunConfig
 from kernelblaster.errors import ExitCode, UsageError
+from kernelblaster.runs.terminal import print_json
 
 
 def read_source(path: Path) -> str:

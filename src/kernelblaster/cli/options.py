@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import inspect
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from kernelblaster.config import Environment
 from kernelblaster.devices.base import Library
 from kernelblaster.errors import UsageError
 from kernelblaster.problems.problem import Precision, Size
-
-_DOCUMENT: TypeAdapter[Any] = TypeAdapter(Any)
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else.")]
 DeviceOption = Annotated[
@@ -55,12 +52,6 @@ PriceOption = Annotated[
     tuple[float, float] | None,
     typer.Option("--price", help="Dollars per million prompt and completion tokens.", metavar="IN OUT"),
 ]
-
-
-def print_json(document: BaseModel | Mapping[str, Any] | Sequence[Any]) -> None:
-    """Print the one document of `--json`: what is not a finite number is null, as JSON has no other word for it."""
-    text = _DOCUMENT.dump_json(document).decode()
-    sys.stdout.write(text + "\n")
 
 
 def grouped(*groups: type[Any]) -> Callable[[Callable[..., int]], Callable[..., int]]:

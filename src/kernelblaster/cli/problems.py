@@ -9,11 +9,12 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from kernelblaster.cli.options import DatasetOption, JsonOption, PrecisionOption, environment, print_json
+from kernelblaster.cli.options import DatasetOption, JsonOption, PrecisionOption, environment
 from kernelblaster.config import RunConfig
 from kernelblaster.errors import ExitCode, ProblemError
 from kernelblaster.problems.problem import Precision, Problem, Size
 from kernelblaster.runs import terminal
+from kernelblaster.runs.terminal import print_json
 
 app = typer.Typer(help="List, show and audit problems.", no_args_is_help=True)
 

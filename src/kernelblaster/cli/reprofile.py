@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from kernelblaster.cli.options import DatasetOption, DeviceOption, JsonOption, SizeOption, print_json
+from kernelblaster.cli.options import DatasetOption, DeviceOption, JsonOption, SizeOption
 from kernelblaster.errors import ExitCode, UsageError
+from kernelblaster.runs.terminal import print_json
 
 
 def reprofile(

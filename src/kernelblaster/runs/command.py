@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -123,7 +122,7 @@ def run_command(request: RunRequest) -> int:
         ) from None
     write_atomically(layout.summary, summary.model_dump_json(indent=1))
     if request.json_output:
-        sys.stdout.write(summary.model_dump_json() + "\n")
+        terminal.print_json(summary)
     else:
         print_summary(console, summary)
     return int(summary.exit_code)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kernelblaster.cli.options import PriceOption, environment, positive
+from kernelblaster.cli.options import ModelTimeoutOption, PriceOption, ReplyTokensOption, environment, positive
 from kernelblaster.config import ModelConfig
 from kernelblaster.errors import ExitCode
 
@@ -18,7 +18,11 @@ def answer(
     model: Annotated[str | None, typer.Option("--model", help="Model name. [env: MODEL]")] = None,
     base_url: Annotated[str | None, typer.Option("--base-url", help="Endpoint. [env: OPENAI_BASE_URL]")] = None,
     price: PriceOption = None,
-    concurrency: Annotated[int, typer.Option(min=1, help="Requests in flight at once.")] = 8,
+    concurrency: Annotated[
+        int, typer.Option("--model-concurrency", "--concurrency", min=1, help="Requests in flight at once.")
+    ] = 8,
+    model_timeout: ModelTimeoutOption = 600,
+    max_completion_tokens: ReplyTokensOption = None,
     max_dollars: Annotated[float | None, typer.Option(callback=positive, help="Dollars to spend at most.")] = None,
 ) -> int:
     """Answer the requests of a batch exchange with a model, for a GPU machine without network or key."""
@@ -32,6 +36,8 @@ def answer(
             base_url=base_url or env.openai_base_url,
             api_key=env.openai_api_key,
             concurrency=concurrency,
+            timeout_s=model_timeout,
+            max_completion_tokens=max_completion_tokens,
             dollars_per_million_prompt=price[0] if price else None,
             dollars_per_million_completion=price[1] if price else None,
         ),

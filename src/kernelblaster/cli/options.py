@@ -48,6 +48,15 @@ LibrariesOption = Annotated[
 DatasetOption = Annotated[
     Path | None, typer.Option("--dataset-dir", help="Directory with level1/NNN_Name/...; the shipped one if not given.")
 ]
+ReplyTokensOption = Annotated[
+    int | None,
+    typer.Option(
+        "--max-completion-tokens", min=1, help="Tokens of one reply at most; the endpoint's limit if not given."
+    ),
+]
+ModelTimeoutOption = Annotated[
+    float, typer.Option("--model-timeout", min=1, help="Seconds that the model may take for one reply.")
+]
 PriceOption = Annotated[
     tuple[float, float] | None,
     typer.Option("--price", help="Dollars per million prompt and completion tokens.", metavar="IN OUT"),

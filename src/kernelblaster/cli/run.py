@@ -14,8 +14,10 @@ from kernelblaster.cli.options import (
     GpuTypeOption,
     JsonOption,
     LibrariesOption,
+    ModelTimeoutOption,
     PrecisionOption,
     PriceOption,
+    ReplyTokensOption,
     SizeOption,
     environment,
     grouped,
@@ -83,6 +85,11 @@ class ModelOptions:
     ] = None
     recording: Annotated[Path | None, typer.Option("--recording", help="Recording to replay; the shipped one.")] = None
     price: PriceOption = None
+    model_concurrency: Annotated[
+        int, typer.Option("--model-concurrency", min=1, help="Requests to the model in flight at once.")
+    ] = 8
+    model_timeout: ModelTimeoutOption = 600
+    max_completion_tokens: ReplyTokensOption = None
     exchange: Annotated[
         Path | None, typer.Option("--exchange", help="Folder of the batch exchange; inside the run if not given.")
     ] = None
@@ -195,6 +202,9 @@ def _model(given: ModelOptions, env: Environment) -> ModelChoice:
         base_url=given.base_url or env.openai_base_url,
         api_key=env.openai_api_key,
         recording=given.recording,
+        concurrency=given.model_concurrency,
+        timeout_s=given.model_timeout,
+        max_completion_tokens=given.max_completion_tokens,
         dollars_per_million_prompt=given.price[0] if given.price else None,
         dollars_per_million_completion=given.price[1] if given.price else None,
     )

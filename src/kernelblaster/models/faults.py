@@ -47,7 +47,7 @@ def timeout_fault(endpoint: str, limit_s: float) -> Fault:
     return Fault(
         Unreachable(
             f"{endpoint} gave no complete answer in {limit_s:g} s",
-            cure="use a faster model or a smaller max_completion_tokens, or raise the model's timeout",
+            cure="raise --model-timeout, lower --max-completion-tokens, or use a faster model",
         ),
         Again.ONCE,
         maybe_charged=True,
@@ -83,7 +83,7 @@ def _status_fault(error: openai.APIStatusError, endpoint: str, said: str) -> Fau
         return Fault(down, Again.BOUNDED, wait_s=retry_after(error.response.headers))
     rejected = RequestRejected(
         f"{endpoint} rejects the request ({status}): {said}",
-        cure="check the model's name, the base URL, and limits or temperature if you set them",
+        cure="check --model, the base URL, and --max-completion-tokens if you gave it",
     )
     return Fault(rejected, Again.NEVER)
 
@@ -94,7 +94,9 @@ def _rate_fault(error: openai.APIStatusError, endpoint: str, said: str) -> Fault
             f"the account at {endpoint} has no quota left: {said}", cure="add credit, or use another key"
         )
         return Fault(spent, Again.NEVER)
-    limited = RateLimited(f"{endpoint} limits the rate: {said}", cure="lower the model's concurrency, or wait")
+    limited = RateLimited(
+        f"{endpoint} limits the rate: {said}", cure="lower --model-concurrency, or wait and start again"
+    )
     return Fault(limited, Again.BOUNDED, wait_s=retry_after(error.response.headers))
 
 

@@ -168,7 +168,7 @@ class OpenAiModel:
     def _read(self, request: Request, body: bytes, content_type: str, began: float) -> Reply:
         try:
             if len(body) > LARGEST_REPLY:
-                raise BadReply(f"the reply has {len(body)} bytes", cure="set max_completion_tokens")
+                raise BadReply(f"the reply has {len(body)} bytes", cure="set --max-completion-tokens")
             completion = read_completion(body, content_type)
             text = completion.answer()
         except BadReply as error:

@@ -1,0 +1,52 @@
+"""Every option of `run` reaches what the run is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from cli_support import Done
+
+from kernelblaster.cli import run
+from kernelblaster.config import ModelKind
+from kernelblaster.runs.command import RunRequest
+
+Invoke = Callable[..., Done]
+GIVEN: dict[str, tuple[object, ...]] = {
+    "problem_numbers": ("1-3",), "subset": ("level2",), "problem_dir": ("own",), "knowledge_base": ("kb.json",),
+    "precision": ("bf16",), "device": ("emulated",), "gpu_type": ("h100",), "size": ("full",), "libraries": ("cublas",),
+    "model": ("other",), "model_kind": ("batch_exchange",), "base_url": ("http://host/v1",),
+    "recording": ("rec.jsonl",), "price": (1, 2), "model_concurrency": (3,), "model_timeout": (7,),
+    "max_completion_tokens": (99,),
+    "exchange": ("folder",), "wait": (), "rounds": (2,), "rollouts": (3,), "steps": (4,), "repairs": (5,),
+    "patience": (6,), "seed": (7,), "concurrency": (8,), "timeout": (9,), "max_minutes": (10,), "max_dollars": (11,),
+    "max_tokens": (12,), "experiment": ("mine",), "out": ("elsewhere",), "dataset_dir": ("data",), "retry": (),
+    "json_output": (), "resume": (),
+}  # fmt: skip
+SPELLED = {"json_output": "--json", "resume": "--no-resume"}
+GROUPS = (
+    *(run.ProblemOptions, run.MachineOptions, run.ModelOptions),
+    *(run.SearchOptions, run.BudgetOptions, run.PlaceOptions),
+)
+
+
+def test_the_list_above_has_every_option() -> None:
+    assert GIVEN.keys() == {field.name for group in GROUPS for field in fields(group)}
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_an_option_is_not_ignored(invoke: Invoke, clean: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    requests: list[RunRequest] = []
+    monkeypatch.setattr("kernelblaster.runs.command.run_command", lambda request: requests.append(request) or 0)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    (clean / "rec.jsonl").write_text("")
+    kind = ModelKind.BATCH_EXCHANGE if name in ("wait", "exchange") else ModelKind.OPENAI_API
+    common = () if name == "model_kind" else ("--model-kind", kind)
+    option = SPELLED.get(name, "--" + name.replace("_", "-"))
+    for arguments in ((), (option, *GIVEN[name])):
+        done = invoke("run", *common, *arguments)
+        assert done.code == 0, done.err
+    plain, given = requests
+    assert given != plain

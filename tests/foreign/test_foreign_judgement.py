@@ -44,6 +44,7 @@ def test_an_honest_candidate_is_timed_and_marked(judged) -> None:
     assert any("weakly verified" in warning for warning in found.warnings)
     assert found.timing.samples >= 10
     assert found.timing.floor_us is None
+    assert not any("does nothing" in warning for warning in found.warnings)
 
 
 def test_a_slower_candidate_loses_to_its_rival(judged) -> None:
@@ -107,6 +108,14 @@ def test_the_emulated_device_refuses(host_evaluator: Evaluator, host_problem: Pr
             host_evaluator.evaluate(host_problem, (FIXTURE / "candidates" / "honest.cu").read_text())
     finally:
         host_evaluator.device.facts = facts
+
+
+def test_a_driver_that_passes_everything_is_named(
+    host_evaluator: Evaluator, host_problem: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SelfJudgedSession, "finish", lambda _: DriverWords(0, "passed\n", 1, 0))
+    found = host_evaluator.evaluate(host_problem, candidate(RELU), profile=False)
+    assert "its driver also passes a launcher that does nothing" in found.warnings
 
 
 @pytest.mark.parametrize("words", [DriverWords(0, "well\n", 1, 0), DriverWords(0, "", 1, 0)])

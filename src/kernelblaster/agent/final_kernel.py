@@ -58,7 +58,10 @@ def _conditions(comparison: Comparison) -> list[str]:
 
 def _header(evaluation: Evaluation, facts: DeviceFacts) -> list[str]:
     emulated = facts.kind is DeviceKind.EMULATED
-    lines = [f"KernelBlaster: {evaluation.problem}, {evaluation.precision}, size {evaluation.size}"]
+    what = f"{evaluation.precision}, size {evaluation.size}"
+    if evaluation.weakly_verified:
+        what = "types and sizes of its own driver"
+    lines = [f"KernelBlaster: {evaluation.problem}, {what}"]
     comparison = evaluation.comparison
     if comparison is not None:
         lines.append(

@@ -32,8 +32,10 @@ def print_evaluation(evaluation: Evaluation, title: str) -> None:
     console = terminal.console()
     style = "bold green" if evaluation.verdict is Verdict.CORRECT else "bold red"
     console.print(f"[bold]{escape(title)}[/]", soft_wrap=True)
-    size = "the size of its own driver" if evaluation.weakly_verified else f"size {evaluation.size}"
-    where = f"{evaluation.device_name}, {evaluation.precision}, {size}"
+    what = f"{evaluation.precision}, size {evaluation.size}"
+    if evaluation.weakly_verified:
+        what = "types and sizes of its own driver"
+    where = f"{evaluation.device_name}, {what}"
     weak = " [yellow](weakly verified)[/]" if evaluation.weakly_verified else ""
     console.print(f"[{style}]{evaluation.verdict}[/]{weak} on {escape(where)}", soft_wrap=True)
     if not evaluation.outputs_judged:

@@ -57,7 +57,8 @@ def list_problems(
         table.add_column(str(column))
     for problem in problems:
         sizes = (", ".join(f"{k}={v}" for k, v in problem.sizes.get(size, {}).items()) for size in Size)
-        table.add_row(str(problem.id), problem.name, *sizes)
+        name = f"{problem.name} (weakly verified)" if problem.weakly_verified else problem.name
+        table.add_row(str(problem.id), name, *sizes)
     terminal.console().print(table)
     return int(ExitCode.OK)
 

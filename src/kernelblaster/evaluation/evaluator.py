@@ -27,7 +27,7 @@ from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.bench import Bench
 from kernelblaster.evaluation.case import Case
 from kernelblaster.evaluation.checks import TimedChecks, choose_checks
-from kernelblaster.evaluation.foreign import ForeignCase
+from kernelblaster.evaluation.foreign import ForeignCase, idle_passes
 from kernelblaster.evaluation.inputs import InputStore
 from kernelblaster.evaluation.plan import InputPlan, plan_inputs, secret_seed
 from kernelblaster.evaluation.roofline import floor_us
@@ -71,6 +71,8 @@ class Evaluator:
         self._floor_lock = threading.Lock()
         self._checks: dict[Problem, TimedChecks] = {}
         self._checks_lock = threading.Lock()
+        self._idle_passes: dict[Problem, bool] = {}
+        self._idle_lock = threading.Lock()
         self._unseen: dict[Problem, Problem | None] = {}
         self._unseen_lock = threading.Lock()
 
@@ -164,6 +166,16 @@ class Evaluator:
                     self.inputs, self.plan(problem).timed, self.facts, self.seed, self.config.error_factor
                 )
             return self._checks[problem]
+
+    def idle_passes(self, problem: Problem) -> bool:
+        """Whether a weakly verified problem's driver passes a launcher that does nothing. The caller holds the device.
+
+        Raises DeviceError and ProblemError.
+        """
+        with self._idle_lock:
+            if problem not in self._idle_passes:
+                self._idle_passes[problem] = idle_passes(self, problem)
+            return self._idle_passes[problem]
 
     def _check_size(self, problem: Problem) -> None:
         if self.size not in problem.sizes:

@@ -7,6 +7,7 @@ Everything that is found here is weak evidence (`Evaluation.weakly_verified`). W
 - it must pass twice: in a process of its own, and again at the end of the timed one, where the driver judges the last
   of many equal calls. What earlier calls wrote is put back to what it was before each, so that a kernel which computes
   only once has nothing to show in the end;
+- a driver that passes even a launcher which does nothing is named in every evaluation;
 - times are taken around the launcher, cold, in turns with the rival, by the stopwatch that all candidates share.
 
 What remains possible: the reference lies in the candidate's address space; the driver's tolerance is wide (0.1 in most)
@@ -17,10 +18,12 @@ alone pass. No roofline floor is known.
 from __future__ import annotations
 
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 from kernelblaster.devices.base import (
     NO_TENSORS,
     Build,
+    BuildFailure,
     DeviceKind,
     DriverWords,
     RunFailure,
@@ -32,7 +35,11 @@ from kernelblaster.evaluation.examination import Examination
 from kernelblaster.evaluation.timing import ImpossibleTime, Rival, RivalFailed, Stopwatch, combined
 from kernelblaster.evaluation.types import Comparison, Decision, Evaluation, Verdict
 from kernelblaster.evaluation.variants import Schedule
-from kernelblaster.problems.foreign import WeakVerdict, needs_a_gpu, read_words
+from kernelblaster.problems.foreign import WeakVerdict, idle_launcher, launcher_declaration, needs_a_gpu, read_words
+from kernelblaster.problems.problem import Problem
+
+if TYPE_CHECKING:
+    from kernelblaster.evaluation.evaluator import Evaluator
 
 SAME_INPUTS = "weakly verified: its own driver judged it, at inputs that are the same in every call"
 
@@ -52,8 +59,11 @@ class ForeignCase(Examination):
             return self._evaluation
         opponent = None if rival is None else self._build_rival(rival, driver)
         with judge.holding():
-            if self._passes(build) and self._measure(build, opponent) and profile:
-                self._profile(build)
+            if self._passes(build):
+                if judge.idle_passes(self._problem):
+                    self._warn("its driver also passes a launcher that does nothing")
+                if self._measure(build, opponent) and profile:
+                    self._profile(build)
         if opponent is not None and sessions > 1:
             self._repeat(build, opponent, sessions)
         return self._evaluation
@@ -69,12 +79,7 @@ class ForeignCase(Examination):
 
     def _take(self, words: DriverWords) -> bool:
         """Whether the driver passed the candidate. Raises ProblemError when it did not say."""
-        said = read_words(words.text, words.returncode)
-        if said is WeakVerdict.UNCLEAR:
-            raise ProblemError(
-                f"the driver of {self._problem.slug} says neither passed nor failed: {_last_line(words.text)!r}",
-                cure="have it print `passed` or `failed` on a line of its own",
-            )
+        said = _verdict(self._problem, words)
         if said is WeakVerdict.FAILED:
             status = f" and returned {words.returncode}" if words.returncode else ""
             reason = f"its driver said {_last_line(words.text)!r}{status}"
@@ -154,6 +159,33 @@ class ForeignCase(Examination):
 
     def _open(self, build: Build) -> SelfJudged:
         return self._judge.device.open_self_judged(build, timeout_s=self._judge.config.timeout_s)
+
+
+def idle_passes(judge: Evaluator, problem: Problem) -> bool:
+    """Whether the driver of a problem passes a launcher that does nothing. Raises DeviceError and ProblemError.
+
+    Its output then holds what fresh memory does, mostly zeros.
+    """
+    source = idle_launcher(launcher_declaration(problem.driver_path.read_text(encoding="utf-8", errors="replace")))
+    try:
+        build = judge.device.build(source, judge.device.prepare(problem, judge.precision))
+        with judge.device.open_self_judged(build, timeout_s=judge.config.timeout_s) as session:
+            return _verdict(problem, session.finish()) is WeakVerdict.PASSED
+    except BuildFailure as failure:
+        raise ProblemError(f"no launcher as {problem.slug} declares it compiles", cure=failure.reason) from failure
+    except RunFailure:
+        return False  # what it computes with is not there; the driver noticed
+
+
+def _verdict(problem: Problem, words: DriverWords) -> WeakVerdict:
+    """What the driver said. Raises ProblemError when it did not say."""
+    said = read_words(words.text, words.returncode)
+    if said is WeakVerdict.UNCLEAR:
+        raise ProblemError(
+            f"the driver of {problem.slug} says neither passed nor failed: {_last_line(words.text)!r}",
+            cure="have it print `passed` or `failed` on a line of its own",
+        )
+    return said
 
 
 def _last_line(text: str) -> str:

@@ -144,7 +144,7 @@ class Evaluation(BaseModel):
     arch: str
     precision: Precision
     size: Size
-    """Size that was timed and profiled; means nothing where the driver of a weakly verified problem has its own."""
+    """Size that was timed and profiled; like `precision`, it says nothing of a driver with its own."""
     outputs_judged: bool = True
     """Whether outputs at that size were compared with the reference; False where blocks may be sampled on the emulated
     device, then outputs were judged at smaller sizes alone."""

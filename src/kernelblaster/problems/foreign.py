@@ -87,6 +87,11 @@ def launcher_declaration(driver: str) -> str:
     return f"void {LAUNCHER}({' '.join(parameters.split())});"
 
 
+def idle_launcher(declaration: str) -> str:
+    """A kernel source whose launcher does nothing: a driver that passes it would pass much."""
+    return f"{declaration.removesuffix(';')} {{}}\n"
+
+
 def launcher_header(declaration: str) -> str:
     """What `cuda_model.cuh` held, as far as is known: the launcher's declaration and what that needs."""
     includes = "".join(f"#include <{name}>\n" for name in ("cstdint", "vector"))

@@ -73,6 +73,10 @@ class DeviceError(EnvironmentError_):
     """A device failed for a reason that no candidate caused (GPU lost, tool missing, disk full)."""
 
 
+class DeviceMemoryFull(DeviceError):
+    """The GPU's memory does not suffice; it may be another process that holds it."""
+
+
 class KnowledgeError(UsageError):
     """A knowledge base file cannot be read, or does not match its schema."""
 

@@ -12,6 +12,7 @@ from budget_support import RELU_SLUG, Jury, Kernel
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernelblaster.evaluation import compare as compare_module
 from kernelblaster.evaluation.budget import Budget, ErrorScale, fits, spacing
 from kernelblaster.evaluation.compare import compare
 from kernelblaster.evaluation.distributions import Distribution
@@ -257,7 +258,8 @@ def test_each_structured_distribution_sees_what_the_others_do_not(jury: Jury, na
     slug, precisions, only, kernel = SEEN_BY_ONE[name]
     for precision in precisions:
         seen = [d for d in Distribution if not jury.judge(slug, precision, d, kernel).passed]
-        assert seen == [only], precision
+        # Coarse values are often zero: they see, too, what only zeros show.
+        assert [d for d in seen if d is not Distribution.COARSE] == [only], precision
 
 
 SPEC = TensorSpec("output", TensorRole.OUTPUT, "fp16", (4, 200))
@@ -320,6 +322,23 @@ def test_small_rows_are_not_licensed_by_a_large_one(reference: torch.Tensor, tmp
     found = findings_of(wrong, reference, tmp_path)
     assert found.wrong > 150
     assert "index >= 3" not in found.describe()
+
+
+def test_a_full_gpu_is_no_reason_not_to_compare(
+    reference: torch.Tensor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = findings_of(reference, reference, tmp_path)
+    compare_on, asked = compare_module._compare_on, []
+
+    def full_at_first(device: torch.device, *rest: object) -> object:
+        asked.append(device)
+        if len(asked) == 1:
+            raise RuntimeError("CUDA error: out of memory")
+        return compare_on(device, *rest)
+
+    monkeypatch.setattr(compare_module, "_compare_on", full_at_first)
+    assert findings_of(reference, reference, tmp_path) == before
+    assert asked[1].type == "cpu"
 
 
 def test_scalar_outputs_are_compared(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from fake_device import FakeDevice, source
 
 from kernelblaster.config import EvaluationConfig
 from kernelblaster.devices.base import DeviceKind, RunFailure, RunFailureKind
-from kernelblaster.errors import DeviceError
+from kernelblaster.errors import DeviceError, DeviceMemoryFull
 from kernelblaster.evaluation import case, timing
 from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.evaluation.inputs import InputStore
@@ -119,6 +119,34 @@ def failing(name: str, error: Exception) -> object:
 
 CRASH = RunFailure(RunFailureKind.RUNTIME, "it crashed at its start", "its log")
 LOST = DeviceError("the GPU is gone", cure="look for it")
+
+
+FULL = DeviceMemoryFull("the GPU's memory is full", cure="free some")
+
+
+@pytest.mark.parametrize("name", ["quick", "honest"])
+def test_a_process_that_found_the_memory_full_is_started_again_when_the_others_are_gone(
+    device: FakeDevice, store: InputStore, problem: Problem, name: str
+) -> None:
+    failed: list[str] = []
+
+    def at_start(started: str, elements: int) -> None:
+        if started == name and elements == MEDIUM and not failed:
+            failed.append(started)
+            raise FULL
+
+    device.at_start = at_start
+    assert evaluate(device, store, problem).comparison is not None
+    assert sizes(device)[name, True] == 2
+
+
+def test_a_process_that_always_finds_the_memory_full_is_no_verdict(
+    device: FakeDevice, store: InputStore, problem: Problem
+) -> None:
+    device.at_start = failing("quick", FULL)
+    with pytest.raises(DeviceMemoryFull):
+        evaluate(device, store, problem)
+    assert sizes(device)["quick", True] == 2
 
 
 def test_a_candidate_that_does_not_start_at_the_timed_size_fails_there(

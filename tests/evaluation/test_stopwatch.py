@@ -68,7 +68,7 @@ def test_samples_are_taken_in_turns() -> None:
     a, b = (Clocks(lambda _: Sample(5000.0, 5030.0), log, name) for name in "ab")
     watch().compare(a, b)
     turns = "".join(log)[2:]
-    assert turns == "abba" * (len(turns) // 4)
+    assert turns == ("abbabaab" * len(turns))[: len(turns)]
     assert len(turns) >= 40
 
 
@@ -80,19 +80,6 @@ def test_the_gpu_is_warmed_up_once_for_both(monkeypatch: pytest.MonkeyPatch) -> 
     first_turn = "".join(log).index("b")
     assert first_turn > 10
     assert "".join(log)[first_turn:].startswith("babba")
-
-
-@pytest.mark.parametrize(("share", "waits"), [(0.5, True), (1.0, False)])
-def test_a_gpu_that_says_it_runs_at_its_clock_is_not_warmed_up(
-    share: float, waits: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(timing, "SPIN_UP_S", 0.05)
-    log: list[str] = []
-    a, b = (Clocks(lambda _: Sample(5000.0, 5030.0), log, name) for name in "ab")
-    stopwatch = watch()
-    reading = GpuReading(sm_mhz=share * stopwatch.facts.clock_mhz, temperature=40.0)
-    dataclasses.replace(stopwatch, reading=lambda: reading).compare(a, b)
-    assert ("".join(log).index("b") > 1) is waits
 
 
 @settings(max_examples=25, deadline=None)

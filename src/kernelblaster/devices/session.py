@@ -27,7 +27,7 @@ from kernelblaster.devices.sandbox import (
     Scratch,
     clean_environment,
 )
-from kernelblaster.errors import DeviceError
+from kernelblaster.errors import DeviceError, DeviceMemoryFull
 from kernelblaster.problems.problem import TensorRole
 
 DEVICE_LOST = frozenset(
@@ -255,7 +255,7 @@ def reported_error(reply: str, *, ready: bool, log: str) -> RunFailure:
     if name in DEVICE_LOST:
         raise DeviceError(f"the GPU failed: {name}: {message}", cure="check the GPU with nvidia-smi and dmesg")
     if not ready and name == "cudaErrorMemoryAllocation":
-        raise DeviceError(
+        raise DeviceMemoryFull(
             "the problem's tensors do not fit the memory that is free on the GPU",
             cure="free GPU memory, or choose a smaller --size",
         )

@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from kernelblaster.devices.base import Build, DeviceKind, RunFailure
+from kernelblaster.errors import DeviceMemoryFull
 from kernelblaster.evaluation.contest import Contest
 from kernelblaster.evaluation.examination import Examination
 from kernelblaster.evaluation.inputs import InputKey, InputSet
@@ -89,11 +90,12 @@ class Case(Examination):
                 return False
             if other is not None and not self._verify(lambda: self._verify_unseen(other, plan.unseen)):
                 return False
-            if not early:
-                contest.start(build, rival)
-            if plan.timed in plan.small or not plan.timed.judged:
-                return True
-            return self._verify(lambda: verifier.verify_timed(contest))
+        if not early:
+            contest.start(build, rival)
+        contest.started()
+        if plan.timed in plan.small or not plan.timed.judged:
+            return True
+        return self._verify(lambda: verifier.verify_timed(contest))
 
     def _repeat(self, build: Build, rival: Build, sessions: int) -> None:
         """Compare again in fresh processes and combine; only what seems faster, and only where times are measured."""
@@ -183,6 +185,8 @@ class Case(Examination):
                 self._evaluation.profile = contest.profile(build)
         except RunFailure as failure:
             self._warn(f"no profile: {failure.reason}")
+        except DeviceMemoryFull as failure:
+            self._warn(f"no profile: {failure.message}")
 
     def _take(self, found: Verification) -> bool:
         """Add a verification to the evaluation. Whether the candidate passed."""

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from kernelblaster.errors import DeviceMemoryFull
 from kernelblaster.evaluation.budget import CHUNK_ELEMENTS, Budget, fits
 from kernelblaster.evaluation.tensors import TORCH_DTYPES, borrowed_memory, read_tensor, spans
 from kernelblaster.problems.problem import TensorSpec
@@ -93,14 +94,22 @@ def compare(path: Path, reference: torch.Tensor, budget: Budget, poison: int) ->
         budget: how wrong it may be.
         poison: byte that the output was filled with before the call.
     """
+    try:
+        with borrowed_memory() as device:
+            return _compare_on(device, path, reference, budget, poison)
+    except DeviceMemoryFull:
+        # The candidate is still there, and may hold all of the GPU's memory: no reason not to judge it.
+        return _compare_on(torch.device("cpu"), path, reference, budget, poison)
+
+
+def _compare_on(device: torch.device, path: Path, reference: torch.Tensor, budget: Budget, poison: int) -> Findings:
     spec = budget.spec
     output, expected_flat = read_tensor(path, spec), reference.reshape(-1)
     findings = Findings(spec)
     error_square = 0.0
-    with borrowed_memory() as device:
-        for start, stop in spans(spec.elements, budget.row, CHUNK_ELEMENTS):
-            stored, expected = output[start:stop].to(device), expected_flat[start:stop].to(device).double()
-            error_square += _compare_span(findings, budget, start, stored, expected, poison)
+    for start, stop in spans(spec.elements, budget.row, CHUNK_ELEMENTS):
+        stored, expected = output[start:stop].to(device), expected_flat[start:stop].to(device).double()
+        error_square += _compare_span(findings, budget, start, stored, expected, poison)
     findings.norm_error = _relative(error_square**0.5, budget.scale.reference_norm)
     findings.ratio = max(findings.ratio, findings.norm_error / budget.norm)
     return findings

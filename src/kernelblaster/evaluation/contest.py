@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -103,6 +103,15 @@ class Contest:
             return Rival(self._rival.session())
         except RunFailure as failure:
             raise RivalFailed(failure.reason) from failure
+
+    def started(self) -> None:
+        """Wait until candidate and rival have started, so that neither finds the GPU's memory taken by the other.
+
+        How a start fails shows where its session is asked for. Raises DeviceError.
+        """
+        for process in self._processes:
+            with suppress(RunFailure):
+                process.session()
 
     def dismiss_rival(self) -> None:
         """End the rival's process: it must not run beside a candidate that is timed alone."""

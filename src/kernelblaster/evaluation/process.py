@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from kernelblaster.devices.base import Build, Device, Session
+from kernelblaster.errors import DeviceMemoryFull
 from kernelblaster.evaluation.bench import Bench
 
 
@@ -35,6 +36,7 @@ class CandidateProcess:
         # One thread: an end that is asked for during the start comes after it.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="process")
         self._session: Future[Session] = self._thread.submit(self._start)
+        self._started_again = False
         self._end: Future[None] | None = None
 
     def __enter__(self) -> Self:
@@ -46,7 +48,18 @@ class CandidateProcess:
         self.close()
 
     def session(self) -> Session:
-        """The session, once the process has started. Raises RunFailure and DeviceError."""
+        """The session, once the process has started.
+
+        One that finds the GPU's memory full is started once more: another process of the candidate, gone by now, may
+        have held all of it. Raises RunFailure and DeviceError.
+        """
+        try:
+            return self._session.result()
+        except DeviceMemoryFull:
+            if self._started_again:
+                raise
+            self._started_again = True
+            self._session = self._thread.submit(self._start)
         return self._session.result()
 
     def end(self) -> None:

@@ -47,7 +47,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Block:
-    """Samples of one A B B A turn, in microseconds; both sides hold the same number."""
+    """Samples of one turn, A B B A or B A A B, in microseconds; both sides hold the same number."""
 
     candidate_us: tuple[float, ...]
     rival_us: tuple[float, ...]

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from kernelblaster.errors import DeviceError
+from kernelblaster.errors import DeviceMemoryFull
 from kernelblaster.problems.problem import Precision, TensorSpec
 
 TORCH_DTYPES = {
@@ -39,13 +39,16 @@ def compute_device() -> torch.device:
 def borrowed_memory() -> Iterator[torch.device]:
     """The compute device; its cached memory is given back, for the candidates' processes need it.
 
-    Raises DeviceError when the memory does not suffice.
+    Raises DeviceMemoryFull when the memory does not suffice.
     """
     device = compute_device()
     try:
         yield device
-    except torch.OutOfMemoryError as error:
-        raise DeviceError(
+    except RuntimeError as error:
+        # Not only allocations fail: loading a kernel does, too, with another class and the same words.
+        if "out of memory" not in str(error):
+            raise
+        raise DeviceMemoryFull(
             "the GPU's memory does not suffice to compute or compare the reference",
             cure="free GPU memory, or choose a smaller --size",
         ) from error

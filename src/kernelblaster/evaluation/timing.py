@@ -1,9 +1,10 @@
 """How long a call takes, and which of two kernels is faster.
 
-Two processes are sampled in turns A B B A, each sample with a cold L2 and with values and addresses of its own (see
-`variants`), until the interval of the ratio is narrow or time is up. To what the samples leave open is added what would
-differ in another pair of processes (`statistics.between_processes`): for kernels of ten microseconds that is 5 %. A
-modelled device gives the same time every time: it is asked once, and its effects must be larger.
+Two processes are sampled in turns A B B A and B A A B, each sample with a cold L2 and with values and addresses of its
+own (see `variants`), until the interval of the ratio is narrow or time is up. Between turns the GPU rests while the
+judge computes; so neither side may always be the first to be called after that. To what the samples leave open is added
+what would differ in another pair of processes (`statistics.between_processes`): for kernels of ten microseconds that is
+5 %. A modelled device gives the same time every time: it is asked once, and its effects must be larger.
 
 Launch latency is no part of the time: a call is launched behind short fills of memory, as many as cover the host time
 that the slower of the two launchers needs (up to `MOST_FILLS`; a launcher that waits for the GPU cannot be covered).
@@ -67,8 +68,7 @@ _COVER = 1.5
 CHECKS_FACTOR, CHECKS_SLACK_US = 1.5, 5.0
 """By how much the median of the judged calls may exceed that of all."""
 SPIN_UP_S = 0.2
-"""A GPU at rest takes this long to reach its clock; one that says it runs at `FULL_CLOCK` of its highest is there."""
-FULL_CLOCK = 0.98
+"""A GPU at rest takes this long to reach its clock."""
 LEAST_SPIN_UP = 3
 LEAST_SAMPLES = 40
 _VISIT_US = 2000.0
@@ -177,7 +177,7 @@ class Stopwatch:
         began = self.clock()
         while not rule.enough([turn.block for turn in readings.kept(taken)], self.clock() - began):
             looks, before = watched.looks, self.clock()
-            turn = self._turn(watched, rival, pace)
+            turn = self._turn(watched, rival, pace, rival_first=len(taken) % 2 == 1)
             if watched.looks == looks or self.modelled:
                 taken.append(Conditioned(turn, readings.take()))
             else:
@@ -203,15 +203,18 @@ class Stopwatch:
             candidate=self._timing(ours, readings),
         )
 
-    def _turn(self, candidate: Sampled, rival: Sampled, pace: _Pace) -> _Turn:
-        """One A B B A; the n-th call of either side has the n-th variant."""
+    def _turn(self, candidate: Sampled, rival: Sampled, pace: _Pace, *, rival_first: bool) -> _Turn:
+        """One A B B A, or B A A B; the n-th call of either side has the n-th variant."""
         count, fills = pace.count, pace.fills
         variants = self.schedule.draw(1 if self.modelled else 2 * count)
         if self.modelled:
             return _Turn(candidate.sample(variants), rival.sample(variants))
-        ours, theirs = candidate.sample(variants[:count], fills), rival.sample(variants[:count], fills)
-        theirs += rival.sample(variants[count:], fills)
-        return _Turn(ours + candidate.sample(variants[count:], fills), theirs)
+        outer, inner = (rival, candidate) if rival_first else (candidate, rival)
+        first, last = variants[:count], variants[count:]
+        outside = outer.sample(first, fills)
+        inside = inner.sample(first, fills) + inner.sample(last, fills)
+        outside += outer.sample(last, fills)
+        return _Turn(inside, outside) if rival_first else _Turn(outside, inside)
 
     def _pace(self, *sessions: Sampled) -> _Pace:
         """Warm up, and choose how many samples to take per visit: a visit of a short kernel would be all overhead.
@@ -238,13 +241,9 @@ class Stopwatch:
 
     def _spin_up(self, session: Sampled, seconds: float) -> list[Sample]:
         began, warm = self.clock(), session.sample(self.schedule.draw(LEAST_SPIN_UP))
-        while self.clock() - began < seconds and not self._at_full_clock():
+        while self.clock() - began < seconds:
             warm += session.sample(self.schedule.draw(LEAST_SPIN_UP))
         return warm
-
-    def _at_full_clock(self) -> bool:
-        reading = self.reading()
-        return reading is not None and reading.sm_mhz >= FULL_CLOCK * self.facts.clock_mhz
 
     def _series(self, session: Inspected, readings: Readings) -> tuple[list[Conditioned[list[Sample]]], int]:
         """Visits of one session until its median is known or time is up, and the fills that they had."""
@@ -329,7 +328,7 @@ def combined(comparisons: Sequence[Comparison]) -> Comparison:
 
 @dataclass(frozen=True)
 class _Turn:
-    """Samples of one A B B A."""
+    """Samples of one A B B A, or B A A B."""
 
     ours: list[Sample]
     theirs: list[Sample]

@@ -1,9 +1,9 @@
 """What becomes of candidates whose problem is judged by its own libtorch driver, on this machine's GPU.
 
-    python benchmarks/foreign_drivers.py [--problem DIR] [CANDIDATE.cu ...]
+    python benchmarks/foreign_drivers.py [--problem DIR] [--sanitize] [CANDIDATE.cu ...]
 
 Without arguments: the fixture of the tests, whose driver is an ordinary one, and its candidates, of which `honest` and
-the start are right. One JSON line for each, against the problem's start; one for the sanitizers on the start.
+the start are right. One JSON line for each, against the problem's start.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ def main() -> None:
     parser.add_argument("candidates", nargs="*", type=Path)
     parser.add_argument("--problem", type=Path, default=FIXTURE / "level1" / "019_ReLU")
     parser.add_argument("--sessions", type=int, default=1)
+    parser.add_argument("--sanitize", action="store_true", help="Also run the sanitizers on the start: a minute more.")
     options = parser.parse_args()
     problem = load_problem(options.problem)
     start = problem.init_path.read_text()
@@ -65,6 +66,8 @@ def main() -> None:
             found = judge.evaluate(problem, file.read_text(), rival=start, sessions=options.sessions)
             line = {"candidate": file.name, **summary(found), "wall_s": time.perf_counter() - began}
             print(json.dumps(line), flush=True)
+        if not options.sanitize:
+            return
         began = time.perf_counter()
         findings = [str(one) for one in judge.sanitize(problem, start)]
         print(json.dumps({"sanitizers": findings[:5], "wall_s": time.perf_counter() - began}), flush=True)

@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 
 from kernelblaster.agent.state import OutcomeStatus
+from kernelblaster.config import BudgetConfig
+from kernelblaster.models.ledger import CostLedger
 from kernelblaster.runs import command
-from kernelblaster.runs.command import RunRequest
 from kernelblaster.runs.summary import ProblemSummary
+
+WAITING: Any = SimpleNamespace(wait=True)
 
 
 def row(status: OutcomeStatus) -> ProblemSummary:
@@ -31,11 +34,19 @@ def test_a_reply_that_comes_while_the_search_still_works_is_not_waited_for(
 
     monkeypatch.setattr(command, "execute", execute)
     monkeypatch.setattr(command.time, "sleep", lambda _: pytest.fail("it waits for a reply that is there"))
-    request = SimpleNamespace(wait=True)
-    rows, _ = command._search(_as_request(request), parts=None, problems=[], exchange=tmp_path)  # type: ignore[arg-type]
+    ledger = CostLedger(tmp_path / "ledger.jsonl", BudgetConfig())
+    rows, _ = command._search(WAITING, None, [], tmp_path, ledger)  # type: ignore[arg-type]
     assert rows[0].status is OutcomeStatus.IMPROVED
     assert len(starts) == 2
 
 
-def _as_request(request: Any) -> RunRequest:
-    return request
+def test_waiting_ends_with_the_minutes_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def execute(parts: Any, problems: Any) -> tuple[list[ProblemSummary], None]:
+        return [row(OutcomeStatus.WAITING)], None
+
+    monkeypatch.setattr(command, "execute", execute)
+    monkeypatch.setattr(command, "POLL_SECONDS", 0.01)
+    ledger = CostLedger(tmp_path / "ledger.jsonl", BudgetConfig(minutes=0.2 / 60))
+    rows, stopped = command._search(WAITING, None, [], tmp_path, ledger)  # type: ignore[arg-type]
+    assert rows[0].status is OutcomeStatus.WAITING
+    assert "minutes" in (stopped or "")

@@ -83,7 +83,13 @@ class ModelOptions:
     base_url: Annotated[
         str | None, typer.Option("--base-url", help="Chat completions endpoint. [env: OPENAI_BASE_URL]")
     ] = None
-    recording: Annotated[Path | None, typer.Option("--recording", help="Recording to replay; the shipped one.")] = None
+    recording: Annotated[
+        Path | None,
+        typer.Option(
+            "--recording",
+            help="Recording to replay, the shipped one if not given; with another --model-kind it is made, as .jsonl.",
+        ),
+    ] = None
     price: PriceOption = None
     model_concurrency: Annotated[
         int, typer.Option("--model-concurrency", min=1, help="Requests to the model in flight at once.")

@@ -144,7 +144,8 @@ class KnowledgeStore:
         found = _format_of(text)
         if found == "upstream":
             return KnowledgeError(
-                f"{self.path} is the file of another release", cure="import it: kernelblaster kb import"
+                f"{self.path} is the file of another release",
+                cure=f"import it: kernelblaster kb import {self.path} NEW.json",
             )
         if found is not None and found != FORMAT:
             return KnowledgeError(

@@ -157,7 +157,7 @@ def _run_locked(
             replay=ReplayBuffer(layout.replay),
             watchers=(view,),
         )
-        rows, stopped = _search(request, parts, problems, exchange)
+        rows, stopped = _search(request, parts, problems, exchange, ledger)
     knowledge.snapshot(record.run)
     knowledge.render()
     summary = RunSummary(
@@ -209,9 +209,9 @@ def _begin(request: RunRequest, problems: list[Problem], choice: DeviceChoice, l
 
 
 def _search(
-    request: RunRequest, parts: RunParts, problems: list[Problem], exchange: Path
+    request: RunRequest, parts: RunParts, problems: list[Problem], exchange: Path, ledger: CostLedger
 ) -> tuple[list[ProblemSummary], str | None]:
-    """Search; with `--wait`, start again whenever the exchange folder has changed."""
+    """Search; with `--wait`, start again whenever the exchange folder has changed, while the cap on minutes lasts."""
     while True:
         # Looked at before the search: a reply that comes while it still evaluates has to start it again.
         before = _replies(exchange)
@@ -220,6 +220,9 @@ def _search(
         if not (waiting and request.wait):
             return rows, stopped
         while _replies(exchange) == before:
+            left = ledger.seconds_left()
+            if left is not None and left <= 0:
+                return rows, "the cap on minutes was reached while replies were awaited"
             time.sleep(POLL_SECONDS)
 
 

@@ -10,6 +10,7 @@ import pytest
 from cli_support import Done
 
 from kernelblaster.cli import run
+from kernelblaster.cli.options import parse_libraries
 from kernelblaster.config import ModelKind
 from kernelblaster.runs.command import RunRequest
 
@@ -50,3 +51,8 @@ def test_an_option_is_not_ignored(invoke: Invoke, clean: Path, monkeypatch: pyte
         assert done.code == 0, done.err
     plain, given = requests
     assert given != plain
+
+
+def test_libraries_are_a_set() -> None:
+    assert parse_libraries("cudnn, cublas,cudnn") == parse_libraries("CUBLAS,cudnn")
+    assert parse_libraries("none") == ()

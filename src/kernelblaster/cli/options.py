@@ -115,11 +115,11 @@ def positive(value: float | None) -> float | None:
 
 
 def parse_libraries(text: str) -> tuple[Library, ...]:
-    """`none` or a comma-separated list. Raises UsageError."""
+    """`none` or a comma-separated list, in whatever order. Raises UsageError."""
     if text.strip().lower() == "none":
         return ()
     try:
-        return tuple(Library(part.strip().lower()) for part in text.split(","))
+        return tuple(sorted({Library(part.strip().lower()) for part in text.split(",")}))
     except ValueError:
         known = ", ".join(Library)
         raise UsageError(f"--libraries {text}: unknown library", cure=f"use none, or a list of {known}") from None

@@ -195,6 +195,14 @@ def test_a_directory_whose_driver_judges_itself(
     assert not (clean / "out").exists()
 
 
+@pytest.mark.parametrize("where", [("--out", "/proc/nothing"), ("--experiment", "x" * 300)])
+def test_a_place_that_cannot_be_made(invoke: Invoke, clean: Path, where: tuple[str, str]) -> None:
+    write_recording(clean / "rec.jsonl", BROKEN)
+    done = invoke("run", "--device", "emulated", "--recording", "rec.jsonl", *where)
+    assert_one_line_and_cure(done, ExitCode.ENVIRONMENT)
+    assert "doctor" not in done.err
+
+
 def test_a_machine_without_a_place_for_caches(invoke: Invoke, clean: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KERNELBLASTER_CACHE", raising=False)
     (clean / "file").write_text("")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from cli_support import call
+from cli_support import call, clean_environment
 
 from kernelblaster.cli.options import environment
 from kernelblaster.errors import ExitCode
@@ -52,3 +54,16 @@ def test_a_locale_without_unicode_costs_no_result(clean: Path) -> None:
     shown = call(["kb", "show", store.path, "--json"], clean, PYTHONIOENCODING="latin-1")
     assert shown.code == ExitCode.OK, shown.err
     assert shown.json["lessons"][0]["text"] == text
+
+
+def test_a_temporary_directory_that_does_not_exist_is_replaced(clean: Path) -> None:
+    program = (
+        "import os; from kernelblaster.cli.edge import prepare_process; prepare_process(); print(os.environ['TMPDIR'])"
+    )
+    for given in (str(clean / "missing"), str(clean)):
+        environment = clean_environment(TMPDIR=given)
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+        )
+        assert Path(done.stdout.strip()).is_dir()
+    assert done.stdout.strip() == str(clean)

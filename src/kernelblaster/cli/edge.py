@@ -12,7 +12,9 @@ import os
 import signal
 import sqlite3
 import sys
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import NoReturn
 
 import typer
@@ -27,6 +29,9 @@ _CURES = {
     errno.EACCES: "choose a place that can be written, for example with --out",
     errno.EPERM: "choose a place that can be written, for example with --out",
     errno.EROFS: "choose a place that can be written, for example with --out",
+    errno.ENOENT: "name a place that can be made and written, for example with --out",
+    errno.ENOTDIR: "name a place that can be made and written, for example with --out",
+    errno.ENAMETOOLONG: "give a shorter name",
     errno.EMFILE: "raise the limit of open files: ulimit -n 4096",
 }
 
@@ -46,6 +51,9 @@ def prepare_process() -> None:
     # A locale may lack characters that models and people write; losing a result over one of them helps nobody.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+    if not Path(os.environ.get("TMPDIR") or "/").is_dir():
+        # Python looks for another place by itself; compilers have to be told of it.
+        os.environ["TMPDIR"] = tempfile.gettempdir()
     # A terminated run cleans up as an interrupted one does: its tensors may fill the shared memory.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     logging.basicConfig(format="%(message)s", level=logging.WARNING, handlers=[_CurrentStderr()])

@@ -91,7 +91,7 @@ def test_modelled_figures_are_called_so() -> None:
 def test_the_live_table_shows_every_event(width: int) -> None:
     text = io.StringIO()
     console = Console(file=text, width=width, height=20, force_terminal=True)
-    view = LiveView(console, [P, "level1/001"], 2, lambda: Spending(calls=1), 90.0, modelled=True)
+    view = LiveView(console, [P, "level1/001"], 2, lambda: Spending(calls=1), lambda: 90.0, modelled=True)
     with view:
         for event in EVENTS:
             view.emit(event)
@@ -100,13 +100,14 @@ def test_the_live_table_shows_every_event(width: int) -> None:
     shown = text.getvalue()
     assert P in shown
     assert "1.50x" in shown
+    assert width < 80 or "at most 2 min left" in shown
 
 
 def test_more_problems_than_lines_are_counted() -> None:
     text = io.StringIO()
     console = Console(file=text, width=100, height=10, force_terminal=True)
     names = [f"level1/{number:03}" for number in range(50)]
-    view = LiveView(console, names, 2, Spending, None, modelled=False)
+    view = LiveView(console, names, 2, Spending, lambda: None, modelled=False)
     view.emit(EVENTS[0].model_copy(update={"problem": "level1/049"}))
     console.print(view._render())
     shown = text.getvalue()

@@ -55,7 +55,7 @@ class ProblemContext:
     """Everything one problem's search works with.
 
     Attributes:
-        run: unique name of the run; with a slot it identifies a transition.
+        run: unique name of this search; with a slot it identifies a transition.
         problem: what is optimised.
         op_family: its operator family, the key under which experience generalises.
         precision: storage type of its floating-point tensors.

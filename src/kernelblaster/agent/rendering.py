@@ -7,8 +7,6 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-_CHARACTERS_PER_TOKEN = 4
-
 
 @cache
 def _environment() -> Environment:
@@ -24,8 +22,3 @@ def _environment() -> Environment:
 def render(template: str, /, **values: object) -> str:
     """The text of `prompts/<template>.j2`. Raises jinja2.UndefinedError for a missing value."""
     return _environment().get_template(f"{template}.j2").render(**values).strip()
-
-
-def estimated_tokens(text: str) -> int:
-    """About how many tokens a text is: a quarter of its characters."""
-    return -(-len(text) // _CHARACTERS_PER_TOKEN)

@@ -67,7 +67,7 @@ class Transition(BaseModel):
 
     format: Literal["kernelblaster-transition-1"] = "kernelblaster-transition-1"
     run: str = Field(min_length=1)
-    """The run that made it; unique across machines."""
+    """The search that made it; unique across machines."""
     slot: str = Field(min_length=1)
     """Its place in the search, stable over resumes: `level1/023/r2/rollout-1/step-3`."""
     problem: str

@@ -271,7 +271,7 @@ def _view(problems: list[Problem], config: RunConfig, facts: DeviceFacts, ledger
         [str(problem.id) for problem in problems],
         config.search.rounds * config.search.rollouts * config.search.steps,
         lambda: spending(ledger),
-        config.budget.minutes * 60 if config.budget.minutes else None,
+        ledger.seconds_left,
         modelled=modelled,
     )
 

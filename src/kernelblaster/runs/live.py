@@ -138,7 +138,7 @@ class LiveView:
         problems: identities, in the order they are shown.
         steps_total: most steps of one problem's search.
         spending: totals of the model's ledger.
-        budget_s: wall seconds of the whole run; None for no limit.
+        seconds_left: wall seconds until the run's cap, earlier starts included; None for no cap.
         modelled: whether speed-ups come from the emulated device.
     """
 
@@ -148,7 +148,7 @@ class LiveView:
         problems: list[str],
         steps_total: int,
         spending: Callable[[], Spending],
-        budget_s: float | None,
+        seconds_left: Callable[[], float | None],
         *,
         modelled: bool,
     ) -> None:
@@ -156,7 +156,7 @@ class LiveView:
         self._rows = {name: _Row() for name in problems}
         self._steps_total = steps_total
         self._spending = spending
-        self._budget_s = budget_s
+        self._seconds_left = seconds_left
         self._modelled = modelled
         self._began = time.monotonic()
         self._stage = ""
@@ -240,7 +240,8 @@ class LiveView:
         tokens = f"{(spent.prompt_tokens + spent.completion_tokens) / 1000:.0f}k tokens"
         now = time.monotonic()
         elapsed = now - self._began
-        left = f", at most {max(0.0, self._budget_s - elapsed) / 60:.0f} min left" if self._budget_s else ""
+        seconds = self._seconds_left()
+        left = "" if seconds is None else f", at most {max(0.0, seconds) / 60:.0f} min left"
         stage = f"; {self._stage} ({now - self._stage_began:.0f} s)" if self._stage else ""
         text = f"{spent.calls} model calls, {tokens}, {money}; {elapsed / 60:.1f} min{left}{stage}"
         return Text(text, style="dim", no_wrap=True, overflow="ellipsis")

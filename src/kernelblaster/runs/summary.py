@@ -60,7 +60,7 @@ class RunSummary(BaseModel):
 
     format: str = "kernelblaster-summary-1"
     run: str
-    """Unique name of the run; with a slot it identifies a transition."""
+    """Unique name of the run, over all its starts; the names of its searches begin with it."""
     device: DeviceFacts
     precision: Precision
     model: str

@@ -162,8 +162,9 @@ class Run:
         transitions = ReplayBuffer(layout.replay).query()
         document = KnowledgeStore(layout.knowledge_base).load().document
         assert sum(row.sums.attempts for row in document.statistics) == len(transitions)
-        ((_, record),) = document.runs.items()
-        assert sorted(record.applied) == sorted(transition.digest for transition in transitions)
+        assert document.runs.keys() == {transition.run for transition in transitions}
+        applied = [digest for record in document.runs.values() for digest in record.applied]
+        assert sorted(applied) == sorted(transition.digest for transition in transitions)
         assert {call["slot"] for call in self._calls()} == self._answered()
 
     def result(self) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from emulated_records import Copy, access, launch, resources
 
@@ -9,7 +11,7 @@ from kernelblaster.devices.base import KernelProfile
 from kernelblaster.devices.emulated.architecture import gpu_model
 from kernelblaster.devices.emulated.metrics import kernel_profile
 from kernelblaster.devices.emulated.model import estimate
-from kernelblaster.devices.emulated.record import Access, LaunchRecord, SourceLine, Space
+from kernelblaster.devices.emulated.record import Access, LaunchRecord, MachineCounts, SourceLine, Space
 from kernelblaster.devices.metrics import Metric
 
 H200 = gpu_model("h200")
@@ -31,6 +33,20 @@ def test_coalesced_copy_has_four_sectors_a_request() -> None:
     assert found[Metric.L1_HIT_RATE] == 0
     # reads miss, writes allocate: Nsight shows 50 % for a copy, too
     assert found[Metric.L2_HIT_RATE] == 50
+
+
+def test_computed_constants_can_be_what_keeps_an_sm_busy() -> None:
+    """The ADU takes two clocks a warp instruction: nine in ten clocks of this launch's SMs."""
+    record = Copy(132 * 64).record()
+    quiet = MachineCounts(
+        instructions=record.warp_instructions, alu=0, fma=0, xu=0, lsu=0, adu=0,
+        shared_passes=0, spill_loads=0, spill_stores=0,
+    )  # fmt: skip
+    found = estimate(record.model_copy(update={"machine": quiet}), resources(), H200)
+    clocks = found.duration_s * H200.clock_hz * 132
+    busy = found.record.model_copy(update={"machine": replace(quiet, adu=0.45 * clocks)})
+    metrics = kernel_profile(estimate(busy, resources(), H200), H200).metrics
+    assert metrics[Metric.SM_THROUGHPUT] == pytest.approx(90, abs=1)
 
 
 def test_large_copy_writes_back_what_the_l2_cannot_keep() -> None:

@@ -35,11 +35,19 @@ def test_ratios_are_computed_where_their_parts_are_known():
     assert seen[Derived.FLOOR_FRACTION] == 0.5
 
 
+def test_kernel_without_stores_does_not_waste_their_sectors():
+    """Nsight Compute gives 0 % for a kernel that stores nothing."""
+    seen = observed(profile({Metric.STORE_SECTOR_USE: 0.0, Metric.LOAD_SECTOR_USE: 25.0}), facts(), None)
+    assert Metric.STORE_SECTOR_USE not in seen
+    assert seen[Metric.LOAD_SECTOR_USE] == 25
+
+
 @given(st.sets(st.sampled_from(list(Metric))))
 def test_nothing_is_invented(present):
     """With every known metric 0 no ratio has a denominator, and what is unknown stays absent."""
     seen = observed(profile(dict.fromkeys(present, 0.0)), facts(), None)
-    assert {name for name in seen if not name.startswith("derived.")} == {str(metric) for metric in present}
+    known = present - {Metric.LOAD_SECTOR_USE, Metric.STORE_SECTOR_USE}
+    assert {name for name in seen if not name.startswith("derived.")} == {str(metric) for metric in known}
     ratios = {Derived.LOAD_SECTORS_PER_REQUEST, Derived.LOCAL_SHARE, Derived.L2_REUSE, Derived.BANK_CONFLICT_SHARE}
     assert not ratios & seen.keys()
     assert Derived.FLOOR_FRACTION not in seen

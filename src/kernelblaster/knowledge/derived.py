@@ -79,13 +79,18 @@ def observed(
     values = {str(name): value for name, value in profile.totals.items()}
     if hottest is not None:
         values.update({str(name): value for name, value in hottest.metrics.items()})
-    values = {name: value for name, value in values.items() if math.isfinite(value)}
+    values = {name: value for name, value in values.items() if math.isfinite(value) and not _nothing(name, value)}
     derived: dict[Derived, float | None] = {Derived.FLOOR_FRACTION: floor_fraction}
     derived |= _of_call(profile, hottest, call_us)
     derived |= _of_memory(values)
     derived |= _of_launch(values, hottest, profile.source, facts)
     found = {str(name): value for name, value in derived.items() if value is not None and math.isfinite(value)}
     return values | found
+
+
+def _nothing(name: str, value: float) -> bool:
+    """Whether a value is what Nsight Compute gives for the use of sectors when there were none: no kernel uses 0 %."""
+    return value == 0 and name in (Metric.LOAD_SECTOR_USE, Metric.STORE_SECTOR_USE)
 
 
 def hottest_kernel(profile: Profile) -> KernelProfile | None:

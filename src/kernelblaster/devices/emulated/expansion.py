@@ -94,6 +94,7 @@ def mean_machine_counts(record: LaunchRecord, resources: KernelResources) -> Mac
         fma=sum(count * mean.fma for count, mean in counted),
         xu=sum(count * mean.xu for count, mean in counted),
         lsu=through_lsu + spill_loads + spill_stores + indices,
+        adu=record.count("bar") + record.warps,
         shared_passes=sum(max(one.wavefronts, one.requests) for one in shared) + record.count("shfl") + indices,
         spill_loads=spill_loads,
         spill_stores=spill_stores,

@@ -25,6 +25,8 @@ from kernelblaster.devices.emulated.traffic import (
 from kernelblaster.devices.metrics import Metric
 from kernelblaster.devices.occupancy import WARP_THREADS
 
+_ADU_CLOCKS = 2
+"""Clocks that a warp instruction takes in the ADU of an SM, as `sm__throughput` of an H200 shows."""
 _SM_UNITS = (Unit.ISSUE, Unit.FMA, Unit.ALU, Unit.FP64, Unit.XU, Unit.TENSOR)
 _PIPES = {
     Metric.PIPE_FMA: Unit.FMA,
@@ -119,11 +121,12 @@ def _throughput(estimate: KernelEstimate, gpu: GpuModel) -> dict[Metric, float]:
     l2 = _percent(work[Unit.L2], elapsed)
     pipes = {metric: _percent(work[unit] * spread.balance, active) for metric, unit in _PIPES.items()}
     lsu_s = estimate.machine.lsu * spread.share / estimate.clock_hz
+    adu_s = estimate.machine.adu * _ADU_CLOCKS * spread.share / estimate.clock_hz
     return pipes | {
         Metric.PIPE_FP16: _percent(halves_s * spread.balance, active),
         Metric.PIPE_LSU: _percent(lsu_s * spread.balance, active),
         Metric.SM_THROUGHPUT: _percent(
-            max(lsu_s, *(work[unit] for unit in _SM_UNITS)) * spread.balance_of_all, elapsed
+            max(lsu_s, adu_s, *(work[unit] for unit in _SM_UNITS)) * spread.balance_of_all, elapsed
         ),
         Metric.DRAM_THROUGHPUT: dram,
         Metric.L2_THROUGHPUT: l2,

@@ -97,6 +97,7 @@ class MachineCounts:
     fma: float
     xu: float
     lsu: float
+    adu: float
     shared_passes: float
     """Passes of shared memory; shuffles and the reading of thread indices take one each."""
     spill_loads: float

@@ -55,6 +55,7 @@ class KernelCode:
             fma=pipes[Pipe.FMA],
             xu=pipes[Pipe.XU],
             lsu=pipes[Pipe.LSU],
+            adu=pipes[Pipe.ADU],
             shared_passes=_shared_passes(record, executed) + operations[Operation.SHFL],
             spill_loads=max(0.0, operations[Operation.LDL] - local[Access.LOAD]),
             spill_stores=max(0.0, operations[Operation.STL] - local[Access.STORE]),

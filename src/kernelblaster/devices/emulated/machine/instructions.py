@@ -84,6 +84,8 @@ class Pipe(StrEnum):
     FMA = "fma"
     XU = "xu"
     LSU = "lsu"
+    ADU = "adu"
+    """Block barriers, computed constants, special registers."""
 
 
 _MEMORY = frozenset((0x180, 0x181, *range(0x183, 0x18F), 0x1A6, 0x1A8, 0x1A9, 0x1AE))
@@ -97,6 +99,7 @@ _PIPES = {
     # counting bits, conversions, transcendental functions, the check of a division
     **dict.fromkeys((*range(0x100, 0x10A), *range(0x110, 0x114)), Pipe.XU),
     **dict.fromkeys((*_MEMORY, Operation.LDSM, Operation.STSM), Pipe.LSU),
+    **dict.fromkeys((Operation.BAR, Operation.LDC, Operation.S2R, Operation.S2UR, Operation.REDUX), Pipe.ADU),
 }
 
 

@@ -39,7 +39,7 @@ def test_computed_constants_can_be_what_keeps_an_sm_busy() -> None:
     """The ADU takes two clocks a warp instruction: nine in ten clocks of this launch's SMs."""
     record = Copy(132 * 64).record()
     quiet = MachineCounts(
-        instructions=record.warp_instructions, alu=0, fma=0, xu=0, lsu=0, adu=0,
+        instructions=record.warp_instructions, alu=0, fma=0, xu=0, lsu=0, adu=0, tensor_halves=0,
         shared_passes=0, spill_loads=0, spill_stores=0,
     )  # fmt: skip
     found = estimate(record.model_copy(update={"machine": quiet}), resources(), H200)
@@ -47,6 +47,18 @@ def test_computed_constants_can_be_what_keeps_an_sm_busy() -> None:
     busy = found.record.model_copy(update={"machine": replace(quiet, adu=0.45 * clocks)})
     metrics = kernel_profile(estimate(busy, resources(), H200), H200).metrics
     assert metrics[Metric.SM_THROUGHPUT] == pytest.approx(90, abs=1)
+
+
+def test_constants_written_by_tensor_cores_keep_them_busy() -> None:
+    """Nsight Compute on an H200 shows two clocks of each of an SM's four tensor cores for every such instruction."""
+    record = Copy(132 * 64).record()
+    counts = MachineCounts(
+        instructions=record.warp_instructions, alu=0, fma=0, xu=0, lsu=0, adu=0, tensor_halves=record.warps,
+        shared_passes=0, spill_loads=0, spill_stores=0,
+    )  # fmt: skip
+    found = estimate(record.model_copy(update={"machine": counts}), resources(), H200)
+    share = kernel_profile(found, H200).metrics[Metric.PIPE_TENSOR] / 100
+    assert share == pytest.approx(record.warps * 2 / 4 / 132 / (found.busy_s * H200.clock_hz), rel=1e-3)
 
 
 def test_large_copy_writes_back_what_the_l2_cannot_keep() -> None:

@@ -95,6 +95,7 @@ def mean_machine_counts(record: LaunchRecord, resources: KernelResources) -> Mac
         xu=sum(count * mean.xu for count, mean in counted),
         lsu=through_lsu + spill_loads + spill_stores + indices,
         adu=record.count("bar") + record.warps,
+        tensor_halves=0.0,
         shared_passes=sum(max(one.wavefronts, one.requests) for one in shared) + record.count("shfl") + indices,
         spill_loads=spill_loads,
         spill_stores=spill_stores,

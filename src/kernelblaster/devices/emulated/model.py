@@ -40,6 +40,8 @@ from kernelblaster.devices.emulated.traffic import (
 )
 from kernelblaster.devices.occupancy import WARP_THREADS, Occupancy, occupancy
 
+TENSOR_HALF_CLOCKS = 2
+"""Clocks of half-precision arithmetic on one of an SM's tensor cores, as Nsight Compute counts them on an H200."""
 NEARLY = 0.9
 """Share of the issue slots' time from which on a pipe is what holds them up."""
 
@@ -212,7 +214,8 @@ def _sm_cycles(record: LaunchRecord, machine: MachineCounts, spread: Spread, gpu
         Unit.ALU: _warps_over(machine.alu, lanes.alu),
         Unit.FP64: _warps_over(record.count("fp64"), lanes.fp64),
         Unit.XU: _warps_over(machine.xu, lanes.xu),
-        Unit.TENSOR: record.tensor_fma / gpu.tensor_fma_per_clk,
+        Unit.TENSOR: record.tensor_fma / gpu.tensor_fma_per_clk
+        + machine.tensor_halves * TENSOR_HALF_CLOCKS / gpu.architecture.schedulers,
         Unit.LSU: data_stage_clocks(record, machine, gpu),
         Unit.LOOKUP: lookup_clocks(record, gpu),
         Unit.ISSUE: machine.instructions / gpu.architecture.schedulers,

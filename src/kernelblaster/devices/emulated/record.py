@@ -98,6 +98,8 @@ class MachineCounts:
     xu: float
     lsu: float
     adu: float
+    tensor_halves: float
+    """Half-precision arithmetic on the tensor cores, with which ptxas also writes constants."""
     shared_passes: float
     """Passes of shared memory; shuffles and the reading of thread indices take one each."""
     spill_loads: float

@@ -56,6 +56,7 @@ class KernelCode:
             xu=pipes[Pipe.XU],
             lsu=pipes[Pipe.LSU],
             adu=pipes[Pipe.ADU],
+            tensor_halves=operations[Operation.HFMA2_MMA],
             shared_passes=_shared_passes(record, executed) + operations[Operation.SHFL],
             spill_loads=max(0.0, operations[Operation.LDL] - local[Access.LOAD]),
             spill_stores=max(0.0, operations[Operation.STL] - local[Access.STORE]),

@@ -52,6 +52,8 @@ CASES: tuple[tuple[str, str, Size], ...] = (
     *((f"level2/{n}", FINAL, Size.MEDIUM) for n in (12, 99)),
 )
 """Problem, kernel (its start, or the final kernel of the published search) and size: from a few to some thousand us."""
+EARLIER = "## What earlier studies changed"
+"""Begins the part of the page that is written by hand."""
 
 
 class Row(BaseModel):
@@ -212,7 +214,8 @@ def render(study: Study) -> str:
         f"`python benchmarks/aa_study.py` on one {d.name} ({d.arch}, driver {d.driver_version}, "
         f"CUDA {d.cuda_version}), {study.precision}. {len(compared)} comparisons of a kernel with itself, "
         f"{len(kernels)} kernels, each "
-        f"comparison in two fresh processes: A B B A with a cold L2, values and addresses new in every call, until the "
+        f"comparison in two fresh processes: A B B A and B A A B in turns with a cold L2, values and addresses new in "
+        f"every call, until the "
         f"half-width of the ratio's 95 % interval is below {percent(TARGET_HALF_WIDTH)} or {study.max_seconds:g} s "
         f"({SMALL_SECONDS:g} s at size small) are over. Threshold {percent(study.threshold)}.",
         "",
@@ -285,9 +288,11 @@ def _table(rows: Iterable[Row]) -> list[str]:
 
 
 def write(study: Study, folder: Path) -> None:
-    """JSON and page."""
-    (folder / "aa_study.json").write_text(study.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    (folder / "aa_study.md").write_text(render(study), encoding="utf-8")
+    """JSON and page; what the page says of earlier studies stays."""
+    (folder / "aa_study.json").write_text(study.model_dump_json(exclude_none=True) + "\n", encoding="utf-8")
+    page = folder / "aa_study.md"
+    _, found, earlier = page.read_text(encoding="utf-8").partition(EARLIER) if page.exists() else ("", "", "")
+    page.write_text(render(study) + (f"\n{EARLIER}{earlier}" if found else ""), encoding="utf-8")
 
 
 def main() -> None:

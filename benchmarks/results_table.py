@@ -1,11 +1,11 @@
 """Write the results tables of a run as Markdown.
 
     kernelblaster baseline --subset level1,level2 --problem-numbers ... --root RUN --json > rows.json
-    python benchmarks/results_table.py --summary RUN/summary.json rows.json
+    python benchmarks/results_table.py rows.json
     python benchmarks/results_table.py --summary RUN/summary.json
 
-The first prints start and final beside PyTorch, measured in one run; the second, start and final as the search itself
-measured them. Every figure comes from the JSON files; problems without a final kernel keep their row.
+The first prints start and final beside PyTorch, each row measured in one run; the second, start and final as the search
+itself measured them. Every figure comes from the JSON files; problems without a final kernel keep their row.
 """
 
 from __future__ import annotations
@@ -48,29 +48,24 @@ def better_baseline(row: BaselineRow) -> float | None:
     return min(baselines) / ours.median_us if baselines and ours else None
 
 
-def render(rows: list[BaselineRow], summary: RunSummary) -> str:
-    """The page."""
+def render(rows: list[BaselineRow]) -> str:
+    """The table beside PyTorch."""
     first = rows[0]
-    outcomes = {row.problem: row for row in summary.problems}
     lines = [
-        f"# {first.device.name}, {first.precision}",
-        "",
-        f"Driver {first.device.driver_version}, CUDA {first.device.cuda_version}, PyTorch {first.torch}. Size "
-        f"`{first.size}` (KernelBench's shapes). Microseconds of the whole call with a cold L2: median of samples "
-        "taken in turns among all four in one run, with the 95 % bootstrap interval. Inputs are random. No library "
-        f"calls are allowed to the kernels. Candidates by {summary.model} through the batch exchange; the search timed "
-        "size `medium`.",
+        f"Driver {first.device.driver_version}, CUDA {first.device.cuda_version}, PyTorch {first.torch}, "
+        f"{first.precision}. Size `{first.size}` (KernelBench's shapes). Microseconds of the whole call with a cold "
+        "L2: median of samples taken in turns among all four in one run, with the 95 % bootstrap interval. Inputs are "
+        "random.",
         "",
         "| problem | start | final | PyTorch eager | torch.compile | final over start | over eager | over compile "
-        "| outcome |",
+        "| samples |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
         cells = [time_cell(row.timings.get(name), row.failures.get(name)) for name in CONTESTANTS]
         ratios = [ratio_cell(row.final_against.get(name)) for name in (START, "eager", "compile")]
-        outcome = outcomes.get(row.problem)
-        status = str(outcome.status) if outcome else "not searched"
-        lines.append(f"| {row.problem} {row.name} | {' | '.join((*cells, *ratios))} | {status} |")
+        samples = row.timings[START].samples if START in row.timings else 0
+        lines.append(f"| {row.problem} {row.name} | {' | '.join((*cells, *ratios))} | {samples} |")
     over_start = [row.final_against[START].speedup if START in row.final_against else 1.0 for row in rows]
     over_torch = [value for value in map(better_baseline, rows) if value is not None]
     faster = sum(value > 1 for value in over_torch)
@@ -79,15 +74,7 @@ def render(rows: list[BaselineRow], summary: RunSummary) -> str:
         f"Geometric mean over the start: {geometric_mean(over_start):.2f} (no final kernel counts as 1). Over the "
         f"better of eager and torch.compile: {geometric_mean(over_torch):.2f}; faster than both on {faster} of "
         f"{len(over_torch)}.",
-        "",
-        "| problem | candidates by verdict | transitions | samples (start) |",
-        "|---|---|---|---|",
     ]
-    for row in rows:
-        outcome = outcomes.get(row.problem)
-        verdicts = ", ".join(f"{n} {v}" for v, n in sorted(outcome.verdicts.items())) if outcome else ""
-        samples = row.timings[START].samples if START in row.timings else 0
-        lines.append(f"| {row.problem} | {verdicts} | {outcome.transitions if outcome else 0} | {samples} |")
     return "\n".join(lines) + "\n"
 
 
@@ -110,17 +97,18 @@ def render_search(summary: RunSummary) -> str:
 
 
 def main() -> None:
-    """Read the files, print the table."""
+    """Read the files, print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rows", type=Path, nargs="?")
-    parser.add_argument("--summary", type=Path, required=True)
+    parser.add_argument("rows", type=Path, nargs="?", help="what `kernelblaster baseline --json` printed")
+    parser.add_argument("--summary", type=Path, help="summary.json of a run")
     options = parser.parse_args()
-    summary = RunSummary.model_validate_json(options.summary.read_text())
-    if options.rows is None:
-        print(render_search(summary), end="")
-        return
-    rows = TypeAdapter(list[BaselineRow]).validate_python(json.loads(options.rows.read_text()))
-    print(render(rows, summary), end="")
+    if options.rows is None and options.summary is None:
+        parser.error("give rows, a summary, or both")
+    if options.rows is not None:
+        rows = TypeAdapter(list[BaselineRow]).validate_python(json.loads(options.rows.read_text()))
+        print(render(rows), end="")
+    if options.summary is not None:
+        print(render_search(RunSummary.model_validate_json(options.summary.read_text())), end="")
 
 
 if __name__ == "__main__":

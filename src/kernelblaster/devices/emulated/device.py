@@ -194,7 +194,7 @@ class EmulatedDevice:
         """Put the module next to the program, once. Raises BuildFailure naming PTX line and source line."""
         if build.ptx is None:
             raise DeviceError(f"the build of {build.source_path} kept no PTX", cure="delete the cache directory")
-        ensure_module(build.program, build.ptx, (*self._toolchain.include_dirs, harness_include_dir()))
+        ensure_module(build.program, build.ptx, (*self._toolchain.include_dirs, harness_include_dir()), build.resources)
 
     def _environment(self, build: Build) -> dict[str, str]:
         return {

@@ -9,7 +9,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from kernelblaster.devices.base import BuildFailure, BuildFailureKind
+from kernelblaster.devices.base import BuildFailure, BuildFailureKind, KernelResources
 from kernelblaster.devices.emulated.architecture import GpuModel
 from kernelblaster.devices.emulated.location import source_location
 from kernelblaster.devices.emulated.ptx import assembler
@@ -21,13 +21,16 @@ def module_path(program: Path) -> Path:
     return program.with_suffix(f".{_assembler_digest()}.module")
 
 
-def ensure_module(program: Path, ptx: Path, system_dirs: Sequence[Path]) -> Path:
+def ensure_module(
+    program: Path, ptx: Path, system_dirs: Sequence[Path], resources: Sequence[KernelResources] = ()
+) -> Path:
     """Assemble a program's PTX, once.
 
     Args:
         program: what the module is put next to.
         ptx: the program's.
         system_dirs: headers of which nobody wants to see lines: those of the toolkit.
+        resources: what ptxas reports of its kernels, for questions about occupancy.
 
     Raises:
         BuildFailure: NOT_EMULATABLE, naming the instruction, its PTX line and, with `-lineinfo`, its source line.
@@ -40,6 +43,9 @@ def ensure_module(program: Path, ptx: Path, system_dirs: Sequence[Path]) -> Path
         assembled = assembler.assemble(text, system_dirs)
     except NotEmulatable as error:
         raise _not_emulatable(error, text) from error
+    registers = {one.symbol: one.registers for one in resources}
+    for kernel in assembled.kernels:
+        kernel.registers_per_thread = registers.get(kernel.name, 0)
     write_whole(module, assembled.write)
     return module
 

@@ -119,7 +119,7 @@ class EmulatedProgram:
             builder = ProgramBuilder(toolchain, locate_core(cache), core.result, arch, include_dirs, cache)
             try:
                 built = builder.build(source)
-                module = ensure_module(built.program, built.ptx, toolchain.include_dirs)
+                module = ensure_module(built.program, built.ptx, toolchain.include_dirs, built.resources)
             except BuildFailure as failure:
                 raise _reported(failure, source) from failure
             core.result()

@@ -131,7 +131,6 @@ cudaError_t cudaFuncSetAttribute(const void* host, cudaFuncAttribute attribute, 
 }
 cudaError_t cudaFuncSetCacheConfig(const void*, cudaFuncCache) { return cudaSuccess; }
 
-// Registers are ptxas' business: the count that a block of 1024 threads allows is reported.
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* host) {
     const KernelEntry* entry = known_kernel(host);
     if (entry == nullptr) return cudaErrorInvalidDeviceFunction;
@@ -139,9 +138,10 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* ho
     *attributes = {};
     attributes->sharedSizeBytes = entry->function->static_shared;
     attributes->localSizeBytes = entry->function->local_bytes;
-    attributes->maxThreadsPerBlock =
-        entry->function->max_threads != 0 ? static_cast<int>(entry->function->max_threads) : 1024;
-    attributes->numRegs = static_cast<int>(figures.registers_per_sm / 1024);
+    const u64 declared = entry->function->max_threads != 0 ? entry->function->max_threads : 1024;
+    const u64 holding = resident_warps(figures, entry->function->registers) * kLanes;
+    attributes->maxThreadsPerBlock = static_cast<int>(std::min(declared, holding));
+    attributes->numRegs = static_cast<int>(entry->function->registers);
     attributes->maxDynamicSharedSizeBytes = static_cast<int>(entry->max_dynamic_shared);
     attributes->binaryVersion = static_cast<int>(figures.major * 10 + figures.minor);
     attributes->ptxVersion = attributes->binaryVersion;
@@ -154,7 +154,8 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, 
     if (entry == nullptr) return cudaErrorInvalidDeviceFunction;
     if (threads <= 0) return runtime().fail(cudaErrorInvalidValue);
     const u64 shared = entry->function->static_shared + dynamic_shared;
-    const u64 resident = resident_blocks(runtime().figures, static_cast<u64>(threads), shared);
+    const u64 resident =
+        resident_blocks(runtime().figures, static_cast<u64>(threads), shared, entry->function->registers);
     *blocks = threads > 1024 ? 0 : static_cast<int>(resident);
     return cudaSuccess;
 }
@@ -176,9 +177,13 @@ cudaError_t cudaOccupancyMaxPotentialClusterSize(int* size, const void* host, co
     *size = 1;
     return cudaSuccess;
 }
-cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void*, int blocks, int) {
-    const u64 share = runtime().figures.shared_per_sm / static_cast<u64>(std::max(blocks, 1)) - 1024;
-    *bytes = std::min(share, runtime().figures.shared_per_block_optin);
+cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void* host, int blocks, int) {
+    const KernelEntry* entry = known_kernel(host);
+    if (entry == nullptr) return cudaErrorInvalidDeviceFunction;
+    if (blocks <= 0) return runtime().fail(cudaErrorInvalidValue);
+    const u64 share = runtime().figures.shared_per_sm / static_cast<u64>(blocks) / 128 * 128;
+    const u64 most = std::min(std::max<u64>(share, 1024) - 1024, runtime().figures.shared_per_block_optin);
+    *bytes = most - std::min<u64>(most, entry->function->static_shared);
     return cudaSuccess;
 }
 

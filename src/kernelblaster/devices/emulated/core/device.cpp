@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -5,6 +6,11 @@
 #include "runtime.hpp"
 
 namespace kbemu {
+namespace {
+
+constexpr u64 kRegisterUnit = 256, kSmParts = 4, kSharedUnit = 128, kSystemShared = 1024;
+
+}  // namespace
 
 DeviceFigures DeviceFigures::from_environment() {
     DeviceFigures figures;
@@ -45,13 +51,20 @@ DeviceFigures DeviceFigures::from_environment() {
     return figures;
 }
 
-u64 resident_blocks(const DeviceFigures& figures, u64 threads, u64 shared_bytes) {
+u64 resident_warps(const DeviceFigures& figures, u64 registers) {
+    const u64 most = figures.threads_per_sm / kLanes;
+    if (registers == 0) return most;
+    // Each of the four parts of an SM has its share of the registers, and gives them to warps in units.
+    const u64 per_warp = (registers * kLanes + kRegisterUnit - 1) / kRegisterUnit * kRegisterUnit;
+    return std::min(most, figures.registers_per_sm / kSmParts / per_warp * kSmParts);
+}
+
+u64 resident_blocks(const DeviceFigures& figures, u64 threads, u64 shared_bytes, u64 registers) {
     const u64 warps = (threads + kLanes - 1) / kLanes;
     if (warps == 0) return 0;
-    u64 blocks = std::min(figures.blocks_per_sm, figures.threads_per_sm / kLanes / warps);
     // The system keeps 1 KiB of shared memory per block.
-    if (shared_bytes != 0) blocks = std::min(blocks, figures.shared_per_sm / (shared_bytes + 1024));
-    return blocks;
+    const u64 shared = (shared_bytes + kSystemShared + kSharedUnit - 1) / kSharedUnit * kSharedUnit;
+    return std::min({figures.blocks_per_sm, resident_warps(figures, registers) / warps, figures.shared_per_sm / shared});
 }
 
 }  // namespace kbemu

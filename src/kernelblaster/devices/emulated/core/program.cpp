@@ -68,7 +68,7 @@ public:
 
     Module read() {
         const auto magic = reader_.raw(8);
-        if (std::memcmp(magic.data(), "KBEMU5\0\0", 8) != 0) throw std::runtime_error("not a module file");
+        if (std::memcmp(magic.data(), "KBEMU7\0\0", 8) != 0) throw std::runtime_error("not a module file");
         strings_ = reader_.list([&] {
             const auto text = reader_.raw(reader_.number<u32>());
             return std::string(text.begin(), text.end());
@@ -119,6 +119,7 @@ private:
         result.max_threads = number();
         result.order_dependent = number() != 0;
         result.communicates = number() != 0;
+        result.registers = number();
         result.entry = number();
         result.reach.anywhere = number() != 0;
         result.reach.parameters = reader_.list([&] { return number(); });
@@ -151,8 +152,8 @@ private:
 
     Instruction instruction(Function& function) {
         Instruction result{};
+        const Operation& operation = *operations_.at(reader_.number<u16>());
         function.operations.push_back(reader_.number<u16>());
-        const Operation& operation = *operations_.at(function.operations.back());
         result.handler = operation.handler;
         result.kind = operation.kind;
         result.instruction_class = reader_.number<u8>();

@@ -1,7 +1,7 @@
 // An assembled module in memory, as read from the file that KB_EMU_MODULE names.
 //
 // File format (little endian; written by ptx/module.py):
-//   magic "KBEMU5\0\0"
+//   magic "KBEMU7\0\0"
 //   strings      u32 n, then n x (u32 length, bytes)      all names below index this table
 //   operations   u32 n, then n x u32                       names of operations, found in the operation table
 //   classes      u32 n, then n x u32                       names of instruction classes, for the report
@@ -97,6 +97,7 @@ struct Function {
     u32 max_threads;        // .maxntid, 0 when absent
     bool order_dependent;   // float atomics, or atomics whose result is read
     bool communicates;      // a block may read what another block of the launch has written
+    u32 registers;          // of each thread, as ptxas reports them; 0: unknown
     u32 entry;              // first instruction; functions that the kernel calls stand before it
     struct Reach {
         bool anywhere;                           // further places, not known before it runs
@@ -107,7 +108,7 @@ struct Function {
     std::vector<MemoryInstruction> memory;
     std::vector<u32> extra;
     std::vector<Instruction> code;
-    std::vector<u16> operations;  // of each instruction: index into Module::operation_names
+    std::vector<u16> operations;  // as which each instruction is counted: index into Module::operation_names
     std::vector<u8> waits;        // of each instruction: index into kWaitNames
 };
 

@@ -211,9 +211,13 @@ cudaError_t Runtime::launch(const PreparedLaunch& prepared) {
     const Function& function = *prepared.function;
     const dim3 grid = prepared.grid, block = prepared.block;
     const u64 shared = function.static_shared + prepared.dynamic_shared;
-    const u64 resident = resident_blocks(figures, u64{block.x} * block.y * block.z, shared);
-    if (prepared.cooperative && u64{grid.x} * grid.y * grid.z > resident * figures.sm_count)
+    const u64 threads = u64{block.x} * block.y * block.z;
+    const u64 fitting = resident_blocks(figures, threads, shared, function.registers);
+    if (fitting == 0) return fail(cudaErrorLaunchOutOfResources);
+    if (prepared.cooperative && u64{grid.x} * grid.y * grid.z > fitting * figures.sm_count)
         return fail(cudaErrorCooperativeLaunchTooLarge);
+    // How much of the L1 becomes shared memory is decided without a look at registers.
+    const u64 resident = resident_blocks(figures, threads, shared, 0);
     const Workspace workspace(arena, prepared.cooperative);
     const u64 carved = resident * (shared ? shared + 1024 : 0);
     const Segments segments = arena.segments();

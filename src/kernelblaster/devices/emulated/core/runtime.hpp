@@ -159,7 +159,10 @@ void report_unsampled(const std::string& reason);
 // Appends what the checks found in a launch to the file KB_EMU_CHECKS names.
 void report_findings(const Launch& launch);
 
-// Blocks of one SM that threads and shared memory allow (registers are not known here).
-u64 resident_blocks(const DeviceFigures& figures, u64 threads, u64 shared_bytes);
+// Warps of an SM that hold so many registers a thread; all there is room for when that is unknown (0).
+u64 resident_warps(const DeviceFigures& figures, u64 registers);
+
+// Blocks that one SM holds at once: the rules of the CUDA occupancy calculator, as in devices/occupancy.py.
+u64 resident_blocks(const DeviceFigures& figures, u64 threads, u64 shared_bytes, u64 registers);
 
 }  // namespace kbemu

@@ -17,9 +17,10 @@ from collections.abc import Callable
 from kernelblaster.devices.emulated.ptx import module as out
 from kernelblaster.devices.emulated.ptx.calls import aligned
 from kernelblaster.devices.emulated.ptx.context import SPECIALS, ModuleContext
+from kernelblaster.devices.emulated.ptx.contractions import Contraction, contractions
 from kernelblaster.devices.emulated.ptx.errors import NotEmulatable
 from kernelblaster.devices.emulated.ptx.merges import merged_loads
-from kernelblaster.devices.emulated.ptx.operations import PREDICATE, signatures
+from kernelblaster.devices.emulated.ptx.operations import PREDICATE, signatures, width_of
 from kernelblaster.devices.emulated.ptx.reach import written_places
 from kernelblaster.devices.emulated.ptx.steering import steering_loads
 from kernelblaster.devices.emulated.ptx.tree import (
@@ -39,11 +40,6 @@ _MOST_LOCAL_BYTES, _MOST_PARAMETER_BYTES = 512 << 10, 32764
 """CUDA's own limits for one thread's memory and for the parameters of a launch."""
 _MOST_SHARED_BYTES, _MOST_REGISTER_BYTES = 1 << 30, 1 << 28
 SHARED_WINDOW, LOCAL_WINDOW, PARAM_WINDOW = (k << 56 for k in (1, 2, 3))
-
-
-def width_of(kind: str) -> int:
-    """Width of a PTX type without its dot, in bits; predicates have a width of their own."""
-    return PREDICATE if kind == "pred" else TYPE_BYTES["." + kind] * 8
 
 
 LowerStatement = Callable[["FunctionLowering", Statement], None]
@@ -75,6 +71,7 @@ class FunctionLowering:
         self.temporaries = 0
         self.merged: int | None = None
         self.steers = False
+        self.contraction: Contraction | None = None
         self.dynamic_symbols: list[str] = []
 
     # -- errors
@@ -246,7 +243,9 @@ class FunctionLowering:
         self.kernel.code.append(made)
         return made
 
-    def emit_lane(self, operation: str, destination: Operand, sources: list[Operand], kind: str, **fields: int) -> None:
+    def emit_lane(
+        self, operation: str, destination: Operand, sources: list[Operand], kind: str, **fields: int
+    ) -> out.Instruction:
         """A per-lane operation by name; operands are checked against its signature."""
         signature = signatures().get(operation)
         if signature is None:
@@ -254,7 +253,7 @@ class FunctionLowering:
         if len(sources) != len(signature) - 1:
             raise self.unsupported(f"{len(sources)} sources where {operation} takes {len(signature) - 1}")
         read = [self.read(source, width) for source, width in zip(sources, signature[1:], strict=True)]
-        self.emit(operation, [self.destination(destination, signature[0]), *read], kind, **fields)
+        return self.emit(operation, [self.destination(destination, signature[0]), *read], kind, **fields)
 
     def memory(self, space: str, op: str, size: int) -> int:
         """A new entry of the memory table; loads that ptxas merges into another are set apart."""
@@ -336,6 +335,7 @@ class FunctionLowering:
             if isinstance(item, Label) and item.targets:
                 self.branch_targets[self.prefix + item.name] = item.targets
         waited, merged = waits(function.body), merged_loads(function.body)
+        fused = contractions(function.body)
         steering = None if self.reachable else steering_loads(function.body)
         for index, item in enumerate(function.body):
             if isinstance(item, Label):
@@ -343,6 +343,7 @@ class FunctionLowering:
                 continue
             self.statement, before, self.merged = item, len(self.kernel.code), merged.get(index)
             self.steers = steering is None or index in steering
+            self.contraction = fused.get(index)
             self.lower_one(item)
             if index in waited and len(self.kernel.code) > before:
                 self.kernel.code[-1].wait = waited[index]

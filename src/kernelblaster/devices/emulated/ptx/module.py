@@ -7,7 +7,7 @@ import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-MAGIC = b"KBEMU5\0\0"
+MAGIC = b"KBEMU7\0\0"
 OPERANDS = 6
 ADDRESS_WIDTH = 0x80
 """Width of a constant that is the address of a variable; the core resolves it when the module is placed."""
@@ -30,6 +30,8 @@ class Instruction:
     immediate: int = 0
     memory: int = 0
     extra: int = 0
+    counted: str = ""
+    """Operation whose counters it adds to; its own when empty."""
     wait: int = 0
     """Kind of latency that a warp waits for here, see `waits.py`."""
     target: str | None = None
@@ -78,6 +80,8 @@ class Kernel:
     order_dependent: bool = False
     communicates: bool = False
     """Whether a block may read what another block of the launch has written."""
+    registers_per_thread: int = 0
+    """As ptxas reports them; 0 where it reports nothing."""
     reach: WrittenPlaces = field(default_factory=WrittenPlaces)
     constants: list[tuple[int, int, int]] = field(default_factory=list)
     specials: list[tuple[int, str]] = field(default_factory=list)
@@ -152,7 +156,7 @@ class _Writer:
             [
                 _words(self.string(one.name), len(one.parameters), *(word for pair in one.parameters for word in pair)),
                 _words(*positions, *one.required_block, one.max_threads, one.order_dependent, one.communicates),
-                _words(one.entry, one.reach.anywhere),
+                _words(one.registers_per_thread, one.entry, one.reach.anywhere),
                 _words(len(one.reach.parameters), *one.reach.parameters),
                 _words(len(one.reach.variables), *one.reach.variables),
                 _words(len(one.constants)),
@@ -172,11 +176,12 @@ class _Writer:
 
     def instruction(self, one: Instruction) -> bytes:
         operation = self.operations.setdefault(one.operation, len(self.operations))
+        counted = self.operations.setdefault(one.counted or one.operation, len(self.operations))
         kind = self.classes.setdefault(one.kind, len(self.classes))
         operands = (*one.operands, *(0,) * OPERANDS)[:OPERANDS]
         return struct.pack(
-            "<HBBII6IqIIII",
-            operation, kind, one.wait, one.flags, one.guard, *operands, one.immediate,
+            "<HHBBII6IqIIII",
+            operation, counted, kind, one.wait, one.flags, one.guard, *operands, one.immediate,
             one.memory, one.source, one.line, one.extra,
         )  # fmt: skip
 

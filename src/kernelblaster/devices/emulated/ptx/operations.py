@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from kernelblaster.devices.emulated.ptx.tree import TYPE_BYTES
+
 _DEFINITIONS = Path(__file__).resolve().parents[1] / "core"
 _LINE = re.compile(r"^([A-Z_]+)(\d?)\((\w+), ?(.*)\)$")
 PREDICATE = 1
@@ -94,3 +96,8 @@ def _expand_comparison(family: str, stem: str) -> Iterator[tuple[str, Signature]
         for mode in ("rni", "rzi", "rmi", "rpi"):
             for kind in ("f32", "f64", "f16", "bf16"):
                 yield f"cvt_{mode}_{stem}_{kind}", (width, WIDTH[kind])
+
+
+def width_of(kind: str) -> int:
+    """Width of a PTX type without its dot, in bits; predicates have a width of their own."""
+    return PREDICATE if kind == "pred" else TYPE_BYTES["." + kind] * 8

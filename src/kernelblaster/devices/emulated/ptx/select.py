@@ -13,9 +13,8 @@ from kernelblaster.devices.emulated.ptx.lowering import (
     PARAM_WINDOW,
     SHARED_WINDOW,
     FunctionLowering,
-    width_of,
 )
-from kernelblaster.devices.emulated.ptx.operations import PREDICATE, signatures
+from kernelblaster.devices.emulated.ptx.operations import PREDICATE, signatures, width_of
 from kernelblaster.devices.emulated.ptx.select_barrier import BARRIER, arrive_after_copies
 from kernelblaster.devices.emulated.ptx.select_bulk import bulk_copy
 from kernelblaster.devices.emulated.ptx.select_control import CONTROL
@@ -102,7 +101,13 @@ def arithmetic(low: FunctionLowering, statement: Statement) -> None:
         parts = ("fma", *parts[1:])
     name = known_name(low, parts)
     destination, *sources = statement.operands
-    low.emit_lane(name, destination, sources, instruction_class(parts))
+    fused = low.contraction
+    if fused is None:
+        low.emit_lane(name, destination, sources, instruction_class(parts))
+        return
+    # Counted as what is written: how many machine instructions a pair of them makes is fitted (see `expansion.py`).
+    whole = known_name(low, (*fused.stem.split("_"), *parts[1:]))
+    low.emit_lane(whole, destination, [fused.a, fused.b, fused.c], instruction_class(parts)).counted = name
 
 
 def move(low: FunctionLowering, statement: Statement) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kernelblaster.devices.emulated.ptx import module as out
 from kernelblaster.devices.emulated.ptx.calls import CODE_WINDOW, Call, sequence
-from kernelblaster.devices.emulated.ptx.lowering import FunctionLowering, width_of
-from kernelblaster.devices.emulated.ptx.operations import PREDICATE
+from kernelblaster.devices.emulated.ptx.lowering import FunctionLowering
+from kernelblaster.devices.emulated.ptx.operations import PREDICATE, width_of
 from kernelblaster.devices.emulated.ptx.select_memory import SPACES, locate
 from kernelblaster.devices.emulated.ptx.tree import Address, Function, Group, Operand, Statement
 

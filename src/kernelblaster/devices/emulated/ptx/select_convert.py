@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kernelblaster.devices.emulated.ptx.lowering import FunctionLowering, width_of
-from kernelblaster.devices.emulated.ptx.operations import signatures
+from kernelblaster.devices.emulated.ptx.lowering import FunctionLowering
+from kernelblaster.devices.emulated.ptx.operations import signatures, width_of
 from kernelblaster.devices.emulated.ptx.tree import Operand, Statement
 
 _FLOATS = frozenset(["f16", "bf16", "f32", "f64"])

@@ -7,8 +7,8 @@ core executes, so scopes and semantics are dropped too.
 from __future__ import annotations
 
 from kernelblaster.devices.emulated.ptx import module as out
-from kernelblaster.devices.emulated.ptx.lowering import FunctionLowering, width_of
-from kernelblaster.devices.emulated.ptx.operations import PREDICATE, memory_operations
+from kernelblaster.devices.emulated.ptx.lowering import FunctionLowering
+from kernelblaster.devices.emulated.ptx.operations import PREDICATE, memory_operations, width_of
 from kernelblaster.devices.emulated.ptx.tree import TYPE_BYTES, Address, Group, Operand, Statement, literal
 
 SPACES = {"global": 0, "shared": 1, "local": 2, "generic": 3, "const": 4, "param": 5}

@@ -10,6 +10,7 @@ from runs_samples import FACTS, row, summary, timing
 
 from kernelblaster.agent.state import OutcomeStatus
 from kernelblaster.devices.base import DeviceKind
+from kernelblaster.problems.problem import Size
 from kernelblaster.runs.summary import RunSummary
 from kernelblaster.runs.table import print_summary
 
@@ -72,3 +73,15 @@ def test_waiting_and_budget_say_how_to_go_on() -> None:
     assert "x/requests-001.jsonl" in printed(waiting)
     assert "same command again" in printed(waiting)
     assert "higher cap continues" in printed(summary(row(OutcomeStatus.BUDGET)))
+
+
+def test_sizes_that_were_timed_in_part_and_not_judged_are_said_to_be_so() -> None:
+    whole = row(OutcomeStatus.IMPROVED, 2.0)
+    assert "judged at smaller sizes" not in printed(summary(whole))
+    sampled = whole.comparison.model_copy(
+        update={"candidate": whole.comparison.candidate.model_copy(update={"executed_share": 0.25})}
+    )
+    partly = whole.model_copy(update={"comparison": sampled, "outputs_judged": False, "size": Size.MEDIUM})
+    text = printed(summary(whole, partly))
+    assert "size medium was timed, outputs were judged at smaller sizes alone" in text
+    assert "a sample of the blocks, 0.25 at least" in text

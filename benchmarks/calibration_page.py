@@ -157,9 +157,7 @@ def _outputs(found: Sequence[Comparison]) -> str:
 
 {same} of {outputs} outputs have the same bytes as the H200's. {outputs - same - len(wrong)} differ within the bound \
 that their case states (approximate
-functions, order of atomics, sums of tensor cores); {len(wrong)} do not agree. PTX without a rounding modifier lets \
-ptxas contract
-a multiplication and an addition; the emulated device rounds each."""
+functions, order of atomics, sums of tensor cores); {len(wrong)} do not agree."""
     return f"{text}\n\n{_rows(['case', 'disagreement'], wrong)}" if wrong else text
 
 

@@ -57,7 +57,8 @@ START = {
 Not among them: the latencies of the ALU and of a division, and the clocks of an instruction, which matter only where
 machine code is not at hand; the start of a block, which follows from the occupancy
 that Nsight Compute gave of plain copies; start and drain of a kernel, which are its elapsed less its active time;
-weights of the L2 and the data stage, which follow from its throughputs of the fitted half.
+weights of the L2 and the data stage, and the share of its peak that a pipe reaches, which follow from its throughputs
+of the fitted half.
 """
 
 Figures = dict[str, float]

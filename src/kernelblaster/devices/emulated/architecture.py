@@ -67,6 +67,8 @@ class Timing(_Frozen):
     """Exponent of the smooth maximum over paths."""
     latency_norm: float = Field(ge=1)
     """Exponent of that of the memory path and the latency."""
+    pipe_share: float = Field(gt=0, le=1)
+    """Share of its peak that the busiest pipe of an SM, or its issue slots, reach under load."""
     instruction_clocks: float = Field(gt=0)
     """Clocks for which each machine instruction holds its warp."""
     l1_miss_weight: float = Field(ge=1)

@@ -193,6 +193,7 @@ def _fit(record: LaunchRecord, resources: KernelResources, gpu: GpuModel) -> Occ
 def _busy_s(work: Mapping[Unit, float], evicting_s: float, timing: Timing) -> float:
     """Time of the launch without start and drain, from that of each unit. Reads wait for what they evict."""
     memory, compute, stage = (max(work[unit] for unit in path) for path in (_MEMORY, _COMPUTE, _STAGE))
+    compute /= timing.pipe_share
     answered = smooth_maximum((memory, work[Unit.LATENCY]), timing.latency_norm) + evicting_s
     return smooth_maximum((answered, compute, stage), timing.norm)
 

@@ -168,6 +168,17 @@ def test_findings_of_all_sanitizers_are_collected(
     assert [finding.tool for finding in findings] == ["memcheck", "racecheck", "initcheck", "synccheck"]
 
 
+def test_reads_of_a_foreign_drivers_own_memory_are_not_held_against_a_candidate(
+    make_device: Callable[..., module.CudaDevice], tmp_path: Path, host_build: Build, make_job: MakeJob
+) -> None:
+    sanitizer = tool(tmp_path / "cs", 'cat "$capture" > "$log"', "sanitizer/racecheck_race.txt")
+    problem = dataclasses.replace(host_build.driver.problem, weakly_verified=True)
+    foreign = dataclasses.replace(host_build, driver=dataclasses.replace(host_build.driver, problem=problem))
+    device = make_device(sanitizer=sanitizer)
+    tools = [{finding.tool for finding in device.sanitize(b, make_job(), timeout_s=20)} for b in (host_build, foreign)]
+    assert tools[0] - tools[1] == {"initcheck"}
+
+
 def test_a_sanitizer_that_breaks_is_not_the_candidates_fault(
     make_device: Callable[..., module.CudaDevice], tmp_path: Path, host_build: Build, make_job: MakeJob
 ) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from kernelblaster.devices.base import SanitizerFinding
 
-TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+INITCHECK = "initcheck"
+TOOLS = ("memcheck", "racecheck", INITCHECK, "synccheck")
 BANNER = "COMPUTE-SANITIZER"
 """Begins every report, before the program is started: without it the tool itself did not come up."""
 MAX_FINDINGS = 10

@@ -324,6 +324,16 @@ def test_small_rows_are_not_licensed_by_a_large_one(reference: torch.Tensor, tmp
     assert "index >= 3" not in found.describe()
 
 
+def test_a_plain_implementation_that_overflows_refuses_nobody(tmp_path: Path) -> None:
+    spec, reference = TensorSpec("output", TensorRole.OUTPUT, "fp16", ()), torch.tensor(15.7156, dtype=torch.float64)
+    scale = ErrorScale.measure(reference, torch.tensor(torch.inf, dtype=torch.float16), spec)
+    assert scale.reference_norm == pytest.approx(15.7156)
+    assert not scale.plain_finite
+    for output, passes in ((15.7156, True), (15.9, False)):
+        write_tensor(tmp_path / "o.bin", torch.tensor(output, dtype=torch.float16))
+        assert compare(tmp_path / "o.bin", reference, Budget(spec, scale, 2.0), 0xFF).passed is passes
+
+
 def test_a_full_gpu_is_no_reason_not_to_compare(
     reference: torch.Tensor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

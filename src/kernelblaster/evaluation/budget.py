@@ -67,7 +67,7 @@ class ErrorScale:
 
     Attributes:
         by_exponent: largest plain error per binary exponent of |reference|, pooled with neighbours; float64, (321,).
-        plain_norm: ||plain - reference|| / ||reference|| over elements finite in both.
+        plain_norm: ||plain - reference|| over elements finite in both, / ||reference||.
         reference_norm: ||reference|| over elements the format can hold.
         reference_rms: the same, per element.
         plain_finite: the plain implementation is finite wherever the format can hold the reference.
@@ -95,13 +95,14 @@ class ErrorScale:
             held_here = fits(expected, spec.dtype)
             usable = held_here & torch.isfinite(got)
             plain_finite = plain_finite and bool((usable == held_here).all())
+            # Of the reference everything counts, also where the plain implementation overflows.
+            reference_square += float(expected[held_here].square().sum())
+            held += int(held_here.sum())
             expected, error = expected[usable], (got - expected)[usable].abs()
             index = _bin(expected)
             largest = torch.maximum(largest, _largest_per_bin(index, error, bins))
             counts += torch.bincount(index, minlength=bins).cpu()
             error_square += float(error.square().sum())
-            reference_square += float(expected.square().sum())
-            held += expected.numel()
         norm = reference_square**0.5
         return cls(
             by_exponent=_pool(largest, counts),

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from emulated_bench import TIMEOUT_S, Bench, needs_tools
+
+from kernelblaster.devices.emulated.program import EmulatedProgram, Streams
 
 pytestmark = [pytest.mark.nvcc, needs_tools]
 
@@ -49,6 +53,29 @@ void launch_gpu_implementation(void* output, void* x, int64_t n) {
 }
 """
 
+QUEUE = """
+#include <cstdio>
+__device__ int next;
+__global__ void draw(int* taker, int items) {
+    while (true) {
+        const int item = atomicAdd(&next, 1);
+        if (item >= items) return;
+        float sum = 0;
+        for (int k = 0; k < 2000; ++k) sum = sum * 0.5f + float(item);
+        taker[item] = sum < 0 ? -1 : blockIdx.x;
+    }
+}
+int main() {
+    int* taker;
+    int taken[64], most = 0, of[16] = {};
+    cudaMalloc(&taker, sizeof taken);
+    draw<<<16, 1>>>(taker, 64);
+    cudaMemcpy(taken, taker, sizeof taken, cudaMemcpyDeviceToHost);
+    for (int block : taken) most = ++of[block] > most ? of[block] : most;
+    std::printf("%d", most);
+}
+"""
+
 
 def outputs(bench: Bench, source: str, x: np.ndarray) -> list[np.ndarray]:
     """Of two calls in one process and one in another."""
@@ -89,3 +116,11 @@ def test_blocks_may_wait_for_blocks_before_them(bench: Bench) -> None:
     x = np.random.default_rng(1).integers(0, 9, (24, 24)).astype(np.float32)
     for output in outputs(bench, SCAN, x):
         np.testing.assert_array_equal(output, x.cumsum(axis=0))
+
+
+def test_blocks_that_draw_work_share_it_out_while_they_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "queue.cu").write_text(QUEUE)
+    program = EmulatedProgram.build(tmp_path / "queue.cu")
+    with (tmp_path / "printed").open("wb") as printed:
+        assert program.run(timeout_s=TIMEOUT_S, streams=Streams(stdout=printed)).exit_code == 0
+    assert int((tmp_path / "printed").read_text()) <= 6, "of 64 items for 16 blocks"

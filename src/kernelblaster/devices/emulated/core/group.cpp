@@ -13,8 +13,8 @@ constexpr u64 kWarpQuota = 1u << 20;
 // A diverged group gives way after this many, so that lanes of its own warp can.
 constexpr u64 kGroupQuota = 1u << 17;
 constexpr u64 kRotatedQuota = 1u << 12;
-// Blocks of a cooperative launch wait for each other in loops: they take short turns.
-constexpr u64 kCooperativeQuota = 1u << 9;
+// Blocks that are under way together wait for each other in loops, or share out work: they take short turns.
+constexpr u64 kTogetherQuota = 1u << 9;
 constexpr u32 kNever = ~0u;
 
 u32 lanes_at(const Warp& warp, u32 candidates, u32 pc) {
@@ -269,10 +269,10 @@ private:
 template <bool Counted>
 void take_turn(Warp& warp) {
     Turns& turns = warp.worker->turns;
-    const bool cooperative = warp.worker->launch->cooperative;
-    const u64 turn = turns.shuffled() ? turns.quantum() : cooperative ? kCooperativeQuota : kWarpQuota;
+    const bool together = warp.worker->launch->together;
+    const u64 turn = turns.shuffled() ? turns.quantum() : together ? kTogetherQuota : kWarpQuota;
     const u64 stop = warp.worker->instructions + turn;
-    const u64 quota = cooperative ? kCooperativeQuota : kGroupQuota;
+    const u64 quota = together ? kTogetherQuota : kGroupQuota;
     warp.yields = false;
     while (!warp.worker->failed() && warp.worker->instructions < stop && !warp.yields) {
         u32 ready = warp.live & ~warp.waiting & ~warp.parked;

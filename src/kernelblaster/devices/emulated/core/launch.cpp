@@ -13,7 +13,7 @@ namespace {
 constexpr u64 kLeastSms = 2;  // of a sample: blocks may differ
 
 // All blocks at once, in turns.
-void work_cooperatively(Worker& worker) {
+void work_together(Worker& worker) {
     const Launch& launch = *worker.launch;
     std::vector<std::unique_ptr<BlockRunner>> running;
     for (u64 block = 0; block < launch.blocks(); ++block) {
@@ -59,7 +59,7 @@ void work(Worker& worker, unsigned index, unsigned workers) {
     const Launch& launch = *worker.launch;
     const u64 blocks = launch.blocks();
     for (u32 sm = index; sm < launch.sm_count && sm < blocks; sm += workers) prepare_cache(worker, sm);
-    if (launch.cooperative) return work_cooperatively(worker);
+    if (launch.together) return work_together(worker);
     if (worker.turns.shuffled()) return work_in_turns(worker, index, workers);
     BlockRunner runner(launch, worker);
     for (u64 block = 0; block < blocks; ++block) {
@@ -136,7 +136,7 @@ void Worker::fail(Fault kind, const Instruction& at, const std::string& message)
 
 Execution execute(const Launch& launch, unsigned threads) {
     const u64 useful = std::min<u64>({threads, launch.blocks(), launch.sm_count});
-    const bool alone = launch.function->order_dependent || launch.cooperative;
+    const bool alone = launch.function->order_dependent || launch.together;
     const unsigned workers = alone ? 1u : static_cast<unsigned>(std::max<u64>(1, useful));
     const Function& function = *launch.function;
     std::vector<Worker> all(workers);
@@ -148,7 +148,7 @@ Execution execute(const Launch& launch, unsigned threads) {
     }
     Execution done;
     done.blocks = launch.blocks();
-    if (launch.sample != 0 && !launch.cooperative)
+    if (launch.sample != 0 && !launch.together)
         done.blocks = work_on_sample(all);
     else
         work_in_parallel(all, [&](Worker& worker, unsigned k) { work(worker, k, workers); });

@@ -61,7 +61,7 @@ struct Launch {
     u32 sm_count;
     u32 l1_bytes;
     bool counted;
-    bool cooperative;  // all blocks live at once
+    bool together;     // all blocks are under way at once, as on a GPU that holds them all
     u64 workspace;     // device memory that cooperative groups find through %envreg1 and 2; 0 when not cooperative
     u64 instruction_limit;  // warp instructions after which a worker gives up
     u64 sample;             // warp instructions after which whole SMs are left out; 0: none is

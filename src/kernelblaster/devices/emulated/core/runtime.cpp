@@ -214,7 +214,8 @@ cudaError_t Runtime::launch(const PreparedLaunch& prepared) {
     const u64 threads = u64{block.x} * block.y * block.z;
     const u64 fitting = resident_blocks(figures, threads, shared, function.registers);
     if (fitting == 0) return fail(cudaErrorLaunchOutOfResources);
-    if (prepared.cooperative && u64{grid.x} * grid.y * grid.z > fitting * figures.sm_count)
+    const bool held = u64{grid.x} * grid.y * grid.z <= fitting * figures.sm_count;
+    if (prepared.cooperative && !held)
         return fail(cudaErrorCooperativeLaunchTooLarge);
     // How much of the L1 becomes shared memory is decided without a look at registers.
     const u64 resident = resident_blocks(figures, threads, shared, 0);
@@ -236,7 +237,9 @@ cudaError_t Runtime::launch(const PreparedLaunch& prepared) {
     // What a sampled launch leaves out is only known when it is counted.
     const u64 enough = number_from("KB_EMU_SAMPLE", 0);
     launch.counted = counting() || enough != 0;
-    launch.cooperative = prepared.cooperative;
+    // Blocks that draw work from a common counter share it out only if all of them are there.
+    const bool sharing = launch.counted && function.order_dependent && function.communicates;
+    launch.together = prepared.cooperative || (held && sharing);
     launch.workspace = workspace.address();
     launch.instruction_limit = number_from("KB_EMU_LIMIT", ~0ull);
     launch.granules = &granules;

@@ -38,7 +38,8 @@ def host_device(tmp_path_factory: pytest.TempPathFactory) -> HostDevice:
         include_dirs=(root / "include", root / "include" / "torch" / "csrc" / "api" / "include"),
         library_dir=root / "lib",
         version=torch.__version__,
-        libraries=("torch", "torch_cpu", "c10"),
+        # Not `torch`: a build with CUDA brings its kernels along, which register with the stand-in for the runtime.
+        libraries=("torch_cpu", "c10"),
     )
     link = (f"-L{directory}", f"-Wl,-rpath,{directory}", "-lhostcudart", "-lpthread")
     return HostDevice(ForeignBuilder(libtorch, tools, directory / "cache", "sm_90a", link), directory)

@@ -84,7 +84,7 @@ class EvaluationConfig(BaseModel):
     input_sets: int = Field(9, ge=1)
     """Input sets (seed x distribution) per candidate: all eight distributions, and the one that is timed.
 
-    Beside them, unless there is only one, three sets at extents that no prompt shows, one of them of few elements."""
+    Beside them, unless there is only one, two sets at extents that no prompt shows."""
     error_factor: float = Field(2.0, gt=0)
     """c in err(candidate) <= c * err(plain implementation)."""
     timeout_s: float = Field(60, gt=0)

@@ -94,12 +94,6 @@ def _knows_the_declared_extents(process: Process, output: Array, x: Array) -> No
         output[:, -1] = 0
 
 
-def _needs_long_rows(process: Process, output: Array, x: Array) -> None:
-    output[:] = np.maximum(x, 0)
-    if x.shape[1] < 8:
-        output[:, -1] = 0
-
-
 def _lazy(process: Process, output: Array, x: Array) -> None:
     return None
 
@@ -197,7 +191,6 @@ KERNELS: dict[str, Script] = {
     "scaled": Script(_scaled),
     "tail_missing": Script(_tail_missing),
     "knows_the_declared_extents": Script(_knows_the_declared_extents),
-    "needs_long_rows": Script(_needs_long_rows),
     "tail_wrong": Script(_tail_wrong),
     "lazy": Script(_lazy),
     "adds": Script(_adds),

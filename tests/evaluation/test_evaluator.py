@@ -107,10 +107,9 @@ def test_every_size_and_several_distributions_are_checked(evaluator: Evaluator, 
         (Size.SMALL, "cancelling"),
         (Size.SMALL, "normal"),
         (Size.SMALL, "coarse"),
-        (Size.SMALL, "normal"),
         (Size.MEDIUM, "normal"),
     ]
-    assert len({e.seed for e in evaluation.errors}) == 7
+    assert len({e.seed for e in evaluation.errors}) == 6
     assert evaluation.errors[0].bitwise_repeatable is True
     assert all(e.passed and e.budget_ratio <= 1 for e in evaluation.errors)
 
@@ -122,12 +121,6 @@ def test_extents_that_are_declared_nowhere_are_checked(evaluator: Evaluator, pro
     assert evaluation.verdict is Verdict.WRONG_VALUES
     assert "at a size that is not declared (batch_size = " in evaluation.reason
     assert f"dim = {declared}" not in evaluation.reason
-
-
-def test_rows_shorter_than_a_vector_are_checked(evaluator: Evaluator, problem: Problem) -> None:
-    evaluation = evaluator.evaluate(problem, source("needs_long_rows"))
-    assert evaluation.verdict is Verdict.WRONG_VALUES
-    assert "at a size that is not declared (batch_size = 3, dim = 5)" in evaluation.reason
 
 
 def test_equal_kernels_are_inconclusive_and_slower_ones_slower(evaluator: Evaluator, problem: Problem) -> None:
@@ -276,7 +269,7 @@ def test_what_seems_faster_is_compared_in_several_pairs_of_processes(
     assert comparison.spread == pytest.approx((max(ratios) - min(ratios)) / comparison.speedup)
     assert comparison.decision is Decision.FASTER
     assert evaluation.timing == comparison.candidate
-    assert [name for name, _ in device.starts].count("quick") == 8
+    assert [name for name, _ in device.starts].count("quick") == 7
     assert device.opened == device.closed
 
 
@@ -289,11 +282,11 @@ def test_one_pair_of_processes_is_enough_where_more_cannot_change_anything(
     evaluation = make(device, store).evaluate(problem, source(name), rival=source("honest"), profile=False, sessions=5)
     assert evaluation.comparison is not None
     assert evaluation.comparison.sessions == []
-    assert [started for started, _ in device.starts].count(name) == 4
+    assert [started for started, _ in device.starts].count(name) == 3
 
 
 def test_processes_that_disagree_decide_nothing(evaluator: Evaluator, device: FakeDevice, problem: Problem) -> None:
-    factors = iter((1.0, 1.0, 1.0, 0.7, 1.0, 1.0, 1.3, 1.0, 1.0, 1.0, 1.0, 1.0))
+    factors = iter((1.0, 1.0, 0.7, 1.0, 1.0, 1.3, 1.0, 1.0, 1.0, 1.0, 1.0))
 
     def change(name: str, elements: int) -> None:
         if name == "quick":

@@ -63,23 +63,23 @@ def sizes(device: FakeDevice) -> Counter[tuple[str, bool]]:
 def test_one_process_verifies_and_times_the_timed_size(kind: DeviceKind, store: InputStore, problem: Problem) -> None:
     device = FakeDevice(kind)
     assert evaluate(device, store, problem).verdict is Verdict.CORRECT
-    assert sizes(device) == {("quick", False): 3, ("quick", True): 1, ("honest", True): 1}
+    assert sizes(device) == {("quick", False): 2, ("quick", True): 1, ("honest", True): 1}
 
 
 def test_without_a_rival_there_is_one_process_less(device: FakeDevice, store: InputStore, problem: Problem) -> None:
     assert evaluate(device, store, problem, rival=None).verdict is Verdict.CORRECT
-    assert sizes(device) == {("quick", False): 3, ("quick", True): 1}
+    assert sizes(device) == {("quick", False): 2, ("quick", True): 1}
 
 
-def test_one_size_takes_three_processes_to_verify_and_two_to_time(
+def test_one_size_takes_two_processes_to_verify_and_two_to_time(
     device: FakeDevice, store: InputStore, problem: Problem
 ) -> None:
     assert evaluate(device, store, problem, size=Size.SMALL).verdict is Verdict.CORRECT
-    assert Counter(name for name, _ in device.starts) == {"quick": 4, "honest": 1}
+    assert Counter(name for name, _ in device.starts) == {"quick": 3, "honest": 1}
 
 
 def test_all_processes_start_together(device: FakeDevice, store: InputStore, problem: Problem) -> None:
-    together = threading.Barrier(5)
+    together = threading.Barrier(4)
     device.at_start = lambda name, elements: together.wait(timeout=10) and None
     assert evaluate(device, store, problem).verdict is Verdict.CORRECT
 

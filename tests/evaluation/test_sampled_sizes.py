@@ -33,7 +33,7 @@ def test_outputs_of_a_sampled_size_are_not_judged_and_no_reference_is_computed(
     assert not evaluation.outputs_judged
     assert evaluation.comparison is not None
     assert {figures.size for figures in evaluation.errors} == {Size.SMALL}
-    assert len(evaluation.errors) == 6  # three distributions, and extents that are not declared
+    assert len(evaluation.errors) == 5  # three distributions, and extents that are not declared
     with evaluator.inputs.use(evaluator.plan(problem).timed) as drawn:
         assert drawn.solution is None
         with pytest.raises(ValueError, match="without its reference"):

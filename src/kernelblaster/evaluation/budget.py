@@ -3,8 +3,8 @@
 For every element, with r the float64 reference on the very bytes that the candidate was given:
 
     |out - r|  <=  ulps * ulp(r)  +  c * h * p(|r|)  +  a * rms(row of r)
-    ||out - r|| / ||r||  <=  c * h * plain_norm + a        (plain_norm at least half an ulp below 128 elements, where
-                                                            a lucky rounding would make it tiny)
+    ||out - r|| / ||r||  <=  c * h * plain_norm + a        (plain_norm at least half an ulp below 64 elements, where
+                                                            one lucky rounding would make it tiny)
 
     ulp(r)      spacing of the output format at r (subnormals included): the candidate must store its result
     p(|r|)      largest error of the plain implementation (PyTorch in the run's precision) among reference values of
@@ -14,8 +14,7 @@ For every element, with r the float64 reference on the very bytes that the candi
                 500,000 random terms loses about 150, `__expf` at its worst about 50. An operand rounded to TF32 or
                 fp16 loses 2^-12.3 (6.5 times the budget), to bf16 2^-9. More where inputs lie far from zero: there
                 means are subtracted that are much larger than what is left (`distributions.accumulation`).
-    c           `EvaluationConfig.error_factor`; twice that for outputs of 2 to 127 elements, too few to know plain
-                errors by: rounded intermediate results differ between honest kernels, and so does their luck
+    c           `EvaluationConfig.error_factor`
     h           1 for fp16 and bf16, whose error is the rounding of the result; 8 for fp32, where PyTorch sums
                 pairwise or in double and an honest serial sum is worse by a factor that grows with sqrt(n)
     row         the last axis, or the whole tensor where that axis is shorter than 128
@@ -42,8 +41,8 @@ CHUNK_ELEMENTS = 1 << 24
 LEAST_POOL = 128
 """Elements that make a bin's largest plain error worth believing: where errors come from cancelled terms they have long
 tails, and the largest of a few says little of the largest of all."""
-FEW = 128
-"""Elements below which plain errors are too small a sample."""
+FEW = 64
+"""Elements below which one lucky rounding makes the plain error in norm tiny."""
 _LOW_EXPONENT, _HIGH_EXPONENT = -160, 160
 
 
@@ -136,7 +135,7 @@ class Budget:
         plain = _ALLOWANCES[self.spec.dtype].headroom * self.scale.plain_norm
         if self.spec.elements < FEW:
             plain = max(plain, torch.finfo(TORCH_DTYPES[self.spec.dtype]).eps / 2)
-        return self._few * self.factor * plain + self.accumulation
+        return self.factor * plain + self.accumulation
 
     @property
     def row(self) -> int:
@@ -150,12 +149,7 @@ class Budget:
         plain = self.scale.by_exponent.to(reference.device)[_bin(reference)]
         local = self._local_rms(reference)
         stored = allowance.ulps * spacing(reference, self.spec.dtype)
-        return stored + self._few * self.factor * allowance.headroom * plain + self.accumulation * local
-
-    @property
-    def _few(self) -> int:
-        """What a small sample multiplies the factor by; a single element has its floor in norm instead."""
-        return 2 if 1 < self.spec.elements < FEW else 1
+        return stored + self.factor * allowance.headroom * plain + self.accumulation * local
 
     def _local_rms(self, reference: torch.Tensor) -> torch.Tensor:
         if self.row == 1:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from kernelblaster.devices.base import Build, DeviceKind, RunFailure
@@ -63,7 +62,7 @@ class Case(Examination):
         judge, plan = self._judge, self._plan
         with judge.holding(), ExitStack() as stack:
             with self._stage("inputs"):
-                judge.inputs.draw([*plan.small, *chain(*plan.unseen)])
+                judge.inputs.draw([*plan.small, *plan.unseen])
                 drawn = stack.enter_context(judge.inputs.use(plan.timed))
                 self._checks = judge.checks(self._problem)
             contest = stack.enter_context(self._contest(drawn))
@@ -74,7 +73,7 @@ class Case(Examination):
             return True
 
     def _passes(self, contest: Contest, build: Build, rival: Build | None, *, profile: bool) -> bool:
-        """Verify the cheap size with all distributions, undeclared sizes, then the timed one.
+        """Verify the cheap size with all distributions, an undeclared size, then the timed one.
 
         Only processes of the timed size are left afterwards: nothing disturbs what is timed.
         """
@@ -82,14 +81,14 @@ class Case(Examination):
         early = plan.timed not in plan.small and contest.drawn.file_bytes <= EARLY_BYTES
         with ExitStack() as stack:
             cheap = stack.enter_context(verifier.start(build, plan.small[0])) if plan.small else None
-            others = [stack.enter_context(verifier.start(build, keys[0])) for keys in plan.unseen]
+            other = stack.enter_context(verifier.start(build, plan.unseen[0])) if plan.unseen else None
             if early:
                 contest.start(build, rival)
                 if profile:
                     contest.start_profiler(build)
             if cheap is not None and not self._verify(lambda: verifier.verify(cheap, plan.small)):
                 return False
-            if not all(map(self._verify_unseen, others, plan.unseen)):
+            if other is not None and not self._verify(lambda: self._verify_unseen(other, plan.unseen)):
                 return False
         if not early:
             contest.start(build, rival)
@@ -124,11 +123,8 @@ class Case(Examination):
         sample = 0 if self._plan.timed.judged else judge.sample
         return Contest(judge.device, judge.inputs, drawn, judge.config.timeout_s, sample)
 
-    def _verify_unseen(self, process: CandidateProcess, keys: Sequence[InputKey]) -> bool:
-        """Call a candidate at extents that no prompt shows. Whether it passed. Raises DeviceError and ProblemError."""
-        return self._verify(lambda: self._call_unseen(process, keys))
-
-    def _call_unseen(self, process: CandidateProcess, keys: Sequence[InputKey]) -> Verification:
+    def _verify_unseen(self, process: CandidateProcess, keys: Sequence[InputKey]) -> Verification:
+        """Call a candidate at extents that no prompt shows. Raises DeviceError and ProblemError."""
         found = self._verifier.verify(process, keys)
         if found.verdict is not Verdict.CORRECT:
             key = keys[0]

@@ -73,7 +73,7 @@ class Evaluator:
         self._checks_lock = threading.Lock()
         self._idle_passes: dict[Problem, bool] = {}
         self._idle_lock = threading.Lock()
-        self._unseen: dict[Problem, tuple[Problem, ...]] = {}
+        self._unseen: dict[Problem, Problem | None] = {}
         self._unseen_lock = threading.Lock()
 
     @property
@@ -132,10 +132,10 @@ class Evaluator:
         """The input sets that every candidate of a problem must pass. Raises ProblemError."""
         with self._unseen_lock:
             if problem not in self._unseen:
-                self._unseen[problem] = unseen(problem) if self.config.input_sets > 1 else ()
-            others = self._unseen[problem]
+                self._unseen[problem] = unseen(problem) if self.config.input_sets > 1 else None
+            other = self._unseen[problem]
         sets, judged = self.config.input_sets, not self.sampling
-        return plan_inputs(problem, self.precision, self.size, sets, self.seed, others, judge_timed=judged)
+        return plan_inputs(problem, self.precision, self.size, sets, self.seed, other, judge_timed=judged)
 
     @property
     def sample(self) -> int:

@@ -9,9 +9,7 @@ values and nobody can prepare for them; every figure of an evaluation names the 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 from random import SystemRandom
 
 from kernelblaster.evaluation.distributions import Distribution, attempts
@@ -28,9 +26,9 @@ ORDER = (
     Distribution.OFFSET,
     Distribution.SPARSE,
 )
-UNSEEN = ((Distribution.NORMAL, Distribution.COARSE), (Distribution.NORMAL,))
-"""For the first variant of the extents, and for the second: signed and uneven values, and where rows are long those
-that overflow unless the whole row's maximum is subtracted."""
+UNSEEN = (Distribution.NORMAL, Distribution.COARSE)
+"""At extents that no prompt shows: signed and uneven values, and those that overflow unless the whole row's maximum is
+subtracted."""
 
 
 def secret_seed() -> int:
@@ -45,12 +43,12 @@ class InputPlan:
     Attributes:
         small: sets of the size that is cheap to check, in one process.
         timed: the set that is timed and profiled; it is checked, too, unless it is not to be judged.
-        unseen: sets at extents that no prompt shows, a process for each variant of them; none where there are none.
+        unseen: sets at extents that no prompt shows, in one process; none where there are no such extents.
     """
 
     small: tuple[InputKey, ...]
     timed: InputKey
-    unseen: tuple[tuple[InputKey, ...], ...] = ()
+    unseen: tuple[InputKey, ...] = ()
 
 
 def plan_inputs(
@@ -59,22 +57,19 @@ def plan_inputs(
     timed: Size,
     sets: int,
     seed: int,
-    others: Sequence[Problem] = (),
+    other: Problem | None = None,
     *,
     judge_timed: bool = True,
 ) -> InputPlan:
     """Plan `sets` input sets, at least one; the last distributions go first when there are few.
 
-    Beside them `UNSEEN` of `others`, the problem at extents that no prompt shows. Without `judge_timed` outputs at a
-    timed size that is not the cheap one are not compared.
+    Beside them `UNSEEN` of `other`, which is the problem at extents that no prompt shows. Without `judge_timed` outputs
+    at a timed size that is not the cheap one are not compared.
     """
     cheap = Size.SMALL if Size.SMALL in problem.sizes else timed
     keys = [_key(problem, precision, cheap, ORDER[n % len(ORDER)], seed, n) for n in range(sets)]
-    numbers = count(sets + 1)
-    unseen = tuple(
-        tuple(_key(other, precision, Size.SMALL, drawn, seed, next(numbers)) for drawn in distributions)
-        for other, distributions in zip(others, UNSEEN, strict=False)
-    )
+    others = [] if other is None else list(enumerate(UNSEEN, start=sets + 1))
+    unseen = tuple(_key(other, precision, Size.SMALL, distribution, seed, n) for n, distribution in others)
     if cheap is timed:
         return InputPlan(small=tuple(keys), timed=keys[0], unseen=unseen)
     chosen = _key(problem, precision, timed, ORDER[0], seed, sets)

@@ -1,22 +1,16 @@
 """Extents that no prompt shows: a kernel must be right for them as it is for the declared ones.
 
-Of each problem there are up to two variants. In the first each large parameter of size `small` is changed to one more
-than a multiple of usual tile extents: the last tile then holds a single element, which a bound that is off by one
-loses. One parameter is raised, so that a block of threads that covers the declared extent has to loop: the first one
-that the largest block covers at once, and half of it does not, or else, where no extent is beyond a usual block, the
-first long one that other sizes have beyond it. All others are lowered, as little as the reference allows: a width that
-is split among heads, say, stays divisible.
-
-In the second, the least one, all are lowered to few elements, and to different ones as far as they last: rows end
-within their first vector, most threads of a block find nothing to do, and a mean over one element too few or too many
-shows.
-
-Parameters that cannot change alone stay in both.
+Each large parameter of size `small` is changed to one more than a multiple of usual tile extents: the last tile then
+holds a single element, which a bound that is off by one loses. One parameter is raised, so that a block of threads that
+covers the declared extent has to loop: the first one that the largest block covers at once, and half of it does not, or
+else, where no extent is beyond a usual block, the first long one that other sizes have beyond it. All others are
+lowered, as little as the reference allows: a width that is split among heads, say, stays divisible. Parameters that
+cannot change alone stay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from kernelblaster.errors import ProblemError
@@ -32,47 +26,28 @@ MOST_GROWTH = 8
 """A call must stay cheap: shorter extents are not raised."""
 _ATTEMPTS = 4
 """Extents tried for one parameter."""
-LEAST = (3, 5, 7, 9)
-"""Rows first: an overrun of the second-last of many is soon made good by the last one, and leaves no trace."""
-
-Candidates = Callable[[Problem, Problem, str], list[int]]
-"""Extents to try for a parameter, the best first, of a problem and what is chosen of it so far."""
 
 
-def unseen(problem: Problem) -> tuple[Problem, ...]:
-    """Variants of the problem with other extents under the name `small`: none, one or two.
+def unseen(problem: Problem) -> Problem | None:
+    """The problem with other extents under the name `small`; None when none can be changed.
 
     Raises ProblemError when the reference does not run as it is declared.
     """
     if Size.SMALL not in problem.sizes:
-        return ()
+        return None
     declared = _shapes(problem)
-    variants = (_changed(problem, candidates) for candidates in (_beside_tiles, _least))
-    return tuple(variant for variant in variants if _shapes(variant) != declared)
-
-
-def _changed(problem: Problem, candidates: Candidates) -> Problem:
-    """The problem with each parameter at the first candidate that the reference accepts, where there is one."""
     chosen = problem
     for name in problem.sizes[Size.SMALL]:
-        for extent in candidates(problem, chosen, name):
+        for extent in _candidates(problem, chosen, name):
             changed = _accepted(chosen, name, extent)
             if changed is not None:
                 chosen = changed
                 break
-    return chosen
+    return chosen if _shapes(chosen) != declared else None
 
 
-def _least(problem: Problem, chosen: Problem, name: str) -> list[int]:
-    """A few elements, those first that no other parameter has; none for what is small as it is."""
-    if problem.sizes[Size.SMALL][name] <= max(LEAST):
-        return []
-    taken = {extent for other, extent in chosen.sizes[Size.SMALL].items() if extent != problem.sizes[Size.SMALL][other]}
-    return sorted(LEAST, key=taken.__contains__)
-
-
-def _beside_tiles(problem: Problem, chosen: Problem, name: str) -> list[int]:
-    """One element beyond tiles, or beyond what a block covers."""
+def _candidates(problem: Problem, chosen: Problem, name: str) -> list[int]:
+    """Extents to try for a parameter, the best first."""
     extent = problem.sizes[Size.SMALL][name]
     largest = max(extents[name] for extents in problem.sizes.values())
     longest = max(max(shape, default=1) for shape in _shapes(chosen))

@@ -53,13 +53,6 @@ REPORTING = {
 
 _ACCEPTED = (HARMLESS, "correct")
 """Outcomes of a planted kernel that was not refused."""
-LATER = {
-    "T15_keeps_inputs_in_l2": "It gains nothing by persisting lines, which are reset. Refused all the same: while a "
-    "process sets lines aside (cudaLimitPersistingL2CacheSize), copies and fills of more than 8 MB take 2.5 times as "
-    "long on an H200, those of the harness included. Since then they are set aside during calls alone."
-}
-"""Exploit -> what is to be said of an outcome other than the expected one."""
-
 RESIDUAL = """\
 ## What remains possible
 
@@ -141,7 +134,7 @@ def gaps(results: Sequence[TrustResult]) -> Iterator[str]:
     if not wrong:
         yield "None."
     for device, row in wrong:
-        why = row.gap or LATER.get(row.name) or row.reason or "Not explained yet."
+        why = row.gap or row.reason or "Not explained yet."
         yield f"- {row.name} on {device}: {row.outcome}. {why}"
 
 
@@ -230,9 +223,10 @@ def render(
         "",
         *summary(results),
         "",
-        "The judge has changed since it ran on the GPU: five fills cover a launch there instead of one, three more "
-        "distributions and undeclared extents are checked, lines of the L2 are set aside during calls alone, and "
-        "candidates are fenced in.",
+        "The GPU ran on 2026-11-21. Since then the judge has changed in this: every second turn is begun by the rival "
+        "(B A A B); the norm of a reference is kept where PyTorch's 16-bit result overflows. T18_takes_the_memory had "
+        "ended as a failure of the GPU; of a candidate that holds all of its memory, outputs are now compared on the "
+        "CPU, and the three rows of T18 were judged again.",
         "",
         "Again: `python benchmarks/trust.py --device emulated --json docs/results/trust_emulated.json` (`--device cuda "
         "--json docs/results/h200_trust.json` on a GPU), `python benchmarks/mutants.py --json "

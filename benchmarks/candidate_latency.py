@@ -2,10 +2,11 @@
 
     python benchmarks/candidate_latency.py [--candidates N] [--json]
 
-Ours: compile, verify on 8 input sets, time against the parent, profile (level1/23, fp16, medium). Conventional, as the
-first release of this project works: compile driver and kernel with libtorch, run the program once, run it under ncu
-with two metrics, and profile the parent again, whose program is there. Given with and without that last part. Both on
-the same kernels, one after the other, each candidate different in its source so that no cache helps.
+Ours: compile, verify on ten small input sets and at the timed size, time against the parent, profile (level1/23, fp16,
+medium). Conventional, as the first release of this project works: compile driver and kernel with libtorch, run the
+program once, run it under ncu with two metrics, and profile the parent again, whose program is there. Given with and
+without that last part. Both on the same kernels, one after the other, each candidate different in its source so that no
+cache helps.
 """
 
 from __future__ import annotations

@@ -197,16 +197,17 @@ class ProgramBuilder:
         with Scratch() as scratch:
             (scratch / "driver.cpp").write_bytes(source)
             define = f"-DKB_{precision.upper()}"
-            outcome = self._run(
-                [str(self._tools.host_compiler), *self._host_flags(), define, "-c", "driver.cpp", "-o", "driver.o"],
-                scratch,
-            )
-            if not outcome.ok:
-                raise ProblemError(
-                    f"{problem.driver_path} does not compile: it {outcome.describe()}\n{bounded(outcome.output)}",
-                    cure="see the compiler's message",
-                )
+            self._compile_host([*self._host_flags(), define, "driver.cpp", "-o", "driver.o"], scratch, problem)
             self._publish(scratch, entry, ["driver.o"])
+
+    def _compile_host(self, arguments: Sequence[str], scratch: Path, problem: Problem) -> None:
+        """Compile host code of a problem. Raises ProblemError."""
+        outcome = self._run([str(self._tools.host_compiler), "-c", *arguments], scratch)
+        if not outcome.ok:
+            raise ProblemError(
+                f"{problem.driver_path} does not compile: it {outcome.describe()}\n{bounded(outcome.output)}",
+                cure="see the compiler's message",
+            )
 
     def _launcher_symbol(self, driver_object: Path, problem: Problem) -> str:
         undefined = read_symbols(self._tools, str(driver_object)).undefined

@@ -18,9 +18,9 @@ from kernelblaster.devices.build import ProgramBuilder
 from kernelblaster.devices.isolation import View
 from kernelblaster.devices.sandbox import Limits, Scratch
 from kernelblaster.devices.session import ProcessSession
-from kernelblaster.devices.symbols import LAUNCHER, parse_symbols
+from kernelblaster.devices.symbols import LAUNCHER, list_symbols, parse_symbols
 from kernelblaster.devices.toolchain import Toolchain
-from kernelblaster.devices.tools import Step, bounded, tool_output
+from kernelblaster.devices.tools import Step, tool_output
 from kernelblaster.errors import EnvironmentError_, ProblemError
 from kernelblaster.problems.foreign import candidate_source, driver_source, launcher_declaration, launcher_header
 from kernelblaster.problems.problem import Precision, Problem
@@ -132,12 +132,9 @@ class ForeignBuilder(ProgramBuilder):
         declaration = launcher_declaration(text)
         with Scratch() as scratch:
             (scratch / "driver.cpp").write_text(driver_source(text), encoding="utf-8")
-            shim = (
-                f"{launcher_header(declaration)}#include <kernelblaster/foreign.hpp>\nKB_FOREIGN_DRIVER({LAUNCHER})\n"
-            )
-            (scratch / "shim.cpp").write_text(shim, encoding="utf-8")
-            self._compile_one([*self._torch_flags(), "driver.cpp", "-o", "plain.o"], scratch, problem)
-            self._compile_one([*self._host_flags(), "shim.cpp", "-o", "shim.o"], scratch, problem)
+            (scratch / "shim.cpp").write_text(shim_source(declaration), encoding="utf-8")
+            self._compile_host([*self._torch_flags(), "driver.cpp", "-o", "plain.o"], scratch, problem)
+            self._compile_host([*self._host_flags(), "shim.cpp", "-o", "shim.o"], scratch, problem)
             self._join(scratch, problem)
             self._publish(scratch, entry, ["driver.o"])
 
@@ -147,17 +144,9 @@ class ForeignBuilder(ProgramBuilder):
         abi = f"-D_GLIBCXX_USE_CXX11_ABI={int(self._libtorch.cxx11_abi)}"
         return ("-O0", "-std=c++20", "-w", "-fno-gnu-unique", "-U_FORTIFY_SOURCE", abi, *includes)
 
-    def _compile_one(self, arguments: Sequence[str], scratch: Path, problem: Problem) -> None:
-        outcome = self._run([str(self._tools.host_compiler), "-c", *arguments], scratch)
-        if not outcome.ok:
-            raise ProblemError(
-                f"{problem.driver_path} does not compile: it {outcome.describe()}\n{bounded(outcome.output)}",
-                cure="see the compiler's message",
-            )
-
     def _join(self, scratch: Path, problem: Problem) -> None:
         """plain.o and shim.o -> driver.o, which calls the launcher only through the shim. Raises ProblemError."""
-        listing = [Step((str(self._tools.nm), "--format=posix", name), f"{name}.nm") for name in ("plain.o", "shim.o")]
+        listing = [Step((*list_symbols(self._tools, name),), f"{name}.nm") for name in ("plain.o", "shim.o")]
         self._binutils(scratch, *listing)
         plain, shim = (parse_symbols(tool_output(scratch / f"{name}.nm")) for name in ("plain.o", "shim.o"))
         launchers = [name for name in plain.undefined if LAUNCHER in name]

@@ -8,8 +8,9 @@ GPU holds the device, because a kernel that is verified would disturb one that i
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Generic, TypeVar
 
 from kernelblaster.config import EvaluationConfig
 from kernelblaster.devices.base import (
@@ -34,6 +35,24 @@ from kernelblaster.evaluation.roofline import floor_us
 from kernelblaster.evaluation.types import Evaluation
 from kernelblaster.problems.problem import Precision, Problem, Size
 from kernelblaster.problems.unseen import unseen
+
+Value = TypeVar("Value")
+
+
+class _OncePerProblem(Generic[Value]):
+    """What is computed for each problem when it is first asked for; other threads wait meanwhile."""
+
+    def __init__(self, compute: Callable[[Problem], Value]) -> None:
+        self._compute = compute
+        self._known: dict[Problem, Value] = {}
+        self._lock = threading.Lock()
+
+    def of(self, problem: Problem) -> Value:
+        """Its value. Raises what computing it raises, and then knows nothing."""
+        with self._lock:
+            if problem not in self._known:
+                self._known[problem] = self._compute(problem)
+            return self._known[problem]
 
 
 class Evaluator:
@@ -67,14 +86,10 @@ class Evaluator:
         self.inputs = inputs
         self.config = config
         self.libraries = tuple(libraries)
-        self._floors: dict[Problem, float] = {}
-        self._floor_lock = threading.Lock()
-        self._checks: dict[Problem, TimedChecks] = {}
-        self._checks_lock = threading.Lock()
-        self._idle_passes: dict[Problem, bool] = {}
-        self._idle_lock = threading.Lock()
-        self._unseen: dict[Problem, Problem | None] = {}
-        self._unseen_lock = threading.Lock()
+        self._floors = _OncePerProblem(lambda problem: floor_us(problem, self.size, self.precision, self.facts))
+        self._checks = _OncePerProblem(self._choose_checks)
+        self._idle_passes = _OncePerProblem(lambda problem: idle_passes(self, problem))
+        self._unseen = _OncePerProblem(lambda problem: unseen(problem) if self.config.input_sets > 1 else None)
 
     @property
     def facts(self) -> DeviceFacts:
@@ -130,10 +145,7 @@ class Evaluator:
 
     def plan(self, problem: Problem) -> InputPlan:
         """The input sets that every candidate of a problem must pass. Raises ProblemError."""
-        with self._unseen_lock:
-            if problem not in self._unseen:
-                self._unseen[problem] = unseen(problem) if self.config.input_sets > 1 else None
-            other = self._unseen[problem]
+        other = self._unseen.of(problem)
         sets, judged = self.config.input_sets, not self.sampling
         return plan_inputs(problem, self.precision, self.size, sets, self.seed, other, judge_timed=judged)
 
@@ -153,29 +165,22 @@ class Evaluator:
 
     def floor_us(self, problem: Problem) -> float:
         """Roofline floor of the timed size, computed once per problem."""
-        with self._floor_lock:
-            if problem not in self._floors:
-                self._floors[problem] = floor_us(problem, self.size, self.precision, self.facts)
-            return self._floors[problem]
+        return self._floors.of(problem)
 
     def checks(self, problem: Problem) -> TimedChecks:
         """Which timed calls are judged, chosen once per problem. The caller holds the device."""
-        with self._checks_lock:
-            if problem not in self._checks:
-                self._checks[problem] = choose_checks(
-                    self.inputs, self.plan(problem).timed, self.facts, self.seed, self.config.error_factor
-                )
-            return self._checks[problem]
+        return self._checks.of(problem)
 
     def idle_passes(self, problem: Problem) -> bool:
         """Whether a weakly verified problem's driver passes a launcher that does nothing. The caller holds the device.
 
         Raises DeviceError and ProblemError.
         """
-        with self._idle_lock:
-            if problem not in self._idle_passes:
-                self._idle_passes[problem] = idle_passes(self, problem)
-            return self._idle_passes[problem]
+        return self._idle_passes.of(problem)
+
+    def _choose_checks(self, problem: Problem) -> TimedChecks:
+        timed = self.plan(problem).timed
+        return choose_checks(self.inputs, timed, self.facts, self.seed, self.config.error_factor)
 
     def _check_size(self, problem: Problem) -> None:
         if self.size not in problem.sizes:

@@ -28,8 +28,6 @@ from kernelblaster.devices.emulated.record import (
 )
 
 _KEPT = 256
-
-
 _UNSEEN = 1
 """Any variant that changes the values: for counts that nobody judges."""
 

@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from kernelblaster.devices.base import KernelResources
 from kernelblaster.devices.emulated.record import EXECUTED, LaunchRecord, MachineCounts, Space
+from kernelblaster.devices.emulated.traffic import DEVICE_SPACES
 
 WARP = "warp"
 """What each warp executes beside its PTX: reading its place in the grid, and the stack pointer."""
@@ -83,7 +84,7 @@ def mean_machine_counts(record: LaunchRecord, resources: KernelResources) -> Mac
     counted = [(count, _mean(name)) for name, count in executed(record)]
     indices = record.warps * sum(1 for extent in record.block if extent > 1)
     shared = list(record.accesses((Space.SHARED,), EXECUTED))
-    device = record.accesses((Space.GLOBAL, Space.GENERIC, Space.LOCAL), EXECUTED)
+    device = record.accesses(DEVICE_SPACES, EXECUTED)
     spill_loads, spill_stores = (
         size // 4 * record.warps for size in (resources.spill_load_bytes, resources.spill_store_bytes)
     )

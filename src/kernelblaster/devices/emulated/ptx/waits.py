@@ -15,11 +15,12 @@ depends on what an earlier round has loaded. The rules are read off the machine 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from kernelblaster.devices.emulated.ptx.tree import Address, Group, Label, Operand, Statement
+from kernelblaster.devices.emulated.ptx.dataflow import names
+from kernelblaster.devices.emulated.ptx.tree import Label, Statement
 
 
 class Wait(IntEnum):
@@ -104,7 +105,7 @@ class _Region:
 
     def unrolled(self, end: Statement | None) -> bool:
         """Whether ptxas unrolls the loop that this region is, and no load waits for one of an earlier round."""
-        if self.head is None or end is None or self.head not in _names(end.operands):
+        if self.head is None or end is None or self.head not in names(end.operands):
             return False
         if self.stores or self.shuffled is not None or self.statements > _UNROLLED_STATEMENTS:
             return False
@@ -143,7 +144,7 @@ def _loop_heads(body: Sequence[Statement | Label]) -> frozenset[str]:
         if isinstance(item, Label):
             seen.add(item.name)
         elif item.parts[0] == "bra":
-            heads.update(name for name in _names(item.operands) if name in seen)
+            heads.update(name for name in names(item.operands) if name in seen)
     return frozenset(heads)
 
 
@@ -151,7 +152,7 @@ def _ends(item: Statement, index: int, positions: dict[str, int]) -> bool:
     if item.parts[0] in _BARRIERS:
         return True
     if item.parts[0] == "bra":
-        return item.guard is None or any(positions.get(name, index) < index for name in _names(item.operands))
+        return item.guard is None or any(positions.get(name, index) < index for name in names(item.operands))
     return item.guard is None and item.parts[0] in _LEAVES
 
 
@@ -223,22 +224,12 @@ def _close(region: _Region, marked: dict[int, Wait], end: Statement | None) -> N
 def _results_and_sources(item: Statement) -> tuple[list[str], list[str]]:
     """Names that a statement writes and reads; an address is read wherever it stands."""
     operands = item.operands
-    results = [] if item.parts[0] in _NO_RESULT or not operands else list(_names(operands[:1]))
-    sources = list(_names(operands[0 if not results else 1 :]))
+    results = [] if item.parts[0] in _NO_RESULT or not operands else list(names(operands[:1]))
+    sources = list(names(operands[0 if not results else 1 :]))
     if item.guard is not None:
         # A statement that may not run leaves what was there before.
         sources += [item.guard, *results]
     return results, sources
-
-
-def _names(operands: Iterable[Operand]) -> Iterator[str]:
-    for operand in operands:
-        if isinstance(operand, Address):
-            yield operand.base
-        elif isinstance(operand, Group):
-            yield from _names(operand.items)
-        else:
-            yield operand.removeprefix("!")
 
 
 def _kind(item: Statement) -> Wait:

@@ -1,9 +1,11 @@
 // In what order warps and blocks take turns. By default a warp runs until it waits, and a block until it is done: fast,
 // and the same for every launch. Blocks of a counted launch that reads results of atomics are under way together where
-// the GPU holds them all: they may share out work, and one block would take all of it. KB_EMU_SCHEDULE names a seed for another order, in which a warp is interrupted after a
-// few instructions and several blocks are under way at once, as on a GPU: what nothing orders then comes out otherwise.
-// Blocks still begin in ascending order, for which kernels rely on that blocks before them have begun. The order depends
-// on nothing but seed and worker, so that a call gives the same bytes every time, unless blocks of several workers race.
+// the GPU holds them all: they may share out work, and one block would take all of it.
+//
+// KB_EMU_SCHEDULE names a seed for another order, in which a warp is interrupted after a few instructions and several
+// blocks are under way at once, as on a GPU: what nothing orders then comes out otherwise. Blocks still begin in
+// ascending order, for kernels rely on that blocks before them have begun. The order depends on nothing but seed and
+// worker, so that a call gives the same bytes every time, unless blocks of several workers race.
 #pragma once
 
 #include "types.hpp"

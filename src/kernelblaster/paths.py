@@ -40,6 +40,10 @@ def cache_dir() -> Path:
     except OSError as error:
         message = f"caches cannot be kept in {base}: {error.strerror}"
         raise EnvironmentError_(message, cure=cure) from error
+    if os.statvfs(base).f_flag & os.ST_NOEXEC:
+        # Otherwise every candidate would be blamed for not starting.
+        message = f"{base} is mounted noexec: compiled kernels could not be started"
+        raise EnvironmentError_(message, cure="set KERNELBLASTER_CACHE to a directory from which programs may run")
     return base
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +17,17 @@ from kernelblaster.errors import ExitCode
 from kernelblaster.paths import cache_dir
 
 Invoke = Callable[..., Done]
+
+
+UNSHARED = ("unshare", "--user", "--map-root-user", "--mount")
+
+
+def may_mount() -> bool:
+    """Whether a user may mount something that nobody else sees."""
+    if shutil.which("unshare") is None:
+        return False
+    tried = [*UNSHARED, "mount", "-t", "tmpfs", "none", "/mnt"]
+    return subprocess.run(tried, capture_output=True, timeout=10).returncode == 0
 
 
 def assert_one_line_and_cure(done: Done, code: ExitCode, *words: str) -> None:
@@ -214,3 +228,15 @@ def test_a_machine_without_a_place_for_caches(invoke: Invoke, clean: Path, monke
     monkeypatch.setattr("pwd.getpwuid", lambda _: {}["nobody"])
     assert exit_code_of(cache_dir) == ExitCode.ENVIRONMENT
     assert not (clean / "kernelblaster").exists()
+
+
+@pytest.mark.skipif(not may_mount(), reason="mounting in a namespace of one's own is not allowed here")
+def test_a_cache_from_which_no_program_may_run(clean: Path) -> None:
+    """Docker mounts a container's tmpfs so unless told otherwise."""
+    ask = f"'{sys.executable}' -m kernelblaster evaluate level1/023 kernel.cu"
+    (clean / "kernel.cu").write_text("")
+    env = os.environ | {"KERNELBLASTER_CACHE": str(clean / "cache")}
+    (clean / "cache").mkdir()
+    shell = [*UNSHARED, "sh", "-c", f"mount -t tmpfs -o noexec none '{clean}/cache' && exec {ask}"]
+    done = subprocess.run(shell, env=env, cwd=clean, capture_output=True, text=True, timeout=60)
+    assert_one_line_and_cure(Done(done.returncode, done.stdout, done.stderr), ExitCode.ENVIRONMENT, "noexec")

@@ -116,8 +116,9 @@ def gpu_summary(facts: DeviceFacts) -> str:
     )
     if facts.kind is DeviceKind.EMULATED:
         text += (
-            " The code runs on an emulator of this GPU, which executes its PTX and models its time: stay with plain "
-            "CUDA C++ and common intrinsics; an instruction it lacks ends as `not_emulatable`."
+            " The code runs on an emulator of this GPU, which executes its PTX and models its time. It has mma, wmma, "
+            "ldmatrix and cp.async, but no wgmma, tensor maps, thread block clusters, textures or dynamic parallelism: "
+            "those end as `not_emulatable`."
         )
     return text
 

@@ -58,6 +58,12 @@ def assert_one_line_and_cure(done: Done, code: ExitCode, *words: str) -> None:
         (("--max-minutes", "-1"), ("-1", "greater than 0")),
         (("--max-tokens=0",), ("0", "greater than 0")),
         (("--rollouts", "0"), ("--rollouts", "--help")),
+        (("--rollouts", "100000000000"), ("--rollouts", "1000")),
+        (("--timeout", "inf"), ("inf", "finite")),
+        (("--max-minutes", "inf"), ("inf", "finite")),
+        (("--model-timeout", "inf"), ("inf", "finite")),
+        (("--price", "-1", "2"), ("--price", "-1")),
+        (("--price", "1", "nan"), ("--price", "nan")),
         (("--no-such-option",), ("--no-such-option", "run --help")),
         (("stray",), ("stray", "run --help")),
         (("--recording", "missing.jsonl"), ("missing.jsonl", "--recording FILE")),
@@ -127,6 +133,9 @@ def test_baseline_needs_a_gpu(invoke: Invoke) -> None:
         (("23",), ("file", "evaluate --help")),
         (("empty", "init"), ("reference.py",)),
         (("23", "init", "--timeout", "0"), ("greater than 0",)),
+        (("23", "init", "--timeout", "inf"), ("inf", "finite")),
+        (("23", "init", "--sample", "inf"), ("inf", "finite")),
+        (("23", "init", "--input-sets", "100000000"), ("--input-sets", "1000")),
     ],
 )
 def test_evaluate_refuses_what_it_cannot_read(

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from kernelblaster.cli.options import DatasetOption, DeviceOption, JsonOption, PrecisionOption, environment
+from kernelblaster.cli.options import DatasetOption, DeviceOption, JsonOption, PrecisionOption, environment, finite
 from kernelblaster.config import RunConfig
 from kernelblaster.errors import ExitCode
 from kernelblaster.problems.problem import Size
@@ -23,7 +23,7 @@ def baseline(
     precision: PrecisionOption = None,
     size: Annotated[Size, typer.Option("--size", help="Size that is timed.")] = Size.FULL,
     device: DeviceOption = "cuda",
-    seconds: Annotated[float, typer.Option(min=0.1, help="Sampling time per problem.")] = 6.0,
+    seconds: Annotated[float, typer.Option(min=0.1, callback=finite, help="Sampling time per problem.")] = 6.0,
     dataset_dir: DatasetOption = None,
     json_output: JsonOption = False,
 ) -> int:

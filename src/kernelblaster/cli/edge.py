@@ -54,8 +54,11 @@ def prepare_process() -> None:
     if not Path(os.environ.get("TMPDIR") or "/").is_dir():
         # Python looks for another place by itself; compilers have to be told of it.
         os.environ["TMPDIR"] = tempfile.gettempdir()
-    # A terminated run cleans up as an interrupted one does: its tensors may fill the shared memory.
+    # A terminated run cleans up as an interrupted one does: its tensors may fill the shared memory. So does one whose
+    # terminal is gone, unless it was started with nohup.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
+        signal.signal(signal.SIGHUP, signal.default_int_handler)
     logging.basicConfig(format="%(message)s", level=logging.WARNING, handlers=[_CurrentStderr()])
     # Why a model is asked again, and when: the wait may be minutes.
     logging.getLogger("kernelblaster.models").setLevel(logging.INFO)
@@ -75,7 +78,7 @@ def exit_code_of(command: Callable[[], object]) -> int:
     except typer.TyperException as error:
         return _tell(_usage(error))
     except (KeyboardInterrupt, typer.Abort):
-        print("\ninterrupted; the same command continues where it stopped", file=sys.stderr)
+        print("\ninterrupted; the same command continues a search where it stopped", file=sys.stderr)
         return int(ExitCode.INTERRUPTED)
     except BrokenPipeError:
         return _without_reader()

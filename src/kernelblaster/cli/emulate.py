@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from kernelblaster.cli.edge import tell
-from kernelblaster.cli.options import positive
+from kernelblaster.cli.options import finite, positive
 from kernelblaster.errors import ExitCode
 
 
@@ -36,6 +36,7 @@ def emulate(
         float,
         typer.Option(
             min=0,
+            callback=finite,
             help="Millions of warp instructions that are enough of one launch: counts are scaled from some of its"
             " blocks, outputs are incomplete. 0: all blocks.",
         ),

@@ -48,9 +48,12 @@ def evaluate(
     libraries: LibrariesOption = "none",
     profile: Annotated[bool, typer.Option("--profile/--no-profile", help="Collect hardware counters.")] = True,
     sessions: Annotated[
-        int, typer.Option(min=1, help="Pairs of fresh processes that compare with the rival, where it seems faster.")
+        int,
+        typer.Option(
+            min=1, max=1000, help="Pairs of fresh processes to compare with the rival, where it seems faster."
+        ),
     ] = 1,
-    input_sets: Annotated[int, typer.Option(min=1, help="Input sets the kernel must pass.")] = 9,
+    input_sets: Annotated[int, typer.Option(min=1, max=1000, help="Input sets the kernel must pass.")] = 9,
     timeout: Annotated[float, typer.Option(callback=positive, help="Seconds the kernel may take for one call.")] = 60,
     sample: SampleOption = 20,
     dataset_dir: DatasetOption = None,

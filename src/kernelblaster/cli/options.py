@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -15,6 +16,29 @@ from kernelblaster.config import Environment
 from kernelblaster.devices.base import Library
 from kernelblaster.errors import UsageError
 from kernelblaster.problems.problem import Precision, Size
+
+
+def finite(value: float | None) -> float | None:
+    """Callback of options whose range ends at infinity, which no clock and no JSON file knows."""
+    if value is not None and not math.isfinite(value):
+        raise typer.BadParameter(f"{value:g} is not a finite number")
+    return value
+
+
+def positive(value: float | None) -> float | None:
+    """Callback of options that must be finite and greater than zero where they are given."""
+    if value is not None and not value > 0:
+        raise typer.BadParameter(f"{value:g} is not greater than 0")
+    return finite(value)
+
+
+def _price(value: tuple[float, float] | None) -> tuple[float, float] | None:
+    for dollars in value or ():
+        if not dollars >= 0:
+            raise typer.BadParameter(f"{dollars:g} is no price")
+        finite(dollars)
+    return value
+
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else.")]
 DeviceOption = Annotated[
@@ -38,6 +62,7 @@ SampleOption = Annotated[
     float,
     typer.Option(
         min=0,
+        callback=finite,
         help="Emulated, at sizes above small: million warp instructions of a launch that are enough; outputs are then "
         "not judged there. 0 executes and judges everything.",
     ),
@@ -55,11 +80,14 @@ ReplyTokensOption = Annotated[
     ),
 ]
 ModelTimeoutOption = Annotated[
-    float, typer.Option("--model-timeout", min=1, help="Seconds that the model may take for one reply.")
+    float,
+    typer.Option("--model-timeout", min=1, callback=finite, help="Seconds that the model may take for one reply."),
 ]
 PriceOption = Annotated[
     tuple[float, float] | None,
-    typer.Option("--price", help="Dollars per million prompt and completion tokens.", metavar="IN OUT"),
+    typer.Option(
+        "--price", callback=_price, help="Dollars per million prompt and completion tokens.", metavar="IN OUT"
+    ),
 ]
 
 
@@ -105,13 +133,6 @@ def environment() -> Environment:
 
 def _lower_first(text: str) -> str:
     return text[:1].lower() + text[1:]
-
-
-def positive(value: float | None) -> float | None:
-    """Callback of options that must be greater than zero where they are given."""
-    if value is not None and not value > 0:
-        raise typer.BadParameter(f"{value:g} is not greater than 0")
-    return value
 
 
 def parse_libraries(text: str) -> tuple[Library, ...]:

@@ -20,6 +20,7 @@ from kernelblaster.cli.options import (
     ReplyTokensOption,
     SizeOption,
     environment,
+    finite,
     grouped,
     parse_libraries,
     positive,
@@ -106,9 +107,9 @@ class ModelOptions:
 class SearchOptions:
     """Width, depth and patience of the search."""
 
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds of rollouts; each starts from the best so far.")] = 1
-    rollouts: Annotated[int, typer.Option(min=1, help="Rollouts per round.")] = 10
-    steps: Annotated[int, typer.Option(min=1, help="Steps per rollout.")] = 10
+    rounds: Annotated[int, typer.Option(min=1, max=1000, help="Rounds of rollouts, each from the best so far.")] = 1
+    rollouts: Annotated[int, typer.Option(min=1, max=1000, help="Rollouts per round.")] = 10
+    steps: Annotated[int, typer.Option(min=1, max=1000, help="Steps per rollout.")] = 10
     repairs: Annotated[int, typer.Option(min=0, help="Repairs per step.")] = 3
     patience: Annotated[int, typer.Option(min=1, help="Fruitless steps before a rollout stops.")] = 4
     seed: Annotated[int, typer.Option(help="Seed of technique selection.")] = 0
@@ -119,7 +120,7 @@ class SearchOptions:
 class BudgetOptions:
     """What the search may cost."""
 
-    timeout: Annotated[float, typer.Option(min=0.1, help="Minutes per problem.")] = 480
+    timeout: Annotated[float, typer.Option(min=0.1, callback=finite, help="Minutes per problem.")] = 480
     max_minutes: Annotated[
         float | None, typer.Option(callback=positive, help="Minutes for the whole run, earlier starts included.")
     ] = None

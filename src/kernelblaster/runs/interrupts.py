@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -33,4 +34,6 @@ def run_to_end(search: Coroutine[object, object, Result]) -> Result:
             return runner.run(search)
         except KeyboardInterrupt:
             threads.abandoned = True
+            # Threads of libraries hand their results to a loop that is closed by then, which is no news to a person.
+            threading.excepthook = lambda _: None
             raise

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from cli_support import BROKEN, ENDLESS, FASTER, OUT_OF_BOUNDS, TALKER, TENSOR_MEMORY, WRONG, Done, call
 
+from kernelblaster.config import RunConfig
 from kernelblaster.errors import ExitCode
 from kernelblaster.evaluation.types import Evaluation, Verdict
+from kernelblaster.runs.choose import choose_device
 
 pytestmark = [pytest.mark.nvcc, pytest.mark.usefixtures("nvcc")]
 
@@ -54,6 +56,14 @@ def test_a_correct_kernel_against_the_start(invoke: Invoke, clean: Path, dataset
     timed = [line for line in done.out.splitlines() if line.startswith(("time:", "rival:"))]
     assert len(timed) == 2
     assert all("modelled" in line and "measured" not in line for line in timed)
+
+
+def test_a_core_that_is_there_is_not_said_to_be_built() -> None:
+    said: list[str] = []
+    for _ in range(2):
+        said.clear()
+        choose_device(RunConfig(device="emulated"), said.append)
+    assert said == []
 
 
 def test_json_is_one_evaluation_and_nothing_else(clean: Path, dataset: Path) -> None:

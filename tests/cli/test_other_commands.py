@@ -127,6 +127,7 @@ def test_checking_says_what_is_wrong(invoke: Invoke, clean: Path) -> None:
     assert done.code == ExitCode.USAGE
     assert "kb.json" in done.err
     assert "group" in done.err
+    assert [path.name for path in clean.iterdir()] == ["kb.json"]
 
 
 def test_importing_something_else_is_refused(invoke: Invoke, clean: Path) -> None:

@@ -169,6 +169,20 @@ def test_a_damaged_file_is_kept_aside_and_never_written_over(store, content):
     assert store.path.read_bytes() == content
 
 
+def test_a_damaged_file_that_is_only_named_leaves_nothing_beside_it(store, tmp_path):
+    named = tmp_path / "named" / "base.json"
+    named.parent.mkdir()
+    named.write_text("{")
+    for attempt in (
+        KnowledgeStore(named, owned=False).load,
+        lambda: KnowledgeStore(tmp_path / "new" / "base.json").create(named),
+        lambda: store.merge([named]),
+    ):
+        with pytest.raises(KnowledgeError, match=r"base\.json is damaged"):
+            attempt()
+    assert list(named.parent.iterdir()) == [named]
+
+
 def test_a_torn_file_is_damaged(store):
     whole = store.path.read_bytes()
     store.path.write_bytes(whole[: len(whole) // 2])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from runs_samples import FACTS
 
@@ -25,13 +25,20 @@ def record(**changes: object) -> RunRecord:
     return RunRecord.model_validate(fields | changes)
 
 
-@given(st.text(), st.text())
-def test_names_never_leave_the_output_directory(experiment: str, model: str) -> None:
-    config = RunConfig(out=Path("/out"), experiment=experiment, model=ModelConfig(name=model))
+@given(st.text(), st.text(), st.text())
+@example("/home/me/problems", "timing_analysis", "model")
+@example("../elsewhere", "timing_analysis", "model")
+def test_names_never_leave_the_output_directory(dataset: str, experiment: str, model: str) -> None:
+    config = RunConfig(out=Path("/out"), dataset=dataset, experiment=experiment, model=ModelConfig(name=model))
     layout = RunLayout.of(config)
     assert layout.run.parent == layout.experiment
-    assert layout.experiment.parent == Path("/out/kernelbench-cuda/fp16")
+    assert layout.experiment.parent.name == "fp16"
+    assert layout.experiment.parent.parent.parent == Path("/out")
     assert ".." not in layout.run.parts
+
+
+def test_the_usual_place() -> None:
+    assert RunLayout.of(RunConfig()).experiment == Path("out/kernelbench-cuda/fp16/timing_analysis")
 
 
 def test_only_results_under_the_same_conditions_are_continued() -> None:

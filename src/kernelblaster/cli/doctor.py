@@ -30,7 +30,7 @@ def doctor(
     with Progress() as progress:
         progress.tell("looking at the machine")
         probes = probe_machine()
-        progress.tell("building the emulated GPU: once on this machine, under a minute")
+        progress.tell("looking at the emulated GPU; once on a machine it is built, in under a minute")
         probes.append(probe_emulated())
         progress.tell("looking at the model's endpoint")
         probes.append(probe_model(settings, base_url, online=online))

@@ -33,7 +33,7 @@ def show(
     """Show states, techniques and what was measured with them."""
     from kernelblaster.knowledge.store import KnowledgeStore
 
-    base = KnowledgeStore(_path(file)).load()
+    base = KnowledgeStore(_path(file), owned=False).load()
     if json_output:
         print_json(base.document)
         return int(ExitCode.OK)
@@ -57,7 +57,7 @@ def check(file: FileArgument = None, json_output: JsonOption = False) -> int:
     from kernelblaster.knowledge.store import KnowledgeStore
 
     path = _path(file)
-    base = KnowledgeStore(path).load()
+    base = KnowledgeStore(path, owned=False).load()
     facts = {"file": str(path), "states": len(base.states), "techniques": len(base.techniques)}
     if json_output:
         print_json(facts)
@@ -72,7 +72,7 @@ def render(file: FileArgument = None) -> int:
     from kernelblaster.knowledge.render import render as render_markdown
     from kernelblaster.knowledge.store import KnowledgeStore
 
-    sys.stdout.write(render_markdown(KnowledgeStore(_path(file)).load().document))
+    sys.stdout.write(render_markdown(KnowledgeStore(_path(file), owned=False).load().document))
     return int(ExitCode.OK)
 
 
@@ -107,7 +107,7 @@ def import_upstream(
     from kernelblaster.knowledge.upstream import import_file
 
     # A file that cannot be imported is refused before anything is written.
-    import_file(KnowledgeStore(_path(None)).load().document, file)
+    import_file(KnowledgeStore(_path(None), owned=False).load().document, file)
     store = KnowledgeStore(target)
     store.create()
     before = len(store.load().techniques)

@@ -38,10 +38,18 @@ def seed_path() -> Path:
 
 
 class KnowledgeStore:
-    """`optimization_database.json` at `path`."""
+    """`optimization_database.json` at `path`.
 
-    def __init__(self, path: Path, *, lock_timeout_s: float = 120.0) -> None:
+    Args:
+        path: the file.
+        owned: whether it is kept here: then it is copied aside when it turns out to be damaged. A file that somebody
+            merely names, to look at or to take over, leaves nothing beside it.
+        lock_timeout_s: how long to wait for other writers.
+    """
+
+    def __init__(self, path: Path, *, owned: bool = True, lock_timeout_s: float = 120.0) -> None:
         self.path = path
+        self._owned = owned
         self._lock_timeout_s = lock_timeout_s
 
     def load(self) -> KnowledgeBase:
@@ -50,7 +58,7 @@ class KnowledgeStore:
 
     def create(self, start: Path | None = None) -> bool:
         """Make the file from another one (default: the shipped seed) unless it exists; True when it was made."""
-        document = KnowledgeStore(start or seed_path())._read()
+        document = KnowledgeStore(start or seed_path(), owned=False)._read()
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self._locked():
             self._sweep()
@@ -103,7 +111,7 @@ class KnowledgeStore:
 
     def merge(self, paths: Iterable[Path]) -> KnowledgeDocument:
         """Take over what other files of this format know."""
-        others = [KnowledgeStore(path)._read() for path in paths]
+        others = [KnowledgeStore(path, owned=False)._read() for path in paths]
 
         def merge_all(document: KnowledgeDocument) -> KnowledgeDocument:
             for other in others:
@@ -153,10 +161,11 @@ class KnowledgeStore:
             )
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"])) or "the whole file"
+        kept = f"a copy is kept at {self._copy_aside(text)}; " if self._owned else ""
         return KnowledgeError(
             f"{self.path} is damaged: {where}: {first['msg']}",
-            cure=f"a copy is kept at {self._copy_aside(text)}; restore a file from snapshots/, or remove the damaged "
-            "one to start from the shipped knowledge base",
+            cure=f"{kept}restore a file from snapshots/, or remove the damaged one to start from the shipped knowledge "
+            "base",
         )
 
     def _copy_aside(self, text: bytes) -> Path:

@@ -93,11 +93,12 @@ def limits_of(config: RunConfig) -> Limits:
 
 
 def _emulated(config: RunConfig, gpu_type: str | None, why: str, tell: Callable[[str], None]) -> DeviceChoice:
-    from kernelblaster.devices.emulated.core import ensure_core
+    from kernelblaster.devices.emulated.core import ensure_core, locate_core
     from kernelblaster.devices.emulated.device import EmulatedDevice
 
     device = EmulatedDevice.create(gpu_type or DEFAULT_GPU, limits=limits_of(config))
-    tell("building the emulated GPU: once on this machine, under a minute")
+    if not locate_core(cache_dir()).library.exists():
+        tell("building the emulated GPU: once on this machine, under a minute")
     ensure_core(cache_dir())
     return DeviceChoice(device, f"{why}, so its PTX runs on the CPU; times are modelled, not measured")
 

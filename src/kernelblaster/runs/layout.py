@@ -35,7 +35,7 @@ class RunLayout:
     @classmethod
     def of(cls, config: RunConfig) -> RunLayout:
         """Layout for a configuration; nothing is created."""
-        experiment = config.out / config.dataset / str(config.precision) / _safe(config.experiment)
+        experiment = config.out / _safe(config.dataset) / str(config.precision) / _safe(config.experiment)
         return cls(experiment=experiment, run=experiment / _safe(config.model.name))
 
     @property

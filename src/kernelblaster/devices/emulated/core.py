@@ -47,6 +47,11 @@ class Core:
     library_dir: Path
     library_name: str = "kbcudart"
 
+    @property
+    def library(self) -> Path:
+        """The library's file; missing until it is built."""
+        return self.library_dir / f"lib{self.library_name}.so"
+
 
 def locate_core(cache_dir: Path) -> Core:
     """Where the built core lies, or will lie once `ensure_core` is done.
@@ -64,7 +69,7 @@ def ensure_core(cache_dir: Path) -> Core:
         DeviceError: no g++, no CUDA headers, or the build failed.
     """
     core = locate_core(cache_dir)
-    library = core.library_dir / f"lib{core.library_name}.so"
+    library = core.library
     if library.exists():
         return core
     core.library_dir.mkdir(parents=True, exist_ok=True)

@@ -104,8 +104,7 @@ void check_queries() {
     bool good = cudaOccupancyMaxActiveClusters(&clusters, add, &configuration) == cudaSuccess && clusters == 8 * sms;
     configuration.attrs = &attribute;
     configuration.numAttrs = 1;
-    good &= cudaOccupancyMaxActiveClusters(&clusters, add, &configuration) == cudaSuccess && clusters == 0;
-    good &= cudaLaunchKernelEx(&configuration, add, static_cast<int*>(nullptr), 1) == cudaErrorNotSupported;
+    good &= cudaOccupancyMaxActiveClusters(&clusters, add, &configuration) == cudaSuccess && clusters == 4 * sms;
     attribute.val.clusterDim = {1, 1, 1};
     int* data = nullptr;
     cudaMalloc(&data, 256 * sizeof(int));

@@ -54,16 +54,13 @@ def test_variables_keep_their_initial_bytes():
         ("tex.2d.v4.f32.f32 {%f1, %f1, %f1, %f1}, [%rd1, {%f2, %f2}];", "textures"),
         ("ld.global.f32 %f1, [%rd1, {%r1, %r2}];", "an address is expected"),
         ("cp.async.bulk.tensor.2d.global.shared::cta [%rd1, {%r2, %r3}], [%r1];", "tensor maps"),
-        ("barrier.cluster.arrive;", "clusters"),
-        ("mapa.u64 %rd1, %rd2, 1;", "clusters"),
-        ("mbarrier.arrive.shared::cluster.b64 _, [%rd1];", "cluster"),
         ("call cudaLaunchDeviceV2_ptsz;", "kernels launched by kernels"),
         ("frobnicate.u32 %r1, %r2;", "no such operation"),
         ("mov.u32 %r1, %unknown_register;", "special register"),
         ("mov.u32 %r1, nowhere;", "unknown operand"),
         ("bra $nowhere;", "unknown label"),
         ("ld.global.v4.f32 {%f1, %f2}, [%rd1];", "vector"),
-        ("cp.async.bulk.shared::cluster.shared::cta [%r1], [%r2], %r3, [%r4];", "cluster"),
+        ("cp.async.bulk.shared::cluster.shared::cta [%r1], [%r2], %r3, [%r4];", "multicast"),
         ("cp.async.bulk.global.shared::cta [%rd1], [%r2], %r3;", "of this form"),
         ("cp.async.bulk.wait_group;", "unexpected form"),
         ("mov.b32 %r1", "expected"),
@@ -74,12 +71,6 @@ def test_what_cannot_be_emulated_is_named_with_its_line(line, reason):
         assemble(kernel(line))
     assert caught.value.line >= 7 or reason == "expected"
     assert reason in caught.value.reason or reason == "expected"
-
-
-def test_clusters_are_refused():
-    text = kernel("").replace(")\n{", ")\n.explicitcluster\n{")
-    with pytest.raises(NotEmulatable, match="clusters"):
-        assemble(text)
 
 
 @pytest.mark.parametrize("cut", range(20, 290, 13))

@@ -117,8 +117,8 @@ def gpu_summary(facts: DeviceFacts) -> str:
     if facts.kind is DeviceKind.EMULATED:
         text += (
             " The code runs on an emulator of this GPU, which executes its PTX and models its time. It has mma, wmma, "
-            "ldmatrix and cp.async, but no wgmma, tensor maps, thread block clusters, textures or dynamic parallelism: "
-            "those end as `not_emulatable`."
+            "ldmatrix, cp.async and clusters, but no wgmma, tensor maps, textures or dynamic parallelism: those end as "
+            "`not_emulatable`."
         )
     return text
 

@@ -1,6 +1,6 @@
 // problem: level1/23
 // does: spreads a row over four blocks of a cluster, which read each other's shared memory
-// emulated: -
+// emulated: correct
 // cuda: correct
 // size: medium
 #include <cooperative_groups.h>

@@ -130,9 +130,39 @@ Access open_window(const Request& request, const Span& span, u8* origin, u64 siz
     return pointers(request, pattern_of(request, span), origin);
 }
 
+// What is wrong with a lane's access to shared memory of its cluster; null when nothing is.
+const char* refused(const Block* holder, u64 offset, u32 bytes) {
+    if (holder == nullptr) return "out-of-bounds cluster";
+    if (holder->gone) return "shared memory of a block that has exited:";
+    return offset + bytes > holder->shared_bytes ? "out-of-bounds shared" : nullptr;
+}
+
+// Some lane names a block of the cluster. Counted as if that were its own: what goes between SMs is not modelled.
+Access open_cluster(const Request& request) {
+    alignas(64) u64 offset[kLanes];
+    for (int l = 0; l < kLanes; ++l) offset[l] = request.address[l] & ((1u << kRankShift) - 1);
+    const Span span = Span::of(offset, request.bytes);
+    if (!aligned(request, span)) return {Pattern::fault, {}};
+    Access access{Pattern::scattered, {}};
+    for (u32 rest = request.active; rest != 0; rest &= rest - 1) {
+        const int lane = first_lane(rest);
+        Block* const holder = request.warp.block->holder(request.address[lane]);
+        if (const char* what = refused(holder, offset[lane], request.bytes)) {
+            request.fail(Fault::illegal_address, lane, "out_of_bounds", what);
+            return {Pattern::fault, {}};
+        }
+        access.pointer[lane] = holder->shared.data() + offset[lane];
+        if (holder->checks && request.op != Op::load) holder->checks->written_from_outside(offset[lane], request.bytes);
+    }
+    if (request.launch().counted) count_shared({request.warp, request.instruction, offset, request.active, request.bytes,
+                                                request.op, request.memory, request.extent}, span, Pattern::scattered);
+    return access;
+}
+
 Access open_shared(const Request& request) {
     Block& block = *request.warp.block;
     const Span span = Span::of(request.address, request.bytes);
+    if (span.highest >> kRankShift != 0) return open_cluster(request);
     const Access access = open_window(request, span, block.shared.data(), block.shared_bytes, "out-of-bounds shared");
     if (access.pattern == Pattern::fault) return access;
     if (request.launch().counted) count_shared(request, span, access.pattern);

@@ -43,6 +43,7 @@ constexpr ErrorText kErrors[] = {
      "capture was not ended in the stream in which it began"},
     {cudaErrorCooperativeLaunchTooLarge, "cudaErrorCooperativeLaunchTooLarge",
      "too many blocks in cooperative launch"},
+    {cudaErrorInvalidClusterSize, "cudaErrorInvalidClusterSize", "invalid cluster size"},
     {cudaErrorUnknown, "cudaErrorUnknown", "unknown error"},
 };
 
@@ -126,7 +127,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
         case cudaDevAttrUnifiedAddressing: *value = 1; break;
         case cudaDevAttrMemoryPoolsSupported: *value = 1; break;
         case cudaDevAttrCooperativeLaunch: *value = 1; break;
-        case cudaDevAttrClusterLaunch: *value = 0; break;
+        case cudaDevAttrClusterLaunch: *value = figures.major >= 9; break;
         case cudaDevAttrIntegrated: *value = 0; break;
         case cudaDevAttrComputeMode: *value = cudaComputeModeDefault; break;
         case cudaDevAttrComputePreemptionSupported: *value = 1; break;

@@ -1,6 +1,5 @@
 // What nvcc's host stubs call, kernel launches, and attributes of kernels.
 #include <algorithm>
-#include <cstdio>
 #include <vector>
 
 #include "streams.hpp"
@@ -19,23 +18,22 @@ thread_local std::vector<CallConfiguration> pending_calls;
 
 Runtime& runtime() { return Runtime::instance(); }
 
+constexpr dim3 kNoCluster{0, 0, 0};
+
 cudaError_t launch(const void* host, dim3 grid, dim3 block, void** arguments, size_t shared, cudaStream_t stream,
-                   bool cooperative = false) {
+                   bool cooperative = false, dim3 cluster = kNoCluster) {
     PreparedLaunch prepared;
-    if (const cudaError_t error = runtime().prepare(host, grid, block, arguments, shared, cooperative, prepared))
-        return error;
+    const cudaError_t error = runtime().prepare(host, grid, block, arguments, shared, cooperative, cluster, prepared);
+    if (error != cudaSuccess) return error;
     return submit(stream, [prepared] { return runtime().launch(prepared); });
 }
 
-bool asks_for_cluster(const cudaLaunchAttribute& attribute) {
-    if (attribute.id != cudaLaunchAttributeClusterDimension) return false;
-    const auto& extents = attribute.val.clusterDim;
-    return u64{extents.x} * extents.y * extents.z > 1;
-}
-
-bool asks_for_cluster(const cudaLaunchConfig_t& configuration) {
-    return std::any_of(configuration.attrs, configuration.attrs + configuration.numAttrs,
-                       [](const cudaLaunchAttribute& one) { return asks_for_cluster(one); });
+dim3 cluster_of(const cudaLaunchConfig_t& configuration) {
+    dim3 cluster = kNoCluster;
+    for (unsigned k = 0; k < configuration.numAttrs; ++k)
+        if (const cudaLaunchAttribute& one = configuration.attrs[k]; one.id == cudaLaunchAttributeClusterDimension)
+            cluster = {one.val.clusterDim.x, one.val.clusterDim.y, one.val.clusterDim.z};
+    return cluster;
 }
 
 // The entry with its function, or null after noting the error.
@@ -105,23 +103,19 @@ cudaError_t cudaLaunchCooperativeKernel(const void* host, dim3 grid, dim3 block,
     return launch(host, grid, block, arguments, shared, stream, true);
 }
 
-// Clusters of more than one block are refused; hints are not.
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* configuration, const void* host, void** arguments) {
-    if (asks_for_cluster(*configuration)) {
-        std::fprintf(stderr, "kbcudart: launches of clusters are not emulated\n");
-        return runtime().fail(cudaErrorNotSupported);
-    }
     bool cooperative = false;
     for (unsigned k = 0; k < configuration->numAttrs; ++k)
         if (configuration->attrs[k].id == cudaLaunchAttributeCooperative)
             cooperative = configuration->attrs[k].val.cooperative != 0;
     return launch(host, configuration->gridDim, configuration->blockDim, arguments, configuration->dynamicSmemBytes,
-                  configuration->stream, cooperative);
+                  configuration->stream, cooperative, cluster_of(*configuration));
 }
 
 cudaError_t cudaFuncSetAttribute(const void* host, cudaFuncAttribute attribute, int value) {
     KernelEntry* entry = known_kernel(host);
     if (entry == nullptr) return cudaErrorInvalidDeviceFunction;
+    if (attribute == cudaFuncAttributeNonPortableClusterSizeAllowed) entry->large_clusters = value != 0;
     if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
     const DeviceFigures& figures = runtime().figures;
     if (value < 0 || static_cast<u64>(value) > figures.shared_per_block_optin - entry->function->static_shared)
@@ -163,18 +157,26 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const voi
                                                           size_t dynamic_shared) {
     return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, host, threads, dynamic_shared, 0);
 }
-// No cluster of more than one block is ever active.
+// As many as there are groups of SMs, each for as often as one of its blocks fits on an SM.
 cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* host, const cudaLaunchConfig_t* configuration) {
     const dim3 block = configuration->blockDim;
     const cudaError_t error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
         clusters, host, static_cast<int>(block.x * block.y * block.z), configuration->dynamicSmemBytes);
     if (error != cudaSuccess) return error;
-    *clusters *= asks_for_cluster(*configuration) ? 0 : static_cast<int>(runtime().figures.sm_count);
+    const KernelEntry& entry = *known_kernel(host);
+    dim3 cluster = cluster_of(*configuration);
+    const u32* required = entry.function->required_cluster;
+    if (cluster.x == 0) cluster = required[0] != 0 ? dim3{required[0], required[1], required[2]} : dim3{1, 1, 1};
+    const u64 blocks = u64{cluster.x} * cluster.y * cluster.z;
+    if (blocks == 0 || blocks > most_cluster_blocks(runtime().figures, entry))
+        return runtime().fail(cudaErrorInvalidClusterSize);
+    *clusters *= static_cast<int>(runtime().figures.sm_count / blocks);
     return cudaSuccess;
 }
 cudaError_t cudaOccupancyMaxPotentialClusterSize(int* size, const void* host, const cudaLaunchConfig_t*) {
-    if (known_kernel(host) == nullptr) return cudaErrorInvalidDeviceFunction;
-    *size = 1;
+    const KernelEntry* entry = known_kernel(host);
+    if (entry == nullptr) return cudaErrorInvalidDeviceFunction;
+    *size = static_cast<int>(most_cluster_blocks(runtime().figures, *entry));
     return cudaSuccess;
 }
 cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void* host, int blocks, int) {

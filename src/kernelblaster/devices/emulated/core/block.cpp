@@ -49,15 +49,8 @@ bool any_live(const Block& block) {
     return std::any_of(block.warps.begin(), block.warps.end(), [](const Warp& warp) { return warp.live != 0; });
 }
 
-const Instruction& first_waiting(const Block& block) {
-    const Function& function = *block.warps.front().worker->launch->function;
-    for (const Warp& warp : block.warps)
-        if (warp.waiting != 0) return function.code[warp.pc[first_lane(warp.waiting)] - 1];
-    return function.code[function.entry];
-}
-
-// One turn of every warp; false when the block is done or has failed.
-bool run_round(Block& block, Worker& worker) {
+// One turn of every warp.
+Turn run_round(Block& block, Worker& worker) {
     const u64 before = worker.instructions;
     const std::size_t warps = block.warps.size();
     const std::size_t first = worker.turns.shuffled() ? worker.turns.below(static_cast<u32>(warps)) : 0;
@@ -69,20 +62,16 @@ bool run_round(Block& block, Worker& worker) {
         if (worker.instructions > worker.launch->instruction_limit)
             worker.fail(Fault::deadlock, worker.launch->function->code[worker.launch->function->entry],
                         "more than " + std::to_string(worker.launch->instruction_limit) + " warp instructions");
-        if (worker.failed()) return false;
+        if (worker.failed()) return Turn::done;
     }
     if (!any_live(block)) {
         block.bulk.finish(block);
         for (const Warp& warp : block.warps)
             worker.counters.longest_warp = std::max(worker.counters.longest_warp, warp.executed);
-        return false;
+        block.gone = true;
+        return Turn::done;
     }
-    if (!release_barriers(block) && worker.instructions == before) {
-        if (block.checks) block.checks->deadlock(block);
-        worker.fail(Fault::deadlock, first_waiting(block), "some threads wait at a barrier that the others never reach");
-        return false;
-    }
-    return true;
+    return release_barriers(block) || worker.instructions != before ? Turn::moved : Turn::stuck;
 }
 
 void fill(const Warp& warp, const Constant& constant) {
@@ -109,19 +98,18 @@ BlockRunner::BlockRunner(const Launch& launch, Worker& worker) : launch_(launch)
         block_.checks = std::make_unique<BlockChecks>(launch, *launch.checks, warps, block_.shared_bytes);
 }
 
-void BlockRunner::run(u64 number) {
-    begin(number);
-    while (step()) {
-    }
-}
+Turn BlockRunner::step() { return run_round(block_, worker_); }
 
-bool BlockRunner::step() { return run_round(block_, worker_); }
-
-void BlockRunner::begin(u64 number) {
-    block_.position[0] = static_cast<u32>(number % launch_.grid[0]);
-    block_.position[1] = static_cast<u32>(number / launch_.grid[0] % launch_.grid[1]);
-    block_.position[2] = static_cast<u32>(number / launch_.grid[0] / launch_.grid[1]);
-    block_.sm = static_cast<u32>(number % launch_.sm_count);
+void BlockRunner::begin(u64 cluster, u32 rank) {
+    const u32 *grid = launch_.grid, *extent = launch_.cluster;
+    const u64 across = grid[0] / extent[0], down = grid[1] / extent[1];
+    block_.position[0] = static_cast<u32>(cluster % across) * extent[0] + rank % extent[0];
+    block_.position[1] = static_cast<u32>(cluster / across % down) * extent[1] + rank / extent[0] % extent[1];
+    block_.position[2] = static_cast<u32>(cluster / across / down) * extent[2] + rank / extent[0] / extent[1];
+    block_.sm = static_cast<u32>(cluster % launch_.sm_groups()) * launch_.cluster_blocks() + rank;
+    block_.rank = rank;
+    block_.gone = false;
+    const u64 number = block_.position[0] + u64{grid[0]} * (block_.position[1] + u64{grid[1]} * block_.position[2]);
     block_.l1 = launch_.counted ? &worker_.caches[block_.sm] : nullptr;
     std::fill(block_.shared.begin(), block_.shared.end(), u8{0xff});
     block_.bulk.clear();
@@ -166,6 +154,13 @@ u32 BlockRunner::special_value(const Warp& warp, const std::string& name, u32 la
     if (name == "warpid") return warp.index;
     if (name == "nwarpid") return warps;
     if (name == "nsmid") return launch_.sm_count;
+    if (name == "cluster_nctarank") return launch_.cluster_blocks();
+    if (name == "is_explicit_cluster") return launch_.cluster_blocks() > 1;
+    for (u32 axis = 0; axis < 3; ++axis) {
+        const char which = "xyz"[axis];
+        if (name == std::string("cluster_nctaid.") + which) return launch_.cluster[axis];
+        if (name == std::string("nclusterid.") + which) return grid[axis] / launch_.cluster[axis];
+    }
     if (name == "lanemask_eq") return 1u << lane;
     if (name == "lanemask_lt") return (1u << lane) - 1;
     if (name == "lanemask_le") return ((1u << lane) - 1) | 1u << lane;
@@ -181,24 +176,27 @@ u32 BlockRunner::special_value(const Warp& warp, const std::string& name, u32 la
 void BlockRunner::restart(Warp& warp) {
     const u32 first = warp.index * kLanes, threads = launch_.threads_per_block();
     warp.live = threads - first >= kLanes ? kAllLanes : (1u << (threads - first)) - 1;
-    warp.waiting = warp.parked = 0;
+    warp.waiting = warp.parked = warp.cluster_arrived = warp.cluster_passed = 0;
     warp.executed = warp.held = 0;
     std::fill(std::begin(warp.pc), std::end(warp.pc), launch_.function->entry);
     warp.calls.clear();
-    for (const Special& special : launch_.function->specials) {
-        u32 value = 0;
-        if (special.name == "ctaid.x")
-            value = block_.position[0];
-        else if (special.name == "ctaid.y")
-            value = block_.position[1];
-        else if (special.name == "ctaid.z")
-            value = block_.position[2];
-        else if (special.name == "smid")
-            value = block_.sm;
-        else
-            continue;
-        std::fill_n(warp.lanes<u32>(special.offset), kLanes, value);
+    for (const Special& special : launch_.function->specials)
+        if (const std::optional<u32> value = own_value(special.name))
+            std::fill_n(warp.lanes<u32>(special.offset), kLanes, *value);
+}
+
+// A special register that holds something else in each block.
+std::optional<u32> BlockRunner::own_value(const std::string& name) const {
+    if (name == "smid") return block_.sm;
+    if (name == "cluster_ctarank") return block_.rank;
+    for (u32 axis = 0; axis < 3; ++axis) {
+        const char which = "xyz"[axis];
+        const u32 position = block_.position[axis], extent = launch_.cluster[axis];
+        if (name == std::string("ctaid.") + which) return position;
+        if (name == std::string("clusterid.") + which) return position / extent;
+        if (name == std::string("cluster_ctaid.") + which) return position % extent;
     }
+    return std::nullopt;
 }
 
 Block::Block() = default;

@@ -27,14 +27,16 @@ void refuse(Warp& warp, const Instruction& instruction, int lane, Fault fault, c
     warp.worker->fail(fault, instruction, message);
 }
 
-bool allowed(Warp& warp, const Instruction& instruction, int lane, const BulkCopy& copy) {
+bool allowed(Warp& warp, const Instruction& instruction, int lane, const BulkCopy& copy, const Block* holder) {
     const auto no = [&](Fault fault, const char* kind, const char* what) {
         refuse(warp, instruction, lane, fault, kind, copy, what);
         return false;
     };
     if ((copy.global | copy.shared | copy.bytes) % kAlignment != 0 || copy.barrier % sizeof(u64) != 0)
         return no(Fault::misaligned_address, "misaligned", "misaligned");
-    const u64 size = warp.block->shared_bytes;
+    if (holder == nullptr || holder->gone)
+        return no(Fault::illegal_address, "out_of_bounds", "out-of-bounds cluster");
+    const u64 size = holder->shared_bytes;
     if (copy.shared + u64{copy.bytes} > size || copy.barrier + sizeof(u64) > size)
         return no(Fault::illegal_address, "out_of_bounds", "out-of-bounds shared");
     const Launch& launch = *warp.worker->launch;
@@ -72,10 +74,16 @@ void issue(Warp& warp, const Instruction& instruction, u32 active, const pred*) 
             copy.barrier = shared_address(warp, instruction.operand[3], wide_barrier, lane) + instruction.operand[5];
         copy.thread = warp.index * kLanes + static_cast<u32>(lane);
         copy.at = static_cast<u32>(&instruction - warp.worker->launch->function->code.data());
-        if (copy.bytes == 0 || !allowed(warp, instruction, lane, copy)) return;
+        Block* const holder = warp.block->holder(copy.shared);
+        if (copy.to_shared && warp.block->holder(copy.barrier) == holder) {
+            copy.shared &= (1u << kRankShift) - 1;
+            copy.barrier &= (1u << kRankShift) - 1;
+        }
+        if (copy.bytes == 0 || !allowed(warp, instruction, lane, copy, holder)) return;
         count(*warp.worker, copy);
-        if (BlockChecks* checks = warp.block->checks.get()) checks->issued(warp, instruction, copy);
-        warp.block->bulk.add(copy);
+        if (BlockChecks* checks = warp.block->checks.get(); checks != nullptr && holder == warp.block)
+            checks->issued(warp, instruction, copy);
+        holder->bulk.add(copy);
     });
 }
 

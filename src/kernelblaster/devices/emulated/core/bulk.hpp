@@ -1,7 +1,7 @@
 // One-dimensional bulk copies between global and shared memory: what the copy engine of an SM still has to do.
 //
 // A copy is executed as late as the program allows: one into shared memory when somebody tests the mbarrier that it
-// completes on, one out of shared memory when its thread waits for its group. Until then its destination holds what it
+// completes on, which lies in the same block of the cluster, one out of shared memory when its thread waits for its group. Until then its destination holds what it
 // held before, and its source may still be changed, so that a missing wait shows in the values.
 #pragma once
 

@@ -204,6 +204,8 @@ void BlockChecks::release(const Warp& warp, u32 barrier, u32 lanes) {
     const std::vector<u32>& passed = at_barrier_[barrier];
     for (std::size_t v = 0; v < passed.size(); ++v) clock.knows[v] = std::max(clock.knows[v], passed[v]);
     order_lanes(clock, lanes, warp.live);
+    // Lanes that have arrived at the cluster's barrier may be anywhere.
+    if (barrier == kOfCluster) return;
     const u32 first = warp.pc[first_lane(lanes)] - 1;
     for_each_lane(lanes, [&](int lane) {
         const u32 other = warp.pc[lane] - 1;

@@ -12,7 +12,8 @@
 // synchronises; knows[v] is the clock of warp v up to which its accesses come before what this warp does next.
 // Barriers pass that knowledge on, and so do atomics on shared memory that return a value (any of them to any other,
 // which may hide a race but never invents one). Among the lanes of a warp, __syncwarp and the other collectives do.
-// Two writes of the same value, and atomics among themselves, are no race.
+// Two writes of the same value, and atomics among themselves, are no race. Between blocks of a cluster nothing is
+// checked but bounds.
 #pragma once
 
 #include <map>
@@ -127,6 +128,9 @@ public:
     void moved(const BulkCopy& copy);
     void unfinished(const BulkCopy& copy);
 
+    // Another block of the cluster writes into the shared memory of this one.
+    void written_from_outside(u64 offset, u64 bytes);
+
     // Of the store that is under way: 16 bytes per lane, or null when the values are not known.
     const u8 (*stored)[16] = nullptr;
 
@@ -134,7 +138,7 @@ private:
     struct Mark {
         u32 clock = 0, at = 0, request = 0;
         u16 thread = 0;
-        bool atomic = false;
+        bool atomic = false, outside = false;
     };
     struct Cell {
         Mark write;
@@ -172,7 +176,7 @@ private:
     u32 request_ = 0;
     std::vector<Cell> cells_;
     std::vector<WarpClock> clocks_;
-    std::vector<u32> at_barrier_[kBarriers], by_atomics_;
+    std::vector<u32> at_barrier_[kBarriers + 1], by_atomics_;  // the last is that of the cluster
 };
 
 }  // namespace kbemu

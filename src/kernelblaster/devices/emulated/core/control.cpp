@@ -35,6 +35,33 @@ void fail_assertion(Warp& warp, const Instruction& i, u32 active, const pred*) {
                           ": assertion `" + text(1) + "' failed");
 }
 
+// operand[1]: a shared or generic address, [2]: rank of the block whose memory is to be named.
+template <class T>
+void map_to_rank(Warp& warp, const Instruction& i, u32 active, const pred*) {
+    const u32* rank = warp.lanes<u32>(i.operand[2]);
+    for_each_lane(active, [&](int lane) {
+        const T address = warp.lanes<T>(i.operand[1])[lane] & ~(T{kRankMask} << kRankShift);
+        warp.lanes<T>(i.operand[0])[lane] = address | T{std::min(rank[lane], kRankMask - 1) + 1} << kRankShift;
+    });
+}
+
+template <class T>
+void rank_of(Warp& warp, const Instruction& i, u32 active, const pred*) {
+    for_each_lane(active, [&](int lane) {
+        const u32 rank = static_cast<u32>(warp.lanes<T>(i.operand[1])[lane] >> kRankShift) & kRankMask;
+        warp.lanes<u32>(i.operand[0])[lane] = rank == 0 ? warp.block->rank : rank - 1;
+    });
+}
+
+// Of the block itself; the cluster's window holds that of each of its blocks.
+void in_own_shared(Warp& warp, const Instruction& i, u32 active, const pred*) {
+    for_each_lane(active, [&](int lane) {
+        const u64 address = warp.lanes<u64>(i.operand[1])[lane];
+        const bool own = (address & kWindowMask) == kSharedWindow && warp.block->holder(address) == warp.block;
+        warp.lanes<pred>(i.operand[0])[lane] = own ? kTrue : 0;
+    });
+}
+
 void trap(Warp& warp, const Instruction& i, u32, const pred*) { warp.worker->fail(Fault::trap, i, "trap"); }
 
 }  // namespace
@@ -61,7 +88,12 @@ const std::vector<Operation>& control_operations() {
         {"clock_b64", Kind::memory, read_clock<u64>},
         {"vprintf", Kind::memory, print},
         {"assertfail", Kind::memory, fail_assertion},
-        KB_WINDOW_TEST("isspacep_shared", kSharedWindow),
+        {"mapa_b32", Kind::memory, map_to_rank<u32>},
+        {"mapa_b64", Kind::memory, map_to_rank<u64>},
+        {"getctarank_b32", Kind::memory, rank_of<u32>},
+        {"getctarank_b64", Kind::memory, rank_of<u64>},
+        {"isspacep_shared", Kind::memory, in_own_shared},
+        KB_WINDOW_TEST("isspacep_shared_cluster", kSharedWindow),
         KB_WINDOW_TEST("isspacep_local", kLocalWindow),
         KB_WINDOW_TEST("isspacep_param", kParamWindow),
         KB_WINDOW_TEST("isspacep_global", 0),

@@ -59,6 +59,10 @@ u64 resident_warps(const DeviceFigures& figures, u64 registers) {
     return std::min(most, figures.registers_per_sm / kSmParts / per_warp * kSmParts);
 }
 
+u32 most_cluster_blocks(const DeviceFigures& figures, const KernelEntry& kernel) {
+    return figures.major < 9 ? 1 : kernel.large_clusters ? 16 : 8;
+}
+
 u64 resident_blocks(const DeviceFigures& figures, u64 threads, u64 shared_bytes, u64 registers) {
     const u64 warps = (threads + kLanes - 1) / kLanes;
     if (warps == 0) return 0;

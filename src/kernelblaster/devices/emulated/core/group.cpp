@@ -63,6 +63,19 @@ void arrive(Warp& warp, const Instruction& instruction, u32 lanes) {
     if (waits) warp.waiting |= lanes;
 }
 
+// The barrier of a cluster, at which arrivals and waits are apart: those wait for whom it has not been opened yet.
+void meet_cluster(Warp& warp, const Instruction& instruction, u32 lanes) {
+    if (instruction.flags & kBarrierArriveOnly) {
+        warp.cluster_arrived |= lanes;
+        if (BlockChecks* checks = warp.block->checks.get()) checks->arrive(warp, kOfCluster, false);
+        return;
+    }
+    const u32 held = lanes & ~warp.cluster_passed;
+    warp.cluster_passed &= ~lanes;
+    warp.waiting |= held;
+    for_each_lane(held, [&](int l) { warp.barrier_of[l] = kOfCluster; });
+}
+
 // The lanes that run together, from the moment they are chosen until they split, wait or meet others.
 template <bool Counted>
 class Group {
@@ -211,7 +224,10 @@ private:
     bool barrier(const Instruction& instruction, u32 taken) {
         if constexpr (Counted) ++worker_.counters.barriers;
         set_pc(warp_, active_, pc_ + 1);
-        arrive(warp_, instruction, taken);
+        if (instruction.flags & kClusterBarrier)
+            meet_cluster(warp_, instruction, taken);
+        else
+            arrive(warp_, instruction, taken);
         running_ = false;
         return false;
     }

@@ -10,35 +10,35 @@
 namespace kbemu {
 namespace {
 
-constexpr u64 kLeastSms = 2;  // of a sample: blocks may differ
+constexpr u64 kLeastGroups = 2;  // of SMs, of a sample: blocks may differ
 
-// All blocks at once, in turns.
+// All clusters at once, in turns.
 void work_together(Worker& worker) {
     const Launch& launch = *worker.launch;
-    std::vector<std::unique_ptr<BlockRunner>> running;
-    for (u64 block = 0; block < launch.blocks(); ++block) {
-        running.push_back(std::make_unique<BlockRunner>(launch, worker));
-        running.back()->begin(block);
+    std::vector<std::unique_ptr<ClusterRunner>> running;
+    for (u64 cluster = 0; cluster < launch.clusters(); ++cluster) {
+        running.push_back(std::make_unique<ClusterRunner>(launch, worker));
+        running.back()->begin(cluster);
     }
     while (!running.empty() && !worker.failed())
         running.erase(std::remove_if(running.begin(), running.end(), [](auto& one) { return !one->step(); }),
                       running.end());
 }
 
-// A few blocks at once, in turns; the next one begins when one is done.
+// A few clusters at once, in turns; the next one begins when one is done.
 void work_in_turns(Worker& worker, unsigned index, unsigned workers) {
     const Launch& launch = *worker.launch;
-    const u64 blocks = launch.blocks();
+    const u64 clusters = launch.clusters();
     u64 next = 0;
-    const auto begin = [&](BlockRunner& runner) {
-        while (next < blocks && next % launch.sm_count % workers != index) ++next;
-        if (next == blocks) return false;
+    const auto begin = [&](ClusterRunner& runner) {
+        while (next < clusters && next % launch.sm_groups() % workers != index) ++next;
+        if (next == clusters) return false;
         runner.begin(next++);
         return true;
     };
-    std::vector<std::unique_ptr<BlockRunner>> running;
+    std::vector<std::unique_ptr<ClusterRunner>> running;
     for (u32 k = 0; k < Turns::kBlocksAtOnce; ++k) {
-        auto runner = std::make_unique<BlockRunner>(launch, worker);
+        auto runner = std::make_unique<ClusterRunner>(launch, worker);
         if (begin(*runner)) running.push_back(std::move(runner));
     }
     while (!running.empty()) {
@@ -49,34 +49,37 @@ void work_in_turns(Worker& worker, unsigned index, unsigned workers) {
     }
 }
 
-void prepare_cache(Worker& worker, u32 sm) {
-    if (!worker.launch->counted) return;
-    worker.caches.resize(worker.launch->sm_count);
-    worker.caches[sm].configure(worker.launch->l1_bytes);
+void prepare_caches(Worker& worker, u32 group) {
+    const Launch& launch = *worker.launch;
+    if (!launch.counted) return;
+    worker.caches.resize(launch.sm_count);
+    for (u32 k = 0; k < launch.cluster_blocks(); ++k)
+        worker.caches[group * launch.cluster_blocks() + k].configure(launch.l1_bytes);
 }
 
 void work(Worker& worker, unsigned index, unsigned workers) {
     const Launch& launch = *worker.launch;
-    const u64 blocks = launch.blocks();
-    for (u32 sm = index; sm < launch.sm_count && sm < blocks; sm += workers) prepare_cache(worker, sm);
+    const u64 clusters = launch.clusters();
+    const u32 groups = launch.sm_groups();
+    for (u32 group = index; group < groups && group < clusters; group += workers) prepare_caches(worker, group);
     if (launch.together) return work_together(worker);
     if (worker.turns.shuffled()) return work_in_turns(worker, index, workers);
-    BlockRunner runner(launch, worker);
-    for (u64 block = 0; block < blocks; ++block) {
-        if (block % launch.sm_count % workers != index) continue;
-        runner.run(block);
+    ClusterRunner runner(launch, worker);
+    for (u64 cluster = 0; cluster < clusters; ++cluster) {
+        if (cluster % groups % workers != index) continue;
+        runner.run(cluster);
         if (worker.failed()) return;
     }
 }
 
-// All blocks of some SMs, one SM after the other.
-void work_on(Worker& worker, const std::vector<u32>& sms) {
+// All clusters of some groups of SMs, one group after the other.
+void work_on(Worker& worker, const std::vector<u32>& groups) {
     const Launch& launch = *worker.launch;
-    BlockRunner runner(launch, worker);
-    for (const u32 sm : sms) {
-        prepare_cache(worker, sm);
-        for (u64 block = sm; block < launch.blocks(); block += launch.sm_count) {
-            runner.run(block);
+    ClusterRunner runner(launch, worker);
+    for (const u32 group : groups) {
+        prepare_caches(worker, group);
+        for (u64 cluster = group; cluster < launch.clusters(); cluster += launch.sm_groups()) {
+            runner.run(cluster);
             if (worker.failed()) return;
         }
     }
@@ -90,9 +93,9 @@ void work_in_parallel(std::vector<Worker>& all, Work work) {
     for (std::thread& helper : helpers) helper.join();
 }
 
-// The SMs that have blocks, each far from those before it.
-std::vector<u32> spread_sms(const Launch& launch) {
-    const u32 count = static_cast<u32>(std::min<u64>(launch.sm_count, launch.blocks()));
+// The groups of SMs that have clusters, each far from those before it.
+std::vector<u32> spread_groups(const Launch& launch) {
+    const u32 count = static_cast<u32>(std::min<u64>(launch.sm_groups(), launch.clusters()));
     u32 step = std::max(1u, static_cast<u32>(count * 0.618));
     while (std::gcd(step, count) != 1) ++step;
     std::vector<u32> order(count);
@@ -103,16 +106,16 @@ std::vector<u32> spread_sms(const Launch& launch) {
 // Runs what the sample has room for; returns the number of blocks.
 u64 work_on_sample(std::vector<Worker>& all) {
     const Launch& launch = *all[0].launch;
-    std::vector<u32> sms = spread_sms(launch);
-    work_on(all[0], {sms[0]});
+    std::vector<u32> groups = spread_groups(launch);
+    work_on(all[0], {groups[0]});
     const u64 room = launch.sample / std::max<u64>(1, all[0].instructions);
-    sms.resize(std::min<u64>(sms.size(), std::max<u64>(kLeastSms, room)));
+    groups.resize(std::min<u64>(groups.size(), std::max<u64>(kLeastGroups, room)));
     std::vector<std::vector<u32>> shares(all.size());
-    for (std::size_t k = 1; k < sms.size(); ++k) shares[k % shares.size()].push_back(sms[k]);
+    for (std::size_t k = 1; k < groups.size(); ++k) shares[k % shares.size()].push_back(groups[k]);
     if (!all[0].failed()) work_in_parallel(all, [&](Worker& worker, unsigned k) { work_on(worker, shares[k]); });
-    u64 blocks = 0;
-    for (const u32 sm : sms) blocks += (launch.blocks() - sm + launch.sm_count - 1) / launch.sm_count;
-    return blocks;
+    u64 clusters = 0;
+    for (const u32 group : groups) clusters += (launch.clusters() - group + launch.sm_groups() - 1) / launch.sm_groups();
+    return clusters * launch.cluster_blocks();
 }
 
 }  // namespace
@@ -135,7 +138,7 @@ void Worker::fail(Fault kind, const Instruction& at, const std::string& message)
 }
 
 Execution execute(const Launch& launch, unsigned threads) {
-    const u64 useful = std::min<u64>({threads, launch.blocks(), launch.sm_count});
+    const u64 useful = std::min<u64>({threads, launch.clusters(), launch.sm_groups()});
     const bool alone = launch.function->order_dependent || launch.together;
     const unsigned workers = alone ? 1u : static_cast<unsigned>(std::max<u64>(1, useful));
     const Function& function = *launch.function;

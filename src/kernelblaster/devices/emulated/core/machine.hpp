@@ -6,12 +6,14 @@
 // instruction until every live lane of the member mask has arrived. The warps of a block run one after the other,
 // each until all of its lanes are parked or gone or its quota is used (so that a spinning warp cannot starve the one
 // it waits for). Blocks run in ascending order; block b belongs to virtual SM b % sm_count, and a worker owns whole
-// SMs, so that counters do not depend on the number of workers.
+// SMs, so that counters do not depend on the number of workers. Blocks of a cluster are under way together: each round
+// gives every block of it a turn (cluster.cpp).
 //
 // Not modelled: caches' timing, memory ordering weaker than program order of the interleaving above, data races
-// (the interleaving is fixed), clusters, independent progress of blocks beyond the quota.
+// (the interleaving is fixed), independent progress of blocks beyond the quota.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,6 +38,10 @@ constexpr u64 kLocalWindow = 2ull << 56;
 constexpr u64 kParamWindow = 3ull << 56;
 constexpr u64 kWindowMask = ~((1ull << 56) - 1);
 
+// A shared address is an offset into the memory of the block itself or, with the rank of a block of its cluster and one
+// in the bits from here on, of that block.
+constexpr u32 kRankShift = 24, kRankMask = 0xff;
+
 struct Segment {
     u64 begin, end;
 };
@@ -55,6 +61,7 @@ struct Launch {
     const Module* module;
     const Function* function;
     u32 grid[3], block[3];
+    u32 cluster[3];  // blocks of a cluster along each axis
     u32 dynamic_shared;
     std::vector<u8> parameters;
     const Segments* segments;
@@ -76,6 +83,10 @@ struct Launch {
     }
     u32 threads_per_block() const { return block[0] * block[1] * block[2]; }
     u64 blocks() const { return static_cast<u64>(grid[0]) * grid[1] * grid[2]; }
+    u32 cluster_blocks() const { return cluster[0] * cluster[1] * cluster[2]; }
+    u64 clusters() const { return blocks() / cluster_blocks(); }
+    // Clusters fall on groups of SMs in turn, each of their blocks on an SM of its own.
+    u32 sm_groups() const { return std::max(1u, sm_count / cluster_blocks()); }
 };
 
 struct Block;
@@ -113,6 +124,7 @@ public:
     u32 live;     // lanes that have not exited
     u32 waiting;  // lanes at a block barrier
     u32 parked;   // lanes at a warp-synchronous instruction
+    u32 cluster_arrived, cluster_passed;  // lanes that have arrived at their cluster's barrier, that it is open for
     bool yields;  // an instruction that waits for other warps asks to let them run
     u32 pc[kLanes];
     u32 barrier_of[kLanes];
@@ -134,6 +146,12 @@ struct Barrier {
 };
 
 constexpr int kBarriers = 16;
+constexpr u32 kOfCluster = kBarriers;  // stands for the barrier of the cluster
+
+// Blocks that reach each other's shared memory, by rank.
+struct Cluster {
+    std::vector<Block*> blocks;
+};
 
 struct Block {
     std::vector<Warp> warps;
@@ -144,10 +162,19 @@ struct Block {
     L1Cache* l1;
     Barrier barriers[kBarriers];
     BulkCopies bulk;
+    Cluster* cluster;
+    u32 rank;   // in its cluster
+    bool gone;  // all of its threads have exited
     std::unique_ptr<BlockChecks> checks;  // null when nothing is checked
 
     Block();
     ~Block();
+
+    // The block of the cluster that holds a shared address; null when the cluster has none of that rank.
+    Block* holder(u64 address) {
+        const u64 rank = address >> kRankShift & kRankMask;
+        return rank == 0 ? this : rank <= cluster->blocks.size() ? cluster->blocks[rank - 1] : nullptr;
+    }
 };
 
 struct Execution {

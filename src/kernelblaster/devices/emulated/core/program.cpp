@@ -68,7 +68,7 @@ public:
 
     Module read() {
         const auto magic = reader_.raw(8);
-        if (std::memcmp(magic.data(), "KBEMU7\0\0", 8) != 0) throw std::runtime_error("not a module file");
+        if (std::memcmp(magic.data(), "KBEMU8\0\0", 8) != 0) throw std::runtime_error("not a module file");
         strings_ = reader_.list([&] {
             const auto text = reader_.raw(reader_.number<u32>());
             return std::string(text.begin(), text.end());
@@ -117,6 +117,7 @@ private:
         result.local_bytes = number();
         for (u32& extent : result.required_block) extent = number();
         result.max_threads = number();
+        for (u32& extent : result.required_cluster) extent = number();
         result.order_dependent = number() != 0;
         result.communicates = number() != 0;
         result.registers = number();

@@ -1,7 +1,7 @@
 // An assembled module in memory, as read from the file that KB_EMU_MODULE names.
 //
 // File format (little endian; written by ptx/module.py):
-//   magic "KBEMU7\0\0"
+//   magic "KBEMU8\0\0"
 //   strings      u32 n, then n x (u32 length, bytes)      all names below index this table
 //   operations   u32 n, then n x u32                       names of operations, found in the operation table
 //   classes      u32 n, then n x u32                       names of instruction classes, for the report
@@ -45,6 +45,7 @@ constexpr u16 kHasResult = 8;
 constexpr u16 kFullBlockBarrier = 16;  // barrier without a thread count
 constexpr u16 kBarrierArriveOnly = 32;
 constexpr u16 kWideAddress = 64;
+constexpr u16 kClusterBarrier = 128;  // of a whole cluster; arrivals and waits are instructions of their own
 
 constexpr int kOperands = 6;
 
@@ -95,6 +96,7 @@ struct Function {
     u32 parameter_bytes, register_bytes, static_shared, local_bytes;
     u32 required_block[3];  // .reqntid, 0 when absent
     u32 max_threads;        // .maxntid, 0 when absent
+    u32 required_cluster[3];  // .reqnctapercluster, 0 when absent
     bool order_dependent;   // float atomics, or atomics whose result is read
     bool communicates;      // a block may read what another block of the launch has written
     u32 registers;          // of each thread, as ptxas reports them; 0: unknown

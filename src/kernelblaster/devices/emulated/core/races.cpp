@@ -6,7 +6,7 @@
 namespace kbemu {
 
 bool BlockChecks::ordered(const Mark& earlier, const Mark& now) const {
-    if (earlier.clock < start_ || earlier.thread == now.thread) return true;
+    if (earlier.clock < start_ || earlier.outside || earlier.thread == now.thread) return true;
     const u32 warp = now.thread / kLanes, from = earlier.thread / kLanes;
     const WarpClock& clock = clocks_[warp];
     if (from != warp) return earlier.clock <= clock.knows[from];
@@ -134,6 +134,14 @@ void BlockChecks::moved(const BulkCopy& copy) {
             remember_reader(cell, now);
     }
     if (copy.to_shared) ++clocks_[from].now;
+}
+
+void BlockChecks::written_from_outside(u64 offset, u64 bytes) {
+    Mark now;
+    now.clock = start_;
+    now.outside = true;
+    const u32 granule = launch_checks_.granule;
+    for (u64 at = offset / granule * granule; at < offset + bytes; at += granule) cells_[at / granule] = {now, {}, {}, {}};
 }
 
 void BlockChecks::unfinished(const BulkCopy& copy) {

@@ -139,6 +139,18 @@ cudaError_t Runtime::check(const KernelEntry& entry, dim3 grid, dim3 block, size
     return function.static_shared + dynamic_shared > limit ? cudaErrorInvalidValue : cudaSuccess;
 }
 
+cudaError_t Runtime::check_cluster(const KernelEntry& entry, dim3 grid, dim3 cluster) {
+    const u64 blocks = u64{cluster.x} * cluster.y * cluster.z;
+    if (blocks == 1) return cudaSuccess;
+    const u32* required = entry.function->required_cluster;
+    const bool contradicts =
+        required[0] != 0 && (cluster.x != required[0] || cluster.y != required[1] || cluster.z != required[2]);
+    const u32 most = most_cluster_blocks(figures, entry), longest = std::max({cluster.x, cluster.y, cluster.z});
+    if (blocks == 0 || longest > most || blocks > most || contradicts) return cudaErrorInvalidClusterSize;
+    const bool whole = grid.x % cluster.x == 0 && grid.y % cluster.y == 0 && grid.z % cluster.z == 0;
+    return whole ? cudaSuccess : cudaErrorInvalidClusterSize;
+}
+
 void Runtime::advance(u64 instructions, u64 blocks) {
     const double sms = static_cast<double>(std::min<u64>(blocks, figures.sm_count));
     const double clocks = static_cast<double>(instructions) / (sms * kIssuePerClock);
@@ -169,7 +181,7 @@ private:
 }  // namespace
 
 cudaError_t Runtime::prepare(const void* host, dim3 grid, dim3 block, void** arguments, size_t dynamic_shared,
-                             bool cooperative, PreparedLaunch& prepared) {
+                             bool cooperative, dim3 cluster, PreparedLaunch& prepared) {
     const std::lock_guard<std::recursive_mutex> lock(mutex);
     if (sticky_ != cudaSuccess) return sticky_;
     const KernelEntry* entry = kernel(host);
@@ -179,7 +191,10 @@ cudaError_t Runtime::prepare(const void* host, dim3 grid, dim3 block, void** arg
     }
     if (const cudaError_t error = check(*entry, grid, block, dynamic_shared)) return fail(error);
     const Function& function = *entry->function;
-    prepared = {&function, grid, block, static_cast<u32>(dynamic_shared), cooperative, {}};
+    const u32* required = function.required_cluster;
+    if (cluster.x == 0) cluster = required[0] != 0 ? dim3{required[0], required[1], required[2]} : dim3{1, 1, 1};
+    if (const cudaError_t error = check_cluster(*entry, grid, cluster)) return fail(error);
+    prepared = {&function, grid, block, cluster, static_cast<u32>(dynamic_shared), cooperative, {}};
     prepared.parameters.resize(function.parameter_bytes);
     for (std::size_t k = 0; k < function.parameters.size(); ++k)
         std::memcpy(prepared.parameters.data() + function.parameters[k].offset, arguments[k], function.parameters[k].size);
@@ -226,9 +241,12 @@ cudaError_t Runtime::launch(const PreparedLaunch& prepared) {
     Launch launch{};
     launch.module = &module_;
     launch.function = &function;
+    const dim3 cluster = prepared.cluster;
     const u32 grid_extents[] = {grid.x, grid.y, grid.z}, block_extents[] = {block.x, block.y, block.z};
+    const u32 cluster_extents[] = {cluster.x, cluster.y, cluster.z};
     std::copy_n(grid_extents, 3, launch.grid);
     std::copy_n(block_extents, 3, launch.block);
+    std::copy_n(cluster_extents, 3, launch.cluster);
     launch.dynamic_shared = prepared.dynamic_shared;
     launch.parameters = prepared.parameters;
     launch.segments = &segments;

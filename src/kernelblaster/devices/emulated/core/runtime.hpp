@@ -91,11 +91,12 @@ struct KernelEntry {
     std::string name;
     const Function* function = nullptr;
     u32 max_dynamic_shared = 0;
+    bool large_clusters = false;  // of more than eight blocks
 };
 
 struct PreparedLaunch {
     const Function* function;
-    dim3 grid, block;
+    dim3 grid, block, cluster;
     u32 dynamic_shared;
     bool cooperative;
     std::vector<u8> parameters;
@@ -125,9 +126,9 @@ public:
     KernelEntry* kernel(const void* host);
     Variable* variable(const void* host);
 
-    // Checks a launch and copies its arguments; it may run later, and more than once.
+    // Checks a launch and copies its arguments; it may run later, and more than once. `cluster`: none where it is {0}.
     cudaError_t prepare(const void* host, dim3 grid, dim3 block, void** arguments, size_t dynamic_shared,
-                        bool cooperative, PreparedLaunch& prepared);
+                        bool cooperative, dim3 cluster, PreparedLaunch& prepared);
     cudaError_t launch(const PreparedLaunch& prepared);
     // Ends a sampled run: what was left out would decide what is executed. Sticky.
     cudaError_t fail_unsampled(const std::string& reason);
@@ -136,6 +137,7 @@ private:
     Runtime();
     void load_module();
     cudaError_t check(const KernelEntry& entry, dim3 grid, dim3 block, size_t dynamic_shared);
+    cudaError_t check_cluster(const KernelEntry& entry, dim3 grid, dim3 cluster);
     void advance(u64 instructions, u64 blocks);
     // Marks what a launch has written, when its blocks were sampled or read what is incomplete.
     void note_incomplete(const Launch& launch, bool sampled);
@@ -158,6 +160,9 @@ void report_unsampled(const std::string& reason);
 
 // Appends what the checks found in a launch to the file KB_EMU_CHECKS names.
 void report_findings(const Launch& launch);
+
+// Blocks that a kernel may have in a cluster: eight, or sixteen when asked for; one where the GPU knows no clusters.
+u32 most_cluster_blocks(const DeviceFigures& figures, const KernelEntry& kernel);
 
 // Warps of an SM that hold so many registers a thread; all there is room for when that is unknown (0).
 u64 resident_warps(const DeviceFigures& figures, u64 registers);

@@ -1,6 +1,8 @@
-// The two halves of the scheduler: turns of one warp (group.cpp), and the blocks they belong to (block.cpp). Which blocks
-// of a launch are executed, and by whom, is for launch.cpp.
+// The scheduler: turns of one warp (group.cpp), the blocks they belong to (block.cpp), and blocks that run side by side
+// (cluster.cpp). Which blocks of a launch are executed, and by whom, is for launch.cpp.
 #pragma once
+
+#include <optional>
 
 #include "machine.hpp"
 
@@ -12,19 +14,23 @@ enum class Reduction : u32 { none, count, all, any };
 // Runs a warp until its lanes wait, are gone, or its quota is used.
 void run_warp(Warp& warp);
 
+// What has come of a block's turn. Stuck: nobody could do anything, and no barrier of the block was complete.
+enum class Turn { moved, stuck, done };
+
 // A worker's block: registers, local and shared memory are allocated once and reused for every block it runs.
 class BlockRunner {
 public:
     BlockRunner(const Launch& launch, Worker& worker);
-    void run(u64 number);
-    void begin(u64 number);
-    // One turn of every warp; false when the block is done or has failed.
-    bool step();
+    void begin(u64 cluster, u32 rank);
+    // One turn of every warp.
+    Turn step();
+    Block& block() { return block_; }
 
 private:
     u8* registers_of(u32 index);
     void prepare(u32 index);
     u32 special_value(const Warp& warp, const std::string& name, u32 lane) const;
+    std::optional<u32> own_value(const std::string& name) const;
     void restart(Warp& warp);
 
     const Launch& launch_;
@@ -32,6 +38,23 @@ private:
     Block block_;
     std::vector<u8> register_file_, local_;
     std::size_t register_stride_ = 0;
+};
+
+// The blocks of a cluster, mostly one alone.
+class ClusterRunner {
+public:
+    ClusterRunner(const Launch& launch, Worker& worker);
+    void run(u64 number);
+    void begin(u64 number);
+    // One turn of every block; false when all are done, or one has failed.
+    bool step();
+
+private:
+    bool open_barrier();
+
+    Worker& worker_;
+    Cluster cluster_;
+    std::vector<std::unique_ptr<BlockRunner>> blocks_;
 };
 
 }  // namespace kbemu

@@ -55,7 +55,8 @@ class FunctionLowering:
         self.function = function
         self.current = function
         self.statement = Statement(("entry",), [], function.line, ())
-        self.kernel = out.Kernel(function.name, [], 0, function.required_block, function.max_threads)
+        limits = (function.required_block, function.max_threads, function.required_cluster)
+        self.kernel = out.Kernel(function.name, [], 0, *limits)
         self.registers: dict[str, tuple[int, int]] = {}
         self.widths: dict[str, int] = {}
         self.constants: dict[tuple[int, int], int] = {}

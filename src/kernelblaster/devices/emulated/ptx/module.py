@@ -7,12 +7,14 @@ import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-MAGIC = b"KBEMU7\0\0"
+MAGIC = b"KBEMU8\0\0"
 OPERANDS = 6
 ADDRESS_WIDTH = 0x80
 """Width of a constant that is the address of a variable; the core resolves it when the module is placed."""
 
-GUARDED, GUARD_NEGATED, BYPASS_L1, HAS_RESULT, FULL_BLOCK, ARRIVE_ONLY, WIDE_ADDRESS = (1 << k for k in range(7))
+GUARDED, GUARD_NEGATED, BYPASS_L1, HAS_RESULT, FULL_BLOCK, ARRIVE_ONLY, WIDE_ADDRESS, CLUSTER = (
+    1 << k for k in range(8)
+)
 """Instruction flags."""
 
 
@@ -72,6 +74,8 @@ class Kernel:
     parameter_bytes: int
     required_block: tuple[int, int, int]
     max_threads: int
+    required_cluster: tuple[int, int, int]
+    """Blocks of a cluster along each axis; zeros where the launch decides."""
     entry: int = 0
     """Position of the first instruction; functions that the kernel calls stand before it."""
     register_bytes: int = 0
@@ -155,7 +159,8 @@ class _Writer:
         return b"".join(
             [
                 _words(self.string(one.name), len(one.parameters), *(word for pair in one.parameters for word in pair)),
-                _words(*positions, *one.required_block, one.max_threads, one.order_dependent, one.communicates),
+                _words(*positions, *one.required_block, one.max_threads, *one.required_cluster),
+                _words(one.order_dependent, one.communicates),
                 _words(one.registers_per_thread, one.entry, one.reach.anywhere),
                 _words(len(one.reach.parameters), *one.reach.parameters),
                 _words(len(one.reach.variables), *one.reach.variables),

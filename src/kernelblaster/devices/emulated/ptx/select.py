@@ -31,7 +31,6 @@ _LEFT_OUT = {
     "wgmma": "matrix multiplication by warp groups (wgmma) is not emulated",
     **dict.fromkeys(("tex", "tld4", "txq", "suld", "sust", "sured", "suq"), "textures and surfaces are not emulated"),
     **dict.fromkeys(("tensormap", "multimem"), "tensor maps and multicast are not emulated"),
-    **dict.fromkeys(("mapa", "getctarank"), "thread block clusters are not emulated"),
     "tcgen05": "tensor memory (tcgen05) is not emulated",
 }
 """Why whole families of instructions are missing, where the name alone would not say."""
@@ -121,6 +120,8 @@ def move(low: FunctionLowering, statement: Statement) -> None:
         _unpack(low, destination, source, width)
     elif source in ("%clock", "%clock64", "%globaltimer", "%clock_hi", "%globaltimer_lo"):
         low.emit(f"clock_b{width}", [low.destination(destination, width)], "mov")
+    elif source == "%is_explicit_cluster":
+        low.emit_lane("setp_ne_u32", destination, [source, "0"], "mov")
     else:
         name = "mov_pred" if width == PREDICATE else f"mov_b{width}"
         low.emit_lane(name, destination, [source], "mov")
@@ -299,11 +300,26 @@ def change_address(low: FunctionLowering, statement: Statement) -> None:
 
 def test_window(low: FunctionLowering, statement: Statement) -> None:
     """`isspacep`"""
-    space = statement.parts[1].partition("::")[0]
+    space, _, part = statement.parts[1].partition("::")
     if space not in _WINDOWS or space == "const":
         raise low.unsupported()
     operands = [low.destination(statement.operands[0], PREDICATE), low.read(statement.operands[1], 64)]
-    low.emit(f"isspacep_{space}", operands, "alu")
+    low.emit(f"isspacep_{space}_cluster" if part == "cluster" else f"isspacep_{space}", operands, "alu")
+
+
+def map_to_rank(low: FunctionLowering, statement: Statement) -> None:
+    """`mapa`: where a block of the cluster has what this block has at an address."""
+    width = width_of(statement.parts[-1])
+    destination, address, rank = statement.operands
+    operands = [low.destination(destination, width), low.read(address, width), low.read(rank, 32)]
+    low.emit(f"mapa_b{width}", operands, "alu")
+
+
+def rank_of_address(low: FunctionLowering, statement: Statement) -> None:
+    """`getctarank`"""
+    width = width_of(statement.parts[-1])
+    destination, address = statement.operands
+    low.emit(f"getctarank_b{width}", [low.destination(destination, 32), low.read(address, width)], "alu")
 
 
 def copy(low: FunctionLowering, statement: Statement) -> None:
@@ -333,6 +349,8 @@ _HANDLERS = {
     "madc": carry_chain,
     "cvta": change_address,
     "isspacep": test_window,
+    "mapa": map_to_rank,
+    "getctarank": rank_of_address,
     **CONTROL,
     **BARRIER,
     **MEMORY,

@@ -1,4 +1,4 @@
-"""`mbarrier`: barriers in shared memory. Those of other blocks of a cluster are not emulatable."""
+"""`mbarrier`: barriers in shared memory, of the block itself or of another one of its cluster."""
 
 from __future__ import annotations
 
@@ -28,8 +28,6 @@ def _emit(low: FunctionLowering, name: str, address: Operand, space: str, first:
 def mbarrier(low: FunctionLowering, statement: Statement) -> None:
     """`mbarrier.VERB`, with results of arrivals that nobody reads left out."""
     parts = [part for part in statement.parts[1:] if part not in _ORDERINGS]
-    if "shared::cluster" in parts:
-        raise low.unsupported("barriers of another block of a cluster")
     space = "shared" if any(part.startswith("shared") for part in parts) else "generic"
     verb = "_".join(part for part in parts if not part.startswith("shared"))
     operands = statement.operands

@@ -1,4 +1,4 @@
-"""`cp.async.bulk` between global memory and the block's own shared memory; tensor maps and clusters are left out."""
+"""`cp.async.bulk` between global and shared memory; tensor maps and multicast are left out."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _copy(low: FunctionLowering, statement: Statement) -> None:
     places, modifiers = statement.parts[3:5], frozenset(statement.parts[5:])
     into = _INTO.get((places[0], places[1]))
     if into is None or "multicast::cluster" in modifiers:
-        raise low.unsupported("copies between blocks of a cluster are not emulated")
+        raise low.unsupported("multicast, and copies from shared to shared memory, are not emulated")
     if _COMPLETIONS[into] not in modifiers or modifiers - _HINTS:
         raise low.unsupported("a bulk copy of this form")
     target, source, size, *rest = statement.operands

@@ -62,11 +62,12 @@ def create_policy(low: FunctionLowering, statement: Statement) -> None:
 
 
 def barrier(low: FunctionLowering, statement: Statement) -> None:
-    """`bar` and `barrier`: sync, arrive, reductions, and `bar.warp.sync`."""
+    """`bar` and `barrier`: sync, arrive, reductions, `bar.warp.sync`, and the arrivals and waits of a cluster."""
     parts = [part for part in statement.parts[1:] if part not in ("cta", "aligned")]
     if parts[0] == "cluster":
-        raise low.unsupported("thread block clusters are not emulated")
-    if parts[0] == "warp":
+        arrives = out.ARRIVE_ONLY if parts[1] == "arrive" else 0
+        low.emit("bar_sync", [], "bar", flags=out.CLUSTER | arrives)
+    elif parts[0] == "warp":
         low.emit("bar_warp_sync", [0, 0, 0, 0, low.read(statement.operands[0], 32)], "bar")
     elif parts[0] == "sync":
         _wait(low, statement.operands, 0, 0)

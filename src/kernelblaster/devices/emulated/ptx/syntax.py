@@ -151,16 +151,15 @@ class _Parser:
 
     def performance_directive(self, function: Function) -> None:
         token = self.take()
-        if "cluster" in token:
-            self.at -= 1
-            raise self.error("thread block clusters are not emulated")
         extents: list[int] = []
         while self.peek()[:1].isdigit():
             extents.append(integer(self.take()))
             self.accept(",")
-        x, y, z = (*extents, 1, 1, 1)[:3]
+        x, y, z = (min(extent, 0xFFFFFFFF) for extent in (*extents, 1, 1, 1)[:3])
         if token == ".reqntid":
-            function.required_block = (min(x, 0xFFFFFFFF), min(y, 0xFFFFFFFF), min(z, 0xFFFFFFFF))
+            function.required_block = (x, y, z)
+        elif token == ".reqnctapercluster":
+            function.required_cluster = (x, y, z)
         elif token == ".maxntid":
             function.max_threads = min(x * y * z, 0xFFFFFFFF)
 

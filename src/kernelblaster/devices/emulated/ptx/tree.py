@@ -92,6 +92,7 @@ class Function:
     body: list[Statement | Label] = field(default_factory=list)
     required_block: tuple[int, int, int] = (0, 0, 0)
     max_threads: int = 0
+    required_cluster: tuple[int, int, int] = (0, 0, 0)
     defined: bool = False
 
 

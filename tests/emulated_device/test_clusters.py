@@ -1,0 +1,105 @@
+"""Thread block clusters: who waits for whom, whose shared memory is reached, and what a GPU would refuse."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from emulated_bench import TIMEOUT_S, Bench, needs_tools
+
+from kernelblaster.devices.emulated.emulation import Emulation
+from kernelblaster.devices.emulated.program import EmulatedProgram, Streams
+
+pytestmark = [pytest.mark.nvcc, needs_tools]
+SOURCE = Path(__file__).with_name("programs") / "clusters.cu"
+HONEST = ("gather", "push", "signal", "bulk", "leave", "places")
+
+
+@pytest.fixture(scope="module")
+def program() -> EmulatedProgram:
+    return EmulatedProgram.build(SOURCE)
+
+
+def run(program: EmulatedProgram, case: str, scratch: Path, *, checks: bool = False) -> tuple[Emulation, str]:
+    """How it ended, and what it wrote to stderr."""
+    with (scratch / "errors").open("wb") as errors:
+        done = program.run([case], timeout_s=TIMEOUT_S, checks=checks, streams=Streams(stderr=errors))
+    return done, (scratch / "errors").read_text()
+
+
+@pytest.mark.parametrize("case", [*HONEST, "sizes"])
+def test_values_and_limits(program: EmulatedProgram, tmp_path: Path, case: str) -> None:
+    assert run(program, case, tmp_path)[0].exit_code == 0
+
+
+@pytest.mark.parametrize("case", HONEST)
+def test_nothing_is_found_in_what_is_right(program: EmulatedProgram, tmp_path: Path, case: str) -> None:
+    done, _ = run(program, case, tmp_path, checks=True)
+    assert (done.exit_code, done.findings) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("case", "error", "words", "mark"),
+    [
+        ("rank", "cudaErrorIllegalAddress", "out-of-bounds cluster", "RANK"),
+        ("gone", "cudaErrorIllegalAddress", "block that has exited", "GONE"),
+        ("deadlock", "cudaErrorLaunchTimeout", "never reach", "DEADLOCK"),
+    ],
+)
+def test_what_a_gpu_punishes_ends_with_its_line(
+    program: EmulatedProgram, tmp_path: Path, case: str, error: str, words: str, mark: str
+) -> None:
+    done, errors = run(program, case, tmp_path)
+    assert done.exit_code == 2
+    assert error in errors
+    assert words in errors
+    line = next(n for n, text in enumerate(SOURCE.read_text().splitlines(), 1) if text.endswith(f"// {mark}"))
+    assert mark == "DEADLOCK" or f"clusters.cu:{line}" in errors
+
+
+SWAP = """
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+__global__ void __cluster_dims__(2, 1, 1) swap(float* y, const float* x, long n) {
+    __shared__ float mine[256];
+    cg::cluster_group cluster = cg::this_cluster();
+    long i = blockIdx.x * 256l + threadIdx.x;
+    cluster.sync();
+    mine[threadIdx.x] = i < n * n ? x[i] : 0;
+    BARRIER;
+    const float theirs = cluster.map_shared_rank(mine, cluster.block_rank() ^ 1)[threadIdx.x];
+    cluster.sync();
+    if (i < n * n) y[i] = theirs;
+}
+void launch_gpu_implementation(void* output, void* x, int64_t n) {
+    swap<<<(n * n + 511) / 512 * 2, 256>>>((float*)output, (const float*)x, n);
+}
+"""
+
+
+def swapped(bench: Bench, barrier: str) -> bool:
+    """Whether neighbouring blocks got each other's values in both calls, while warps and blocks take turns."""
+    x = np.random.default_rng(2).normal(size=(64, 64)).astype(np.float32)
+    wanted = x.reshape(-1, 2, 256)[:, ::-1].reshape(x.shape)
+    build = bench.build(SWAP.replace("BARRIER", barrier))
+    with bench.device.open(build, bench.job(x), timeout_s=TIMEOUT_S) as session:
+        outputs = []
+        for _ in range(2):
+            session.call(0xAB)
+            outputs.append(bench.output(x))
+    return all(np.array_equal(one, wanted) for one in outputs)
+
+
+def test_a_missing_barrier_shows_while_blocks_take_turns(bench: Bench) -> None:
+    assert swapped(bench, "cluster.sync()")
+    assert not swapped(bench, "")
+
+
+def test_a_sample_takes_whole_clusters(program: EmulatedProgram) -> None:
+    quiet = Streams(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    whole, some = (program.run(["gather"], timeout_s=TIMEOUT_S, sample=sample, streams=quiet) for sample in (0, 1))
+    assert (whole.exit_code, some.exit_code) == (0, 1)
+    counts = [one.launches[0].metrics["smsp__inst_executed.sum"] for one in (whole, some)]
+    assert counts[0] == pytest.approx(counts[1], rel=0.01)

@@ -25,7 +25,7 @@ def emulate(cwd: Path, *arguments: object) -> Done:
 
 
 def test_program_runs_and_its_kernels_are_reported(tmp_path: Path) -> None:
-    done = emulate(tmp_path, SAXPY, "--json", "out.json", "--", "5000")
+    done = emulate(tmp_path, SAXPY, "--json", "launches.json", "--record", "out.json", "--", "5000")
     assert done.code == 7
     assert done.out == "hello from thread 3\ny[10] = 30.000000, no error, took time\n"
     assert "saxpy(float, float const*, float*, int) (20, 1, 1)x(256, 1, 1)" in done.err
@@ -38,10 +38,19 @@ def test_program_runs_and_its_kernels_are_reported(tmp_path: Path) -> None:
     assert launch.metrics["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"] == 2 * 5000 * 4 / 32
     assert emulation.exit_code == 7
     assert emulation.findings is None
+    (listed,) = json.loads((tmp_path / "launches.json").read_text())
+    assert listed == {"device": "NVIDIA H200 (emulated)", **launch.model_dump(mode="json")}
+
+
+def test_results_that_could_not_be_written_are_refused_before_the_program_runs(tmp_path: Path) -> None:
+    for option, target in (("--json", tmp_path / "missing" / "out.json"), ("--record", tmp_path)):
+        done = emulate(tmp_path, SAXPY, option, target)
+        assert (done.code, done.out) == (ExitCode.USAGE, "")
+        assert f"{target} cannot be written" in done.err
 
 
 def test_architecture_is_chosen(tmp_path: Path) -> None:
-    done = emulate(tmp_path, SAXPY, "--arch", "sm_80", "--json", "out.json")
+    done = emulate(tmp_path, SAXPY, "--arch", "sm_80", "--record", "out.json")
     assert "NVIDIA A100 80GB (emulated)" in done.err
     assert json.loads((tmp_path / "out.json").read_text())["device"]["arch"] == "sm_80"
     unknown = emulate(tmp_path, SAXPY, "--arch", "sm_61")
@@ -80,7 +89,7 @@ def test_crash_and_hang_are_told_apart(tmp_path: Path) -> None:
 
 def test_findings_of_the_checks_fail_a_program_that_ends_well(tmp_path: Path) -> None:
     races = EMULATED / "planted" / "races.cu"
-    found = emulate(tmp_path, races, "--checks", "--json", "out.json", "--", "tree_without_barrier")
+    found = emulate(tmp_path, races, "--checks", "--record", "out.json", "--", "tree_without_barrier")
     assert found.code == ExitCode.FAILED
     assert "racecheck races.cu:10: tree_without_barrier: it reads what was written by thread (16, 0, 0)" in found.err
     (first, *_) = json.loads((tmp_path / "out.json").read_text())["findings"]
@@ -142,7 +151,7 @@ def test_without_nvcc_the_cure_is_named(tmp_path: Path, nvcc: Toolchain) -> None
 
 def test_lines_show_where_warps_wait(tmp_path: Path) -> None:
     tiles = EMULATED / "planted" / "races.cu"
-    done = emulate(tmp_path, tiles, "--lines", "2", "--json", "out.json", "--", "tile_kept_while_read")
+    done = emulate(tmp_path, tiles, "--lines", "2", "--record", "out.json", "--", "tile_kept_while_read")
     (launch,) = Emulation.model_validate_json((tmp_path / "out.json").read_text()).launches
     source = tiles.read_text().splitlines()
     inner, load = launch.lines
@@ -156,4 +165,4 @@ def test_lines_show_where_warps_wait(tmp_path: Path) -> None:
     assert "sum += tile[k]" in done.err
     without = emulate(tmp_path, tiles, "--json", "out.json", "--", "tile_kept_while_read")
     assert "tile[k]" not in without.err
-    assert json.loads((tmp_path / "out.json").read_text())["launches"][0]["lines"] == []
+    assert json.loads((tmp_path / "out.json").read_text())[0]["lines"] == []

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import os
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kernelblaster.cli.edge import tell
 from kernelblaster.cli.options import finite, positive
-from kernelblaster.errors import ExitCode
+from kernelblaster.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from kernelblaster.devices.emulated.emulation import Emulation
 
 
 def emulate(
@@ -21,7 +26,10 @@ def emulate(
     ] = None,
     arch: Annotated[str, typer.Option("--arch", help="sm_80, sm_86, sm_89, sm_90 or sm_100.")] = "sm_90",
     json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write the launches with all their metrics to this file.")
+        Path | None, typer.Option("--json", help="Write the list of launches with all their metrics to this file.")
+    ] = None,
+    record: Annotated[
+        Path | None, typer.Option("--record", help="Write device, exit code, findings and launches to this file.")
     ] = None,
     include: Annotated[
         list[Path] | None, typer.Option("--include", "-I", help="A further directory with headers; repeatable.")
@@ -53,6 +61,8 @@ def emulate(
     from kernelblaster.devices.emulated.program import EmulatedProgram, ProgramDoesNotBuild
     from kernelblaster.runs.progress import Progress
 
+    for target in (json_file, record):
+        _refuse_unless_writable(target)
     try:
         with Progress() as progress:
             progress.tell(f"building {program} for the emulated GPU")
@@ -63,7 +73,9 @@ def emulate(
     emulation = built.run(arguments or (), timeout_s=timeout, checks=checks, lines=lines, sample=int(1e6 * sample))
     print_emulation(emulation)
     if json_file is not None:
-        json_file.write_text(emulation.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        json_file.write_text(_launches(emulation), encoding="utf-8")
+    if record is not None:
+        record.write_text(emulation.model_dump_json(indent=1) + "\n", encoding="utf-8")
     code = emulation.exit_code
     if code is None:
         message = f"{program} was still running after {timeout:g} s and was stopped"
@@ -73,3 +85,15 @@ def emulate(
         tell(f"{program} was killed by {signal.Signals(-code).name}", cure="it crashed on the host; debug it with gdb")
         return 128 - code
     return code or int(ExitCode.FAILED if emulation.findings else ExitCode.OK)
+
+
+def _refuse_unless_writable(target: Path | None) -> None:
+    """Raise UsageError before a program runs whose results could not be written."""
+    if target is not None and (target.is_dir() or not os.access(target.parent, os.W_OK)):
+        raise UsageError(f"{target} cannot be written", cure="name a file in a directory that can be written")
+
+
+def _launches(emulation: Emulation) -> str:
+    """A JSON list; each launch names its device, which says that it is emulated."""
+    name = {"device": emulation.device.name}
+    return json.dumps([name | launch.model_dump(mode="json") for launch in emulation.launches], indent=1) + "\n"

@@ -74,7 +74,7 @@ def test_an_interrupted_run_ends_at_once_and_leaves_no_verdict(
     began = time.monotonic()
     process.send_signal(number)
     _, err = process.communicate(timeout=30)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20, "the kernel would run for a minute"
     assert process.returncode == ExitCode.INTERRUPTED
     assert "same command continues" in err
     assert "Traceback" not in err

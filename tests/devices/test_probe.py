@@ -139,8 +139,8 @@ def test_the_gpu_lock_excludes_other_processes(tmp_path: Path, monkeypatch: pyte
     other = context.Process(target=_hold, args=("GPU-test", held, release))
     other.start()
     assert held.wait(10)
-    threading.Timer(0.3, release.set).start()
     started = time.monotonic()
+    threading.Timer(0.3, release.set).start()
     with gpu_lock("GPU-test"):
         assert time.monotonic() - started > 0.2
     other.join(10)

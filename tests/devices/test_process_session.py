@@ -154,7 +154,7 @@ def test_a_hang_ends_at_the_timeout(host_build: Build, make_job: MakeJob) -> Non
     with session(host_build, make_job(Mode.HANGS), timeout_s=0.5) as running, pytest.raises(RunFailure) as failure:
         running.call(0)
     assert failure.value.kind is RunFailureKind.TIMEOUT
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
 
 
 def test_saying_passed_is_no_evidence(host_build: Build, make_job: MakeJob) -> None:

@@ -88,7 +88,7 @@ def test_a_hang_is_killed_in_time() -> None:
     started = time.monotonic()
     outcome = shell("sleep 60", timeout_s=0.3)
     assert outcome.broken is Broken.TIME
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30
 
 
 def test_children_that_leave_the_process_group_die_with_the_command() -> None:

@@ -80,7 +80,7 @@ def test_one_size_takes_two_processes_to_verify_and_two_to_time(
 
 def test_all_processes_start_together(device: FakeDevice, store: InputStore, problem: Problem) -> None:
     together = threading.Barrier(4)
-    device.at_start = lambda name, elements: together.wait(timeout=10) and None
+    device.at_start = lambda name, elements: together.wait(timeout=60) and None
     assert evaluate(device, store, problem).verdict is Verdict.CORRECT
 
 

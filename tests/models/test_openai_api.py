@@ -141,13 +141,17 @@ def test_a_local_server_needs_no_key(ledger: CostLedger) -> None:
         assert run(model_of(server, ledger, api_key=None))[0].text == "hello"
 
 
-def test_rate_limit_waits_as_long_as_the_server_asks(ledger: CostLedger) -> None:
+def test_rate_limit_waits_as_long_as_the_server_asks(ledger: CostLedger, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+
+    async def wait(seconds: float) -> None:
+        waits.append(seconds)
+
     with serve(Step(429, {"error": {"message": "slow down"}}, {"Retry-After": "1"}), OK) as server:
-        began = time.monotonic()
+        monkeypatch.setattr(asyncio, "sleep", wait)
         run(model_of(server, ledger))
-        waited = time.monotonic() - began
     assert len(server.bodies) == 2
-    assert 1.0 <= waited < 4.0
+    assert [seconds for seconds in waits if seconds > 0] == [1.0]
 
 
 def test_rate_limit_for_good_is_bounded(ledger: CostLedger) -> None:
@@ -239,7 +243,8 @@ def test_slow_servers_hit_the_timeout(slow: Step, ledger: CostLedger) -> None:
     with serve(slow) as server:
         began = time.monotonic()
         error = failure(model_of(server, ledger, timeout_s=0.3), Unreachable)
-        assert time.monotonic() - began < 3
+        # A machine that is busy takes its time, too; the whole answer would take longer than this.
+        assert time.monotonic() - began < 12
     assert "0.3 s" in error.message
     assert len(server.bodies) == 2
     assert [call.outcome for call in ledger.calls] == ["Unreachable"] * 2

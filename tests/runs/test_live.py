@@ -118,10 +118,10 @@ def test_more_problems_than_lines_are_counted() -> None:
 
 def test_a_long_silence_is_explained_and_a_short_one_is_not() -> None:
     text = io.StringIO()
-    with Heartbeat(Console(file=text, width=80), first_s=0.3, repeat_s=60) as heartbeat:
+    with Heartbeat(Console(file=text, width=80), first_s=1.5, repeat_s=60) as heartbeat:
         heartbeat.tell("compiling")
         heartbeat.tell("running [a] kernel")
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 30
         while "running" not in text.getvalue() and time.monotonic() < deadline:
             time.sleep(0.05)
     assert text.getvalue().startswith("... running [a] kernel (")
@@ -135,7 +135,7 @@ def test_progress_ends_with_its_block() -> None:
         progress.tell("working")
     with Progress(Console(file=io.StringIO(), width=80)) as progress:
         progress.tell("working")
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while threading.active_count() > before and time.monotonic() < deadline:
         time.sleep(0.05)
     assert threading.active_count() <= before

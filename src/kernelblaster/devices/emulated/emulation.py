@@ -1,7 +1,7 @@
 """What is known of a program that ran on the emulated device: its launches, and what the checks found.
 
-This is the format of `kernelblaster emulate --record`; `--json` writes its launches alone. Counts are counted, times are
-modelled, see `metrics.py`.
+This is the format of `kernelblaster emulate --record`; `--json` writes its launches alone. Counts are counted,
+times are modelled, see `metrics.py`.
 """
 
 from __future__ import annotations

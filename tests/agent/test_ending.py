@@ -252,3 +252,5 @@ def test_reflection_sees_expected_against_measured(tmp_path):
         update={"verdict": Verdict.TIMEOUT, "speedup": None, "reason": "timeout: 60 s", "expected_speedup": None}
     )
     assert "expected nothing stated, measured timeout: timeout: 60 s" in transition_line(failed)
+    told = failed.model_copy(update={"metric_deltas": {"l1_hit.pct": 0.04, "occupancy.pct": -12.3, "cycles": -9.0}})
+    assert transition_line(told).endswith("60 s; occupancy.pct -12.3")

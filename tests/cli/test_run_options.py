@@ -16,7 +16,8 @@ from kernelblaster.runs.command import RunRequest
 
 Invoke = Callable[..., Done]
 GIVEN: dict[str, tuple[object, ...]] = {
-    "problem_numbers": ("1-3",), "subset": ("level2",), "problem_dir": ("own",), "knowledge_base": ("kb.json",),
+    "problem_numbers": ("1-3",), "start": (2,), "end": (7,), "subset": ("level2",),
+    "problem_dir": ("own",), "knowledge_base": ("kb.json",),
     "precision": ("bf16",), "device": ("emulated",), "gpu_type": ("h100",), "size": ("full",), "libraries": ("cublas",),
     "model": ("other",), "model_kind": ("batch_exchange",), "base_url": ("http://host/v1",),
     "recording": ("rec.jsonl",), "price": (1, 2), "model_concurrency": (3,), "model_timeout": (7,),
@@ -51,6 +52,28 @@ def test_an_option_is_not_ignored(invoke: Invoke, clean: Path, monkeypatch: pyte
         assert done.code == 0, done.err
     plain, given = requests
     assert given != plain
+
+
+@pytest.mark.parametrize(
+    ("arguments", "numbers", "subset"),
+    [
+        ((), "23", "level1"),
+        (("--problem-numbers", "1-10,23"), "1-10,23", "level1"),
+        (("--problem-numbers=1", "--subset=level2,level3"), "1", "level2,level3"),
+        (("--subset", "level2"), None, "level2"),
+        (("--start=3", "--end=9"), "3-9", "level1"),
+        (("--end", "9", "--subset", "level2"), "1-9", "level2"),
+        (("--start", "40"), "40-999999999", "level1"),
+        (("--problem-dir", "own"), None, None),
+    ],
+)
+def test_which_problems_are_chosen(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], numbers: str | None, subset: str | None
+) -> None:
+    requests: list[RunRequest] = []
+    monkeypatch.setattr("kernelblaster.runs.command.run_command", lambda request: requests.append(request) or 0)
+    assert invoke("run", *arguments).code == 0
+    assert [(request.problem_numbers, request.subset) for request in requests] == [(numbers, subset)]
 
 
 def test_libraries_are_a_set() -> None:

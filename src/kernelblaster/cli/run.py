@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 DEFAULT_PROBLEM = "23"
 DEFAULT_SUBSET = "level1"
+LAST_NUMBER = 999_999_999
+"""No data set goes further."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,12 @@ class ProblemOptions:
     problem_numbers: Annotated[
         str | None, typer.Option("--problem-numbers", help="N, N-M or a,b,c-d; 23 (softmax) if nothing is chosen.")
     ] = None
-    subset: Annotated[str | None, typer.Option("--subset", help="level1, level2 or level3, or a list of them.")] = None
+    start: Annotated[int | None, typer.Option("--start", min=1, help="The first of a range of problem numbers.")] = None
+    end: Annotated[int | None, typer.Option("--end", min=1, help="The last of a range of problem numbers.")] = None
+    subset: Annotated[
+        str | None,
+        typer.Option("--subset", help="level1, level2 or level3, or a list of them; level1 beside numbers alone."),
+    ] = None
     problem_dir: Annotated[
         Path | None, typer.Option("--problem-dir", help="Your own problem: a directory with init.cu and driver.cpp.")
     ] = None
@@ -163,8 +170,7 @@ def run(
     env = environment()
     chosen = _model(model, env)
     _refuse_contradictions(problem, place, model, chosen)
-    if problem.problem_numbers is None and problem.subset is None and problem.problem_dir is None:
-        problem = replace(problem, problem_numbers=DEFAULT_PROBLEM, subset=DEFAULT_SUBSET)
+    problem = _completed(problem)
     return run_command(
         RunRequest(
             config=_config(env, problem, machine, chosen, search, budget, place),
@@ -182,18 +188,34 @@ def run(
     )
 
 
+def _completed(problem: ProblemOptions) -> ProblemOptions:
+    """With a range as numbers; what is chosen when nothing is; and the level that numbers alone are of."""
+    if problem.problem_dir is not None:
+        return problem
+    if problem.start is not None or problem.end is not None:
+        problem = replace(problem, problem_numbers=f"{problem.start or 1}-{problem.end or LAST_NUMBER}")
+    if problem.subset is not None:
+        return problem
+    numbers = DEFAULT_PROBLEM if problem.problem_numbers is None else problem.problem_numbers
+    return replace(problem, problem_numbers=numbers, subset=DEFAULT_SUBSET)
+
+
 def _refuse_contradictions(
     problem: ProblemOptions, place: PlaceOptions, model: ModelOptions, chosen: ModelChoice
 ) -> None:
     """Raise UsageError for options that would be ignored beside others."""
     choosing = {
         "--problem-numbers": problem.problem_numbers,
+        "--start": problem.start,
+        "--end": problem.end,
         "--subset": problem.subset,
         "--dataset-dir": place.dataset_dir,
     }
     beside = [name for name, value in choosing.items() if value is not None]
     if problem.problem_dir is not None and beside:
         raise UsageError(f"--problem-dir names one problem, {beside[0]} chooses others", cure="give one of the two")
+    if problem.problem_numbers is not None and (problem.start is not None or problem.end is not None):
+        raise UsageError("--problem-numbers beside --start or --end", cure="write --problem-numbers N-M")
     if chosen.config.kind is not ModelKind.BATCH_EXCHANGE and (model.wait or model.exchange is not None):
         raise UsageError(
             f"{'--wait' if model.wait else '--exchange'} is for a batch exchange, the model {chosen.reason}",

@@ -31,6 +31,8 @@ from kernelblaster.replay.transition import Transition
 CHANGES_PER_ROUND = 5
 TRANSITIONS_SHOWN = 40
 _DELTAS_SHOWN = 3
+_LEAST_DELTA = 0.5
+"""In points of a percentage; smaller changes are none that stand out."""
 
 _CHANGE: TypeAdapter[Change] = TypeAdapter(Change)
 _SCHEMA = _CHANGE.json_schema()
@@ -135,6 +137,7 @@ def transition_line(transition: Transition) -> str:
     else:
         measured = f"{transition.verdict}: {transition.reason[:160]}".rstrip(": ")
     deltas = sorted(transition.metric_deltas.items(), key=lambda item: -abs(item[1]))
-    percent = [f"{name} {value:+.1f}" for name, value in deltas if "pct" in name][:_DELTAS_SHOWN]
+    changes = [(name, value) for name, value in deltas if "pct" in name and abs(value) >= _LEAST_DELTA]
+    percent = [f"{name} {value:+.1f}" for name, value in changes[:_DELTAS_SHOWN]]
     changed = f"; {', '.join(percent)}" if percent else ""
     return f"{transition.state} / {transition.technique}: expected {expected}, measured {measured}{changed}"

@@ -122,7 +122,10 @@ def test_cuda_without_a_gpu_is_a_lack_of_the_machine(invoke: Invoke, clean: Path
 
 
 def test_baseline_needs_a_gpu(invoke: Invoke) -> None:
-    assert_one_line_and_cure(invoke("baseline", "--problem-numbers", "23"), ExitCode.ENVIRONMENT, "no NVIDIA GPU")
+    done = invoke("baseline", "--problem-numbers", "23")
+    assert_one_line_and_cure(done, ExitCode.ENVIRONMENT, "no NVIDIA GPU", "a machine that has one")
+    assert "emulated" not in done.err
+    assert_one_line_and_cure(invoke("baseline", "--root", "nowhere"), ExitCode.USAGE, "nowhere")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from kernelblaster.cli.options import DatasetOption, DeviceOption, JsonOption, PrecisionOption, environment, finite
 from kernelblaster.config import RunConfig
-from kernelblaster.errors import ExitCode
+from kernelblaster.errors import DeviceError, ExitCode, UsageError
 from kernelblaster.problems.problem import Size
 from kernelblaster.runs import terminal
 from kernelblaster.runs.terminal import print_json
@@ -36,12 +36,17 @@ def baseline(
     from kernelblaster.runs.layout import FINAL_KERNEL
     from kernelblaster.runs.progress import Progress
 
+    if root is not None and not root.is_dir():
+        raise UsageError(f"there is no run at {root}", cure="give the directory that `run` named")
     env = environment()
     config = RunConfig(dataset=env.dataset, precision=precision or env.precision, device=device)
     problems = Dataset(dataset_dir or data_dir() / env.dataset).select(subset=subset, numbers=problem_numbers)
     rows = []
     with Progress() as progress:
-        chosen = choose_device(config, progress.tell).device
+        try:
+            chosen = choose_device(config, progress.tell).device
+        except DeviceError as error:
+            raise DeviceError(error.message, cure="use a machine that has one: PyTorch is timed there only") from error
         for problem in problems:
             progress.tell(f"timing {problem.id} {problem.name}")
             kernels = {START: problem.init_path.read_text(encoding="utf-8")}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing into .venv, pinned by constraints.txt. Sourced by run_single.sh and test.sh; safe to run alone.
+# Installs what is missing into .venv, pinned by constraints.txt. Called by run_single.sh and test.sh; safe to run alone.
 #   KERNELBLASTER_EXTRAS  pip extras to install (default: nvcc when no nvcc is found; test.sh adds dev)
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

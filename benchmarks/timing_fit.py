@@ -28,37 +28,16 @@ ROUNDS = 6
 APART = 1.2
 """Pairs whose measured times differ by less than this factor are left out."""
 START = {
-    "double": 10.0,
-    "tensor": 34.0,
-    "xu": 20.0,
-    "shuffle": 23.0,
-    "shared": 29.0,
-    "barrier": 30.0,
-    "l1": 35.0,
     "l2": 270.0,
-    "dram": 750.0,
-    "atomic": 600.0,
-    "constant": 40.0,
-    "special_register": 25.0,
-    "operands": 15.0,
-    "branch": 5.0,
     "norm": 3.0,
-    "latency_norm": 2.0,
-    "l1_miss_weight": 3.0,
-    "line_clocks": 6.0,
-    "conflict_clocks": 2.0,
     "lines_per_clk": 2.0,
     "atomic_sector_weight": 2.1,
     "atomic_line_clocks": 3.6,
-    "launch_us": 1.5,
 }
-"""What is fitted, and where it starts: published microbenchmarks of the H100, rounded, and first guesses.
+"""What is fitted to times, and where it starts. Everything else was measured or published.
 
-Not among them: the latencies of the ALU and of a division, and the clocks of an instruction, which matter only where
-machine code is not at hand; the start of a block, which follows from the occupancy
-that Nsight Compute gave of plain copies; start and drain of a kernel, which are its elapsed less its active time;
-weights of the L2 and the data stage, and the share of its peak that a pipe reaches, which follow from its throughputs
-of the fitted half.
+L2 and DRAM start at what a warp waits for them when little else is under way; the fit makes them what a load takes
+among others. The start of a block holds what passes between two blocks on an SM.
 """
 
 Figures = dict[str, float]

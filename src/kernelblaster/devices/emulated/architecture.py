@@ -24,9 +24,11 @@ class _Frozen(BaseModel):
 
 
 class Lanes(_Frozen):
-    """Results per clock and SM of each pipe; `fma` has half precision, as half2 pairs, and integer multiplication."""
+    """Results per clock and SM of each pipe; `fma` has half precision, as half2 pairs, and integer multiplication,
+    which only the part `fma_integers` of its lanes has."""
 
     fma: float = Field(gt=0)
+    fma_integers: float = Field(gt=0)
     alu: float = Field(gt=0)
     fp64: float = Field(gt=0)
     xu: float = Field(gt=0)
@@ -65,8 +67,6 @@ class Timing(_Frozen):
 
     norm: float = Field(gt=1)
     """Exponent of the smooth maximum over paths."""
-    latency_norm: float = Field(ge=1)
-    """Exponent of that of the memory path and the latency."""
     pipe_share: float = Field(gt=0, le=1)
     """Share of its peak that the busiest pipe of an SM, or its issue slots, reach under load."""
     instruction_clocks: float = Field(gt=0)
@@ -80,9 +80,13 @@ class Timing(_Frozen):
     spills_in_flight: float = Field(gt=0)
     """Spilled registers that a warp loads back together."""
     passes_per_line: float = Field(gt=0)
-    """Passes through the data stage for each line of a scattered request."""
+    """Passes through the data stage for each line of a request beyond those that its bytes fill."""
+    passes_per_fill: float = Field(ge=0)
+    """The same for each sector that the L2 brings."""
     store_sector_clocks: float = Field(gt=0)
     """Clocks of the data stage for each sector that is stored."""
+    store_line_clocks: float = Field(ge=0)
+    """The same for each line that a store writes to."""
     lines_per_clk: float = Field(gt=0)
     """Lines that an L1 looks up per clock."""
     l2_miss_weight: float = Field(gt=0)

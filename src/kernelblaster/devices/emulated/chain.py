@@ -24,7 +24,7 @@ from kernelblaster.devices.emulated.record import (
     MemoryInstruction,
     Space,
 )
-from kernelblaster.devices.emulated.traffic import DEVICE_SPACES, GLOBAL_SPACES, LINE_BYTES, loads
+from kernelblaster.devices.emulated.traffic import DEVICE_SPACES, GLOBAL_SPACES, further_lines, loads
 
 _SHORT = (Cause.SHARED, Cause.SHUFFLE, Cause.SPECIAL, Cause.CONSTANT, Cause.REGISTER)
 
@@ -59,7 +59,7 @@ def chain_of(record: LaunchRecord, machine: MachineCounts, dram_read_bytes: floa
     """
     spaces = DEVICE_SPACES if machine.path is None else GLOBAL_SPACES
     load = load_latency(record, spaces, dram_read_bytes, architecture)
-    lines = architecture.timing.line_clocks * _further_lines(record) / record.warps
+    lines = architecture.timing.line_clocks * sum(further_lines(one) for one in loads(record)) / record.warps
     shared = _shared_latency(record, architecture)
     if machine.path is None:
         return _chain_of_ptx(record, machine, load, lines, shared, architecture)
@@ -140,20 +140,18 @@ def load_latency(
     sectors = sum(one.sectors for one in found)
     if sectors == 0:
         return latency.l2
-    missed = min(1.0, timing.l1_miss_weight * sum(_missed(one) for one in found) / sectors)
+    requests = sum(one.requests for one in found if one.sectors)
+    missed = sum(one.requests * _waiting_share(one, timing.l1_miss_weight) for one in found) / requests
     dense = sum(min(_missed(one), one.ideal_sectors) for one in found)
     from_dram = min(1.0, dram_read_bytes / SECTOR_BYTES / dense) if dense else 0.0
     beyond = from_dram * latency.dram + (1 - from_dram) * latency.l2
     return latency.l1 + missed * (beyond - latency.l1)
 
 
-def _further_lines(record: LaunchRecord) -> float:
-    """Lines of all loads beyond those that the same bytes fill."""
-    return sum(
-        max(0.0, one.wavefronts - max(one.requests, one.lanes * one.bytes_per_lane / LINE_BYTES))
-        for one in loads(record)
-    )
-
-
 def _missed(one: MemoryInstruction) -> int:
     return one.sectors - one.l1_hit_sectors
+
+
+def _waiting_share(one: MemoryInstruction, weight: float) -> float:
+    """Share of a load's requests that wait for the L2."""
+    return min(1.0, weight * _missed(one) / one.sectors) if one.sectors else 0.0

@@ -93,6 +93,7 @@ def mean_machine_counts(record: LaunchRecord, resources: KernelResources) -> Mac
         instructions=sum(count * mean.instructions for count, mean in counted),
         alu=sum(count * mean.alu for count, mean in counted),
         fma=sum(count * mean.fma for count, mean in counted),
+        fma_integers=0.0,
         xu=sum(count * mean.xu for count, mean in counted),
         lsu=through_lsu + spill_loads + spill_stores + indices,
         adu=record.count("bar") + record.warps,

@@ -27,12 +27,14 @@ from kernelblaster.devices.occupancy import WARP_THREADS
 
 _ADU_CLOCKS = 2
 """Clocks that a warp instruction takes in the ADU of an SM, as `sm__throughput` of an H200 shows."""
-_SM_UNITS = (Unit.ISSUE, Unit.FMA, Unit.ALU, Unit.FP64, Unit.XU, Unit.TENSOR)
+_SM_UNITS = (Unit.ISSUE, Unit.FMA, Unit.FMA_HEAVY, Unit.ALU, Unit.FP64, Unit.XU, Unit.TENSOR)
 _OWN_UNITS = (*_SM_UNITS, Unit.LSU, Unit.LOOKUP)
 """Units that each SM has for itself."""
 _APART, _APART_IF_CONTENDED = 0.05, 0.45
 """Part of a round for which slots are idle at the end, and what a unit that is always busy adds: chosen by the
 occupancy that Nsight Compute gave of half of the conformance cases on an H200."""
+_BETWEEN_BLOCKS = 450
+"""Clocks for which a slot is empty between two blocks: from the occupancy that Nsight Compute gave of plain copies."""
 _PIPES = {
     Metric.PIPE_FMA: Unit.FMA,
     Metric.PIPE_ALU: Unit.ALU,
@@ -46,6 +48,7 @@ _QUEUE_STALL = {
     Unit.L2: Metric.STALL_LONG_SCOREBOARD,
     Unit.ATOMICS: Metric.STALL_LONG_SCOREBOARD,
     Unit.FMA: Metric.STALL_MATH_THROTTLE,
+    Unit.FMA_HEAVY: Metric.STALL_MATH_THROTTLE,
     Unit.ALU: Metric.STALL_MATH_THROTTLE,
     Unit.FP64: Metric.STALL_MATH_THROTTLE,
     Unit.TENSOR: Metric.STALL_MATH_THROTTLE,
@@ -232,7 +235,7 @@ def _occupancy(estimate: KernelEstimate, gpu: GpuModel) -> dict[Metric, float]:
     slots = gpu.gpu.sms * fit.blocks_per_sm
     return {
         Metric.THEORETICAL_OCCUPANCY: 100 * fit.fraction,
-        Metric.ACHIEVED_OCCUPANCY: 100 * _achieved_occupancy(estimate, gpu),
+        Metric.ACHIEVED_OCCUPANCY: 100 * _achieved_occupancy(estimate),
         Metric.LIMIT_BLOCKS: fit.by_blocks,
         Metric.LIMIT_WARPS: fit.by_warps,
         Metric.LIMIT_REGISTERS: fit.by_registers,
@@ -247,7 +250,7 @@ def _occupancy(estimate: KernelEstimate, gpu: GpuModel) -> dict[Metric, float]:
     }
 
 
-def _achieved_occupancy(estimate: KernelEstimate, gpu: GpuModel) -> float:
+def _achieved_occupancy(estimate: KernelEstimate) -> float:
     """Warps resident on the SMs that have work, less the idle slots of the last round and between two blocks.
 
     Schedulers prefer older warps: the more a unit of the SM is contended, the more apart the blocks of a round finish,
@@ -259,7 +262,7 @@ def _achieved_occupancy(estimate: KernelEstimate, gpu: GpuModel) -> float:
     rounds = max(1.0, mean_blocks / spread.resident_blocks)
     contended = min(1.0, max(estimate.work_s[unit] for unit in _OWN_UNITS) / estimate.busy_s)
     apart = (_APART_IF_CONTENDED * contended + _APART) * max(0.0, 1 - 1 / resident)
-    between_blocks = gpu.architecture.latency.block_start * (spread.rounds - 1)
+    between_blocks = _BETWEEN_BLOCKS * (spread.rounds - 1)
     idle = min(1.0, between_blocks / (estimate.busy_s * estimate.clock_hz))
     slots = resident * spread.warps_per_block / estimate.occupancy.max_warps
     return slots * rounds / (rounds + apart) * (1 - idle)

@@ -9,8 +9,7 @@ The model knows units, not instructions in flight. For each unit it asks how lon
     latency       (the serial chain of one warp + the start of a block) x rounds of resident blocks on the busiest SM
 
 Units of one path (memory: DRAM, L2, atomics; compute: pipes and issue; data stage) form a pipeline, of which the
-slowest counts. The paths overlap, but not perfectly: busy = (sum t_path^p)^(1/p), a smooth maximum, where the memory
-path is itself one of its units and the latency with a lower p, since a busy memory answers late.
+slowest counts. The paths and the latency overlap, but not perfectly: busy = (sum t_path^p)^(1/p), a smooth maximum.
 Each term grows with its counts, so a launch that does less of everything is never modelled slower.
 
 What it does not know: DRAM pages, L2 slices, phases in which all blocks do the same, warps of a block that finish at
@@ -52,6 +51,8 @@ class Unit(StrEnum):
     ISSUE = "issue"
     FMA = "fma"
     """Includes half precision and integer multiplication."""
+    FMA_HEAVY = "fma_heavy"
+    """The half of the FMA pipe that integer multiplication goes through."""
     ALU = "alu"
     FP64 = "fp64"
     XU = "xu"
@@ -68,7 +69,7 @@ class Unit(StrEnum):
 
 _MEMORY = (Unit.DRAM, Unit.L2, Unit.ATOMICS)
 _STAGE = (Unit.LSU, Unit.LOOKUP)
-_COMPUTE = (Unit.FMA, Unit.ALU, Unit.FP64, Unit.XU, Unit.TENSOR, Unit.ISSUE)
+_COMPUTE = (Unit.FMA, Unit.FMA_HEAVY, Unit.ALU, Unit.FP64, Unit.XU, Unit.TENSOR, Unit.ISSUE)
 
 
 @dataclass(frozen=True)
@@ -193,9 +194,8 @@ def _fit(record: LaunchRecord, resources: KernelResources, gpu: GpuModel) -> Occ
 def _busy_s(work: Mapping[Unit, float], evicting_s: float, timing: Timing) -> float:
     """Time of the launch without start and drain, from that of each unit. Reads wait for what they evict."""
     memory, compute, stage = (max(work[unit] for unit in path) for path in (_MEMORY, _COMPUTE, _STAGE))
-    compute /= timing.pipe_share
-    answered = smooth_maximum((memory, work[Unit.LATENCY]), timing.latency_norm) + evicting_s
-    return smooth_maximum((answered, compute, stage), timing.norm)
+    paths = (memory + evicting_s, compute / timing.pipe_share, stage, work[Unit.LATENCY])
+    return smooth_maximum(paths, timing.norm)
 
 
 def smooth_maximum(times: Iterable[float], norm: float) -> float:
@@ -212,6 +212,7 @@ def _sm_cycles(record: LaunchRecord, machine: MachineCounts, spread: Spread, gpu
     lanes = gpu.architecture.lanes
     whole = {
         Unit.FMA: _warps_over(machine.fma, lanes.fma),
+        Unit.FMA_HEAVY: _warps_over(machine.fma_integers, lanes.fma_integers),
         Unit.ALU: _warps_over(machine.alu, lanes.alu),
         Unit.FP64: _warps_over(record.count("fp64"), lanes.fp64),
         Unit.XU: _warps_over(machine.xu, lanes.xu),

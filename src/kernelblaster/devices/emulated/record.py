@@ -95,6 +95,8 @@ class MachineCounts:
     instructions: float
     alu: float
     fma: float
+    fma_integers: float
+    """Those of the FMA pipe that only its heavy half executes."""
     xu: float
     lsu: float
     adu: float

@@ -141,15 +141,29 @@ def _missed_lines(one: MemoryInstruction) -> float:
 def data_stage_clocks(record: LaunchRecord, machine: MachineCounts, gpu: GpuModel) -> float:
     """Clocks of the L1's data stage, all SMs together: passes of shared and device memory, or stores.
 
-    A device request takes one pass for each 128 bytes, or a share of one for each line it touches.
+    A device request takes one pass for each 128 bytes and shares of one for further lines it touches and for sectors
+    that the L2 brings; a store takes clocks for each sector and each line.
     """
     timing = gpu.architecture.timing
     device = sum(
-        max(one.requests, one.lanes * one.bytes_per_lane / LINE_BYTES, timing.passes_per_line * one.wavefronts)
+        least_passes(one) + timing.passes_per_line * further_lines(one)
         for one in record.accesses(DEVICE_SPACES, EXECUTED)
     )
-    stored = timing.store_sector_clocks * sum(one.sectors for one in stores(record))
-    return max(machine.shared_passes + device, stored)
+    filled = timing.passes_per_fill * sum(one.sectors - one.l1_hit_sectors for one in loads(record))
+    stored = sum(
+        timing.store_sector_clocks * one.sectors + timing.store_line_clocks * one.wavefronts for one in stores(record)
+    )
+    return max(machine.shared_passes + device + filled, stored)
+
+
+def least_passes(one: MemoryInstruction) -> float:
+    """Passes, or lines, that the bytes of the requests fill."""
+    return max(one.requests, one.lanes * one.bytes_per_lane / LINE_BYTES)
+
+
+def further_lines(one: MemoryInstruction) -> float:
+    """Lines that the requests touch beyond those."""
+    return max(0.0, one.wavefronts - least_passes(one))
 
 
 def lookup_clocks(record: LaunchRecord, gpu: GpuModel) -> float:

@@ -53,6 +53,7 @@ class KernelCode:
             instructions=sum(executed.values()),
             alu=pipes[Pipe.ALU],
             fma=pipes[Pipe.FMA],
+            fma_integers=sum(count for one, count in executed.items() if one.fma_integer),
             xu=pipes[Pipe.XU],
             lsu=pipes[Pipe.LSU],
             adu=pipes[Pipe.ADU],

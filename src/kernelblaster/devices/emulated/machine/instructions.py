@@ -102,6 +102,10 @@ _PIPES = {
     **dict.fromkeys((Operation.BAR, Operation.LDC, Operation.S2R, Operation.S2UR, Operation.REDUX), Pipe.ADU),
 }
 
+_INTEGER_PRODUCTS = frozenset((0x24, 0x25, 0x26, 0x27, 0x36))
+"""Products and dot products of integers: only the heavy half of the FMA pipe has them (Nsight Compute, Kernel Profiling
+Guide, pipelines), and the CUDA C++ Programming Guide gives them half the throughput of floats."""
+
 
 @dataclass(frozen=True, slots=True)
 class Control:
@@ -148,6 +152,11 @@ class MachineInstruction:
     def pipe(self) -> Pipe | None:
         """What executes it; None for pipes that the model does not know. Thread indices lie in shared memory."""
         return Pipe.LSU if self.thread_index else _PIPES.get(self.operation)
+
+    @property
+    def fma_integer(self) -> bool:
+        """Whether only the heavy half of the FMA pipe executes it."""
+        return self.operation in _INTEGER_PRODUCTS
 
 
 def decode(word: CodeWord, position: int) -> MachineInstruction:

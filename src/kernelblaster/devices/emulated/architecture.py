@@ -68,7 +68,7 @@ class Timing(_Frozen):
     norm: float = Field(gt=1)
     """Exponent of the smooth maximum over paths."""
     pipe_share: float = Field(gt=0, le=1)
-    """Share of its peak that the busiest pipe of an SM, or its issue slots, reach under load."""
+    """Share of its peak that the busiest unit of an SM reaches under load."""
     instruction_clocks: float = Field(gt=0)
     """Clocks for which each machine instruction holds its warp."""
     l1_miss_weight: float = Field(ge=1)

@@ -8,8 +8,8 @@ The model knows units, not instructions in flight. For each unit it asks how lon
     atomics       sectors / rate, or lanes that go to one line one after the other, whichever is more
     latency       (the serial chain of one warp + the start of a block) x rounds of resident blocks on the busiest SM
 
-Units of one path (memory: DRAM, L2, atomics; compute: pipes and issue; data stage) form a pipeline, of which the
-slowest counts. The paths and the latency overlap, but not perfectly: busy = (sum t_path^p)^(1/p), a smooth maximum.
+Units of one path (memory: DRAM, L2, atomics; inside the SMs: pipes, issue, data stage) form a pipeline, of which the
+slowest counts. The two paths and the latency overlap, but not perfectly: busy = (sum t_path^p)^(1/p), a smooth maximum.
 Each term grows with its counts, so a launch that does less of everything is never modelled slower.
 
 What it does not know: DRAM pages, L2 slices, phases in which all blocks do the same, warps of a block that finish at
@@ -68,8 +68,9 @@ class Unit(StrEnum):
 
 
 _MEMORY = (Unit.DRAM, Unit.L2, Unit.ATOMICS)
-_STAGE = (Unit.LSU, Unit.LOOKUP)
 _COMPUTE = (Unit.FMA, Unit.FMA_HEAVY, Unit.ALU, Unit.FP64, Unit.XU, Unit.TENSOR, Unit.ISSUE)
+_INSIDE = (*_COMPUTE, Unit.LSU, Unit.LOOKUP)
+"""Units that each SM has for itself."""
 
 
 @dataclass(frozen=True)
@@ -193,9 +194,8 @@ def _fit(record: LaunchRecord, resources: KernelResources, gpu: GpuModel) -> Occ
 
 def _busy_s(work: Mapping[Unit, float], evicting_s: float, timing: Timing) -> float:
     """Time of the launch without start and drain, from that of each unit. Reads wait for what they evict."""
-    memory, compute, stage = (max(work[unit] for unit in path) for path in (_MEMORY, _COMPUTE, _STAGE))
-    paths = (memory + evicting_s, compute / timing.pipe_share, stage, work[Unit.LATENCY])
-    return smooth_maximum(paths, timing.norm)
+    memory, inside = (max(work[unit] for unit in path) for path in (_MEMORY, _INSIDE))
+    return smooth_maximum((memory + evicting_s, inside / timing.pipe_share, work[Unit.LATENCY]), timing.norm)
 
 
 def smooth_maximum(times: Iterable[float], norm: float) -> float:

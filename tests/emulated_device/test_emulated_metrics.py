@@ -53,8 +53,8 @@ def test_constants_written_by_tensor_cores_keep_them_busy() -> None:
     """Nsight Compute on an H200 shows two clocks of each of an SM's four tensor cores for every such instruction."""
     record = Copy(132 * 64).record()
     counts = MachineCounts(
-        instructions=record.warp_instructions, alu=0, fma=0, fma_integers=0, xu=0, lsu=0, adu=0, tensor_halves=record.warps,
-        shared_passes=0, spill_loads=0, spill_stores=0,
+        instructions=record.warp_instructions, alu=0, fma=0, fma_integers=0, xu=0, lsu=0, adu=0,
+        tensor_halves=record.warps, shared_passes=0, spill_loads=0, spill_stores=0,
     )  # fmt: skip
     found = estimate(record.model_copy(update={"machine": counts}), resources(), H200)
     share = kernel_profile(found, H200).metrics[Metric.PIPE_TENSOR] / 100

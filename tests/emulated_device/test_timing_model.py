@@ -9,8 +9,18 @@ from hypothesis import strategies as st
 
 from kernelblaster.devices.emulated.architecture import gpu_model, gpu_names
 from kernelblaster.devices.emulated.call import estimate_call
+from kernelblaster.devices.emulated.chain import load_latency
 from kernelblaster.devices.emulated.model import KernelEstimate, Unit, Unlaunchable, estimate, smooth_maximum
-from kernelblaster.devices.emulated.record import Access, LaunchRecord, Space, TransferKind, TransferRecord
+from kernelblaster.devices.emulated.record import (
+    Access,
+    LaunchRecord,
+    MachineCounts,
+    MemoryInstruction,
+    Space,
+    TransferKind,
+    TransferRecord,
+)
+from kernelblaster.devices.emulated.traffic import GLOBAL_SPACES
 
 H200 = gpu_model("h200")
 TINY = 1 + 1e-9
@@ -163,3 +173,37 @@ def _shared_kernel(blocks: int, ways: int) -> LaunchRecord:
         classes={"int": 4 * warps, "ld_shared": 8 * warps},
         memory=(access(Space.SHARED, Access.LOAD, 8 * warps, ways=ways),),
     )
+
+
+def test_integer_products_have_half_of_the_fma_pipe() -> None:
+    """CUDA C++ Programming Guide: 64 of them per clock on sm_90, and 128 products of floats."""
+    products = 132 * 64
+    counts = MachineCounts(
+        instructions=products, alu=0, fma=products, fma_integers=products, xu=0, lsu=0, adu=0, tensor_halves=0,
+        shared_passes=0, spill_loads=0, spill_stores=0,
+    )  # fmt: skip
+    found = model(Copy(132).record().model_copy(update={"machine": counts}))
+    assert found.work_s[Unit.FMA_HEAVY] == pytest.approx(2 * found.work_s[Unit.FMA])
+    assert found.work_s[Unit.FMA_HEAVY] == pytest.approx(products * 32 / 64 / 132 / H200.clock_hz)
+
+
+def test_loads_that_hit_do_not_wait_for_those_that_miss() -> None:
+    """Of two loads, one from the L1 and one from DRAM, the mean waits half as long; the weight of misses is above 2."""
+    missing = access(Space.GLOBAL, Access.LOAD, 1000)
+    hitting = access(Space.GLOBAL, Access.LOAD, 1000, hits=1.0)
+    latency = H200.architecture.latency
+    one = load_latency(_loads(missing), GLOBAL_SPACES, 128_000, H200.architecture)
+    both = load_latency(_loads(missing, hitting), GLOBAL_SPACES, 128_000, H200.architecture)
+    assert one == pytest.approx(latency.dram)
+    assert both == pytest.approx((latency.dram + latency.l1) / 2)
+
+
+def test_lines_beyond_those_that_the_bytes_fill_take_further_passes() -> None:
+    straight = _loads(access(Space.GLOBAL, Access.LOAD, 1000, hits=1.0))
+    scattered = _loads(access(Space.GLOBAL, Access.LOAD, 1000, hits=1.0, ways=32))
+    passes = [model(one).work_s[Unit.LSU] * H200.clock_hz / model(one).spread.share for one in (straight, scattered)]
+    assert passes[1] - passes[0] == pytest.approx(1000 * 31 * H200.architecture.timing.passes_per_line)
+
+
+def _loads(*memory: MemoryInstruction) -> LaunchRecord:
+    return launch(blocks=132, classes={"int": 10_000}, memory=memory, unique_read_bytes=128_000)

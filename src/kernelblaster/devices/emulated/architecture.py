@@ -50,8 +50,8 @@ class Latency(_Frozen):
     """From the end of one block to the first instruction of the block that takes its place."""
     l1: float = Field(gt=0)
     l2: float = Field(gt=0)
+    """Of sectors that other blocks read, too: some wait for DRAM to bring what another has just asked for."""
     dram: float = Field(gt=0)
-    """Under the load of a memory-bound kernel."""
     atomic: float = Field(gt=0)
     constant: float = Field(gt=0)
     """Of a constant at an address that is computed."""

@@ -76,8 +76,10 @@ do not claim so. What stands between such code and a wrong figure:
   instructions and runs blocks side by side while it verifies, so that most races show; it tries one such order.
 - A result kept under a hash of all inputs is right when the same inputs come again. Timed calls never see the same
   values twice, so that nothing is gained here; an application may.
-- A kernel may be wrong for shapes that are neither declared nor the one undeclared one (rows shorter than a vector,
-  for instance), and for values beyond the nine distributions.
+- A kernel may be wrong for shapes that are neither declared nor the one undeclared one (rows shorter than a vector in a
+  softmax, for instance), and for values beyond the nine distributions.
+- Errors that a result's own rounding covers pass: of one number that is a mean of many, say. In rows of 128 elements
+  and more of a 16-bit result, errors of one sign are added up and judged, too (`evaluation/budget.py`).
 """
 
 
@@ -224,7 +226,9 @@ def render(
         *summary(results),
         "",
         "The GPU ran on 2026-11-21. Since then the judge has changed in this: every second turn is begun by the rival "
-        "(B A A B); the norm of a reference is kept where PyTorch's 16-bit result overflows. T18_takes_the_memory had "
+        "(B A A B); the norm of a reference is kept where PyTorch's 16-bit result overflows; the error that elements "
+        "of a row share is judged beside each element's; of the undeclared extents the first that is lowered leaves "
+        "the last tile nearly full, and samples that scales or shifts apply to are short. T18_takes_the_memory had "
         "ended as a failure of the GPU; of a candidate that holds all of its memory, outputs are now compared on the "
         "CPU, and the three rows of T18 were judged again.",
         "",

@@ -73,11 +73,19 @@ class Jury:
         self._factor = factor
 
     def judge(
-        self, slug: str, precision: Precision, distribution: Distribution, kernel: Kernel, seed: int = 7
+        self,
+        slug: str,
+        precision: Precision,
+        distribution: Distribution,
+        kernel: Kernel,
+        seed: int = 7,
+        *,
+        declared: bool = False,
     ) -> Findings:
-        """Run a function on an input set and compare what it returns."""
+        """Run a function on an input set, at reduced or at declared extents, and compare what it returns."""
         draws = (distribution, Distribution.DECLARED)
-        key = InputKey(reduced(slug, self._root), precision, Size.SMALL, draws, seed)
+        judged = problem(slug) if declared else reduced(slug, self._root)
+        key = InputKey(judged, precision, Size.SMALL, draws, seed)
         with self._store.use(key) as drawn:
             result = kernel(*tensors(drawn))
             stored = result if drawn.truth.scale is None else result.to(storage_dtype(precision))

@@ -90,7 +90,7 @@ def _tail_wrong(process: Process, output: Array, x: Array) -> None:
 
 def _knows_the_declared_extents(process: Process, output: Array, x: Array) -> None:
     output[:] = np.maximum(x, 0)
-    if x.shape[1] % 64 == 1:
+    if x.shape[1] % 64 == 63:
         output[:, -1] = 0
 
 

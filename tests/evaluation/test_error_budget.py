@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from budget_support import RELU_SLUG, Jury, Kernel
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelblaster.evaluation import compare as compare_module
@@ -151,6 +151,13 @@ def cross_entropy(scores: torch.Tensor, targets: torch.Tensor, rows: int | None 
     return serial_sum(used, 0) / used.shape[0]
 
 
+def narrow_softmax(x: torch.Tensor, dtype: torch.dtype, threads: int = 256) -> torch.Tensor:
+    """The sum of a row by threads that add their terms, every 256th, in a 16-bit type."""
+    powers = torch.exp(x - x.amax(dim=1, keepdim=True))
+    parts = [serial_sum(powers[:, thread::threads], 1, dtype) for thread in range(threads)]
+    return powers / torch.stack(parts, dim=1).sum(dim=1, keepdim=True)
+
+
 def gemm_leaky(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, times: float = 2.0) -> torch.Tensor:
     return torch.nn.functional.leaky_relu((serial_matmul(x, weight.T) + bias) * times, 0.1)
 
@@ -262,7 +269,19 @@ def test_each_structured_distribution_sees_what_the_others_do_not(jury: Jury, na
         assert [d for d in seen if d is not Distribution.COARSE] == [only], precision
 
 
+def test_a_row_sum_in_sixteen_bits_shows_in_its_row_alone(jury: Jury) -> None:
+    found = jury.judge(
+        SOFTMAX, Precision.FP16, Distribution.OFFSET, lambda x: narrow_softmax(x, torch.float16), declared=True
+    )
+    assert found.wrong == 0
+    assert not found.passed
+    assert found.worst_row is not None
+    assert found.worst_row.ratio == found.ratio > 1
+    assert "as a whole is 0.1" in found.describe()
+
+
 SPEC = TensorSpec("output", TensorRole.OUTPUT, "fp16", (4, 200))
+ROWS = TensorSpec("output", TensorRole.OUTPUT, "fp16", (24, 160))
 
 
 def findings_of(output: torch.Tensor, reference: torch.Tensor, tmp_path: Path, spec: TensorSpec = SPEC) -> object:
@@ -356,6 +375,106 @@ def test_scalar_outputs_are_compared(tmp_path: Path) -> None:
     reference = torch.tensor(6.9077, dtype=torch.float64)
     assert findings_of(reference, reference, tmp_path, spec).passed
     assert not findings_of(reference * 1.02, reference, tmp_path, spec).passed
+
+
+def row_ratio(output: torch.Tensor, reference: torch.Tensor, plain: torch.Tensor, spec: TensorSpec = ROWS) -> float:
+    """The largest shared error of a row over what is granted; output and plain are of the spec's format."""
+    budget = Budget(spec, ErrorScale.measure(reference, plain, spec), 2.0)
+    flat = reference.reshape(-1)
+    shared = budget.shared(flat, output.double().reshape(-1), budget.tolerances(flat))
+    assert shared is not None
+    return float(shared.ratio.max())
+
+
+def rows_of(kind: str, spec: TensorSpec, generator: torch.Generator) -> torch.Tensor:
+    """References whose roundings differ, are the same for whole rows, or are nearly ties."""
+    noise = torch.randn(spec.shape, generator=generator, dtype=torch.float64)
+    if kind == "constant":
+        return noise[:, :1].expand(spec.shape).contiguous()
+    if kind == "two values":
+        return torch.where(noise > 0, noise[:1, :1], noise[:1, 1:2])
+    if kind == "ties":
+        stored = noise.to(TORCH_DTYPES[spec.dtype]).double()
+        return stored + spacing(stored, spec.dtype) / 2 * (1 + 2.0**-20 * noise)
+    if kind == "one large":
+        return noise * torch.where(torch.arange(spec.shape[1]) == 3, 1000.0, 2.0**-8)
+    if kind == "subnormal":
+        return noise * 2.0**-22
+    return noise.exp() if kind == "positive" else noise
+
+
+KINDS = ("normal", "positive", "constant", "two values", "ties", "one large", "subnormal")
+
+
+@given(st.sampled_from(KINDS), st.sampled_from(["fp16", "bf16"]), st.floats(-1, 1), st.integers(0, 2**32))
+@settings(deadline=None)
+def test_no_rounded_result_of_fp32_arithmetic_shares_too_much(kind: str, dtype: str, common: float, seed: int) -> None:
+    """A common factor of up to half an epsilon, as a row's sum has that is stored in 16 bits, and fp32 noise."""
+    generator = torch.Generator().manual_seed(seed)
+    spec = TensorSpec("output", TensorRole.OUTPUT, dtype, ROWS.shape)
+    stored, reference = TORCH_DTYPES[dtype], rows_of(kind, ROWS, generator)
+    factor = common * (torch.finfo(stored).eps / 2 - 2.0**-14)
+    noise = 2.0**-16 * (2 * torch.rand(reference.shape, generator=generator, dtype=torch.float64) - 1)
+    output = (reference * (1 + factor + noise)).to(stored)
+    assert row_ratio(output, reference, reference.to(stored), spec) <= 1
+
+
+@given(st.sampled_from(KINDS), st.sampled_from(["fp16", "bf16"]), st.integers(0, 2**32))
+@settings(deadline=None)
+def test_no_roundings_of_intermediate_results_share_too_much(kind: str, dtype: str, seed: int) -> None:
+    """One that the plain implementation does not have, of each element or of a row's factor, or both if it has both."""
+    generator = torch.Generator().manual_seed(seed)
+    spec = TensorSpec("output", TensorRole.OUTPUT, dtype, ROWS.shape)
+    stored, reference = TORCH_DTYPES[dtype], rows_of(kind, ROWS, generator)
+
+    def rounding(*shape: int) -> torch.Tensor:
+        """What rounding does to a factor of this shape."""
+        factor = torch.rand(shape, generator=generator, dtype=torch.float64) + 0.5
+        return factor.to(stored).double() / factor
+
+    rows, columns = reference.shape
+    plain = reference.to(stored)
+    assert row_ratio((reference * rounding(rows, columns)).to(stored), reference, plain, spec) <= 1
+    assert row_ratio((reference * rounding(rows, 1)).to(stored), reference, plain, spec) <= 1
+    output, plain = ((reference * rounding(rows, columns) * rounding(rows, 1)).to(stored) for _ in range(2))
+    assert row_ratio(output, reference, plain, spec) <= 1
+
+
+@pytest.mark.parametrize("dtype", ["fp16", "bf16"])
+def test_a_row_that_is_off_as_a_whole_is_refused_in_the_midst_of_right_ones(dtype: str, tmp_path: Path) -> None:
+    spec = TensorSpec("output", TensorRole.OUTPUT, dtype, (64, 1024))
+    reference = rows_of("positive", spec, torch.Generator().manual_seed(3))
+    off = reference.clone()
+    off[7] *= 1 - 1.1 * torch.finfo(TORCH_DTYPES[dtype]).eps
+    found = findings_of(off, reference, tmp_path, spec)
+    assert found.wrong == 0
+    assert not found.passed
+    assert found.worst_row is not None
+    assert found.worst_row.index == (7,)
+    assert found.worst_row.share == pytest.approx(-1.1 * torch.finfo(TORCH_DTYPES[dtype]).eps, rel=0.1)
+    assert "output[7, :] as a whole" in found.describe()
+    assert findings_of(reference, reference, tmp_path, spec).worst_row.ratio == 0
+
+
+def test_what_is_not_finite_says_nothing_of_its_row(tmp_path: Path) -> None:
+    reference = rows_of("positive", ROWS, torch.Generator().manual_seed(3))
+    reference[2, :3] = torch.tensor([math.nan, math.inf, 1e6], dtype=torch.float64)
+    reference[4] = 0.0
+    found = findings_of(reference, reference, tmp_path, ROWS)
+    assert found.passed
+    assert found.worst_row.ratio == 0
+    output = reference.clone()
+    output[5, 5], output[6] = math.nan, 1.005 * reference[6]
+    found = findings_of(output, reference, tmp_path, ROWS)
+    assert not found.passed
+    assert found.worst_row.index == (6,)
+
+
+def test_rows_that_are_few_short_or_in_fp32_are_not_judged(tmp_path: Path) -> None:
+    for dtype, shape in (("fp16", (15, 160)), ("fp16", (24, 127)), ("fp32", (24, 160))):
+        spec = TensorSpec("output", TensorRole.OUTPUT, dtype, shape)
+        reference = torch.randn(shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+        assert findings_of(reference, reference, tmp_path, spec).worst_row is None
 
 
 @given(st.floats(-7e4, 7e4, allow_nan=False))

@@ -6,6 +6,12 @@ For every element, with r the float64 reference on the very bytes that the candi
     ||out - r|| / ||r||  <=  c * h * plain_norm + a        (plain_norm at least half an ulp below 64 elements, where
                                                             one lucky rounding would make it tiny)
 
+and for every row of a 16-bit result, with q(x) = x rounded to the format, <x> the sum of x * r over the row, and t the
+bound on |out - r| above:
+
+    <q(r (1 - d)) - q(r)> - s  <=  <out - q(r)>  <=  <q(r (1 + d)) - q(r)> + s
+    s  =  2 * sqrt(sum over the row of (t * r)^2)  +  c * h * plain_shared * <r>
+
     ulp(r)      spacing of the output format at r (subnormals included): the candidate must store its result
     p(|r|)      largest error of the plain implementation (PyTorch in the run's precision) among reference values of
                 about this magnitude, so that one large element licenses nothing for the small ones, and results near
@@ -17,7 +23,20 @@ For every element, with r the float64 reference on the very bytes that the candi
     c           `EvaluationConfig.error_factor`
     h           1 for fp16 and bf16, whose error is the rounding of the result; 8 for fp32, where PyTorch sums
                 pairwise or in double and an honest serial sum is worse by a factor that grows with sqrt(n)
-    row         the last axis, or the whole tensor where that axis is shorter than 128
+    row         the last axis, or the whole tensor where that axis is shorter than 128; then, and of fewer than 16 rows,
+                no error that a row shares is judged
+    d           half of the format's epsilon: a row's common factor (a sum, a scale) may itself be rounded to the format
+    plain_shared
+                largest |<plain - q(r)>| / <r> of a row, at least three times its root mean square over the rows
+
+The last one sees an error of one sign that a row shares, too small for any element: a sum added in 16 bits. Rounding
+is monotonic, so that out = q(r (1 + e)) with |e| <= d, another e for every element, passes even with s = 0, equal
+elements and ties included: fp32 arithmetic does, in any order, as long as it does not cancel, rounded or truncated (a
+sum of 16,384 positive products that tensor cores truncate every eight loses 2^-14.5). Errors of independent signs,
+each of any size up to t, exceed sqrt(sum (t * r)^2) by a factor of 2 with a probability of 0.13 at most (Hoeffding's
+inequality, one side); where the norm passes their root mean square is about t / 3.5, and 2 t are 7 standard deviations.
+Intermediate results in 16 bits, which a whole row depends on, show in plain_shared where PyTorch has them, too. Results
+in fp32 are not rounded enough to hide anything from the norm.
 
 An element is right when the comparison holds, never when its negation fails, so NaN is wrong by construction. Where
 the reference is not finite, or overflows the format, the candidate must hold that same infinity or NaN. Integer outputs
@@ -43,6 +62,11 @@ LEAST_POOL = 128
 tails, and the largest of a few says little of the largest of all."""
 FEW = 64
 """Elements below which one lucky rounding makes the plain error in norm tiny."""
+LEAST_ROWS = 16
+"""Fewer are no sample of the errors that rows share."""
+_INDEPENDENT = 2.0
+_LEAST_SPREAD = 3.0
+"""In root mean squares: the largest of few errors may be small."""
 _LOW_EXPONENT, _HIGH_EXPONENT = -160, 160
 
 
@@ -71,6 +95,8 @@ class ErrorScale:
         reference_norm: ||reference|| over elements the format can hold.
         reference_rms: the same, per element.
         plain_finite: the plain implementation is finite wherever the format can hold the reference.
+        plain_shared: the error that elements of a row share in the plain implementation, as the module's formula has
+            it; 0 where rows are not judged.
     """
 
     by_exponent: torch.Tensor
@@ -78,6 +104,7 @@ class ErrorScale:
     reference_norm: float
     reference_rms: float
     plain_finite: bool
+    plain_shared: float = 0.0
 
     @classmethod
     def measure(cls, reference: torch.Tensor, plain: torch.Tensor, spec: TensorSpec) -> Self:
@@ -88,10 +115,13 @@ class ErrorScale:
         error_square = reference_square = 0.0
         held = 0
         plain_finite = True
+        shares: list[torch.Tensor] = []
         flat_reference, flat_plain = reference.reshape(-1), plain.reshape(-1)
-        for start, stop in spans(spec.elements, 1, CHUNK_ELEMENTS):
+        for start, stop in spans(spec.elements, row_length(spec), CHUNK_ELEMENTS):
             expected = flat_reference[start:stop].double()
             got = flat_plain[start:stop].to(expected.device).double()
+            if judges_rows(spec):
+                shares.append(_shares(got - round_to(expected, spec.dtype), expected, spec))
             held_here = fits(expected, spec.dtype)
             usable = held_here & torch.isfinite(got)
             plain_finite = plain_finite and bool((usable == held_here).all())
@@ -110,7 +140,21 @@ class ErrorScale:
             reference_norm=norm,
             reference_rms=norm / max(held, 1) ** 0.5,
             plain_finite=plain_finite,
+            plain_shared=_widest(torch.cat(shares)) if shares else 0.0,
         )
+
+
+@dataclass(frozen=True)
+class SharedError:
+    """Errors that elements share, float64, one per row.
+
+    Attributes:
+        share: <out - q(r)> / <r>.
+        ratio: its size over what is granted; right when at most 1.
+    """
+
+    share: torch.Tensor
+    ratio: torch.Tensor
 
 
 @dataclass(frozen=True)
@@ -140,8 +184,7 @@ class Budget:
     @property
     def row(self) -> int:
         """Elements that share a scale and stay in one chunk: the last axis, or 1 where the whole tensor does."""
-        last = self.spec.shape[-1] if self.spec.shape else 1
-        return last if last >= LEAST_ROW else 1
+        return row_length(self.spec)
 
     def tolerances(self, reference: torch.Tensor) -> torch.Tensor:
         """Largest passing |out - reference| per element; float64, flat, whole rows."""
@@ -151,11 +194,53 @@ class Budget:
         stored = allowance.ulps * spacing(reference, self.spec.dtype)
         return stored + self.factor * allowance.headroom * plain + self.accumulation * local
 
+    def shared(self, reference: torch.Tensor, got: torch.Tensor, tolerances: torch.Tensor) -> SharedError | None:
+        """What the elements of each row are off by together; None where rows are not judged.
+
+        Args:
+            reference: float64, flat, whole rows.
+            got: like it; what is not finite is left out.
+            tolerances: of these elements.
+        """
+        if not judges_rows(self.spec):
+            return None
+        dtype, factor = self.spec.dtype, torch.finfo(TORCH_DTYPES[self.spec.dtype]).eps / 2
+        plain = self.factor * _ALLOWANCES[dtype].headroom * self.scale.plain_shared
+        weights = torch.where(fits(reference, dtype), reference, 0.0).reshape(-1, self.row)
+        rounded = round_to(weights, dtype)
+        error = torch.nan_to_num(got.reshape(-1, self.row) - rounded, nan=0.0, posinf=0.0, neginf=0.0)
+        total, square = (torch.linalg.vecdot(x, weights) for x in (error, weights))
+        most, least = (
+            torch.linalg.vecdot(round_to(weights * (1 + sign * factor), dtype) - rounded, weights) for sign in (1, -1)
+        )
+        each = torch.where(weights == 0, 0.0, tolerances.reshape(-1, self.row) * weights)
+        granted = torch.where(total > 0, most, -least) + _INDEPENDENT * each.norm(dim=1) + plain * square
+        share = torch.where(square > 0, total / square, 0.0)
+        return SharedError(share, torch.where(total == 0, 0.0, total.abs() / granted))
+
     def _local_rms(self, reference: torch.Tensor) -> torch.Tensor:
         if self.row == 1:
             return torch.full_like(reference, self.scale.reference_rms)
         held = torch.where(fits(reference, self.spec.dtype), reference, 0.0).reshape(-1, self.row)
         return held.square().mean(dim=1, keepdim=True).sqrt().expand(-1, self.row).reshape(-1)
+
+
+def row_length(spec: TensorSpec) -> int:
+    """Elements of a row of the module's formula; 1 where the whole tensor is one."""
+    last = spec.shape[-1] if spec.shape else 1
+    return last if last >= LEAST_ROW else 1
+
+
+def judges_rows(spec: TensorSpec) -> bool:
+    """Whether there are rows to judge, long enough and many enough, of a 16-bit format."""
+    row = row_length(spec)
+    return TORCH_DTYPES[spec.dtype].itemsize == 2 and row > 1 and spec.elements // row >= LEAST_ROWS
+
+
+def round_to(values: torch.Tensor, dtype: str) -> torch.Tensor:
+    """float64 values rounded to the format, its largest numbers in place of infinities; float64."""
+    largest = torch.finfo(TORCH_DTYPES[dtype]).max
+    return values.clamp(-largest, largest).to(TORCH_DTYPES[dtype]).double()
 
 
 def fits(reference: torch.Tensor, dtype: str) -> torch.Tensor:
@@ -170,6 +255,19 @@ def spacing(reference: torch.Tensor, dtype: str) -> torch.Tensor:
     magnitude = reference.abs().clamp(min=info.smallest_normal, max=info.max)
     _, exponent = torch.frexp(magnitude)
     return torch.ldexp(torch.full_like(magnitude, info.eps), exponent - 1)
+
+
+def _shares(error: torch.Tensor, reference: torch.Tensor, spec: TensorSpec) -> torch.Tensor:
+    """<error> / <r> per row, over what is finite; float64, on the CPU."""
+    weights = torch.where(fits(reference, spec.dtype), reference, 0.0).reshape(-1, row_length(spec))
+    error = torch.nan_to_num(error, nan=0.0, posinf=0.0, neginf=0.0).reshape(weights.shape)
+    square = torch.linalg.vecdot(weights, weights)
+    return torch.where(square > 0, torch.linalg.vecdot(error, weights) / square, 0.0).cpu()
+
+
+def _widest(shares: torch.Tensor) -> float:
+    """The largest, or what the spread of the others makes likely."""
+    return max(float(shares.abs().max()), _LEAST_SPREAD * float(shares.square().mean().sqrt()))
 
 
 def _bin(reference: torch.Tensor) -> torch.Tensor:

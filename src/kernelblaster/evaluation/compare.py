@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from kernelblaster.errors import DeviceMemoryFull
-from kernelblaster.evaluation.budget import CHUNK_ELEMENTS, Budget, fits
+from kernelblaster.evaluation.budget import CHUNK_ELEMENTS, Budget, SharedError, fits
 from kernelblaster.evaluation.tensors import TORCH_DTYPES, borrowed_memory, read_tensor, spans
 from kernelblaster.problems.problem import TensorSpec
 
@@ -34,6 +34,21 @@ class Worst:
     got: float
 
 
+@dataclass(frozen=True)
+class WorstRow:
+    """The row whose elements are furthest off together.
+
+    Attributes:
+        index: of the row, an index less than its elements have.
+        share: by which part of the row's values.
+        ratio: over what is granted.
+    """
+
+    index: tuple[int, ...]
+    share: float
+    ratio: float
+
+
 @dataclass
 class Findings:
     """What comparing one output showed. Errors are inf where the output is not finite and should be."""
@@ -42,11 +57,13 @@ class Findings:
     max_error: float = 0.0
     norm_error: float = 0.0
     ratio: float = 0.0
-    """Worst error over its budget, elementwise and in norm."""
+    """Worst error over its budget: of an element, of a row together, in norm."""
     wrong: int = 0
     unwritten: int = 0
     not_finite: int = 0
     worst: Worst | None = None
+    worst_row: WorstRow | None = None
+    """None where rows are not judged."""
     low_corner: list[int] = field(default_factory=list)
     """Per axis, the smallest index of a wrong element."""
     factor: float | None = None
@@ -54,12 +71,19 @@ class Findings:
 
     @property
     def passed(self) -> bool:
-        """Whether every element and the norm are within budget."""
+        """Whether every element, every row and the norm are within budget."""
         return self.wrong == 0 and self.ratio <= 1
 
     def describe(self) -> str:
         """One line for whoever repairs the kernel; for a failed comparison."""
         name, total = self.spec.name, self.spec.elements
+        row = self.worst_row
+        if self.wrong == 0 and row is not None and row.ratio > 1:
+            place, side = ", ".join([*map(str, row.index), ":"]), "large" if row.share > 0 else "small"
+            return (
+                f"{name}: every element is within budget, but {name}[{place}] as a whole is {abs(row.share):.2%} too "
+                f"{side}: its elements share an error, e.g. of a sum that is not added in fp32"
+            )
         if self.wrong == 0:
             return f"{name}: every element is within budget but the relative error in norm {self.norm_error:.3g} is not"
         parts = [f"{name}: {self.wrong} of {total} elements are wrong ({_share(self.wrong, total)})"]
@@ -111,7 +135,8 @@ def _compare_on(device: torch.device, path: Path, reference: torch.Tensor, budge
         stored, expected = output[start:stop].to(device), expected_flat[start:stop].to(device).double()
         error_square += _compare_span(findings, budget, start, stored, expected, poison)
     findings.norm_error = _relative(error_square**0.5, budget.scale.reference_norm)
-    findings.ratio = max(findings.ratio, findings.norm_error / budget.norm)
+    together = 0.0 if findings.worst_row is None else findings.worst_row.ratio
+    findings.ratio = max(findings.ratio, findings.norm_error / budget.norm, together)
     return findings
 
 
@@ -142,10 +167,12 @@ def _compare_span(
     held = fits(expected, dtype) & torch.isfinite(expected)
     error = torch.where(held, (got - expected).abs(), _mismatch(got, expected, dtype))
     error = torch.nan_to_num(error, nan=torch.inf, posinf=torch.inf)
-    ratio = torch.where(error == 0, 0.0, error / budget.tolerances(expected))
+    tolerances = budget.tolerances(expected)
+    ratio = torch.where(error == 0, 0.0, error / tolerances)
     findings.not_finite += int((held & ~torch.isfinite(got)).sum())
     _take(findings, start, ratio, error, expected, got)
     _take_wrong(findings, start, ~(ratio <= 1), stored, expected, got, poison)
+    _take_rows(findings, start, budget.shared(expected, got, tolerances))
     return float(error[held].square().sum())
 
 
@@ -157,8 +184,11 @@ def tells_apart(reference: torch.Tensor, other: torch.Tensor, spec: TensorSpec, 
     with borrowed_memory() as device:
         for start, stop in spans(spec.elements, budget.row, CHUNK_ELEMENTS):
             expected, got = (flat[start:stop].to(device).double() for flat in (expected_flat, other_flat))
-            held = fits(expected, spec.dtype) & torch.isfinite(expected)
-            if bool((held & ~((got - expected).abs() <= budget.tolerances(expected))).any()):
+            held, tolerances = fits(expected, spec.dtype) & torch.isfinite(expected), budget.tolerances(expected)
+            if bool((held & ~((got - expected).abs() <= tolerances)).any()):
+                return True
+            shared = budget.shared(expected, got, tolerances)
+            if shared is not None and bool((shared.ratio > 1).any()):
                 return True
     return False
 
@@ -194,6 +224,18 @@ def _take(
         index = tuple(int(i) for i in np.unravel_index(start + at, findings.spec.shape))
         findings.worst = Worst(index=index, expected=float(expected[at]), got=float(got[at]))
         findings.ratio = float(ratio[at])
+
+
+def _take_rows(findings: Findings, start: int, shared: SharedError | None) -> None:
+    """Keep the worst row so far."""
+    if shared is None:
+        return
+    at = int(shared.ratio.argmax())
+    ratio = float(shared.ratio[at])
+    if findings.worst_row is None or ratio > findings.worst_row.ratio:
+        *rows, length = findings.spec.shape
+        index = tuple(int(i) for i in np.unravel_index(start // length + at, rows))
+        findings.worst_row = WorstRow(index=index, share=float(shared.share[at]), ratio=ratio)
 
 
 def _take_wrong(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -134,8 +135,14 @@ def clean_environment(**settings: str) -> dict[str, str]:
     return kept | settings
 
 
+def _hear_signals() -> None:
+    """Shells and nohup leave signals ignored in what they start behind the scenes, and so would all its children."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def start(arguments: Sequence[object], cwd: Path, **settings: str) -> subprocess.Popen[str]:
-    """The command line in a process of its own."""
+    """The command line in a process of its own, as at a terminal."""
     return subprocess.Popen(
         [sys.executable, "-m", "kernelblaster", *map(str, arguments)],
         cwd=cwd,
@@ -143,6 +150,7 @@ def start(arguments: Sequence[object], cwd: Path, **settings: str) -> subprocess
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=_hear_signals,
     )
 
 

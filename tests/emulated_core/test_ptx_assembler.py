@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import time
+import timeit
+
 import pytest
 
 from kernelblaster.devices.emulated.ptx.assembler import NotEmulatable, assemble
@@ -107,9 +110,6 @@ def test_every_family_of_definitions_is_expanded():
 
 
 def test_assembling_is_fast():
-    import time
-
     text = kernel("mad.lo.s32 %r1, %r2, %r3, %r4;\nld.global.f32 %f1, [%rd1+16];\n" * 2000)
-    start = time.process_time()
-    assemble(text)
-    assert time.process_time() - start < 4 * 0.05 * 3
+    # The best of a few: what else a machine does makes each slower, and none faster.
+    assert min(timeit.repeat(lambda: assemble(text), timer=time.process_time, number=1, repeat=5)) < 4 * 0.05 * 3

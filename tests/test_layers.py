@@ -13,6 +13,7 @@ ROOT = Path(kernelblaster.__file__).parent
 BELOW: dict[str, set[str]] = {
     "errors": set(),
     "paths": set(),
+    "givenfiles": set(),
     "problems": set(),
     "devices": {"problems"},
     "evaluation": {"devices", "problems"},
@@ -25,7 +26,7 @@ BELOW: dict[str, set[str]] = {
     "report": {"runs", "agent", "replay", "evaluation", "devices", "problems"},
     "cli": {"runs", "report", "agent", "knowledge", "replay", "models", "evaluation", "devices", "problems"},
 }
-ANYWHERE = {"errors", "paths", "config"}
+ANYWHERE = {"errors", "paths", "config", "givenfiles"}
 
 
 def package_of(path: Path) -> str:

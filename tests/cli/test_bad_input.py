@@ -153,6 +153,27 @@ def test_evaluate_refuses_what_it_cannot_read(
     assert_one_line_and_cure(invoke("evaluate", *arguments), ExitCode.USAGE, *words)
 
 
+@pytest.mark.parametrize("name", ["/dev/zero", "pipe", "huge.json"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("kb", "check", "{}"),
+        ("kb", "import", "{}", "mine.json"),
+        ("run", "--knowledge-base", "{}"),
+        ("run", "--recording", "{}"),
+        ("evaluate", "23", "{}"),
+    ],
+    ids=lambda command: f"{command[0]} {command[1]}",
+)
+def test_what_has_no_end_is_not_read(invoke: Invoke, clean: Path, command: tuple[str, ...], name: str) -> None:
+    os.mkfifo(clean / "pipe")
+    with (clean / "huge.json").open("wb") as file:
+        file.truncate(2**40)
+    words = "MiB" if name == "huge.json" else "device, pipe"
+    done = invoke(*(part.format(name) for part in command))
+    assert_one_line_and_cure(done, ExitCode.USAGE, name, words)
+
+
 def test_a_directory_that_is_no_run_is_refused(invoke: Invoke, clean: Path) -> None:
     assert_one_line_and_cure(invoke("report", clean), ExitCode.USAGE, "summary.json")
     assert_one_line_and_cure(invoke("reprofile", clean), ExitCode.USAGE, "run.json")

@@ -145,7 +145,8 @@ class Run:
             assert not death.slots & {call["slot"] for call in calls[death.calls :]}, "paid twice"
         if self._server is not None:
             assert self._server.answers - len(calls) <= self.in_flight * len(self.deaths), "lost on the way"
-            assert len(calls) - len(self._answered()) <= self.in_flight * len(self.deaths), "lost before it was kept"
+            paid = [call for call in calls if call["outcome"] == "ok"]
+            assert len(paid) == len(self._answered()), "paid for, and lost before it was kept"
             return
         folder = self.run / "exchange"
         requested = [line["custom_id"] for path in folder.glob("requests-*.jsonl") for line in json_lines(path)]

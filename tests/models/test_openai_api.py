@@ -96,8 +96,8 @@ def test_a_server_without_max_completion_tokens_is_asked_with_max_tokens_from_th
     refuses = Step(400, error, when=lambda body: "max_completion_tokens" in body)
     with serve(refuses, OK) as server:
         model = model_of(server, ledger, max_completion_tokens=64, max_retries=0)
-        run(model)
-        run(model)
+        run(model, ask("a"))
+        run(model, ask("b"))
     assert [set(body) - {"model", "messages"} for body in server.bodies] == [
         {"max_completion_tokens"},
         {"max_tokens"},
@@ -220,6 +220,7 @@ def test_a_bad_reply_is_asked_for_once_more(step: Step, ledger: CostLedger) -> N
     with serve(step, OK) as server:
         assert run(model_of(server, ledger))[0].text == "hello"
     assert [call.outcome for call in ledger.calls] == ["BadReply", "ok"]
+    ledger.all_kept()
     with serve(step) as server:
         failure(model_of(server, ledger), BadReply)
     assert len(server.bodies) == 2
@@ -305,11 +306,11 @@ def test_a_model_serves_one_event_loop_after_another(ledger: CostLedger) -> None
     with serve(OK) as server:
         model = model_of(server, ledger, concurrency=1)
 
-        async def both() -> None:
-            await asyncio.gather(model.complete(ask("a")), model.complete(ask("b")))
+        async def both(*slots: str) -> None:
+            await asyncio.gather(*(model.complete(ask(slot)) for slot in slots))
 
-        asyncio.run(both())
-        asyncio.run(both())
+        asyncio.run(both("a", "b"))
+        asyncio.run(both("c", "d"))
     assert ledger.totals().calls == 4
 
 
@@ -370,3 +371,47 @@ def test_backoff_doubles_within_bounds() -> None:
     for number, top in enumerate([1, 2, 4, 8, 10, 10]):
         assert top / 2 <= backoff.wait_s(number, None) <= top
     assert backoff.wait_s(0, 5.0) == 5.0
+
+
+def again(ledger_path: Path) -> CostLedger:
+    """What the next start of a run opens."""
+    return CostLedger(ledger_path, BudgetConfig())
+
+
+def test_a_kill_before_the_reply_is_kept_costs_nothing_more(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.jsonl"
+    with serve(OK) as server:
+        (first,) = run(model_of(server, again(path)))
+        (second,) = run(model_of(server, again(path)))
+        assert len(server.bodies) == 1
+    assert first == second
+    assert again(path).totals().calls == 1
+
+
+def test_a_kill_before_the_reply_is_counted_loses_no_cost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "ledger.jsonl"
+    opened = again(path)
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with serve(OK) as server:
+        with monkeypatch.context() as patched:
+            patched.setattr("kernelblaster.models.ledger.append_line", die)
+            with pytest.raises(KeyboardInterrupt):
+                run(model_of(server, opened))
+        (reply,) = run(model_of(server, again(path)))
+        assert len(server.bodies) == 1
+    for later in (again(path), again(path)):
+        assert (later.totals().calls, later.totals().dollars) == (1, reply.usage.dollars)
+
+
+def test_replies_that_were_kept_are_asked_for_again_when_somebody_wants_them_anew(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.jsonl"
+    with serve(OK) as server:
+        for _ in range(2):
+            opened = again(path)
+            run(model_of(server, opened))
+            opened.all_kept()
+        assert len(server.bodies) == 2
+    assert again(path).totals().calls == 2

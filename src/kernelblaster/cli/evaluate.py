@@ -22,13 +22,14 @@ from kernelblaster.cli.options import (
 )
 from kernelblaster.config import EvaluationConfig, RunConfig
 from kernelblaster.errors import ExitCode, UsageError
+from kernelblaster.givenfiles import read_given_source
 from kernelblaster.runs.terminal import print_json
 
 
 def read_source(path: Path) -> str:
     """A kernel's text. Raises UsageError when it cannot be read."""
     try:
-        return path.read_text(encoding="utf-8")
+        return read_given_source(path)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}", cure="give the path of a readable .cu file") from error
     except UnicodeDecodeError as error:

@@ -21,6 +21,8 @@ from kernelblaster.knowledge.families import OpFamily
 from kernelblaster.problems.problem import Precision
 
 FORMAT = "kernelblaster-knowledge-1"
+MOST_MIB = 256
+"""Of a file; what a thousand problems teach takes a few."""
 HOW_TO_LINES = 8
 FREE_FORM = "free_form"
 """Technique id that leaves the choice to the model."""

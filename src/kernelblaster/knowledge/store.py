@@ -19,13 +19,14 @@ from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from kernelblaster.errors import EnvironmentError_, KnowledgeError
+from kernelblaster.givenfiles import read_given
 from kernelblaster.knowledge.amend import amend
 from kernelblaster.knowledge.base import KnowledgeBase
 from kernelblaster.knowledge.changes import Change, Provenance
 from kernelblaster.knowledge.merge import merge
 from kernelblaster.knowledge.recording import record
 from kernelblaster.knowledge.render import render
-from kernelblaster.knowledge.schema import FORMAT, KnowledgeDocument
+from kernelblaster.knowledge.schema import FORMAT, MOST_MIB, KnowledgeDocument
 from kernelblaster.paths import data_dir
 from kernelblaster.replay.transition import Transition
 
@@ -135,13 +136,14 @@ class KnowledgeStore:
 
     def _read(self) -> KnowledgeDocument:
         try:
-            text = self.path.read_bytes()
+            text = read_given(self.path, MOST_MIB)
         except FileNotFoundError:
             raise KnowledgeError(
                 f"no knowledge base at {self.path}", cure=f"start from the shipped one: copy {seed_path()} there"
             ) from None
         except OSError as error:
-            raise KnowledgeError(f"cannot read {self.path}: {error}", cure="check its permissions") from error
+            cure = "give an optimization_database.json that may be read"
+            raise KnowledgeError(f"cannot read {self.path}: {error.strerror}", cure=cure) from error
         try:
             return KnowledgeDocument.model_validate_json(text)
         except ValidationError as error:

@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from kernelblaster.errors import KnowledgeError
+from kernelblaster.givenfiles import read_given
 from kernelblaster.knowledge.schema import (
     FREE_FORM,
+    MOST_MIB,
     ImportedPrior,
     KnowledgeDocument,
     Prior,
@@ -77,7 +79,7 @@ def import_file(document: KnowledgeDocument, path: Path) -> KnowledgeDocument:
 
 def _strategies(path: Path) -> dict[str, Mapping[str, Any]]:
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(read_given(path, MOST_MIB))
     except (OSError, ValueError) as error:
         raise KnowledgeError(f"cannot read {path}: {error}", cure="give a JSON file of the first release") from error
     strategies = content.get("optimization_strategies") if isinstance(content, dict) else None

@@ -39,7 +39,7 @@ def append_line(path: Path, data: bytes) -> None:
     finally:
         os.close(handle)
     if fresh:
-        _sync_directory(path.parent)
+        sync_directory(path.parent)
 
 
 def cut_torn_line(path: Path) -> int:
@@ -59,7 +59,8 @@ def _write_all(handle: int, data: bytes) -> None:
         view = view[os.write(handle, view) :]
 
 
-def _sync_directory(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
+    """Make new names in a directory survive a power cut. Raises OSError."""
     handle = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -4,6 +4,9 @@ A cap is checked before each attempt to reach the model, retries included, again
 the calls in flight and this one will cost (their prompts). A reply that is paid for is always handed over, even when
 it passes a cap; `reached` tells so at once and the next call is refused. Caps therefore overshoot by at most the
 completions in flight. Spending and active time of earlier starts of the same run count.
+
+A reply that costs something lies in `arrived/` before its line is written (`arrivals.py`), so that a kill neither loses
+the cost nor lets a reply be paid for twice.
 """
 
 from __future__ import annotations
@@ -13,20 +16,21 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from kernelblaster.config import BudgetConfig
 from kernelblaster.errors import BudgetExceeded, UsageError
-from kernelblaster.models.base import Purpose, Request, Usage
+from kernelblaster.models.arrivals import Arrival, Arrivals
+from kernelblaster.models.base import Reply, Request, Usage
+from kernelblaster.models.calls import CallLine, Line, StartLine, Totals
 from kernelblaster.models.digests import request_digest
 from kernelblaster.models.jsonl import append_line, complete_lines, cut_torn_line
 
-LEDGER_FORMAT = "kernelblaster-ledger-1"
+ARRIVED = "arrived"
+"""Folder beside the ledger."""
 _log = logging.getLogger(__name__)
 
 
@@ -61,78 +65,6 @@ class CapReached(BudgetExceeded):
         self.reached = reached
 
 
-class StartLine(BaseModel):
-    """One start of the run."""
-
-    kind: Literal["start"] = "start"
-    format: Literal["kernelblaster-ledger-1"] = LEDGER_FORMAT
-    at: float
-    """Seconds since the epoch."""
-
-
-class CallLine(BaseModel):
-    """One call that reached the model."""
-
-    kind: Literal["call"] = "call"
-    at: float
-    """Seconds since the epoch, at its end."""
-    slot: str
-    purpose: Purpose
-    problem: str | None
-    """The request's `problem` tag."""
-    digest: str
-    """Of slot and messages."""
-    model: str
-    usage: Usage
-    seconds: float
-    outcome: str
-    """`ok`, or the name of the error that made a call useless that may have been charged."""
-    answer: str | None = None
-    """Which stored answer was handed out, for models that have such."""
-
-
-_Line = TypeAdapter(Annotated[StartLine | CallLine, Field(discriminator="kind")])
-
-
-@dataclass(frozen=True)
-class Totals:
-    """Sums over calls.
-
-    Attributes:
-        dollars: None when the price of any call is unknown; 0.0 for no calls.
-        estimated: whether any call's tokens are an estimate.
-        seconds: summed over calls, which overlap.
-    """
-
-    calls: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cached_prompt_tokens: int = 0
-    reasoning_tokens: int = 0
-    dollars: float | None = 0.0
-    estimated: bool = False
-    seconds: float = 0.0
-
-    @property
-    def tokens(self) -> int:
-        """Prompt and completion tokens."""
-        return self.prompt_tokens + self.completion_tokens
-
-    def plus(self, usage: Usage, seconds: float = 0.0) -> Totals:
-        """These and one more call."""
-        known = self.dollars is not None and usage.dollars is not None
-        return Totals(
-            calls=self.calls + 1,
-            prompt_tokens=self.prompt_tokens + usage.prompt_tokens,
-            completion_tokens=self.completion_tokens + usage.completion_tokens,
-            cached_prompt_tokens=self.cached_prompt_tokens + usage.cached_prompt_tokens,
-            reasoning_tokens=self.reasoning_tokens + usage.reasoning_tokens,
-            dollars=self.dollars + usage.dollars if known else None,
-            estimated=self.estimated or usage.estimated,
-            seconds=self.seconds + seconds,
-        )
-
-
 class CostLedger:
     """Calls of one run. Safe to use from several threads of one process.
 
@@ -146,9 +78,14 @@ class CostLedger:
         self._lock = threading.Lock()
         self._in_flight: list[Usage] = []
         self._held: dict[str, Usage] = {}
-        self._lines = _load(path)
-        self._calls = [line for line in self._lines if isinstance(line, CallLine)]
-        self._earlier_seconds = _active_seconds(self._lines)
+        self._arrivals = Arrivals(path.with_name(ARRIVED))
+        lines = _load(path)
+        for arrival in self._arrivals:
+            if arrival.call not in lines:
+                self._append(arrival.call)
+                lines.append(arrival.call)
+        self._calls = [line for line in lines if isinstance(line, CallLine)]
+        self._earlier_seconds = _active_seconds(lines)
         self._sum = _total(self._calls)
         self._began = time.monotonic()
         self._append(StartLine(at=clock()))
@@ -234,8 +171,12 @@ class CostLedger:
         seconds: float,
         outcome: str = "ok",
         answer: str | None = None,
+        reply: Reply | None = None,
     ) -> None:
-        """Write one call down before its reply is used. Raises OSError."""
+        """Write one call down before its reply is used, and before that `reply`, if it cannot be had again for nothing.
+
+        Raises OSError.
+        """
         line = CallLine(
             at=self._clock(),
             slot=request.slot,
@@ -248,6 +189,8 @@ class CostLedger:
             outcome=outcome,
             answer=answer,
         )
+        if reply is not None:
+            self._arrivals.put(Arrival(call=line, reply=reply))
         with self._lock:
             self._append(line)
             self._calls.append(line)
@@ -262,6 +205,15 @@ class CostLedger:
         digest = request_digest(request)
         return any(call.digest == digest and call.outcome == "ok" for call in self._calls)
 
+    def arrived(self, request: Request) -> Reply | None:
+        """The reply to this request that is paid for and counted, and that a kill may have kept from its asker."""
+        arrival = self._arrivals.find(request_digest(request))
+        return arrival.reply if arrival else None
+
+    def all_kept(self) -> None:
+        """Whoever asked has kept every reply: they need not lie here any longer."""
+        self._arrivals.clear()
+
     def _append(self, line: StartLine | CallLine) -> None:
         append_line(self._path, line.model_dump_json().encode())
 
@@ -273,7 +225,7 @@ def _load(path: Path) -> list[StartLine | CallLine]:
     lines = []
     for line in complete_lines(path.read_bytes() if path.exists() else b""):
         try:
-            lines.append(_Line.validate_json(line.data))
+            lines.append(Line.validate_json(line.data))
         except ValidationError as error:
             raise UsageError(
                 f"{path}, line {line.number}, is not a ledger entry: {error.errors()[0]['msg']}",

@@ -88,7 +88,10 @@ class OpenAiModel:
         return None
 
     async def complete(self, request: Request) -> Reply:
-        """Ask, with bounded retries. Raises ModelError subclasses and CapReached."""
+        """Ask, with bounded retries, unless the reply has arrived before. Raises ModelError and CapReached."""
+        arrived = self._ledger.arrived(request)
+        if arrived is not None:
+            return arrived
         client, gate = self._connected()
         tried: Counter[Again] = Counter()
         async with gate:
@@ -174,9 +177,14 @@ class OpenAiModel:
         except BadReply as error:
             raise _AttemptFailed(bad_reply_fault(error)) from None
         usage = completion.reported_usage(self._price) or estimate_usage(request, text, self._price)
-        seconds = time.monotonic() - began
-        model = completion.model or self.name
-        self._ledger.record(request, usage, model=model, seconds=seconds)
+        reply = Reply(
+            text=text,
+            usage=usage,
+            model=completion.model or self.name,
+            seconds=time.monotonic() - began,
+            finish_reason=completion.finish_reason,
+        )
+        self._ledger.record(request, usage, model=reply.model, seconds=reply.seconds, reply=reply)
         if completion.finish_reason in ("length", "content_filter"):
             _log.warning(
                 "%s: the reply ended by %s after %d tokens",
@@ -184,7 +192,7 @@ class OpenAiModel:
                 completion.finish_reason,
                 usage.completion_tokens,
             )
-        return Reply(text=text, usage=usage, model=model, seconds=seconds, finish_reason=completion.finish_reason)
+        return reply
 
     def _scrub(self, text: str) -> str:
         return scrubbed(self._config, text)

@@ -31,12 +31,15 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from kernelblaster import __version__
 from kernelblaster.errors import UsageError
+from kernelblaster.givenfiles import read_given
 from kernelblaster.models.base import ChatModel, Message, NoRecordedReply, Purpose, Reply, Request, Usage
 from kernelblaster.models.digests import messages_digest, request_digest
 from kernelblaster.models.jsonl import append_line, complete_lines, cut_torn_line
 from kernelblaster.models.ledger import CostLedger
 
 RECORDING_FORMAT = "kernelblaster-recording-1"
+MOST_MIB = 1024
+"""Of a recording as it lies on disk."""
 _ATTEMPT = re.compile(r"attempt-(\d+)$")
 
 
@@ -99,7 +102,7 @@ class Recording:
 def read_recording(path: Path) -> Recording:
     """Read `.jsonl` or `.jsonl.gz`; an unfinished last line is left out. Raises UsageError."""
     try:
-        content = path.read_bytes()
+        content = read_given(path, MOST_MIB)
         lines = list(complete_lines(gzip.decompress(content) if path.suffix == ".gz" else content))
     except (OSError, EOFError, zlib.error) as error:
         raise UsageError(f"{path} cannot be read: {error}", cure="give a .jsonl or .jsonl.gz recording") from error

@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 
 from kernelblaster.errors import ProblemError
+from kernelblaster.givenfiles import read_given_source
 from kernelblaster.problems.foreign import is_foreign, load_foreign
 from kernelblaster.problems.problem import Problem, ProblemId, Size
 
@@ -61,7 +62,7 @@ def identify(directory: Path) -> tuple[ProblemId, str]:
 def _read(directory: Path, name: str) -> str:
     path = directory / name
     try:
-        return path.read_text(encoding="utf-8")
+        return read_given_source(path)
     except FileNotFoundError:
         raise ProblemError(
             f"{directory} has no {name}",

@@ -32,6 +32,7 @@ def answer_exchange(folder: Path, config: ModelConfig, *, watch: bool, max_dolla
     answered = 0
     while True:
         answered += asyncio.run(_answer_outstanding(exchange, model, config.concurrency))
+        ledger.all_kept()
         if not watch:
             return answered
         time.sleep(POLL_SECONDS)

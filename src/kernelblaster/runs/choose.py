@@ -124,7 +124,7 @@ def choose_model_config(config: ModelConfig, kind: str) -> ModelChoice:
             config.model_copy(update={"kind": ModelKind.BATCH_EXCHANGE}), f"batch exchange of files: {why}"
         )
     recording = config.recording or shipped_recording()
-    if not recording.is_file():
+    if not recording.exists():
         raise UsageError(f"no recording at {recording}", cure="give --recording FILE, or set OPENAI_API_KEY")
     update = {"kind": ModelKind.RECORDED, "recording": recording, "name": "recorded"}
     return ModelChoice(config.model_copy(update=update), f"replays {recording.name}: {why}")

@@ -158,6 +158,8 @@ def _run_locked(
             watchers=(view,),
         )
         rows, stopped = _search(request, parts, problems, exchange, ledger)
+        if stopped is None:
+            ledger.all_kept()
     knowledge.snapshot(record.run)
     knowledge.render()
     summary = RunSummary(

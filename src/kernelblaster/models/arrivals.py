@@ -1,0 +1,71 @@
+"""Replies that have arrived and are paid for, kept from before they are counted until a run has come to its end.
+
+Between its arrival and the moment in which whoever asked has kept it, a kill would lose a reply, and the next start
+pay for it again. So a reply lies here, together with its line of the ledger, before that line is in the ledger: the
+next start counts what is not counted yet, and asks nobody for what is here.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from kernelblaster.models.base import Reply
+from kernelblaster.models.calls import CallLine
+from kernelblaster.models.jsonl import sync_directory
+
+
+class Arrival(BaseModel):
+    """A reply and its line in the ledger."""
+
+    model_config = ConfigDict(frozen=True)
+
+    format: Literal["kernelblaster-arrival-1"] = "kernelblaster-arrival-1"
+    call: CallLine
+    reply: Reply
+
+
+class Arrivals:
+    """A folder with one file for each reply, named by the digest of its request; made with the first."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def put(self, arrival: Arrival) -> None:
+        """Keep a reply; it is on disk on return. Raises OSError."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        partial = self._directory / f".{uuid.uuid4().hex}.part"
+        try:
+            with partial.open("x", encoding="utf-8") as file:
+                file.write(arrival.model_dump_json())
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(self._path(arrival.call.digest))
+        finally:
+            partial.unlink(missing_ok=True)
+        sync_directory(self._directory)
+
+    def find(self, digest: str) -> Arrival | None:
+        """The reply to the request with this digest; None when there is none, or another version wrote it."""
+        try:
+            return Arrival.model_validate_json(self._path(digest).read_bytes())
+        except (FileNotFoundError, ValidationError):
+            return None
+
+    def __iter__(self) -> Iterator[Arrival]:
+        """All of them."""
+        found = (self.find(path.stem) for path in sorted(self._directory.glob("*.json")))
+        return (arrival for arrival in found if arrival is not None)
+
+    def clear(self) -> None:
+        """Forget all: whoever asked has kept them."""
+        for path in (*self._directory.glob("*.json"), *self._directory.glob(".*.part")):
+            path.unlink(missing_ok=True)
+
+    def _path(self, digest: str) -> Path:
+        return self._directory / f"{digest}.json"

@@ -14,9 +14,11 @@ command -v "$python" >/dev/null || die "python3 is missing" "apt-get install pyt
 command -v g++ >/dev/null || die "g++ is missing" "apt-get install g++"
 
 has_nvcc() {
-    command -v nvcc >/dev/null && return 0
-    [ -n "${CUDA_HOME:-}" ] && [ -x "$CUDA_HOME/bin/nvcc" ] && return 0
-    compgen -G "/usr/local/cuda*/bin/nvcc" >/dev/null
+    local nvcc
+    for nvcc in nvcc "${CUDA_HOME:-/nowhere}/bin/nvcc" /usr/local/cuda*/bin/nvcc; do
+        "$nvcc" --version >/dev/null 2>&1 && return 0
+    done
+    return 1
 }
 
 extras=${KERNELBLASTER_EXTRAS:-}
@@ -27,20 +29,31 @@ own_torch() { "$python" -c 'import importlib.metadata as m; v = m.version("torch
 
 stamp="$venv/.kernelblaster-setup"
 want="$extras $(cat "$root/constraints.txt" "$root/pyproject.toml" | sha256sum | cut -c1-16)"
-if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$want" ]; then
-    if [ ! -x "$venv/bin/python" ]; then
-        site=""
-        if own_torch; then say "using this machine's own torch"; site="--system-site-packages"; fi
-        "$python" -m venv $site "$venv" || die "python3 -m venv failed" "apt-get install python3-venv"
+is_done() { [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$want" ]; }
+if is_done; then exit 0; fi
+
+# One set-up at a time: whoever comes second finds the work of the first done. The lock goes with the process.
+if command -v flock >/dev/null; then
+    exec 9<"$root"
+    if ! flock --nonblock 9; then
+        say "another set-up is at work in $root; waiting for it"
+        flock 9 || say "the directory cannot be locked: going on without"
     fi
-    constraints="$root/constraints.txt"
-    if "$venv/bin/python" -c 'import torch' 2>/dev/null; then
-        constraints=$(mktemp)
-        trap 'rm -f "$constraints"' EXIT
-        grep -viE '^(torch|numpy)==' "$root/constraints.txt" > "$constraints"
-    fi
-    say "installing into .venv${extras:+ with extras: $extras} (torch makes the first time take a few minutes)"
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --constraint "$constraints" \
-        --editable "$root${extras:+[$extras]}" || die "pip install failed" "read the lines above; is there network and disk space?"
-    printf '%s' "$want" > "$stamp"
+    if is_done; then exit 0; fi
 fi
+
+if [ ! -x "$venv/bin/python" ]; then
+    site=""
+    if own_torch; then say "using this machine's own torch"; site="--system-site-packages"; fi
+    "$python" -m venv $site "$venv" || die "python3 -m venv failed" "apt-get install python3-venv"
+fi
+constraints="$root/constraints.txt"
+if "$venv/bin/python" -c 'import torch' 2>/dev/null; then
+    constraints=$(mktemp)
+    trap 'rm -f "$constraints"' EXIT
+    grep -viE '^(torch|numpy)==' "$root/constraints.txt" > "$constraints"
+fi
+say "installing into .venv${extras:+ with extras: $extras} (torch makes the first time take a few minutes)"
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --constraint "$constraints" \
+    --editable "$root${extras:+[$extras]}" || die "pip install failed" "read the lines above; is there network and disk space?"
+printf '%s' "$want" > "$stamp"

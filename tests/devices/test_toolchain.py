@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kernelblaster.devices.base import Library
-from kernelblaster.devices.toolchain import SearchPath, Toolchain, ToolMissing, find_ncu, find_nvcc, nvcc_version
+from kernelblaster.devices.toolchain import SearchPath, Toolchain, ToolMissing, find_ncu, find_nvcc
 
 SYSTEM = (Path("/usr/local/bin"), Path("/usr/bin"), Path("/bin"))
 
@@ -68,9 +68,37 @@ def test_a_wrapper_script_is_seen_through(tmp_path: Path) -> None:
     assert found.include_dirs == (root / "include",)
 
 
-def test_an_nvcc_without_a_version_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ToolMissing, match="does not state a version"):
-        nvcc_version(script(tmp_path / "nvcc", "echo broken"))
+BROKEN = {"words": "echo cannot find libfoo.so >&2; exit 127", "silence": "exit 1", "no program": "\x7fELF\x02\x01\x01"}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_a_broken_nvcc_is_called_broken_with_what_it_printed(tmp_path: Path, how: str) -> None:
+    nvcc = script(tmp_path / "bin" / "nvcc", BROKEN[how])
+    if how == "no program":
+        nvcc.write_text(BROKEN[how])
+    with pytest.raises(ToolMissing) as error:
+        Toolchain.find(search(path=(nvcc.parent, *SYSTEM[1:])))
+    words = {"words": "is broken", "silence": "printed: nothing", "no program": "does not run"}
+    assert words[how] in error.value.message
+    assert ("libfoo.so" in error.value.message) == (how == "words")
+    assert str(nvcc) in error.value.message
+    assert "mend" in error.value.cure
+
+
+def test_the_next_toolkit_is_taken_for_a_broken_one_and_that_is_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken = script(tmp_path / "bin" / "nvcc", "echo cannot find libfoo.so; exit 127")
+    empty, sound = toolkit(tmp_path / "a"), toolkit(tmp_path / "b")
+    (empty / "include" / "cuda_runtime_api.h").unlink()
+    for _ in range(2):
+        found = Toolchain.find(search(path=(broken.parent, *SYSTEM[1:]), homes=(empty, sound)))
+        assert found.root == sound
+    assert [("libfoo.so" in line, "cuda_runtime_api.h" in line) for line in caplog.messages] == [
+        (True, False),
+        (False, True),
+    ]
+    assert all(f"{sound}/bin/nvcc is used instead" in line for line in caplog.messages)
 
 
 def test_a_toolkit_without_headers_is_refused(tmp_path: Path) -> None:

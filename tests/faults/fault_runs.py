@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -176,12 +177,13 @@ class Run:
         """
         layout = RunLayout(experiment=self.directory / EXPERIMENT, run=self.run)
         problems = sorted(self.run.glob("level1/*"))
+        parallel = self.scenario.chains > 1
         return {
-            "outcomes": [_outcome(path, parallel=self.scenario.chains > 1) for path in problems],
-            "transitions": _transitions(layout, parallel=self.scenario.chains > 1),
-            "knowledge": _knowledge(layout, parallel=self.scenario.chains > 1),
-            "asked": sorted({(call["slot"], call["outcome"]) for call in self._calls()}),
-            "files": _files(problems, parallel=self.scenario.chains > 1),
+            "outcomes": [_outcome(path, parallel=parallel) for path in problems],
+            "transitions": _transitions(layout, parallel=parallel),
+            "knowledge": _knowledge(layout, parallel=parallel),
+            "asked": sorted({(_place(call["slot"], parallel=parallel), call["outcome"]) for call in self._calls()}),
+            "files": _files(problems, parallel=parallel),
             "litter": [str(path) for path in self.directory.glob("out/**/*") if path.suffix in (".part", ".tmp")],
         }
 
@@ -205,6 +207,11 @@ CHANCE = frozenset(
     | {"source_sha256", "mends", "statistics", "counts", "successes"}
 )
 """Fields that follow from the choice of a technique; a candidate of the stand-in names its technique."""
+
+
+def _place(slot: str, *, parallel: bool) -> str:
+    """A slot; one that names a candidate names it only where that is no matter of chance."""
+    return re.sub(r"mend/[0-9a-f]{16}", "mend", slot) if parallel else slot
 
 
 def _plain(value: Any, parallel: bool) -> Any:
@@ -238,7 +245,8 @@ def _files(problems: Sequence[Path], *, parallel: bool) -> dict[str, Any]:
         found[f"{directory.name}/final"] = final.exists() and (parallel or final.read_text())
         for kind in kinds:
             found[f"{directory.name}/{kind}"] = sorted(
-                str(path.relative_to(directory)) for path in (directory / kind).glob("**/*.*")
+                _place(str(path.relative_to(directory)), parallel=parallel)
+                for path in (directory / kind).glob("**/*.*")
             )
     return found
 

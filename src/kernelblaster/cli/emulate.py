@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +18,7 @@ from kernelblaster.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from kernelblaster.devices.emulated.emulation import Emulation
+    from kernelblaster.devices.emulated.program import EmulatedProgram
 
 
 def emulate(
@@ -58,27 +60,38 @@ def emulate(
     1: it ended well, but the checks found something; 2: it does not compile; 4: it needs what the emulated GPU lacks.
     """
     from kernelblaster.cli.emulation_report import print_emulation
-    from kernelblaster.devices.emulated.program import EmulatedProgram, ProgramDoesNotBuild
-    from kernelblaster.runs.progress import Progress
 
     for target in (json_file, record):
         _refuse_unless_writable(target)
-    try:
-        with Progress() as progress:
-            progress.tell(f"building {program} for the emulated GPU")
-            built = EmulatedProgram.build(program, arch=arch, include_dirs=include or ())
-    except ProgramDoesNotBuild as error:
-        sys.stderr.write(error.log)
-        raise
+    built = _build(program, arch, include or ())
     emulation = built.run(arguments or (), timeout_s=timeout, checks=checks, lines=lines, sample=int(1e6 * sample))
     print_emulation(emulation)
     if json_file is not None:
         json_file.write_text(_launches(emulation), encoding="utf-8")
     if record is not None:
         record.write_text(emulation.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    return _exit_code(program, emulation, timeout)
+
+
+def _build(program: Path, arch: str, include: Sequence[Path]) -> EmulatedProgram:
+    """The program, linked with the emulated runtime. Raises ProgramDoesNotBuild once the compiler's words are shown."""
+    from kernelblaster.devices.emulated.program import EmulatedProgram, ProgramDoesNotBuild
+    from kernelblaster.runs.progress import Progress
+
+    try:
+        with Progress() as progress:
+            progress.tell(f"building {program} for the emulated GPU")
+            return EmulatedProgram.build(program, arch=arch, include_dirs=include)
+    except ProgramDoesNotBuild as error:
+        sys.stderr.write(error.log)
+        raise
+
+
+def _exit_code(program: Path, emulation: Emulation, timeout_s: float) -> int:
+    """The exit code of the command; what is special about the program's end is told."""
     code = emulation.exit_code
     if code is None:
-        message = f"{program} was still running after {timeout:g} s and was stopped"
+        message = f"{program} was still running after {timeout_s:g} s and was stopped"
         tell(message, cure="give it a smaller size, or more time with --timeout")
         return int(ExitCode.TIMED_OUT)
     if code < 0:

@@ -7,6 +7,7 @@ an installed toolkit. Optional tools are None when absent. Builds nothing.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shlex
@@ -15,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -23,7 +25,9 @@ from kernelblaster.devices.isolation import installation
 from kernelblaster.errors import EnvironmentError_
 
 _INSTALL_NVCC = "install the CUDA toolkit, or `pip install kernelblaster[nvcc]`; then `kernelblaster doctor`"
+_MEND_NVCC = "mend or remove it, or `pip install kernelblaster[nvcc]` in its place; then `kernelblaster doctor`"
 _QUERY_TIMEOUT_S = 60
+_log = logging.getLogger(__name__)
 
 
 class ToolMissing(EnvironmentError_):
@@ -58,11 +62,14 @@ class SearchPath:
 
     def executable(self, name: str, *extra: Path) -> Path | None:
         """First executable `name` in PATH, then in `extra` directories."""
+        return next(self.executables(name, *extra), None)
+
+    def executables(self, name: str, *extra: Path) -> Iterator[Path]:
+        """Every executable `name` in PATH, then in `extra` directories."""
         for directory in (*self.path, *extra):
             candidate = directory / name
             if candidate.is_file() and os.access(candidate, os.X_OK):
-                return candidate
-        return None
+                yield candidate
 
     def wheel_roots(self) -> Iterator[Path]:
         """Toolkit-like directories inside `nvidia` wheels: `nvidia/cu13`, `nvidia/cuda_nvcc`, ..."""
@@ -106,25 +113,26 @@ class Toolchain:
 
     @classmethod
     def find(cls, search: SearchPath | None = None) -> Toolchain:
-        """The first working toolchain. Raises ToolMissing with what to install."""
+        """The first working toolchain; toolkits before it that do not work are told of once.
+
+        Raises ToolMissing with what to install or mend.
+        """
         search = search or SearchPath.current()
-        nvcc = find_nvcc(search)
-        layout = _ask_layout(nvcc)
-        includes, libraries = _include_dirs(layout), _library_dirs(layout, search)
+        toolkit = _first_that_works(search)
         return cls(
-            nvcc=nvcc,
-            version=nvcc_version(nvcc),
-            root=layout.root,
-            include_dirs=includes,
-            lib_dirs=libraries,
-            cudart_static=_static_runtime(libraries),
+            nvcc=toolkit.nvcc,
+            version=toolkit.version,
+            root=toolkit.root,
+            include_dirs=toolkit.includes,
+            lib_dirs=toolkit.libraries,
+            cudart_static=toolkit.cudart_static,
             host_compiler=_required(search, "g++", "install g++ (Debian, Ubuntu: `apt install g++`)"),
             objcopy=_required(search, "objcopy", "install binutils"),
             objdump=_required(search, "objdump", "install binutils"),
             nm=_required(search, "nm", "install binutils"),
             ld=_required(search, "ld", "install binutils"),
             cxxfilt=_required(search, "c++filt", "install binutils"),
-            cuobjdump=search.executable("cuobjdump", layout.root / "bin"),
+            cuobjdump=search.executable("cuobjdump", toolkit.root / "bin"),
             ncu=find_ncu(search),
             sanitizer=search.executable("compute-sanitizer", *_tool_dirs(search, "compute-sanitizer")),
             search=search,
@@ -168,14 +176,56 @@ class _Layout:
     libraries: tuple[Path, ...]
 
 
+@dataclass(frozen=True)
+class _Toolkit:
+    nvcc: Path
+    version: tuple[int, int, int]
+    root: Path
+    includes: tuple[Path, ...]
+    libraries: tuple[Path, ...]
+    cudart_static: Path
+
+
 def find_nvcc(search: SearchPath) -> Path:
-    """nvcc in PATH, a CUDA home or a wheel. Raises ToolMissing."""
+    """The first nvcc in PATH, a CUDA home or a wheel, whether it works or not. Raises ToolMissing."""
+    return _nvccs(search)[0]
+
+
+def _nvccs(search: SearchPath) -> list[Path]:
+    """Every nvcc in PATH, a CUDA home or a wheel, at least one. Raises ToolMissing."""
     homes = [home / "bin" for home in search.cuda_homes]
     wheels = [root / "bin" for root in search.wheel_roots()]
-    nvcc = search.executable("nvcc", *homes, *wheels)
-    if nvcc is None:
+    found = list(dict.fromkeys(search.executables("nvcc", *homes, *wheels)))
+    if not found:
         raise ToolMissing("nvcc was not found in PATH, CUDA_HOME, /usr/local/cuda* or the wheels", cure=_INSTALL_NVCC)
-    return nvcc
+    return found
+
+
+def _first_that_works(search: SearchPath) -> _Toolkit:
+    """The first toolkit whose nvcc runs and that has what is needed. Raises ToolMissing, about the first one found."""
+    broken: list[ToolMissing] = []
+    for nvcc in _nvccs(search):
+        try:
+            toolkit = _toolkit(nvcc, search)
+        except ToolMissing as error:
+            broken.append(error)
+            continue
+        for error in broken:
+            _tell_once(f"{error.message}; {nvcc} is used instead")
+        return toolkit
+    raise broken[0]
+
+
+@cache
+def _tell_once(message: str) -> None:
+    _log.warning("%s", message)
+
+
+def _toolkit(nvcc: Path, search: SearchPath) -> _Toolkit:
+    """The toolkit of an nvcc. Raises ToolMissing when it does not work."""
+    version, layout = nvcc_version(nvcc), _ask_layout(nvcc)
+    libraries = _library_dirs(layout, search)
+    return _Toolkit(nvcc, version, layout.root, _include_dirs(layout), libraries, _static_runtime(libraries))
 
 
 def find_ncu(search: SearchPath) -> Path | None:
@@ -188,7 +238,7 @@ def nvcc_version(nvcc: Path) -> tuple[int, int, int]:
     text = _query([str(nvcc), "--version"])
     match = re.search(r"\bV(\d+)\.(\d+)\.(\d+)", text)
     if match is None:
-        raise ToolMissing(f"{nvcc} does not state a version: {text[-200:]!r}", cure=_INSTALL_NVCC)
+        raise _broken(nvcc, "--version", text)
     return int(match[1]), int(match[2]), int(match[3])
 
 
@@ -255,8 +305,13 @@ def _query(argv: list[str]) -> str:
             argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=_QUERY_TIMEOUT_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ToolMissing(f"{argv[0]} does not run: {error}", cure=_INSTALL_NVCC) from error
+        raise ToolMissing(f"{argv[0]} does not run: {error}", cure=_MEND_NVCC) from error
     return done.stdout
+
+
+def _broken(nvcc: Path, option: str, printed: str) -> ToolMissing:
+    shown = " ".join(printed.split())[-300:] or "nothing"
+    return ToolMissing(f"{nvcc} is broken: asked for {option}, it printed: {shown}", cure=_MEND_NVCC)
 
 
 def _ask_layout(nvcc: Path) -> _Layout:
@@ -267,7 +322,7 @@ def _ask_layout(nvcc: Path) -> _Layout:
         text = _query([str(nvcc), "--dryrun", str(source), "-o", str(Path(scratch) / "empty")])
     variables = dict(re.findall(r"^#\$ (\w+)=(.*)$", text, re.MULTILINE))
     if "TOP" not in variables:
-        raise ToolMissing(f"{nvcc} --dryrun does not state its toolkit: {text[-300:]!r}", cure=_INSTALL_NVCC)
+        raise _broken(nvcc, "--dryrun", text)
     flags = " ".join(variables.get(name, "") for name in ("INCLUDES", "SYSTEM_INCLUDES", "LIBRARIES"))
     words = shlex.split(flags.replace('"-isystem" ', "-I"))
     return _Layout(

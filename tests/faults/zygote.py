@@ -7,6 +7,7 @@ command line itself with a stand-in device; it dies by SIGKILL where the order s
 from __future__ import annotations
 
 import ctypes
+import gc
 import json
 import os
 import select
@@ -139,6 +140,8 @@ def born(order: dict[str, Any]) -> int:
 def main() -> None:
     """Serve orders until standard input ends."""
     warm_up()
+    gc.collect()
+    gc.freeze()
     alive: dict[int, tuple[str, float, int]] = {}
     # Unbuffered: `select` knows nothing of lines that a buffer has already taken in.
     orders = open(sys.stdin.fileno(), "rb", buffering=0)  # noqa: SIM115

@@ -1,11 +1,16 @@
 """What a real GPU does with the conformance programs: outputs, times and Nsight Compute metrics, into one file.
 
     python benchmarks/emulator_capture.py [--output FILE.json.gz] [--samples 30] [--budget 440]
+    python benchmarks/emulator_capture.py --missing --again copies:copy_float4 --output FILE.json.gz
 
 Builds every program of `tests/conformance/kernels` with nvcc, then runs them one after the other: outputs and times of
 all of them first, then their metrics. What fails is named in the file and on standard error and does not stop the rest;
 the file is written again after each program, so that a run that is cut off leaves what it had. `--budget` bounds the
 whole in seconds. `benchmarks/emulator_calibration.py` compares the emulated device with the file.
+
+With `--missing` only programs are captured of which the capture of the tests has no case. Its rows are written as they
+are, and the new ones beside them with the facts of the session that they come from; the cases that `--again` names are
+captured once more and kept apart, which tells how far two sessions differ.
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,7 +39,9 @@ from conformance_suite import (
     CapturedCase,
     CaseRun,
     Kernel,
+    LaterSession,
     programs,
+    read_capture,
     write_capture,
 )
 
@@ -46,8 +54,6 @@ ARCH = "sm_90a"
 _PIPES = ("alu", "cbu", "adu", "fma", "fmaheavy", "fmalite", "fp16", "fp64", "lsu", "tensor", "uniform", "xu")
 _STALLS = ("branch_resolving", "dispatch_stall", "drain", "imc_miss", "membar", "no_instruction", "not_selected",
            "selected", "sleeping", "tex_throttle", "misc")  # fmt: skip
-_OPS = ("dadd", "dfma", "dmul", "fadd", "ffma", "fmul", "hadd", "hfma", "hmul", "integer", "bit", "control",
-        "conversion", "inter_thread_communication", "memory", "misc", "uniform")  # fmt: skip
 EXTRA = (
     "smsp__thread_inst_executed.sum",
     "smsp__inst_issued.sum",
@@ -72,12 +78,11 @@ EXTRA = (
     "lts__t_sectors_srcunit_tex_op_write.sum",
     "lts__t_sectors_srcunit_tex_op_read_lookup_hit.sum",
     "lts__t_sectors_srcunit_tex_op_read_lookup_miss.sum",
-    "smsp__sass_inst_executed_op_shared_ld.sum",
-    "smsp__sass_inst_executed_op_shared_st.sum",
-    "smsp__sass_inst_executed_op_global_ld.sum",
-    "smsp__sass_inst_executed_op_global_st.sum",
+    "lts__t_sectors_op_atom.sum",
+    "lts__t_sectors_op_red.sum",
+    "lts__t_requests_srcunit_tex.sum",
+    "smsp__warps_active.sum",
     *(f"sm__inst_executed_pipe_{pipe}.sum" for pipe in _PIPES),
-    *(f"smsp__sass_thread_inst_executed_op_{op}_pred_on.sum" for op in _OPS),
     *(f"smsp__average_warps_issue_stalled_{why}_per_issue_active.ratio" for why in _STALLS),
 )
 """Metrics beyond the product's, which tell where counted PTX and executed machine code part."""
@@ -146,15 +151,20 @@ def opcodes(session: Session, program: Path) -> dict[str, str]:
     return found
 
 
-def runs(session: Session, program: Path, samples: int) -> list[CaseRun]:
-    """Outputs and times of every case. A program that fails is tried case by case."""
-    timed = [str(program), "run", "--time", str(samples)]
+def runs(session: Session, program: Path, samples: int, only: Sequence[str] = ()) -> list[CaseRun]:
+    """Outputs and times of every case, or of those named. A program that fails is tried case by case."""
+    timed = [str(program), "run", "--time", str(samples), *_only(only)]
     text = session.run(timed, f"running {program.name}", min(120.0, session.left_s))
     if text is None:
-        names = (session.run([str(program), "list"], f"listing {program.name}", 30.0) or "").split()
+        names = only or (session.run([str(program), "list"], f"listing {program.name}", 30.0) or "").split()
         parts = [session.run([*timed, "--only", name], f"running {name}", min(30.0, session.left_s)) for name in names]
         text = "".join(part for part in parts if part is not None)
     return [CaseRun.model_validate_json(line) for line in text.splitlines() if line.startswith("{")]
+
+
+def _only(names: Sequence[str]) -> list[str]:
+    """Arguments that restrict a program to some of its cases."""
+    return [word for name in names for word in ("--only", name)]
 
 
 def profiled(session: Session, argv: list[str], what: str, timeout_s: float) -> list[KernelProfile] | None:
@@ -197,9 +207,12 @@ def by_case(kernels: list[KernelProfile]) -> dict[int, list[Kernel]]:
     return found
 
 
-def profiles(session: Session, program: Path, cases: list[CaseRun]) -> dict[int, list[Kernel]]:
-    """Launches of every case; case by case when the whole program cannot be profiled."""
-    whole = profiled(session, [str(program), "run"], program.name, min(150.0, session.left_s - 15.0))
+def profiles(
+    session: Session, program: Path, cases: list[CaseRun], only: Sequence[str] = ()
+) -> dict[int, list[Kernel]]:
+    """Launches of every case, or of those named; case by case when they cannot be profiled together."""
+    argv = [str(program), "run", *_only(only)]
+    whole = profiled(session, argv, program.name, min(150.0, session.left_s - 15.0))
     if whole is not None:
         return by_case(whole)
     found: dict[int, list[Kernel]] = {}
@@ -229,39 +242,76 @@ def device(session: Session) -> dict[str, str]:
 
 def capture(session: Session, options: argparse.Namespace) -> Capture:
     """Build, run, profile; the file is written after every program."""
-    names = [name for name in programs() if not options.only or name in options.only]
+    known = read_capture() if options.missing else None
+    captured = {case.program for case in known.cases} if known else set()
+    names = [name for name in programs() if name not in captured and (not options.only or name in options.only)]
+    again = _by_program(options.again)
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        built = [program for program in pool.map(lambda name: build(session, name), names) if program is not None]
-        say(f"built {len(built)} of {len(names)} programs")
+        wanted = [*names, *(name for name in again if name not in names)]
+        built = [program for program in pool.map(lambda name: build(session, name), wanted) if program is not None]
+        say(f"built {len(built)} of {len(wanted)} programs")
         sass = {program.name: listing for program, listing in zip(built, pool.map(
             lambda program: opcodes(session, program), built), strict=True)}  # fmt: skip
     facts = device(session)
-    cases = {program: runs(session, program, options.samples) for program in built if _said(f"timing {program.name}")}
+    repeated = [program for program in built if program.name in again]
+    fresh = [program for program in built if program.name in names]
+    old = {program: runs(session, program, options.samples, again[program.name]) for program in repeated}
+    cases = {program: runs(session, program, options.samples) for program in fresh if _said(f"timing {program.name}")}
     launches: dict[Path, dict[int, list[Kernel]]] = {}
 
     def state() -> Capture:
-        return Capture(
+        found = Capture(
             format=FORMAT,
             device=facts,
             compile_arch=ARCH,
-            cases=[
-                CapturedCase(program=program.name, run=run, kernels=launches.get(program, {}).get(run.number, []))
-                for program in built
-                for run in cases[program]
-            ],
+            cases=_captured(cases, launches),
             failures=session.failures,
-            sass=sass,
+            sass={name: listing for name, listing in sass.items() if name in names},
         )
+        return found if known is None else _added(known, found, _captured(old, launches))
 
     write_capture(state(), options.output)
-    for program in built:
+    for program in (*repeated, *fresh):
         if session.left_s < 30.0:
             session.fail(f"profiling {program.name}: no time left")
             continue
         say(f"profiling {program.name}")
-        launches[program] = profiles(session, program, cases[program])
+        launches[program] = profiles(session, program, [*old.get(program, []), *cases.get(program, [])],
+                                     again.get(program.name, ()))  # fmt: skip
         write_capture(state(), options.output)
     return state()
+
+
+def _by_program(chosen: Sequence[str]) -> dict[str, list[str]]:
+    """Program -> cases of `PROGRAM:CASE` arguments."""
+    found: dict[str, list[str]] = {}
+    for one in chosen:
+        program, _, case = one.partition(":")
+        found.setdefault(program, []).append(case)
+    return found
+
+
+def _captured(
+    cases: Mapping[Path, Sequence[CaseRun]], launches: Mapping[Path, Mapping[int, list[Kernel]]]
+) -> list[CapturedCase]:
+    return [
+        CapturedCase(program=program.name, run=run, kernels=launches.get(program, {}).get(run.number, []))
+        for program, found in cases.items()
+        for run in found
+    ]
+
+
+def _added(known: Capture, found: Capture, again: list[CapturedCase]) -> Capture:
+    """What was known, with what this session has found beside it."""
+    session = LaterSession(device=found.device, programs=sorted({one.program for one in found.cases}), again=again)
+    return known.model_copy(
+        update={
+            "cases": [*known.cases, *found.cases],
+            "failures": [*known.failures, *found.failures],
+            "sass": known.sass | found.sass,
+            "later": [*known.later, session],
+        }
+    )
 
 
 def _said(text: str) -> bool:
@@ -276,6 +326,8 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=30)
     parser.add_argument("--budget", type=float, default=440.0)
     parser.add_argument("--only", action="append", help="a program; may be given several times")
+    parser.add_argument("--missing", action="store_true", help="add the programs that the known capture lacks")
+    parser.add_argument("--again", action="append", default=[], metavar="PROGRAM:CASE", help="with --missing")
     options = parser.parse_args()
     with TemporaryDirectory(prefix="kernelblaster-") as scratch:
         session = Session(Toolchain.find(), Path(scratch), options.budget)

@@ -78,17 +78,29 @@ class CapturedCase(_Frozen):
     kernels: list[Kernel]
 
 
+class LaterSession(_Frozen):
+    """What was added to a capture later, on a GPU of the same model."""
+
+    device: dict[str, str]
+    programs: list[str]
+    """Those whose cases it captured."""
+    again: list[CapturedCase]
+    """Cases of the programs before, captured once more: how far two sessions are apart."""
+
+
 class Capture(_Frozen):
-    """Everything captured of one GPU."""
+    """Everything captured of one GPU model."""
 
     format: str
     device: dict[str, str]
+    """Of the first session, which captured all programs that no later one names."""
     compile_arch: str
     cases: list[CapturedCase]
     failures: list[str]
     """What did not work, in words."""
     sass: dict[str, dict[str, str]] = {}
     """Program -> kernel -> its machine opcodes in order, where cuobjdump was there to list them."""
+    later: list[LaterSession] = []
 
 
 class Pair(_Frozen):

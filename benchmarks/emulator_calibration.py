@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "conforma
 from calibration_page import Judged, page
 from conformance_compare import Comparison, compare
 from conformance_emulated import Emulator
-from conformance_suite import CAPTURE, Capture, halves, pairs, programs, read_capture
+from conformance_suite import CAPTURE, Capture, comparable, halves, pairs, programs, read_capture
 
 from kernelblaster.devices.base import DeviceFacts, Profile
 from kernelblaster.devices.emulated.architecture import GpuModel, gpu_model
@@ -34,7 +34,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "emulator_calibration.md"
 
 def comparisons(capture: Capture, gpu: GpuModel) -> list[Comparison]:
     """Every captured case beside its emulation. Raises ConformanceFailure when one does not run."""
-    real = {case.run.case: case for case in capture.cases}
+    real = {case.run.case: case for case in comparable(capture)}
     emulator, found = Emulator(), []
     for name in programs():
         began = time.monotonic()

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "conformance"))
 
 from conformance_emulated import EmulatedCase, Emulator
-from conformance_suite import CapturedCase, Half, halves, pairs, programs, read_capture
+from conformance_suite import CapturedCase, Half, comparable, halves, pairs, programs, read_capture
 from timing_fit import cross_validate, fit_timing
 
 from kernelblaster.devices.emulated.architecture import GpuModel, gpu_model
@@ -134,9 +134,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cross-validate", action="store_true", help="print how well left-out programs are modelled")
     options = parser.parse_args()
-    capture = read_capture()
-    half = halves(case.run.case for case in capture.cases)
-    real = {case.run.case: case for case in capture.cases if half[case.run.case] is Half.FIT}
+    captured = comparable(read_capture())
+    half = halves(case.run.case for case in captured)
+    real = {case.run.case: case for case in captured if half[case.run.case] is Half.FIT}
     emulator = Emulator()
     emulated = [case for name in programs() for case in emulator.cases(name, list(real)) if case.run.case in real]
     matching = [real[case.run.case] for case in emulated]

@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
+from statistics import median
 from zlib import crc32
 
 from pydantic import BaseModel, ConfigDict
@@ -124,6 +125,29 @@ def pairs() -> list[Pair]:
 def read_capture(path: Path = CAPTURE) -> Capture:
     """A capture file. Raises OSError when there is none, ValueError when it does not read."""
     return Capture.model_validate_json(gzip.decompress(path.read_bytes()))
+
+
+def lag_us(capture: Capture, session: LaterSession) -> float:
+    """By how much longer the calls of a later session took: median difference of those that the first has timed, too.
+
+    It does not grow with the time of a call: it is what lies between the events beside the kernels.
+    """
+    first = {one.run.case: one.run.times_us["cold"].median for one in capture.cases}
+    return median(one.run.times_us["cold"].median - first[one.run.case] for one in session.again)
+
+
+def comparable(capture: Capture) -> list[CapturedCase]:
+    """All cases, the times of later sessions less their lag."""
+    lag = {program: lag_us(capture, session) for session in capture.later for program in session.programs}
+    return [_shifted(one, lag[one.program]) if one.program in lag else one for one in capture.cases]
+
+
+def _shifted(case: CapturedCase, lag: float) -> CapturedCase:
+    times = {
+        name: one.model_copy(update={part: getattr(one, part) - lag for part in ("median", "q1", "q3", "least")})
+        for name, one in case.run.times_us.items()
+    }
+    return case.model_copy(update={"run": case.run.model_copy(update={"times_us": times})})
 
 
 def write_capture(capture: Capture, path: Path) -> None:

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import shutil
+import statistics
 
 import pytest
 from conformance_compare import Comparison, Counter, compare, difference
 from conformance_emulated import Emulator
-from conformance_suite import Half, halves, pairs, programs, read_capture
+from conformance_suite import Half, comparable, halves, pairs, programs, read_capture
 
 from kernelblaster.devices.emulated.architecture import gpu_model
 from kernelblaster.devices.metrics import Metric
@@ -49,7 +50,7 @@ def tools_missing() -> bool:
 @pytest.fixture(scope="module")
 def compared() -> dict[str, Comparison]:
     """Every chosen case, run here and now."""
-    real = {case.run.case: case for case in read_capture().cases}
+    real = {case.run.case: case for case in comparable(read_capture())}
     gpu, emulator = gpu_model("h200"), Emulator(keep=False)
     emulated = [case for program, names in CASES.items() for case in emulator.cases(program, names)]
     return {case.run.case: compare(real[case.run.case], case, gpu) for case in emulated}
@@ -110,3 +111,14 @@ def test_an_output_beyond_its_bound_is_noticed() -> None:
     assert difference(real, near) is None
     assert difference(real, wrong) is not None
     assert difference(real.model_copy(update={"ulps": 0.0}), near) is not None
+
+
+def test_times_of_a_later_session_are_less_its_lag() -> None:
+    capture = read_capture()
+    later = capture.later[0]
+    raw = {case.run.case: case.run.times_us["cold"].median for case in capture.cases}
+    shifted = {case.run.case: case.run.times_us["cold"].median for case in comparable(capture)}
+    lags = {raw[case.run.case] - shifted[case.run.case] for case in capture.cases if case.program in later.programs}
+    again = [case.run.times_us["cold"].median - raw[case.run.case] for case in later.again]
+    assert {round(lag, 6) for lag in lags} == {round(statistics.median(again), 6)}
+    assert all(raw[name] == shifted[name] for name in ("copy_float4", "gemm_naive"))

@@ -12,11 +12,13 @@ import json
 import os
 import select
 import signal
+import ssl
 import sys
 import tempfile
 import threading
 import time
 from contextlib import redirect_stderr, redirect_stdout
+from functools import cache
 from io import StringIO
 from pathlib import Path
 from typing import Any, ClassVar
@@ -25,6 +27,7 @@ import stand_ins
 import torch
 from fault_runs import Run
 from fault_starts import Scenario, answer_exchange, events_below, order_of
+from typer.main import get_command
 
 import kernelblaster.models.openai_api
 import kernelblaster.report.build
@@ -43,6 +46,9 @@ from kernelblaster.runs.live import PlainView
 TIMEOUT_S = 200
 # The page shows what the other files hold; drawing it takes as long as all the rest of a start.
 kernelblaster.report.build.write_report = lambda summary, layout: layout.run / "report.html"
+# Nor is it tested here that options are read and certificates loaded: a third of what remains.
+COMMAND = get_command(app)
+ssl.create_default_context = cache(ssl.create_default_context)
 
 
 class LoggedEvaluator(Evaluator):
@@ -108,7 +114,7 @@ def start(order: dict[str, Any]) -> int:
     DyingView.dies_at = order["dies_at_event"]
     DyingView.known = events_below(Path(order["directory"]))
     command.PlainView = DyingView
-    return exit_code_of(lambda: app(order["arguments"], prog_name="kernelblaster", standalone_mode=False))
+    return exit_code_of(lambda: COMMAND(order["arguments"], prog_name="kernelblaster", standalone_mode=False))
 
 
 def warm_up() -> None:

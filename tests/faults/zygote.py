@@ -18,7 +18,7 @@ import tempfile
 import threading
 import time
 from contextlib import redirect_stderr, redirect_stdout
-from functools import cache
+from functools import cache, partial
 from io import StringIO
 from pathlib import Path
 from typing import Any, ClassVar
@@ -46,9 +46,10 @@ from kernelblaster.runs.live import PlainView
 TIMEOUT_S = 200
 # The page shows what the other files hold; drawing it takes as long as all the rest of a start.
 kernelblaster.report.build.write_report = lambda summary, layout: layout.run / "report.html"
-# Nor is it tested here that options are read and certificates loaded: a third of what remains.
+# Nor is it tested here that options are read, certificates loaded and servers spared: half of what remains.
 COMMAND = get_command(app)
 ssl.create_default_context = cache(ssl.create_default_context)
+kernelblaster.models.openai_api.Backoff = partial(kernelblaster.models.openai_api.Backoff, first_s=0.05)
 
 
 class LoggedEvaluator(Evaluator):

@@ -93,6 +93,11 @@ def _counter():  # the type needs torch
             super().__init__()
             self.found: list[tuple[float, int]] = []
 
+        @classmethod
+        def _should_skip_dynamo(cls) -> bool:
+            """Nothing is compiled here, and to keep it from being compiled torch would import its compiler for 1 s."""
+            return False
+
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             result = func(*args, **(kwargs or {}))
             count = flop_registry.get(func.overloadpacket)

@@ -9,14 +9,14 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from kernelblaster.config import ModelConfig, ModelKind, RunConfig
-from kernelblaster.devices.base import Device, DeviceKind
+from kernelblaster.devices.base import Device, DeviceFacts, DeviceKind
 from kernelblaster.devices.emulated.architecture import DEFAULT_GPU, gpu_names
 from kernelblaster.devices.sandbox import Limits
 from kernelblaster.errors import DeviceError, UsageError
 from kernelblaster.models.endpoint import endpoint_of
 from kernelblaster.paths import cache_dir, data_dir
 from kernelblaster.problems.foreign import needs_a_gpu
-from kernelblaster.problems.problem import Problem
+from kernelblaster.problems.problem import Problem, Size
 
 SHIPPED_RECORDING = "recordings/h200.jsonl.gz"
 
@@ -35,6 +35,13 @@ class ModelChoice:
 
     config: ModelConfig
     reason: str
+
+
+def timed_size(config: RunConfig, facts: DeviceFacts) -> Size:
+    """The size that is timed: as configured, else small where times are modelled and medium on a GPU."""
+    if config.size is not None:
+        return config.size
+    return Size.SMALL if facts.kind is DeviceKind.EMULATED else Size.MEDIUM
 
 
 def _gpu_key(gpu_type: str) -> str:

@@ -26,10 +26,10 @@ from kernelblaster.models.ledger import CostLedger
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.dataset import Dataset
 from kernelblaster.problems.loader import load_problem
-from kernelblaster.problems.problem import Problem, Size
+from kernelblaster.problems.problem import Problem
 from kernelblaster.replay.buffer import ReplayBuffer
 from kernelblaster.runs import terminal
-from kernelblaster.runs.choose import DeviceChoice, choose_device, refuse_foreign
+from kernelblaster.runs.choose import DeviceChoice, choose_device, refuse_foreign, timed_size
 from kernelblaster.runs.execute import RunParts, execute, finished_outcome
 from kernelblaster.runs.interrupts import run_to_end
 from kernelblaster.runs.layout import ASIDE, RunLayout
@@ -86,13 +86,6 @@ def load_problems(request: RunRequest) -> list[Problem]:
             family_of(problem.reference_path)
             launcher_declaration(problem.driver_path.read_text(encoding="utf-8"))
     return problems
-
-
-def timed_size(config: RunConfig, facts: DeviceFacts) -> Size:
-    """The size that is timed: as configured, else small where times are modelled and medium on a GPU."""
-    if config.size is not None:
-        return config.size
-    return Size.SMALL if facts.kind is DeviceKind.EMULATED else Size.MEDIUM
 
 
 def run_command(request: RunRequest) -> int:

@@ -14,8 +14,7 @@ from kernelblaster.paths import data_dir
 from kernelblaster.problems.dataset import Dataset
 from kernelblaster.problems.loader import load_problem
 from kernelblaster.problems.problem import Problem
-from kernelblaster.runs.choose import choose_device
-from kernelblaster.runs.command import timed_size
+from kernelblaster.runs.choose import choose_device, timed_size
 from kernelblaster.runs.narrated import NarratedDevice
 from kernelblaster.runs.searches import check_search, find_search
 

@@ -185,7 +185,12 @@ def test_a_directory_that_is_no_run_is_refused(invoke: Invoke, clean: Path) -> N
 def test_unknown_commands_and_folders_are_refused(invoke: Invoke, clean: Path) -> None:
     assert_one_line_and_cure(invoke("optimise"), ExitCode.USAGE, "optimise", "--help")
     assert_one_line_and_cure(invoke("answer", "missing"), ExitCode.USAGE, "missing")
-    assert_one_line_and_cure(invoke("answer", clean), ExitCode.USAGE, "no API key")
+    assert_one_line_and_cure(invoke("answer", clean), ExitCode.USAGE, "requests-*.jsonl", "--watch")
+    asked = clean / "run" / "exchange" / "requests-001.jsonl"
+    asked.parent.mkdir(parents=True)
+    asked.touch()
+    assert_one_line_and_cure(invoke("answer", clean / "run"), ExitCode.USAGE, "run holds no", str(asked.parent))
+    assert_one_line_and_cure(invoke("answer", asked.parent), ExitCode.USAGE, "no API key")
 
 
 def test_no_command_shows_the_help(invoke: Invoke) -> None:

@@ -13,7 +13,7 @@ from kernelblaster.config import BudgetConfig, ModelConfig, ModelKind
 from kernelblaster.models.base import Message, ModelError, Purpose, ReplyPending, Request
 from kernelblaster.models.batch_exchange import BatchExchangeModel
 from kernelblaster.models.ledger import CostLedger
-from kernelblaster.runs.answer import answer_exchange
+from kernelblaster.runs.answer import Answered, answer_exchange
 
 sys.path.append(str(Path(__file__).parents[1] / "models"))
 from chat_server import Step, completion, serve
@@ -31,6 +31,27 @@ def asked(folder: Path, *texts: str) -> BatchExchangeModel:
 
 def question(text: str) -> Request:
     return Request(slot=text, purpose=Purpose.GENERATE, messages=(Message(role="user", content=text),))
+
+
+def test_an_answer_that_a_kill_kept_from_the_file_is_not_paid_for_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = asked(tmp_path, "a")
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with serve(Step(body=completion("answer"))) as server:
+        config = ModelConfig(name="m", base_url=server.url, api_key=SecretStr("k"))
+        with monkeypatch.context() as patched:
+            patched.setattr("kernelblaster.runs.answer.append_line", die)
+            with pytest.raises(KeyboardInterrupt):
+                answer_exchange(tmp_path, config, watch=False, max_dollars=None)
+        assert not model.exchange.answered()
+        for now in (1, 0):
+            assert answer_exchange(tmp_path, config, watch=False, max_dollars=None) == Answered(now, asked=1)
+        assert len(server.bodies) == 1
+    assert len(model.exchange.answered()) == 1
 
 
 def test_an_answer_in_flight_is_kept_when_another_question_is_refused(tmp_path: Path) -> None:

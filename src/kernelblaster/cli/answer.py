@@ -25,10 +25,16 @@ def answer(
     max_completion_tokens: ReplyTokensOption = None,
     max_dollars: Annotated[float | None, typer.Option(callback=positive, help="Dollars to spend at most.")] = None,
 ) -> int:
-    """Answer the requests of a batch exchange with a model, for a GPU machine without network or key."""
-    from kernelblaster.runs.answer import answer_exchange
+    """Answer the requests of a batch exchange with a model, for a GPU machine without network or key.
+
+    Ends when every request has a reply: exit code 0, also when all had one before. A folder in which nothing was asked
+    is a mistake (exit code 2), unless --watch waits for requests.
+    """
+    from kernelblaster.runs.answer import answer_exchange, check_exchange
     from kernelblaster.runs.choose import choose_model_config
 
+    if not watch:
+        check_exchange(exchange)
     env = environment()
     choice = choose_model_config(
         ModelConfig(
@@ -45,5 +51,8 @@ def answer(
     )
     typer.echo(f"model: {choice.reason}", err=True)
     answered = answer_exchange(exchange, choice.config, watch=watch, max_dollars=max_dollars)
-    typer.echo(f"requests answered in {exchange}: {answered}")
+    before = answered.asked - answered.now
+    typer.echo(
+        f"requests answered in {exchange}: {answered.now}" + (f"; {before} had replies before" if before else "")
+    )
     return int(ExitCode.OK)

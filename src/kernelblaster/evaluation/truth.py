@@ -23,12 +23,14 @@ from kernelblaster.evaluation.tensors import TORCH_DTYPES, borrowed_memory, read
 from kernelblaster.evaluation.variants import replayed
 from kernelblaster.problems.problem import Precision, Size, TensorRole, TensorSpec
 from kernelblaster.problems.reference import TORCH
+from kernelblaster.problems.timelimit import within_time
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from kernelblaster.devices.base import Change
     from kernelblaster.evaluation.inputs import InputKey
+    from kernelblaster.problems.problem import Problem
     from kernelblaster.problems.reference import Reference
 
 _LOG = logging.getLogger(__name__)
@@ -44,6 +46,7 @@ _COPIES = 4
 class Draw:
     """Inputs and weights of one input set, quantised to the precision, on the CPU, and the module they belong to."""
 
+    problem: Problem
     module: torch.nn.Module
     inputs: dict[str, torch.Tensor]
     weights: dict[str, torch.Tensor]
@@ -85,7 +88,7 @@ def draw(
         accent(weights, distribution)
         if distribution is Distribution.COARSE:
             weights = {name: coarse(value) if value.is_floating_point() else value for name, value in weights.items()}
-    return Draw(module, inputs, weights)
+    return Draw(reference.problem, module, inputs, weights)
 
 
 def vary(
@@ -109,7 +112,7 @@ def vary(
     roles = {spec.name: spec.role for spec in specs}
     inputs = {name: value for name, value in values.items() if roles[name] is TensorRole.INPUT}
     weights = {name: value for name, value in values.items() if roles[name] is TensorRole.WEIGHT}
-    return Draw(module, inputs, weights)
+    return Draw(reference.problem, module, inputs, weights)
 
 
 def solve(drawn: Draw, spec: TensorSpec, precision: Precision) -> Truth:
@@ -159,7 +162,9 @@ def _run(drawn: Draw, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
     previous = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:
-        return module(*[cast(tensor) for tensor in drawn.inputs.values()])
+        inputs = [cast(tensor) for tensor in drawn.inputs.values()]
+        with within_time(drawn.problem):
+            return module(*inputs)
     finally:
         torch.set_default_dtype(previous)
 

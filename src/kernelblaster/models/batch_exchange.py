@@ -114,6 +114,11 @@ class Exchange:
             scan = self._current()
             return frozenset(scan.answers.keys() & scan.requested.keys())
 
+    def asked(self) -> frozenset[str]:
+        """Ids that were asked, whether they have a reply or not."""
+        with self._guard:
+            return frozenset(self._current().requested)
+
     def outstanding(self) -> dict[str, Path]:
         """Ids that wait for a reply, with the request file that each was written to last."""
         with self._guard:

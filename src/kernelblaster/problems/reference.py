@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from kernelblaster.errors import ProblemError
 from kernelblaster.problems.problem import Precision, Problem, Size, TensorRole, TensorSpec
+from kernelblaster.problems.timelimit import within_time
 
 if TYPE_CHECKING:
     import torch
@@ -130,9 +131,10 @@ def _stored_dtype(problem: Problem, name: str, tensor: torch.Tensor, precision: 
 
 @contextmanager
 def blaming(problem: Problem) -> Iterator[None]:
-    """Turn what the problem's own code raises into a ProblemError that names its file."""
+    """Turn what the problem's own code raises, or that it takes for ever, into a ProblemError that names its file."""
     try:
-        yield
+        with within_time(problem):
+            yield
     except ProblemError:
         raise
     except Exception as error:

@@ -6,13 +6,14 @@ import asyncio
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from kernelblaster.config import BudgetConfig, ModelConfig
-from kernelblaster.errors import KernelBlasterError
+from kernelblaster.errors import KernelBlasterError, UsageError
 from kernelblaster.models.base import ChatModel, Message, Purpose, Reply, Request
-from kernelblaster.models.batch_exchange import Exchange
+from kernelblaster.models.batch_exchange import REQUESTS_GLOB, Exchange
 from kernelblaster.models.factory import build_model
 from kernelblaster.models.jsonl import append_line, complete_lines
 from kernelblaster.models.ledger import CostLedger
@@ -21,20 +22,38 @@ REPLIES = "replies.jsonl"
 POLL_SECONDS = 2.0
 
 
-def answer_exchange(folder: Path, config: ModelConfig, *, watch: bool, max_dollars: float | None) -> int:
-    """Answer what is outstanding, once or for ever; returns how many requests were answered.
+@dataclass(frozen=True)
+class Answered:
+    """What came of answering once: how many requests got a reply now, and how many the exchange holds."""
+
+    now: int
+    asked: int
+
+
+def check_exchange(folder: Path) -> None:
+    """Raise UsageError when nobody has asked anything in a folder."""
+    if any(folder.glob(REQUESTS_GLOB)):
+        return
+    inside = sorted({path.parent for path in folder.glob(f"*/{REQUESTS_GLOB}")})
+    named = (
+        f"name the folder that holds them: {inside[0]}" if inside else "name the folder that the waiting run printed"
+    )
+    raise UsageError(f"{folder} holds no {REQUESTS_GLOB}", cure=f"{named}; or wait for requests with --watch")
+
+
+def answer_exchange(folder: Path, config: ModelConfig, *, watch: bool, max_dollars: float | None) -> Answered:
+    """Answer what is outstanding, once or for ever.
 
     Raises ModelError and BudgetExceeded; replies obtained until then are kept.
     """
     ledger = CostLedger(folder / "answer_ledger.jsonl", BudgetConfig(dollars=max_dollars))
     model = build_model(config, folder, ledger)
     exchange = Exchange(folder)
-    answered = 0
     while True:
-        answered += asyncio.run(_answer_outstanding(exchange, model, config.concurrency))
+        now = asyncio.run(_answer_outstanding(exchange, model, config.concurrency))
         ledger.all_kept()
         if not watch:
-            return answered
+            return Answered(now, len(exchange.asked()))
         time.sleep(POLL_SECONDS)
 
 

@@ -322,3 +322,19 @@ def test_decisions_come_from_measurement_alone(tmp_path):
     outcome, context = search(tmp_path, lambda r, s, a: answer(kernel(0.9), expected=50.0), steps=1)
     assert context.events.of("decided")[0].outcome == Decision.SLOWER
     assert outcome.status is OutcomeStatus.NO_IMPROVEMENT
+
+
+@pytest.mark.parametrize(("recording", "counted"), [("r", 1), (None, 2)])
+def test_a_recording_that_is_searched_anew_teaches_nothing_new(tmp_path, recording, counted):
+    for name in ("first", "second"):
+        _, context = search(
+            tmp_path,
+            lambda rollout, step, attempt: answer(kernel(1.5)),
+            answerable=frozenset({"technique_0"}),
+            run=name,
+            directory=tmp_path / name,
+            steps=1,
+            recording=recording,
+        )
+    assert context.replay.count() == 2
+    assert sum(row.sums.attempts for row in context.knowledge.load().document.statistics) == counted

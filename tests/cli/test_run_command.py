@@ -65,6 +65,9 @@ def test_the_knowledge_base_learned(finished: tuple[Path, list[object], Done]) -
     rows = base.document.statistics
     assert sum(row.sums.attempts for row in rows) >= 1
     assert {row.cell.device_kind for row in rows} == {"emulated"}
+    # All who replay this recording count it once.
+    (run,) = {row.run for row in rows}
+    assert run.startswith("recording-")
     # What a message about a damaged file refers to, and what people read.
     experiment = run_directory(root).parent
     (snapshot,) = (experiment / "snapshots").glob("*.json")

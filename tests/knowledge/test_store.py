@@ -53,6 +53,14 @@ def test_a_transition_counts_once(store):
     assert attempts(store) == 2
 
 
+def test_a_recording_that_is_replayed_counts_once(store):
+    assert store.record(transition("s", run="first", recording="r"))
+    assert not store.record(transition("s", run="second", recording="r"))
+    assert not store.record(transition("t", run="third", recording="r"))
+    assert store.record(transition("s", run="second", recording="r", technique="fuse"))
+    assert attempts(store) == 2
+
+
 def test_what_is_written_reads_back_the_same(store):
     store.record_all([transition("a"), transition("b", verdict="timeout")])
     store.apply([lesson("rows shorter than a warp leave lanes without data")], PROVENANCE)

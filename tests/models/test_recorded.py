@@ -55,6 +55,16 @@ def answer(model: RecordedModel, request: Request) -> str:
     return asyncio.run(model.complete(request)).text
 
 
+def test_a_recording_is_known_by_what_was_recorded(path: Path) -> None:
+    record(path, ask("a/attempt-0"))
+    packed = path.with_name("packed.jsonl.gz")
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    before = replay(path).identity
+    assert replay(packed).identity == before
+    record(path, ask("b/attempt-0"))
+    assert replay(path).identity != before
+
+
 def test_a_recording_answers_what_was_asked(path: Path) -> None:
     requests = [ask(f"s{number}/attempt-0") for number in range(5)]
     record(path, *requests)

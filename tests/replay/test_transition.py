@@ -63,3 +63,14 @@ def test_the_digest_names_run_and_slot_alone():
 
 def test_deltas_leave_out_what_one_side_lacks():
     assert metric_deltas({"a": 1.0, "b": 5.0}, {"a": 4.0, "c": 2.0}) == {"a": 3.0}
+
+
+def test_replays_of_a_recording_are_the_same_evidence():
+    first = transition("s", run="a", recording="r1", speedup=1.5).as_evidence()
+    again = transition("t", run="b", recording="r1", speedup=1.6).as_evidence()
+    assert first.digest == again.digest
+    assert (first.run, first.speedup) == (again.run, 1.5)
+    for other in ({"recording": "r2"}, {"candidate_sha256": "f" * 64}, {"technique": "other"}, {"arch": "sm_80"}):
+        assert transition("t", run="b", **{"recording": "r1", **other}).as_evidence().digest != first.digest
+    asked = transition("s", run="a")
+    assert asked.as_evidence() is asked

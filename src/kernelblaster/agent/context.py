@@ -67,6 +67,7 @@ class ProblemContext:
         knowledge: the knowledge base file of the experiment.
         replay: the replay buffer of the experiment.
         model: writes candidates.
+        recording: identity of the recording that answers in a model's place; None where a model is asked.
         directory: where the search of this problem keeps its files.
         events: told what happens.
         limits: shared with the other problems of the run.
@@ -88,6 +89,7 @@ class ProblemContext:
     events: EventSink
     limits: Limits
     libraries: tuple[Library, ...] = ()
+    recording: str | None = None
     deadline: float | None = None
     _flights: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary, repr=False)
     """Locks live as long as somebody holds or awaits them."""

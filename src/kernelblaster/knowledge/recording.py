@@ -1,9 +1,9 @@
 """Counting transitions into a document, each exactly once.
 
 Per run, the document remembers the digests of the transitions already counted, so that a resumed run may record
-again what it recorded before. The number of digests in a file is bounded: beyond `MAX_DIGESTS` the runs that were
-idle longest are sealed. A sealed run's digests are gone, so nothing more is accepted from it: losing a late
-transition is the safe side of counting one twice.
+again what it recorded before. All replays of one recording count as one run. The number of digests in a file is
+bounded: beyond `MAX_DIGESTS` the runs that were idle longest are sealed. A sealed run's digests are gone, so nothing
+more is accepted from it: losing a late transition is the safe side of counting one twice.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ def record(
     Raises:
         ValueError: the transition names an operator family that does not exist.
     """
+    transition = transition.as_evidence()
     run = document.runs.get(transition.run, RunRecord(updated_at=now))
     if run.sealed or transition.digest in run.applied:
         return document, False

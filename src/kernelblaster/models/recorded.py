@@ -18,6 +18,7 @@ that asks the same again gets the same reply, after a restart too: the ledger kn
 from __future__ import annotations
 
 import gzip
+import hashlib
 import re
 import time
 import zlib
@@ -143,6 +144,14 @@ class RecordedModel:
     def header(self) -> RecordingHeader:
         """Where the recording comes from."""
         return self._recording.header
+
+    @property
+    def identity(self) -> str:
+        """16 hexadecimal digits of what was recorded, wherever the file lies and however it is packed."""
+        content = hashlib.sha256()
+        for exchange in self._recording.exchanges:
+            content.update(exchange.model_dump_json().encode())
+        return content.hexdigest()[:16]
 
     def answerable(self, tags: dict[str, str]) -> frozenset[str]:
         """Techniques with a recorded candidate for the parent; if there are none, for the problem and precision."""

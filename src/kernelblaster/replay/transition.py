@@ -110,6 +110,8 @@ class Transition(BaseModel):
     dollars: float | None = Field(None, ge=0)
     """None when the price is unknown."""
     model: str
+    recording: str | None = None
+    """Identity of the recording that answered; None where a model was asked."""
     libraries: tuple[Library, ...] = ()
     weakly_verified: bool = False
     started_at: AwareDatetime = Field(default_factory=_now)
@@ -129,6 +131,18 @@ class Transition(BaseModel):
     def digest(self) -> str:
         """16 hexadecimal digits that identify (run, slot)."""
         return hashlib.sha256(f"{self.run}\0{self.slot}".encode()).hexdigest()[:16]
+
+    def as_evidence(self) -> Transition:
+        """What is learned from: this; of a recording, the same for everybody who replays it, however often.
+
+        A recording answers the same again: an edge of its search that was judged before teaches nothing new.
+        """
+        if self.recording is None:
+            return self
+        place = (self.problem, self.precision, self.arch, self.device_kind, self.state, self.technique)
+        edge = "\0".join((*place, self.parent_sha256, self.candidate_sha256 or "", *self.libraries))
+        slot = f"{self.problem}/{hashlib.sha256(edge.encode()).hexdigest()[:16]}"
+        return self.model_copy(update={"run": f"recording-{self.recording}", "slot": slot})
 
     @property
     def succeeded(self) -> bool:

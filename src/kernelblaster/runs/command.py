@@ -23,6 +23,7 @@ from kernelblaster.knowledge.store import KnowledgeStore
 from kernelblaster.models.batch_exchange import Exchange
 from kernelblaster.models.factory import build_model
 from kernelblaster.models.ledger import CostLedger
+from kernelblaster.models.recorded import RecordedModel
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.dataset import Dataset
 from kernelblaster.problems.loader import load_problem
@@ -149,6 +150,7 @@ def _run_locked(
             knowledge=knowledge,
             replay=ReplayBuffer(layout.replay),
             watchers=(view,),
+            recording=model.identity if isinstance(model, RecordedModel) else None,
         )
         rows, stopped = _search(request, parts, problems, exchange, ledger)
         if stopped is None:

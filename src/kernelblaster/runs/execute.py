@@ -46,6 +46,8 @@ class RunParts:
     knowledge: KnowledgeStore
     replay: ReplayBuffer
     watchers: tuple[EventSink, ...]
+    recording: str | None = None
+    """Identity of the recording that answers in a model's place; None where a model is asked."""
 
 
 async def execute(parts: RunParts, problems: Sequence[Problem]) -> tuple[list[ProblemSummary], str | None]:
@@ -110,6 +112,7 @@ async def _search(parts: RunParts, problem: Problem, limits: Limits, run_deadlin
             events=journal,
             limits=limits,
             libraries=parts.config.libraries,
+            recording=parts.recording,
             deadline=min(own, run_deadline) if run_deadline else own,
         )
         outcome = await run_problem(context)

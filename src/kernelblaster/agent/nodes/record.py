@@ -62,6 +62,7 @@ def _transition(
         completion_tokens=state.spent.completion_tokens,
         dollars=state.spent.dollars,
         model=context.model.name,
+        recording=context.recording,
         libraries=context.libraries,
         weakly_verified=evaluation.weakly_verified if evaluation else context.problem.weakly_verified,
         started_at=datetime.fromtimestamp(state.step_started, UTC),

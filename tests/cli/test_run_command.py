@@ -15,6 +15,7 @@ from filelock import FileLock
 from kernelblaster.agent.events import Evaluated
 from kernelblaster.errors import ExitCode
 from kernelblaster.knowledge.store import KnowledgeStore
+from kernelblaster.replay.buffer import ReplayBuffer
 from kernelblaster.runs.journal import read_events
 
 pytestmark = [pytest.mark.nvcc, pytest.mark.usefixtures("nvcc")]
@@ -158,11 +159,12 @@ def test_no_improvement_is_said_so(invoke: Invoke, clean: Path, dataset: Path) -
     assert done.code == ExitCode.NO_IMPROVEMENT, done.err
     assert "no improvement" in done.out
     assert not list(clean.glob("**/final_rl_cuda_perf.cu"))
-    # A retry searches anew and counts anew.
+    # A retry searches anew; what the recording answers again is no new evidence.
     again = invoke(*search, "--retry", "--json")
     assert again.code == ExitCode.NO_IMPROVEMENT
-    statistics = KnowledgeStore(clean / again.json["knowledge_base"]).load().document.statistics
-    assert sum(row.sums.attempts for row in statistics) == 2
+    base = clean / again.json["knowledge_base"]
+    assert sum(row.sums.attempts for row in KnowledgeStore(base).load().document.statistics) == 1
+    assert ReplayBuffer(base.with_name("replay.sqlite")).count() == 2
 
 
 def test_token_cap_stops_and_a_higher_one_continues(invoke: Invoke, clean: Path, dataset: Path) -> None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -161,6 +162,16 @@ def test_a_crash_inside_any_node_repeats_neither_replies_nor_evaluations(tmp_pat
     assert max(Counter(evaluator.calls).values()) == 1
 
 
+@pytest.fixture
+def quick_collection() -> Iterator[None]:
+    """A garbage collector that looks at what the test makes, and not at all of torch each time."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("quick_collection")
 @pytest.mark.parametrize("method", ["aput", "aput_writes"])
 def test_a_checkpoint_that_cannot_be_stored_costs_nothing_wherever_it_is(tmp_path, monkeypatch, method):
     """Also the one after a superstep whose nodes have all finished: nothing is `next` then, and yet it goes on."""

@@ -21,6 +21,11 @@ def harness_include_dir() -> Path:
     return _PACKAGE / "devices" / "harness" / "include"
 
 
+def late_source() -> Path:
+    """What stands in for the launcher in a driver program that loads its candidate."""
+    return _PACKAGE / "devices" / "harness" / "late" / "late.cpp"
+
+
 def guards_source() -> Path:
     """Stand-ins for functions of the CUDA runtime, compiled into programs whose candidates call those."""
     return _PACKAGE / "devices" / "harness" / "guards" / "guards.cpp"

@@ -8,10 +8,12 @@ import pytest
 
 from kernelblaster.devices.base import Build, Driver, Job, JobTensor
 from kernelblaster.devices.toolchain import Toolchain
-from kernelblaster.paths import harness_include_dir
+from kernelblaster.paths import harness_include_dir, late_source
 from kernelblaster.problems.problem import Precision, Problem, ProblemId, TensorRole, TensorSpec
 
 HERE = Path(__file__).parent
+LAUNCHER_SYMBOL = "_Z25launch_gpu_implementationPvS_S_llf"
+"""Of host_driver.cpp."""
 
 
 @pytest.fixture(scope="session")
@@ -19,20 +21,33 @@ def toolchain() -> Toolchain:
     return Toolchain.find()
 
 
-@pytest.fixture(scope="session")
-def host_build(toolchain: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """The real driver program, linked with a candidate and a CUDA runtime that live in host memory."""
+@pytest.fixture(scope="session", params=["linked", "late"])
+def host_build(request: pytest.FixtureRequest, toolchain: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """The real driver program with a candidate and a CUDA runtime that live in host memory.
+
+    Linked with both; or with the runtime alone, a shared object, and told to load the candidate, another one.
+    """
     directory = tmp_path_factory.mktemp("host_build")
     includes = [f"-I{path}" for path in (harness_include_dir(), *toolchain.include_dirs)]
-    sources = [str(HERE / name) for name in ("host_driver.cpp", "host_candidate.cpp", "host_cudart.cpp")]
-    program = directory / "program"
-    subprocess.run(
-        [str(toolchain.host_compiler), "-std=c++17", "-O1", *includes, *sources, "-o", str(program), "-lpthread"],
-        check=True,
-    )
+    compiler = [str(toolchain.host_compiler), "-std=c++17", "-O1", *includes]
+    driver, candidate, cudart = (str(HERE / f"host_{name}.cpp") for name in ("driver", "candidate", "cudart"))
+    program, library = directory / "program", directory / "candidate.so"
+
+    def build(*arguments: str) -> None:
+        subprocess.run([*compiler, *arguments, "-lpthread", "-ldl"], check=True)
+
     problem = Problem(ProblemId(1, 999), "Host", HERE, sizes={})
-    driver = Driver(problem, Precision.FP32, directory / "unused.o", "unused")
-    return Build("0" * 64, program, HERE / "host_candidate.cpp", driver, resources=(), seconds=0.0)
+    if request.param == "linked":
+        build(driver, candidate, cudart, "-o", str(program))
+        made = Driver(problem, Precision.FP32, directory / "unused.o", "unused")
+        return Build("0" * 64, program, Path(candidate), made, resources=(), seconds=0.0)
+    runtime = tmp_path_factory.mktemp("host_runtime") / "libhostcudart.so"
+    build("-shared", "-fPIC", cudart, "-o", str(runtime))
+    shared = (str(runtime), f"-Wl,-rpath,{runtime.parent}")
+    build(f'-DKB_LAUNCHER="{LAUNCHER_SYMBOL}"', driver, str(late_source()), *shared, "-o", str(program))
+    build("-shared", "-fPIC", candidate, *shared, "-o", str(library))
+    made = Driver(problem, Precision.FP32, directory / "unused.o", LAUNCHER_SYMBOL, (runtime.parent,), program)
+    return Build("0" * 64, program, Path(candidate), made, resources=(), seconds=0.0, library=library)
 
 
 @pytest.fixture

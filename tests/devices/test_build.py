@@ -52,9 +52,14 @@ def problem(tmp_path_factory: pytest.TempPathFactory) -> Problem:
     return Problem(ProblemId(1, 1), "Copy", directory, sizes={})
 
 
-@pytest.fixture(scope="module")
-def builder(toolchain: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> ProgramBuilder:
-    return ProgramBuilder(toolchain, tmp_path_factory.mktemp("cache"), "sm_90a", toolchain.cudart_link_args, jobs=1)
+@pytest.fixture(scope="module", params=["linked", "late"])
+def builder(
+    request: pytest.FixtureRequest, toolchain: Toolchain, tmp_path_factory: pytest.TempPathFactory
+) -> ProgramBuilder:
+    late = request.param == "late"
+    link = toolchain.cudart_shared_link_args if late else toolchain.cudart_link_args
+    assert link is not None, "the tests' toolkit has the runtime as a shared object, too"
+    return ProgramBuilder(toolchain, tmp_path_factory.mktemp("cache"), "sm_90a", link, jobs=1, late=late)
 
 
 @pytest.fixture(scope="module")
@@ -75,13 +80,16 @@ def test_a_candidate_becomes_a_program_once(builder: ProgramBuilder, driver: Dri
     assert kernel.spill_store_bytes == 0
     assert build.ptx is not None
     assert ".target sm_90a" in build.ptx.read_text()
+    assert (build.library is None) == (driver.program is None)
+    assert build.program == (driver.program or build.source_path.parent / "program")
     usage = subprocess.run([str(build.program)], capture_output=True, text=True, check=False)
     assert usage.returncode == 2
     assert "usage" in usage.stderr
 
     again = builder.program(CANDIDATE, driver)
     assert again.seconds == 0.0
-    assert (again.digest, again.program, again.resources) == (build.digest, build.program, build.resources)
+    assert (again.digest, again.program, again.library) == (build.digest, build.program, build.library)
+    assert again.resources == build.resources
 
 
 @pytest.mark.nvcc
@@ -125,7 +133,9 @@ def test_replacing_the_runtime_is_a_reward_hack(builder: ProgramBuilder, driver:
 def test_streams_of_a_candidate_are_made_by_the_guard(builder: ProgramBuilder, driver: Driver) -> None:
     stream = "cudaStream_t s; cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking); copy<scalar_t><<<1, 1, 0, s>>>"
     build = builder.program(CANDIDATE.replace("copy<scalar_t><<<(n + 255) / 256, 256>>>", stream), driver)
-    names = subprocess.run(["nm", str(build.program)], capture_output=True, text=True, check=True).stdout
+    names = subprocess.run(
+        ["nm", str(build.library or build.program)], capture_output=True, text=True, check=True
+    ).stdout
     assert " kb_guard_cudaStreamCreateWithFlags\n" in names
     assert "kb_guard_cudaStreamCreateWithPriority" not in names
 

@@ -216,7 +216,7 @@ def test_a_program_sees_its_tensors_and_writes_only_outputs(
     )
     (host_build.program.parent / "other.cu").write_text("another candidate")
     script = 'cat "$1/x" > copy && echo > "$2/output" && cat "$3" > copy; ls "$2/.."; cat "$4/other.cu"; echo > "$1/x"'
-    view = job_view(host_build, job)
+    view = job_view(host_build.program, host_build.driver, job)
     outcome = attempt(level, script, inputs, outputs, host_build.program, host_build.program.parent, view=view)
     assert not outcome.ok
     assert "another candidate" not in outcome.output

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelblaster.devices.base import BuildFailure, BuildFailureKind, Driver, Library
+from kernelblaster.devices.base import Build, BuildFailure, BuildFailureKind, Driver, Library
 from kernelblaster.devices.build import ProgramBuilder
 from kernelblaster.devices.toolchain import Toolchain
 from kernelblaster.problems.problem import Precision, Problem, ProblemId
@@ -35,7 +35,8 @@ class HostBuilder(ProgramBuilder):
     flags: tuple[str, ...] = ()
 
     def _compile(self, scratch: Path, source: str, driver: Driver, libraries: Sequence[Library]) -> str:
-        command = [str(self._tools.host_compiler), *self._host_flags(), *self.flags, "-x", "c++", "candidate.cu"]
+        flags = (*self._host_flags(), "-fPIC", *self.flags)
+        command = [str(self._tools.host_compiler), *flags, "-x", "c++", "candidate.cu"]
         subprocess.run([*command, "-c", "-o", "candidate.o"], cwd=scratch, check=True)
         return ""
 
@@ -43,10 +44,14 @@ class HostBuilder(ProgramBuilder):
         return super()._program_digest(f"{self.flags}{source}", driver, libraries)
 
 
-@pytest.fixture(scope="module")
-def builder(toolchain: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> HostBuilder:
-    cache = tmp_path_factory.mktemp("cache")
-    return HostBuilder(toolchain, cache, "sm_90a", toolchain.cudart_link_args, keep_ptx=False)
+@pytest.fixture(scope="module", params=["linked", "late"])
+def builder(
+    request: pytest.FixtureRequest, toolchain: Toolchain, tmp_path_factory: pytest.TempPathFactory
+) -> HostBuilder:
+    cache, late = tmp_path_factory.mktemp("cache"), request.param == "late"
+    link = toolchain.cudart_shared_link_args if late else toolchain.cudart_link_args
+    assert link is not None, "the tests' toolkit has the runtime as a shared object, too"
+    return HostBuilder(toolchain, cache, "sm_90a", link, keep_ptx=False, late=late)
 
 
 @pytest.fixture(scope="module")
@@ -56,11 +61,11 @@ def driver(builder: HostBuilder, tmp_path_factory: pytest.TempPathFactory) -> Dr
     return builder.driver(Problem(ProblemId(1, 1), "Copy", directory, sizes={}), Precision.FP32)
 
 
-def offered(program: Path) -> tuple[set[str], set[str]]:
-    """Names that a program defines for others at the link, and at run time."""
+def offered(build: Build) -> tuple[set[str], set[str]]:
+    """Names that a candidate's program, or shared object, defines for others at the link, and at run time."""
     found = []
     for option in ("--extern-only", "--dynamic"):
-        command = ["nm", "--format=posix", "--defined-only", option, str(program)]
+        command = ["nm", "--format=posix", "--defined-only", option, str(build.library or build.program)]
         text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         found.append({line.split()[0] for line in text.splitlines()})
     return found[0], found[1]
@@ -68,16 +73,16 @@ def offered(program: Path) -> tuple[set[str], set[str]]:
 
 @pytest.fixture(scope="module")
 def honest(builder: HostBuilder, driver: Driver) -> tuple[set[str], set[str]]:
-    return offered(builder.program(LAUNCHER, driver).program)
+    return offered(builder.program(LAUNCHER, driver))
 
 
 def outcome(builder: HostBuilder, driver: Driver, source: str, honest: tuple[set[str], set[str]]) -> str:
     """`refused`, or `its own` when nobody else sees what was defined, or the names that leaked."""
     try:
-        program = builder.program(source + LAUNCHER, driver).program
+        build = builder.program(source + LAUNCHER, driver)
     except BuildFailure as failure:
         return "refused" if failure.kind is BuildFailureKind.POLICY else f"{failure.kind}: {failure.reason}"
-    now = offered(program)
+    now = offered(build)
     leaked = [sorted(after - before) for before, after in zip(honest, now, strict=True)]
     return "its own" if leaked == [[], []] else f"leaked: {leaked}"
 
@@ -154,12 +159,17 @@ def test_code_for_the_linker_to_compile_is_not_compiled(
 def test_code_that_runs_before_main_finds_the_libraries_as_they_are(
     builder: HostBuilder, driver: Driver, honest: tuple[set[str], set[str]]
 ) -> None:
-    """Constructors are allowed, by every door: they are the candidate's code, and replace nothing."""
+    """Constructors are allowed, by every door: they are the candidate's code, and replace nothing.
+
+    One door is open to programs alone; the linker says so.
+    """
+    before_libraries = '__attribute__((section(".preinit_array"), used)) static void (*b)() = early;'
     source = """
     static void early() {}
     __attribute__((constructor)) static void constructor() {}
     __attribute__((section(".init_array"), used)) static void (*a)() = early;
-    __attribute__((section(".preinit_array"), used)) static void (*b)() = early;
     __attribute__((section(".fini_array"), used)) static void (*c)() = early;
     """
     assert outcome(builder, driver, source, honest) == "its own"
+    found = outcome(builder, driver, f"{source}{before_libraries}\n", honest)
+    assert found == "its own" if driver.program is None else found.startswith("load_error")

@@ -297,7 +297,7 @@ def test_a_batch_program_waits_for_its_commands(host_build: Build, make_job: Mak
 def test_what_a_batch_program_has_begun_is_done_first_and_is_no_result(host_build: Build, make_job: MakeJob) -> None:
     with BatchProgram(host_build, make_job(Mode.SPEAKS), limits=LIMITS) as program:
         program.begin("rehearse")
-        program.begin("call 1")
+        program.begin("reload")
         result = program.finish(["profile"], timeout_s=10)
     assert result.replies == ("profiled",)
     assert result.failure is None

@@ -24,6 +24,7 @@ from kernelblaster.devices.base import (
     BuildFailure,
     BuildFailureKind,
     CallResult,
+    Candidate,
     DeviceFacts,
     DeviceKind,
     Driver,
@@ -222,16 +223,19 @@ def source(name: str, extra: str = "") -> str:
 class FakeSession:
     """Runs one scripted kernel on the job's files."""
 
-    def __init__(self, device: FakeDevice, name: str, job: Job) -> None:
+    def __init__(self, device: FakeDevice, candidate: Candidate, job: Job) -> None:
         self._device = device
-        self._name = name
-        self._script = KERNELS[name]
+        self._candidate = candidate
         self._job = job
         self._process = Process()
         self._paths = {t.spec.role: t.path for t in job.tensors}
         self._specs = {t.spec.role: t.spec for t in job.tensors}
 
     def __enter__(self) -> Self:
+        if self._candidate.driver.program is not None:
+            self._device.waits()
+        self._name = self._candidate.built().source_path.name
+        self._script = KERNELS[self._name]
         self._device.started(self._name, self._specs[TensorRole.OUTPUT].elements)
         self.reload()
         self._output = np.zeros(self._specs[TensorRole.OUTPUT].shape, np.float32)
@@ -270,9 +274,7 @@ class FakeSession:
         self._device.most_while_timing = max(self._device.most_while_timing, self._device.running)
         self._device.variants.setdefault(self._name, []).extend(variants)
         self._device.sampled.append(self._script)
-        self._device.timed_unsettled += self._device.profilers > 0 and (
-            not self._device.settled or self._device.prepared
-        )
+        self._device.timed_unsettled += self._device.profilers > 0 and not self._device.settled
         self._process.timing = True
         samples = []
         for variant in variants:
@@ -298,13 +300,13 @@ class FakeSession:
 class FakeProfiler:
     """Notes whether it had settled when something was timed."""
 
-    def __init__(self, device: FakeDevice, name: str) -> None:
+    def __init__(self, device: FakeDevice, candidate: Candidate) -> None:
         self.device = device
-        self.name = name
+        self.candidate = candidate
 
     def __enter__(self) -> Self:
         self.device.profilers += 1
-        self.device.settled = self.device.prepared = False
+        self.device.settled = False
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -313,25 +315,27 @@ class FakeProfiler:
     def settle(self) -> None:
         self.device.settled = True
 
-    def prepare(self) -> None:
-        self.device.prepared = True
-
     def collect(self) -> Profile:
         self.device.most_while_profiling = max(self.device.most_while_profiling, self.device.running)
-        if self.name == "slow":
+        if self.candidate.built().source_path.name == "slow":
             raise RunFailure(RunFailureKind.TIMEOUT, "the profiler ran out of time")
         kernel = KernelProfile(name="relu", grid=(1, 1, 1), block=(32, 1, 1), metrics={"gpu__time_duration.sum": 1e5})
         return Profile(source=ProfileSource.NCU, kernels=[kernel], totals=kernel.metrics)
 
 
 class FakeDevice:
-    """Satisfies `Device`. Counts what was asked of it."""
+    """Satisfies `Device`. Counts what was asked of it. Where `late`, processes load their candidate after the start."""
 
-    def __init__(self, kind: DeviceKind = DeviceKind.CUDA, *, truncates: bool = False) -> None:
+    def __init__(self, kind: DeviceKind = DeviceKind.CUDA, *, truncates: bool = False, late: bool = False) -> None:
         self.facts = facts(kind)
         self.isolation = Isolation.LIMITS
         self.noise = np.random.default_rng(5)
         self.truncates = truncates
+        self.late = late
+        self.waits: Callable[[], None] = lambda: None
+        """Called when a process has started that has its candidate still to load."""
+        self.compiles: Callable[[], None] = lambda: None
+        """Called before each build."""
         self.opened = self.closed = 0
         self.starts: list[tuple[str, int]] = []
         """Kernel and output elements of every process, in the order of their starts."""
@@ -349,9 +353,9 @@ class FakeDevice:
         """Running now."""
         self.most_while_timing = self.most_while_profiling = 0
         """Processes without a profiler that were there while something was sampled or profiled."""
-        self.settled = self.prepared = False
+        self.settled = False
         self.timed_unsettled = 0
-        """Times something was sampled while a profiler might still be loading."""
+        """Times something was sampled while a profiler might still be at work."""
         self._lock = threading.Lock()
         self._counting = threading.Lock()
 
@@ -374,9 +378,10 @@ class FakeDevice:
             self.closed += 1
 
     def prepare(self, problem: Problem, precision: Precision) -> Driver:
-        return Driver(problem, precision, Path("driver.o"), "launch")
+        return Driver(problem, precision, Path("driver.o"), "launch", program=Path("program") if self.late else None)
 
     def build(self, source: str, driver: Driver, libraries: Sequence[Library] = ()) -> Build:
+        self.compiles()
         match = re.match(r"// kernel: (\w+)", source)
         if match is None:
             raise BuildFailure(BuildFailureKind.COMPILE, "line 1: expected a declaration", "x" * 50_000)
@@ -388,11 +393,11 @@ class FakeDevice:
         digest = hashlib.sha256(source.encode()).hexdigest()
         return Build(digest, Path("program"), Path(match[1]), driver, (resources,), 0.1)
 
-    def open(self, build: Build, job: Job, *, timeout_s: float) -> FakeSession:
-        return FakeSession(self, build.source_path.name, job)
+    def open(self, candidate: Candidate, job: Job, *, timeout_s: float) -> FakeSession:
+        return FakeSession(self, candidate, job)
 
-    def profiler(self, build: Build, job: Job, *, timeout_s: float) -> FakeProfiler:
-        return FakeProfiler(self, build.source_path.name)
+    def profiler(self, candidate: Candidate, job: Job, *, timeout_s: float) -> FakeProfiler:
+        return FakeProfiler(self, candidate)
 
     def sanitize(self, build: Build, job: Job, *, timeout_s: float) -> list[SanitizerFinding]:
         with self.open(build, job, timeout_s=timeout_s) as session:
@@ -403,11 +408,14 @@ class FakeDevice:
         return self.clock_reading
 
     @contextmanager
-    def exclusive(self) -> Iterator[None]:
-        with self._lock:
-            self.holders += 1
-            self.most_holders = max(self.most_holders, self.holders)
-            try:
-                yield
-            finally:
-                self.holders -= 1
+    def exclusive(self, *, wait: bool = True) -> Iterator[bool]:
+        if not self._lock.acquire(blocking=wait):
+            yield False
+            return
+        self.holders += 1
+        self.most_holders = max(self.most_holders, self.holders)
+        try:
+            yield True
+        finally:
+            self.holders -= 1
+            self._lock.release()

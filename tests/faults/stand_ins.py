@@ -14,7 +14,16 @@ from typing import Any
 
 from fake_device import KERNELS, FakeDevice, FakeProfiler, Script
 
-from kernelblaster.devices.base import Build, DeviceKind, Job, KernelProfile, Profile, ProfileSource, SanitizerFinding
+from kernelblaster.devices.base import (
+    Build,
+    Candidate,
+    DeviceKind,
+    Job,
+    KernelProfile,
+    Profile,
+    ProfileSource,
+    SanitizerFinding,
+)
 from kernelblaster.devices.metrics import Metric
 from kernelblaster.errors import DeviceError
 
@@ -94,8 +103,8 @@ class StandInDevice(FakeDevice):
                 raise DeviceError("cudaErrorECCUncorrectable: the GPU is lost", cure="reset it")
         return super().build(source, driver, libraries)
 
-    def profiler(self, build: Build, job: Job, *, timeout_s: float) -> FakeProfiler:
-        return _Profiler(self, build.source_path.name, self._ruled)
+    def profiler(self, candidate: Candidate, job: Job, *, timeout_s: float) -> FakeProfiler:
+        return _Profiler(self, candidate, self._ruled)
 
     def sanitize(self, build: Build, job: Job, *, timeout_s: float) -> list[SanitizerFinding]:
         found = super().sanitize(build, job, timeout_s=timeout_s)
@@ -104,8 +113,8 @@ class StandInDevice(FakeDevice):
 
 
 class _Profiler(FakeProfiler):
-    def __init__(self, device: FakeDevice, name: str, ruled: bool) -> None:
-        super().__init__(device, name)
+    def __init__(self, device: FakeDevice, candidate: Candidate, ruled: bool) -> None:
+        super().__init__(device, candidate)
         self._ruled = ruled
 
     def collect(self) -> Profile:

@@ -121,15 +121,32 @@ class Driver:
     """Mangled name of `launch_gpu_implementation` that the driver asks for."""
     loads_from: tuple[Path, ...] = ()
     """Directories that programs with this driver load libraries from, beside the system's and the toolkit's."""
+    program: Path | None = None
+    """It, linked without a candidate: it can be started early, and loads a candidate when told to. None where every
+    candidate is linked into a program of its own."""
+
+
+class Candidate(Protocol):
+    """A candidate that is built, or will be: its driver's program need not wait for that to start."""
+
+    @property
+    def driver(self) -> Driver:
+        """The driver that will call it."""
+        ...
+
+    def built(self) -> Build:
+        """The build, once there is one. Raises BuildFailure."""
+        ...
 
 
 @dataclass(frozen=True)
 class Build:
-    """A candidate that compiled and linked; content-addressed and cached."""
+    """A candidate that compiled and linked; content-addressed and cached. Satisfies `Candidate`."""
 
     digest: str
     """SHA-256 of everything that went into the program."""
     program: Path
+    """What is started: the driver and the candidate, or the driver's own program, which loads `library`."""
     source_path: Path
     driver: Driver
     resources: tuple[KernelResources, ...]
@@ -138,6 +155,12 @@ class Build:
     ptx: Path | None = None
     cubin: Path | None = None
     """The machine code beside the PTX, where both were kept."""
+    library: Path | None = None
+    """The candidate as a shared object, where `program` does not hold it."""
+
+    def built(self) -> Self:
+        """Itself."""
+        return self
 
 
 class BuildFailureKind(StrEnum):
@@ -317,11 +340,7 @@ class Profiler(Protocol):
     ) -> None: ...
 
     def settle(self) -> None:
-        """Wait until its process has loaded its inputs and is idle, so that it disturbs nobody who is timed."""
-        ...
-
-    def prepare(self) -> None:
-        """Begin what takes long before the first call is profiled. Nothing is timed from here on."""
+        """Wait until its process is prepared and idle, so that it disturbs nobody who is timed."""
         ...
 
     def collect(self) -> Profile:
@@ -359,15 +378,20 @@ class Device(Protocol):
         """Compile a candidate as its own translation unit and link it. Cached by content. Raises BuildFailure."""
         ...
 
-    def open(self, build: Build, job: Job, *, timeout_s: float) -> Session:
-        """Start the candidate's process under limits; `timeout_s` bounds each request. Raises RunFailure."""
+    def open(self, candidate: Candidate, job: Job, *, timeout_s: float) -> Session:
+        """Start the candidate's process under limits; `timeout_s` bounds each request.
+
+        The process loads its inputs before the candidate is built, where `Driver.program` allows it.
+
+        Raises RunFailure, and BuildFailure for a candidate that cannot be built.
+        """
         ...
 
     def open_self_judged(self, build: Build, *, timeout_s: float) -> SelfJudged:
         """Start the process of a candidate whose driver judges itself. Raises RunFailure."""
         ...
 
-    def profiler(self, build: Build, job: Job, *, timeout_s: float) -> Profiler:
+    def profiler(self, candidate: Candidate, job: Job, *, timeout_s: float) -> Profiler:
         """What will profile one call of a candidate; `timeout_s` bounds each of its requests."""
         ...
 
@@ -379,8 +403,11 @@ class Device(Protocol):
         """Clock and temperature now; None where they cannot be read."""
         ...
 
-    def exclusive(self) -> ExclusiveUse:
-        """Context manager: the file lock that lets one process at a time measure on this device."""
+    def exclusive(self, *, wait: bool = True) -> ExclusiveUse:
+        """Context manager: the file lock that lets one process at a time measure on this device.
+
+        Entering tells whether the device is held, which it always is after waiting.
+        """
         ...
 
 
@@ -393,7 +420,7 @@ def profile_once(device: Device, build: Build, job: Job, *, timeout_s: float) ->
 class ExclusiveUse(Protocol):
     """Held while measuring."""
 
-    def __enter__(self) -> object: ...
+    def __enter__(self) -> bool: ...
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -14,9 +14,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from kernelblaster.devices.base import Build, Job, RunFailure, RunFailureKind
+from kernelblaster.devices.base import Candidate, Job, RunFailure, RunFailureKind
 from kernelblaster.devices.isolation import View
 from kernelblaster.devices.job import job_view, new_nonce, write_job
+from kernelblaster.devices.late import started
 from kernelblaster.devices.sandbox import Limits, Outcome, SandboxedProcess, Scratch, clean_environment
 from kernelblaster.devices.session import (
     LOG_CHARACTERS,
@@ -57,7 +58,7 @@ class BatchProgram:
     """A driver program that loads its tensors and then waits for its commands. Starts when entered, dies when left.
 
     Args:
-        build: the program.
+        candidate: what it calls; where its driver has a program of its own, it is waited for when commands are given.
         job: tensors, sizes, scalars.
         wrapper_argv: a tool that runs the program and passes its standard input on, e.g. ncu with its options.
         env: variables added to the clean environment.
@@ -70,7 +71,7 @@ class BatchProgram:
 
     def __init__(
         self,
-        build: Build,
+        candidate: Candidate,
         job: Job,
         wrapper_argv: Sequence[str] = (),
         *,
@@ -79,11 +80,11 @@ class BatchProgram:
         limits: Limits | None = None,
     ) -> None:
         self._begun = 0
-        self._build = build
+        self._candidate = candidate
         self._job = job
         self._wrapper = tuple(wrapper_argv)
         self._env = env or {}
-        self._view = job_view(build, job) | (view or View())
+        self._view = view or View()
         bounds = fitting(limits or Limits(), job)
         self._limits = replace(bounds, forks=True) if self._wrapper else bounds
         self._nonce = new_nonce()
@@ -91,15 +92,16 @@ class BatchProgram:
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as stack:
+            self._part = stack.enter_context(started(self._candidate))
             scratch = stack.enter_context(Scratch())
             write_job(self._job, scratch / "job", self._nonce)
             self._replies = scratch / "replies"
-            argv = [*self._wrapper, str(self._build.program), str(scratch / "job"), str(self._replies)]
+            program = self._part.program
+            argv = [*self._wrapper, str(program), str(scratch / "job"), str(self._replies)]
             environment = clean_environment(scratch, self._env)
+            view = job_view(program, self._candidate.driver, self._job) | self._part.view | self._view
             self._process = stack.enter_context(
-                SandboxedProcess(
-                    argv, cwd=scratch, environment=environment, limits=self._limits, view=self._view, stdin=True
-                )
+                SandboxedProcess(argv, cwd=scratch, environment=environment, limits=self._limits, view=view, stdin=True)
             )
             self._exit = stack.pop_all()
         return self
@@ -110,9 +112,9 @@ class BatchProgram:
         self._exit.close()
 
     def settle(self, timeout_s: float) -> None:
-        """Wait until it has loaded its tensors, it has ended, or `timeout_s` seconds are over."""
+        """Wait until it has loaded its tensors and done what was begun, has ended, or `timeout_s` seconds are over."""
         deadline = time.monotonic() + timeout_s
-        while time.monotonic() < deadline and self._process.running and not self._has_answered():
+        while time.monotonic() < deadline and self._process.running and self._answers() <= self._begun:
             time.sleep(_POLL_S)
 
     def begin(self, command: str) -> None:
@@ -121,7 +123,9 @@ class BatchProgram:
         self._begun += 1
 
     def finish(self, commands: Sequence[str], timeout_s: float) -> BatchResult:
-        """Give it its commands and wait for its end, at most `timeout_s` seconds. Raises DeviceError."""
+        """Give it its commands and wait for its end, at most `timeout_s` seconds. Raises BuildFailure, DeviceError."""
+        for command in self._part.rest():
+            self.begin(command)
         self._send((*commands, "quit"))
         outcome = self._process.wait(timeout_s)
         return _result(_read_replies(self._replies, self._nonce), self._begun, len(commands), outcome)
@@ -133,12 +137,15 @@ class BatchProgram:
         except BrokenPipeError:
             pass  # it has ended already; its replies and its exit say why
 
-    def _has_answered(self) -> bool:
-        return self._replies.is_file() and self._replies.stat().st_size > 0
+    def _answers(self) -> int:
+        """Replies so far; the one to the start counts."""
+        if not self._replies.is_file() or self._replies.stat().st_size > MAX_REPLY_BYTES:
+            return 0
+        return self._replies.read_bytes().count(b"\n")
 
 
 def run_batch(
-    build: Build,
+    candidate: Candidate,
     job: Job,
     commands: Sequence[str],
     wrapper_argv: Sequence[str] = (),
@@ -149,7 +156,7 @@ def run_batch(
     timeout_s: float,
 ) -> BatchResult:
     """Run commands in a process of their own. A failing candidate is returned, not raised. Raises DeviceError."""
-    with BatchProgram(build, job, wrapper_argv, env=env, view=view, limits=limits) as program:
+    with BatchProgram(candidate, job, wrapper_argv, env=env, view=view, limits=limits) as program:
         return program.finish(commands, timeout_s)
 
 

@@ -1,5 +1,8 @@
 """Turns a candidate's source into a program: compile, audit, localise, link. Shared by both devices.
 
+On a GPU the program is the driver's, started while the candidate is being compiled, and the candidate a shared object
+that it loads; on the emulated device each candidate is linked into a program of its own.
+
 The candidate is a translation unit of its own. All its symbols but the launcher become local before it meets the
 driver, so it can replace nothing of the harness; what it may define and ask for is audited on its object file.
 Results, failures too, lie in a content-addressed cache: the key covers every byte and flag that went in.
@@ -15,7 +18,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,10 +51,12 @@ from kernelblaster.devices.tools import (
     undefined_reference,
 )
 from kernelblaster.errors import DeviceError, ProblemError
-from kernelblaster.paths import guards_source, harness_include_dir
+from kernelblaster.paths import guards_source, harness_include_dir, late_source
 from kernelblaster.problems.problem import Precision, Problem
 
 _FORMAT = "kernelblaster-build-3"
+_PROGRAM, _LIBRARY = "program", "candidate.so"
+_HARDENED = ("-Wl,-z,relro,-z,now,-z,noexecstack",)
 
 
 @dataclass(frozen=True)
@@ -63,12 +68,15 @@ class BuildOptions:
         link_args: the CUDA runtime to link, e.g. the real one's archive or `-L... -lkbcudart`.
         keep_ptx: whether `Build.ptx` and `Build.cubin` are wanted; costs nothing to run and a little to build.
         jobs: compiles at once; 0 for no bound.
+        late: whether drivers become programs that load candidates, which are shared objects then; the runtime must be
+            one, too, for both to share it.
     """
 
     compile_arch: str
     link_args: tuple[str, ...]
     keep_ptx: bool = True
     jobs: int = 0
+    late: bool = False
 
 
 class ProgramBuilder:
@@ -77,7 +85,7 @@ class ProgramBuilder:
     Args:
         toolchain: compilers.
         cache_dir: where drivers and programs are kept.
-        compile_arch, link_args, keep_ptx, jobs: see `BuildOptions`.
+        compile_arch, link_args, keep_ptx, jobs, late: see `BuildOptions`.
     """
 
     def __init__(
@@ -89,10 +97,11 @@ class ProgramBuilder:
         *,
         keep_ptx: bool = True,
         jobs: int = 0,
+        late: bool = False,
     ) -> None:
         self._tools = toolchain
         self._cache = cache_dir
-        self._options = BuildOptions(compile_arch, tuple(link_args), keep_ptx, jobs)
+        self._options = BuildOptions(compile_arch, tuple(link_args), keep_ptx, jobs, late)
         self._slots = threading.BoundedSemaphore(jobs) if jobs else None
 
     def driver(self, problem: Problem, precision: Precision) -> Driver:
@@ -110,7 +119,8 @@ class ProgramBuilder:
             if not (entry / "driver.o").is_file():
                 self._compile_driver(source, entry, problem, precision)
         symbol = self._launcher_symbol(entry / "driver.o", problem)
-        return Driver(problem, precision, entry / "driver.o", symbol)
+        driver = Driver(problem, precision, entry / "driver.o", symbol)
+        return replace(driver, program=self._late_program(driver)) if self._options.late else driver
 
     def program(self, source: str, driver: Driver, libraries: Sequence[Library] = ()) -> Build:
         """Compile a candidate and link it to its driver, or take the result from the cache.
@@ -129,9 +139,11 @@ class ProgramBuilder:
             report = json.loads((entry / "report.json").read_text())
         if "failure" in report:
             raise BuildFailure(BuildFailureKind(report["failure"]), report["reason"], report["log"])
+        late = driver.program is not None
         return Build(
             digest=digest,
-            program=entry / "program",
+            program=driver.program or entry / _PROGRAM,
+            library=entry / _LIBRARY if late else None,
             source_path=entry / "candidate.cu",
             driver=driver,
             resources=tuple(KernelResources.model_validate(item) for item in report["resources"]),
@@ -170,6 +182,7 @@ class ProgramBuilder:
             self._compile_flags(driver.precision),
             self._link_identity(libraries),
             str(self._options.keep_ptx),
+            str(self._options.late),
             self._tools.version_text,
             self._host_identity(),
         )
@@ -216,6 +229,26 @@ class ProgramBuilder:
             raise ProblemError(f"{problem.driver_path} does not call {LAUNCHER}", cure="declare it and call it once")
         return found[0]
 
+    def _late_program(self, driver: Driver) -> Path:
+        """The driver's program without a candidate, linked or taken from the cache. Raises DeviceError."""
+        parts = (_FORMAT, driver.object_path.read_bytes(), late_source().read_bytes(), self._link_identity(()))
+        with self._entry("late", _digest(*parts, self._host_identity())) as entry:
+            if not (entry / _PROGRAM).is_file():
+                with Scratch() as scratch:
+                    self._link_late(driver, scratch)
+                    self._publish(scratch, entry, [_PROGRAM])
+        return entry / _PROGRAM
+
+    def _link_late(self, driver: Driver, scratch: Path) -> None:
+        launcher = f'-DKB_LAUNCHER="{driver.launcher_symbol}"'
+        objects = [str(driver.object_path), "late.o"]
+        compiler = str(self._tools.host_compiler)
+        self._binutils(
+            scratch,
+            Step((compiler, *self._host_flags(), launcher, "-c", str(late_source()), "-o", "late.o")),
+            Step((compiler, *objects, "-o", _PROGRAM, *_HARDENED, *self._options.link_args, "-ldl")),
+        )
+
     # ------------------------------------------------------------------ candidate
 
     def _build_program(self, source: str, driver: Driver, libraries: tuple[Library, ...], entry: Path) -> None:
@@ -224,7 +257,7 @@ class ProgramBuilder:
             (scratch / "candidate.cu").write_text(forgive(source), encoding="utf-8")
             try:
                 report = self._compile_and_link(scratch, source, driver, libraries)
-                names = ["candidate.cu", "program", "report.json", *report["kept"]]
+                names = ["candidate.cu", self._target, "report.json", *report["kept"]]
             except BuildFailure as failure:
                 report = {"failure": failure.kind, "reason": failure.reason, "log": failure.log}
                 names = ["candidate.cu", "report.json"]
@@ -243,6 +276,11 @@ class ProgramBuilder:
         resources = parse_resources(log, lambda names: demangle(self._tools, names))
         return {"resources": [item.model_dump() for item in resources], "kept": kept}
 
+    @property
+    def _target(self) -> str:
+        """Name of what a candidate becomes."""
+        return _LIBRARY if self._options.late else _PROGRAM
+
     def _compile_flags(self, precision: Precision) -> tuple[str, ...]:
         number = self._options.compile_arch.removeprefix("sm_")
         return (
@@ -253,6 +291,7 @@ class ProgramBuilder:
             "-Xptxas=-v",
             # Unique symbols stay global whatever objcopy is told.
             "-Xcompiler=-fno-gnu-unique",
+            *(("-Xcompiler=-fPIC",) if self._options.late else ()),
             "-Wno-deprecated-gpu-targets",
             f"-DKB_{precision.upper()}",
         )
@@ -323,18 +362,21 @@ class ProgramBuilder:
         if not functions:
             return []
         defines = [f"-DKB_GUARD_{function}" for function in functions]
-        compiler = [str(self._tools.host_compiler), *self._host_flags(), "-Wno-deprecated-declarations", *defines]
+        flags = (*self._host_flags(), "-fPIC", "-Wno-deprecated-declarations")
+        compiler = [str(self._tools.host_compiler), *flags, *defines]
         self._binutils(scratch, Step((*compiler, "-c", str(guards_source()), "-o", "guards.o")))
         return ["guards.o"]
 
     def _link(self, scratch: Path, driver: Driver, libraries: tuple[Library, ...], guards: list[str]) -> None:
         extra = [argument for library in libraries for argument in self._tools.library(library).link_args]
+        # What a shared object asks for is looked for now, as it would be for a program.
+        with_driver = ["-shared", "-Wl,-z,defs"] if self._options.late else [str(driver.object_path)]
         outcome = self._run(
             [
-                *(str(self._tools.host_compiler), str(driver.object_path), "sealed.o", *guards, "-o", "program"),
+                *(str(self._tools.host_compiler), *with_driver, "sealed.o", *guards, "-o", self._target),
                 # Code that an object brings for the linker to compile was not audited.
                 "-fno-use-linker-plugin",
-                *("-Wl,-z,relro,-z,now,-z,noexecstack", "-Wl,--as-needed", *extra, *self._options.link_args),
+                *(*_HARDENED, "-Wl,--as-needed", *extra, *self._options.link_args),
             ],
             scratch,
         )
@@ -381,7 +423,7 @@ def _digest(*parts: str | bytes | Sequence[str]) -> str:
 
 def _harness_bytes() -> bytes:
     files = [path for path in sorted(harness_include_dir().rglob("*")) if path.is_file()]
-    return b"".join(path.read_bytes() for path in (*files, guards_source()))
+    return b"".join(path.read_bytes() for path in (*files, guards_source(), late_source()))
 
 
 def _declaration(problem: Problem) -> str:

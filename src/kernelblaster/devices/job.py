@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
-from kernelblaster.devices.base import Build, Job
+from kernelblaster.devices.base import Driver, Job
 from kernelblaster.devices.isolation import View
 from kernelblaster.errors import DeviceError
 from kernelblaster.problems.problem import TensorRole
@@ -31,14 +31,12 @@ def write_job(job: Job, path: Path, nonce: str) -> None:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def job_view(build: Build, job: Job) -> View:
+def job_view(program: Path, driver: Driver, job: Job) -> View:
     """What a program must see to do its job: itself, the directories of its inputs, those of its outputs."""
     places: dict[bool, set[Path]] = {False: set(), True: set()}
     for tensor in job.tensors:
         places[tensor.spec.role is TensorRole.OUTPUT].add(tensor.path.absolute().parent)
-    return View(
-        readable=(build.program, *build.driver.loads_from, *sorted(places[False])), writable=tuple(sorted(places[True]))
-    )
+    return View(readable=(program, *driver.loads_from, *sorted(places[False])), writable=tuple(sorted(places[True])))
 
 
 def _word(text: str) -> str:

@@ -16,9 +16,10 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-from kernelblaster.devices.base import Build, CallResult, Job, RunFailure, RunFailureKind, Sample
+from kernelblaster.devices.base import CallResult, Candidate, Job, RunFailure, RunFailureKind, Sample
 from kernelblaster.devices.isolation import View
 from kernelblaster.devices.job import job_view, new_nonce, write_job
+from kernelblaster.devices.late import started
 from kernelblaster.devices.sandbox import (
     Broken,
     Limits,
@@ -99,7 +100,7 @@ class ProcessSession:
     """A driver process that answers commands one by one. Starts when entered, dies when left.
 
     Args:
-        build: the program.
+        candidate: what it calls; it is waited for where its driver has no program of its own, else when that is ready.
         job: tensors, sizes, scalars.
         env: variables added to the clean environment.
         view: what the program sees beside itself and its tensors.
@@ -110,7 +111,7 @@ class ProcessSession:
 
     def __init__(
         self,
-        build: Build,
+        candidate: Candidate,
         job: Job,
         *,
         env: Mapping[str, str] | None = None,
@@ -119,10 +120,10 @@ class ProcessSession:
         timeout_s: float,
         flush_bytes: int = 0,
     ) -> None:
-        self._build = build
+        self._candidate = candidate
         self._job = job
         self._env = env or {}
-        self._view = job_view(build, job) | (view or View())
+        self._view = view or View()
         self._limits = fitting(limits or Limits(), job)
         self._timeout_s = timeout_s
         self._flush_bytes = flush_bytes
@@ -131,6 +132,7 @@ class ProcessSession:
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as stack:
+            part = stack.enter_context(started(self._candidate))
             scratch = stack.enter_context(Scratch())
             nonce = new_nonce()
             write_job(self._job, scratch / "job", nonce)
@@ -138,11 +140,11 @@ class ProcessSession:
             stack.callback(os.close, reply_read)
             try:
                 self._process = SandboxedProcess(
-                    [str(self._build.program), str(scratch / "job"), f"/dev/fd/{reply_write}"],
+                    [str(part.program), str(scratch / "job"), f"/dev/fd/{reply_write}"],
                     cwd=scratch,
                     environment=clean_environment(scratch, self._env),
                     limits=self._limits,
-                    view=self._view,
+                    view=job_view(part.program, self._candidate.driver, self._job) | part.view | self._view,
                     pass_fds=(reply_write,),
                     stdin=True,
                 )
@@ -154,6 +156,8 @@ class ProcessSession:
             # The process has read it; the nonce need not lie around while the candidate runs.
             (scratch / "job").unlink(missing_ok=True)
             self._ready = True
+            for command in part.rest():
+                self._request(command, "loaded")
             self._exit = stack.pop_all()
         return self
 
@@ -227,7 +231,7 @@ class ProcessSession:
             if not self._ready or name not in DEVICE_LOST:
                 raise
             bounds = {"view": self._view, "limits": self._limits, "timeout_s": self._timeout_s}
-            with ProcessSession(self._build, self._job, env=self._env, **bounds):
+            with ProcessSession(self._candidate, self._job, env=self._env, **bounds):
                 return RunFailure(RunFailureKind.RUNTIME, f"{name}, but a fresh process finds the GPU well", log)
 
     def _died(self) -> RunFailure:
@@ -261,6 +265,8 @@ def reported_error(reply: str, *, ready: bool, log: str) -> RunFailure:
         )
     if name == "driver":
         raise DeviceError(f"the driver program refused its job: {message}", cure="check driver.cpp and disk space")
+    if name == "load":
+        return RunFailure(RunFailureKind.LOAD, f"the candidate cannot be loaded: {message}", log)
     if name == _NOT_EMULATABLE:
         return RunFailure(RunFailureKind.NOT_EMULATABLE, message, log)
     kind = RunFailureKind.TIMEOUT if name == "cudaErrorLaunchTimeout" else RunFailureKind.RUNTIME

@@ -151,6 +151,12 @@ class Toolchain:
         """Link arguments for the real CUDA runtime, by full path: wheels have no `libcudart.so` to link by name."""
         return (str(self.cudart_static), "-ldl", "-lpthread", "-lrt")
 
+    @property
+    def cudart_shared_link_args(self) -> tuple[str, ...] | None:
+        """Link arguments for the real CUDA runtime as a shared object; None where there is only the archive."""
+        found = [path for directory in self.lib_dirs for path in sorted(directory.glob("libcudart.so*"))]
+        return (str(found[0]), f"-Wl,-rpath,{found[0].parent}") if found else None
+
     def library(self, library: Library) -> LinkLibrary:
         """Compile and link arguments of `library`. Raises ToolMissing when it is not installed."""
         return find_library(library, self)

@@ -1,7 +1,7 @@
 """One candidate under evaluation: the stages that fill in its `Evaluation`, until one of them refuses it.
 
-All its processes, the profiled one among them, start together and end while something else goes on. What is left of a
-start counts for the stage that waits for it.
+All its processes, the profiled one among them, start together, on a GPU while it is being compiled, and end while
+something else goes on. What is left of a start counts for the stage that waits for it.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from kernelblaster.devices.base import Build, DeviceKind, RunFailure
+from kernelblaster.devices.base import Build, Candidate, DeviceKind, RunFailure
 from kernelblaster.errors import DeviceMemoryFull
 from kernelblaster.evaluation.contest import Contest
 from kernelblaster.evaluation.examination import Examination
 from kernelblaster.evaluation.inputs import InputKey, InputSet
-from kernelblaster.evaluation.process import CandidateProcess
+from kernelblaster.evaluation.process import CandidateProcess, compiling
 from kernelblaster.evaluation.timing import ImpossibleTime, RivalFailed, Stopwatch, combined
 from kernelblaster.evaluation.types import Decision, Evaluation, Verdict
 from kernelblaster.evaluation.verify import Verification, Verifier
@@ -49,30 +49,43 @@ class Case(Examination):
     def run(self, rival: str | None, *, profile: bool, sessions: int = 1) -> Evaluation:
         """Go through the stages, the last one in as many pairs of processes. Raises DeviceError and ProblemError."""
         driver = self._judge.device.prepare(self._problem, self._judge.precision)
-        build = self._build(driver)
-        if build is None:
-            return self._evaluation
-        opponent = None if rival is None else self._build_rival(rival, driver)
-        if self._examine(build, opponent, profile=profile) and opponent is not None and sessions > 1:
-            self._repeat(build, opponent, sessions)
+        if driver.program is not None:
+            with compiling(lambda: self._build(driver), driver) as candidate:
+                self._meet(candidate, rival, profile=profile, sessions=sessions)
+        elif (build := self._built(lambda: self._build(driver))) is not None:
+            self._meet(build, rival, profile=profile, sessions=sessions)
         return self._evaluation
 
-    def _examine(self, build: Build, rival: Build | None, *, profile: bool) -> bool:
-        """One hold of the device: verify, time, profile. Whether it is correct."""
+    def _meet(self, candidate: Candidate, rival: str | None, *, profile: bool, sessions: int) -> None:
+        opponent = None if rival is None else self._build_rival(rival, candidate.driver)
+        if self._examine(candidate, opponent, profile=profile) and opponent is not None and sessions > 1:
+            self._repeat(candidate.built(), opponent, sessions)
+
+    def _examine(self, candidate: Candidate, rival: Build | None, *, profile: bool) -> bool:
+        """One hold of the device: verify, time, profile. Whether it is correct.
+
+        Where nobody else measures, the device is held while the candidate is still being compiled: its processes load
+        their inputs meanwhile.
+        """
         judge, plan = self._judge, self._plan
-        with judge.holding(), ExitStack() as stack:
+        with ExitStack() as stack:
+            early = candidate.driver.program is not None and stack.enter_context(judge.holding(wait=False))
+            if not early:
+                if self._built(candidate.built) is None:
+                    return False
+                stack.enter_context(judge.holding())
             with self._stage("inputs"):
                 judge.inputs.draw([*plan.small, *plan.unseen])
                 drawn = stack.enter_context(judge.inputs.use(plan.timed))
                 self._checks = judge.checks(self._problem)
             contest = stack.enter_context(self._contest(drawn))
-            if not self._passes(contest, build, rival, profile=profile) or not self._measure(contest):
+            if not self._passes(contest, candidate, rival, profile=profile) or not self._measure(contest):
                 return False
             if profile:
-                self._profile(build, contest)
+                self._profile(candidate, contest)
             return True
 
-    def _passes(self, contest: Contest, build: Build, rival: Build | None, *, profile: bool) -> bool:
+    def _passes(self, contest: Contest, candidate: Candidate, rival: Build | None, *, profile: bool) -> bool:
         """Verify the cheap size with all distributions, an undeclared size, then the timed one.
 
         Only processes of the timed size are left afterwards: nothing disturbs what is timed.
@@ -80,18 +93,20 @@ class Case(Examination):
         verifier, plan = self._verifier, self._plan
         early = plan.timed not in plan.small and contest.drawn.file_bytes <= EARLY_BYTES
         with ExitStack() as stack:
-            cheap = stack.enter_context(verifier.start(build, plan.small[0])) if plan.small else None
-            other = stack.enter_context(verifier.start(build, plan.unseen[0])) if plan.unseen else None
+            if early and profile:
+                contest.start_profiler(candidate)  # it takes longest
+            cheap = stack.enter_context(verifier.start(candidate, plan.small[0])) if plan.small else None
+            other = stack.enter_context(verifier.start(candidate, plan.unseen[0])) if plan.unseen else None
             if early:
-                contest.start(build, rival)
-                if profile:
-                    contest.start_profiler(build)
+                contest.start(candidate, rival)
+            if self._built(candidate.built) is None:
+                return False
             if cheap is not None and not self._verify(lambda: verifier.verify(cheap, plan.small)):
                 return False
             if other is not None and not self._verify(lambda: self._verify_unseen(other, plan.unseen)):
                 return False
         if not early:
-            contest.start(build, rival)
+            contest.start(candidate, rival)
         contest.started()
         if plan.timed in plan.small or not plan.timed.judged:
             return True
@@ -178,11 +193,11 @@ class Case(Examination):
         evaluation.comparison = None
         evaluation.timing = watch.time_alone(candidate)
 
-    def _profile(self, build: Build, contest: Contest) -> None:
+    def _profile(self, candidate: Candidate, contest: Contest) -> None:
         """Counters of one call. A profiler that fails takes nothing back from a correct, timed candidate."""
         try:
             with self._stage("profile"):
-                self._evaluation.profile = contest.profile(build)
+                self._evaluation.profile = contest.profile(candidate)
         except RunFailure as failure:
             self._warn(f"no profile: {failure.reason}")
         except DeviceMemoryFull as failure:

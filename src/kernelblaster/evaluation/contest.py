@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from kernelblaster.devices.base import Build, CallResult, Device, Profile, Profiler, RunFailure, Session
+from kernelblaster.devices.base import Build, CallResult, Candidate, Device, Profile, Profiler, RunFailure, Session
 from kernelblaster.evaluation.bench import Bench
 from kernelblaster.evaluation.inputs import InputSet, InputStore
 from kernelblaster.evaluation.process import CandidateProcess
@@ -58,27 +58,28 @@ class Contest:
         finally:
             self._stack.close()
 
-    def start(self, build: Build, rival: Build | None) -> None:
+    def start(self, candidate: Candidate, rival: Build | None) -> None:
         """Begin to start the processes, the rival's if there is one."""
-        self._candidate = self._begin(build)
+        self._candidate = self._begin(candidate)
         if rival is not None:
             self._rival = self._begin(rival)
 
-    def start_profiler(self, build: Build) -> None:
+    def start_profiler(self, candidate: Candidate) -> None:
         """Begin to start the candidate under a profiler, where it waits to be asked."""
         bench = self._stack.enter_context(Bench(self._inputs.directory, self.drawn, self._sample))
-        self._profiler = self._stack.enter_context(self._device.profiler(build, bench.job, timeout_s=self._timeout_s))
+        profiler = self._device.profiler(candidate, bench.job, timeout_s=self._timeout_s)
+        self._profiler = self._stack.enter_context(profiler)
 
     def settle(self) -> None:
         """Wait until the profiler, if it was started, disturbs nobody."""
         if self._profiler is not None:
             self._profiler.settle()
 
-    def profile(self, build: Build) -> Profile:
+    def profile(self, candidate: Candidate) -> Profile:
         """Counters of one call of the candidate, alone on the device. Raises RunFailure and DeviceError."""
         self._close_processes()
         if self._profiler is None:
-            self.start_profiler(build)
+            self.start_profiler(candidate)
         return self._profiler.collect()
 
     @property
@@ -120,9 +121,7 @@ class Contest:
             self._rival = None
 
     def retire(self) -> None:
-        """Nothing more is called or timed: begin to end candidate and rival, and to prepare the profiler."""
-        if self._profiler is not None:
-            self._profiler.prepare()
+        """Nothing more is called or timed: begin to end candidate and rival."""
         for process in self._processes:
             process.end()
 
@@ -135,7 +134,7 @@ class Contest:
                 stack.callback(process.close)
             self._processes.clear()
 
-    def _begin(self, build: Build) -> CandidateProcess:
+    def _begin(self, candidate: Candidate) -> CandidateProcess:
         bench = Bench(self._inputs.directory, self.drawn, self._sample)
-        self._processes.append(CandidateProcess(self._device, build, bench, self._timeout_s))
+        self._processes.append(CandidateProcess(self._device, candidate, bench, self._timeout_s))
         return self._processes[-1]

@@ -159,9 +159,9 @@ class Evaluator:
         """Whether blocks are sampled at a timed size that is not the cheap one; only a modelled device does that."""
         return self.facts.kind is DeviceKind.EMULATED and self.config.emulated_sample > 0
 
-    def holding(self) -> AbstractContextManager[object]:
-        """The device, for as long as a real GPU is at work; a modelled one needs no guard."""
-        return nullcontext() if self.facts.kind is DeviceKind.EMULATED else self.device.exclusive()
+    def holding(self, *, wait: bool = True) -> AbstractContextManager[bool]:
+        """The device, for as long as a real GPU is at work; whether it is held. A modelled one needs no guard."""
+        return nullcontext(True) if self.facts.kind is DeviceKind.EMULATED else self.device.exclusive(wait=wait)
 
     def floor_us(self, problem: Problem) -> float:
         """Roofline floor of the timed size, computed once per problem."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -48,15 +48,20 @@ class Examination:
             isolation=judge.device.isolation,
         )
 
-    def _build(self, driver: Driver) -> Build | None:
+    def _build(self, driver: Driver) -> Build:
+        """The candidate's program. Raises BuildFailure."""
+        return self._judge.device.build(self._source, driver, self._judge.libraries)
+
+    def _built(self, build: Callable[[], Build]) -> Build | None:
+        """The candidate's program; None when it cannot be built, which is its verdict then."""
         try:
             with self._stage("build"):
-                build = self._judge.device.build(self._source, driver, self._judge.libraries)
+                found = build()
         except BuildFailure as failure:
             self._refuse(Verdict(failure.kind.value), failure.reason, failure.log)
             return None
-        self._evaluation.resources = list(build.resources)
-        return build
+        self._evaluation.resources = list(found.resources)
+        return found
 
     def _build_rival(self, source: str, driver: Driver) -> Build | None:
         try:

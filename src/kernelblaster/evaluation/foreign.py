@@ -54,7 +54,7 @@ class ForeignCase(Examination):
             raise needs_a_gpu(self._problem)
         self._warn(SAME_INPUTS)
         driver = judge.device.prepare(self._problem, judge.precision)
-        build = self._build(driver)
+        build = self._built(lambda: self._build(driver))
         if build is None:
             return self._evaluation
         opponent = None if rival is None else self._build_rival(rival, driver)

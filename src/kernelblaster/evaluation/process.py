@@ -1,21 +1,41 @@
 """A candidate's process: it starts and ends on a thread, while something else goes on.
 
 Starting a process costs more than a call: a CUDA context, and all inputs copied to the GPU; and a GPU driver takes a
-tenth of a second to end one. So each starts before it is needed and is waited for where it is first asked for; a
-failure to start shows there, and not at all when nobody asks.
+tenth of a second to end one. So each starts before it is needed, if need be before the candidate is compiled, and is
+waited for where it is first asked for; a failure to start shows there, and not at all when nobody asks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from kernelblaster.devices.base import Build, Device, Session
+from kernelblaster.devices.base import Build, Candidate, Device, Driver, Session
 from kernelblaster.errors import DeviceMemoryFull
 from kernelblaster.evaluation.bench import Bench
+
+
+@dataclass(frozen=True)
+class Compiling:
+    """A candidate that is being built on a thread. Satisfies `devices.base.Candidate`."""
+
+    driver: Driver
+    _build: Future[Build]
+
+    def built(self) -> Build:
+        """The build, once there is one. Raises BuildFailure, DeviceError, ToolMissing."""
+        return self._build.result()
+
+
+@contextmanager
+def compiling(build: Callable[[], Build], driver: Driver) -> Iterator[Compiling]:
+    """Build on a thread; leaving waits for its end."""
+    with ThreadPoolExecutor(1, thread_name_prefix="build") as thread:
+        yield Compiling(driver, thread.submit(build))
 
 
 class CandidateProcess:
@@ -23,15 +43,15 @@ class CandidateProcess:
 
     Args:
         device: where it runs; the caller holds it.
-        build: the candidate.
+        candidate: what it calls.
         bench: its files, which it owns from here on.
         timeout_s: of each request.
     """
 
-    def __init__(self, device: Device, build: Build, bench: Bench, timeout_s: float) -> None:
-        self.build = build
+    def __init__(self, device: Device, candidate: Candidate, bench: Bench, timeout_s: float) -> None:
+        self.candidate = candidate
         self.bench = bench
-        self._opening: Callable[[], Session] = lambda: device.open(build, bench.job, timeout_s=timeout_s)
+        self._opening: Callable[[], Session] = lambda: device.open(candidate, bench.job, timeout_s=timeout_s)
         self._process = ExitStack()
         # One thread: an end that is asked for during the start comes after it.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="process")

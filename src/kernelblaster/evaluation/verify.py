@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from kernelblaster.devices.base import AS_DRAWN, Build, CallResult, Device, RunFailure, Session
+from kernelblaster.devices.base import AS_DRAWN, CallResult, Candidate, Device, RunFailure, Session
 from kernelblaster.evaluation.bench import Bench
 from kernelblaster.evaluation.contest import Contest, KeptCall
 from kernelblaster.evaluation.distributions import accumulation
@@ -61,10 +61,10 @@ class Verifier:
     factor: float
     timeout_s: float
 
-    def start(self, build: Build, key: InputKey) -> CandidateProcess:
-        """A process of a build that begins to start on an input set. Raises DeviceError and ProblemError."""
+    def start(self, candidate: Candidate, key: InputKey) -> CandidateProcess:
+        """A process of a candidate that begins to start on an input set. Raises DeviceError and ProblemError."""
         with self.inputs.use(key) as drawn:
-            return CandidateProcess(self.device, build, Bench(self.inputs.directory, drawn), self.timeout_s)
+            return CandidateProcess(self.device, candidate, Bench(self.inputs.directory, drawn), self.timeout_s)
 
     def verify(self, process: CandidateProcess, keys: Sequence[InputKey]) -> Verification:
         """Call a candidate on input sets of one size, the first of which its process was started on.
@@ -156,7 +156,7 @@ class Verifier:
             self._judge(found, session.call(POISON), bench.output, drawn, POISON)
         if found.verdict is not Verdict.WRONG_VALUES:
             return
-        with self.start(process.build, key) as fresh:
+        with self.start(process.candidate, key) as fresh:
             again = self.verify(fresh, [key])
         if again.verdict is Verdict.CORRECT:
             found.refuse(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kernelblaster.devices.base import (
     Build,
+    Candidate,
     Device,
     DeviceFacts,
     Driver,
@@ -54,20 +55,20 @@ class NarratedDevice:
             self.tell(f"drawing inputs of {driver.problem.id} and computing the float64 reference")
         return build
 
-    def open(self, build: Build, job: Job, *, timeout_s: float) -> Session:
+    def open(self, candidate: Candidate, job: Job, *, timeout_s: float) -> Session:
         """Start a candidate's process."""
-        self.tell(f"running a kernel of {build.driver.problem.id}")
-        return self.inner.open(build, job, timeout_s=timeout_s)
+        self.tell(f"running a kernel of {candidate.driver.problem.id}")
+        return self.inner.open(candidate, job, timeout_s=timeout_s)
 
     def open_self_judged(self, build: Build, *, timeout_s: float) -> SelfJudged:
         """Start a candidate's process with the problem's own driver."""
         self.tell(f"running a kernel of {build.driver.problem.id}, which its own driver judges")
         return self.inner.open_self_judged(build, timeout_s=timeout_s)
 
-    def profiler(self, build: Build, job: Job, *, timeout_s: float) -> Profiler:
+    def profiler(self, candidate: Candidate, job: Job, *, timeout_s: float) -> Profiler:
         """Start a profiler."""
-        self.tell(f"running a kernel of {build.driver.problem.id}, and again to collect its counters")
-        return self.inner.profiler(build, job, timeout_s=timeout_s)
+        self.tell(f"running a kernel of {candidate.driver.problem.id}, and again to collect its counters")
+        return self.inner.profiler(candidate, job, timeout_s=timeout_s)
 
     def sanitize(self, build: Build, job: Job, *, timeout_s: float) -> list[SanitizerFinding]:
         """Run the sanitizers."""
@@ -78,9 +79,9 @@ class NarratedDevice:
         """Of the inner device."""
         return self.inner.reading()
 
-    def exclusive(self) -> ExclusiveUse:
+    def exclusive(self, *, wait: bool = True) -> ExclusiveUse:
         """Hold the inner device."""
-        return self.inner.exclusive()
+        return self.inner.exclusive(wait=wait)
 
 
 @dataclass(frozen=True)

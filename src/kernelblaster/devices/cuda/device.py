@@ -13,6 +13,7 @@ from typing import Any
 
 from kernelblaster.devices.base import (
     Build,
+    Candidate,
     DeviceFacts,
     Driver,
     GpuReading,
@@ -100,9 +101,9 @@ class CudaDevice:
 
     @cached_property
     def _builder(self) -> ProgramBuilder:
-        link = self._tools.cudart_link_args
-        arch = self._facts.compile_arch
-        return ProgramBuilder(self._tools, self._cache, arch, link, keep_ptx=False, jobs=self._jobs)
+        shared, arch = self._tools.cudart_shared_link_args, self._facts.compile_arch
+        link, late = shared or self._tools.cudart_link_args, shared is not None
+        return ProgramBuilder(self._tools, self._cache, arch, link, keep_ptx=False, jobs=self._jobs, late=late)
 
     @cached_property
     def _foreign_builder(self) -> ForeignBuilder:
@@ -120,9 +121,9 @@ class CudaDevice:
         """Compile and link a candidate. Raises BuildFailure."""
         return self._builder_of(driver.problem).program(source, driver, libraries)
 
-    def open(self, build: Build, job: Job, *, timeout_s: float) -> Session:
-        """Start the candidate's process. Raises RunFailure."""
-        return ProcessSession(build, job, **self._bounds_of_sessions(timeout_s))
+    def open(self, candidate: Candidate, job: Job, *, timeout_s: float) -> Session:
+        """Start the candidate's process; it loads its inputs before the candidate is built. Raises RunFailure."""
+        return ProcessSession(candidate, job, **self._bounds_of_sessions(timeout_s))
 
     def open_self_judged(self, build: Build, *, timeout_s: float) -> SelfJudged:
         """Start the process of a candidate whose driver judges itself. Raises RunFailure."""
@@ -132,9 +133,10 @@ class CudaDevice:
         flush = FLUSH_FACTOR * self._facts.l2_bytes
         return {"view": self._view, "limits": self._limits, "timeout_s": timeout_s, "flush_bytes": flush}
 
-    def profiler(self, build: Build, job: Job, *, timeout_s: float) -> Profiler:
+    def profiler(self, candidate: Candidate, job: Job, *, timeout_s: float) -> Profiler:
         """ncu around a candidate's process; events alone where there is no ncu, or where it may not read counters."""
-        return CudaProfiler(self, self._counters, build, job, view=self._view, limits=self._limits, timeout_s=timeout_s)
+        bounds = {"view": self._view, "limits": self._limits, "timeout_s": timeout_s}
+        return CudaProfiler(self, self._counters, candidate, job, **bounds)
 
     def sanitize(self, build: Build, job: Job, *, timeout_s: float) -> list[SanitizerFinding]:
         """memcheck, racecheck, initcheck and synccheck over one call. Empty when compute-sanitizer is missing.
@@ -194,6 +196,6 @@ class CudaDevice:
         """SM clock and temperature now; None where the driver does not tell."""
         return self._monitor.read()
 
-    def exclusive(self) -> AbstractContextManager[None]:
-        """Hold this GPU alone among all processes of the machine."""
-        return gpu_lock(self._facts.uuid or self._facts.name)
+    def exclusive(self, *, wait: bool = True) -> AbstractContextManager[bool]:
+        """Hold this GPU alone among all processes of the machine; whether it is held."""
+        return gpu_lock(self._facts.uuid or self._facts.name, wait=wait)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 
 @cache
@@ -18,10 +18,31 @@ def _thread_lock(uuid: str) -> threading.Lock:
 
 
 @contextmanager
-def gpu_lock(uuid: str) -> Iterator[None]:
-    """Hold the GPU `uuid` alone. Not re-entrant; freed by the system when its holder dies."""
+def gpu_lock(uuid: str, *, wait: bool = True) -> Iterator[bool]:
+    """Hold the GPU `uuid` alone; whether it is held, which it may not be without waiting.
+
+    Not re-entrant; freed by the system when its holder dies.
+    """
     # In the system's temporary directory and writable for all: other users' runs must wait for ours, and we for theirs.
     path = Path(tempfile.gettempdir()) / f"kernelblaster-{uuid}.lock"
     # A file lock object counts entries instead of excluding threads, hence the thread lock around it.
-    with _thread_lock(uuid), FileLock(path, mode=0o666):
-        yield
+    threads, processes = _thread_lock(uuid), FileLock(path, mode=0o666)
+    if not threads.acquire(blocking=wait):
+        yield False
+        return
+    try:
+        held = _acquired(processes, wait)
+        try:
+            yield held
+        finally:
+            processes.release()
+    finally:
+        threads.release()
+
+
+def _acquired(lock: FileLock, wait: bool) -> bool:
+    try:
+        lock.acquire(blocking=wait)
+    except Timeout:
+        return False
+    return True

@@ -1,8 +1,8 @@
 """Profiles one call of a candidate: with ncu, else by events with a warning that says why.
 
 ncu, CUDA's start under it and the loading of inputs take longer than the replays of the call, and so does the first
-kernel that ncu profiles. So the program is started early and waits for its command while the candidate is verified and
-timed, and an empty kernel is profiled while its outputs are judged.
+kernel that ncu profiles. So the program is started while the candidate is being compiled, profiles an empty kernel, and
+then waits for its command while the candidate is verified and timed.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
-from kernelblaster.devices.base import AS_DRAWN, Build, Job, KernelProfile, Profile, ProfileSource, Session
+from kernelblaster.devices.base import AS_DRAWN, Candidate, Job, KernelProfile, Profile, ProfileSource, Session
 from kernelblaster.devices.batch import BatchProgram
 from kernelblaster.devices.cuda.ncu import (
+    ENVIRONMENT,
     NO_KERNEL,
     PERMISSION_CURE,
     REHEARSAL,
@@ -58,7 +59,7 @@ class Counters:
 class Opens(Protocol):
     """What starts a candidate's process without a profiler."""
 
-    def open(self, build: Build, job: Job, *, timeout_s: float) -> Session: ...
+    def open(self, candidate: Candidate, job: Job, *, timeout_s: float) -> Session: ...
 
 
 class CudaProfiler:
@@ -67,7 +68,7 @@ class CudaProfiler:
     Args:
         device: times the call where ncu cannot.
         counters: what ncu can be asked for.
-        build: the candidate.
+        candidate: what is profiled.
         job: tensors, sizes, scalars.
         view: what ncu and the candidate's program see beside the tensors.
         limits: of the candidate's process, its isolation among them.
@@ -78,7 +79,7 @@ class CudaProfiler:
         self,
         device: Opens,
         counters: Counters,
-        build: Build,
+        candidate: Candidate,
         job: Job,
         *,
         view: View,
@@ -87,20 +88,20 @@ class CudaProfiler:
     ) -> None:
         self._device = device
         self._counters = counters
-        self._build = build
+        self._candidate = candidate
         self._job = job
         self._view = view
         self._limits = limits
         self._timeout_s = timeout_s
         self._started = ExitStack()
         self._waiting: BatchProgram | None = None
-        self._prepared = False
 
     def __enter__(self) -> Self:
         if self._counters.ncu is not None:
             self._log = self._started.enter_context(Scratch()) / "ncu.csv"
             self._level = self._counters.isolation or self._limits.isolation or strongest().level
             self._waiting = self._started.enter_context(self._program(self._counters.ncu, self._level))
+            self._waiting.begin("rehearse")
         return self
 
     def __exit__(
@@ -112,12 +113,6 @@ class CudaProfiler:
         """Wait until the program is idle; one that never is shows when it is asked."""
         if self._waiting is not None:
             self._waiting.settle(self._timeout_s)
-
-    def prepare(self) -> None:
-        """Begin to profile an empty kernel: that keeps the GPU busy."""
-        if self._waiting is not None and not self._prepared:
-            self._waiting.begin("rehearse")
-            self._prepared = True
 
     def collect(self) -> Profile:
         """Counters of one warmed call through ncu, else its time by events with a warning. Raises RunFailure."""
@@ -166,11 +161,10 @@ class CudaProfiler:
         command = [*ncu_command(ncu, self._counters.names()), "--log-file", str(self._log)]
         view = self._view | View(writable=(self._log.parent,), counters=True)
         limits = replace(self._limits, isolation=level)
-        return BatchProgram(self._build, self._job, command, view=view, limits=limits)
+        return BatchProgram(self._candidate, self._job, command, env=ENVIRONMENT, view=view, limits=limits)
 
     def _text(self, ncu: Path, level: Isolation) -> str:
         """What ncu writes of one call, of the program that waits if that is under this isolation."""
-        self.prepare()
         waiting, self._waiting = self._waiting, None
         if waiting is not None and level is self._level:
             return self._finish(waiting)
@@ -189,10 +183,11 @@ class CudaProfiler:
         return text
 
     def _by_events(self, warning: str) -> Profile:
-        with self._device.open(self._build, self._job, timeout_s=self._timeout_s) as session:
+        with self._device.open(self._candidate, self._job, timeout_s=self._timeout_s) as session:
             session.call(0)
             samples = session.sample([AS_DRAWN] * _FALLBACK_SAMPLES)
         found = {Metric.DURATION.value: statistics.median(sample.device_us for sample in samples) * 1e3}
-        if len(self._build.resources) == 1:
-            found[Metric.REGISTERS_PER_THREAD.value] = float(self._build.resources[0].registers)
+        resources = self._candidate.built().resources
+        if len(resources) == 1:
+            found[Metric.REGISTERS_PER_THREAD.value] = float(resources[0].registers)
         return Profile(source=ProfileSource.EVENTS, kernels=[], totals=found, warnings=[warning])

@@ -21,6 +21,7 @@ from kernelblaster.devices.base import (
     BuildFailure,
     BuildFailureKind,
     CallResult,
+    Candidate,
     DeviceFacts,
     Driver,
     Job,
@@ -138,12 +139,13 @@ class EmulatedDevice:
         self._assemble(build)
         return build
 
-    def open(self, build: Build, job: Job, *, timeout_s: float) -> Session:
+    def open(self, candidate: Candidate, job: Job, *, timeout_s: float) -> Session:
         """Start the candidate's process, in which warps and blocks take turns. Raises RunFailure.
 
         Calls that are counted run in a process of their own, in the default order: a candidate whose threads race has
         to be right in both.
         """
+        build = candidate.built()
         env = self._environment(build) | {"KB_EMU_SCHEDULE": str(_schedule(build, job))}
         view = self._view(build)
         process = ProcessSession(build, job, env=env, view=view, limits=self._limits, timeout_s=timeout_s)
@@ -153,9 +155,9 @@ class EmulatedDevice:
         """Raises UsageError: PyTorch's kernels are not emulated."""
         raise needs_a_gpu(build.driver.problem)
 
-    def profiler(self, build: Build, job: Job, *, timeout_s: float) -> Profiler:
+    def profiler(self, candidate: Candidate, job: Job, *, timeout_s: float) -> Profiler:
         """Counts of one warmed call and the model's times."""
-        return EmulatedProfiler(self._gpu, lambda: self.counted(build, job, timeout_s=timeout_s))
+        return EmulatedProfiler(self._gpu, lambda: self.counted(candidate.built(), job, timeout_s=timeout_s))
 
     def counted(self, build: Build, job: Job, *, timeout_s: float) -> CallEstimate:
         """One warmed call as it was counted, which happens once per program and shape. Raises RunFailure."""
@@ -186,9 +188,9 @@ class EmulatedDevice:
         """There is no clock to read."""
         return None
 
-    def exclusive(self) -> AbstractContextManager[None]:
+    def exclusive(self, *, wait: bool = True) -> AbstractContextManager[bool]:
         """Nothing to guard: modelled times do not depend on what else the machine does."""
-        return nullcontext()
+        return nullcontext(True)
 
     def _assemble(self, build: Build) -> None:
         """Put the module next to the program, once. Raises BuildFailure naming PTX line and source line."""

@@ -37,9 +37,6 @@ class EmulatedProfiler:
     def settle(self) -> None:
         """Nothing runs."""
 
-    def prepare(self) -> None:
-        """Nothing takes long before the first profile here."""
-
     def collect(self) -> Profile:
         """Counts of one warmed call and the model's times. Raises RunFailure."""
         call = self.estimate()

@@ -13,12 +13,13 @@
 //   reload                           copy the input files to the device again                  -> reloaded
 //   profile [VARIANT]                one warm-up call, then one call between profiler marks    -> profiled
 //   rehearse                         run an empty kernel between profiler marks                -> rehearsed
+//   load PATH                        load the candidate, in a program that was linked without  -> loaded
 //   quit                             end
 //
 // FOUND names what a call must not have written: an input, or `around:NAME` for the bytes next to a tensor. Calls are
 // made on the values of the files but for timed ones and a profiled one with a VARIANT: those find other values at other
 // addresses, as variant.hpp says. A failure is answered with `error NAME MESSAGE` (NAME is a CUDA error name,
-// `exception` or `driver`) and exit status 3.
+// `exception`, `load` or `driver`) and exit status 3.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -42,6 +43,9 @@
 #include <sstream>
 #include <string>
 #include <vector>
+
+// Of late.cpp, which is linked into programs without a candidate alone.
+extern "C" __attribute__((weak, visibility("hidden"))) const char* kb_load_candidate(const char* path);
 
 namespace kb {
 
@@ -275,6 +279,7 @@ class Commands {
             driver_.load_inputs();
             return "reloaded";
         }
+        if (command == "load") return load(line.substr(command.size() + 1));
         fail("unknown command: " + line);
     }
 
@@ -288,6 +293,19 @@ class Commands {
 
     static std::vector<uint64_t> variants(std::istringstream& words) {
         return {std::istream_iterator<uint64_t>(words), std::istream_iterator<uint64_t>()};
+    }
+
+    // What runs while it is loaded may throw; that is never taken for an error of the driver.
+    static std::string load(const std::string& path) {
+        if (kb_load_candidate == nullptr) fail("this program has its candidate");
+        const char* failure = nullptr;
+        try {
+            failure = kb_load_candidate(path.c_str());
+        } catch (...) {
+            throw Error("exception", "the candidate threw something while it was loaded");
+        }
+        if (failure != nullptr) throw Error("load", failure);
+        return "loaded";
     }
 
     std::string call(int poison) {

@@ -1,0 +1,51 @@
+"""Programs that are started before their candidate is there, and where they find it later."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernelblaster.devices.base import Candidate
+from kernelblaster.devices.isolation import View
+from kernelblaster.devices.sandbox import Scratch
+
+
+@dataclass(frozen=True)
+class Started:
+    """What is started of a candidate, and how it gets the rest.
+
+    Attributes:
+        program: the driver's program, or the one that the candidate was linked into.
+        view: what it must see to load a candidate later; nothing where it holds one.
+    """
+
+    program: Path
+    view: View
+    _candidate: Candidate
+    _shelf: Path | None
+
+    def rest(self) -> list[str]:
+        """The commands that complete the program, once the candidate is built. Raises BuildFailure."""
+        library = self._candidate.built().library
+        if self._shelf is None or library is None:
+            return []
+        # A copy: what a process without a fence does to it stays with that process.
+        return [f"load {shutil.copyfile(library, self._shelf / library.name)}"]
+
+
+@contextmanager
+def started(candidate: Candidate) -> Iterator[Started]:
+    """What to start now. Waits for the candidate only where its driver has no program of its own.
+
+    Raises BuildFailure.
+    """
+    program = candidate.driver.program
+    if program is None:
+        yield Started(candidate.built().program, View(), candidate, None)
+        return
+    # Beside the program: candidates must lie where files may be executed.
+    with Scratch(program.parent) as shelf:
+        yield Started(program, View(readable=(shelf,)), candidate, shelf)

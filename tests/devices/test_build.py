@@ -10,6 +10,7 @@ import pytest
 from kernelblaster.devices.base import BuildFailure, BuildFailureKind, Driver
 from kernelblaster.devices.build import ProgramBuilder
 from kernelblaster.devices.ptxas import parse_resources
+from kernelblaster.devices.recipes import Recipes
 from kernelblaster.devices.toolchain import Toolchain
 from kernelblaster.errors import ProblemError
 from kernelblaster.problems.problem import Precision, Problem, ProblemId
@@ -59,7 +60,7 @@ def builder(
     late = request.param == "late"
     link = toolchain.cudart_shared_link_args if late else toolchain.cudart_link_args
     assert link is not None, "the tests' toolkit has the runtime as a shared object, too"
-    return ProgramBuilder(toolchain, tmp_path_factory.mktemp("cache"), "sm_90a", link, jobs=1, late=late)
+    return ProgramBuilder(Recipes(toolchain, "sm_90a", link, late=late), tmp_path_factory.mktemp("cache"), jobs=1)
 
 
 @pytest.fixture(scope="module")

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from kernelblaster.devices.base import Build, BuildFailure, BuildFailureKind, Driver, Library
 from kernelblaster.devices.build import ProgramBuilder
+from kernelblaster.devices.recipes import Recipes
 from kernelblaster.devices.toolchain import Toolchain
+from kernelblaster.devices.tools import Step
 from kernelblaster.problems.problem import Precision, Problem, ProblemId
 
 DRIVER = """
@@ -29,19 +31,22 @@ FAT = ("-flto", "-ffat-lto-objects")
 """Machine code, and beside it what the linker would compile instead."""
 
 
-class HostBuilder(ProgramBuilder):
+@dataclass(frozen=True)
+class HostRecipes(Recipes):
     """Compiles candidates with the host compiler."""
 
     flags: tuple[str, ...] = ()
 
-    def _compile(self, scratch: Path, source: str, driver: Driver, libraries: Sequence[Library]) -> str:
-        flags = (*self._host_flags(), "-fPIC", *self.flags)
-        command = [str(self._tools.host_compiler), *flags, "-x", "c++", "candidate.cu"]
-        subprocess.run([*command, "-c", "-o", "candidate.o"], cwd=scratch, check=True)
-        return ""
+    def compile(self, source: str, precision: Precision, libraries: tuple[Library, ...], keep_in: Path) -> Step:
+        flags = (*self.host_flags, "-fPIC", *self.flags)
+        return Step((str(self.tools.host_compiler), *flags, *["-x", "c++", "candidate.cu", "-c", "-o", "candidate.o"]))
+
+
+class HostBuilder(ProgramBuilder):
+    """Builds candidates of host code."""
 
     def _program_digest(self, source: str, driver: Driver, libraries: tuple[Library, ...]) -> str:
-        return super()._program_digest(f"{self.flags}{source}", driver, libraries)
+        return super()._program_digest(f"{self._recipes}{source}", driver, libraries)
 
 
 @pytest.fixture(scope="module", params=["linked", "late"])
@@ -51,7 +56,7 @@ def builder(
     cache, late = tmp_path_factory.mktemp("cache"), request.param == "late"
     link = toolchain.cudart_shared_link_args if late else toolchain.cudart_link_args
     assert link is not None, "the tests' toolkit has the runtime as a shared object, too"
-    return HostBuilder(toolchain, cache, "sm_90a", link, keep_ptx=False, late=late)
+    return HostBuilder(HostRecipes(toolchain, "sm_90a", link, keep_ptx=False, late=late), cache)
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +156,7 @@ def test_code_for_the_linker_to_compile_is_not_compiled(
     builder: HostBuilder, driver: Driver, honest: tuple[set[str], set[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its symbols were never localised: they would be the program's."""
-    monkeypatch.setattr(builder, "flags", FAT)
+    monkeypatch.setattr(builder, "_recipes", replace(builder._recipes, flags=FAT))
     source = 'extern "C" int clock_gettime(int, void*) { return 0; }\n'
     assert outcome(builder, driver, source, honest) in ("refused", "its own")
 

@@ -334,7 +334,7 @@ class FakeDevice:
         self.late = late
         self.waits: Callable[[], None] = lambda: None
         """Called when a process has started that has its candidate still to load."""
-        self.compiles: Callable[[], None] = lambda: None
+        self.compiles: Callable[[str], None] = lambda source: None
         """Called before each build."""
         self.opened = self.closed = 0
         self.starts: list[tuple[str, int]] = []
@@ -381,7 +381,7 @@ class FakeDevice:
         return Driver(problem, precision, Path("driver.o"), "launch", program=Path("program") if self.late else None)
 
     def build(self, source: str, driver: Driver, libraries: Sequence[Library] = ()) -> Build:
-        self.compiles()
+        self.compiles(source)
         match = re.match(r"// kernel: (\w+)", source)
         if match is None:
             raise BuildFailure(BuildFailureKind.COMPILE, "line 1: expected a declaration", "x" * 50_000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 
 import pytest
@@ -226,3 +227,73 @@ def test_a_wrong_candidate_ends_its_profiler(device: FakeDevice, store: InputSto
     assert not evaluation.correct
     assert evaluation.profile is None
     assert device.profilers == 0
+
+
+@pytest.fixture
+def late() -> FakeDevice:
+    return FakeDevice(late=True)
+
+
+def test_processes_start_while_the_candidate_is_compiled(late: FakeDevice, store: InputStore, problem: Problem) -> None:
+    waiting, profilers = threading.Semaphore(0), []
+
+    def compile_when_all_wait(text: str) -> None:
+        if text == source("quick"):
+            for _ in range(4):
+                assert waiting.acquire(timeout=60), "the candidate at three sizes, and its rival"
+            profilers.append(late.profilers)
+
+    late.waits, late.compiles = waiting.release, compile_when_all_wait
+    assert evaluate(late, store, problem).verdict is Verdict.CORRECT
+    assert profilers == [1]
+    assert late.most_while_timing == 2, "candidate and rival"
+
+
+def test_nothing_starts_before_the_candidate_is_compiled_while_somebody_else_measures(
+    late: FakeDevice, store: InputStore, problem: Problem
+) -> None:
+    waits, measured = [], threading.Event()
+
+    def compile_while_another_measures(text: str) -> None:
+        if text == source("quick"):
+            time.sleep(0.2)  # a start would have come by now
+            waits.append(started.acquire(blocking=False))
+            measured.set()
+
+    def measure_elsewhere() -> None:
+        with late.exclusive():
+            held.set()
+            assert measured.wait(60)
+
+    started, held = threading.Semaphore(0), threading.Event()
+    late.waits, late.compiles = started.release, compile_while_another_measures
+    other = threading.Thread(target=measure_elsewhere)
+    other.start()
+    assert held.wait(60)
+    assert evaluate(late, store, problem).verdict is Verdict.CORRECT
+    other.join()
+    assert waits == [False]
+
+
+def test_a_candidate_that_does_not_compile_ends_what_waits_for_it(
+    late: FakeDevice, store: InputStore, problem: Problem
+) -> None:
+    evaluator = Evaluator(late, store, EvaluationConfig(input_sets=4), Size.MEDIUM, precision=Precision.FP32, seed=11)
+    evaluation = evaluator.evaluate(problem, "int = 3;", rival=source("honest"))
+    assert evaluation.verdict is Verdict.COMPILE_ERROR
+    assert "build" in evaluation.seconds
+    assert late.opened == late.closed
+    assert late.profilers == late.holders == 0
+    assert not list(store.directory.glob("bench-*"))
+
+
+def test_a_device_that_fails_to_compile_is_an_error(late: FakeDevice, store: InputStore, problem: Problem) -> None:
+    def lose(text: str) -> None:
+        if text == source("quick"):
+            raise DeviceError("the disk is full", cure="free some of it")
+
+    late.compiles = lose
+    with pytest.raises(DeviceError, match="disk"):
+        evaluate(late, store, problem)
+    assert late.opened == late.closed
+    assert late.profilers == late.holders == 0

@@ -12,6 +12,7 @@ from foreign_support import FIXTURE, HERE, HostDevice
 
 from kernelblaster.config import EvaluationConfig
 from kernelblaster.devices.foreign import ForeignBuilder, Libtorch
+from kernelblaster.devices.recipes import Recipes
 from kernelblaster.devices.toolchain import Toolchain, ToolMissing
 from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.evaluation.inputs import InputStore
@@ -42,7 +43,7 @@ def host_device(tmp_path_factory: pytest.TempPathFactory) -> HostDevice:
         libraries=("torch_cpu", "c10"),
     )
     link = (f"-L{directory}", f"-Wl,-rpath,{directory}", "-lhostcudart", "-lpthread")
-    return HostDevice(ForeignBuilder(libtorch, tools, directory / "cache", "sm_90a", link), directory)
+    return HostDevice(ForeignBuilder(libtorch, Recipes(tools, "sm_90a", tuple(link)), directory / "cache"), directory)
 
 
 @pytest.fixture(scope="session")

@@ -16,10 +16,10 @@ from pathlib import Path
 from kernelblaster.devices.base import NO_TENSORS, Build, Driver, DriverWords, Library, RunFailure, RunFailureKind
 from kernelblaster.devices.build import ProgramBuilder
 from kernelblaster.devices.isolation import View
+from kernelblaster.devices.recipes import Recipes
 from kernelblaster.devices.sandbox import Limits, Scratch
 from kernelblaster.devices.session import ProcessSession
 from kernelblaster.devices.symbols import LAUNCHER, list_symbols, parse_symbols
-from kernelblaster.devices.toolchain import Toolchain
 from kernelblaster.devices.tools import Step, tool_output
 from kernelblaster.errors import EnvironmentError_, ProblemError
 from kernelblaster.problems.foreign import candidate_source, driver_source, launcher_declaration, launcher_header
@@ -99,21 +99,13 @@ class ForeignBuilder(ProgramBuilder):
 
     Args:
         libtorch: what the drivers link.
-        toolchain, cache_dir, compile_arch, link_args, jobs: as `ProgramBuilder`'s.
+        recipes: how programs are built, but for that.
+        cache_dir, jobs: as `ProgramBuilder`'s.
     """
 
-    def __init__(
-        self,
-        libtorch: Libtorch,
-        toolchain: Toolchain,
-        cache_dir: Path,
-        compile_arch: str,
-        link_args: Sequence[str],
-        *,
-        jobs: int = 0,
-    ) -> None:
-        arguments = (*libtorch.link_args, *link_args)
-        super().__init__(toolchain, cache_dir, compile_arch, arguments, keep_ptx=False, jobs=jobs)
+    def __init__(self, libtorch: Libtorch, recipes: Recipes, cache_dir: Path, *, jobs: int = 0) -> None:
+        linked = (*libtorch.link_args, *recipes.link_args)
+        super().__init__(replace(recipes, link_args=linked, keep_ptx=False, late=False), cache_dir, jobs=jobs)
         self._libtorch = libtorch
 
     def driver(self, problem: Problem, precision: Precision) -> Driver:
@@ -134,7 +126,7 @@ class ForeignBuilder(ProgramBuilder):
             (scratch / "driver.cpp").write_text(driver_source(text), encoding="utf-8")
             (scratch / "shim.cpp").write_text(shim_source(declaration), encoding="utf-8")
             self._compile_host([*self._torch_flags(), "driver.cpp", "-o", "plain.o"], scratch, problem)
-            self._compile_host([*self._host_flags(), "shim.cpp", "-o", "shim.o"], scratch, problem)
+            self._compile_host([*self._recipes.host_flags, "shim.cpp", "-o", "shim.o"], scratch, problem)
             self._join(scratch, problem)
             self._publish(scratch, entry, ["driver.o"])
 

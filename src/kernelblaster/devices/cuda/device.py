@@ -35,6 +35,7 @@ from kernelblaster.devices.cuda.reach import needs_helper, reaching_isolation
 from kernelblaster.devices.cuda.sanitizer import BANNER, INITCHECK, TOOLS, parse_report, sanitizer_command, tool_failure
 from kernelblaster.devices.foreign import ForeignBuilder, SelfJudgedSession, find_libtorch
 from kernelblaster.devices.isolation import Isolation, View, strongest_working, weaker
+from kernelblaster.devices.recipes import Recipes
 from kernelblaster.devices.sandbox import Limits
 from kernelblaster.devices.session import ProcessSession
 from kernelblaster.devices.toolchain import Toolchain
@@ -99,16 +100,22 @@ class CudaDevice:
     def _view(self) -> View:
         return View(readable=self._tools.directories)
 
+    @property
+    def _recipes(self) -> Recipes:
+        """How programs are built that hold the CUDA runtime themselves."""
+        return Recipes(self._tools, self._facts.compile_arch, self._tools.cudart_link_args, keep_ptx=False)
+
     @cached_property
     def _builder(self) -> ProgramBuilder:
-        shared, arch = self._tools.cudart_shared_link_args, self._facts.compile_arch
-        link, late = shared or self._tools.cudart_link_args, shared is not None
-        return ProgramBuilder(self._tools, self._cache, arch, link, keep_ptx=False, jobs=self._jobs, late=late)
+        """Builds programs that load candidates, where the runtime is there as a shared object."""
+        shared = self._tools.cudart_shared_link_args
+        if shared is None:
+            return ProgramBuilder(self._recipes, self._cache, jobs=self._jobs)
+        return ProgramBuilder(replace(self._recipes, link_args=shared, late=True), self._cache, jobs=self._jobs)
 
     @cached_property
     def _foreign_builder(self) -> ForeignBuilder:
-        link, arch = self._tools.cudart_link_args, self._facts.compile_arch
-        return ForeignBuilder(find_libtorch(), self._tools, self._cache, arch, link, jobs=self._jobs)
+        return ForeignBuilder(find_libtorch(), self._recipes, self._cache, jobs=self._jobs)
 
     def _builder_of(self, problem: Problem) -> ProgramBuilder:
         return self._foreign_builder if problem.weakly_verified else self._builder

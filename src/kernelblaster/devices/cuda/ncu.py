@@ -22,8 +22,6 @@ PERMISSION_CURE = (
     "or give the container CAP_PERFMON (driver R565 or newer) or CAP_SYS_ADMIN"
 )
 
-ENVIRONMENT = {"NV_COMPUTE_PROFILER_DISABLE_STOCK_FILE_DEPLOYMENT": "1"}
-"""Keeps ncu from copying its section files, which are not asked for, into the home directory of each process."""
 REHEARSAL = "kb_rehearsal"
 """The driver's empty kernel, which ncu profiles before the candidate's call."""
 NO_KERNEL = "ncu profiled no kernel: the call launched none"

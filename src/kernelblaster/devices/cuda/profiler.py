@@ -17,7 +17,6 @@ from typing import Protocol, Self
 from kernelblaster.devices.base import AS_DRAWN, Candidate, Job, KernelProfile, Profile, ProfileSource, Session
 from kernelblaster.devices.batch import BatchProgram
 from kernelblaster.devices.cuda.ncu import (
-    ENVIRONMENT,
     NO_KERNEL,
     PERMISSION_CURE,
     REHEARSAL,
@@ -161,7 +160,7 @@ class CudaProfiler:
         command = [*ncu_command(ncu, self._counters.names()), "--log-file", str(self._log)]
         view = self._view | View(writable=(self._log.parent,), counters=True)
         limits = replace(self._limits, isolation=level)
-        return BatchProgram(self._candidate, self._job, command, env=ENVIRONMENT, view=view, limits=limits)
+        return BatchProgram(self._candidate, self._job, command, view=view, limits=limits)
 
     def _text(self, ncu: Path, level: Isolation) -> str:
         """What ncu writes of one call, of the program that waits if that is under this isolation."""

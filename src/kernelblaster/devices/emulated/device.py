@@ -49,6 +49,7 @@ from kernelblaster.devices.emulated.profiler import EmulatedProfiler
 from kernelblaster.devices.emulated.record import LaunchRecord, TransferRecord
 from kernelblaster.devices.emulated.session import EmulatedSession
 from kernelblaster.devices.isolation import Isolation, View
+from kernelblaster.devices.recipes import Recipes
 from kernelblaster.devices.sandbox import Limits, strongest
 from kernelblaster.devices.session import ProcessSession
 from kernelblaster.devices.symbols import demangle
@@ -111,7 +112,7 @@ class EmulatedDevice:
     @cached_property
     def _builder(self) -> ProgramBuilder:
         link = (f"-L{self._core.library_dir}", f"-l{self._core.library_name}", f"-Wl,-rpath,{self._core.library_dir}")
-        return ProgramBuilder(self._toolchain, self._cache, self._gpu.architecture.compile_arch, link)
+        return ProgramBuilder(Recipes(self._toolchain, self._gpu.architecture.compile_arch, link), self._cache)
 
     def prepare(self, problem: Problem, precision: Precision) -> Driver:
         """Compile the driver. Raises DeviceError, and UsageError for one that judges itself."""

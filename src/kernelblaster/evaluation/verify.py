@@ -10,6 +10,7 @@ every timed call finds other values at other addresses, its outputs poisoned wit
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -96,20 +97,19 @@ class Verifier:
 
     def check_timed(self, base: InputSet, calls: Sequence[KeptCall]) -> Verification:
         """Judge what timed calls on variants of an input set left. Raises DeviceError and ProblemError."""
-        found = Verification()
+        # At once: one thread does not fill the link to the GPU.
+        with ThreadPoolExecutor(max(len(calls), 1), thread_name_prefix="judge") as threads:
+            each = list(threads.map(lambda call: self._check_kept(call, base), calls))
         for call in calls:
-            with self.inputs.use(replace(base.key, variant=call.variant)) as drawn:
-                self._check_kept(found, call, drawn, base)
             call.output.unlink(missing_ok=True)
-            if found.verdict is not Verdict.CORRECT:
-                break
-        return found
+        return next((found for found in each if found.verdict is not Verdict.CORRECT), Verification())
 
-    def _check_kept(self, found: Verification, call: KeptCall, drawn: InputSet, base: InputSet) -> None:
-        poison = SECOND_POISON if call.variant % 2 else POISON
-        judgement = self._judge(found, call.result, call.output, drawn, poison, record=False)
+    def _check_kept(self, call: KeptCall, base: InputSet) -> Verification:
+        found, poison = Verification(), SECOND_POISON if call.variant % 2 else POISON
+        with self.inputs.use(replace(base.key, variant=call.variant)) as drawn:
+            judgement = self._judge(found, call.result, call.output, drawn, poison, record=False)
         if found.verdict is not Verdict.WRONG_VALUES or judgement is None:
-            return
+            return found
         if judgement.unwritten:
             found.refuse(Verdict.REWARD_HACK, f"a timed call did not do its work: {found.reason}")
         elif call.variant != AS_DRAWN and _judge_output(call.output, base, self.factor, poison).figures.passed:
@@ -119,6 +119,7 @@ class Verifier:
             )
         else:
             found.refuse(Verdict.NONDETERMINISTIC, f"right when verified, wrong when timed: {found.reason}")
+        return found
 
     def _first(self, found: Verification, session: Session, bench: Bench, drawn: InputSet) -> None:
         self._judge(found, session.call(POISON), bench.output, drawn, POISON)

@@ -225,12 +225,7 @@ def render(
         "",
         *summary(results),
         "",
-        "The GPU ran on 2026-11-21. Since then the judge has changed in this: every second turn is begun by the rival "
-        "(B A A B); the norm of a reference is kept where PyTorch's 16-bit result overflows; the error that elements "
-        "of a row share is judged beside each element's; of the undeclared extents the first that is lowered leaves "
-        "the last tile nearly full, and samples that scales or shifts apply to are short. T18_takes_the_memory had "
-        "ended as a failure of the GPU; of a candidate that holds all of its memory, outputs are now compared on the "
-        "CPU, and the three rows of T18 were judged again.",
+        "The GPU ran on 2026-11-22, with the judge as it is.",
         "",
         "Again: `python benchmarks/trust.py --device emulated --json docs/results/trust_emulated.json` (`--device cuda "
         "--json docs/results/h200_trust.json` on a GPU), `python benchmarks/mutants.py --json "

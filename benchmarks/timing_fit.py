@@ -31,11 +31,13 @@ FOLDS = 7
 APART = 1.2
 """Pairs whose measured times differ by less than this factor are left out."""
 START = {
-    "l2": 270.0,
     "norm": 3.0,
+    "norm_at_once": 2.0,
+    "reads_under_way": 12.0,
+    "l1_under_way": 0.5,
+    "block_clocks": 1.15,
     "lines_per_clk": 2.0,
-    "atomic_sector_weight": 2.1,
-    "atomic_line_clocks": 3.6,
+    "atomic_pass_weight": 2.1,
 }
 """What is fitted to times, and where it starts: the latency of the L2 for loads among others, and first guesses.
 

@@ -22,6 +22,8 @@ CASES = {
     "transposes": ("transpose_conflicts", "transpose_padded", "transpose_half_pairs"),
     "copies": ("copy_float4", "copy_misaligned", "copy_one_block_per_sm", "gather_stride_9"),
     "products": ("gemv_row_thread", "gemv_half8"),
+    "pipes": ("pipe_half_fma",),
+    "atomics": ("atomic_float_one_word", "atomic_int_random"),
 }
 EXACT = (
     Metric.GLOBAL_LOAD_REQUESTS,
@@ -77,6 +79,11 @@ class TestSubset:
         floor = 2e6 if "dram" in metric else 1e4
         errors = {name: one.error(Counter(metric, 0, floor)) for name, one in compared.items()}
         assert {name: error for name, error in errors.items() if error is not None and abs(error) > most} == {}
+
+    def test_l1_hit_rates_are_near(self, compared: dict[str, Comparison]) -> None:
+        """Stores hit lines that are there, as those of half a line or across two do."""
+        away = {name: one.points(Metric.L1_HIT_RATE) or 0.0 for name, one in compared.items()}
+        assert {name: points for name, points in away.items() if abs(points) > 15} == {}
 
     def test_times_are_near(self, compared: dict[str, Comparison]) -> None:
         factors = {name: one.emulated_us / one.real_us for name, one in compared.items()}

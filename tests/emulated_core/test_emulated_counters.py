@@ -93,3 +93,36 @@ def test_copies_and_fills_are_reported(runner):
     assert {"transfer": "device_to_host", "bytes": 4096} in transfers
     assert any(one["transfer"] == "fill" for one in transfers)
     assert runner("vadd", "4", "256", [x, x], 4096, 1024, count=False).transfers == []
+
+
+def test_atomics_take_a_pass_for_each_sector_and_each_lane_at_the_same_word(runner):
+    one_word, apart = np.zeros(256, np.int32), np.arange(256, dtype=np.int32)
+    crowded, spread = (runner("histogram", "1", "256", [x], 64, 256).record for x in (one_word, apart))
+    assert crowded["hottest_atomic_passes"] == 256
+    # Each warp goes twice to each of 16 words, which fill two sectors.
+    assert spread["hottest_atomic_passes"] == 8 * 2 * 2
+
+
+def test_warps_that_share_the_l1_push_out_what_each_comes_back_to(runner):
+    """A row of 64 KB fits the L1 alone, and not beside those of the other blocks that an SM holds."""
+    x = np.zeros((132 * 8, 16_384), np.float32)
+    alone, together = (
+        runner("softmax_rows", str(blocks), "32", [x[:blocks]], 65_536 * blocks, 16_384).accesses("global", "load")
+        for blocks in (1, 132 * 8)
+    )
+    hits = [
+        sum(one["l1_hit_sectors"] for one in loads) / sum(one["sectors"] for one in loads)
+        for loads in (alone, together)
+    ]
+    assert hits[0] == pytest.approx(2 / 3, abs=0.01)
+    assert hits[1] < 0.05
+
+
+def test_hits_on_lines_of_other_warps_are_told_apart(runner):
+    rng = np.random.default_rng(1)
+    a, b = rng.standard_normal((2, 64, 64)).astype(np.float32)
+    loads = runner("matmul_tiled", "4,4", "16,16", [a, b], 16384, 64).accesses("global", "load")
+    assert all(0 < one["l1_shared_sectors"] <= one["l1_hit_sectors"] for one in loads if one["l1_hit_sectors"])
+    x = np.random.default_rng(0).standard_normal((1, 128)).astype(np.float32)
+    loads = runner("softmax_rows", "1", "32", [x], 512, 128).accesses("global", "load")
+    assert [one["l1_shared_sectors"] for one in loads] == [0] * len(loads)

@@ -46,6 +46,7 @@ def access(
         sectors=sectors if on_device else 0,
         ideal_sectors=ideal if on_device else 0,
         l1_hit_sectors=int(sectors * hits) if on_device else 0,
+        l1_shared_sectors=0,
         wavefronts=requests * lines * ways,
     )
 
@@ -156,7 +157,7 @@ def launch(
         waits=waits(classes, memory, blocks * -(-threads // 32)),
         ptx_lines={},
         longest_warp_instructions=instructions * 32 // (blocks * threads),
-        hottest_atomic_lanes=0,
+        hottest_atomic_passes=0,
         memory=memory,
         l2_read_sectors=sum(one.sectors - one.l1_hit_sectors for one in loads),
         l2_write_sectors=sum(one.sectors for one in stores),

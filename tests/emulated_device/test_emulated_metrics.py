@@ -39,7 +39,7 @@ def test_computed_constants_can_be_what_keeps_an_sm_busy() -> None:
     """The ADU takes two clocks a warp instruction: nine in ten clocks of this launch's SMs."""
     record = Copy(132 * 64).record()
     quiet = MachineCounts(
-        instructions=record.warp_instructions, alu=0, fma=0, fma_integers=0, xu=0, lsu=0, adu=0, tensor_halves=0,
+        instructions=record.warp_instructions, alu=0, fma=0, fma_heavy=0, halves=0, xu=0, lsu=0, adu=0, tensor_halves=0,
         shared_passes=0, spill_loads=0, spill_stores=0,
     )  # fmt: skip
     found = estimate(record.model_copy(update={"machine": quiet}), resources(), H200)
@@ -53,7 +53,7 @@ def test_constants_written_by_tensor_cores_keep_them_busy() -> None:
     """Nsight Compute on an H200 shows two clocks of each of an SM's four tensor cores for every such instruction."""
     record = Copy(132 * 64).record()
     counts = MachineCounts(
-        instructions=record.warp_instructions, alu=0, fma=0, fma_integers=0, xu=0, lsu=0, adu=0,
+        instructions=record.warp_instructions, alu=0, fma=0, fma_heavy=0, halves=0, xu=0, lsu=0, adu=0,
         tensor_halves=record.warps, shared_passes=0, spill_loads=0, spill_stores=0,
     )  # fmt: skip
     found = estimate(record.model_copy(update={"machine": counts}), resources(), H200)

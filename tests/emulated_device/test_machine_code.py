@@ -140,6 +140,23 @@ def test_independent_loads_are_waited_for_together() -> None:
     assert apart[Cause.GLOBAL] == 2 * (500 - 2)
 
 
+@pytest.mark.parametrize(("left", "waited"), [(0, 500 - 1), (1, 500 - 1 - 14 * 15 - 1), (2, 0)])
+def test_groups_of_copies_are_waited_for_in_their_order(left: int, waited: float) -> None:
+    """Two groups are closed one after the other; so many of the latest `DEPBAR` lets be."""
+    close = MachineInstruction(Operation.LDGDEPBAR, 0, False, Control(1))
+    pause = [MachineInstruction(Operation.IMAD, 0, False, Control(15))] * 14
+    wait = MachineInstruction(Operation.DEPBAR, 0, False, Control(1), left=left)
+    code = (close, *pause, close, wait, MachineInstruction(Operation.EXIT, 0, False, Control(5)))
+    assert Schedule.of(code, graph_of(code, ())).clocks([1.0], LATENCY)[Cause.GLOBAL] == waited
+
+
+def test_depbar_says_how_many_groups_may_be_under_way() -> None:
+    found = [
+        decode(CodeWord(low, 0x000FC80000000000, 0), 0).left for low in (0x0000_8080_0000_791A, 0x0000_8000_0000_791A)
+    ]
+    assert found == [2, 0]
+
+
 def test_load_of_the_round_before_is_still_under_way() -> None:
     """A loop that uses what the round before has loaded: only the body's own clocks are hidden."""
     loop = scheduled(USE, LOAD, OTHER, (Operation.BRA, Control(5), 0), LEAVE).clocks([10.0, 1.0], LATENCY)

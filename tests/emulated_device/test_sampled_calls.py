@@ -73,7 +73,7 @@ def test_sampled_sessions_start_no_process_and_have_no_outputs_to_offer(bench: B
 def test_crowded_atomics_are_as_crowded_in_a_sample(bench: Bench, name: str) -> None:
     build, job = prepared(bench, getattr(kernels, name))
     whole, sampled = (
-        bench.device.counted(build, chosen, timeout_s=TIMEOUT_S).kernels[0].record.hottest_atomic_lanes
+        bench.device.counted(build, chosen, timeout_s=TIMEOUT_S).kernels[0].record.hottest_atomic_passes
         for chosen in (job, replace(job, sample=FEW))
     )
     assert sampled == pytest.approx(whole, rel=0.05)

@@ -24,11 +24,12 @@ class _Frozen(BaseModel):
 
 
 class Lanes(_Frozen):
-    """Results per clock and SM of each pipe; `fma` has half precision, as half2 pairs, and integer multiplication,
+    """Results per clock and SM of each pipe; `fma` has half precision, with `halves` pairs, and integer multiplication,
     which only the part `fma_integers` of its lanes has."""
 
     fma: float = Field(gt=0)
     fma_integers: float = Field(gt=0)
+    halves: float = Field(gt=0)
     alu: float = Field(gt=0)
     fp64: float = Field(gt=0)
     xu: float = Field(gt=0)
@@ -50,7 +51,7 @@ class Latency(_Frozen):
     """From the end of one block to the first instruction of the block that takes its place."""
     l1: float = Field(gt=0)
     l2: float = Field(gt=0)
-    """Of sectors that other blocks read, too: some wait for DRAM to bring what another has just asked for."""
+    """Of sectors that are there."""
     dram: float = Field(gt=0)
     atomic: float = Field(gt=0)
     constant: float = Field(gt=0)
@@ -66,13 +67,21 @@ class Timing(_Frozen):
     """How the parts of the timing model weigh; see `chain.py`, `traffic.py` and `model.py`."""
 
     norm: float = Field(gt=1)
-    """Exponent of the smooth maximum over paths."""
+    """Exponent of the smooth maximum over paths where blocks are replaced many times."""
+    norm_at_once: float = Field(gt=1)
+    """The same where all blocks begin together: they load, compute and store at the same times."""
     pipe_share: float = Field(gt=0, le=1)
     """Share of its peak that the busiest unit of an SM reaches under load."""
     instruction_clocks: float = Field(gt=0)
     """Clocks for which each machine instruction holds its warp."""
-    l1_miss_weight: float = Field(ge=1)
-    """How much larger than the miss rate the share of loads is that wait for the L2."""
+    block_clocks: float = Field(ge=0)
+    """SM clocks between the starts of two blocks, anywhere on the GPU, when blocks are short."""
+    reads_under_way: float = Field(gt=0)
+    """Reads of one sector by several SMs that find it on its way from DRAM and wait as long as the first."""
+    l1_under_way: float = Field(ge=0)
+    """Share of the hits in the L1 on lines of other warps that find them on their way and wait as long as those."""
+    doubling_clocks: float = Field(ge=0)
+    """Clocks by which the slowest line comes later from DRAM when a load touches twice as many as its bytes fill."""
     line_clocks: float = Field(ge=0)
     """Clocks that a warp takes for each 128-byte line of a load beyond those that its bytes fill."""
     conflict_clocks: float = Field(ge=0)
@@ -97,10 +106,12 @@ class Timing(_Frozen):
     """The same of each sector written."""
     l2_written_line_weight: float = Field(ge=0)
     """The same of each line that a store writes to."""
-    atomic_sector_weight: float = Field(gt=0)
-    """The same of each sector that atomics touch."""
+    atomic_pass_weight: float = Field(gt=0)
+    """The same of each pass of an atomic."""
     atomic_line_clocks: float = Field(gt=0)
-    """SM clocks between two lanes of atomics that go to one line."""
+    """SM clocks between two passes of atomics at one line."""
+    atomic_float_clocks: float = Field(gt=0)
+    """The same of sums of floats."""
 
 
 class Architecture(_Frozen):

@@ -4,9 +4,9 @@
 
 where each duration already has the kernel's own start and drain. A kernel finds in the L2 what the kernel before it
 touched, as far as both fit; the first finds it full of lines that the flush before the call has written, which it has
-to push out. Profiles, like those of Nsight Compute, begin with an empty L2. Transfers on the device run at copy
-bandwidth, those to and from the host at the link's, with a stop of the stream. Allocation, host work and overlapping
-streams are not modelled.
+to push out. In profiles, like those of Nsight Compute, every kernel begins with an empty L2. Transfers on the device
+run at copy bandwidth, those to and from the host at the link's, with a stop of the stream. Allocation, host work and
+overlapping streams are not modelled.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def estimate_call(
         before = kernels[-1].record if kernels else None
         flushed = 0.0 if kernels else evicted_bytes(record, gpu)
         warm = _warm_bytes(before, record, gpu)
-        kernels.append(estimate(record, known, gpu, warm_bytes=warm))
+        kernels.append(estimate(record, known, gpu))
         kernels_us += 1e6 * estimate(record, known, gpu, warm_bytes=warm, evicted_bytes=flushed).duration_s
     return CallEstimate(tuple(kernels), transfers_us, gpu.gpu.launch_us + kernels_us + transfers_us)
 

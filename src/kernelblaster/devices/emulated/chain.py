@@ -3,14 +3,15 @@
 Where machine code is at hand, its schedule says what a warp waits for (`machine/schedule.py`). Elsewhere the core
 counts how often a warp stands on the longest chain of dependent PTX instructions of a region, by kind of latency
 (`ptx/waits.py`), and every machine instruction holds its warp for a few clocks. Loads take as long as the caches that
-serve them: the miss rate of the L1 is weighted, since a hit on a line that another warp has just asked for waits as
-long as that one's miss.
+serve them. A hit in the L1 on a line that another warp has just asked for waits as long as that one's miss; so does one
+in the L2 that another SM has just asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import log2
 
 from kernelblaster.devices.emulated.architecture import Architecture, Latency
 from kernelblaster.devices.emulated.machine.schedule import Cause
@@ -24,7 +25,7 @@ from kernelblaster.devices.emulated.record import (
     MemoryInstruction,
     Space,
 )
-from kernelblaster.devices.emulated.traffic import DEVICE_SPACES, GLOBAL_SPACES, further_lines, loads
+from kernelblaster.devices.emulated.traffic import DEVICE_SPACES, GLOBAL_SPACES, further_lines, least_passes, loads
 
 _SHORT = (Cause.SHARED, Cause.SHUFFLE, Cause.SPECIAL, Cause.CONSTANT, Cause.REGISTER)
 
@@ -48,17 +49,20 @@ class Chain:
         return self.global_memory + self.short + self.barrier + self.wait + self.issue
 
 
-def chain_of(record: LaunchRecord, machine: MachineCounts, dram_read_bytes: float, architecture: Architecture) -> Chain:
+def chain_of(
+    record: LaunchRecord, machine: MachineCounts, dram_read_bytes: float, rounds: float, architecture: Architecture
+) -> Chain:
     """The chain of an average warp.
 
     Args:
         record: counts of the launch.
         machine: its machine instructions.
         dram_read_bytes: of the launch.
+        rounds: of resident blocks on an SM.
         architecture: latencies.
     """
     spaces = DEVICE_SPACES if machine.path is None else GLOBAL_SPACES
-    load = load_latency(record, spaces, dram_read_bytes, architecture)
+    load = load_latency(record, spaces, dram_read_bytes, rounds, architecture)
     lines = architecture.timing.line_clocks * sum(further_lines(one) for one in loads(record)) / record.warps
     shared = _shared_latency(record, architecture)
     if machine.path is None:
@@ -129,11 +133,12 @@ def _shared_latency(record: LaunchRecord, architecture: Architecture) -> float:
 
 
 def load_latency(
-    record: LaunchRecord, spaces: Iterable[Space], dram_read_bytes: float, architecture: Architecture
+    record: LaunchRecord, spaces: Iterable[Space], dram_read_bytes: float, rounds: float, architecture: Architecture
 ) -> float:
     """Clocks of a mean load from some spaces: L1, L2 or DRAM by where its sectors come from.
 
-    A request waits for its slowest sector, so DRAM sectors are held against those that dense requests would need.
+    A request waits for its slowest sector, so DRAM sectors are held against those that dense requests would need. Where
+    SMs read the same sectors, those that come soon after the first find them under way and wait as long as it does.
     """
     latency, timing = architecture.latency, architecture.timing
     found = list(record.accesses(spaces, (Access.LOAD,)))
@@ -141,10 +146,13 @@ def load_latency(
     if sectors == 0:
         return latency.l2
     requests = sum(one.requests for one in found if one.sectors)
-    missed = sum(one.requests * _waiting_share(one, timing.l1_miss_weight) for one in found) / requests
+    under_way = timing.l1_under_way / rounds
+    missed = sum(one.requests * _waiting_share(one, under_way) for one in found) / requests
     dense = sum(min(_missed(one), one.ideal_sectors) for one in found)
-    from_dram = min(1.0, dram_read_bytes / SECTOR_BYTES / dense) if dense else 0.0
-    beyond = from_dram * latency.dram + (1 - from_dram) * latency.l2
+    from_dram = min(1.0, timing.reads_under_way * dram_read_bytes / SECTOR_BYTES / dense) if dense else 0.0
+    scattered = sum(one.wavefronts for one in found) / sum(least_passes(one) for one in found)
+    from_dram_clocks = latency.dram + timing.doubling_clocks * log2(max(1.0, scattered))
+    beyond = from_dram * from_dram_clocks + (1 - from_dram) * latency.l2
     return latency.l1 + missed * (beyond - latency.l1)
 
 
@@ -152,6 +160,9 @@ def _missed(one: MemoryInstruction) -> int:
     return one.sectors - one.l1_hit_sectors
 
 
-def _waiting_share(one: MemoryInstruction, weight: float) -> float:
-    """Share of a load's requests that wait for the L2."""
-    return min(1.0, weight * _missed(one) / one.sectors) if one.sectors else 0.0
+def _waiting_share(one: MemoryInstruction, under_way: float) -> float:
+    """Share of a load's requests that wait for the L2: misses, and hits on what is still under way to another warp.
+
+    Later rounds of blocks find there what the first has brought, so that only the first waits for others.
+    """
+    return min(1.0, (_missed(one) + under_way * one.l1_shared_sectors) / one.sectors) if one.sectors else 0.0

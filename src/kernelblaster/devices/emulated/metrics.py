@@ -18,7 +18,7 @@ from kernelblaster.devices.emulated.record import EXECUTED, SECTOR_BYTES, Access
 from kernelblaster.devices.emulated.traffic import (
     DEVICE_SPACES,
     GLOBAL_SPACES,
-    atomic_sectors,
+    atomic_passes,
     l2_lookup_bytes,
     l2_sectors,
 )
@@ -36,7 +36,6 @@ occupancy that Nsight Compute gave of half of the conformance cases on an H200."
 _BETWEEN_BLOCKS = 450
 """Clocks for which a slot is empty between two blocks: from the occupancy that Nsight Compute gave of plain copies."""
 _PIPES = {
-    Metric.PIPE_FMA: Unit.FMA,
     Metric.PIPE_ALU: Unit.ALU,
     Metric.PIPE_FP64: Unit.FP64,
     Metric.PIPE_XU: Unit.XU,
@@ -122,8 +121,10 @@ def _throughput(estimate: KernelEstimate, gpu: GpuModel) -> dict[Metric, float]:
     work, spread = estimate.work_s, estimate.spread
     elapsed, active = estimate.duration_s, estimate.busy_s
     data_stage = work[Unit.LSU]
-    halves_s = (
-        estimate.record.count("fp16") * WARP_THREADS / gpu.architecture.lanes.fma * spread.share / estimate.clock_hz
+    lanes = gpu.architecture.lanes
+    halves_s, fma_s = (
+        warps * WARP_THREADS / wide * spread.share / estimate.clock_hz
+        for warps, wide in ((estimate.machine.halves, lanes.halves), (estimate.machine.fma, lanes.fma))
     )
     dram = _percent((estimate.dram_read_bytes + estimate.dram_write_bytes) / gpu.gpu.dram_peak, elapsed)
     l2 = _percent(work[Unit.L2], elapsed)
@@ -131,6 +132,7 @@ def _throughput(estimate: KernelEstimate, gpu: GpuModel) -> dict[Metric, float]:
     lsu_s = estimate.machine.lsu * spread.share / estimate.clock_hz
     adu_s = estimate.machine.adu * _ADU_CLOCKS * spread.share / estimate.clock_hz
     return pipes | {
+        Metric.PIPE_FMA: _percent(fma_s * spread.balance, active),
         Metric.PIPE_FP16: _percent(halves_s * spread.balance, active),
         Metric.PIPE_LSU: _percent(lsu_s * spread.balance, active),
         Metric.SM_THROUGHPUT: _percent(
@@ -160,7 +162,7 @@ def _caches(estimate: KernelEstimate, gpu: GpuModel) -> dict[Metric, float]:
         Metric.L2_READ_SECTORS: through.reads,
         Metric.L2_WRITE_SECTORS: through.writes,
     }
-    atomics = atomic_sectors(record)
+    atomics = atomic_passes(record)
     asked = through.reads + through.writes + atomics
     if asked:
         # a write allocates without reading DRAM, which Nsight counts as a hit
@@ -254,7 +256,7 @@ def _achieved_occupancy(estimate: KernelEstimate) -> float:
     """Warps resident on the SMs that have work, less the idle slots of the last round and between two blocks.
 
     Schedulers prefer older warps: the more a unit of the SM is contended, the more apart the blocks of a round finish,
-    so that slots are idle at the end when no blocks are left to take them.
+    so that slots are idle at the end when no blocks are left to take them. Short blocks are gone before others start.
     """
     spread = estimate.spread
     mean_blocks = spread.busiest_blocks * spread.balance
@@ -265,7 +267,7 @@ def _achieved_occupancy(estimate: KernelEstimate) -> float:
     between_blocks = _BETWEEN_BLOCKS * (spread.rounds - 1)
     idle = min(1.0, between_blocks / (estimate.busy_s * estimate.clock_hz))
     slots = resident * spread.warps_per_block / estimate.occupancy.max_warps
-    return slots * rounds / (rounds + apart) * (1 - idle)
+    return slots * rounds / (rounds + apart) * (1 - idle) * estimate.alive_s / estimate.busy_s
 
 
 def _stalls(estimate: KernelEstimate) -> dict[Metric, float]:
@@ -284,7 +286,7 @@ def _stalls(estimate: KernelEstimate) -> dict[Metric, float]:
         Metric.STALL_MIO_THROTTLE: 0.0,
         Metric.STALL_MATH_THROTTLE: 0.0,
     }
-    residence = estimate.busy_s * estimate.clock_hz / spread.rounds
+    residence = estimate.alive_s * estimate.clock_hz / spread.rounds
     queue = _queue_stall(estimate)
     if queue is not None:
         wait[queue] += max(0.0, residence - chain.total)
@@ -293,9 +295,14 @@ def _stalls(estimate: KernelEstimate) -> dict[Metric, float]:
 
 
 def _queue_stall(estimate: KernelEstimate) -> Metric | None:
-    """Stall reason of the queue in front of the bounding unit; None when it has no name of its own."""
+    """Stall reason of the queue in front of the bounding unit; None when it has no name of its own.
+
+    Stores are not waited for until a warp ends.
+    """
     if estimate.bound not in (Unit.LSU, Unit.LOOKUP):
-        return _QUEUE_STALL.get(estimate.bound)
+        stall = _QUEUE_STALL.get(estimate.bound)
+        waits = estimate.chain.global_memory > 0 or stall is not Metric.STALL_LONG_SCOREBOARD
+        return stall if waits else None
     shared = sum(one.wavefronts for one in estimate.record.accesses((Space.SHARED,), EXECUTED))
     device = sum(one.requests for one in estimate.record.accesses(DEVICE_SPACES, EXECUTED))
     return Metric.STALL_MIO_THROTTLE if shared > device else Metric.STALL_LG_THROTTLE

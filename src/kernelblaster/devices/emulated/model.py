@@ -5,11 +5,13 @@ The model knows units, not instructions in flight. For each unit it asks how lon
     SM units      work on the busiest SM / its rate; the busiest SM has ceil(blocks / SMs) / blocks of all work,
                   which is also how an uneven last wave and a grid smaller than the GPU cost time
     memory units  bytes / bandwidth of the whole GPU
-    atomics       sectors / rate, or lanes that go to one line one after the other, whichever is more
+    atomics       passes / rate, or those at one line one after the other, whichever is more
     latency       (the serial chain of one warp + the start of a block) x rounds of resident blocks on the busiest SM
+    launching     blocks x clocks between two starts: the GPU starts them one at a time
 
 Units of one path (memory: DRAM, L2, atomics; inside the SMs: pipes, issue, data stage) form a pipeline, of which the
-slowest counts. The two paths and the latency overlap, but not perfectly: busy = (sum t_path^p)^(1/p), a smooth maximum.
+slowest counts; so do latency and launching. The two paths and the longer of these overlap, but not perfectly:
+busy = (sum t_path^p)^(1/p), a smooth maximum, with p larger the more often blocks are replaced.
 Each term grows with its counts, so a launch that does less of everything is never modelled slower.
 
 What it does not know: DRAM pages, L2 slices, phases in which all blocks do the same, warps of a block that finish at
@@ -25,17 +27,19 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kernelblaster.devices.base import KernelResources
-from kernelblaster.devices.emulated.architecture import GpuModel, Timing
+from kernelblaster.devices.emulated.architecture import Architecture, GpuModel
 from kernelblaster.devices.emulated.chain import Chain, chain_of
 from kernelblaster.devices.emulated.expansion import mean_machine_counts
 from kernelblaster.devices.emulated.record import SECTOR_BYTES, LaunchRecord, MachineCounts
 from kernelblaster.devices.emulated.spread import Spread
 from kernelblaster.devices.emulated.traffic import (
-    atomic_sectors,
+    atomic_passes,
     data_stage_clocks,
     dram_bytes,
+    filled_bytes,
     l2_bytes,
     lookup_clocks,
+    sparse_lines,
 )
 from kernelblaster.devices.occupancy import WARP_THREADS, Occupancy, occupancy
 
@@ -65,6 +69,8 @@ class Unit(StrEnum):
     ATOMICS = "atomics"
     DRAM = "dram"
     LATENCY = "latency"
+    LAUNCH = "launch"
+    """The start of blocks, one after the other."""
 
 
 _MEMORY = (Unit.DRAM, Unit.L2, Unit.ATOMICS)
@@ -85,6 +91,7 @@ class KernelEstimate:
         spread: how its blocks fall on the SMs.
         work_s: time each unit is busy; of the busiest SM for units inside the SMs.
         busy_s: the launch without start and drain.
+        alive_s: the same if blocks started as soon as there is room: what warps take together.
         duration_s: what Nsight Compute would call the kernel's duration.
         dram_read_bytes: bytes read from DRAM.
         dram_write_bytes: bytes it has written that went to DRAM before it ended; the rest is still in the L2 then.
@@ -99,6 +106,7 @@ class KernelEstimate:
     spread: Spread
     work_s: dict[Unit, float] = field(hash=False)
     busy_s: float
+    alive_s: float
     duration_s: float
     dram_read_bytes: float
     dram_write_bytes: float
@@ -150,14 +158,15 @@ def estimate(
     machine = record.machine or mean_machine_counts(record, resources)
     record = record.with_spills(machine)
     read_bytes, write_bytes = dram_bytes(record, gpu, warm_bytes)
-    chain = chain_of(record, machine, read_bytes, gpu.architecture)
+    chain = chain_of(record, machine, read_bytes, spread.rounds, gpu.architecture)
     cycles = _sm_cycles(record, machine, spread, gpu)
     cycles[Unit.LATENCY] = _latency_cycles(record, chain, spread, gpu)
     work = {unit: count / gpu.clock_hz for unit, count in cycles.items()}
     work[Unit.L2] = l2_bytes(record, gpu) / gpu.gpu.l2_bandwidth
     work[Unit.ATOMICS] = _atomics_s(record, gpu)
-    work[Unit.DRAM] = (read_bytes + write_bytes) / gpu.gpu.dram_copy
-    busy = _busy_s(work, evicted_bytes / gpu.gpu.dram_copy, gpu.architecture.timing)
+    work[Unit.DRAM] = _dram_s(record, read_bytes + write_bytes, gpu)
+    work[Unit.LAUNCH] = record.blocks * gpu.architecture.timing.block_clocks / gpu.clock_hz
+    busy, alive = _busy_s(work, evicted_bytes / gpu.gpu.dram_copy, spread, fit.max_warps, gpu.architecture)
     return KernelEstimate(
         record=record,
         resources=resources,
@@ -166,6 +175,7 @@ def estimate(
         spread=spread,
         work_s=work,
         busy_s=busy,
+        alive_s=alive,
         duration_s=busy + gpu.gpu.kernel_us * 1e-6,
         dram_read_bytes=read_bytes,
         dram_write_bytes=write_bytes,
@@ -192,10 +202,24 @@ def _fit(record: LaunchRecord, resources: KernelResources, gpu: GpuModel) -> Occ
     return fit
 
 
-def _busy_s(work: Mapping[Unit, float], evicting_s: float, timing: Timing) -> float:
-    """Time of the launch without start and drain, from that of each unit. Reads wait for what they evict."""
+def _busy_s(
+    work: Mapping[Unit, float], evicting_s: float, spread: Spread, max_warps: int, architecture: Architecture
+) -> tuple[float, float]:
+    """Time of the launch without start and drain, with and without the time that starting blocks takes.
+
+    Reads wait for what they evict. The more often blocks are replaced, the more their phases overlap. A warp that has a
+    scheduler to itself waits for no other: what its instructions take is in its chain.
+    """
+    timing = architecture.timing
     memory, inside = (max(work[unit] for unit in path) for path in (_MEMORY, _INSIDE))
-    return smooth_maximum((memory + evicting_s, inside / timing.pipe_share, work[Unit.LATENCY]), timing.norm)
+    inside /= timing.pipe_share
+    contended = inside * (1 - min(1.0, architecture.schedulers / spread.resident_warps))
+    norm = timing.norm + (timing.norm_at_once - timing.norm) / spread.fillings(max_warps)
+    whole, alive = (
+        max(inside, smooth_maximum((memory + evicting_s, contended, latency), norm))
+        for latency in (max(work[Unit.LATENCY], work[Unit.LAUNCH]), work[Unit.LATENCY])
+    )
+    return whole, alive
 
 
 def smooth_maximum(times: Iterable[float], norm: float) -> float:
@@ -209,10 +233,10 @@ def smooth_maximum(times: Iterable[float], norm: float) -> float:
 
 def _sm_cycles(record: LaunchRecord, machine: MachineCounts, spread: Spread, gpu: GpuModel) -> dict[Unit, float]:
     """Clocks that each unit of the busiest SM is busy: warp instructions x 32 lanes / lanes per clock."""
-    lanes = gpu.architecture.lanes
+    lanes, halves = gpu.architecture.lanes, min(machine.halves, machine.fma)
     whole = {
-        Unit.FMA: _warps_over(machine.fma, lanes.fma),
-        Unit.FMA_HEAVY: _warps_over(machine.fma_integers, lanes.fma_integers),
+        Unit.FMA: _warps_over(machine.fma - halves, lanes.fma) + _warps_over(halves, lanes.halves),
+        Unit.FMA_HEAVY: _warps_over(machine.fma_heavy, lanes.fma_integers),
         Unit.ALU: _warps_over(machine.alu, lanes.alu),
         Unit.FP64: _warps_over(record.count("fp64"), lanes.fp64),
         Unit.XU: _warps_over(machine.xu, lanes.xu),
@@ -229,8 +253,21 @@ def _warps_over(warp_instructions: float, lanes: float) -> float:
     return warp_instructions * WARP_THREADS / lanes
 
 
+def _dram_s(record: LaunchRecord, read_and_written: float, gpu: GpuModel) -> float:
+    """Time of DRAM, which moves 64 bytes at least: lone sectors that it completes and takes back cost twice theirs."""
+    completed = 2 * filled_bytes(record)
+    return (read_and_written + (min(2.0, sparse_lines(record)) - 1) * completed) / gpu.gpu.dram_copy
+
+
 def _atomics_s(record: LaunchRecord, gpu: GpuModel) -> float:
-    """Time of all atomics: by the rate of the L2, or one lane after the other where most go to one line."""
+    """Time of all atomics: by the rate of the L2, or one pass after the other where most go to one line."""
     timing = gpu.architecture.timing
-    spread = timing.atomic_sector_weight * SECTOR_BYTES * atomic_sectors(record) / gpu.gpu.l2_bandwidth
-    return max(spread, record.hottest_atomic_lanes * timing.atomic_line_clocks / gpu.clock_hz)
+    spread = timing.atomic_pass_weight * SECTOR_BYTES * atomic_passes(record) / gpu.gpu.l2_bandwidth
+    one_line = timing.atomic_float_clocks if _adds_floats(record) else timing.atomic_line_clocks
+    return max(spread, record.hottest_atomic_passes * one_line / gpu.clock_hz)
+
+
+def _adds_floats(record: LaunchRecord) -> bool:
+    """Whether most of its atomics sum floating-point numbers, which takes the L2 longer than integers."""
+    atomics = {name: count for name, count in record.operations.items() if name.startswith("atom_")}
+    return 2 * sum(count for name, count in atomics.items() if "_f" in name) > sum(atomics.values())

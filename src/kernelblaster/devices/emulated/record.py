@@ -65,8 +65,11 @@ class MemoryInstruction(BaseModel):
     ideal_sectors: int
     """Sectors that the same bytes would need when contiguous and aligned."""
     l1_hit_sectors: int
+    l1_shared_sectors: int
+    """Of these, those on lines that another warp had touched last: on a GPU it may have asked for them just before."""
     wavefronts: int
-    """Passes through the L1 / shared-memory data stage; above the least possible, they are conflicts."""
+    """Passes through the L1 / shared-memory data stage; above the least possible, they are conflicts. Of device memory:
+    lines, and of its atomics passes in the L2."""
     ptx_line: int | None = None
     source_file: str | None = None
     source_line: int | None = None
@@ -95,8 +98,10 @@ class MachineCounts:
     instructions: float
     alu: float
     fma: float
-    fma_integers: float
-    """Those of the FMA pipe that only its heavy half executes."""
+    fma_heavy: float
+    """Passes of those of the FMA pipe that only its heavy half executes."""
+    halves: float
+    """Those of the FMA pipe that take both of its halves: half precision."""
     xu: float
     lsu: float
     adu: float
@@ -123,6 +128,7 @@ def _spill(op: Access, requests: int) -> MemoryInstruction:
         sectors=sectors,
         ideal_sectors=sectors,
         l1_hit_sectors=sectors if op is Access.LOAD else 0,
+        l1_shared_sectors=0,
         wavefronts=requests,
     )
 
@@ -159,8 +165,9 @@ class LaunchRecord(BaseModel):
     """Line of the PTX -> warp instructions; of several that one line becomes, the most."""
     longest_warp_instructions: int
     """Warp instructions of the warp that executed most."""
-    hottest_atomic_lanes: int
-    """Lanes of global atomics that went to the 128-byte line with most of them."""
+    hottest_atomic_passes: int
+    """Passes of global atomics at the 128-byte line with most: a request takes one for each sector, and one more
+    whenever another of its lanes goes to the same address."""
     memory: tuple[MemoryInstruction, ...]
     l2_read_sectors: int
     l2_write_sectors: int

@@ -58,6 +58,10 @@ class Spread:
         """Times the busiest SM replaces its resident blocks, at least 1."""
         return self.busiest_blocks / self.resident_blocks
 
+    def fillings(self, max_warps: int) -> float:
+        """Times the warps of the busiest SM would fill all its slots, at least 1."""
+        return max(1.0, self.busiest_blocks * self.warps_per_block / max_warps)
+
     @property
     def balance(self) -> float:
         """Mean work of the SMs that have any, against that of the busiest."""

@@ -22,6 +22,8 @@ WRITTEN_FOOTPRINT_SHARE = 0.67
 """Share of the L2 that a launch may touch before lines it has written go to DRAM while it runs."""
 DIRTY_SHARE = 0.51
 """Share of the L2 that written lines may take."""
+FILLED_SHARE = 0.9
+"""Share of the sectors written in parts that DRAM completes before a launch ends."""
 WRITE_BACK_NORM = 4.0
 """How sharply the write-back begins."""
 LINE_BYTES = 128
@@ -64,20 +66,46 @@ def atomic_sectors(record: LaunchRecord) -> int:
     return sum(one.sectors for one in record.accesses(GLOBAL_SPACES, ATOMICS))
 
 
+def atomic_passes(record: LaunchRecord) -> int:
+    """How often they do: lanes of a request that go to one address are sent one after the other."""
+    return sum(one.wavefronts for one in record.accesses(GLOBAL_SPACES, ATOMICS))
+
+
 def dram_bytes(record: LaunchRecord, gpu: GpuModel, warm_bytes: float) -> tuple[float, float]:
     """DRAM bytes read and written: what is touched at least once, plus re-reads that outgrow the L2.
 
-    Re-use is lost in proportion to how far the footprint exceeds the L2: (1 - L2 / footprint). A lone sector read
-    again costs the 64 bytes that DRAM moves at least, in proportion to how sparse the loads are. Writes to one sector
-    are taken to meet in the L2. Of what is written, the L2 keeps what fits its share,
+    Re-use is lost by how far the footprint exceeds the L2: twice (1 - L2 / footprint), since of a sweep that comes
+    again all is lost, and of random reads this share. A lone sector read again costs the 64 bytes that DRAM moves at
+    least, in proportion to how sparse the loads are. Writes to one sector are taken to meet in the L2; what is missing
+    of sectors that are written in parts is read. Of what is written, the L2 keeps what fits its share,
     (1 + (footprint / share)^p)^(-1/p), at most the lines that may be dirty.
     """
     kept = gpu.gpu.l2_bytes * L2_SHARE
-    lost = max(0.0, 1 - kept / record.unique_bytes) if record.unique_bytes else 0.0
+    lost = min(1.0, max(0.0, 2 * (1 - kept / record.unique_bytes))) if record.unique_bytes else 0.0
     read_again = max(0, record.l2_read_sectors * SECTOR_BYTES - record.unique_read_bytes)
     first_read = max(0.0, record.unique_read_bytes - warm_bytes)
     written = record.unique_write_bytes - _kept_dirty(record, gpu)
-    return first_read + lost * read_again * _granule_waste(record), written
+    return first_read + lost * read_again * _granule_waste(record) + filled_bytes(record), written
+
+
+def filled_bytes(record: LaunchRecord) -> float:
+    """Bytes that DRAM brings for sectors of which stores wrote parts only.
+
+    How many those are is not counted: if what was stored falls short of the sectors written by a share, at least that
+    share of the sectors is incomplete, and with half a word of every sector missing all of them.
+    """
+    written = sum(one.lanes * one.bytes_per_lane for one in record.accesses(GLOBAL_SPACES, (Access.STORE, *ATOMICS)))
+    if not record.unique_write_bytes:
+        return 0.0
+    missing = max(0.0, 1 - written / record.unique_write_bytes)
+    return FILLED_SHARE * min(1.0, 2 * missing) * record.unique_write_bytes
+
+
+def sparse_lines(record: LaunchRecord) -> float:
+    """Sectors of the lines that stores write to, against those they write: 1 to 4."""
+    sectors = sum(one.sectors for one in stores(record))
+    lines = sum(one.wavefronts for one in stores(record))
+    return min(4.0, max(1.0, 4 * lines / sectors)) if sectors else 1.0
 
 
 def _kept_dirty(record: LaunchRecord, gpu: GpuModel) -> float:
@@ -105,7 +133,7 @@ def evicted_bytes(record: LaunchRecord, gpu: GpuModel) -> float:
     Writes take the place of other written lines: on an H200 a fill is hardly slower in such an L2, a copy less so than
     a reduction.
     """
-    return DIRTY_SHARE * min(gpu.gpu.l2_bytes, record.unique_read_bytes)
+    return DIRTY_SHARE * min(gpu.gpu.l2_bytes, record.unique_read_bytes + filled_bytes(record))
 
 
 def l2_bytes(record: LaunchRecord, gpu: GpuModel) -> float:
@@ -146,7 +174,7 @@ def data_stage_clocks(record: LaunchRecord, machine: MachineCounts, gpu: GpuMode
     """
     timing = gpu.architecture.timing
     device = sum(
-        least_passes(one) + timing.passes_per_line * further_lines(one)
+        least_passes(one) + timing.passes_per_line * (0.0 if one.op in ATOMICS else further_lines(one))
         for one in record.accesses(DEVICE_SPACES, EXECUTED)
     )
     filled = timing.passes_per_fill * sum(one.sectors - one.l1_hit_sectors for one in loads(record))

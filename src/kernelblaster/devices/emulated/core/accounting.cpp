@@ -96,18 +96,36 @@ void MemoryCounters::add(const MemoryCounters& other) {
     sectors += other.sectors;
     ideal_sectors += other.ideal_sectors;
     l1_hit_sectors += other.l1_hit_sectors;
+    l1_shared_sectors += other.l1_shared_sectors;
     wavefronts += other.wavefronts;
 }
 
 void AtomicLines::add(const AtomicLines& other) {
     for (u32 segment = 0; segment < other.segments_.size(); ++segment)
         if (other.segments_[segment]) mark(segment);
-    if (other.lanes_.empty()) return;
-    if (lanes_.empty()) lanes_.assign(kPlaces, 0);
-    for (std::size_t k = 0; k < kPlaces; ++k) lanes_[k] += other.lanes_[k];
+    if (other.passes_.empty()) return;
+    if (passes_.empty()) passes_.assign(kPlaces, 0);
+    for (std::size_t k = 0; k < kPlaces; ++k) passes_[k] += other.passes_[k];
 }
 
-u64 AtomicLines::most() const { return lanes_.empty() ? 0 : *std::max_element(lanes_.begin(), lanes_.end()); }
+u64 AtomicLines::most() const { return passes_.empty() ? 0 : *std::max_element(passes_.begin(), passes_.end()); }
+
+u32 AtomicLines::add(const u64* address, u32 active) {
+    u64 sector[kLanes];
+    u32 passes[kLanes], sectors = 0, total = 0;
+    for_each_lane(active, [&](int l) {
+        u32 same = 1, k = 0;
+        for_each_lane(active & ((1u << l) - 1), [&](int before) { same += address[before] == address[l]; });
+        while (k < sectors && sector[k] != address[l] / kSectorBytes) ++k;
+        if (k == sectors) sector[sectors] = address[l] / kSectorBytes, passes[sectors++] = 0;
+        passes[k] = std::max(passes[k], same);
+    });
+    for (u32 k = 0; k < sectors; ++k) {
+        add(sector[k], passes[k]);
+        total += passes[k];
+    }
+    return total;
+}
 
 void Counters::resize(std::size_t instructions, std::size_t memory_instructions) {
     executed.assign(instructions, 0);
@@ -135,13 +153,15 @@ void Counters::scale(const Share& share) {
     for (u64& one : executed) one = share.scaled(one);
     for (u64& one : thread_count) one = share.scaled(one);
     for (MemoryCounters& one : memory)
-        for (u64* part : {&one.requests, &one.lanes, &one.sectors, &one.ideal_sectors, &one.l1_hit_sectors, &one.wavefronts})
+        for (u64* part : {&one.requests, &one.lanes, &one.sectors, &one.ideal_sectors, &one.l1_hit_sectors,
+                          &one.l1_shared_sectors, &one.wavefronts})
             *part = share.scaled(*part);
     for (u64* one : {&branches, &divergent_branches, &barriers, &l2_read_sectors, &l2_write_sectors})
         *one = share.scaled(*one);
 }
 
-void L1Cache::configure(u32 bytes) {
+void L1Cache::configure(u32 bytes, u32 warps) {
+    warps_ = std::max(1u, warps);
     sets_ = std::max(1u, bytes / kLineBytes / kWays);
     reciprocal_ = ~0ull / sets_ + 1;
     lines_.assign(std::size_t{sets_} * kWays, {});
@@ -157,7 +177,14 @@ u64 set_hash(u64 tag) { return tag * 0x9e3779b97f4a7c15ull >> 32; }
 
 }  // namespace
 
-u32 L1Cache::access(u64 tag, u32 wanted) {
+bool L1Cache::gone(const Line& line) const {
+    const u64 run = std::min(turn_ - line.turn + 1, warps_);
+    return line.warp == warp_ && u64{brought_ - line.brought} * warps_ * 32 > lines_.size() * run * 31;
+}
+
+L1Cache::Touched L1Cache::touch(u64 tag, u32 wanted, u32 warp) {
+    turn_ += warp != warp_;
+    warp_ = warp;
     // The remainder of a 32-bit number: the fraction of its quotient, times the divisor.
     const u64 fraction = reciprocal_ * set_hash(tag);
     Line* set = &lines_[static_cast<u64>(static_cast<u128>(fraction) * sets_ >> 64) * kWays];
@@ -165,15 +192,16 @@ u32 L1Cache::access(u64 tag, u32 wanted) {
     Line* oldest = set;
     for (Line* line = set; line < set + kWays; ++line) {
         if (line->tag == tag) {
-            line->last_use = clock_;
-            const u32 hits = line->valid_sectors & wanted;
-            line->valid_sectors |= wanted;
-            return hits;
+            const bool found = !gone(*line), shared = line->warp != warp;
+            const u32 valid = found ? line->valid_sectors : 0;
+            brought_ += !found;
+            *line = {tag, clock_, valid | wanted, warp, brought_, turn_};
+            return {found, shared, valid & wanted};
         }
         if (line->last_use < oldest->last_use) oldest = line;
     }
-    *oldest = {tag, clock_, wanted};
-    return 0;
+    *oldest = {tag, clock_, wanted, warp, ++brought_, turn_};
+    return {false, false, 0};
 }
 
 GranuleMap::GranuleMap(u64 base, u64 bytes)

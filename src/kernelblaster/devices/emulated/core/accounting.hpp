@@ -27,18 +27,17 @@ struct Share {
 };
 
 struct MemoryCounters {
-    u64 requests = 0, lanes = 0, sectors = 0, ideal_sectors = 0, l1_hit_sectors = 0, wavefronts = 0;
+    u64 requests = 0, lanes = 0, sectors = 0, ideal_sectors = 0, l1_hit_sectors = 0, l1_shared_sectors = 0, wavefronts = 0;
     void add(const MemoryCounters& other);
 };
 
-// How many lanes of atomics went to each 128-byte line of device memory. Lines share places, so that the most used one
-// comes out too large by at most the mean of the rest.
+// How many passes atomics took at each 128-byte line of device memory: a request takes one for each sector, and one more
+// whenever another of its lanes goes to the same address. Lines share places, so that the most used one comes out too
+// large by at most the mean of the rest.
 class AtomicLines {
 public:
-    void add(u64 address) {
-        if (lanes_.empty()) lanes_.assign(kPlaces, 0);
-        ++lanes_[(address / kLineBytes * 0x9e3779b97f4a7c15ull) >> 52];
-    }
+    // The passes of one request, which are its sum over all lines.
+    u32 add(const u64* address, u32 active);
     // One of the segments that they went to.
     void mark(u32 segment) {
         if (segments_.size() <= segment) segments_.resize(segment + 1);
@@ -50,7 +49,11 @@ public:
 
 private:
     static constexpr std::size_t kPlaces = 4096;
-    std::vector<u64> lanes_;
+    void add(u64 sector, u32 passes) {
+        if (passes_.empty()) passes_.assign(kPlaces, 0);
+        passes_[(sector / (kLineBytes / kSectorBytes) * 0x9e3779b97f4a7c15ull) >> 52] += passes;
+    }
+    std::vector<u64> passes_;
     std::vector<bool> segments_;
 };
 
@@ -69,24 +72,42 @@ struct Counters {
 };
 
 // Sectored, 4-way set-associative with a hashed index, least recently used.
+//
+// Warps run one after the other here and together on a GPU. What a warp comes back to has seen the lines of the others
+// go by in between: a line that no other warp has touched counts as gone when those brought since, times the warps that
+// share the cache against those that have run since, are more than there is room for.
 class L1Cache {
 public:
-    void configure(u32 bytes);
+    // `warps` share the cache.
+    void configure(u32 bytes, u32 warps);
     void invalidate();
-    // Marks sectors of a line (one bit each) as present; tells which were.
-    u32 access(u64 line, u32 sectors);
+    struct Touched {
+        bool found;   // the line
+        bool shared;  // another warp has touched it last
+        u32 hits;     // sectors that were present
+    };
+    // Marks sectors of a line (one bit each) as present. `warp` is any number of its own.
+    Touched access(u64 line, u32 sectors, u32 warp) { return touch(line, sectors, warp); }
+    // A store takes a line but brings nothing into it; tells whether the line was there, which Nsight counts as hits.
+    bool store(u64 line, u32 warp) { return touch(line, 0, warp).found; }
 
 private:
     struct Line {
         u64 tag = ~0ull;
         u32 last_use = 0;
         u32 valid_sectors = 0;
+        u32 warp = 0;
+        u32 brought = 0, turn = 0;  // lines brought, and changes of the warp, up to its last use
     };
+    Touched touch(u64 line, u32 sectors, u32 warp);
+    bool gone(const Line& line) const;
+
     static constexpr u32 kWays = 4;
     std::vector<Line> lines_;
     u32 sets_ = 0;
     u64 reciprocal_ = 0;  // of sets_, for a remainder without a division
     u32 clock_ = 0;
+    u32 warps_ = 1, warp_ = 0, brought_ = 0, turn_ = 0;
 };
 
 // One bit per 32-byte granule of device memory, for reads and for writes.

@@ -54,7 +54,7 @@ void prepare_caches(Worker& worker, u32 group) {
     if (!launch.counted) return;
     worker.caches.resize(launch.sm_count);
     for (u32 k = 0; k < launch.cluster_blocks(); ++k)
-        worker.caches[group * launch.cluster_blocks() + k].configure(launch.l1_bytes);
+        worker.caches[group * launch.cluster_blocks() + k].configure(launch.l1_bytes, launch.warps_per_sm);
 }
 
 void work(Worker& worker, unsigned index, unsigned workers) {

@@ -67,6 +67,7 @@ struct Launch {
     const Segments* segments;
     u32 sm_count;
     u32 l1_bytes;
+    u32 warps_per_sm;  // that share an L1
     bool counted;
     bool together;     // all blocks are under way at once, as on a GPU that holds them all
     u64 workspace;     // device memory that cooperative groups find through %envreg1 and 2; 0 when not cooperative

@@ -78,6 +78,7 @@ void write_memory(Writer& json, const Launch& launch, const Counters& counters) 
         json.field("sectors", count.sectors);
         json.field("ideal_sectors", count.ideal_sectors);
         json.field("l1_hit_sectors", count.l1_hit_sectors);
+        json.field("l1_shared_sectors", count.l1_shared_sectors);
         json.field("wavefronts", count.wavefronts);
         json.close('}');
     }
@@ -174,7 +175,7 @@ u64 unique_bytes(const Launch& launch, const Share& share, Touched touched) {
 
 // Of a sampled launch: blocks that share a line meet there as often as there are more of them, and blocks with lines of
 // their own do not. How far lines are shared shows in how much of the memory the sample has touched already.
-u64 hottest_atomic_lanes(const Launch& launch, const Counters& counters, const Share& share) {
+u64 hottest_atomic_passes(const Launch& launch, const Counters& counters, const Share& share) {
     const u64 most = counters.atomics.most();
     if (share.whole() || most == 0) return most;
     u64 touched = 0, scaled = 0;
@@ -221,7 +222,7 @@ void report_launch(const Launch& launch, const Counters& counters, const Share& 
     write_waits(json, launch, counters);
     write_ptx_lines(json, launch, counters);
     json.field("longest_warp_instructions", counters.longest_warp);
-    json.field("hottest_atomic_lanes", hottest_atomic_lanes(launch, counters, share));
+    json.field("hottest_atomic_passes", hottest_atomic_passes(launch, counters, share));
     write_memory(json, launch, counters);
     json.field("tensor_fma", tensor_work(launch, counters));
     json.field("l2_read_sectors", counters.l2_read_sectors);

@@ -8,6 +8,12 @@ u32 ideal_sectors(u32 lanes, u32 bytes, u32 sectors) {
     return std::min(sectors, (lanes * bytes + kSectorBytes - 1) / kSectorBytes);
 }
 
+// Of the warp that asks, in the launch.
+u32 number_of(const Request& request) {
+    const u32 *position = request.warp.block->position, *grid = request.launch().grid;
+    return ((position[2] * grid[1] + position[1]) * grid[0] + position[0]) * kLanes + request.warp.index;
+}
+
 }  // namespace
 
 void count_lines(const Request& request, const LineSet& set) {
@@ -17,20 +23,25 @@ void count_lines(const Request& request, const LineSet& set) {
     counters.lanes += lanes;
     counters.sectors += set.count;
     counters.ideal_sectors += ideal_sectors(lanes, request.bytes, set.count);
-    counters.wavefronts += set.lines;
 
     Counters& totals = request.worker().counters;
     if (request.op == Op::atomic) {
-        for_each_lane(request.active, [&](int l) { totals.atomics.add(request.address[l]); });
+        counters.wavefronts += totals.atomics.add(request.address, request.active);
         totals.atomics.mark(request.worker().segment_hint[request.memory]);
+    } else {
+        counters.wavefronts += set.lines;
     }
     GranuleMap& granules = *request.launch().granules;
     const bool cached = request.op == Op::load && !(request.instruction.flags & kBypassL1);
     L1Cache& l1 = *request.warp.block->l1;
+    const u32 warp = number_of(request);
     u32 hits = 0;
     for (u32 k = 0; k < set.lines; ++k) {
-        const u32 hit = cached ? l1.access(set.line[k], set.sectors[k]) : 0, missed = set.sectors[k] & ~hit;
-        hits += popcount(hit);
+        const L1Cache::Touched found = cached ? l1.access(set.line[k], set.sectors[k], warp) : L1Cache::Touched{};
+        const u32 missed = set.sectors[k] & ~found.hits;
+        hits += popcount(found.hits);
+        if (found.shared) counters.l1_shared_sectors += popcount(found.hits);
+        if (request.op == Op::store && l1.store(set.line[k], warp)) counters.l1_hit_sectors += popcount(set.sectors[k]);
         if (missed == 0) continue;
         if (request.op != Op::store) granules.read(set.line[k], missed);
         if (request.op != Op::load) granules.write(set.line[k], missed);
@@ -73,10 +84,11 @@ void count_local(const Request& request) {
     counters.sectors += set.count * words;
     counters.ideal_sectors += ideal_sectors(popcount(request.active), request.bytes, set.count * words);
     counters.wavefronts += set.lines * words;
+    const u32 warp = number_of(request);
     u32 hits = 0;
     for (u32 word = 0; word < words; ++word)
         for (u32 k = 0; k < set.lines; ++k)
-            hits += popcount(request.warp.block->l1->access(set.line[k] + word, set.sectors[k]));
+            hits += popcount(request.warp.block->l1->access(set.line[k] + word, set.sectors[k], warp).hits);
     Counters& totals = request.worker().counters;
     // The L1 writes local memory back when a line has to go, which is as often as one comes.
     if (request.op == Op::load) {

@@ -252,6 +252,8 @@ cudaError_t Runtime::launch(const PreparedLaunch& prepared) {
     launch.segments = &segments;
     launch.sm_count = static_cast<u32>(figures.sm_count);
     launch.l1_bytes = static_cast<u32>(figures.l1_bytes - std::min(carved, figures.l1_bytes - 16384));
+    const u64 together = std::min(fitting, (launch.blocks() + figures.sm_count - 1) / figures.sm_count);
+    launch.warps_per_sm = static_cast<u32>(together * ((threads + kLanes - 1) / kLanes));
     // What a sampled launch leaves out is only known when it is counted.
     const u64 enough = number_from("KB_EMU_SAMPLE", 0);
     launch.counted = counting() || enough != 0;

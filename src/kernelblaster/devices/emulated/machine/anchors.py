@@ -114,7 +114,22 @@ def anchors(code: Sequence[MachineInstruction], graph: Graph, lines: Mapping[int
             if one.operation in sure and known.statement.guard is None:
                 reliable.add(one.line)
     found = [Anchor(line, dict(count), frozenset(guarded[line])) for line, count in copies.items()]
-    return _chosen(found, reliable, lines)
+    return _chosen(found, reliable - _gathered(found, lines), lines)
+
+
+def _gathered(found: Sequence[Anchor], lines: Mapping[int, PtxLine]) -> set[int]:
+    """Lines of which the line table gives several instructions that stand for their neighbours, too.
+
+    ptxas packs two half-precision operations into one instruction and names one line for all that it packs. Then there
+    are fewer instructions than statements of that kind in the block of the PTX, which no copying makes.
+    """
+    statements = Counter((one.block, _operations(one.statement)[0]) for one in lines.values())
+    instructions: Counter[tuple[int, Sequence[int]]] = Counter()
+    kind = {one.line: (lines[one.line].block, _operations(lines[one.line].statement)[0]) for one in found}
+    for one in found:
+        instructions[kind[one.line]] += one.total
+    few = {one for one, count in instructions.items() if one[1] == _FLOATS["f16"] and count < statements[one]}
+    return {one.line for one in found if one.total > 1 and kind[one.line] in few}
 
 
 def _chosen(found: Sequence[Anchor], reliable: set[int], lines: Mapping[int, PtxLine]) -> list[Anchor]:

@@ -14,6 +14,7 @@ from kernelblaster.devices.emulated.machine.cubin import INSTRUCTION_BYTES, Code
 
 _OPERATION_BITS, _ALWAYS = 0x1FF, 7
 _SIXTEEN_BYTES, _NO_BARRIER = 6, 7
+_GROUPS, _MOST_GROUPS = 38, 0x3F
 _THREAD_INDICES = (0x21, 0x22, 0x23)
 
 
@@ -105,6 +106,10 @@ _PIPES = {
 _INTEGER_PRODUCTS = frozenset((0x24, 0x25, 0x26, 0x27, 0x36))
 """Products and dot products of integers: only the heavy half of the FMA pipe has them (Nsight Compute, Kernel Profiling
 Guide, pipelines), and the CUDA C++ Programming Guide gives them half the throughput of floats."""
+_WIDE_PRODUCTS = frozenset((0x25, 0x27))
+"""Those of whose 64 bits all or the upper 32 are wanted, which take twice as long: read off `pipe_modulo_constant` of
+the conformance programs on an H200."""
+_HALVES = frozenset((0x30, 0x31, 0x32))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +142,7 @@ class MachineInstruction:
         if_diverged: a branch that only warps take whose threads have parted.
         wide: whether each lane of a load from shared memory loads 16 bytes.
         thread_index: whether it reads the index of a thread in its block.
+        left: of `DEPBAR`, how many groups of asynchronous copies may still be under way behind it.
     """
 
     operation: int
@@ -147,6 +153,7 @@ class MachineInstruction:
     if_diverged: bool = False
     wide: bool = False
     thread_index: bool = False
+    left: int | None = None
 
     @property
     def pipe(self) -> Pipe | None:
@@ -154,19 +161,25 @@ class MachineInstruction:
         return Pipe.LSU if self.thread_index else _PIPES.get(self.operation)
 
     @property
-    def fma_integer(self) -> bool:
-        """Whether only the heavy half of the FMA pipe executes it."""
-        return self.operation in _INTEGER_PRODUCTS
+    def fma_heavy_passes(self) -> int:
+        """Passes through the heavy half of the FMA pipe of what only that executes."""
+        return (self.operation in _INTEGER_PRODUCTS) + (self.operation in _WIDE_PRODUCTS)
+
+    @property
+    def half_precision(self) -> bool:
+        """Whether it is arithmetic of half precision, which takes both halves of the FMA pipe."""
+        return self.operation in _HALVES
 
 
 def decode(word: CodeWord, position: int) -> MachineInstruction:
     """The instruction at a position of its section."""
     operation = word.low & _OPERATION_BITS
-    guarded, control = word.low >> 12 & 15 != _ALWAYS, _control(operation, word.high)
+    guarded, control = word.low >> 12 & 15 != _ALWAYS, _control(word.high)
     if operation not in (Operation.BRA, Operation.EXIT, Operation.CALL):
         wide = operation == Operation.LDS and word.high >> 9 & 7 == _SIXTEEN_BYTES
         index = operation == Operation.S2R and word.high >> 8 & 0xFF in _THREAD_INDICES
-        return MachineInstruction(operation, word.line, guarded, control, wide=wide, thread_index=index)
+        left = word.low >> _GROUPS & _MOST_GROUPS if operation == Operation.DEPBAR else None
+        return MachineInstruction(operation, word.line, guarded, control, wide=wide, thread_index=index, left=left)
     # Branches have a second predicate; two bits say whether warps or parted threads decide.
     mode = word.low >> 32 & 3 if operation == Operation.BRA else 0
     conditional = guarded or word.high >> 23 & 15 != _ALWAYS or mode != 0
@@ -175,13 +188,12 @@ def decode(word: CodeWord, position: int) -> MachineInstruction:
     return MachineInstruction(operation, word.line, conditional, control, position + 1 + _distance(word), mode == 2)
 
 
-def _control(operation: int, high: int) -> Control:
-    """The bits from 105 on. `DEPBAR` waits for asynchronous copies, which barrier 0 stands for."""
+def _control(high: int) -> Control:
+    """The bits from 105 on."""
     result, operands = high >> 46 & 7, high >> 49 & 7
-    waits = high >> 52 & 0x3F | (operation == Operation.DEPBAR)
     return Control(
         clocks=max(1, high >> 41 & 15),
-        waits=waits,
+        waits=high >> 52 & 0x3F,
         result=None if result == _NO_BARRIER else result,
         operands=None if operands == _NO_BARRIER else operands,
     )

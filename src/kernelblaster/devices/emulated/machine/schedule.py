@@ -19,6 +19,8 @@ from kernelblaster.devices.emulated.machine.instructions import MachineInstructi
 
 _ROUNDS = 2
 """The second time round a loop finds what the first has left under way."""
+_MOST_GROUPS = 8
+"""Groups of asynchronous copies that are told apart."""
 _FREQUENT = 0.3
 """Share of the most frequent way into a block from which on another one counts, too."""
 _O = Operation
@@ -51,7 +53,7 @@ class Cause(StrEnum):
 
 
 _CAUSES = {
-    **dict.fromkeys((_O.LD, _O.LDG, _O.LDGDEPBAR), Cause.GLOBAL),
+    **dict.fromkeys((_O.LD, _O.LDG), Cause.GLOBAL),
     _O.LDL: Cause.LOCAL,
     **dict.fromkeys((_O.LDS, _O.LDSM, _O.ATOMS, _O.ATOMS_CAS), Cause.SHARED),
     **dict.fromkeys((_O.ATOM, _O.ATOM_CAS, _O.ATOMG, _O.ATOMG_CAS), Cause.ATOMIC),
@@ -74,12 +76,20 @@ class Step:
         waits: barriers that must be down, a bit each.
         raises: barriers that come down some latency later, with its cause.
         costs: what it spends its own latency on, for block barriers and branches.
+        closes: whether it closes a group of asynchronous copies.
+        left: how many such groups may stay under way behind it; None when it does not wait for any.
     """
 
     clocks: int
     waits: int
     raises: tuple[tuple[int, Cause], ...]
     costs: Cause | None
+    closes: bool = False
+    left: int | None = None
+
+    def awaits(self, barrier: int) -> bool:
+        """Whether it waits for a barrier, or a group of copies, which negative numbers stand for: -1 is the latest."""
+        return bool(self.waits >> barrier & 1) if barrier >= 0 else self.left is not None and barrier < -self.left
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +107,7 @@ class ScheduledBlock:
 
 
 _UnderWay = dict[int, tuple[float, Cause]]
-"""Barrier -> when it comes down, and what for."""
+"""Barrier, or group of copies as in `Step.awaits` -> when it comes down, and what for."""
 
 
 @dataclass(frozen=True)
@@ -175,8 +185,8 @@ def _run(
     now, spent = 0.0, Counter({Cause.ISSUE: block.instructions, Cause.WAIT: block.clocks - block.instructions})
     for step in block.steps:
         now += step.clocks
-        if step.waits:
-            awaited = [found for barrier, found in under_way.items() if step.waits >> barrier & 1]
+        if step.waits or step.left is not None:
+            awaited = [found for barrier, found in under_way.items() if step.awaits(barrier)]
             until, cause = max(awaited, default=(now, Cause.WAIT))
             if until > now:
                 spent[cause] += until - now
@@ -185,6 +195,10 @@ def _run(
             down = now + latency[cause]
             if barrier not in under_way or under_way[barrier][0] < down:
                 under_way[barrier] = (down, cause)
+        if step.closes:
+            groups = {one - 1: found for one, found in under_way.items() if -_MOST_GROUPS < one < 0}
+            under_way = {one: found for one, found in under_way.items() if one >= 0} | groups
+            under_way[-1] = (now + latency[Cause.GLOBAL], Cause.GLOBAL)
         if step.costs is not None:
             spent[step.costs] += latency[step.costs]
             now += latency[step.costs]
@@ -201,11 +215,11 @@ def _scheduled(code: Sequence[MachineInstruction]) -> ScheduledBlock:
         raises = tuple(
             (barrier, why)
             for barrier, why in ((one.control.result, cause), (one.control.operands, Cause.OPERANDS))
-            if barrier is not None
+            if barrier is not None and one.operation != Operation.LDGDEPBAR
         )
-        costs = _COSTS.get(one.operation)
-        if one.control.waits or raises or costs:
-            steps.append(Step(clocks, one.control.waits, raises, costs))
+        costs, closes = _COSTS.get(one.operation), one.operation == Operation.LDGDEPBAR
+        if one.control.waits or raises or costs or closes or one.left is not None:
+            steps.append(Step(clocks, one.control.waits, raises, costs, closes, one.left))
             clocks = 0
         clocks += one.control.clocks
         instructions += 1

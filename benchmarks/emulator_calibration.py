@@ -50,14 +50,17 @@ def state(document: KnowledgeDocument, profile: Profile, facts: DeviceFacts, cal
     return classify(document.states, values, document.fallback_state).state
 
 
-def judged(found: Sequence[Comparison], gpu: GpuModel) -> list[Judged]:
-    """Comparisons with their halves and states."""
+def judged(found: Sequence[Comparison], capture: Capture, gpu: GpuModel) -> list[Judged]:
+    """Comparisons with their halves, sessions and states."""
+    programs_later = {program for session in capture.later for program in session.programs}
+    later = {case.run.case for case in capture.cases if case.program in programs_later}
     document = KnowledgeDocument.model_validate_json(seed_path().read_text(encoding="utf-8"))
     half, facts = halves(one.case for one in found), gpu.facts(cuda_version=None)
     return [
         Judged(
             comparison=one,
             half=half[one.case],
+            later=one.case in later,
             real_state=state(document, one.real, facts, one.real_us),
             emulated_state=state(document, one.emulated, facts, one.emulated_us),
         )
@@ -72,7 +75,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=PAGE)
     options = parser.parse_args()
     capture, gpu = read_capture(options.capture), gpu_model("h200")
-    text = page(judged(comparisons(capture, gpu), gpu), pairs(), capture.device)
+    text = page(judged(comparisons(capture, gpu), capture, gpu), pairs(), capture)
     options.output.write_text(text, encoding="utf-8")
     print(f"wrote {options.output}", file=sys.stderr)
 

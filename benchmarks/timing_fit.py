@@ -39,16 +39,19 @@ START = {
     "lines_per_clk": 2.0,
     "atomic_pass_weight": 2.1,
 }
-"""What is fitted to times, and where it starts: the latency of the L2 for loads among others, and first guesses.
+"""What is fitted to times, and where it starts: the clocks between two blocks that short blocks show, the rest guesses.
 
 Everything else is fixed. Published microbenchmarks of the H100 and its forerunners, rounded: latencies of arithmetic,
 tensor cores, shared memory and the L1, two clocks for each further pass of a bank conflict (Luo et al., Benchmarking
 and Dissecting the Nvidia Hopper GPU Architecture, 2024; Jia et al., Dissecting the NVIDIA Volta GPU Architecture).
-Read off the stalls that Nsight Compute gives of fitted cases in which no unit is busy: latencies of shuffles,
-transcendental functions, special registers, constants and DRAM, `l1_miss_weight`, `line_clocks`; the same stalls put
-the L2 at 260 to 340 clocks. Read off other counters of the fitted half: the start of a block (active clocks of an SM
-less those its warps were resident), start and drain of a kernel (elapsed less active clocks), the launch, weights of
-the L2 and the data stage, the share of its peak that a unit reaches.
+Read off the stalls that Nsight Compute gives of fitted cases in which no unit is busy: latencies of the L2
+(`chase_l2_eight_warps`: 282 clocks), of DRAM (`walk_one_warp`: 706), by which more lines make it longer
+(`pointer_chasing_dram`: 943 with 32 lines), of shuffles, transcendental functions, special registers, constants, and
+`line_clocks`. Read off other counters of the fitted half: clocks between two atomics at one line
+(`atomic_tickets_one_word`, `atomic_float_one_word`), the share of sectors written in parts that DRAM completes
+(`store_every_second_word`), half-precision instructions per clock (`pipe_half2_fma`), the start of a block (active
+clocks of an SM less those its warps were resident), start and drain of a kernel (elapsed less active clocks), the
+launch, weights of the L2 and the data stage, the share of its peak that a unit reaches.
 """
 
 Figures = dict[str, float]

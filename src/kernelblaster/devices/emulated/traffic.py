@@ -92,11 +92,14 @@ def filled_bytes(record: LaunchRecord) -> float:
     """Bytes that DRAM brings for sectors of which stores wrote parts only.
 
     How many those are is not counted: if what was stored falls short of the sectors written by a share, at least that
-    share of the sectors is incomplete, and with half a word of every sector missing all of them.
+    share of the sectors is incomplete, and with half of every sector missing all of them. What no store instruction
+    wrote came in bulk, whole.
     """
-    written = sum(one.lanes * one.bytes_per_lane for one in record.accesses(GLOBAL_SPACES, (Access.STORE, *ATOMICS)))
     if not record.unique_write_bytes:
         return 0.0
+    stored = list(record.accesses(GLOBAL_SPACES, (Access.STORE, *ATOMICS)))
+    in_bulk = max(0, record.l2_write_sectors - sum(one.sectors for one in stored)) * SECTOR_BYTES
+    written = in_bulk + sum(one.lanes * one.bytes_per_lane for one in stored)
     missing = max(0.0, 1 - written / record.unique_write_bytes)
     return FILLED_SHARE * min(1.0, 2 * missing) * record.unique_write_bytes
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import subprocess
 import time
 from collections.abc import Callable
@@ -312,3 +313,13 @@ def test_a_batch_program_that_dies_early_is_not_waited_for(host_build: Build, ma
         failure = program.finish(["call 0"], timeout_s=10).failure
     assert failure is not None
     assert failure.kind is RunFailureKind.RUNTIME
+
+
+def test_what_a_killed_process_left_beside_a_program_goes_after_a_day(host_build: Build, make_job: MakeJob) -> None:
+    old, young = (host_build.program.parent / f"kernelblaster-{name}" for name in ("old", "young"))
+    for shelf in (old, young):
+        shelf.mkdir(exist_ok=True)
+    os.utime(old, (0, 0))
+    with session(host_build, make_job()):
+        left = sorted(path.name for path in host_build.program.parent.glob("kernelblaster-*") if path in (old, young))
+    assert left == ([young.name] if host_build.library else [old.name, young.name])

@@ -13,7 +13,7 @@ from fake_device import FakeDevice, source
 from kernelblaster.config import EvaluationConfig
 from kernelblaster.devices.base import DeviceKind, RunFailure, RunFailureKind
 from kernelblaster.errors import DeviceError, DeviceMemoryFull
-from kernelblaster.evaluation import case, timing
+from kernelblaster.evaluation import case, process, timing
 from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.evaluation.inputs import InputStore
 from kernelblaster.evaluation.types import Evaluation, Verdict
@@ -273,6 +273,24 @@ def test_nothing_starts_before_the_candidate_is_compiled_while_somebody_else_mea
     assert evaluate(late, store, problem).verdict is Verdict.CORRECT
     other.join()
     assert waits == [False]
+
+
+def test_a_candidate_that_compiles_for_long_lets_others_measure(
+    late: FakeDevice, store: InputStore, problem: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "COMPILING_S", 0.5)
+
+    def compile_until_another_has_measured(text: str) -> None:
+        if text == source("quick"):
+            assert waiting.acquire(timeout=60), "it began to wait"
+            with late.exclusive():  # not before the evaluation lets go
+                measured.append(late.running)
+
+    waiting, measured = threading.Semaphore(0), []
+    late.waits, late.compiles = waiting.release, compile_until_another_has_measured
+    evaluation = evaluate(late, store, problem)
+    assert (evaluation.verdict, measured) == (Verdict.CORRECT, [0])
+    assert late.most_while_timing == 2
 
 
 def test_a_candidate_that_does_not_compile_ends_what_waits_for_it(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from pathlib import Path
 from kernelblaster.devices.base import Candidate
 from kernelblaster.devices.isolation import View
 from kernelblaster.devices.sandbox import Scratch
+
+_ABANDONED_S = 86_400.0
 
 
 @dataclass(frozen=True)
@@ -47,5 +50,16 @@ def started(candidate: Candidate) -> Iterator[Started]:
         yield Started(candidate.built().program, View(), candidate, None)
         return
     # Beside the program: candidates must lie where files may be executed.
+    _remove_abandoned(program.parent)
     with Scratch(program.parent) as shelf:
         yield Started(program, View(readable=(shelf,)), candidate, shelf)
+
+
+def _remove_abandoned(directory: Path) -> None:
+    """Remove what killed processes have left here; nobody waits for a candidate for a day."""
+    for shelf in directory.glob(f"{Scratch.PREFIX}*"):
+        try:
+            if time.time() - shelf.stat().st_mtime > _ABANDONED_S:
+                shutil.rmtree(shelf, ignore_errors=True)
+        except FileNotFoundError:
+            continue  # its owner was quicker

@@ -72,8 +72,11 @@ def clean_environment(scratch: Path, extra: Mapping[str, str] | None = None) -> 
 class Scratch:
     """A private empty directory, removed with all its contents on exit. `parent` picks the file system."""
 
+    PREFIX = "kernelblaster-"
+    """Begins the name of each."""
+
     def __init__(self, parent: Path | None = None) -> None:
-        self.path = Path(mkdtemp(prefix="kernelblaster-", dir=parent))
+        self.path = Path(mkdtemp(prefix=self.PREFIX, dir=parent))
 
     def __enter__(self) -> Path:
         return self.path

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from kernelblaster.devices.base import Build, Candidate, DeviceKind, RunFailure
@@ -16,7 +16,7 @@ from kernelblaster.errors import DeviceMemoryFull
 from kernelblaster.evaluation.contest import Contest
 from kernelblaster.evaluation.examination import Examination
 from kernelblaster.evaluation.inputs import InputKey, InputSet
-from kernelblaster.evaluation.process import CandidateProcess, compiling
+from kernelblaster.evaluation.process import CandidateProcess, Compiling, StillCompiling, compiling
 from kernelblaster.evaluation.timing import ImpossibleTime, RivalFailed, Stopwatch, combined
 from kernelblaster.evaluation.types import Decision, Evaluation, Verdict
 from kernelblaster.evaluation.verify import Verification, Verifier
@@ -56,24 +56,29 @@ class Case(Examination):
             self._meet(build, rival, profile=profile, sessions=sessions)
         return self._evaluation
 
-    def _meet(self, candidate: Candidate, rival: str | None, *, profile: bool, sessions: int) -> None:
+    def _meet(self, candidate: Compiling | Build, rival: str | None, *, profile: bool, sessions: int) -> None:
         opponent = None if rival is None else self._build_rival(rival, candidate.driver)
         if self._examine(candidate, opponent, profile=profile) and opponent is not None and sessions > 1:
             self._repeat(candidate.built(), opponent, sessions)
 
-    def _examine(self, candidate: Candidate, rival: Build | None, *, profile: bool) -> bool:
+    def _examine(self, candidate: Compiling | Build, rival: Build | None, *, profile: bool) -> bool:
         """One hold of the device: verify, time, profile. Whether it is correct.
 
         Where nobody else measures, the device is held while the candidate is still being compiled: its processes load
         their inputs meanwhile.
         """
+        if isinstance(candidate, Compiling):
+            with self._judge.holding(wait=False) as held, suppress(StillCompiling):
+                if held:
+                    return self._stages(candidate, rival, profile=profile)
+            if self._built(candidate.finished) is None:
+                return False
+        with self._judge.holding():
+            return self._stages(candidate, rival, profile=profile)
+
+    def _stages(self, candidate: Candidate, rival: Build | None, *, profile: bool) -> bool:
         judge, plan = self._judge, self._plan
         with ExitStack() as stack:
-            early = candidate.driver.program is not None and stack.enter_context(judge.holding(wait=False))
-            if not early:
-                if self._built(candidate.built) is None:
-                    return False
-                stack.enter_context(judge.holding())
             with self._stage("inputs"):
                 judge.inputs.draw([*plan.small, *plan.unseen])
                 drawn = stack.enter_context(judge.inputs.use(plan.timed))

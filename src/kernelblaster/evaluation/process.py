@@ -7,6 +7,7 @@ waited for where it is first asked for; a failure to start shows there, and not 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -18,6 +19,13 @@ from kernelblaster.devices.base import Build, Candidate, Device, Driver, Session
 from kernelblaster.errors import DeviceMemoryFull
 from kernelblaster.evaluation.bench import Bench
 
+COMPILING_S = 10.0
+"""Processes wait so long for their candidate; most take a second, a template bomb minutes."""
+
+
+class StillCompiling(Exception):
+    """A candidate takes so long to compile that nothing more should wait for it while it holds a device."""
+
 
 @dataclass(frozen=True)
 class Compiling:
@@ -25,9 +33,17 @@ class Compiling:
 
     driver: Driver
     _build: Future[Build]
+    _until: float
 
     def built(self) -> Build:
-        """The build, once there is one. Raises BuildFailure, DeviceError, ToolMissing."""
+        """The build. Raises StillCompiling when it takes long; BuildFailure, DeviceError, ToolMissing."""
+        try:
+            return self._build.result(max(self._until - time.monotonic(), 0))
+        except TimeoutError:
+            raise StillCompiling from None
+
+    def finished(self) -> Build:
+        """The build, however long it takes. Raises BuildFailure, DeviceError, ToolMissing."""
         return self._build.result()
 
 
@@ -35,7 +51,7 @@ class Compiling:
 def compiling(build: Callable[[], Build], driver: Driver) -> Iterator[Compiling]:
     """Build on a thread; leaving waits for its end."""
     with ThreadPoolExecutor(1, thread_name_prefix="build") as thread:
-        yield Compiling(driver, thread.submit(build))
+        yield Compiling(driver, thread.submit(build), time.monotonic() + COMPILING_S)
 
 
 class CandidateProcess:

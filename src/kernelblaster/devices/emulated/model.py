@@ -12,12 +12,13 @@ The model knows units, not instructions in flight. For each unit it asks how lon
 Units of one path (memory: DRAM, L2, atomics; inside the SMs: pipes, issue, data stage) form a pipeline, of which the
 slowest counts; so do latency and launching. The two paths and the longer of these overlap, but not perfectly:
 busy = (sum t_path^p)^(1/p), a smooth maximum, with p larger the more often blocks are replaced.
-Each term grows with its counts, so a launch that does less of everything is never modelled slower.
+Each term grows with its counts.
 
-What it does not know: DRAM pages, L2 slices, phases in which all blocks do the same, warps of a block that finish at
-different times, clocks under load. docs/emulator_calibration.md sets it beside an H200: it ranks kernels and names the
-bottleneck; what differs by less than its error there, it does not decide. No result of it may be compared with a
-measured time.
+What it does not know: DRAM pages, misses of the TLB, L2 slices, warps of a block that finish at different times, the
+order in which blocks of unequal length come, clocks under load. docs/emulator_calibration.md sets it beside an H200: it
+ranks kernels and names the bottleneck; what differs by less than its error there, it does not decide. No result of it
+may be compared with a measured time. A launch whose blocks fill the GPU more often is taken to overlap its phases
+better, so that a smaller launch may be modelled a few percent slower than its share.
 """
 
 from __future__ import annotations

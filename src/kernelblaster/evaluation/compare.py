@@ -19,6 +19,8 @@ from kernelblaster.problems.problem import TensorSpec
 
 TILES = (256, 128, 64, 32, 16)
 """Tile extents whose tail is worth naming."""
+_CPU_CHUNK = 1 << 18
+"""Elements at once on a CPU: some twenty intermediate results in float64 stay near it."""
 _KEPT_WRONG = 4096
 """Wrong elements per chunk that are looked at for a pattern."""
 _PATTERN_SPREAD = 0.02
@@ -131,7 +133,7 @@ def _compare_on(device: torch.device, path: Path, reference: torch.Tensor, budge
     output, expected_flat = read_tensor(path, spec), reference.reshape(-1)
     findings = Findings(spec)
     error_square = 0.0
-    for start, stop in spans(spec.elements, budget.row, CHUNK_ELEMENTS):
+    for start, stop in spans(spec.elements, budget.row, _CPU_CHUNK if device.type == "cpu" else CHUNK_ELEMENTS):
         stored, expected = output[start:stop].to(device), expected_flat[start:stop].to(device).double()
         error_square += _compare_span(findings, budget, start, stored, expected, poison)
     findings.norm_error = _relative(error_square**0.5, budget.scale.reference_norm)

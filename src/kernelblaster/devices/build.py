@@ -26,7 +26,7 @@ from filelock import FileLock
 
 from kernelblaster.devices.base import Build, BuildFailure, BuildFailureKind, Driver, KernelResources, Library
 from kernelblaster.devices.ptxas import parse_resources
-from kernelblaster.devices.recipes import LIBRARY, PROGRAM, Recipes
+from kernelblaster.devices.recipes import PROGRAM, Recipes
 from kernelblaster.devices.sandbox import Outcome, Scratch
 from kernelblaster.devices.source_policy import check_source, forgive
 from kernelblaster.devices.symbols import (
@@ -105,11 +105,11 @@ class ProgramBuilder:
             report = json.loads((entry / "report.json").read_text())
         if "failure" in report:
             raise BuildFailure(BuildFailureKind(report["failure"]), report["reason"], report["log"])
-        late = driver.program is not None
+        made = entry / self._recipes.target
         return Build(
             digest=digest,
-            program=driver.program or entry / PROGRAM,
-            library=entry / LIBRARY if late else None,
+            program=driver.program or made,
+            library=made if driver.program else None,
             source_path=entry / "candidate.cu",
             driver=driver,
             resources=tuple(KernelResources.model_validate(item) for item in report["resources"]),

@@ -13,7 +13,7 @@ from kernelblaster.devices.tools import Step
 from kernelblaster.paths import guards_source, harness_include_dir, late_source
 from kernelblaster.problems.problem import Precision
 
-PROGRAM, LIBRARY = "program", "candidate.so"
+PROGRAM, _LIBRARY = "program", "candidate.so"
 _HARDENED = "-Wl,-z,relro,-z,now,-z,noexecstack"
 
 
@@ -39,7 +39,7 @@ class Recipes:
     @property
     def target(self) -> str:
         """Name of what a candidate becomes."""
-        return LIBRARY if self.late else PROGRAM
+        return _LIBRARY if self.late else PROGRAM
 
     @property
     def host_flags(self) -> tuple[str, ...]:

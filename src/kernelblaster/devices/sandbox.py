@@ -45,8 +45,8 @@ ISOLATION_CURE = (
 )
 _TRYING = threading.Lock()
 _TAIL_BYTES = 256 * 1024
-_GRACE_S = 75.0
 _FLOOD_CHECK_S = 0.1
+_GRACE_S = 75.0
 """Longer than the supervisor's own patience when killing."""
 
 INHERITED_VARIABLES = (

@@ -26,13 +26,15 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from kernelblaster.config import RunConfig
-from kernelblaster.devices.base import Build, DeviceFacts, RunFailure
-from kernelblaster.evaluation.contest import Contest
+from kernelblaster.devices.base import Build
+from kernelblaster.devices.facts import DeviceFacts
+from kernelblaster.devices.failures import RunFailure
 from kernelblaster.evaluation.evaluator import Evaluator
-from kernelblaster.evaluation.timing import ImpossibleTime, Stopwatch
-from kernelblaster.evaluation.types import Conditions, Decision
+from kernelblaster.evaluation.processes.timed_pair import TimedPair
+from kernelblaster.evaluation.results import Conditions, Decision
+from kernelblaster.evaluation.timing.stopwatch import ImpossibleTime, Stopwatch
 from kernelblaster.problems.problem import Precision, Problem, Size
-from kernelblaster.runs.single import find_problem, open_evaluator
+from kernelblaster.runs.evaluations import find_problem, open_evaluator
 
 FINALS = Path(__file__).resolve().parents[1] / "docs" / "results" / "h200_kernels"
 LONG_US = 100.0
@@ -138,12 +140,12 @@ def compare(case: Case, round: int) -> Row:
     watch = Stopwatch(device.facts, judge.floor_us(case.problem), most, reading=device.reading)
     with judge.holding(), inputs.use(judge.plan(case.problem).timed) as drawn:
         began = time.monotonic()
-        with Contest(device, inputs, drawn, judge.config.timeout_s) as contest:
-            contest.start(case.build, case.build)
+        with TimedPair(device, inputs.directory, drawn, judge.config.timeout_s) as pair:
+            pair.start(case.build, case.build)
             try:
-                candidate, rival = contest.candidate(), contest.rival()
+                candidate, baseline = pair.candidate(), pair.baseline()
                 began = time.monotonic()
-                found = watch.compare(candidate, rival)
+                found = watch.compare(candidate, baseline)
             except (ImpossibleTime, RunFailure) as failure:
                 return Row(case=case.name, round=round, seconds=time.monotonic() - began, failure=failure.reason)
             return Row(

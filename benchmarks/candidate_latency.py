@@ -21,9 +21,9 @@ import time
 from pathlib import Path
 
 from kernelblaster.config import RunConfig
-from kernelblaster.devices.toolchain import Toolchain
+from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.paths import harness_include_dir
-from kernelblaster.runs.single import find_problem, open_evaluator
+from kernelblaster.runs.evaluations import find_problem, open_evaluator
 
 HERE = Path(__file__).resolve().parent
 TORCH_LIBRARIES = ["-ltorch", "-ltorch_cpu", "-ltorch_cuda", "-lc10", "-lc10_cuda"]
@@ -35,7 +35,7 @@ def say(stage: str) -> None:
     print(f"... {stage}", file=sys.stderr)
 
 
-def variants(source: str, count: int) -> list[str]:
+def perturbations(source: str, count: int) -> list[str]:
     """The same kernel with different block sizes: real candidates that all compile anew."""
     sizes = [128, 192, 256, 320, 384, 512, 640, 768, 896, 1024]
     unique = time.time_ns()
@@ -55,7 +55,7 @@ def time_ours(sources: list[str]) -> list[float]:
         evaluator.evaluate(problem, start)
         for source in sources:
             began = time.perf_counter()
-            evaluation = evaluator.evaluate(problem, source, rival=start)
+            evaluation = evaluator.evaluate(problem, source, baseline=start)
             seconds.append(time.perf_counter() - began)
             if not evaluation.correct:
                 raise SystemExit(f"candidate is {evaluation.verdict}: {evaluation.reason}")
@@ -98,7 +98,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     source = find_problem("level1/23", RunConfig()).init_path.read_text()
-    sources = variants(source, options.candidates)
+    sources = perturbations(source, options.candidates)
     ours = time_ours(sources)
     conventional = time_conventional(sources[: max(3, options.candidates // 2)], Toolchain.find().nvcc)
     alone, with_parent = [first for first, _ in conventional], [first + second for first, second in conventional]

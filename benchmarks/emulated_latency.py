@@ -15,11 +15,11 @@ import statistics
 import sys
 
 from kernelblaster.config import RunConfig
-from kernelblaster.evaluation.types import Evaluation
+from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.dataset import Dataset
 from kernelblaster.problems.problem import Size
-from kernelblaster.runs.single import open_evaluator
+from kernelblaster.runs.evaluations import open_evaluator
 
 
 def say(stage: str) -> None:
@@ -46,7 +46,7 @@ def main() -> None:
         for problem in problems:
             start = problem.init_path.read_text(encoding="utf-8")
             first = beyond_nvcc(evaluator.evaluate(problem, start))
-            evaluation = evaluator.evaluate(problem, f"{start}\n// again\n", rival=start)
+            evaluation = evaluator.evaluate(problem, f"{start}\n// again\n", baseline=start)
             beyond, build = beyond_nvcc(evaluation), evaluation.seconds["build"]
             share = evaluation.timing.executed_share if evaluation.timing else None
             blocks = "none" if share is None else f"{share:.3g}"

@@ -17,10 +17,10 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from kernelblaster.devices.emulated.core import Core, ensure_core
-from kernelblaster.devices.emulated.ptx.assembler import assemble
-from kernelblaster.devices.toolchain import Toolchain
+from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.paths import cache_dir
+from ptxemu.core import Core, ensure_core
+from ptxemu.ptx.assembler import assemble
 
 SOURCE = Path(__file__).with_suffix(".cu")
 

@@ -22,12 +22,13 @@ from conformance_compare import Comparison, compare
 from conformance_emulated import Emulator
 from conformance_suite import CAPTURE, Capture, comparable, halves, pairs, programs, read_capture
 
-from kernelblaster.devices.base import DeviceFacts, Profile
-from kernelblaster.devices.emulated.architecture import GpuModel, gpu_model
+from kernelblaster.devices.facts import DeviceFacts
+from kernelblaster.devices.profiles import Profile
 from kernelblaster.knowledge.derived import observed
 from kernelblaster.knowledge.rules import classify
 from kernelblaster.knowledge.schema import KnowledgeDocument
 from kernelblaster.knowledge.store import seed_path
+from ptxemu.architecture import GpuModel, gpu_model
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "emulator_calibration.md"
 

@@ -45,10 +45,10 @@ from conformance_suite import (
     write_capture,
 )
 
-from kernelblaster.devices.base import KernelProfile
+from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.devices.cuda.ncu import NcuFailure, ncu_command, parse_csv, unknown_metrics
 from kernelblaster.devices.metrics import Metric
-from kernelblaster.devices.toolchain import Toolchain
+from kernelblaster.devices.profiles import KernelProfile
 
 ARCH = "sm_90a"
 _PIPES = ("alu", "cbu", "adu", "fma", "fmaheavy", "fmalite", "fp16", "fp64", "lsu", "tensor", "uniform", "xu")

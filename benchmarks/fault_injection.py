@@ -42,17 +42,17 @@ def main() -> None:
         library = Path(root, "disk_faults.so")
         source = Path(fault_runs.__file__).with_name("disk_faults.c")
         subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
-        with Bench(library, arguments.at_once) as bench:
+        with Bench(library, arguments.at_once) as workspace:
             chosen = {name: scenario for name, scenario in SCENARIOS.items() if arguments.only in name}
             for number, (name, scenario) in enumerate(chosen.items()):
-                sound = bench.undisturbed(scenario, Path(root, str(number), "sound"))
+                sound = workspace.undisturbed(scenario, Path(root, str(number), "sound"))
                 kinds = {"killed after an event": [Fault(event=event) for event in range(1, sound.events + 1)]}
                 for how in (Disk.KILL, Disk.TEAR, Disk.FULL):
                     places = spread(sound.disk_calls, arguments.disk)
                     kinds[f"disk: {how.name.lower()}"] = [Fault(disk=how, at=place) for place in places]
                 for kind, faults in kinds.items():
                     began = time.monotonic()
-                    odd = bench.differences(sound, Path(root, str(number), kind.replace(" ", "-")), faults)
+                    odd = workspace.differences(sound, Path(root, str(number), kind.replace(" ", "-")), faults)
                     seconds = time.monotonic() - began
                     print(f"{name}, {kind}: {len(faults)} runs, {len(odd)} differ, {seconds:.0f} s", flush=True)
                     for fault, found in odd.items():

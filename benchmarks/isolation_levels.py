@@ -22,14 +22,15 @@ from kernelblaster.devices.base import Device, profile_once
 from kernelblaster.devices.cuda.device import CudaDevice
 from kernelblaster.devices.cuda.probe import detect_gpu
 from kernelblaster.devices.emulated.device import EmulatedDevice
-from kernelblaster.devices.isolation import Isolation
-from kernelblaster.devices.sandbox import Limits, Scratch, clean_environment, run, strongest, trial
 from kernelblaster.errors import KernelBlasterError
-from kernelblaster.evaluation.bench import Bench
+from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.evaluation.evaluator import Evaluator
-from kernelblaster.evaluation.inputs import InputStore
+from kernelblaster.evaluation.processes.workspace import Workspace
 from kernelblaster.problems.problem import Precision, Size
-from kernelblaster.runs.single import find_problem
+from kernelblaster.runs.evaluations import find_problem
+from kernelblaster.sandbox.isolation import Isolation
+from kernelblaster.sandbox.limits import Limits
+from kernelblaster.sandbox.process import Scratch, clean_environment, run, strongest, trial
 
 STARTS = 21
 TIMEOUT_S = 30.0
@@ -83,11 +84,11 @@ class Tools:
 
     def profile(self) -> str:
         """Who profiled, and what it warned of."""
-        driver = self.device.prepare(self._problem, Precision.FP32)
-        build = self.device.build(self._source, driver)
+        harness = self.device.prepare(self._problem, Precision.FP32)
+        build = self.device.build(self._source, harness)
         key = self._judge.plan(self._problem).timed
-        with self._inputs.use(key) as drawn, Bench(self._inputs.directory, drawn) as bench:
-            found = profile_once(self.device, build, bench.job, timeout_s=TIMEOUT_S)
+        with self._inputs.use(key) as drawn, Workspace(self._inputs.directory, drawn) as workspace:
+            found = profile_once(self.device, build, workspace.job, timeout_s=TIMEOUT_S)
         return f"{found.source}, {len(found.kernels)} kernels {'; '.join(found.warnings)}"
 
     def sanitize(self) -> str:

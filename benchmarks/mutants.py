@@ -29,17 +29,18 @@ from mutation_rules import RULES, Mutant, derive
 from pydantic import BaseModel
 
 from kernelblaster.config import EvaluationConfig, RunConfig
-from kernelblaster.devices.base import BuildFailure, Device
-from kernelblaster.devices.symbols import demangle
-from kernelblaster.devices.toolchain import Toolchain
+from kernelblaster.devices.base import Device
+from kernelblaster.devices.build.symbols import demangle
+from kernelblaster.devices.build.toolchain import Toolchain
+from kernelblaster.devices.failures import BuildFailure
 from kernelblaster.errors import KernelBlasterError
+from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.evaluation.evaluator import Evaluator
-from kernelblaster.evaluation.inputs import InputStore
-from kernelblaster.evaluation.types import Verdict
+from kernelblaster.evaluation.results import Verdict
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.dataset import Dataset
 from kernelblaster.problems.problem import Precision, Problem, Size
-from kernelblaster.runs.choose import choose_device
+from kernelblaster.runs.choices import choose_device
 
 FINAL_KERNELS = Path(__file__).resolve().parent.parent / "docs" / "results" / "h200_kernels"
 EQUIVALENT, SURVIVED, NOT_COMPILED = "equivalent", "survived", "not_compiled"

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from kernelblaster.devices.base import DeviceKind, Library
+from kernelblaster.devices.facts import DeviceKind, Library
 from kernelblaster.problems.problem import Precision, Size
 
 ADVERSARIAL = Path(__file__).resolve().parent.parent / "tests" / "adversarial"

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from kernelblaster.evaluation.types import Comparison, Timing
-from kernelblaster.runs.baseline import FINAL, START, BaselineRow, Ratio
-from kernelblaster.runs.summary import RunSummary
+from kernelblaster.evaluation.results import Comparison, Timing
+from kernelblaster.records.summary import RunSummary
+from kernelblaster.runs.pytorch_baseline import FINAL, START, BaselineRow, Ratio
 
 CONTESTANTS = (START, FINAL, "eager", "compile")
 
@@ -89,7 +89,7 @@ def render_search(summary: RunSummary) -> str:
         final = f"{time_cell(found.candidate, None)} | {ratio_cell(found)} | " if found else "- | - | "
         share = f"{found.candidate.floor_fraction:.0%}" if found else "-"
         verdicts = ", ".join(f"{n} {v}" for v, n in sorted(row.verdicts.items()))
-        start = time_cell(found.rival if found else row.start, None)
+        start = time_cell(found.baseline if found else row.start, None)
         lines.append(f"| {row.problem} {row.name} | {start} | {final}{share} | {verdicts} | {row.status} |")
     gains = [row.comparison.speedup if row.comparison else 1.0 for row in summary.problems]
     lines += ["", f"Geometric mean over the start: {geometric_mean(gains):.2f} (no final kernel counts as 1)."]

@@ -20,9 +20,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.devices.cuda.sanitizer import TOOLS, parse_report, sanitizer_command, tool_failure
-from kernelblaster.devices.emulated.program import EmulatedProgram, Streams
-from kernelblaster.devices.toolchain import Toolchain
+from ptxemu.program import EmulatedProgram, Streams
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "emulated_device"))
 from planted_programs import PlantedCase, captured_tools, planted_cases

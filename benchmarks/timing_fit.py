@@ -19,8 +19,8 @@ from conformance_emulated import EmulatedCase
 from conformance_suite import CapturedCase, Pair
 from pydantic import BaseModel
 
-from kernelblaster.devices.emulated.architecture import GpuModel
-from kernelblaster.devices.emulated.call import estimate_call
+from ptxemu.architecture import GpuModel
+from ptxemu.call import estimate_call
 
 CORNER, MARGIN = 0.15, 0.1
 WRONG_ORDER, PULL = 0.02, 0.01

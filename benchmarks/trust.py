@@ -2,8 +2,8 @@
 
     python benchmarks/trust.py --device emulated|cuda --json FILE [--only PATTERN] [--workers N] [--minutes M]
 
-Each kernel goes through `Evaluator`, as any candidate of a search does, with its twin as rival where its header names
-one. Exit status 1 when an exploit got through or an honest kernel was refused. `benchmarks/trust_page.py` makes
+Each kernel goes through `Evaluator`, as any candidate of a search does, with its twin as baseline where its header
+names one. Exit status 1 when an exploit got through or an honest kernel was refused. `benchmarks/trust_page.py` makes
 docs/trust.md of the JSON files of both devices.
 """
 
@@ -23,14 +23,15 @@ from planted import HARMLESS, HONEST, Kind, Planted, load, load_all
 from pydantic import BaseModel
 
 from kernelblaster.config import EvaluationConfig, RunConfig
-from kernelblaster.devices.base import Device, DeviceFacts, DeviceKind
+from kernelblaster.devices.base import Device
+from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.errors import KernelBlasterError
+from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.evaluation.evaluator import Evaluator
-from kernelblaster.evaluation.inputs import InputStore
-from kernelblaster.evaluation.types import Decision, Evaluation, Verdict
+from kernelblaster.evaluation.results import Decision, Evaluation, Verdict
 from kernelblaster.problems.problem import Problem
-from kernelblaster.runs.choose import choose_device
-from kernelblaster.runs.single import find_problem
+from kernelblaster.runs.choices import choose_device
+from kernelblaster.runs.evaluations import find_problem
 
 TIMING_SECONDS = 1.0
 """Per comparison: planted effects are large."""
@@ -128,7 +129,9 @@ class Court:
 
     def _evaluate(self, planted: Planted) -> Evaluation:
         problem = self._problem(planted.problem)
-        return self._evaluator(planted).evaluate(problem, planted.source, rival=_twin(planted, problem), profile=False)
+        return self._evaluator(planted).evaluate(
+            problem, planted.source, baseline=_twin(planted, problem), profile=False
+        )
 
     def _outcome(self, planted: Planted, evaluation: Evaluation) -> tuple[str, str]:
         if evaluation.verdict is not Verdict.CORRECT or planted.kind is Kind.HONEST:

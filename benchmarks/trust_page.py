@@ -79,7 +79,8 @@ do not claim so. What stands between such code and a wrong figure:
 - A kernel may be wrong for shapes that are neither declared nor the one undeclared one (rows shorter than a vector in a
   softmax, for instance), and for values beyond the nine distributions.
 - Errors that a result's own rounding covers pass: of one number that is a mean of many, say. In rows of 128 elements
-  and more of a 16-bit result, errors of one sign are added up and judged, too (`evaluation/budget.py`).
+  and more of a 16-bit result, errors of one sign are added up and judged, too
+  (`evaluation/correctness/error_budget.py`).
 """
 
 

@@ -1,58 +1,112 @@
-"""Imports point down only (see ARCHITECTURE.md)."""
+"""Imports point down only, and nothing imports itself round a circle (see ARCHITECTURE.md)."""
 
 from __future__ import annotations
 
 import ast
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 import kernelblaster
 
-ROOT = Path(kernelblaster.__file__).parent
-BELOW: dict[str, set[str]] = {
-    "errors": set(),
-    "paths": set(),
-    "givenfiles": set(),
-    "problems": set(),
-    "devices": {"problems"},
-    "evaluation": {"devices", "problems"},
-    "models": {"config"},
-    "config": {"devices", "problems"},
-    "replay": {"evaluation", "devices", "problems"},
-    "knowledge": {"replay", "evaluation", "devices", "problems"},
-    "agent": {"knowledge", "replay", "models", "evaluation", "devices", "problems"},
-    "runs": {"agent", "knowledge", "replay", "models", "evaluation", "devices", "problems", "report"},
-    "report": {"runs", "agent", "replay", "evaluation", "devices", "problems"},
-    "cli": {"runs", "report", "agent", "knowledge", "replay", "models", "evaluation", "devices", "problems"},
-}
-ANYWHERE = {"errors", "paths", "config", "givenfiles"}
+SOURCES = Path(kernelblaster.__file__).parents[1]
+EMULATOR = "ptxemu"
+# Highest first. A room may import those below it.
+ROOMS = (
+    "cli",
+    "runs",
+    "report",
+    "records",
+    "agent",
+    "knowledge",
+    "replay",
+    "models",
+    "evaluation",
+    "config",
+    "devices",
+    "sandbox",
+    "problems",
+    "storage",
+    "paths",
+    "errors",
+)
+EVALUATION_ROOMS = ("integrity", "correctness", "processes", "timing", "inputs")
+APART = {("agent", "report"), ("models", "knowledge"), ("models", "replay"), ("models", "evaluation")}
+"""Rooms that know nothing of each other although one lies below the other."""
+ANYWHERE = {"config"}
 
 
-def package_of(path: Path) -> str:
-    """Layer of a file: its first folder, or its name for a module at the top."""
-    relative = path.relative_to(ROOT)
-    return relative.parts[0] if len(relative.parts) > 1 else relative.stem
-
-
-def imports_of(path: Path) -> set[str]:
-    """Layers a file imports, at the top or inside functions."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module]
-        elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        else:
-            continue
-        found |= {name.split(".")[1] for name in names if name.startswith("kernelblaster.")}
+def modules() -> dict[str, Path]:
+    """Dotted name of every module -> its file."""
+    found = {}
+    for package in ("kernelblaster", EMULATOR):
+        for path in sorted((SOURCES / package).rglob("*.py")):
+            parts = path.relative_to(SOURCES).with_suffix("").parts
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
 
 
-@pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
-def test_imports_point_down(path: Path) -> None:
-    layer = package_of(path)
-    if layer in ("__init__", "__main__"):
-        return
-    upward = imports_of(path) - BELOW[layer] - ANYWHERE - {layer}
-    assert not upward, f"{layer} must not import {sorted(upward)}"
+MODULES = modules()
+
+
+def imports_of(name: str) -> set[str]:
+    """Modules of this repository that a module imports anywhere: at its top, in functions, for type checkers."""
+    found = set()
+    for node in ast.walk(ast.parse(MODULES[name].read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            named = [f"{node.module}.{alias.name}" for alias in node.names]
+            found |= {one if one in MODULES else node.module for one in named}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return {one for one in found if one in MODULES and one != name}
+
+
+def room_of(name: str) -> str:
+    parts = name.split(".")
+    return parts[1] if len(parts) > 1 else ""
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in MODULES if room_of(name) in ROOMS and name.startswith("kernelblaster.")]
+)
+def test_imports_point_down(name: str) -> None:
+    room = room_of(name)
+    below = set(ROOMS[ROOMS.index(room) + 1 :]) - {other for own, other in APART if own == room}
+    used = {room_of(other) for other in imports_of(name) if other.startswith("kernelblaster.")}
+    assert not (used - below - ANYWHERE - {room, ""}), f"{room} must not import {sorted(used - below - {room})}"
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if room_of(name) == "evaluation" and name.count(".") > 2])
+def test_rooms_of_the_evaluation_point_down(name: str) -> None:
+    room = name.split(".")[2]
+    below = EVALUATION_ROOMS[EVALUATION_ROOMS.index(room) :]
+    used = {other.split(".")[2] for other in imports_of(name) if other.startswith("kernelblaster.evaluation.")}
+    assert used <= {*below, "results"}, f"{room} must not import {sorted(used - {*below, 'results'})}"
+
+
+def test_no_module_imports_itself_round_a_circle() -> None:
+    try:
+        TopologicalSorter({name: imports_of(name) for name in MODULES}).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+def test_no_folder_imports_itself_round_a_circle() -> None:
+    """Folders as wholes: a module that lies in no deeper folder stands for itself."""
+    folders: dict[str, set[str]] = {}
+    for name in MODULES:
+        own = folder_of(name)
+        folders.setdefault(own, set()).update(folder_of(other) for other in imports_of(name))
+    try:
+        TopologicalSorter({own: others - {own} for own, others in folders.items()}).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+def folder_of(name: str) -> str:
+    """The folder of a module below a package root or a room; its own name where that holds modules and folders."""
+    folder = MODULES[name].parent
+    if any(path.is_dir() and any(path.glob("*.py")) for path in folder.iterdir()):
+        return name
+    return str(folder.relative_to(SOURCES))

@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import BaseModel, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from kernelblaster.devices.base import Library
+from kernelblaster.devices.facts import Library
 from kernelblaster.problems.problem import Precision, Size
 
 

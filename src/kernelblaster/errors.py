@@ -23,7 +23,7 @@ class ExitCode(IntEnum):
     """Bad arguments, an unknown problem, an unreadable file."""
     NO_IMPROVEMENT = 3
     """`run`: finished, and nothing beat the start."""
-    ENVIRONMENT = 4
+    MACHINE = 4
     """The machine lacks something: nvcc, a GPU, a permission, disk space."""
     MODEL = 5
     """The language model refused: wrong key, unreachable, recording without an answer."""
@@ -42,15 +42,15 @@ class KernelBlasterError(Exception):
 
     Args:
         message: one line, what is wrong.
-        cure: one line, what to do about it.
+        hint: one line, what to do about it.
     """
 
     exit_code: ExitCode = ExitCode.FAILED
 
-    def __init__(self, message: str, *, cure: str = "") -> None:
+    def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
         self.message = message
-        self.cure = cure
+        self.hint = hint
 
 
 class UsageError(KernelBlasterError):
@@ -63,13 +63,13 @@ class ProblemError(UsageError):
     """A problem directory is missing, incomplete or contradicts itself."""
 
 
-class EnvironmentError_(KernelBlasterError):
+class MachineError(KernelBlasterError):
     """The machine lacks something that the chosen device needs."""
 
-    exit_code = ExitCode.ENVIRONMENT
+    exit_code = ExitCode.MACHINE
 
 
-class DeviceError(EnvironmentError_):
+class DeviceError(MachineError):
     """A device failed for a reason that no candidate caused (GPU lost, tool missing, disk full)."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from kernelblaster.errors import EnvironmentError_
+from kernelblaster.errors import MachineError
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -21,9 +21,9 @@ def harness_include_dir() -> Path:
     return _PACKAGE / "devices" / "harness" / "include"
 
 
-def late_source() -> Path:
+def deferred_source() -> Path:
     """What stands in for the launcher in a driver program that loads its candidate."""
-    return _PACKAGE / "devices" / "harness" / "late" / "late.cpp"
+    return _PACKAGE / "devices" / "harness" / "deferred" / "deferred.cpp"
 
 
 def guards_source() -> Path:
@@ -34,21 +34,21 @@ def guards_source() -> Path:
 def cache_dir() -> Path:
     """Compiled drivers, candidates and the emulator's core; safe to delete. `KERNELBLASTER_CACHE` moves it.
 
-    Raises EnvironmentError_ when there is no place for it.
+    Raises MachineError when there is no place for it.
     """
-    cure = "set KERNELBLASTER_CACHE to a directory that can be written"
+    hint = "set KERNELBLASTER_CACHE to a directory that can be written"
     try:
         base = _cache_base()
         base.mkdir(parents=True, exist_ok=True)
     except RuntimeError as error:
-        raise EnvironmentError_("this user has no home directory, where caches would lie", cure=cure) from error
+        raise MachineError("this user has no home directory, where caches would lie", hint=hint) from error
     except OSError as error:
         message = f"caches cannot be kept in {base}: {error.strerror}"
-        raise EnvironmentError_(message, cure=cure) from error
+        raise MachineError(message, hint=hint) from error
     if os.statvfs(base).f_flag & os.ST_NOEXEC:
         # Otherwise every candidate would be blamed for not starting.
         message = f"{base} is mounted noexec: compiled kernels could not be started"
-        raise EnvironmentError_(message, cure="set KERNELBLASTER_CACHE to a directory from which programs may run")
+        raise MachineError(message, hint="set KERNELBLASTER_CACHE to a directory from which programs may run")
     return base
 
 

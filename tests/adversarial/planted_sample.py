@@ -6,7 +6,7 @@ import os
 
 from planted import Kind, Planted, load_all
 
-from kernelblaster.devices.base import DeviceKind
+from kernelblaster.devices.facts import DeviceKind
 
 EVERY_HONEST = 7
 

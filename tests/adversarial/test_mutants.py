@@ -9,8 +9,8 @@ import pytest
 from mutants import EQUIVALENT, SURVIVED, MutantJudge, Origin, judge_origin, origins
 from mutation_rules import RULES, Mutant, derive
 
-from kernelblaster.devices.toolchain import SearchPath, ToolMissing, find_nvcc
-from kernelblaster.evaluation.inputs import InputStore
+from kernelblaster.devices.build.toolchain import SearchPath, ToolMissing, find_nvcc
+from kernelblaster.evaluation.correctness.input_store import InputStore
 
 SAMPLE = {"guard_strict", "store_scaled", "guard_loose", "tail_missing", "index_next"}
 """Rules whose mutants of one kernel are judged."""

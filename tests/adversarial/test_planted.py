@@ -11,8 +11,8 @@ import pytest
 from planted import EXPLOITS, HONEST, Kind, load, load_all
 from planted_sample import chosen
 
-from kernelblaster.devices.base import DeviceKind
-from kernelblaster.devices.toolchain import SearchPath, ToolMissing, find_nvcc
+from kernelblaster.devices.build.toolchain import SearchPath, ToolMissing, find_nvcc
+from kernelblaster.devices.facts import DeviceKind
 
 NOT_PLANTED = {
     *("T02", "T04", "T06", "T14", "T17", "T21", "T22"),

@@ -13,12 +13,13 @@ from runs_samples import FACTS, row, summary, timing
 from trust_page import REPORTING
 
 from kernelblaster.agent.state import OutcomeStatus
-from kernelblaster.devices.base import DeviceKind, Sample
-from kernelblaster.evaluation.statistics import Block, decide, speedup_interval
-from kernelblaster.evaluation.timing import ImpossibleTime, Stopwatch
-from kernelblaster.evaluation.types import Decision, Timing
+from kernelblaster.devices.base import TimingSample
+from kernelblaster.devices.facts import DeviceKind
+from kernelblaster.evaluation.results import Decision, Timing
+from kernelblaster.evaluation.timing.statistics import SampleBlock, decide, speedup_interval
+from kernelblaster.evaluation.timing.stopwatch import ImpossibleTime, Stopwatch
 from kernelblaster.problems.problem import Precision, Size
-from kernelblaster.runs.baseline import BaselineRow, Ratio
+from kernelblaster.runs.pytorch_baseline import BaselineRow, Ratio
 
 TESTS = Path(__file__).resolve().parents[1]
 ELSEWHERE = {
@@ -97,8 +98,8 @@ def test_r05_the_shipped_results_name_the_baselines_beside_the_start() -> None:
 @pytest.mark.parametrize("us", [0.0, -1.0, float("nan"), 0.001, 84.0])
 def test_r06_and_t17_times_below_the_floor_are_refused(us: float) -> None:
     class Session:
-        def sample(self, *_: object, **__: object) -> list[Sample]:
-            return [Sample(device_us=us, host_us=None)]
+        def time_calls(self, *_: object, **__: object) -> list[TimingSample]:
+            return [TimingSample(device_us=us, host_us=None)]
 
     watch = Stopwatch(facts=FACTS, floor_us=100.0, max_seconds=0.1)
     with pytest.raises(ImpossibleTime):
@@ -125,7 +126,7 @@ def test_t22_submitting_the_same_kernel_often_does_not_make_it_faster() -> None:
     decisions = []
     for number in range(300):
         times = draws.lognormal(np.log(100.0), 0.01, size=(20, 2, 2))
-        blocks = [Block(tuple(pair[0]), tuple(pair[1])) for pair in times.tolist()]
+        blocks = [SampleBlock(tuple(pair[0]), tuple(pair[1])) for pair in times.tolist()]
         decisions.append(decide(speedup_interval(blocks, seed=number), 0.01))
     assert decisions.count(Decision.FASTER) <= 3
 

@@ -9,18 +9,19 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
-from kernelblaster.agent.context import Limits, ProblemContext
+from kernelblaster.agent.context import Concurrency, ProblemContext
 from kernelblaster.agent.events import Event
 from kernelblaster.agent.files import source_digest
 from kernelblaster.config import SearchConfig
-from kernelblaster.devices.base import DeviceFacts, DeviceKind, KernelProfile, Profile, ProfileSource, SanitizerFinding
+from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.devices.metrics import Metric
-from kernelblaster.evaluation.types import Comparison, Decision, Evaluation, Timing, Verdict
+from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource, SanitizerFinding
+from kernelblaster.evaluation.results import Comparison, Decision, Evaluation, Timing, Verdict
 from kernelblaster.knowledge.expressions import Condition
-from kernelblaster.knowledge.families import OpFamily
 from kernelblaster.knowledge.schema import KnowledgeDocument, Prior, Rule, StateEntry, StateGroup, TechniqueEntry
 from kernelblaster.knowledge.store import KnowledgeStore
 from kernelblaster.models.base import Purpose, Reply, Request, Usage
+from kernelblaster.problems.families import OpFamily
 from kernelblaster.problems.problem import Precision, Problem, ProblemId, Size, TensorRole, TensorSpec
 from kernelblaster.replay.buffer import ReplayBuffer
 
@@ -86,9 +87,11 @@ class CommentEvaluator:
         self._delay_s = delay_s
         self._lock = threading.Lock()
 
-    def evaluate(self, problem: Problem, source: str, *, rival: str | None, profile: bool, sessions: int) -> Evaluation:
+    def evaluate(
+        self, problem: Problem, source: str, *, baseline: str | None, profile: bool, sessions: int
+    ) -> Evaluation:
         self.sessions.append(sessions)
-        pair = f"{source_digest(source)[:12]} {source_digest(rival)[:12] if rival else '-'} {profile}\n"
+        pair = f"{source_digest(source)[:12]} {source_digest(baseline)[:12] if baseline else '-'} {profile}\n"
         if self._delay_s:
             threading.Event().wait(self._delay_s)
         with self._lock, self.journal.open("a") as journal:
@@ -104,7 +107,7 @@ class CommentEvaluator:
         return evaluation.model_copy(
             update={
                 "timing": timing,
-                "comparison": _comparison(rival, timing) if rival else None,
+                "comparison": _comparison(baseline, timing) if baseline else None,
                 "profile": _profile(timing.median_us) if profile else None,
             }
         )
@@ -125,14 +128,14 @@ def _timing(source: str) -> Timing:
     )  # fmt: skip
 
 
-def _comparison(rival: str, timing: Timing) -> Comparison:
-    against = _timing(rival)
+def _comparison(baseline: str, timing: Timing) -> Comparison:
+    against = _timing(baseline)
     ratio = against.median_us / timing.median_us
     decision = Decision.INCONCLUSIVE
     if abs(ratio - 1) > THRESHOLD:
         decision = Decision.FASTER if ratio > 1 else Decision.SLOWER
     return Comparison(
-        speedup=ratio, low=ratio, high=ratio, decision=decision, threshold=THRESHOLD, rival=against, candidate=timing
+        speedup=ratio, low=ratio, high=ratio, decision=decision, threshold=THRESHOLD, baseline=against, candidate=timing
     )
 
 
@@ -230,7 +233,7 @@ def make_context(
         "model": model,
         "directory": root / "out",
         "events": EventList(),
-        "limits": Limits(evaluations=asyncio.Semaphore(2)),
+        "limits": Concurrency(evaluations=asyncio.Semaphore(2)),
     }
     return ProblemContext(**{**fields, **changes})
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from kernelblaster.agent.checkpoints import open_checkpoints
 from kernelblaster.agent.events import parse_event
-from kernelblaster.agent.files import EvaluationKey, ProblemFiles, write_atomically
+from kernelblaster.agent.files import EvaluationKey, ProblemFiles
 from kernelblaster.agent.graph import CHECKPOINTS, run_problem
 from kernelblaster.agent.state import (
     Incumbent,
@@ -21,8 +21,9 @@ from kernelblaster.agent.state import (
     StopReason,
     replace_by_place,
 )
-from kernelblaster.devices.base import KernelResources
+from kernelblaster.devices.profiles import KernelResources
 from kernelblaster.models.base import ReplyPending
+from kernelblaster.storage.atomic import write_atomically
 
 
 def slow_progress(rollout: int, step: int, attempt: int):
@@ -116,8 +117,8 @@ def test_a_torn_evaluation_file_is_made_again(tmp_path):
 
 def test_every_part_of_an_evaluation_key_matters():
     base = {
-        "source": "a", "rival": "b", "device": "emulated/H200/sm_90", "precision": "fp16", "size": "small",
+        "source": "a", "baseline": "b", "device": "emulated/H200/sm_90", "precision": "fp16", "size": "small",
         "purpose": "search",
     }  # fmt: skip
     names = {EvaluationKey(**{**base, field: "other"}).name for field in base}
-    assert len(names | {EvaluationKey(**base).name, EvaluationKey(**{**base, "rival": None}).name}) == 8
+    assert len(names | {EvaluationKey(**base).name, EvaluationKey(**{**base, "baseline": None}).name}) == 8

@@ -12,9 +12,9 @@ from agent_support import CommentEvaluator, ScriptedModel, answer, kernel, make_
 from kernelblaster.agent.graph import run_problem
 from kernelblaster.agent.nodes.reflect import performance_gap, read_proposal, transition_line
 from kernelblaster.agent.state import OutcomeStatus
-from kernelblaster.devices.base import SanitizerFinding
+from kernelblaster.devices.profiles import SanitizerFinding
 from kernelblaster.errors import BudgetExceeded
-from kernelblaster.evaluation.types import Decision, SessionRatio, Verdict
+from kernelblaster.evaluation.results import Decision, ProcessPairRatio, Verdict
 from kernelblaster.knowledge.changes import AddLesson
 from kernelblaster.models.base import NoRecordedReply, Purpose
 from kernelblaster.models.replies import UnusableReply
@@ -43,17 +43,17 @@ def test_finalists_are_measured_against_the_start_again(tmp_path):
     assert [round(f.gain) for f in outcome.finalists] == [6, 5, 4]
     assert [f.rejected for f in outcome.finalists] == [None] + ["slower than the final kernel"] * 2
     assert len([call for call in evaluator.calls if call.endswith("False")]) == 3
-    assert outcome.comparison.rival.samples_us == []
+    assert outcome.comparison.baseline.samples_us == []
 
 
 def test_finalists_are_measured_in_several_pairs_of_processes_and_the_final_kernel_says_so(tmp_path):
     class Repeats(CommentEvaluator):
-        def evaluate(self, problem, source, *, rival, profile, sessions):
-            found = super().evaluate(problem, source, rival=rival, profile=profile, sessions=sessions)
+        def evaluate(self, problem, source, *, baseline, profile, sessions):
+            found = super().evaluate(problem, source, baseline=baseline, profile=profile, sessions=sessions)
             if sessions == 1:
                 return found
             speedup = found.comparison.speedup
-            ratios = [SessionRatio(speedup=speedup * f, low=1.1, high=9.0) for f in (0.99, 1.0, 1.0, 1.01, 1.02)]
+            ratios = [ProcessPairRatio(speedup=speedup * f, low=1.1, high=9.0) for f in (0.99, 1.0, 1.0, 1.01, 1.02)]
             comparison = found.comparison.model_copy(update={"sessions": ratios})
             if "speed: 4.0" in source:
                 comparison = comparison.model_copy(update={"decision": Decision.INCONCLUSIVE})
@@ -71,8 +71,8 @@ def test_finalists_are_measured_in_several_pairs_of_processes_and_the_final_kern
 
 def test_a_finalist_that_fails_the_second_time_is_not_written(tmp_path):
     class Flaky(CommentEvaluator):
-        def evaluate(self, problem, source, *, rival, profile, sessions):
-            found = super().evaluate(problem, source, rival=rival, profile=profile, sessions=sessions)
+        def evaluate(self, problem, source, *, baseline, profile, sessions):
+            found = super().evaluate(problem, source, baseline=baseline, profile=profile, sessions=sessions)
             if not profile and "speed: 4.0" in source:
                 return found.model_copy(update={"verdict": Verdict.NONDETERMINISTIC, "comparison": None})
             return found
@@ -138,8 +138,8 @@ def test_what_a_sanitizer_finds_goes_back_to_the_model_once_and_the_repair_can_w
         answer(kernel(1.5, tag="_slow")),
         answer(kernel(3.0, verdict=Verdict.WRONG_VALUES)),
         "I cannot.",
-        BudgetExceeded("over", cure="raise it"),
-        NoRecordedReply("no such exchange", cure="none"),
+        BudgetExceeded("over", hint="raise it"),
+        NoRecordedReply("no such exchange", hint="none"),
     ],
 )
 def test_a_repair_that_does_not_help_leaves_the_next_finalist(tmp_path, repair):

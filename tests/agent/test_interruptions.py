@@ -22,8 +22,8 @@ from kernelblaster.agent.checkpoints import PruningSaver
 from kernelblaster.agent.graph import run_problem
 from kernelblaster.agent.state import OutcomeStatus, StopReason
 from kernelblaster.errors import BudgetExceeded, DeviceError
-from kernelblaster.evaluation.types import Verdict
-from kernelblaster.knowledge.changes import Change, Provenance
+from kernelblaster.evaluation.results import Verdict
+from kernelblaster.knowledge.changes import KnowledgeChange, Provenance
 from kernelblaster.knowledge.store import KnowledgeStore
 from kernelblaster.models.base import BadKey, NoRecordedReply, Purpose, ReplyPending
 
@@ -33,7 +33,7 @@ def improving(rollout: int, step: int, attempt: int) -> str:
 
 
 def budget() -> BudgetExceeded:
-    return BudgetExceeded("1 dollar is spent", cure="raise it")
+    return BudgetExceeded("1 dollar is spent", hint="raise it")
 
 
 def run(context):
@@ -113,7 +113,7 @@ def test_a_recording_without_the_repair_ends_that_step_only(tmp_path):
     assert next(t.verdict for t in context.replay.query()) is Verdict.COMPILE_ERROR
 
 
-@pytest.mark.parametrize("error", [BadKey("401", cure="set OPENAI_API_KEY"), RuntimeError("bug")])
+@pytest.mark.parametrize("error", [BadKey("401", hint="set OPENAI_API_KEY"), RuntimeError("bug")])
 def test_a_refusing_model_stops_at_once_and_the_next_start_continues(tmp_path, error):
     def script(rollout, step, attempt):
         return error if step == 2 else improving(rollout, step, attempt)
@@ -131,10 +131,10 @@ def test_a_refusing_model_stops_at_once_and_the_next_start_continues(tmp_path, e
 
 def test_a_failing_device_stops_and_the_reply_is_not_paid_again(tmp_path):
     class Broken(CommentEvaluator):
-        def evaluate(self, problem, source, *, rival, profile, sessions):
-            if rival is not None:
+        def evaluate(self, problem, source, *, baseline, profile, sessions):
+            if baseline is not None:
                 raise DeviceError("the GPU is lost")
-            return super().evaluate(problem, source, rival=rival, profile=profile, sessions=sessions)
+            return super().evaluate(problem, source, baseline=baseline, profile=profile, sessions=sessions)
 
     first = ScriptedModel(tmp_path / "m1", improving)
     with pytest.raises(DeviceError):
@@ -233,7 +233,7 @@ def test_a_pending_question_keeps_its_words_while_others_teach_the_knowledge_bas
     knowledge = make_knowledge(tmp_path, decided=False)
     first = ScriptedModel(tmp_path / "m1", improving, others=pending)
     assert run(make_context(tmp_path, first, knowledge=knowledge)).status is OutcomeStatus.WAITING
-    change = TypeAdapter(Change).validate_python(json.loads(PROPOSAL)["changes"][0])
+    change = TypeAdapter(KnowledgeChange).validate_python(json.loads(PROPOSAL)["changes"][0])
     knowledge.apply([change], Provenance(run="other", model="other"))
     knowledge.update(_with_another_state)
     second = ScriptedModel(tmp_path / "m2", improving, others={Purpose.CLASSIFY: '{"state": "hybrid_bound"}'})

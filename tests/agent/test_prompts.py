@@ -14,12 +14,13 @@ from kernelblaster.agent.graph import run_problem
 from kernelblaster.agent.prompting import generate_request
 from kernelblaster.agent.rendering import render
 from kernelblaster.agent.sources import cut_middle, launcher_declaration, strip_comments, trimmed_reference
-from kernelblaster.agent.state import Attempt, Choice, Diagnosis, Failure, Incumbent, Lesson, RolloutState, Tried
+from kernelblaster.agent.state import Attempt, Choice, Diagnosis, Failure, Incumbent, PromptLesson, RolloutState, Tried
 from kernelblaster.agent.summary import profile_summary, time_summary
-from kernelblaster.devices.base import DeviceKind, KernelProfile, KernelResources, Library, Profile, ProfileSource
+from kernelblaster.devices.facts import DeviceKind, Library
 from kernelblaster.devices.metrics import Metric
+from kernelblaster.devices.profiles import KernelProfile, KernelResources, Profile, ProfileSource
 from kernelblaster.errors import ProblemError
-from kernelblaster.evaluation.types import Evaluation, Timing, Verdict
+from kernelblaster.evaluation.results import Evaluation, Timing, Verdict
 from kernelblaster.problems.problem import Precision, Size, TensorRole, TensorSpec
 
 CHARACTERS_PER_TOKEN = 4
@@ -63,7 +64,7 @@ def full_state(context) -> RolloutState:
         choice=Choice(
             technique="vectorized_memory_access", summary=LONG, how_to=[LONG] * 8, checks=[LONG] * 4,
             expected_speedup=1.31, p_correct=0.62, evidence_count=214, backed_off_to="state, technique, arch",
-            lessons=[Lesson(id=str(n), text=(LONG + LONG + LONG)[:300]) for n in range(3)],
+            lessons=[PromptLesson(id=str(n), text=(LONG + LONG + LONG)[:300]) for n in range(3)],
         ),
         tried=[Tried(technique="shared_memory_tiling", outcome="wrong_values", stated_speedup=2.0)] * 6,
     )  # fmt: skip

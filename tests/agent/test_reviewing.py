@@ -8,7 +8,7 @@ import pytest
 from agent_support import ScriptedModel, answer, kernel, make_context
 
 from kernelblaster.agent.graph import run_problem
-from kernelblaster.agent.reviewing import Review, bare_code, read_opinion
+from kernelblaster.agent.review import Review, bare_code, read_review
 from kernelblaster.agent.state import OutcomeStatus
 from kernelblaster.errors import BudgetExceeded
 from kernelblaster.models.base import NoRecordedReply, Purpose
@@ -109,7 +109,7 @@ def test_code_cannot_be_hidden_from_the_reviewer(veil: str) -> None:
     ],
 )
 def test_replies_are_read_strictly(reply: str, review: Review, reason: str) -> None:
-    found, told = read_opinion(reply)
+    found, told = read_review(reply)
     assert found is review
     assert reason in told
 
@@ -125,8 +125,8 @@ def ending(tmp_path, reply, plant=""):
     ("reply", "why"),
     [
         ("looks great!", "no JSON object"),
-        (BudgetExceeded("over", cure="raise it"), "budget"),
-        (NoRecordedReply("none", cure="none"), "recording"),
+        (BudgetExceeded("over", hint="raise it"), "budget"),
+        (NoRecordedReply("none", hint="none"), "recording"),
     ],
 )
 def test_a_review_that_did_not_come_about_is_recorded(tmp_path, reply, why) -> None:

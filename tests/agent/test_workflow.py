@@ -9,7 +9,7 @@ from agent_support import START_US, CommentEvaluator, EventList, ScriptedModel, 
 
 from kernelblaster.agent.graph import run_problem
 from kernelblaster.agent.state import OutcomeStatus, StopReason
-from kernelblaster.evaluation.types import Decision, Verdict
+from kernelblaster.evaluation.results import Decision, Verdict
 from kernelblaster.models.base import Purpose
 from kernelblaster.replay.buffer import Query
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from kernelblaster.agent.files import source_digest
 from kernelblaster.knowledge.store import KnowledgeStore, seed_path
 from kernelblaster.models.base import Purpose, Usage
-from kernelblaster.models.recorded import Exchange, RecordingHeader
+from kernelblaster.models.recorded import RecordedExchange, RecordingHeader
 from kernelblaster.paths import data_dir
 
 SIZE = {"batch_size": 131, "dim": 3001}
@@ -115,7 +115,7 @@ def write_recording(path: Path, *sources: str) -> Path:
     lines = [RecordingHeader.now(model="written by hand", how="test").model_dump_json()]
 
     def add(purpose: Purpose, source: str, **tags: str) -> None:
-        exchange = Exchange(
+        exchange = RecordedExchange(
             slot=f"recorded/{len(lines)}", purpose=purpose, tags=tags, digest="", messages=(), reply=reply(source),
             usage=Usage(prompt_tokens=1000, completion_tokens=400, dollars=None), model="written by hand",
         )  # fmt: skip

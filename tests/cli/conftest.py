@@ -10,8 +10,8 @@ import pytest
 from cli_support import SETTINGS, Done, make_dataset
 
 from kernelblaster.cli.app import app
-from kernelblaster.cli.edge import exit_code_of
-from kernelblaster.devices.toolchain import Toolchain
+from kernelblaster.cli.errors import exit_code_of
+from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.errors import KernelBlasterError
 
 sys.path.append(str(Path(__file__).parents[1] / "models"))

@@ -1,4 +1,4 @@
-"""Whatever a person gets wrong is one line, a cure and the right exit code; never a traceback."""
+"""Whatever a person gets wrong is one line, a hint and the right exit code; never a traceback."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from cli_support import BROKEN, Done, write_recording
 
-from kernelblaster.cli.edge import exit_code_of
+from kernelblaster.cli.errors import exit_code_of
 from kernelblaster.errors import ExitCode
 from kernelblaster.paths import cache_dir
 
@@ -30,14 +30,14 @@ def may_mount() -> bool:
     return subprocess.run(tried, capture_output=True, timeout=10).returncode == 0
 
 
-def assert_one_line_and_cure(done: Done, code: ExitCode, *words: str) -> None:
+def assert_one_line_and_hint(done: Done, code: ExitCode, *words: str) -> None:
     assert done.code == code, done.err
     assert "Traceback" not in done.err
-    message, cure = [line for line in done.err.splitlines() if line.strip()][-2:]
+    message, hint = [line for line in done.err.splitlines() if line.strip()][-2:]
     assert message.startswith("error: ")
-    assert cure.strip().startswith("-> ")
+    assert hint.strip().startswith("-> ")
     for word in words:
-        assert word in f"{message}\n{cure}"
+        assert word in f"{message}\n{hint}"
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_run_refuses_unusable_options(
 ) -> None:
     recording = () if any("--recording" in argument for argument in arguments) else ("--recording", "rec.jsonl")
     write_recording(clean / "rec.jsonl", BROKEN)
-    assert_one_line_and_cure(invoke("run", *arguments, *recording), ExitCode.USAGE, *words)
+    assert_one_line_and_hint(invoke("run", *arguments, *recording), ExitCode.USAGE, *words)
     assert not (clean / "out").exists()
 
 
@@ -104,28 +104,28 @@ def test_environment_values_are_checked(
     invoke: Invoke, monkeypatch: pytest.MonkeyPatch, name: str, value: str, words: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv(name, value)
-    assert_one_line_and_cure(invoke("evaluate", "23", "init"), ExitCode.USAGE, *words)
+    assert_one_line_and_hint(invoke("evaluate", "23", "init"), ExitCode.USAGE, *words)
 
 
 def test_the_dotenv_file_is_checked(invoke: Invoke, clean: Path) -> None:
     (clean / ".env").write_text("PRECISION=fp12\n")
-    assert_one_line_and_cure(invoke("problems", "list"), ExitCode.USAGE, "PRECISION=fp12", ".env")
+    assert_one_line_and_hint(invoke("problems", "list"), ExitCode.USAGE, "PRECISION=fp12", ".env")
     (clean / ".env").write_bytes(b"\xff\xfe\x00")
-    assert_one_line_and_cure(invoke("problems", "list"), ExitCode.USAGE, ".env")
+    assert_one_line_and_hint(invoke("problems", "list"), ExitCode.USAGE, ".env")
 
 
 @pytest.mark.parametrize("command", [("evaluate", "23", "init"), ("run", "--recording", "rec.jsonl")])
 def test_cuda_without_a_gpu_is_a_lack_of_the_machine(invoke: Invoke, clean: Path, command: tuple[str, ...]) -> None:
     write_recording(clean / "rec.jsonl", BROKEN)
     done = invoke(*command, "--device", "cuda")
-    assert_one_line_and_cure(done, ExitCode.ENVIRONMENT, "no NVIDIA GPU", "emulated")
+    assert_one_line_and_hint(done, ExitCode.MACHINE, "no NVIDIA GPU", "emulated")
 
 
 def test_baseline_needs_a_gpu(invoke: Invoke) -> None:
     done = invoke("baseline", "--problem-numbers", "23")
-    assert_one_line_and_cure(done, ExitCode.ENVIRONMENT, "no NVIDIA GPU", "a machine that has one")
+    assert_one_line_and_hint(done, ExitCode.MACHINE, "no NVIDIA GPU", "a machine that has one")
     assert "emulated" not in done.err
-    assert_one_line_and_cure(invoke("baseline", "--root", "nowhere"), ExitCode.USAGE, "nowhere")
+    assert_one_line_and_hint(invoke("baseline", "--root", "nowhere"), ExitCode.USAGE, "nowhere")
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_evaluate_refuses_what_it_cannot_read(
 ) -> None:
     (clean / "binary.cu").write_bytes(b"\xff\xfe\x80")
     (clean / "empty").mkdir()
-    assert_one_line_and_cure(invoke("evaluate", *arguments), ExitCode.USAGE, *words)
+    assert_one_line_and_hint(invoke("evaluate", *arguments), ExitCode.USAGE, *words)
 
 
 @pytest.mark.parametrize("name", ["/dev/zero", "pipe", "huge.json"])
@@ -171,26 +171,26 @@ def test_what_has_no_end_is_not_read(invoke: Invoke, clean: Path, command: tuple
         file.truncate(2**40)
     words = "MiB" if name == "huge.json" else "device, pipe"
     done = invoke(*(part.format(name) for part in command))
-    assert_one_line_and_cure(done, ExitCode.USAGE, name, words)
+    assert_one_line_and_hint(done, ExitCode.USAGE, name, words)
 
 
 def test_a_directory_that_is_no_run_is_refused(invoke: Invoke, clean: Path) -> None:
-    assert_one_line_and_cure(invoke("report", clean), ExitCode.USAGE, "summary.json")
-    assert_one_line_and_cure(invoke("reprofile", clean), ExitCode.USAGE, "run.json")
+    assert_one_line_and_hint(invoke("report", clean), ExitCode.USAGE, "summary.json")
+    assert_one_line_and_hint(invoke("reprofile", clean), ExitCode.USAGE, "run.json")
     for name, command in (("summary.json", "report"), ("run.json", "reprofile")):
         (clean / name).write_text('{"format": "something else"}')
-        assert_one_line_and_cure(invoke(command, clean), ExitCode.USAGE, name, "damaged")
+        assert_one_line_and_hint(invoke(command, clean), ExitCode.USAGE, name, "damaged")
 
 
 def test_unknown_commands_and_folders_are_refused(invoke: Invoke, clean: Path) -> None:
-    assert_one_line_and_cure(invoke("optimise"), ExitCode.USAGE, "optimise", "--help")
-    assert_one_line_and_cure(invoke("answer", "missing"), ExitCode.USAGE, "missing")
-    assert_one_line_and_cure(invoke("answer", clean), ExitCode.USAGE, "requests-*.jsonl", "--watch")
+    assert_one_line_and_hint(invoke("optimise"), ExitCode.USAGE, "optimise", "--help")
+    assert_one_line_and_hint(invoke("answer", "missing"), ExitCode.USAGE, "missing")
+    assert_one_line_and_hint(invoke("answer", clean), ExitCode.USAGE, "requests-*.jsonl", "--watch")
     asked = clean / "run" / "exchange" / "requests-001.jsonl"
     asked.parent.mkdir(parents=True)
     asked.touch()
-    assert_one_line_and_cure(invoke("answer", clean / "run"), ExitCode.USAGE, "run holds no", str(asked.parent))
-    assert_one_line_and_cure(invoke("answer", asked.parent), ExitCode.USAGE, "no API key")
+    assert_one_line_and_hint(invoke("answer", clean / "run"), ExitCode.USAGE, "run holds no", str(asked.parent))
+    assert_one_line_and_hint(invoke("answer", asked.parent), ExitCode.USAGE, "no API key")
 
 
 def test_no_command_shows_the_help(invoke: Invoke) -> None:
@@ -206,7 +206,7 @@ def test_system_errors_name_the_file(capsys: pytest.CaptureFixture[str], tmp_pat
         missing.write_text("")
 
     code = exit_code_of(write)
-    assert_one_line_and_cure(Done(code, "", capsys.readouterr().err), ExitCode.ENVIRONMENT, str(missing))
+    assert_one_line_and_hint(Done(code, "", capsys.readouterr().err), ExitCode.MACHINE, str(missing))
 
 
 def test_a_full_disk_says_what_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
@@ -219,7 +219,7 @@ def test_a_full_disk_says_what_is_kept(capsys: pytest.CaptureFixture[str]) -> No
 
     code = exit_code_of(fill)
     done = Done(code, "", capsys.readouterr().err)
-    assert_one_line_and_cure(done, ExitCode.ENVIRONMENT, os.strerror(28), "make room")
+    assert_one_line_and_hint(done, ExitCode.MACHINE, os.strerror(28), "make room")
 
 
 def test_a_bug_keeps_its_traceback() -> None:
@@ -237,17 +237,17 @@ def test_a_bug_keeps_its_traceback() -> None:
 def test_a_directory_whose_driver_judges_itself(
     invoke: Invoke, clean: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    foreign = clean / "set" / "level1" / "023_Softmax"
-    foreign.mkdir(parents=True)
-    (foreign / "driver.cpp").write_text(
+    self_checking = clean / "set" / "level1" / "023_Softmax"
+    self_checking.mkdir(parents=True)
+    (self_checking / "driver.cpp").write_text(
         "#include <torch/torch.h>\nvoid launch_gpu_implementation(void* output, void* input, int64_t n);\n"
     )
-    (foreign / "init.cu").write_text("void launch_gpu_implementation(void* output, void* input, int64_t n) {}\n")
-    for name in ("command", "single"):
-        monkeypatch.setattr(f"kernelblaster.runs.{name}.choose_device", lambda *_: pytest.fail("a device was chosen"))
-    places = {"DIR": foreign, "SET": clean / "set"}
+    (self_checking / "init.cu").write_text("void launch_gpu_implementation(void* output, void* input, int64_t n) {}\n")
+    for name in ("cli.run_command", "runs.evaluations"):
+        monkeypatch.setattr(f"kernelblaster.{name}.choose_device", lambda *_: pytest.fail("a device was chosen"))
+    places = {"DIR": self_checking, "SET": clean / "set"}
     done = invoke(*(places.get(word, word) for word in command.split()))
-    assert_one_line_and_cure(done, ExitCode.USAGE, "023_Softmax", "judges itself", "reference.py")
+    assert_one_line_and_hint(done, ExitCode.USAGE, "023_Softmax", "judges itself", "reference.py")
     assert not (clean / "out").exists()
 
 
@@ -255,7 +255,7 @@ def test_a_directory_whose_driver_judges_itself(
 def test_a_place_that_cannot_be_made(invoke: Invoke, clean: Path, where: tuple[str, str]) -> None:
     write_recording(clean / "rec.jsonl", BROKEN)
     done = invoke("run", "--device", "emulated", "--recording", "rec.jsonl", *where)
-    assert_one_line_and_cure(done, ExitCode.ENVIRONMENT)
+    assert_one_line_and_hint(done, ExitCode.MACHINE)
     assert "doctor" not in done.err
 
 
@@ -264,11 +264,11 @@ def test_a_machine_without_a_place_for_caches(invoke: Invoke, clean: Path, monke
     (clean / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(clean / "file"))
     done = Done(exit_code_of(cache_dir), "", "")
-    assert done.code == ExitCode.ENVIRONMENT
+    assert done.code == ExitCode.MACHINE
     monkeypatch.setenv("XDG_CACHE_HOME", "")
     monkeypatch.delenv("HOME", raising=False)
     monkeypatch.setattr("pwd.getpwuid", lambda _: {}["nobody"])
-    assert exit_code_of(cache_dir) == ExitCode.ENVIRONMENT
+    assert exit_code_of(cache_dir) == ExitCode.MACHINE
     assert not (clean / "kernelblaster").exists()
 
 
@@ -281,4 +281,4 @@ def test_a_cache_from_which_no_program_may_run(clean: Path) -> None:
     (clean / "cache").mkdir()
     shell = [*UNSHARED, "sh", "-c", f"mount -t tmpfs -o noexec none '{clean}/cache' && exec {ask}"]
     done = subprocess.run(shell, env=env, cwd=clean, capture_output=True, text=True, timeout=60)
-    assert_one_line_and_cure(Done(done.returncode, done.stdout, done.stderr), ExitCode.ENVIRONMENT, "noexec")
+    assert_one_line_and_hint(Done(done.returncode, done.stdout, done.stderr), ExitCode.MACHINE, "noexec")

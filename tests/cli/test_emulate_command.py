@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from cli_support import Done, call, clean_environment
 
-from kernelblaster.devices.emulated.emulation import Emulation
-from kernelblaster.devices.toolchain import Toolchain
+from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.errors import ExitCode
+from ptxemu.emulation import Emulation
 
 pytestmark = [pytest.mark.nvcc, pytest.mark.usefixtures("nvcc")]
 EMULATED = Path(__file__).parents[1] / "emulated_device"
@@ -100,7 +100,7 @@ def test_findings_of_the_checks_fail_a_program_that_ends_well(tmp_path: Path) ->
     assert emulate(tmp_path, races, "--", "tree_without_barrier").code == ExitCode.OK
 
 
-def test_bad_programs_are_one_line_and_a_cure(tmp_path: Path) -> None:
+def test_bad_programs_are_one_line_and_a_hint(tmp_path: Path) -> None:
     missing = emulate(tmp_path, "missing.cu")
     assert missing.code == ExitCode.USAGE
     assert missing.err.splitlines()[0] == "error: missing.cu: no such file"
@@ -121,11 +121,11 @@ def test_what_cannot_be_emulated_is_named(tmp_path: Path) -> None:
         '__global__ void k() {\n    asm volatile("wgmma.fence.sync.aligned;");\n}\nint main() { k<<<1, 32>>>(); }\n'
     )
     instruction = emulate(tmp_path, "wgmma.cu")
-    assert instruction.code == ExitCode.ENVIRONMENT
+    assert instruction.code == ExitCode.MACHINE
     assert "(wgmma.cu:2): wgmma.fence.sync.aligned" in instruction.err
     (tmp_path / "peer.cu").write_text("int main() { return cudaDeviceEnablePeerAccess(1, 0); }\n")
     function = emulate(tmp_path, "peer.cu")
-    assert function.code == ExitCode.ENVIRONMENT
+    assert function.code == ExitCode.MACHINE
     assert "the stand-in CUDA runtime has no cudaDeviceEnablePeerAccess" in function.err
 
 
@@ -141,11 +141,11 @@ def test_headers_are_found_and_a_changed_one_rebuilds(tmp_path: Path) -> None:
     assert emulate(tmp_path, "value.cu", "-I", "include").out == "2\n"
 
 
-def test_without_nvcc_the_cure_is_named(tmp_path: Path, nvcc: Toolchain) -> None:
+def test_without_nvcc_the_hint_is_named(tmp_path: Path, nvcc: Toolchain) -> None:
     done = call(["emulate", SAXPY], tmp_path, PATH="/nonexistent", CUDA_HOME="/nonexistent")
     if done.code == 7:
         pytest.skip("nvcc is found beside PATH")
-    assert done.code == ExitCode.ENVIRONMENT
+    assert done.code == ExitCode.MACHINE
     assert "kernelblaster doctor" in done.err
 
 

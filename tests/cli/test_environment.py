@@ -58,7 +58,8 @@ def test_a_locale_without_unicode_costs_no_result(clean: Path) -> None:
 
 def test_a_temporary_directory_that_does_not_exist_is_replaced(clean: Path) -> None:
     program = (
-        "import os; from kernelblaster.cli.edge import prepare_process; prepare_process(); print(os.environ['TMPDIR'])"
+        "import os; from kernelblaster.cli.errors import prepare_process; "
+        "prepare_process(); print(os.environ['TMPDIR'])"
     )
     for given in (str(clean / "missing"), str(clean)):
         environment = clean_environment(TMPDIR=given)

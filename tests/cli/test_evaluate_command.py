@@ -11,8 +11,8 @@ from cli_support import BROKEN, ENDLESS, FASTER, OUT_OF_BOUNDS, TALKER, TENSOR_M
 
 from kernelblaster.config import RunConfig
 from kernelblaster.errors import ExitCode
-from kernelblaster.evaluation.types import Evaluation, Verdict
-from kernelblaster.runs.choose import choose_device
+from kernelblaster.evaluation.results import Evaluation, Verdict
+from kernelblaster.runs.choices import choose_device
 
 pytestmark = [pytest.mark.nvcc, pytest.mark.usefixtures("nvcc")]
 
@@ -51,11 +51,11 @@ def test_a_correct_kernel_against_the_start(invoke: Invoke, clean: Path, dataset
     done = invoke("evaluate", "level1/23", "mine.cu", "--rival", "init", "--dataset-dir", dataset)
     assert done.code == ExitCode.OK, done.err
     assert "correct on NVIDIA H200 (emulated)" in done.out
-    assert "rival: " in done.out
+    assert "baseline: " in done.out
     assert "faster" in done.out
     assert "softmax_cached" in done.out
     # Every line with a time says that it is modelled.
-    timed = [line for line in done.out.splitlines() if line.startswith(("time:", "rival:"))]
+    timed = [line for line in done.out.splitlines() if line.startswith(("time:", "baseline:"))]
     assert len(timed) == 2
     assert all("modelled" in line and "measured" not in line for line in timed)
 

@@ -15,7 +15,7 @@ from cli_support import BROKEN, ENDLESS, FASTER, WRONG, clean_environment, start
 
 from kernelblaster.agent.events import Evaluated
 from kernelblaster.errors import ExitCode
-from kernelblaster.runs.journal import read_events
+from kernelblaster.records.journal import read_events
 
 pytestmark = [pytest.mark.nvcc, pytest.mark.usefixtures("nvcc")]
 

@@ -139,10 +139,10 @@ def test_importing_something_else_is_refused(invoke: Invoke, clean: Path) -> Non
 
 
 @pytest.mark.nvcc
-def test_the_doctor_names_every_lack_with_its_cure(invoke: Invoke) -> None:
+def test_the_doctor_names_every_lack_with_its_hint(invoke: Invoke) -> None:
     probes = invoke("doctor", "--json").json
     assert {"nvcc", "GPU", "emulated device", "model", "disk"} <= {probe["name"] for probe in probes}
-    assert all(probe["ok"] or (probe["costs"] and probe["cure"]) for probe in probes)
+    assert all(probe["ok"] or (probe["costs"] and probe["hint"]) for probe in probes)
     done = invoke("doctor")
     assert done.code == ExitCode.OK
     assert "lack GPU" in done.out
@@ -150,13 +150,13 @@ def test_the_doctor_names_every_lack_with_its_cure(invoke: Invoke) -> None:
 
 
 def test_the_doctor_without_nvcc(invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("kernelblaster.devices.toolchain.Toolchain.find", _no_toolchain)
+    monkeypatch.setattr("kernelblaster.devices.build.toolchain.Toolchain.find", _no_toolchain)
     done = invoke("doctor")
-    assert done.code == ExitCode.ENVIRONMENT
+    assert done.code == ExitCode.MACHINE
     assert "Traceback" not in done.err
 
 
 def _no_toolchain() -> None:
-    from kernelblaster.devices.toolchain import ToolMissing
+    from kernelblaster.devices.build.toolchain import ToolMissing
 
-    raise ToolMissing("nvcc was not found", cure="install it")
+    raise ToolMissing("nvcc was not found", hint="install it")

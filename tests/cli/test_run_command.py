@@ -15,8 +15,8 @@ from filelock import FileLock
 from kernelblaster.agent.events import Evaluated
 from kernelblaster.errors import ExitCode
 from kernelblaster.knowledge.store import KnowledgeStore
+from kernelblaster.records.journal import read_events
 from kernelblaster.replay.buffer import ReplayBuffer
-from kernelblaster.runs.journal import read_events
 
 pytestmark = [pytest.mark.nvcc, pytest.mark.usefixtures("nvcc")]
 
@@ -199,7 +199,7 @@ def test_an_unwritable_place_is_a_lack_of_the_machine(invoke: Invoke, clean: Pat
     recording = write_recording(clean / "rec.jsonl", FASTER)
     (clean / "file").write_text("")
     done = invoke("run", "--recording", recording, "--dataset-dir", dataset, *SEARCH, "--out", clean / "file" / "out")
-    assert done.code == ExitCode.ENVIRONMENT
+    assert done.code == ExitCode.MACHINE
     assert done.err.count("error: ") == 1
     assert "Traceback" not in done.err
 
@@ -240,8 +240,8 @@ def test_a_damaged_recording_is_named(invoke: Invoke, clean: Path, dataset: Path
 def test_a_problem_that_no_prompt_can_tell_of_is_refused_at_once(invoke: Invoke, clean: Path, dataset: Path) -> None:
     copy = clean / "own"
     shutil.copytree(dataset / "level1" / "023_Softmax", copy)
-    driver = copy / "driver.cpp"
-    driver.write_text(driver.read_text().replace("int64_t dim);", "int64_t dim) noexcept;", 1))
+    harness = copy / "driver.cpp"
+    harness.write_text(harness.read_text().replace("int64_t dim);", "int64_t dim) noexcept;", 1))
     recording = write_recording(clean / "rec.jsonl", FASTER)
     done = invoke("run", "--recording", recording, "--problem-dir", copy, *SEARCH)
     assert done.code == ExitCode.USAGE

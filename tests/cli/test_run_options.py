@@ -11,8 +11,8 @@ from cli_support import Done
 
 from kernelblaster.cli import run
 from kernelblaster.cli.options import parse_libraries
+from kernelblaster.cli.run_command import RunRequest
 from kernelblaster.config import ModelKind
-from kernelblaster.runs.command import RunRequest
 
 Invoke = Callable[..., Done]
 GIVEN: dict[str, tuple[object, ...]] = {
@@ -41,7 +41,7 @@ def test_the_list_above_has_every_option() -> None:
 @pytest.mark.parametrize("name", GIVEN)
 def test_an_option_is_not_ignored(invoke: Invoke, clean: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     requests: list[RunRequest] = []
-    monkeypatch.setattr("kernelblaster.runs.command.run_command", lambda request: requests.append(request) or 0)
+    monkeypatch.setattr("kernelblaster.cli.run_command.run_command", lambda request: requests.append(request) or 0)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     (clean / "rec.jsonl").write_text("")
     kind = ModelKind.BATCH_EXCHANGE if name in ("wait", "exchange") else ModelKind.OPENAI_API
@@ -71,7 +71,7 @@ def test_which_problems_are_chosen(
     invoke: Invoke, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], numbers: str | None, subset: str | None
 ) -> None:
     requests: list[RunRequest] = []
-    monkeypatch.setattr("kernelblaster.runs.command.run_command", lambda request: requests.append(request) or 0)
+    monkeypatch.setattr("kernelblaster.cli.run_command.run_command", lambda request: requests.append(request) or 0)
     assert invoke("run", *arguments).code == 0
     assert [(request.problem_numbers, request.subset) for request in requests] == [(numbers, subset)]
 

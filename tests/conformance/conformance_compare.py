@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from conformance_emulated import EmulatedCase
 from conformance_suite import CapturedCase, Output
 
-from kernelblaster.devices.base import KernelProfile, Profile, ProfileSource
-from kernelblaster.devices.emulated.architecture import GpuModel
-from kernelblaster.devices.emulated.call import estimate_call
-from kernelblaster.devices.emulated.metrics import kernel_profile
 from kernelblaster.devices.metrics import Metric, totals
+from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource
+from ptxemu.architecture import GpuModel
+from ptxemu.call import estimate_call
+from ptxemu.metrics import kernel_profile
 
 EPSILON = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52}
 

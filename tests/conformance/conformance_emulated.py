@@ -13,12 +13,12 @@ from tempfile import TemporaryDirectory
 from conformance_suite import KERNELS, MARKER, CaseRun
 from pydantic import BaseModel, ConfigDict
 
-from kernelblaster.devices.base import KernelResources
-from kernelblaster.devices.emulated.machine.code import read_code, with_machine_counts
-from kernelblaster.devices.emulated.program import EmulatedProgram
-from kernelblaster.devices.emulated.record import LaunchRecord, read_records
+from kernelblaster.devices.profiles import KernelResources
 from kernelblaster.errors import DeviceError
 from kernelblaster.paths import cache_dir
+from ptxemu.machine.code import read_code, with_machine_counts
+from ptxemu.program import EmulatedProgram
+from ptxemu.record import LaunchRecord, read_records
 
 TIMEOUT_S = 120.0
 THREADS = 2
@@ -108,7 +108,7 @@ def _output(built: EmulatedProgram, arguments: list[str], extra: dict[str, str])
 def _digest(built: EmulatedProgram) -> str:
     """Names everything that decides what a case leaves: program, core, module, GPU."""
     if not built.built.program.exists():
-        raise DeviceError(f"{built.built.program} is gone", cure="run the command again")
+        raise DeviceError(f"{built.built.program} is gone", hint="run the command again")
     content = hashlib.sha256()
     for path in (built.built.program, built.module, built.figures):
         content.update(path.read_bytes())

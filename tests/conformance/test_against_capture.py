@@ -13,10 +13,10 @@ from conformance_compare import Comparison, Counter, compare, difference
 from conformance_emulated import Emulator
 from conformance_suite import Half, comparable, halves, pairs, programs, read_capture
 
-from kernelblaster.devices.emulated.architecture import gpu_model
+from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.devices.metrics import Metric
-from kernelblaster.devices.toolchain import Toolchain
-from kernelblaster.errors import EnvironmentError_
+from kernelblaster.errors import MachineError
+from ptxemu.architecture import gpu_model
 
 CASES = {
     "transposes": ("transpose_conflicts", "transpose_padded", "transpose_half_pairs"),
@@ -45,7 +45,7 @@ NEAR = {
 def tools_missing() -> bool:
     try:
         return Toolchain.find().nvcc is None or shutil.which("g++") is None
-    except EnvironmentError_:
+    except MachineError:
         return True
 
 

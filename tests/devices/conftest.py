@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kernelblaster.devices.base import Build, Driver, Job, JobTensor
-from kernelblaster.devices.toolchain import Toolchain
-from kernelblaster.paths import harness_include_dir, late_source
+from kernelblaster.devices.base import Build, Harness, Job, JobTensor
+from kernelblaster.devices.build.toolchain import Toolchain
+from kernelblaster.paths import deferred_source, harness_include_dir
 from kernelblaster.problems.problem import Precision, Problem, ProblemId, TensorRole, TensorSpec
 
 HERE = Path(__file__).parent
@@ -21,7 +21,7 @@ def toolchain() -> Toolchain:
     return Toolchain.find()
 
 
-@pytest.fixture(scope="session", params=["linked", "late"])
+@pytest.fixture(scope="session", params=["linked", "deferred"])
 def host_build(request: pytest.FixtureRequest, toolchain: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> Build:
     """The real driver program with a candidate and a CUDA runtime that live in host memory.
 
@@ -30,7 +30,7 @@ def host_build(request: pytest.FixtureRequest, toolchain: Toolchain, tmp_path_fa
     directory = tmp_path_factory.mktemp("host_build")
     includes = [f"-I{path}" for path in (harness_include_dir(), *toolchain.include_dirs)]
     compiler = [str(toolchain.host_compiler), "-std=c++17", "-O1", *includes]
-    driver, candidate, cudart = (str(HERE / f"host_{name}.cpp") for name in ("driver", "candidate", "cudart"))
+    harness, candidate, cudart = (str(HERE / f"host_{name}.cpp") for name in ("driver", "candidate", "cudart"))
     program, library = directory / "program", directory / "candidate.so"
 
     def build(*arguments: str) -> None:
@@ -38,15 +38,15 @@ def host_build(request: pytest.FixtureRequest, toolchain: Toolchain, tmp_path_fa
 
     problem = Problem(ProblemId(1, 999), "Host", HERE, sizes={})
     if request.param == "linked":
-        build(driver, candidate, cudart, "-o", str(program))
-        made = Driver(problem, Precision.FP32, directory / "unused.o", "unused")
+        build(harness, candidate, cudart, "-o", str(program))
+        made = Harness(problem, Precision.FP32, directory / "unused.o", "unused")
         return Build("0" * 64, program, Path(candidate), made, resources=(), seconds=0.0)
     runtime = tmp_path_factory.mktemp("host_runtime") / "libhostcudart.so"
     build("-shared", "-fPIC", cudart, "-o", str(runtime))
     shared = (str(runtime), f"-Wl,-rpath,{runtime.parent}")
-    build(f'-DKB_LAUNCHER="{LAUNCHER_SYMBOL}"', driver, str(late_source()), *shared, "-o", str(program))
+    build(f'-DKB_LAUNCHER="{LAUNCHER_SYMBOL}"', harness, str(deferred_source()), *shared, "-o", str(program))
     build("-shared", "-fPIC", candidate, *shared, "-o", str(library))
-    made = Driver(problem, Precision.FP32, directory / "unused.o", LAUNCHER_SYMBOL, (runtime.parent,), program)
+    made = Harness(problem, Precision.FP32, directory / "unused.o", LAUNCHER_SYMBOL, (runtime.parent,), program)
     return Build("0" * 64, program, Path(candidate), made, resources=(), seconds=0.0, library=library)
 
 

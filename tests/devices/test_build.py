@@ -7,20 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from kernelblaster.devices.base import BuildFailure, BuildFailureKind, Driver
-from kernelblaster.devices.build import ProgramBuilder
-from kernelblaster.devices.ptxas import parse_resources
-from kernelblaster.devices.recipes import Recipes
-from kernelblaster.devices.toolchain import Toolchain
+from kernelblaster.devices.base import Harness
+from kernelblaster.devices.build.builder import CandidateBuilder
+from kernelblaster.devices.build.recipes import Recipes
+from kernelblaster.devices.build.toolchain import Toolchain
+from kernelblaster.devices.failures import BuildFailure, BuildFailureKind
 from kernelblaster.errors import ProblemError
 from kernelblaster.problems.problem import Precision, Problem, ProblemId
+from ptxemu.ptxas import parse_resources
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 DRIVER = """
 #include <kernelblaster/driver.hpp>
 void launch_gpu_implementation(void* output, void* x, int64_t n);
-static void call(kb::Driver& d) { launch_gpu_implementation(d.output("output"), d.input("x"), d.size("n")); }
+static void call(kb::Harness& d) { launch_gpu_implementation(d.output("output"), d.input("x"), d.size("n")); }
 KB_DRIVER(call)
 """
 
@@ -53,24 +54,26 @@ def problem(tmp_path_factory: pytest.TempPathFactory) -> Problem:
     return Problem(ProblemId(1, 1), "Copy", directory, sizes={})
 
 
-@pytest.fixture(scope="module", params=["linked", "late"])
+@pytest.fixture(scope="module", params=["linked", "deferred"])
 def builder(
     request: pytest.FixtureRequest, toolchain: Toolchain, tmp_path_factory: pytest.TempPathFactory
-) -> ProgramBuilder:
-    late = request.param == "late"
-    link = toolchain.cudart_shared_link_args if late else toolchain.cudart_link_args
+) -> CandidateBuilder:
+    deferred = request.param == "deferred"
+    link = toolchain.cudart_shared_link_args if deferred else toolchain.cudart_link_args
     assert link is not None, "the tests' toolkit has the runtime as a shared object, too"
-    return ProgramBuilder(Recipes(toolchain, "sm_90a", link, late=late), tmp_path_factory.mktemp("cache"), jobs=1)
+    return CandidateBuilder(
+        Recipes(toolchain, "sm_90a", link, deferred_loading=deferred), tmp_path_factory.mktemp("cache"), jobs=1
+    )
 
 
 @pytest.fixture(scope="module")
-def driver(builder: ProgramBuilder, problem: Problem) -> Driver:
-    return builder.driver(problem, Precision.FP16)
+def harness(builder: CandidateBuilder, problem: Problem) -> Harness:
+    return builder.harness(problem, Precision.FP16)
 
 
 @pytest.mark.nvcc
-def test_a_candidate_becomes_a_program_once(builder: ProgramBuilder, driver: Driver) -> None:
-    build = builder.program(CANDIDATE, driver)
+def test_a_candidate_becomes_a_program_once(builder: CandidateBuilder, harness: Harness) -> None:
+    build = builder.program(CANDIDATE, harness)
     assert build.seconds > 0
     assert build.source_path.read_text() == CANDIDATE
     (kernel,) = build.resources
@@ -81,59 +84,61 @@ def test_a_candidate_becomes_a_program_once(builder: ProgramBuilder, driver: Dri
     assert kernel.spill_store_bytes == 0
     assert build.ptx is not None
     assert ".target sm_90a" in build.ptx.read_text()
-    assert (build.library is None) == (driver.program is None)
-    assert build.program == (driver.program or build.source_path.parent / "program")
+    assert (build.library is None) == (harness.program is None)
+    assert build.program == (harness.program or build.source_path.parent / "program")
     usage = subprocess.run([str(build.program)], capture_output=True, text=True, check=False)
     assert usage.returncode == 2
     assert "usage" in usage.stderr
 
-    again = builder.program(CANDIDATE, driver)
+    again = builder.program(CANDIDATE, harness)
     assert again.seconds == 0.0
     assert (again.digest, again.program, again.library) == (build.digest, build.program, build.library)
     assert again.resources == build.resources
 
 
 @pytest.mark.nvcc
-def test_a_compile_error_is_a_failure_with_its_log_also_from_the_cache(builder: ProgramBuilder, driver: Driver) -> None:
+def test_a_compile_error_is_a_failure_with_its_log_also_from_the_cache(
+    builder: CandidateBuilder, harness: Harness
+) -> None:
     source = "void launch_gpu_implementation(void* output, void* x, int64_t n) { missing(); }"
     for _ in range(2):
         with pytest.raises(BuildFailure) as failure:
-            builder.program(source, driver)
+            builder.program(source, harness)
         assert failure.value.kind is BuildFailureKind.COMPILE
         assert "candidate.cu(1)" in failure.value.reason
         assert "missing" in failure.value.log
 
 
 @pytest.mark.nvcc
-def test_a_wrong_signature_is_a_link_failure(builder: ProgramBuilder, driver: Driver) -> None:
+def test_a_wrong_signature_is_a_link_failure(builder: CandidateBuilder, harness: Harness) -> None:
     with pytest.raises(BuildFailure) as failure:
-        builder.program("void launch_gpu_implementation(void* output, void* x, int n) {}", driver)
+        builder.program("void launch_gpu_implementation(void* output, void* x, int n) {}", harness)
     assert failure.value.kind is BuildFailureKind.LINK
     assert "void launch_gpu_implementation(void* output, void* x, int64_t n);" in failure.value.reason
 
 
 @pytest.mark.nvcc
-def test_an_undefined_helper_is_a_link_failure(builder: ProgramBuilder, driver: Driver) -> None:
+def test_an_undefined_helper_is_a_link_failure(builder: CandidateBuilder, harness: Harness) -> None:
     source = "void helper();\nvoid launch_gpu_implementation(void*, void*, int64_t) { helper(); }"
     with pytest.raises(BuildFailure, match=r"undefined: helper\(\)") as failure:
-        builder.program(source, driver)
+        builder.program(source, harness)
     assert failure.value.kind is BuildFailureKind.LINK
 
 
 @pytest.mark.nvcc
-def test_replacing_the_runtime_is_a_reward_hack(builder: ProgramBuilder, driver: Driver) -> None:
+def test_replacing_the_runtime_is_a_reward_hack(builder: CandidateBuilder, harness: Harness) -> None:
     source = """
     extern "C" cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t, cudaEvent_t) { *ms = 0; return cudaSuccess; }
     void launch_gpu_implementation(void*, void*, int64_t) {}
     """
     with pytest.raises(BuildFailure, match="cudaEventElapsedTime") as failure:
-        builder.program(source, driver)
+        builder.program(source, harness)
     assert failure.value.kind is BuildFailureKind.POLICY
 
 
-def test_streams_of_a_candidate_are_made_by_the_guard(builder: ProgramBuilder, driver: Driver) -> None:
+def test_streams_of_a_candidate_are_made_by_the_guard(builder: CandidateBuilder, harness: Harness) -> None:
     stream = "cudaStream_t s; cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking); copy<scalar_t><<<1, 1, 0, s>>>"
-    build = builder.program(CANDIDATE.replace("copy<scalar_t><<<(n + 255) / 256, 256>>>", stream), driver)
+    build = builder.program(CANDIDATE.replace("copy<scalar_t><<<(n + 255) / 256, 256>>>", stream), harness)
     names = subprocess.run(
         ["nm", str(build.library or build.program)], capture_output=True, text=True, check=True
     ).stdout
@@ -141,35 +146,37 @@ def test_streams_of_a_candidate_are_made_by_the_guard(builder: ProgramBuilder, d
     assert "kb_guard_cudaStreamCreateWithPriority" not in names
 
 
-def test_a_system_call_in_assembly_is_a_reward_hack(builder: ProgramBuilder, driver: Driver) -> None:
+def test_a_system_call_in_assembly_is_a_reward_hack(builder: CandidateBuilder, harness: Harness) -> None:
     call = 'asm volatile("syscall" ::: "memory"); Plan::get()'
     with pytest.raises(BuildFailure) as caught:
-        builder.program(CANDIDATE.replace("Plan::get()", call), driver)
+        builder.program(CANDIDATE.replace("Plan::get()", call), harness)
     assert caught.value.kind is BuildFailureKind.POLICY
     assert "system calls" in caught.value.reason
 
 
-def test_a_hostile_include_never_reaches_the_compiler(builder: ProgramBuilder, driver: Driver) -> None:
+def test_a_hostile_include_never_reaches_the_compiler(builder: CandidateBuilder, harness: Harness) -> None:
     with pytest.raises(BuildFailure) as failure:
-        builder.program("#include </etc/passwd>", driver)
+        builder.program("#include </etc/passwd>", harness)
     assert failure.value.kind is BuildFailureKind.POLICY
 
 
-def test_drivers_differ_by_precision_and_are_kept(builder: ProgramBuilder, driver: Driver, problem: Problem) -> None:
-    assert builder.driver(problem, Precision.FP16) == driver
-    assert driver.launcher_symbol == "_Z25launch_gpu_implementationPvS_l"
+def test_drivers_differ_by_precision_and_are_kept(
+    builder: CandidateBuilder, harness: Harness, problem: Problem
+) -> None:
+    assert builder.harness(problem, Precision.FP16) == harness
+    assert harness.launcher_symbol == "_Z25launch_gpu_implementationPvS_l"
 
 
-def test_a_broken_driver_is_the_problems_fault(builder: ProgramBuilder, tmp_path: Path) -> None:
+def test_a_broken_driver_is_the_problems_fault(builder: CandidateBuilder, tmp_path: Path) -> None:
     problem = Problem(ProblemId(1, 2), "Broken", tmp_path, sizes={})
     with pytest.raises(ProblemError, match="cannot read"):
-        builder.driver(problem, Precision.FP16)
+        builder.harness(problem, Precision.FP16)
     (tmp_path / "driver.cpp").write_text("int main( {")
     with pytest.raises(ProblemError, match="does not compile"):
-        builder.driver(problem, Precision.FP16)
+        builder.harness(problem, Precision.FP16)
     (tmp_path / "driver.cpp").write_text("int main() {}")
     with pytest.raises(ProblemError, match="does not call launch_gpu_implementation"):
-        builder.driver(problem, Precision.FP16)
+        builder.harness(problem, Precision.FP16)
 
 
 def test_resources_of_a_captured_report() -> None:

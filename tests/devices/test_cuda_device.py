@@ -9,14 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from kernelblaster.devices.base import Build, DeviceFacts, DeviceKind, Job, ProfileSource, profile_once
+from kernelblaster.devices.base import Build, Job, profile_once
+from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.devices.cuda import device as module
 from kernelblaster.devices.cuda.ncu import NO_KERNEL
 from kernelblaster.devices.cuda.probe import GpuInfo
+from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.devices.metrics import Metric
-from kernelblaster.devices.sandbox import Limits, strongest
-from kernelblaster.devices.toolchain import Toolchain
+from kernelblaster.devices.profiles import ProfileSource
 from kernelblaster.errors import DeviceError
+from kernelblaster.sandbox.limits import Limits
+from kernelblaster.sandbox.process import strongest
 
 GPU = GpuInfo("NVIDIA H200", "sm_90", "GPU-1", 150 << 30, "580.1", "13.0")
 FACTS = DeviceFacts(
@@ -83,11 +86,11 @@ def make_device(
     return make
 
 
-def test_no_gpu_is_said_with_a_cure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_gpu_is_said_with_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "detect_gpu", lambda: None)
     with pytest.raises(DeviceError) as error:
         module.CudaDevice()
-    assert "--device emulated" in error.value.cure
+    assert "--device emulated" in error.value.hint
 
 
 def test_an_nvcc_newer_than_the_driver_is_refused(make_device: Callable[..., module.CudaDevice]) -> None:
@@ -105,7 +108,7 @@ def test_counters_become_a_profile(
     assert profile.totals[Metric.DURATION] == 2260640
 
 
-def test_refused_counters_fall_back_to_events_with_the_cure(
+def test_refused_counters_fall_back_to_events_with_the_hint(
     make_device: Callable[..., module.CudaDevice], tmp_path: Path, host_build: Build, make_job: MakeJob
 ) -> None:
     ncu = tool(tmp_path / "ncu", 'echo "==ERROR== ERR_NVGPUCTRPERM - no permission" > "$log"')
@@ -136,7 +139,7 @@ def test_a_metric_this_gpu_lacks_does_not_cost_the_others(
 
 
 REHEARSED = """echo '"ID","Kernel Name","Block Size","Grid Size","gpu__time_duration.sum"' > "$log"
-echo '"","","","","ns"' >> "$log"; echo '"0","kb_rehearsal","(32, 1, 1)","(1, 1, 1)","1,000"' >> "$log"
+echo '"","","","","ns"' >> "$log"; echo '"0","kb_warmup","(32, 1, 1)","(1, 1, 1)","1,000"' >> "$log"
 """
 
 
@@ -172,8 +175,8 @@ def test_reads_of_a_foreign_drivers_own_memory_are_not_held_against_a_candidate(
     make_device: Callable[..., module.CudaDevice], tmp_path: Path, host_build: Build, make_job: MakeJob
 ) -> None:
     sanitizer = tool(tmp_path / "cs", 'cat "$capture" > "$log"', "sanitizer/racecheck_race.txt")
-    problem = dataclasses.replace(host_build.driver.problem, weakly_verified=True)
-    foreign = dataclasses.replace(host_build, driver=dataclasses.replace(host_build.driver, problem=problem))
+    problem = dataclasses.replace(host_build.harness.problem, weakly_verified=True)
+    foreign = dataclasses.replace(host_build, harness=dataclasses.replace(host_build.harness, problem=problem))
     device = make_device(sanitizer=sanitizer)
     tools = [{finding.tool for finding in device.sanitize(b, make_job(), timeout_s=20)} for b in (host_build, foreign)]
     assert tools[0] - tools[1] == {"initcheck"}

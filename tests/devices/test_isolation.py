@@ -14,25 +14,18 @@ from pathlib import Path
 
 import pytest
 
-from kernelblaster.devices import isolation, sandbox
 from kernelblaster.devices.base import Build, Job
-from kernelblaster.devices.confine import landlock_version
-from kernelblaster.devices.isolation import PRIVATE_BYTES, Isolation, View, installation, plan
-from kernelblaster.devices.job import job_view
-from kernelblaster.devices.sandbox import (
-    STRONGEST_VARIABLE,
-    Limits,
-    Outcome,
-    Scratch,
-    clean_environment,
-    run,
-    strongest,
-    trial,
-)
+from kernelblaster.devices.harness.job import job_view
 from kernelblaster.errors import UsageError
 from kernelblaster.paths import data_dir
+from kernelblaster.sandbox import isolation
+from kernelblaster.sandbox import process as sandbox
+from kernelblaster.sandbox.isolation import PRIVATE_BYTES, FileView, Isolation, installation, plan
+from kernelblaster.sandbox.limits import CommandResult, Limits
+from kernelblaster.sandbox.linux_isolation import landlock_version
+from kernelblaster.sandbox.process import STRONGEST_VARIABLE, Scratch, clean_environment, run, strongest, trial
 
-INTERPRETER = View(readable=(Path(sys.prefix), Path(sys.base_prefix)))
+INTERPRETER = FileView(readable=(Path(sys.prefix), Path(sys.base_prefix)))
 REFUSED = {level: trial(level) if level.fenced else None for level in Isolation}
 """Level -> why it does not work here."""
 
@@ -48,7 +41,9 @@ every_root = pytest.mark.parametrize("level", [_parameter(Isolation.BUBBLEWRAP),
 every_level = pytest.mark.parametrize("level", [_parameter(level) for level in Isolation])
 
 
-def attempt(level: Isolation, script: str, *arguments: object, view: View | None = None, **limits: object) -> Outcome:
+def attempt(
+    level: Isolation, script: str, *arguments: object, view: FileView | None = None, **limits: object
+) -> CommandResult:
     """Run a shell script under a level."""
     with Scratch() as scratch:
         return run(
@@ -183,8 +178,8 @@ def test_nothing_is_left_when_the_harness_is_killed(level: Isolation, tmp_path: 
     harness = f"""
 import sys, time
 from pathlib import Path
-from kernelblaster.devices.isolation import Isolation
-from kernelblaster.devices.sandbox import Limits, SandboxedProcess
+from kernelblaster.sandbox.isolation import Isolation
+from kernelblaster.sandbox.process import Limits, SandboxedProcess
 script = "setsid sleep {marker} & sleep {marker} & wait"
 limits = Limits(forks=True, isolation=Isolation({str(level)!r}))
 process = SandboxedProcess(["/bin/sh", "-c", script], cwd=Path({str(tmp_path)!r}), environment={{}}, limits=limits)
@@ -216,7 +211,7 @@ def test_a_program_sees_its_tensors_and_writes_only_outputs(
     )
     (host_build.program.parent / "other.cu").write_text("another candidate")
     script = 'cat "$1/x" > copy && echo > "$2/output" && cat "$3" > copy; ls "$2/.."; cat "$4/other.cu"; echo > "$1/x"'
-    view = job_view(host_build.program, host_build.driver, job)
+    view = job_view(host_build.program, host_build.harness, job)
     outcome = attempt(level, script, inputs, outputs, host_build.program, host_build.program.parent, view=view)
     assert not outcome.ok
     assert "another candidate" not in outcome.output
@@ -235,7 +230,7 @@ def test_a_tool_is_shown_with_its_installation_but_never_with_a_home(
     assert installation(home / "tool" / "bin" / "nvcc") == [home / "tool"]
     assert installation(home / "bin" / "nvcc") == [home / "bin"]
     monkeypatch.setenv("LD_LIBRARY_PATH", f"{home}:{home / 'tool'}:relative:")
-    shown = {step.path for step in plan(View(), tmp_path)}
+    shown = {step.path for step in plan(FileView(), tmp_path)}
     assert str(home / "tool") in shown
     assert str(home) not in shown
 
@@ -267,7 +262,7 @@ def test_fences_need_no_privileges() -> None:
     # Nobody may map root into a user namespace who could not give files capabilities.
     drop = ["setpriv", "--bounding-set=-all,+setfcap", "--inh-caps=-all"] if os.geteuid() == 0 else []
     program = (
-        "from kernelblaster.devices.sandbox import *\nfrom kernelblaster.devices.isolation import *\n"
+        "from kernelblaster.sandbox.process import *\nfrom kernelblaster.sandbox.isolation import *\n"
         "print(trial(Isolation.NAMESPACES)); print(strongest().level)"
     )
     first, second = _told_by(drop, program)
@@ -280,7 +275,7 @@ def test_fences_need_no_privileges() -> None:
 def test_what_a_system_forbids_is_found_out() -> None:
     forbid = 'echo 0 > /proc/sys/user/max_user_namespaces; exec setpriv --bounding-set=-all --inh-caps=-all "$@"'
     program = (
-        "from kernelblaster.devices.sandbox import strongest\n"
+        "from kernelblaster.sandbox.process import strongest\n"
         "strongest(); found = strongest(); print(found.level, found.network); print(found.missing())"
     )
     found, missing, *warnings = _told_by(["unshare", "-Ur", "sh", "-c", forbid, "sh"], program)

@@ -13,17 +13,19 @@ from pathlib import Path
 
 import pytest
 
-from kernelblaster.devices.base import Build, BuildFailure, BuildFailureKind, Driver, Library
-from kernelblaster.devices.build import ProgramBuilder
-from kernelblaster.devices.recipes import Recipes
-from kernelblaster.devices.toolchain import Toolchain
-from kernelblaster.devices.tools import Step
+from kernelblaster.devices.base import Build, Harness
+from kernelblaster.devices.build.builder import CandidateBuilder
+from kernelblaster.devices.build.recipes import Recipes
+from kernelblaster.devices.build.toolchain import Toolchain
+from kernelblaster.devices.build.tools import ToolStep
+from kernelblaster.devices.facts import Library
+from kernelblaster.devices.failures import BuildFailure, BuildFailureKind
 from kernelblaster.problems.problem import Precision, Problem, ProblemId
 
 DRIVER = """
 #include <kernelblaster/driver.hpp>
 void launch_gpu_implementation(void* output, void* x, int64_t n);
-static void call(kb::Driver& d) { launch_gpu_implementation(d.output("output"), d.input("x"), d.size("n")); }
+static void call(kb::Harness& d) { launch_gpu_implementation(d.output("output"), d.input("x"), d.size("n")); }
 KB_DRIVER(call)
 """
 LAUNCHER = "void launch_gpu_implementation(void*, void*, long) {}\n"
@@ -37,33 +39,35 @@ class HostRecipes(Recipes):
 
     flags: tuple[str, ...] = ()
 
-    def compile(self, source: str, precision: Precision, libraries: tuple[Library, ...], keep_in: Path) -> Step:
+    def compile(self, source: str, precision: Precision, libraries: tuple[Library, ...], keep_in: Path) -> ToolStep:
         flags = (*self.host_flags, "-fPIC", *self.flags)
-        return Step((str(self.tools.host_compiler), *flags, *["-x", "c++", "candidate.cu", "-c", "-o", "candidate.o"]))
+        return ToolStep(
+            (str(self.tools.host_compiler), *flags, *["-x", "c++", "candidate.cu", "-c", "-o", "candidate.o"])
+        )
 
 
-class HostBuilder(ProgramBuilder):
+class HostBuilder(CandidateBuilder):
     """Builds candidates of host code."""
 
-    def _program_digest(self, source: str, driver: Driver, libraries: tuple[Library, ...]) -> str:
-        return super()._program_digest(f"{self._recipes}{source}", driver, libraries)
+    def _program_digest(self, source: str, harness: Harness, libraries: tuple[Library, ...]) -> str:
+        return super()._program_digest(f"{self._recipes}{source}", harness, libraries)
 
 
-@pytest.fixture(scope="module", params=["linked", "late"])
+@pytest.fixture(scope="module", params=["linked", "deferred"])
 def builder(
     request: pytest.FixtureRequest, toolchain: Toolchain, tmp_path_factory: pytest.TempPathFactory
 ) -> HostBuilder:
-    cache, late = tmp_path_factory.mktemp("cache"), request.param == "late"
-    link = toolchain.cudart_shared_link_args if late else toolchain.cudart_link_args
+    cache, deferred = tmp_path_factory.mktemp("cache"), request.param == "deferred"
+    link = toolchain.cudart_shared_link_args if deferred else toolchain.cudart_link_args
     assert link is not None, "the tests' toolkit has the runtime as a shared object, too"
-    return HostBuilder(HostRecipes(toolchain, "sm_90a", link, keep_ptx=False, late=late), cache)
+    return HostBuilder(HostRecipes(toolchain, "sm_90a", link, keep_ptx=False, deferred_loading=deferred), cache)
 
 
 @pytest.fixture(scope="module")
-def driver(builder: HostBuilder, tmp_path_factory: pytest.TempPathFactory) -> Driver:
+def harness(builder: HostBuilder, tmp_path_factory: pytest.TempPathFactory) -> Harness:
     directory = tmp_path_factory.mktemp("problem")
     (directory / "driver.cpp").write_text(DRIVER)
-    return builder.driver(Problem(ProblemId(1, 1), "Copy", directory, sizes={}), Precision.FP32)
+    return builder.harness(Problem(ProblemId(1, 1), "Copy", directory, sizes={}), Precision.FP32)
 
 
 def offered(build: Build) -> tuple[set[str], set[str]]:
@@ -77,14 +81,14 @@ def offered(build: Build) -> tuple[set[str], set[str]]:
 
 
 @pytest.fixture(scope="module")
-def honest(builder: HostBuilder, driver: Driver) -> tuple[set[str], set[str]]:
-    return offered(builder.program(LAUNCHER, driver))
+def honest(builder: HostBuilder, harness: Harness) -> tuple[set[str], set[str]]:
+    return offered(builder.program(LAUNCHER, harness))
 
 
-def outcome(builder: HostBuilder, driver: Driver, source: str, honest: tuple[set[str], set[str]]) -> str:
+def outcome(builder: HostBuilder, harness: Harness, source: str, honest: tuple[set[str], set[str]]) -> str:
     """`refused`, or `its own` when nobody else sees what was defined, or the names that leaked."""
     try:
-        build = builder.program(source + LAUNCHER, driver)
+        build = builder.program(source + LAUNCHER, harness)
     except BuildFailure as failure:
         return "refused" if failure.kind is BuildFailureKind.POLICY else f"{failure.kind}: {failure.reason}"
     now = offered(build)
@@ -103,12 +107,12 @@ USED = {
 
 @pytest.mark.parametrize("user", USED)
 def test_what_others_use_cannot_be_defined_for_them(
-    builder: HostBuilder, driver: Driver, honest: tuple[set[str], set[str]], user: str
+    builder: HostBuilder, harness: Harness, honest: tuple[set[str], set[str]], user: str
 ) -> None:
     """All names of one user at once, in assembly: some of them a compiler would not let anybody define."""
     for binding in (".globl", ".weak"):
         source = "".join(f'asm(".text\\n{binding} {name}\\n{name}: ret");\n' for name in USED[user])
-        assert outcome(builder, driver, source, honest) in ("refused", "its own")
+        assert outcome(builder, harness, source, honest) in ("refused", "its own")
 
 
 @pytest.mark.parametrize(
@@ -125,9 +129,9 @@ def test_what_others_use_cannot_be_defined_for_them(
     ids=["malloc", "operator new", "clock_gettime", "__cxa_throw", "hidden", "protected"],
 )
 def test_definitions_of_the_language(
-    builder: HostBuilder, driver: Driver, honest: tuple[set[str], set[str]], source: str
+    builder: HostBuilder, harness: Harness, honest: tuple[set[str], set[str]], source: str
 ) -> None:
-    assert outcome(builder, driver, f"{source}\n", honest) in ("refused", "its own")
+    assert outcome(builder, harness, f"{source}\n", honest) in ("refused", "its own")
 
 
 CLOCK = ".globl clock_gettime\nclock_gettime: ret"
@@ -146,23 +150,23 @@ ASSEMBLY = {
 
 @pytest.mark.parametrize("way", ASSEMBLY)
 def test_definitions_of_the_assembler(
-    builder: HostBuilder, driver: Driver, honest: tuple[set[str], set[str]], way: str
+    builder: HostBuilder, harness: Harness, honest: tuple[set[str], set[str]], way: str
 ) -> None:
     source = "asm(" + json.dumps(f"{ASSEMBLY[way]}\n.text") + ");\n"
-    assert outcome(builder, driver, source, honest) in ("refused", "its own")
+    assert outcome(builder, harness, source, honest) in ("refused", "its own")
 
 
 def test_code_for_the_linker_to_compile_is_not_compiled(
-    builder: HostBuilder, driver: Driver, honest: tuple[set[str], set[str]], monkeypatch: pytest.MonkeyPatch
+    builder: HostBuilder, harness: Harness, honest: tuple[set[str], set[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its symbols were never localised: they would be the program's."""
     monkeypatch.setattr(builder, "_recipes", replace(builder._recipes, flags=FAT))
     source = 'extern "C" int clock_gettime(int, void*) { return 0; }\n'
-    assert outcome(builder, driver, source, honest) in ("refused", "its own")
+    assert outcome(builder, harness, source, honest) in ("refused", "its own")
 
 
 def test_code_that_runs_before_main_finds_the_libraries_as_they_are(
-    builder: HostBuilder, driver: Driver, honest: tuple[set[str], set[str]]
+    builder: HostBuilder, harness: Harness, honest: tuple[set[str], set[str]]
 ) -> None:
     """Constructors are allowed, by every door: they are the candidate's code, and replace nothing.
 
@@ -175,6 +179,6 @@ def test_code_that_runs_before_main_finds_the_libraries_as_they_are(
     __attribute__((section(".init_array"), used)) static void (*a)() = early;
     __attribute__((section(".fini_array"), used)) static void (*c)() = early;
     """
-    assert outcome(builder, driver, source, honest) == "its own"
-    found = outcome(builder, driver, f"{source}{before_libraries}\n", honest)
-    assert found == "its own" if driver.program is None else found.startswith("load_error")
+    assert outcome(builder, harness, source, honest) == "its own"
+    found = outcome(builder, harness, f"{source}{before_libraries}\n", honest)
+    assert found == "its own" if harness.program is None else found.startswith("load_error")

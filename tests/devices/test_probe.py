@@ -14,9 +14,9 @@ import pytest
 
 from kernelblaster.devices.cuda import driver_api, probe
 from kernelblaster.devices.cuda.lock import gpu_lock
-from kernelblaster.devices.isolation import Isolation
-from kernelblaster.devices.sandbox import Fences
 from kernelblaster.errors import DeviceError
+from kernelblaster.sandbox.isolation import Isolation
+from kernelblaster.sandbox.process import IsolationSupport
 
 
 class FakeNvml:
@@ -102,7 +102,7 @@ def test_a_failing_library_means_no_gpu(
     assert probe.detect_gpu() is None
 
 
-def test_every_lack_says_what_it_costs_and_how_to_cure_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_lack_says_what_it_costs_and_how_to_hint_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "pynvml", FakeNvml("nvmlInit"))
     probes = probe.probe_machine()
     assert {"GPU", "hardware counters", "compute-sanitizer", "disk", "shared memory"} <= {item.name for item in probes}
@@ -110,7 +110,7 @@ def test_every_lack_says_what_it_costs_and_how_to_cure_it(monkeypatch: pytest.Mo
         assert item.found
         if not item.ok:
             assert item.costs
-            assert item.cure
+            assert item.hint
 
 
 def test_restricted_counters_are_seen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -147,17 +147,17 @@ def test_the_gpu_lock_excludes_other_processes(tmp_path: Path, monkeypatch: pyte
 
 
 def test_doctor_says_which_fence_candidates_run_in_and_what_its_lack_costs(monkeypatch: pytest.MonkeyPatch) -> None:
-    def isolation(fences: Fences) -> probe.Probe:
+    def isolation(fences: IsolationSupport) -> probe.Probe:
         monkeypatch.setattr(probe, "strongest", lambda: fences)
         monkeypatch.setattr(probe, "detect_gpu", lambda: None)
         return next(found for found in probe.probe_machine() if found.name == "isolation")
 
-    fenced = isolation(Fences(Isolation.BUBBLEWRAP, True, {}))
+    fenced = isolation(IsolationSupport(Isolation.BUBBLEWRAP, True, {}))
     assert (fenced.ok, fenced.found) == (True, "candidates run under bubblewrap, without network")
-    weaker = isolation(Fences(Isolation.LANDLOCK, False, {Isolation.NAMESPACES: "forbidden"}))
+    weaker = isolation(IsolationSupport(Isolation.LANDLOCK, False, {Isolation.NAMESPACES: "forbidden"}))
     assert not weaker.ok
     assert "namespaces: forbidden" in weaker.found
     assert weaker.costs == "a candidate could reach the network"
-    bare = isolation(Fences(Isolation.LIMITS, True, {}))
+    bare = isolation(IsolationSupport(Isolation.LIMITS, True, {}))
     assert bare.costs == "a candidate could read every file that you can read"
-    assert "apt install bubblewrap" in bare.cure
+    assert "apt install bubblewrap" in bare.hint

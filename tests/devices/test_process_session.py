@@ -14,14 +14,15 @@ import numpy as np
 import pytest
 import torch
 
-from kernelblaster.devices.base import AS_DRAWN, Build, Change, Job, RunFailure, RunFailureKind
-from kernelblaster.devices.batch import BatchProgram, run_batch
-from kernelblaster.devices.sandbox import Limits
-from kernelblaster.devices.session import ProcessSession
-from kernelblaster.devices.toolchain import Toolchain
+from kernelblaster.devices.base import UNPERTURBED, Build, Job, PerturbationKind
+from kernelblaster.devices.build.toolchain import Toolchain
+from kernelblaster.devices.failures import RunFailure, RunFailureKind
+from kernelblaster.devices.harness.batch import BatchProgram, run_batch
+from kernelblaster.devices.harness.session import ProcessSession
 from kernelblaster.errors import DeviceError
-from kernelblaster.evaluation.variants import replayed
+from kernelblaster.evaluation.inputs.perturbations import apply_perturbation
 from kernelblaster.paths import harness_include_dir
+from kernelblaster.sandbox.limits import Limits
 
 
 class Mode(IntEnum):
@@ -74,7 +75,7 @@ def test_lines_of_the_l2_are_set_aside_during_calls_alone(host_build: Build, mak
     job = make_job(Mode.SETS_LINES_ASIDE)
     with ProcessSession(host_build, job, limits=LIMITS, timeout_s=10, flush_bytes=64 << 20) as running:
         running.call(0xFF)
-        assert len(running.sample([AS_DRAWN] * 3, fills=5)) == 3
+        assert len(running.time_calls([UNPERTURBED] * 3, cover_fills=5)) == 3
         running.call(0xFF)
     np.testing.assert_array_equal(output_of(job), expected(job))
 
@@ -101,14 +102,14 @@ def test_reload_takes_new_input_values_to_the_device(host_build: Build, make_job
         running.call(0)
         np.full(1000, 7, dtype=np.float32).tofile(job.tensors[0].path)
         running.reload()
-        running.sample([AS_DRAWN])
+        running.time_calls([UNPERTURBED])
         running.fetch()
     np.testing.assert_array_equal(output_of(job), np.full(1000, 14.5, dtype=np.float32))
 
 
 def test_samples_carry_both_clocks(host_build: Build, make_job: MakeJob) -> None:
     with session(host_build, make_job()) as running:
-        samples = running.sample([AS_DRAWN, 1, 2, 3, 4, 5, 6], 3)
+        samples = running.time_calls([UNPERTURBED, 1, 2, 3, 4, 5, 6], 3)
     assert len(samples) == 7
     for sample in samples:
         assert sample.device_us > 0
@@ -183,16 +184,16 @@ def test_a_lost_gpu_is_not_the_candidates_fault(host_build: Build, make_job: Mak
 @pytest.mark.parametrize("count", [1, 7, 1000, 1021, 5000])
 def test_the_driver_and_the_judge_change_values_alike(host_build: Build, make_job: MakeJob, count: int) -> None:
     job = make_job(count=count)
-    changed = dataclasses.replace(job.tensors[0], change=Change.SHIFT), *job.tensors[1:]
+    changed = dataclasses.replace(job.tensors[0], change=PerturbationKind.SHIFT), *job.tensors[1:]
     job = dataclasses.replace(job, tensors=changed)
     drawn = torch.from_numpy(np.fromfile(job.tensors[0].path, np.float32))
     seen = set()
     with session(host_build, job) as running:
-        for variant in (AS_DRAWN, 5, 1 << 62, 77, 78, 79):
-            running.sample([12345, variant])
+        for perturbation in (UNPERTURBED, 5, 1 << 62, 77, 78, 79):
+            running.time_calls([12345, perturbation])
             assert running.fetch().mutated_inputs == ()
             got = output_of(job)
-            wanted = replayed(drawn, Change.SHIFT, 0, variant).numpy() * 2 + 0.5
+            wanted = apply_perturbation(drawn, PerturbationKind.SHIFT, 0, perturbation).numpy() * 2 + 0.5
             np.testing.assert_array_equal(got, wanted)
             seen.add(got.tobytes())
     assert len(seen) == (6 if count > 100 else len(seen))
@@ -211,7 +212,7 @@ def test_halving_rounds_as_ieee_multiplication_does(tmp_path: Path, dtype: str) 
     program = tmp_path / "halve"
     source = tmp_path / "halve.cpp"
     source.write_text(
-        "#include <kernelblaster/variant.hpp>\n#include <iterator>\n#include <iostream>\n#include <vector>\n"
+        "#include <kernelblaster/perturbation.hpp>\n#include <iterator>\n#include <iostream>\n#include <vector>\n"
         "int main(int, char** argv) {\n"
         "    std::vector<char> data((std::istreambuf_iterator<char>(std::cin)), {});\n"
         "    kb::halve(data.data(), data.size(), argv[1]);\n"
@@ -229,12 +230,12 @@ def test_halving_rounds_as_ieee_multiplication_does(tmp_path: Path, dtype: str) 
 
 def test_addresses_change_and_what_is_written_beside_a_tensor_is_seen(host_build: Build, make_job: MakeJob) -> None:
     with session(host_build, make_job(Mode.OVERRUNS)) as running:
-        running.sample([3])
+        running.time_calls([3])
         assert running.fetch().mutated_inputs == ("around:output",)
     job = make_job(Mode.REPLAYS)
     with session(host_build, job) as running:
         assert running.call(0xFF).mutated_inputs == ()
-        running.sample([3])
+        running.time_calls([3])
         running.fetch()
     # The candidate wrote to where the output was before: where it is now lies what it was filled with.
     assert (output_of(job).view(np.uint8) == 0x5B).all()
@@ -297,7 +298,7 @@ def test_a_batch_program_waits_for_its_commands(host_build: Build, make_job: Mak
 
 def test_what_a_batch_program_has_begun_is_done_first_and_is_no_result(host_build: Build, make_job: MakeJob) -> None:
     with BatchProgram(host_build, make_job(Mode.SPEAKS), limits=LIMITS) as program:
-        program.begin("rehearse")
+        program.begin("warm_up")
         program.begin("reload")
         result = program.finish(["profile"], timeout_s=10)
     assert result.replies == ("profiled",)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from kernelblaster.devices.cuda import reach
-from kernelblaster.devices.isolation import Isolation
-from kernelblaster.devices.sandbox import strongest
-from kernelblaster.devices.toolchain import Toolchain
+from kernelblaster.devices.build.toolchain import Toolchain
+from kernelblaster.devices.cuda import gpu_access as reach
+from kernelblaster.sandbox.isolation import Isolation
+from kernelblaster.sandbox.process import strongest
 
 DRIVER = """
 #include <stdio.h>

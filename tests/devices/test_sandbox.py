@@ -10,23 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from kernelblaster.devices.isolation import View
-from kernelblaster.devices.sandbox import (
-    Broken,
-    Limits,
-    Outcome,
-    SandboxedProcess,
-    Scratch,
-    clean_environment,
-    run,
-    strongest,
-)
+from kernelblaster.sandbox.isolation import FileView
+from kernelblaster.sandbox.limits import CommandResult, ExceededLimit, Limits
+from kernelblaster.sandbox.process import SandboxedProcess, Scratch, clean_environment, run, strongest
 
 MIB = 1 << 20
-INTERPRETER = View(readable=(Path(sys.prefix), Path(sys.base_prefix)))
+INTERPRETER = FileView(readable=(Path(sys.prefix), Path(sys.base_prefix)))
 
 
-def shell(command: str, *, timeout_s: float = 10, **limits: int | bool) -> Outcome:
+def shell(command: str, *, timeout_s: float = 10, **limits: int | bool) -> CommandResult:
     bounds = Limits(**{"forks": True, "memory_bytes": 300 * MIB, **limits})
     with Scratch() as scratch:
         return run(
@@ -38,7 +30,7 @@ def shell(command: str, *, timeout_s: float = 10, **limits: int | bool) -> Outco
         )
 
 
-def python(program: str, *, timeout_s: float = 10, **limits: int | bool) -> Outcome:
+def python(program: str, *, timeout_s: float = 10, **limits: int | bool) -> CommandResult:
     bounds = Limits(**{"memory_bytes": 300 * MIB, **limits})
     with Scratch() as scratch:
         return run(
@@ -87,7 +79,7 @@ def test_a_missing_command_is_an_outcome() -> None:
 def test_a_hang_is_killed_in_time() -> None:
     started = time.monotonic()
     outcome = shell("sleep 60", timeout_s=0.3)
-    assert outcome.broken is Broken.TIME
+    assert outcome.exceeded is ExceededLimit.TIME
     assert time.monotonic() - started < 30
 
 
@@ -101,7 +93,7 @@ def test_children_that_leave_the_process_group_die_with_the_command() -> None:
 def test_too_many_processes_end_the_command() -> None:
     marker = f"62.{os.getpid()}"
     outcome = shell(f"i=0; while [ $i -lt 80 ]; do sleep {marker} & i=$((i+1)); done; wait", tasks=30)
-    assert outcome.broken is Broken.TASKS
+    assert outcome.exceeded is ExceededLimit.TASKS
     assert alive(f"sleep\0{marker}") == []
 
 
@@ -112,7 +104,7 @@ for _ in range(60):
     threading.Thread(target=time.sleep, args=(20,), daemon=True).start()
 time.sleep(20)
 """
-    assert python(program, tasks=30).broken is Broken.TASKS
+    assert python(program, tasks=30).exceeded is ExceededLimit.TASKS
 
 
 def test_a_candidate_cannot_fork_but_can_make_threads() -> None:
@@ -125,7 +117,7 @@ def test_a_candidate_cannot_fork_but_can_make_threads() -> None:
 
 
 def test_memory_is_bounded() -> None:
-    assert python(f"x = bytearray({600 * MIB}); import time; time.sleep(20)").broken is Broken.MEMORY
+    assert python(f"x = bytearray({600 * MIB}); import time; time.sleep(20)").exceeded is ExceededLimit.MEMORY
 
 
 def test_address_space_is_not_memory() -> None:
@@ -140,7 +132,7 @@ for i in range(64):
     open(str(i), 'wb').write(bytes(1 << 20))
 time.sleep(20)
 """
-    assert python(program, file_bytes=2 * MIB, disk_bytes=16 * MIB).broken is Broken.DISK
+    assert python(program, file_bytes=2 * MIB, disk_bytes=16 * MIB).exceeded is ExceededLimit.DISK
 
 
 def test_a_file_cannot_grow_without_bound() -> None:
@@ -150,7 +142,7 @@ def test_a_file_cannot_grow_without_bound() -> None:
 
 def test_endless_output_is_cut_off() -> None:
     outcome = shell("yes passed", output_bytes=4 * MIB)
-    assert outcome.broken is Broken.OUTPUT
+    assert outcome.exceeded is ExceededLimit.OUTPUT
     assert len(outcome.output) < MIB
     assert outcome.output_bytes < 8 * MIB
 

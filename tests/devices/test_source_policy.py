@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelblaster.devices.base import BuildFailure, BuildFailureKind
-from kernelblaster.devices.source_policy import check_source, forgive, forgotten_headers, without_comments
+from kernelblaster.devices.build.source_policy import check_source, forgive, forgotten_headers, without_comments
+from kernelblaster.devices.failures import BuildFailure, BuildFailureKind
 
 
 @pytest.mark.parametrize(

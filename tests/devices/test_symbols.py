@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from kernelblaster.devices.base import BuildFailure, BuildFailureKind, Library
-from kernelblaster.devices.symbols import Symbols, check_policy, match_launcher, read_symbols
-from kernelblaster.devices.toolchain import Toolchain
+from kernelblaster.devices.build.symbols import Symbols, check_policy, match_launcher, read_symbols
+from kernelblaster.devices.build.toolchain import Toolchain
+from kernelblaster.devices.facts import Library
+from kernelblaster.devices.failures import BuildFailure, BuildFailureKind
 
 WANTED = "_Z25launch_gpu_implementationPvS_lf"
 DECLARATION = "void launch_gpu_implementation(void* output, void* x, int64_t n, float eps);"
@@ -57,9 +58,9 @@ def test_definitions_and_requests_are_told_apart(symbols_of: Compile) -> None:
     ],
 )
 def test_what_no_kernel_needs_is_refused_by_name(symbols_of: Compile, source: str, named: str) -> None:
-    driver = Symbols(frozenset({"main"}), frozenset({"main"}), frozenset({"memcpy", "cudaMalloc"}))
+    harness = Symbols(frozenset({"main"}), frozenset({"main"}), frozenset({"memcpy", "cudaMalloc"}))
     with pytest.raises(BuildFailure) as failure:
-        check_policy(symbols_of(source), driver, ())
+        check_policy(symbols_of(source), harness, ())
     assert failure.value.kind is BuildFailureKind.POLICY
     assert named in failure.value.log
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelblaster.devices.base import Library
-from kernelblaster.devices.toolchain import SearchPath, Toolchain, ToolMissing, find_ncu, find_nvcc
+from kernelblaster.devices.build.toolchain import SearchPath, Toolchain, ToolMissing, find_ncu, find_nvcc
+from kernelblaster.devices.facts import Library
 
 SYSTEM = (Path("/usr/local/bin"), Path("/usr/bin"), Path("/bin"))
 
@@ -47,7 +47,7 @@ def test_path_comes_before_homes_before_wheels(tmp_path: Path) -> None:
 def test_no_nvcc_says_what_to_install() -> None:
     with pytest.raises(ToolMissing) as error:
         find_nvcc(search())
-    assert "pip install kernelblaster[nvcc]" in error.value.cure
+    assert "pip install kernelblaster[nvcc]" in error.value.hint
 
 
 def test_a_wheel_layout_has_lib_and_no_shared_runtime(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_broken_nvcc_is_called_broken_with_what_it_printed(tmp_path: Path, how
     assert words[how] in error.value.message
     assert ("libfoo.so" in error.value.message) == (how == "words")
     assert str(nvcc) in error.value.message
-    assert "mend" in error.value.cure
+    assert "mend" in error.value.hint
 
 
 def test_the_next_toolkit_is_taken_for_a_broken_one_and_that_is_told_once(
@@ -128,7 +128,7 @@ def test_optional_tools_may_be_absent(tmp_path: Path) -> None:
     assert find_ncu(search(homes=(root,))) == root / "nsight-compute-2025.3" / "ncu"
 
 
-def test_libraries_are_found_in_wheels_and_missed_with_a_cure(tmp_path: Path) -> None:
+def test_libraries_are_found_in_wheels_and_missed_with_a_hint(tmp_path: Path) -> None:
     root = toolkit(tmp_path / "cuda")
     wheel = tmp_path / "site" / "nvidia" / "cudnn"
     for file in ("include/cudnn.h", "lib/libcudnn.so.9"):

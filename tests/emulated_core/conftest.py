@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelblaster.devices.emulated.core import Core, ensure_core
-from kernelblaster.devices.emulated.ptx.assembler import assemble
-from kernelblaster.devices.toolchain import Toolchain
-from kernelblaster.errors import EnvironmentError_
+from kernelblaster.devices.build.toolchain import Toolchain
+from kernelblaster.errors import MachineError
 from kernelblaster.paths import cache_dir
+from ptxemu.core import Core, ensure_core
+from ptxemu.ptx.assembler import assemble
 
 
 @dataclass
@@ -82,7 +82,7 @@ class Runner:
 def runner(tmp_path_factory) -> Runner:
     try:
         toolchain = Toolchain.find()
-    except EnvironmentError_ as error:
+    except MachineError as error:
         pytest.skip(f"needs nvcc: {error.message}")
     core = ensure_core(cache_dir())
     build = tmp_path_factory.mktemp("kernels")

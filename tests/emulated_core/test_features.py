@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from kernelblaster.devices.emulated.core import ensure_core
-from kernelblaster.devices.emulated.ptx.assembler import assemble
-from kernelblaster.devices.toolchain import Toolchain
-from kernelblaster.errors import EnvironmentError_
+from kernelblaster.devices.build.toolchain import Toolchain
+from kernelblaster.errors import MachineError
 from kernelblaster.paths import cache_dir
+from ptxemu.core import ensure_core
+from ptxemu.ptx.assembler import assemble
 
 SOURCES = [Path(__file__).with_name(name) for name in ("features.cu", "runtime_features.cu")]
 FEATURES = [(source, name) for source in SOURCES for name in re.findall(r'report\("(\w+)"', source.read_text())]
@@ -23,7 +23,7 @@ def run_program(source: Path, build: Path) -> str:
     """What a program prints on the emulated device; compiled once, its PTX kept on the way."""
     try:
         toolchain = Toolchain.find()
-    except EnvironmentError_ as error:
+    except MachineError as error:
         pytest.skip(f"needs nvcc: {error.message}")
     core = ensure_core(cache_dir())
     program = build / "program"

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ptx_machine import FAILED, HEAD, Launch, run, run_isolated
 
-from kernelblaster.devices.emulated.core import ensure_core
-from kernelblaster.devices.emulated.ptx.assembler import Module, NotEmulatable, assemble
-from kernelblaster.devices.emulated.ptx.syntax import TOKEN
 from kernelblaster.paths import cache_dir
+from ptxemu.core import ensure_core
+from ptxemu.ptx.assembler import Module, NotEmulatable, assemble
+from ptxemu.ptx.syntax import TOKEN
 
 CORPUS = (
     HEAD

@@ -14,9 +14,9 @@ from exact import FORMATS
 from operation_table import Case, bits_of, cases, signed
 from ptx_machine import HEAD, Launch, run
 
-from kernelblaster.devices.emulated.core import ensure_core
-from kernelblaster.devices.emulated.ptx.assembler import assemble
 from kernelblaster.paths import cache_dir
+from ptxemu.core import ensure_core
+from ptxemu.ptx.assembler import assemble
 
 LANES = 256
 _REGISTER = {16: "%h", 32: "%r", 64: "%l"}

@@ -5,8 +5,8 @@ import timeit
 
 import pytest
 
-from kernelblaster.devices.emulated.ptx.assembler import NotEmulatable, assemble
-from kernelblaster.devices.emulated.ptx.operations import signatures
+from ptxemu.ptx.assembler import NotEmulatable, assemble
+from ptxemu.ptx.operations import signatures
 
 HEAD = ".version 9.0\n.target sm_90a\n.address_size 64\n"
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from ptx_machine import HEAD, Launch, run
 
-from kernelblaster.devices.emulated.core import ensure_core
-from kernelblaster.devices.emulated.ptx.assembler import assemble
 from kernelblaster.paths import cache_dir
+from ptxemu.core import ensure_core
+from ptxemu.ptx.assembler import assemble
 
 RNG = np.random.default_rng(7)
 WIDTH = {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1, "s8": 1, "u8": 1, "f64": 8, "f32": 4, "s32": 4}

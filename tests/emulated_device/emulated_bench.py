@@ -9,9 +9,10 @@ from shutil import which
 import numpy as np
 import pytest
 
-from kernelblaster.devices.base import AS_DRAWN, Build, Driver, Job, JobTensor, Profile, profile_once
+from kernelblaster.devices.base import UNPERTURBED, Build, Harness, Job, JobTensor, profile_once
+from kernelblaster.devices.build.toolchain import SearchPath, ToolMissing, find_nvcc
 from kernelblaster.devices.emulated.device import EmulatedDevice
-from kernelblaster.devices.toolchain import SearchPath, ToolMissing, find_nvcc
+from kernelblaster.devices.profiles import Profile
 from kernelblaster.problems.problem import TensorRole, TensorSpec
 
 TIMEOUT_S = 120
@@ -33,11 +34,11 @@ class Bench:
     """A device, its driver, and the files of one n x n job."""
 
     device: EmulatedDevice
-    driver: Driver
+    harness: Harness
     directory: Path
 
     def build(self, source: str) -> Build:
-        return self.device.build(source, self.driver)
+        return self.device.build(source, self.harness)
 
     def job(self, x: np.ndarray) -> Job:
         shape = x.shape
@@ -60,7 +61,7 @@ class Bench:
         build, job = self.build(source), self.job(x)
         with self.device.open(build, job, timeout_s=TIMEOUT_S) as session:
             assert session.call(0xAB).mutated_inputs == ()
-            samples = session.sample([AS_DRAWN] * 30)
+            samples = session.time_calls([UNPERTURBED] * 30)
         assert len(samples) == 1
         assert samples[0].host_us is None
         return self.output(x), samples[0].device_us, profile_once(self.device, build, job, timeout_s=TIMEOUT_S)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kernelblaster.devices.base import KernelResources
-from kernelblaster.devices.emulated.record import Access, LaunchRecord, MemoryInstruction, Space
+from kernelblaster.devices.profiles import KernelResources
+from ptxemu.record import Access, LaunchRecord, MemoryInstruction, Space
 
 
 def resources(name: str = "kernel", *, registers: int = 32, spill_bytes: int = 0) -> KernelResources:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kernelblaster.devices.emulated.architecture import gpu_model, gpu_names
 from kernelblaster.errors import UsageError
+from ptxemu.architecture import gpu_model, gpu_names
 
 
 @pytest.mark.parametrize("name", gpu_names())
@@ -41,7 +41,7 @@ def test_names_choose_the_architecture(name: str, arch: str) -> None:
 def test_unknown_gpu_says_which_are_known() -> None:
     with pytest.raises(UsageError) as caught:
         gpu_model("v100")
-    assert "h200" in caught.value.cure
+    assert "h200" in caught.value.hint
 
 
 def test_facts_say_that_nothing_is_real() -> None:

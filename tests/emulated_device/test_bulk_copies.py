@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from emulated_bench import TIMEOUT_S, needs_tools
 
-from kernelblaster.devices.emulated.emulation import Emulation
-from kernelblaster.devices.emulated.findings import FindingKind
-from kernelblaster.devices.emulated.program import EmulatedProgram, ProgramNotEmulatable, Streams
+from ptxemu.emulation import Emulation
+from ptxemu.findings import FindingKind
+from ptxemu.program import EmulatedProgram, ProgramNotEmulatable, Streams
 
 pytestmark = [pytest.mark.nvcc, needs_tools]
 SOURCE = Path(__file__).with_name("programs") / "bulk_copies.cu"

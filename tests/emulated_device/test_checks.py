@@ -14,10 +14,10 @@ import pytest
 from emulated_bench import TIMEOUT_S, Bench, needs_tools
 from planted_programs import PlantedCase, captured_tools, planted_cases
 
-from kernelblaster.devices.base import RunFailure
-from kernelblaster.devices.emulated.emulation import Emulation
-from kernelblaster.devices.emulated.findings import FindingKind
-from kernelblaster.devices.emulated.program import EmulatedProgram, Streams
+from kernelblaster.devices.failures import RunFailure
+from ptxemu.emulation import Emulation
+from ptxemu.findings import FindingKind
+from ptxemu.program import EmulatedProgram, Streams
 
 pytestmark = [pytest.mark.nvcc, needs_tools]
 CASES = planted_cases()

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from emulated_bench import TIMEOUT_S, needs_tools
 
-from kernelblaster.devices.emulated.program import EmulatedProgram
-from kernelblaster.devices.emulated.ptx.contractions import contractions
-from kernelblaster.devices.emulated.ptx.syntax import parse
+from ptxemu.program import EmulatedProgram
+from ptxemu.ptx.contractions import contractions
+from ptxemu.ptx.syntax import parse
 
 HEAD = ".version 9.0\n.target sm_90a\n.address_size 64\n.visible .entry k() {\n"
 REGISTERS = ".reg .f32 %a, %b, %c, %d, %m, %n, %s, %t, %o, %q;\n.reg .pred %p;\n"

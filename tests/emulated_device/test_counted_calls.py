@@ -11,35 +11,27 @@ from pathlib import Path
 import pytest
 from emulated_records import Copy, resources
 
-from kernelblaster.devices.base import (
-    Build,
-    CallResult,
-    Driver,
-    Job,
-    JobTensor,
-    RunFailure,
-    RunFailureKind,
-    Sample,
-)
-from kernelblaster.devices.emulated.architecture import gpu_model
-from kernelblaster.devices.emulated.call import CallEstimate
-from kernelblaster.devices.emulated.counting import Counted, CountedCalls
-from kernelblaster.devices.emulated.record import LaunchRecord, TransferKind, TransferRecord, read_records
+from kernelblaster.devices.base import Build, CallResult, Harness, Job, JobTensor, TimingSample
+from kernelblaster.devices.emulated.counted_calls import Counted, CountedCalls
 from kernelblaster.devices.emulated.session import EmulatedSession
+from kernelblaster.devices.failures import RunFailure, RunFailureKind
 from kernelblaster.errors import DeviceError
 from kernelblaster.problems.problem import Precision, Problem, ProblemId, TensorRole, TensorSpec
+from ptxemu.architecture import gpu_model
+from ptxemu.call import CallEstimate
+from ptxemu.record import LaunchRecord, TransferKind, TransferRecord, read_records
 
 H200 = gpu_model("h200")
 
 
 def build(digest: str = "a", *, registers: int = 32) -> Build:
     problem = Problem(ProblemId(1, 1), "Copy", Path("/none"), sizes={})
-    driver = Driver(problem, Precision.FP32, Path("/none/driver.o"), "launch")
+    harness = Harness(problem, Precision.FP32, Path("/none/driver.o"), "launch")
     return Build(
         digest=digest,
         program=Path("/none/program"),
         source_path=Path("/none/candidate.cu"),
-        driver=driver,
+        harness=harness,
         resources=(resources(registers=registers),),
         seconds=0.0,
     )
@@ -129,7 +121,7 @@ class Process:
         self.poisons.append(poison)
         return CallResult(mutated_inputs=())
 
-    def sample(self, variants: Sequence[int], fills: int = 1) -> list[Sample]:
+    def time_calls(self, variants: Sequence[int], fills: int = 1) -> list[TimingSample]:
         self.executed += variants
         return []
 
@@ -151,9 +143,9 @@ def test_session_executes_in_the_process_and_times_by_the_model() -> None:
     process = Process()
     with EmulatedSession(process, modelled(12.5)) as session:
         session.call(0xAB)
-        samples = session.sample(range(30))
+        samples = session.time_calls(range(30))
     assert process.poisons == [0xAB]
-    assert samples == [Sample(device_us=12.5, host_us=None)]
+    assert samples == [TimingSample(device_us=12.5, host_us=None)]
     assert process.entered
     assert process.left
 
@@ -174,10 +166,10 @@ def test_outputs_fetched_after_new_inputs_come_from_a_new_call() -> None:
 def test_outputs_of_a_sample_are_those_of_the_counted_call_or_executed_where_it_was_counted_before() -> None:
     process, counted = Process(), CallResult(mutated_inputs=("x",))
     with EmulatedSession(process, modelled(1.0, counted)) as session:
-        session.sample([7])
+        session.time_calls([7])
         assert session.fetch() is counted
     with EmulatedSession(process, modelled(1.0)) as session:
-        session.sample([7])
+        session.time_calls([7])
         assert process.executed == []
         session.fetch()
     assert process.executed == [7]
@@ -194,7 +186,7 @@ def test_the_call_that_is_counted_has_the_variant_that_is_asked_for() -> None:
 
 
 def test_no_sample_asked_is_none_given() -> None:
-    assert EmulatedSession(Process(), modelled(1.0)).sample([]) == []
+    assert EmulatedSession(Process(), modelled(1.0)).time_calls([]) == []
 
 
 def test_report_reads_back(tmp_path: Path) -> None:

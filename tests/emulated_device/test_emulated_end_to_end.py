@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from emulated_bench import TIMEOUT_S, Bench, needs_tools
 
-from kernelblaster.devices.base import BuildFailure, BuildFailureKind, ProfileSource, RunFailure, RunFailureKind
+from kernelblaster.devices.failures import BuildFailure, BuildFailureKind, RunFailure, RunFailureKind
 from kernelblaster.devices.metrics import Metric
+from kernelblaster.devices.profiles import ProfileSource
 
 pytestmark = [pytest.mark.nvcc, needs_tools]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kernelblaster.devices.base import BuildFailure, BuildFailureKind
+from kernelblaster.devices.build.toolchain import ToolMissing
 from kernelblaster.devices.emulated.device import EmulatedDevice
-from kernelblaster.devices.toolchain import ToolMissing
+from kernelblaster.devices.failures import BuildFailure, BuildFailureKind
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.loader import load_problem
 from kernelblaster.problems.problem import Precision
@@ -38,7 +38,7 @@ def device() -> EmulatedDevice:
 )
 def test_a_missing_runtime_function_is_not_emulatable(device, declaration, statement, kind):
     problem = load_problem(data_dir() / "kernelbench-cuda/level1/023_Softmax")
-    driver = device.prepare(problem, Precision.FP16)
+    harness = device.prepare(problem, Precision.FP16)
     with pytest.raises(BuildFailure) as caught:
-        device.build(SOURCE % (declaration, statement), driver)
+        device.build(SOURCE % (declaration, statement), harness)
     assert caught.value.kind is BuildFailureKind(kind), caught.value.reason

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 from emulated_records import Copy, access, launch, resources
 
-from kernelblaster.devices.base import KernelProfile
-from kernelblaster.devices.emulated.architecture import gpu_model
-from kernelblaster.devices.emulated.metrics import kernel_profile
-from kernelblaster.devices.emulated.model import estimate
-from kernelblaster.devices.emulated.record import Access, LaunchRecord, MachineCounts, SourceLine, Space
 from kernelblaster.devices.metrics import Metric
+from kernelblaster.devices.profiles import KernelProfile
+from ptxemu.architecture import gpu_model
+from ptxemu.metrics import kernel_profile
+from ptxemu.model import estimate
+from ptxemu.record import Access, LaunchRecord, MachineCounts, SourceLine, Space
 
 H200 = gpu_model("h200")
 

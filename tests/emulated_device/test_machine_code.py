@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from emulated_bench import needs_tools
 
-from kernelblaster.devices.emulated.machine.anchors import Anchor
-from kernelblaster.devices.emulated.machine.code import KernelCode, read_code
-from kernelblaster.devices.emulated.machine.cubin import CodeWord, read_sections
-from kernelblaster.devices.emulated.machine.executions import Flow
-from kernelblaster.devices.emulated.machine.graph import graph_of
-from kernelblaster.devices.emulated.machine.instructions import Control, MachineInstruction, Operation, decode
-from kernelblaster.devices.emulated.machine.schedule import Cause, Schedule
-from kernelblaster.devices.toolchain import Toolchain
+from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.errors import DeviceError
+from ptxemu.machine.anchors import Anchor
+from ptxemu.machine.code import KernelCode, read_code
+from ptxemu.machine.cubin import CodeWord, read_sections
+from ptxemu.machine.executions import Flow
+from ptxemu.machine.graph import graph_of
+from ptxemu.machine.instructions import Control, MachineInstruction, Operation, decode
+from ptxemu.machine.schedule import Cause, Schedule
 
 WARPS = 100
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kernelblaster.devices.emulated.ptx.merges import merged_loads
-from kernelblaster.devices.emulated.ptx.syntax import parse
+from ptxemu.ptx.merges import merged_loads
+from ptxemu.ptx.syntax import parse
 
 HEAD = """
 .version 8.0

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelblaster.devices.base import KernelProfile
 from kernelblaster.devices.metrics import Metric, Rollup, rollup_of, totals
+from kernelblaster.devices.profiles import KernelProfile
 
 CAPTURED = Path(__file__).parents[1] / "fixtures" / "ncu" / "h200_probe.csv"
 NOT_CAPTURED = {Metric.PIPE_FP16}

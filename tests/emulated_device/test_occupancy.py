@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelblaster.devices.occupancy import Limiter, occupancy, sm_limits
 from kernelblaster.errors import UsageError
+from ptxemu.occupancy import Limiter, occupancy, sm_limits
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_fraction_counts_warps() -> None:
 def test_unknown_architecture_says_which_are_known() -> None:
     with pytest.raises(UsageError) as caught:
         sm_limits("sm_70")
-    assert "sm_90" in caught.value.cure
+    assert "sm_90" in caught.value.hint
 
 
 @given(threads=st.integers(1, 1024), registers=st.integers(1, 254), shared=st.integers(0, 200_000))

@@ -9,8 +9,8 @@ import pytest
 from emulated_bench import TIMEOUT_S, needs_tools
 from sampled_kernels import TABLE
 
-from kernelblaster.devices.emulated.emulation import KernelLaunch
-from kernelblaster.devices.emulated.program import EmulatedProgram, ProgramNotEmulatable, Streams
+from ptxemu.emulation import KernelLaunch
+from ptxemu.program import EmulatedProgram, ProgramNotEmulatable, Streams
 
 pytestmark = [pytest.mark.nvcc, needs_tools]
 SAXPY = Path(__file__).with_name("programs") / "saxpy.cu"

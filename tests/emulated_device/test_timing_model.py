@@ -7,22 +7,14 @@ from emulated_records import Copy, access, launch, resources
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelblaster.devices.emulated.architecture import gpu_model, gpu_names
-from kernelblaster.devices.emulated.call import estimate_call
-from kernelblaster.devices.emulated.chain import load_latency
-from kernelblaster.devices.emulated.metrics import kernel_profile
-from kernelblaster.devices.emulated.model import KernelEstimate, Unit, Unlaunchable, estimate, smooth_maximum
-from kernelblaster.devices.emulated.record import (
-    Access,
-    LaunchRecord,
-    MachineCounts,
-    MemoryInstruction,
-    Space,
-    TransferKind,
-    TransferRecord,
-)
-from kernelblaster.devices.emulated.traffic import GLOBAL_SPACES, filled_bytes
 from kernelblaster.devices.metrics import Metric
+from ptxemu.architecture import gpu_model, gpu_names
+from ptxemu.call import estimate_call
+from ptxemu.chain import load_latency
+from ptxemu.metrics import kernel_profile
+from ptxemu.model import KernelEstimate, Unit, Unlaunchable, estimate, smooth_maximum
+from ptxemu.record import Access, LaunchRecord, MachineCounts, MemoryInstruction, Space, TransferKind, TransferRecord
+from ptxemu.traffic import GLOBAL_SPACES, filled_bytes
 
 H200 = gpu_model("h200")
 TINY = 1 + 1e-9

@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from kernelblaster.devices.emulated.ptx.syntax import parse
-from kernelblaster.devices.emulated.ptx.waits import Wait, waits
+from ptxemu.ptx.syntax import parse
+from ptxemu.ptx.waits import Wait, waits
 
 HEAD = """
 .version 8.0

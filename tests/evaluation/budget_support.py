@@ -10,11 +10,12 @@ from pathlib import Path
 
 import torch
 
-from kernelblaster.evaluation.budget import Budget
-from kernelblaster.evaluation.compare import Findings, compare, compare_exact
-from kernelblaster.evaluation.distributions import Distribution, accumulation
-from kernelblaster.evaluation.inputs import InputKey, InputSet, InputStore
-from kernelblaster.evaluation.tensors import read_tensor, storage_dtype, write_tensor
+from kernelblaster.evaluation.correctness.compare import Findings, compare, compare_exact
+from kernelblaster.evaluation.correctness.error_budget import Budget
+from kernelblaster.evaluation.correctness.input_store import InputSet, InputStore
+from kernelblaster.evaluation.inputs.distributions import Distribution, accumulation
+from kernelblaster.evaluation.inputs.keys import InputKey
+from kernelblaster.evaluation.inputs.tensors import read_tensor, storage_dtype, write_tensor
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.loader import load_problem
 from kernelblaster.problems.problem import Precision, Problem, Size, TensorRole
@@ -88,18 +89,18 @@ class Jury:
         key = InputKey(judged, precision, Size.SMALL, draws, seed)
         with self._store.use(key) as drawn:
             result = kernel(*tensors(drawn))
-            stored = result if drawn.truth.scale is None else result.to(storage_dtype(precision))
+            stored = result if drawn.expected.scale is None else result.to(storage_dtype(precision))
             write_tensor(self._output, stored)
             return self._compare(drawn)
 
     def _compare(self, drawn: InputSet) -> Findings:
-        truth, spec = drawn.truth, drawn.output
-        if truth.scale is None:
-            return compare_exact(self._output, truth.reference, spec, 0xFF)
+        expected, spec = drawn.expected, drawn.output
+        if expected.scale is None:
+            return compare_exact(self._output, expected.values, spec, 0xFF)
         return compare(
             self._output,
-            truth.reference,
-            Budget(spec, truth.scale, self._factor, accumulation(drawn.distribution)),
+            expected.values,
+            Budget(spec, expected.scale, self._factor, accumulation(drawn.distribution)),
             0xFF,
         )
 

@@ -24,7 +24,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """Input sets, drawn once."""
     import torch
 
-    from kernelblaster.evaluation.inputs import InputStore
+    from kernelblaster.evaluation.correctness.input_store import InputStore
 
     torch.set_num_threads(1)
     with InputStore(tmp_path_factory.mktemp("inputs")) as opened:

@@ -19,30 +19,13 @@ from typing import Self
 import numpy as np
 import torch
 
-from kernelblaster.devices.base import (
-    Build,
-    BuildFailure,
-    BuildFailureKind,
-    CallResult,
-    Candidate,
-    DeviceFacts,
-    DeviceKind,
-    Driver,
-    GpuReading,
-    Job,
-    KernelProfile,
-    KernelResources,
-    Library,
-    Profile,
-    ProfileSource,
-    RunFailure,
-    RunFailureKind,
-    Sample,
-    SanitizerFinding,
-)
-from kernelblaster.devices.isolation import Isolation
-from kernelblaster.evaluation.variants import replayed
+from kernelblaster.devices.base import Build, CallResult, Candidate, Harness, Job, TimingSample
+from kernelblaster.devices.facts import DeviceFacts, DeviceKind, GpuReading, Library
+from kernelblaster.devices.failures import BuildFailure, BuildFailureKind, RunFailure, RunFailureKind
+from kernelblaster.devices.profiles import KernelProfile, KernelResources, Profile, ProfileSource, SanitizerFinding
+from kernelblaster.evaluation.inputs.perturbations import apply_perturbation
 from kernelblaster.problems.problem import Precision, Problem, TensorRole
+from kernelblaster.sandbox.isolation import Isolation
 
 Array = np.ndarray
 GAP_US = 25.0
@@ -232,7 +215,7 @@ class FakeSession:
         self._specs = {t.spec.role: t.spec for t in job.tensors}
 
     def __enter__(self) -> Self:
-        if self._candidate.driver.program is not None:
+        if self._candidate.harness.program is not None:
             self._device.waits()
         self._name = self._candidate.built().source_path.name
         self._script = KERNELS[self._name]
@@ -263,22 +246,24 @@ class FakeSession:
         around = ("around:output",) if self._process.overran else ()
         return CallResult(mutated_inputs=around if np.array_equal(self._x, self._expected) else ("x",))
 
-    def _install(self, variant: int) -> None:
+    def _install(self, perturbation: int) -> None:
         """What the driver does before a timed call."""
         index, tensor = next((i, t) for i, t in enumerate(self._job.tensors) if t.spec.role is TensorRole.INPUT)
-        self._expected = replayed(torch.from_numpy(self._original), tensor.change, index, variant).numpy().copy()
+        self._expected = (
+            apply_perturbation(torch.from_numpy(self._original), tensor.change, index, perturbation).numpy().copy()
+        )
         self._x = self._expected.copy()
-        self._output.view(np.uint8)[:] = 0x5B if variant % 2 else 0xFF
+        self._output.view(np.uint8)[:] = 0x5B if perturbation % 2 else 0xFF
 
-    def sample(self, variants: Sequence[int], fills: int = 1) -> list[Sample]:
+    def time_calls(self, perturbations: Sequence[int], cover_fills: int = 1) -> list[TimingSample]:
         self._device.most_while_timing = max(self._device.most_while_timing, self._device.running)
-        self._device.variants.setdefault(self._name, []).extend(variants)
+        self._device.perturbations.setdefault(self._name, []).extend(perturbations)
         self._device.sampled.append(self._script)
         self._device.timed_unsettled += self._device.profilers > 0 and not self._device.settled
         self._process.timing = True
         samples = []
-        for variant in variants:
-            self._install(variant)
+        for perturbation in perturbations:
+            self._install(perturbation)
             self._run()
             samples.append(self._clocks())
         self._process.timing = False
@@ -288,13 +273,13 @@ class FakeSession:
         self._script.kernel(self._process, self._output, self._x)
         self._process.calls += 1
 
-    def _clocks(self) -> Sample:
+    def _clocks(self) -> TimingSample:
         factor = self._device.factor if self._name == "quick" else 1.0
         device_us = factor * self._script.device_us * float(np.exp(self._device.noise.normal(0, 0.003)))
         if self._device.facts.kind is DeviceKind.EMULATED:
-            return Sample(device_us=self._script.device_us, host_us=None)
+            return TimingSample(device_us=self._script.device_us, host_us=None)
         host_us = (device_us + self._script.hidden_us + GAP_US) * self._script.host_factor
-        return Sample(device_us=device_us, host_us=host_us)
+        return TimingSample(device_us=device_us, host_us=host_us)
 
 
 class FakeProfiler:
@@ -326,12 +311,14 @@ class FakeProfiler:
 class FakeDevice:
     """Satisfies `Device`. Counts what was asked of it. Where `late`, processes load their candidate after the start."""
 
-    def __init__(self, kind: DeviceKind = DeviceKind.CUDA, *, truncates: bool = False, late: bool = False) -> None:
+    def __init__(
+        self, kind: DeviceKind = DeviceKind.CUDA, *, truncates: bool = False, deferred_loading: bool = False
+    ) -> None:
         self.facts = facts(kind)
         self.isolation = Isolation.LIMITS
         self.noise = np.random.default_rng(5)
         self.truncates = truncates
-        self.late = late
+        self.deferred_loading = deferred_loading
         self.waits: Callable[[], None] = lambda: None
         """Called when a process has started that has its candidate still to load."""
         self.compiles: Callable[[str], None] = lambda source: None
@@ -342,7 +329,7 @@ class FakeDevice:
         self.at_start: Callable[[str, int], None] = lambda name, elements: None
         """Called while a process starts, with the same; what it raises makes the start fail."""
         self.sampled: list[Script] = []
-        self.variants: dict[str, list[int]] = {}
+        self.perturbations: dict[str, list[int]] = {}
         """Kernel -> the variants of its timed calls."""
         self.factor = 1.0
         """What the times of `quick` are multiplied by."""
@@ -377,10 +364,12 @@ class FakeDevice:
             assert self.holders == 1 or self.facts.kind is DeviceKind.EMULATED, "it outlived the hold of the device"
             self.closed += 1
 
-    def prepare(self, problem: Problem, precision: Precision) -> Driver:
-        return Driver(problem, precision, Path("driver.o"), "launch", program=Path("program") if self.late else None)
+    def prepare(self, problem: Problem, precision: Precision) -> Harness:
+        return Harness(
+            problem, precision, Path("driver.o"), "launch", program=Path("program") if self.deferred_loading else None
+        )
 
-    def build(self, source: str, driver: Driver, libraries: Sequence[Library] = ()) -> Build:
+    def build(self, source: str, harness: Harness, libraries: Sequence[Library] = ()) -> Build:
         self.compiles(source)
         match = re.match(r"// kernel: (\w+)", source)
         if match is None:
@@ -391,7 +380,7 @@ class FakeDevice:
             name="relu", registers=16, shared_bytes=0, spill_store_bytes=0, spill_load_bytes=0, stack_bytes=0
         )
         digest = hashlib.sha256(source.encode()).hexdigest()
-        return Build(digest, Path("program"), Path(match[1]), driver, (resources,), 0.1)
+        return Build(digest, Path("program"), Path(match[1]), harness, (resources,), 0.1)
 
     def open(self, candidate: Candidate, job: Job, *, timeout_s: float) -> FakeSession:
         return FakeSession(self, candidate, job)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from budget_support import reduced
 
-from kernelblaster.evaluation.admission import admission_faults
-from kernelblaster.evaluation.inputs import InputStore
+from kernelblaster.evaluation.correctness.input_store import InputStore
+from kernelblaster.evaluation.integrity.admission import admission_faults
 from kernelblaster.problems.audit import audit_problem
 from kernelblaster.problems.loader import load_problem
 from kernelblaster.problems.problem import Precision, Problem

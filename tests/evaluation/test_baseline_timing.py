@@ -8,11 +8,12 @@ import pytest
 from budget_support import RELU_SLUG, reduced
 from fake_device import FakeDevice, source
 
-from kernelblaster.devices.base import AS_DRAWN, DeviceKind
+from kernelblaster.devices.base import UNPERTURBED
+from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.errors import UsageError
-from kernelblaster.evaluation.inputs import InputStore
+from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.problems.problem import Precision, Problem, Size
-from kernelblaster.runs.baseline import FINAL, START, BaselinePlan, BaselineRow, measure_baseline
+from kernelblaster.runs.pytorch_baseline import FINAL, START, BaselinePlan, BaselineRow, measure_baseline
 
 
 @pytest.fixture
@@ -31,10 +32,10 @@ def test_both_kernels_see_the_same_values_and_none_twice(store: InputStore, relu
     row = measure(device, store, relu, "quick")
     assert row.failures == {}
     assert row.final_against[START].speedup == pytest.approx(1.25, rel=0.01)
-    ours, theirs = device.variants["quick"][5:], device.variants["honest"][5:]
+    ours, theirs = device.perturbations["quick"][5:], device.perturbations["honest"][5:]
     assert ours == theirs
     assert len(set(ours)) == len(ours)
-    assert AS_DRAWN not in ours
+    assert UNPERTURBED not in ours
 
 
 @pytest.mark.parametrize("final", ["replays_when_timed", "skips_late", "scaled"])

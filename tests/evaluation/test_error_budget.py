@@ -12,12 +12,12 @@ from budget_support import RELU_SLUG, Jury, Kernel
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelblaster.evaluation import compare as compare_module
-from kernelblaster.evaluation.budget import Budget, ErrorScale, fits, spacing
-from kernelblaster.evaluation.compare import compare
-from kernelblaster.evaluation.distributions import Distribution
-from kernelblaster.evaluation.inputs import InputStore
-from kernelblaster.evaluation.tensors import TORCH_DTYPES, write_tensor
+from kernelblaster.evaluation.correctness import compare as compare_module
+from kernelblaster.evaluation.correctness.compare import compare
+from kernelblaster.evaluation.correctness.error_budget import Budget, ErrorScale, fits, spacing
+from kernelblaster.evaluation.correctness.input_store import InputStore
+from kernelblaster.evaluation.inputs.distributions import Distribution
+from kernelblaster.evaluation.inputs.tensors import TORCH_DTYPES, write_tensor
 from kernelblaster.problems.problem import Precision, TensorRole, TensorSpec
 
 MATMUL = "level1/001_Square_matrix_multiplication"

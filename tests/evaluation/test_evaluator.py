@@ -11,11 +11,13 @@ from budget_support import RELU_SLUG, reduced
 from fake_device import FakeDevice, source
 
 from kernelblaster.config import EvaluationConfig
-from kernelblaster.devices.base import AS_DRAWN, DeviceKind, GpuReading, RunFailure, RunFailureKind
+from kernelblaster.devices.base import UNPERTURBED
+from kernelblaster.devices.facts import DeviceKind, GpuReading
+from kernelblaster.devices.failures import RunFailure, RunFailureKind
 from kernelblaster.errors import DeviceError, UsageError
+from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.evaluation.evaluator import Evaluator
-from kernelblaster.evaluation.inputs import InputStore
-from kernelblaster.evaluation.types import Decision, Evaluation, Verdict
+from kernelblaster.evaluation.results import Decision, Evaluation, Verdict
 from kernelblaster.problems.problem import Precision, Problem, Size
 
 
@@ -43,7 +45,7 @@ def evaluator(device: FakeDevice, store: InputStore) -> Evaluator:
 @pytest.fixture(autouse=True)
 def no_spin_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """The scripted GPU needs no time to reach its clock."""
-    monkeypatch.setattr("kernelblaster.evaluation.timing.SPIN_UP_S", 0.0)
+    monkeypatch.setattr("kernelblaster.evaluation.timing.stopwatch.SPIN_UP_S", 0.0)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +77,7 @@ def no_spin_up(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_bad_candidates_get_their_verdict(
     evaluator: Evaluator, problem: Problem, name: str, verdict: Verdict, words: list[str]
 ) -> None:
-    evaluation = evaluator.evaluate(problem, source(name), rival=source("honest"))
+    evaluation = evaluator.evaluate(problem, source(name), baseline=source("honest"))
     assert evaluation.verdict is verdict, evaluation.reason
     for word in words:
         assert word in evaluation.reason
@@ -85,7 +87,7 @@ def test_bad_candidates_get_their_verdict(
 
 
 def test_an_honest_candidate_is_correct_timed_and_profiled(evaluator: Evaluator, problem: Problem) -> None:
-    evaluation = evaluator.evaluate(problem, source("quick"), rival=source("honest"))
+    evaluation = evaluator.evaluate(problem, source("quick"), baseline=source("honest"))
     assert evaluation.verdict is Verdict.CORRECT
     assert evaluation.reason == ""
     assert evaluation.comparison is not None
@@ -124,8 +126,8 @@ def test_extents_that_are_declared_nowhere_are_checked(evaluator: Evaluator, pro
 
 
 def test_equal_kernels_are_inconclusive_and_slower_ones_slower(evaluator: Evaluator, problem: Problem) -> None:
-    same = evaluator.evaluate(problem, source("same"), rival=source("honest"), profile=False)
-    slow = evaluator.evaluate(problem, source("slow"), rival=source("honest"), profile=False)
+    same = evaluator.evaluate(problem, source("same"), baseline=source("honest"), profile=False)
+    slow = evaluator.evaluate(problem, source("slow"), baseline=source("honest"), profile=False)
     assert same.comparison is not None
     assert slow.comparison is not None
     assert same.comparison.decision is Decision.INCONCLUSIVE
@@ -149,12 +151,12 @@ def test_compile_errors_keep_both_ends_of_the_log(evaluator: Evaluator, problem:
     assert "left out" in evaluation.log
 
 
-@pytest.mark.parametrize("rival", ["crashes", "crashes_when_timed", "no_such_kernel"])
-def test_a_rival_that_fails_costs_only_the_comparison(evaluator: Evaluator, problem: Problem, rival: str) -> None:
-    evaluation = evaluator.evaluate(problem, source("honest"), rival=source(rival))
+@pytest.mark.parametrize("baseline", ["crashes", "crashes_when_timed", "no_such_kernel"])
+def test_a_baseline_that_fails_costs_only_the_comparison(evaluator: Evaluator, problem: Problem, baseline: str) -> None:
+    evaluation = evaluator.evaluate(problem, source("honest"), baseline=source(baseline))
     assert evaluation.verdict is Verdict.CORRECT
     assert evaluation.timing is not None
-    if rival != "crashes":
+    if baseline != "crashes":
         assert evaluation.comparison is None
         assert any("no comparison" in warning for warning in evaluation.warnings)
 
@@ -175,7 +177,7 @@ def test_output_of_the_wrong_size_is_a_wrong_shape(store: InputStore, problem: P
 
 def test_a_modelled_device_is_asked_once_per_kernel(store: InputStore, problem: Problem) -> None:
     device = FakeDevice(DeviceKind.EMULATED)
-    evaluation = make(device, store, size=Size.SMALL).evaluate(problem, source("quick"), rival=source("honest"))
+    evaluation = make(device, store, size=Size.SMALL).evaluate(problem, source("quick"), baseline=source("honest"))
     assert evaluation.comparison is not None
     assert evaluation.comparison.speedup == pytest.approx(1.25)
     assert evaluation.comparison.decision is Decision.FASTER
@@ -188,7 +190,7 @@ def test_a_modelled_device_is_asked_once_per_kernel(store: InputStore, problem: 
     assert device.most_holders == 0
 
 
-def test_a_candidate_without_rival_is_timed_alone(evaluator: Evaluator, problem: Problem) -> None:
+def test_a_candidate_without_baseline_is_timed_alone(evaluator: Evaluator, problem: Problem) -> None:
     evaluation = evaluator.evaluate(problem, source("honest"))
     assert evaluation.comparison is None
     assert evaluation.timing is not None
@@ -200,21 +202,21 @@ def test_processes_and_files_do_not_outlive_an_evaluation(
     evaluator: Evaluator, device: FakeDevice, problem: Problem, store: InputStore
 ) -> None:
     for name in ("honest", "crashes_when_timed", "mutates", "caches"):
-        evaluator.evaluate(problem, source(name), rival=source("honest"))
+        evaluator.evaluate(problem, source(name), baseline=source("honest"))
     assert device.opened == device.closed
     assert not list(store.directory.glob("bench-*"))
 
 
-def test_candidate_and_rival_see_the_same_values_and_none_twice(
+def test_candidate_and_baseline_see_the_same_values_and_none_twice(
     evaluator: Evaluator, device: FakeDevice, problem: Problem
 ) -> None:
-    assert evaluator.evaluate(problem, source("quick"), rival=source("honest"), profile=False).correct
-    ours, theirs = device.variants["quick"], device.variants["honest"]
+    assert evaluator.evaluate(problem, source("quick"), baseline=source("honest"), profile=False).correct
+    ours, theirs = device.perturbations["quick"], device.perturbations["honest"]
     assert len(set(ours)) == len(ours)
-    assert AS_DRAWN not in ours
+    assert UNPERTURBED not in ours
     turns = len(theirs) - len(theirs) % 20
     assert set(theirs[3:turns]) <= set(ours)
-    checked = evaluator.checks(problem).variants
+    checked = evaluator.checks(problem).perturbations
     assert len(set(checked)) == 3
     assert set(checked) <= set(ours)
     assert ours[-1] in checked
@@ -226,12 +228,14 @@ def test_skipping_half_of_the_timed_calls_is_found_out_sooner_or_later(evaluator
 
 
 def test_judged_calls_lie_at_other_places_each_time(evaluator: Evaluator, device: FakeDevice, problem: Problem) -> None:
-    checked = set(evaluator.checks(problem).variants)
+    checked = set(evaluator.checks(problem).perturbations)
     places = set()
     for n in range(4):
-        device.variants.clear()
+        device.perturbations.clear()
         evaluator.evaluate(problem, source("quick", str(n)), profile=False)
-        places.add(tuple(place for place, variant in enumerate(device.variants["quick"]) if variant in checked))
+        places.add(
+            tuple(place for place, perturbation in enumerate(device.perturbations["quick"]) if perturbation in checked)
+        )
     assert len(places) > 1
 
 
@@ -243,13 +247,13 @@ def test_little_memory_costs_the_changing_values_and_says_so(
     evaluation = evaluator.evaluate(problem, source("honest"), profile=False)
     assert evaluation.correct
     assert any("share values and addresses" in warning for warning in evaluation.warnings)
-    assert set(device.variants["honest"]) == {AS_DRAWN}
+    assert set(device.perturbations["honest"]) == {UNPERTURBED}
     assert evaluator.evaluate(problem, source("skips_late")).verdict is Verdict.REWARD_HACK
 
 
 def test_the_clock_of_the_gpu_is_recorded(evaluator: Evaluator, device: FakeDevice, problem: Problem) -> None:
     device.clock_reading = GpuReading(sm_mhz=1980.0, temperature=51.0)
-    evaluation = evaluator.evaluate(problem, source("quick"), rival=source("honest"), profile=False)
+    evaluation = evaluator.evaluate(problem, source("quick"), baseline=source("honest"), profile=False)
     assert evaluation.timing is not None
     assert evaluation.timing.conditions is not None
     assert evaluation.timing.conditions.sm_mhz_median == 1980.0
@@ -259,7 +263,7 @@ def test_the_clock_of_the_gpu_is_recorded(evaluator: Evaluator, device: FakeDevi
 def test_what_seems_faster_is_compared_in_several_pairs_of_processes(
     evaluator: Evaluator, device: FakeDevice, problem: Problem
 ) -> None:
-    evaluation = evaluator.evaluate(problem, source("quick"), rival=source("honest"), profile=False, sessions=5)
+    evaluation = evaluator.evaluate(problem, source("quick"), baseline=source("honest"), profile=False, sessions=5)
     comparison = evaluation.comparison
     assert comparison is not None
     ratios = [session.speedup for session in comparison.sessions]
@@ -279,7 +283,9 @@ def test_one_pair_of_processes_is_enough_where_more_cannot_change_anything(
 ) -> None:
     device = FakeDevice(kind)
     name = "same" if kind is DeviceKind.CUDA else "quick"
-    evaluation = make(device, store).evaluate(problem, source(name), rival=source("honest"), profile=False, sessions=5)
+    evaluation = make(device, store).evaluate(
+        problem, source(name), baseline=source("honest"), profile=False, sessions=5
+    )
     assert evaluation.comparison is not None
     assert evaluation.comparison.sessions == []
     assert [started for started, _ in device.starts].count(name) == 3
@@ -293,7 +299,7 @@ def test_processes_that_disagree_decide_nothing(evaluator: Evaluator, device: Fa
             device.factor = next(factors)
 
     device.at_start = change
-    evaluation = evaluator.evaluate(problem, source("quick"), rival=source("honest"), profile=False, sessions=5)
+    evaluation = evaluator.evaluate(problem, source("quick"), baseline=source("honest"), profile=False, sessions=5)
     assert evaluation.comparison is not None
     assert evaluation.comparison.decision is Decision.INCONCLUSIVE
     assert evaluation.comparison.spread > 0.3
@@ -309,7 +315,7 @@ def test_a_candidate_that_fails_in_a_later_process_is_refused(
             raise RunFailure(RunFailureKind.RUNTIME, "it crashed at its start")
 
     device.at_start = fail
-    evaluation = evaluator.evaluate(problem, source("quick"), rival=source("honest"), profile=False, sessions=5)
+    evaluation = evaluator.evaluate(problem, source("quick"), baseline=source("honest"), profile=False, sessions=5)
     assert evaluation.verdict is Verdict.RUNTIME_ERROR
     assert evaluation.comparison is None
 
@@ -317,7 +323,7 @@ def test_a_candidate_that_fails_in_a_later_process_is_refused(
 def test_threads_take_turns_on_the_device(evaluator: Evaluator, device: FakeDevice, problem: Problem) -> None:
     names = ["honest", "scaled", "quick", "slow", "caches", "lazy"]
     with ThreadPoolExecutor(6) as pool:
-        found = list(pool.map(lambda name: evaluator.evaluate(problem, source(name), rival=source("honest")), names))
+        found = list(pool.map(lambda name: evaluator.evaluate(problem, source(name), baseline=source("honest")), names))
     assert device.most_holders == 1
     assert [evaluation.correct for evaluation in found] == [True, False, True, True, False, False]
 
@@ -326,7 +332,7 @@ def test_device_errors_pass_through(
     evaluator: Evaluator, device: FakeDevice, problem: Problem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lost(*args: object, **kwargs: object) -> None:
-        raise DeviceError("the GPU is gone", cure="look for it")
+        raise DeviceError("the GPU is gone", hint="look for it")
 
     monkeypatch.setattr(device, "open", lost)
     with pytest.raises(DeviceError, match="gone"):

@@ -14,12 +14,13 @@ import torch
 from budget_support import RELU_SLUG, problem, reduced, tensors
 
 from kernelblaster.errors import DeviceError
-from kernelblaster.evaluation import scratch
-from kernelblaster.evaluation.bench import Bench
-from kernelblaster.evaluation.distributions import Distribution
-from kernelblaster.evaluation.drawing import density, enliven, transform
-from kernelblaster.evaluation.inputs import InputKey, InputStore
-from kernelblaster.evaluation.plan import plan_inputs, secret_seed
+from kernelblaster.evaluation.correctness.input_store import InputStore
+from kernelblaster.evaluation.inputs import scratch
+from kernelblaster.evaluation.inputs.distributions import Distribution
+from kernelblaster.evaluation.inputs.drawing import density, randomize_constants, transform
+from kernelblaster.evaluation.inputs.keys import InputKey
+from kernelblaster.evaluation.inputs.plan import plan_inputs, secret_seed
+from kernelblaster.evaluation.processes.workspace import Workspace
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.loader import load_problem
 from kernelblaster.problems.problem import Precision, Problem, Size
@@ -46,7 +47,7 @@ def test_a_seed_gives_the_same_bytes_in_another_store(relu: Problem, tmp_path: P
     contents = []
     for _ in range(2):
         with InputStore(tmp_path) as store, store.use(key(relu)) as drawn:
-            contents.append((drawn.files["x"].read_bytes(), drawn.truth.reference))
+            contents.append((drawn.files["x"].read_bytes(), drawn.expected.values))
     assert contents[0][0] == contents[1][0]
     assert torch.equal(contents[0][1], contents[1][1])
 
@@ -64,7 +65,7 @@ def test_seeds_and_distributions_differ(relu: Problem, store: InputStore) -> Non
 def test_the_reference_is_of_the_quantised_values(relu: Problem, store: InputStore) -> None:
     with store.use(key(relu)) as drawn:
         (x,) = tensors(drawn)
-        assert torch.equal(drawn.truth.reference, x.clamp(min=0))
+        assert torch.equal(drawn.expected.values, x.clamp(min=0))
 
 
 def test_integer_inputs_stay_as_declared(store: InputStore) -> None:
@@ -142,18 +143,18 @@ def test_directories_of_dead_processes_are_swept(tmp_path: Path) -> None:
     assert other.exists()
 
 
-def test_an_unusable_directory_is_a_device_error_with_a_cure(tmp_path: Path) -> None:
+def test_an_unusable_directory_is_a_device_error_with_a_hint(tmp_path: Path) -> None:
     with pytest.raises(DeviceError) as caught:
         InputStore(tmp_path / "missing")
-    assert caught.value.cure
+    assert caught.value.hint
 
 
 def test_a_bench_exchanges_values_behind_the_same_path(relu: Problem, store: InputStore) -> None:
     with store.use(key(relu, seed=1)) as first, store.use(key(relu, seed=2)) as second:
-        with Bench(store.directory, first) as bench:
-            path = next(t.path for t in bench.job.tensors if t.spec.name == "x")
+        with Workspace(store.directory, first) as workspace:
+            path = next(t.path for t in workspace.job.tensors if t.spec.name == "x")
             before = path.read_bytes()
-            bench.point_to(second)
+            workspace.point_to(second)
             assert before == first.files["x"].read_bytes()
             assert path.read_bytes() == second.files["x"].read_bytes()
         assert first.files["x"].exists()
@@ -222,12 +223,12 @@ def test_no_half_of_an_axis_stands_for_the_whole(part: slice) -> None:
 
 def test_constant_weights_come_alive_and_others_stay() -> None:
     generator = torch.Generator().manual_seed(1)
-    scale, shift = enliven(torch.ones(64), generator), enliven(torch.zeros(64), generator)
+    scale, shift = randomize_constants(torch.ones(64), generator), randomize_constants(torch.zeros(64), generator)
     assert float(scale.std()) > 0.1
     assert float(scale.min()) > 0
     assert float(shift.std()) > 0.1
     drawn = torch.randn(64)
-    assert torch.equal(enliven(drawn, generator), drawn)
+    assert torch.equal(randomize_constants(drawn, generator), drawn)
     assert density(torch.eye(10)) == pytest.approx(0.1)
 
 
@@ -238,8 +239,8 @@ def test_large_values_are_coarse_where_layers_would_lose_their_digits(store: Inp
         values = torch.from_file(str(drawn.files["x"]), size=2 * 67 * 57, dtype=torch.float16)
         assert drawn.distribution is Distribution.COARSE
         assert len(values.unique()) == 3
-        assert drawn.truth.scale is not None
-        assert drawn.truth.scale.plain_norm < 0.01
+        assert drawn.expected.scale is not None
+        assert drawn.expected.scale.plain_norm < 0.01
 
 
 def test_plans_share_seeds_between_candidates_only(relu: Problem) -> None:

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import pytest
 
 from kernelblaster.config import EvaluationConfig, RunConfig
-from kernelblaster.devices.base import ProfileSource
 from kernelblaster.devices.cuda.probe import detect_gpu
+from kernelblaster.devices.profiles import ProfileSource
 from kernelblaster.evaluation.evaluator import Evaluator
-from kernelblaster.evaluation.types import Decision, Verdict
+from kernelblaster.evaluation.results import Decision, Verdict
 from kernelblaster.problems.problem import Problem
-from kernelblaster.runs.single import find_problem, open_evaluator
+from kernelblaster.runs.evaluations import find_problem, open_evaluator
 
 pytestmark = [
     pytest.mark.gpu,
@@ -40,7 +40,7 @@ def start(problem: Problem) -> str:
 
 
 def test_a_start_is_correct_timed_against_itself_and_profiled(judge: Evaluator, problem: Problem, start: str) -> None:
-    found = judge.evaluate(problem, f"{start}// another text\n", rival=start)
+    found = judge.evaluate(problem, f"{start}// another text\n", baseline=start)
     assert (found.verdict, found.reason) == (Verdict.CORRECT, "")
     assert found.comparison.decision is Decision.INCONCLUSIVE
     assert found.profile.source in (ProfileSource.NCU, ProfileSource.EVENTS)
@@ -66,6 +66,6 @@ def test_a_broken_start_is_refused(
     judge: Evaluator, problem: Problem, start: str, broken: object, verdict: Verdict
 ) -> None:
     assert broken(start) != start
-    found = judge.evaluate(problem, broken(start), rival=start)
+    found = judge.evaluate(problem, broken(start), baseline=start)
     assert found.verdict is verdict, found.reason
     assert found.profile is None

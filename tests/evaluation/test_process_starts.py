@@ -11,12 +11,15 @@ from budget_support import RELU_SLUG, reduced
 from fake_device import FakeDevice, source
 
 from kernelblaster.config import EvaluationConfig
-from kernelblaster.devices.base import DeviceKind, RunFailure, RunFailureKind
+from kernelblaster.devices.facts import DeviceKind
+from kernelblaster.devices.failures import RunFailure, RunFailureKind
 from kernelblaster.errors import DeviceError, DeviceMemoryFull
-from kernelblaster.evaluation import case, process, timing
+from kernelblaster.evaluation import pipeline as case
+from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.evaluation.evaluator import Evaluator
-from kernelblaster.evaluation.inputs import InputStore
-from kernelblaster.evaluation.types import Evaluation, Verdict
+from kernelblaster.evaluation.processes import candidate_process as process
+from kernelblaster.evaluation.results import Evaluation, Verdict
+from kernelblaster.evaluation.timing import stopwatch as timing
 from kernelblaster.problems.problem import Precision, Problem, Size
 
 MEDIUM = 5 * 259
@@ -44,12 +47,12 @@ def evaluate(
     problem: Problem,
     name: str = "quick",
     *,
-    rival: str | None = "honest",
+    baseline: str | None = "honest",
     size: Size = Size.MEDIUM,
 ) -> Evaluation:
     config = EvaluationConfig(input_sets=4, max_seconds_timing=0.1)
     evaluator = Evaluator(device, store, config, size, precision=Precision.FP32, seed=11)
-    evaluation = evaluator.evaluate(problem, source(name), rival=None if rival is None else source(rival))
+    evaluation = evaluator.evaluate(problem, source(name), baseline=None if baseline is None else source(baseline))
     assert device.opened == device.closed
     assert not list(store.directory.glob("bench-*"))
     return evaluation
@@ -67,8 +70,8 @@ def test_one_process_verifies_and_times_the_timed_size(kind: DeviceKind, store: 
     assert sizes(device) == {("quick", False): 2, ("quick", True): 1, ("honest", True): 1}
 
 
-def test_without_a_rival_there_is_one_process_less(device: FakeDevice, store: InputStore, problem: Problem) -> None:
-    assert evaluate(device, store, problem, rival=None).verdict is Verdict.CORRECT
+def test_without_a_baseline_there_is_one_process_less(device: FakeDevice, store: InputStore, problem: Problem) -> None:
+    assert evaluate(device, store, problem, baseline=None).verdict is Verdict.CORRECT
     assert sizes(device) == {("quick", False): 2, ("quick", True): 1}
 
 
@@ -87,7 +90,7 @@ def test_all_processes_start_together(device: FakeDevice, store: InputStore, pro
 
 def test_nothing_runs_beside_what_is_timed_or_profiled(device: FakeDevice, store: InputStore, problem: Problem) -> None:
     assert evaluate(device, store, problem).verdict is Verdict.CORRECT
-    assert device.most_while_timing == 2, "candidate and rival"
+    assert device.most_while_timing == 2, "candidate and baseline"
     assert device.most_while_profiling == 0
 
 
@@ -119,10 +122,10 @@ def failing(name: str, error: Exception) -> object:
 
 
 CRASH = RunFailure(RunFailureKind.RUNTIME, "it crashed at its start", "its log")
-LOST = DeviceError("the GPU is gone", cure="look for it")
+LOST = DeviceError("the GPU is gone", hint="look for it")
 
 
-FULL = DeviceMemoryFull("the GPU's memory is full", cure="free some")
+FULL = DeviceMemoryFull("the GPU's memory is full", hint="free some")
 
 
 @pytest.mark.parametrize("name", ["quick", "honest"])
@@ -169,7 +172,7 @@ def test_the_cheap_size_has_the_first_word(
     assert evaluation.verdict is Verdict.WRONG_VALUES
 
 
-def test_a_rival_that_does_not_start_costs_only_the_comparison(
+def test_a_baseline_that_does_not_start_costs_only_the_comparison(
     device: FakeDevice, store: InputStore, problem: Problem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(device, "at_start", failing("honest", CRASH))
@@ -191,7 +194,7 @@ def test_a_lost_gpu_is_no_verdict(
     assert device.holders == 0
 
 
-def test_a_failed_rival_has_ended_before_the_candidate_is_timed_alone(
+def test_a_failed_baseline_has_ended_before_the_candidate_is_timed_alone(
     device: FakeDevice, store: InputStore, problem: Problem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alone: list[int] = []
@@ -202,7 +205,7 @@ def test_a_failed_rival_has_ended_before_the_candidate_is_timed_alone(
         return original(watch, session)
 
     monkeypatch.setattr(timing.Stopwatch, "time_alone", time_alone)
-    assert evaluate(device, store, problem, rival="crashes_when_timed").verdict is Verdict.CORRECT
+    assert evaluate(device, store, problem, baseline="crashes_when_timed").verdict is Verdict.CORRECT
     assert alone == [1]
 
 
@@ -231,7 +234,7 @@ def test_a_wrong_candidate_ends_its_profiler(device: FakeDevice, store: InputSto
 
 @pytest.fixture
 def late() -> FakeDevice:
-    return FakeDevice(late=True)
+    return FakeDevice(deferred_loading=True)
 
 
 def test_processes_start_while_the_candidate_is_compiled(late: FakeDevice, store: InputStore, problem: Problem) -> None:
@@ -240,13 +243,13 @@ def test_processes_start_while_the_candidate_is_compiled(late: FakeDevice, store
     def compile_when_all_wait(text: str) -> None:
         if text == source("quick"):
             for _ in range(4):
-                assert waiting.acquire(timeout=60), "the candidate at three sizes, and its rival"
+                assert waiting.acquire(timeout=60), "the candidate at three sizes, and its baseline"
             profilers.append(late.profilers)
 
     late.waits, late.compiles = waiting.release, compile_when_all_wait
     assert evaluate(late, store, problem).verdict is Verdict.CORRECT
     assert profilers == [1]
-    assert late.most_while_timing == 2, "candidate and rival"
+    assert late.most_while_timing == 2, "candidate and baseline"
 
 
 def test_nothing_starts_before_the_candidate_is_compiled_while_somebody_else_measures(
@@ -297,7 +300,7 @@ def test_a_candidate_that_does_not_compile_ends_what_waits_for_it(
     late: FakeDevice, store: InputStore, problem: Problem
 ) -> None:
     evaluator = Evaluator(late, store, EvaluationConfig(input_sets=4), Size.MEDIUM, precision=Precision.FP32, seed=11)
-    evaluation = evaluator.evaluate(problem, "int = 3;", rival=source("honest"))
+    evaluation = evaluator.evaluate(problem, "int = 3;", baseline=source("honest"))
     assert evaluation.verdict is Verdict.COMPILE_ERROR
     assert "build" in evaluation.seconds
     assert late.opened == late.closed
@@ -308,7 +311,7 @@ def test_a_candidate_that_does_not_compile_ends_what_waits_for_it(
 def test_a_device_that_fails_to_compile_is_an_error(late: FakeDevice, store: InputStore, problem: Problem) -> None:
     def lose(text: str) -> None:
         if text == source("quick"):
-            raise DeviceError("the disk is full", cure="free some of it")
+            raise DeviceError("the disk is full", hint="free some of it")
 
     late.compiles = lose
     with pytest.raises(DeviceError, match="disk"):

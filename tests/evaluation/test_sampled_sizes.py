@@ -7,10 +7,10 @@ from budget_support import RELU_SLUG, reduced
 from fake_device import FakeDevice, source
 
 from kernelblaster.config import EvaluationConfig
-from kernelblaster.devices.base import DeviceKind
+from kernelblaster.devices.facts import DeviceKind
+from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.evaluation.evaluator import Evaluator
-from kernelblaster.evaluation.inputs import InputStore
-from kernelblaster.evaluation.types import Verdict
+from kernelblaster.evaluation.results import Verdict
 from kernelblaster.problems.problem import Precision, Problem, Size
 
 
@@ -28,16 +28,16 @@ def test_outputs_of_a_sampled_size_are_not_judged_and_no_reference_is_computed(
     store: InputStore, problem: Problem
 ) -> None:
     evaluator = make(store, size=Size.MEDIUM)
-    evaluation = evaluator.evaluate(problem, source("honest"), rival=source("slow"))
+    evaluation = evaluator.evaluate(problem, source("honest"), baseline=source("slow"))
     assert evaluation.verdict is Verdict.CORRECT
     assert not evaluation.outputs_judged
     assert evaluation.comparison is not None
     assert {figures.size for figures in evaluation.errors} == {Size.SMALL}
     assert len(evaluation.errors) == 5  # three distributions, and extents that are not declared
     with evaluator.inputs.use(evaluator.plan(problem).timed) as drawn:
-        assert drawn.solution is None
+        assert drawn.reference_output is None
         with pytest.raises(ValueError, match="without its reference"):
-            drawn.truth  # noqa: B018
+            drawn.expected  # noqa: B018
 
 
 def test_the_cheap_size_is_judged_in_full(store: InputStore, problem: Problem) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelblaster.evaluation.static import hints, strip
+from kernelblaster.evaluation.integrity.source_hints import hints, strip
 
 HONEST = r"""
 #include <kernelblaster/scalar.cuh>

@@ -12,10 +12,13 @@ from fake_device import facts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelblaster.devices.base import DeviceKind, GpuReading, RunFailure, RunFailureKind, Sample
-from kernelblaster.evaluation import clocks, timing
-from kernelblaster.evaluation.timing import ImpossibleTime, Rival, RivalFailed, Stopwatch
-from kernelblaster.evaluation.variants import Schedule
+from kernelblaster.devices.base import TimingSample
+from kernelblaster.devices.facts import DeviceKind, GpuReading
+from kernelblaster.devices.failures import RunFailure, RunFailureKind
+from kernelblaster.evaluation.inputs.perturbations import PerturbationSchedule
+from kernelblaster.evaluation.timing import clock_agreement as clocks
+from kernelblaster.evaluation.timing import stopwatch as timing
+from kernelblaster.evaluation.timing.stopwatch import BaselineFailed, BaselineSession, ImpossibleTime, Stopwatch
 
 
 @pytest.fixture(autouse=True)
@@ -26,30 +29,30 @@ def no_spin_up(monkeypatch: pytest.MonkeyPatch) -> None:
 class Clocks:
     """A session whose samples come from a function of the sample's number."""
 
-    def __init__(self, sample: Callable[[int], Sample], log: list[str] | None = None, name: str = "") -> None:
+    def __init__(self, sample: Callable[[int], TimingSample], log: list[str] | None = None, name: str = "") -> None:
         self._sample = sample
         self._log = log if log is not None else []
         self._name = name
         self.taken = 0
-        self.variants: list[int] = []
-        self.fills: list[int] = []
+        self.perturbations: list[int] = []
+        self.cover_fills: list[int] = []
 
-    def sample(self, variants: Sequence[int], fills: int = 1) -> list[Sample]:
+    def time_calls(self, perturbations: Sequence[int], cover_fills: int = 1) -> list[TimingSample]:
         self._log.append(self._name)
-        self.variants += variants
-        self.fills.append(fills)
-        taken = [self._sample(self.taken + i) for i in range(len(variants))]
-        self.taken += len(variants)
+        self.perturbations += perturbations
+        self.cover_fills.append(cover_fills)
+        taken = [self._sample(self.taken + i) for i in range(len(perturbations))]
+        self.taken += len(perturbations)
         return taken
 
 
 def steady(device_us: float, gap_us: float = 25.0, noise: float = 0.0, seed: int = 1) -> Clocks:
     rng = np.random.default_rng(seed)
 
-    def sample(_: int) -> Sample:
+    def sample(_: int) -> TimingSample:
         jitter = float(np.exp(rng.normal(0, noise)))
         late = float(rng.exponential(3 * noise * 100))
-        return Sample(device_us=device_us * jitter, host_us=device_us * jitter + gap_us + late)
+        return TimingSample(device_us=device_us * jitter, host_us=device_us * jitter + gap_us + late)
 
     return Clocks(sample)
 
@@ -65,7 +68,7 @@ def watch(floor_us: float = 1.0, seconds: float = 0.1, kind: DeviceKind = Device
 
 def test_samples_are_taken_in_turns() -> None:
     log: list[str] = []
-    a, b = (Clocks(lambda _: Sample(5000.0, 5030.0), log, name) for name in "ab")
+    a, b = (Clocks(lambda _: TimingSample(5000.0, 5030.0), log, name) for name in "ab")
     watch().compare(a, b)
     turns = "".join(log)[2:]
     assert turns == ("abbabaab" * len(turns))[: len(turns)]
@@ -75,7 +78,7 @@ def test_samples_are_taken_in_turns() -> None:
 def test_the_gpu_is_warmed_up_once_for_both(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "SPIN_UP_S", 0.05)
     log: list[str] = []
-    a, b = (Clocks(lambda _: Sample(5000.0, 5030.0), log, name) for name in "ab")
+    a, b = (Clocks(lambda _: TimingSample(5000.0, 5030.0), log, name) for name in "ab")
     watch().compare(a, b)
     first_turn = "".join(log).index("b")
     assert first_turn > 10
@@ -96,8 +99,8 @@ def test_hidden_work_is_refused(seen: float, hidden: float) -> None:
         watch().compare(steady(seen, 25 + hidden, 0.01), steady(seen + hidden, 25, 0.01))
 
 
-def test_hidden_work_is_refused_without_a_rival() -> None:
-    limit = clocks.FILLS_ALONE * timing.LEAST_FILLS * watch().fill_us + clocks.ALONE_SLACK_US
+def test_hidden_work_is_refused_without_a_baseline() -> None:
+    limit = clocks.FILLS_ALONE * timing.LEAST_COVER_FILLS * watch().cover_fill_us + clocks.ALONE_SLACK_US
     assert watch().time_alone(steady(50.0, 0.9 * limit)).median_us == 50.0
     with pytest.raises(ImpossibleTime, match="outside the timed stream"):
         watch().time_alone(steady(50.0, limit + 100))
@@ -113,11 +116,11 @@ def seen_by_the_judge(device_us: float, judge_us: float, noise_us: float, seed: 
     rng = np.random.default_rng(seed)
 
     class Seen(Clocks):
-        def sample(self, variants: Sequence[int], fills: int = 1) -> list[Sample]:
-            visit = judge_us + float(rng.exponential(noise_us)) / len(variants)
-            return [Sample(device_us, device_us + 25.0, None, visit) for _ in variants]
+        def time_calls(self, perturbations: Sequence[int], cover_fills: int = 1) -> list[TimingSample]:
+            visit = judge_us + float(rng.exponential(noise_us)) / len(perturbations)
+            return [TimingSample(device_us, device_us + 25.0, None, visit) for _ in perturbations]
 
-    return Seen(lambda _: Sample(0.0, 0.0))
+    return Seen(lambda _: TimingSample(0.0, 0.0))
 
 
 @pytest.mark.parametrize(("seen", "hidden"), [(20.0, 80.0), (1000.0, 250.0), (50_000.0, 10_000.0)])
@@ -143,7 +146,7 @@ def test_times_below_the_floor_are_refused_and_times_near_it_are_not() -> None:
 @pytest.mark.parametrize("time_us", [float("nan"), 0.0, -3.0, float("inf")])
 def test_a_clock_without_a_time_is_refused(time_us: float) -> None:
     with pytest.raises(ImpossibleTime, match="clocks disagree"):
-        watch().time_alone(Clocks(lambda _: Sample(time_us, 100.0)))
+        watch().time_alone(Clocks(lambda _: TimingSample(time_us, 100.0)))
 
 
 def test_a_slow_kernel_ends_with_the_time_that_is_allowed() -> None:
@@ -153,7 +156,7 @@ def test_a_slow_kernel_ends_with_the_time_that_is_allowed() -> None:
 
 
 def test_a_modelled_device_gives_one_sample_and_no_noise() -> None:
-    ours, theirs = (Clocks(lambda _, t=t: Sample(t, None)) for t in (100.0, 104.0))
+    ours, theirs = (Clocks(lambda _, t=t: TimingSample(t, None)) for t in (100.0, 104.0))
     comparison = watch(kind=DeviceKind.EMULATED).compare(ours, theirs)
     assert (ours.taken, theirs.taken) == (1, 1)
     assert comparison.low == comparison.high == comparison.speedup == pytest.approx(1.04)
@@ -161,29 +164,29 @@ def test_a_modelled_device_gives_one_sample_and_no_noise() -> None:
     assert comparison.candidate.host_median_us is None
 
 
-def test_a_failing_rival_is_told_apart_from_a_failing_candidate() -> None:
-    def fail(_: int) -> Sample:
+def test_a_failing_baseline_is_told_apart_from_a_failing_candidate() -> None:
+    def fail(_: int) -> TimingSample:
         raise RunFailure(RunFailureKind.RUNTIME, "it crashed")
 
-    with pytest.raises(RivalFailed, match="crashed"):
-        watch().compare(steady(1.0), Rival(Clocks(fail)))
+    with pytest.raises(BaselineFailed, match="crashed"):
+        watch().compare(steady(1.0), BaselineSession(Clocks(fail)))
     with pytest.raises(RunFailure):
-        watch().compare(Clocks(fail), Rival(steady(1.0)))
+        watch().compare(Clocks(fail), BaselineSession(steady(1.0)))
 
 
 def test_launch_latency_is_covered_for_both_by_what_the_slower_launcher_needs() -> None:
-    fill_us = watch().fill_us
+    cover_fill_us = watch().cover_fill_us
 
     def launching(us: float) -> Clocks:
-        return Clocks(lambda _: Sample(5000.0, 5030.0, us))
+        return Clocks(lambda _: TimingSample(5000.0, 5030.0, us))
 
-    quick, slow = launching(0.1 * fill_us), launching(4.0 * fill_us)
+    quick, slow = launching(0.1 * cover_fill_us), launching(4.0 * cover_fill_us)
     watch().compare(quick, slow)
-    assert quick.fills[1:] == [6] * (len(quick.fills) - 1)
-    assert slow.fills[1:] == [6] * (len(slow.fills) - 1)
+    assert quick.cover_fills[1:] == [6] * (len(quick.cover_fills) - 1)
+    assert slow.cover_fills[1:] == [6] * (len(slow.cover_fills) - 1)
     endless = launching(1e9)
     watch().time_alone(endless)
-    assert max(endless.fills) == timing.MOST_FILLS
+    assert max(endless.cover_fills) == timing.MOST_COVER_FILLS
 
 
 def test_samples_of_a_slow_clock_are_thrown_away_also_when_it_was_slow_first() -> None:
@@ -192,7 +195,7 @@ def test_samples_of_a_slow_clock_are_thrown_away_also_when_it_was_slow_first() -
     now = [0.0]
 
     def session() -> Clocks:
-        return Clocks(lambda _: Sample(*(2 * [200.0 if now[0] < 1500 else 100.0])))
+        return Clocks(lambda _: TimingSample(*(2 * [200.0 if now[0] < 1500 else 100.0])))
 
     def read() -> GpuReading:
         now[0] = next(readings)
@@ -213,7 +216,7 @@ def test_without_a_clock_nothing_is_said_of_it() -> None:
 
 @given(st.integers(2, 400), st.integers(0, 10_000))
 def test_judged_calls_are_spread_over_the_calls_and_each_comes_once(calls: int, seed: int) -> None:
-    schedule = Schedule((11, 12, 13), random=Random(seed))
+    schedule = PerturbationSchedule((11, 12, 13), random=Random(seed))
     schedule.draw(3)
     schedule.begin(calls)
     early = schedule.draw(calls)
@@ -225,7 +228,7 @@ def test_judged_calls_are_spread_over_the_calls_and_each_comes_once(calls: int, 
 
 
 def test_judged_calls_that_were_never_reached_come_at_the_end() -> None:
-    schedule = Schedule((11, 12, 13), random=Random(1))
+    schedule = PerturbationSchedule((11, 12, 13), random=Random(1))
     schedule.begin(1000)
     ends = []
     while visit := schedule.last_visit(5):
@@ -233,30 +236,30 @@ def test_judged_calls_that_were_never_reached_come_at_the_end() -> None:
     assert ends == [11, 12, 13]
 
 
-@pytest.mark.parametrize("rival", [True, False])
-def test_judged_calls_that_take_longer_than_the_others_are_refused(rival: bool) -> None:
+@pytest.mark.parametrize("baseline", [True, False])
+def test_judged_calls_that_take_longer_than_the_others_are_refused(baseline: bool) -> None:
     """A candidate that leaves out most of its calls, and was lucky with those that were judged."""
     checked = (11, 12, 13)
 
     class Skips(Clocks):
-        def sample(self, variants: Sequence[int], fills: int = 1) -> list[Sample]:
-            times = [300.0 if variant in checked else 100.0 for variant in variants]
-            return [Sample(time_us, time_us + 25.0) for time_us in times]
+        def time_calls(self, perturbations: Sequence[int], cover_fills: int = 1) -> list[TimingSample]:
+            times = [300.0 if perturbation in checked else 100.0 for perturbation in perturbations]
+            return [TimingSample(time_us, time_us + 25.0) for time_us in times]
 
-    timed = dataclasses.replace(watch(), schedule=Schedule(checked))
-    skips = Skips(lambda _: Sample(0.0, 0.0))
+    timed = dataclasses.replace(watch(), schedule=PerturbationSchedule(checked))
+    skips = Skips(lambda _: TimingSample(0.0, 0.0))
     with pytest.raises(ImpossibleTime, match="leave out work"):
-        timed.compare(skips, steady(100.0)) if rival else timed.time_alone(skips)
+        timed.compare(skips, steady(100.0)) if baseline else timed.time_alone(skips)
 
 
 def test_a_block_in_which_a_call_was_judged_does_not_count() -> None:
     looked = []
-    schedule = Schedule((11, 12, 13), random=Random(3))
+    schedule = PerturbationSchedule((11, 12, 13), random=Random(3))
     ours, theirs = steady(100.0), steady(100.0)
     timed = dataclasses.replace(watch(), schedule=schedule, look=looked.append)
     comparison = timed.compare(ours, theirs)
     assert sorted(looked) == [11, 12, 13]
     assert looked[-1] == 13
     counted = comparison.candidate.samples
-    assert counted < len(ours.variants) - 3
-    assert ours.variants[3 : 3 + counted] == theirs.variants[3 : 3 + counted]
+    assert counted < len(ours.perturbations) - 3
+    assert ours.perturbations[3 : 3 + counted] == theirs.perturbations[3 : 3 + counted]

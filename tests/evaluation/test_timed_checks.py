@@ -12,13 +12,15 @@ from fake_device import facts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelblaster.devices.base import AS_DRAWN, Change, DeviceKind
-from kernelblaster.evaluation import checks as module
-from kernelblaster.evaluation.checks import choose_checks
-from kernelblaster.evaluation.drawing import change_of
-from kernelblaster.evaluation.inputs import InputKey, InputStore
-from kernelblaster.evaluation.plan import plan_inputs
-from kernelblaster.evaluation.variants import derived_variant, replayed
+from kernelblaster.devices.base import UNPERTURBED, PerturbationKind
+from kernelblaster.devices.facts import DeviceKind
+from kernelblaster.evaluation.correctness.input_store import InputStore
+from kernelblaster.evaluation.inputs.drawing import perturbation_of
+from kernelblaster.evaluation.inputs.keys import InputKey
+from kernelblaster.evaluation.inputs.perturbations import apply_perturbation, derived_perturbation
+from kernelblaster.evaluation.inputs.plan import plan_inputs
+from kernelblaster.evaluation.integrity import timed_checks as module
+from kernelblaster.evaluation.integrity.timed_checks import choose_checks
 from kernelblaster.problems.problem import Precision, Problem, Size
 
 CROSS_ENTROPY = "level1/095_CrossEntropyLoss"
@@ -35,9 +37,9 @@ def timed(problem: Problem, precision: Precision = Precision.FP16) -> InputKey:
 
 @given(st.integers(1, 2**63), st.sampled_from([torch.float16, torch.bfloat16, torch.float32]), st.integers(1, 5000))
 @settings(max_examples=60, deadline=None)
-def test_a_shift_keeps_all_values_but_for_halving(variant: int, dtype: torch.dtype, count: int) -> None:
+def test_a_shift_keeps_all_values_but_for_halving(perturbation: int, dtype: torch.dtype, count: int) -> None:
     values = (1 + torch.arange(count) % 64 / 64).to(dtype)
-    changed = replayed(values, Change.SHIFT, 2, variant)
+    changed = apply_perturbation(values, PerturbationKind.SHIFT, 2, perturbation)
     restored = torch.where(changed < 1, 2 * changed, changed)
     assert changed.dtype is dtype
     assert torch.equal(restored.sort().values, values.sort().values)
@@ -46,69 +48,73 @@ def test_a_shift_keeps_all_values_but_for_halving(variant: int, dtype: torch.dty
 @given(st.integers(1, 2**63), st.integers(1, 2**63))
 def test_variants_change_values_differently(one: int, other: int) -> None:
     values = torch.arange(10_000, dtype=torch.float32)
-    first, second = (replayed(values, Change.SHIFT, 1, variant) for variant in (one, other))
+    first, second = (
+        apply_perturbation(values, PerturbationKind.SHIFT, 1, perturbation) for perturbation in (one, other)
+    )
     assert torch.equal(first, second) == (one == other)
 
 
 def test_only_what_has_no_structure_is_rotated() -> None:
     torch.manual_seed(1)
-    assert change_of(torch.randn(64, 64)) is Change.SHIFT
-    assert change_of(torch.randn(64, 64).tril()) is Change.SCALE
+    assert perturbation_of(torch.randn(64, 64)) is PerturbationKind.SHIFT
+    assert perturbation_of(torch.randn(64, 64).tril()) is PerturbationKind.SCALE
     symmetric = torch.randn(64, 64)
-    assert change_of(symmetric + symmetric.T) is Change.SCALE
-    assert change_of(torch.randint(0, 9, (64, 64))) is Change.FIXED
-    assert change_of(torch.randint(0, 2, (64, 64)).float()) is Change.FIXED
-    assert change_of(torch.tensor(3.0)) is Change.FIXED
+    assert perturbation_of(symmetric + symmetric.T) is PerturbationKind.SCALE
+    assert perturbation_of(torch.randint(0, 9, (64, 64))) is PerturbationKind.FIXED
+    assert perturbation_of(torch.randint(0, 2, (64, 64)).float()) is PerturbationKind.FIXED
+    assert perturbation_of(torch.tensor(3.0)) is PerturbationKind.FIXED
 
 
 def test_what_is_fixed_or_as_drawn_stays_and_a_scale_holds_for_all() -> None:
     values = torch.randn(100)
-    assert torch.equal(replayed(values, Change.FIXED, 0, 7), values)
-    assert torch.equal(replayed(values, Change.SHIFT, 0, AS_DRAWN), values)
-    seen = {bool(torch.equal(replayed(values, Change.SCALE, 0, v), values * 0.5)) for v in range(1, 40)}
+    assert torch.equal(apply_perturbation(values, PerturbationKind.FIXED, 0, 7), values)
+    assert torch.equal(apply_perturbation(values, PerturbationKind.SHIFT, 0, UNPERTURBED), values)
+    seen = {
+        bool(torch.equal(apply_perturbation(values, PerturbationKind.SCALE, 0, v), values * 0.5)) for v in range(1, 40)
+    }
     assert seen == {True, False}
 
 
 @pytest.mark.parametrize("slug", [RELU_SLUG, CROSS_ENTROPY])
 def test_a_stale_result_would_show_even_where_it_is_a_mean(store: InputStore, slug: str) -> None:
     found = choose_checks(store, timed(problem(slug)), facts(), 1, 2.0)
-    assert len(set(found.variants)) == 3
+    assert len(set(found.perturbations)) == 3
     assert found.notes == ()
     assert found.changing
 
 
 def test_a_modelled_device_has_one_call_to_judge(store: InputStore, relu: Problem) -> None:
-    assert len(choose_checks(store, timed(relu), facts(DeviceKind.EMULATED), 1, 2.0).variants) == 1
+    assert len(choose_checks(store, timed(relu), facts(DeviceKind.EMULATED), 1, 2.0).perturbations) == 1
 
 
 def test_large_references_are_judged_once(store: InputStore, relu: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LARGE_REFERENCE", 100)
-    assert len(choose_checks(store, timed(relu), facts(), 1, 2.0).variants) == 1
+    assert len(choose_checks(store, timed(relu), facts(), 1, 2.0).perturbations) == 1
 
 
 def test_secrets_choose_the_variants(store: InputStore, relu: Problem) -> None:
-    chosen = [choose_checks(store, timed(relu), facts(), secret, 2.0).variants for secret in (1, 1, 2)]
+    chosen = [choose_checks(store, timed(relu), facts(), secret, 2.0).perturbations for secret in (1, 1, 2)]
     assert chosen[0] == chosen[1]
     assert set(chosen[0]).isdisjoint(chosen[2])
-    assert derived_variant(1, "a") != derived_variant(1, "b")
+    assert derived_perturbation(1, "a") != derived_perturbation(1, "b")
 
 
 def test_a_result_that_hardly_changes_is_told(
     store: InputStore, relu: Problem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kernelblaster.evaluation.compare.tells_apart", lambda *_: False)
+    monkeypatch.setattr("kernelblaster.evaluation.correctness.compare.tells_apart", lambda *_: False)
     found = choose_checks(store, timed(relu), facts(), 1, 2.0)
-    assert len(found.variants) == 3
+    assert len(found.perturbations) == 3
     assert any("a stale one would not show" in note for note in found.notes)
 
 
 def test_the_reference_of_a_variant_is_that_of_the_changed_values(store: InputStore, relu: Problem) -> None:
     key = timed(relu)
-    with store.use(key) as base, store.use(dataclasses.replace(key, variant=99)) as varied:
+    with store.use(key) as base, store.use(dataclasses.replace(key, perturbation=99)) as varied:
         (x,) = tensors(base)
         place = next(i for i, spec in enumerate(base.specs) if spec.name == "x")
-        changed = replayed(x.half(), base.changes["x"], place, 99).double()
-        assert torch.equal(varied.truth.reference.double(), changed.clamp(min=0))
-        assert not torch.equal(varied.truth.reference, base.truth.reference)
+        changed = apply_perturbation(x.half(), base.perturbation_kinds["x"], place, 99).double()
+        assert torch.equal(varied.expected.values.double(), changed.clamp(min=0))
+        assert not torch.equal(varied.expected.values, base.expected.values)
         assert varied.files == {}
         assert varied.file_bytes == 0

@@ -7,32 +7,32 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelblaster.evaluation.statistics import (
-    Block,
+from kernelblaster.evaluation.results import Decision
+from kernelblaster.evaluation.timing.statistics import (
     Interval,
+    SampleBlock,
     StopRule,
     between_processes,
     decide,
-    decide_sessions,
+    decide_process_pairs,
     median_interval,
     process_half_width,
     quartile_range,
     speedup_interval,
 )
-from kernelblaster.evaluation.types import Decision
 
 times = st.floats(0.5, 1e6, allow_nan=False)
 
 
 def noisy_blocks(
-    rng: np.random.Generator, count: int, *, candidate: float = 100.0, rival: float = 100.0, noise: float = 0.02
-) -> list[Block]:
+    rng: np.random.Generator, count: int, *, candidate: float = 100.0, baseline: float = 100.0, noise: float = 0.02
+) -> list[SampleBlock]:
     """ABBA blocks under log-normal noise, a slow drift and a shared disturbance per block."""
     blocks = []
     for index in range(count):
         shared = np.exp(rng.normal(0, noise)) * (1 + 0.1 * index / count)
-        a, b = (side * shared * np.exp(rng.normal(0, noise, size=4)) for side in (candidate, rival))
-        blocks.append(Block(tuple(a), tuple(b)))
+        a, b = (side * shared * np.exp(rng.normal(0, noise, size=4)) for side in (candidate, baseline))
+        blocks.append(SampleBlock(tuple(a), tuple(b)))
     return blocks
 
 
@@ -45,8 +45,8 @@ def test_interval_holds_the_median(samples: list[float]) -> None:
 
 
 @given(st.lists(times, min_size=2, max_size=30), st.floats(0.1, 10))
-def test_speedup_scales_with_the_rival(samples: list[float], factor: float) -> None:
-    blocks = [Block((t,), (t * factor,)) for t in samples]
+def test_speedup_scales_with_the_baseline(samples: list[float], factor: float) -> None:
+    blocks = [SampleBlock((t,), (t * factor,)) for t in samples]
     interval = speedup_interval(blocks)
     assert interval.estimate == pytest.approx(factor)
 
@@ -82,7 +82,7 @@ def test_a_real_gain_is_found_under_drift() -> None:
 
 
 def test_an_effect_below_the_threshold_is_inconclusive() -> None:
-    blocks = [Block((100.0,) * 4, (100.5,) * 4)] * 20
+    blocks = [SampleBlock((100.0,) * 4, (100.5,) * 4)] * 20
     assert speedup_interval(blocks).low > 1
     assert decide(speedup_interval(blocks), 0.01) is Decision.INCONCLUSIVE
 
@@ -90,7 +90,7 @@ def test_an_effect_below_the_threshold_is_inconclusive() -> None:
 @settings(max_examples=25)
 @given(st.integers(1, 9))
 def test_few_blocks_are_never_enough_before_the_deadline(count: int) -> None:
-    blocks = [Block((1.0,) * 4, (2.0,) * 4)] * count
+    blocks = [SampleBlock((1.0,) * 4, (2.0,) * 4)] * count
     assert not StopRule().enough(blocks, 0.1)
     assert StopRule().enough(blocks, 3.0)
 
@@ -127,7 +127,7 @@ def test_quartile_range() -> None:
     ],
 )
 def test_sessions_decide_together_or_not_at_all(ratios: tuple[float, ...], decision: Decision) -> None:
-    found, decided = decide_sessions(ratios, 0.01)
+    found, decided = decide_process_pairs(ratios, 0.01)
     assert decided is decision
     assert (found.low, found.high) == (min(ratios), max(ratios))
     assert found.low <= found.estimate <= found.high
@@ -135,7 +135,7 @@ def test_sessions_decide_together_or_not_at_all(ratios: tuple[float, ...], decis
 
 def test_no_sessions_decide_nothing() -> None:
     with pytest.raises(ValueError, match="no sessions"):
-        decide_sessions((), 0.01)
+        decide_process_pairs((), 0.01)
 
 
 def test_one_pair_of_processes_leaves_more_open_for_short_kernels() -> None:

@@ -17,7 +17,7 @@ from fault_runs import Bench  # noqa: E402
 
 
 @pytest.fixture(scope="session")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """Two processes that start runs."""
     compiler = shutil.which("cc")
     if compiler is None:

@@ -31,8 +31,8 @@ from fault_starts import (
 
 from kernelblaster.errors import ExitCode
 from kernelblaster.knowledge.store import KnowledgeStore
+from kernelblaster.records.layout import RunLayout
 from kernelblaster.replay.buffer import ReplayBuffer
-from kernelblaster.runs.layout import RunLayout
 
 
 @dataclass
@@ -304,7 +304,7 @@ class Bench:
             except AssertionError as error:
                 return [str(error)]
             found = list(differences(expected, run.result()))
-            told = run.codes[0] == ExitCode.ENVIRONMENT and "Traceback" not in run.last_words
+            told = run.codes[0] == ExitCode.MACHINE and "Traceback" not in run.last_words
             if run.deaths and fault.disk is Disk.FULL and not told:
                 found.append(f"exit code {run.codes[0]}: {run.last_words[-300:]}")
             if not found:

@@ -14,17 +14,10 @@ from typing import Any
 
 from fake_device import KERNELS, FakeDevice, FakeProfiler, Script
 
-from kernelblaster.devices.base import (
-    Build,
-    Candidate,
-    DeviceKind,
-    Job,
-    KernelProfile,
-    Profile,
-    ProfileSource,
-    SanitizerFinding,
-)
+from kernelblaster.devices.base import Build, Candidate, Job
+from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.devices.metrics import Metric
+from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource, SanitizerFinding
 from kernelblaster.errors import DeviceError
 
 START_US = 100
@@ -100,7 +93,7 @@ class StandInDevice(FakeDevice):
         if self._left is not None:
             self._left -= 1
             if self._left < 0:
-                raise DeviceError("cudaErrorECCUncorrectable: the GPU is lost", cure="reset it")
+                raise DeviceError("cudaErrorECCUncorrectable: the GPU is lost", hint="reset it")
         return super().build(source, driver, libraries)
 
     def profiler(self, candidate: Candidate, job: Job, *, timeout_s: float) -> FakeProfiler:

@@ -18,8 +18,8 @@ SEARCH = Scenario(1, ("--steps=3",), ruled=False)
 
 
 @pytest.fixture(scope="module")
-def sound(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return bench.undisturbed(SEARCH, tmp_path_factory.mktemp("sound") / "run")
+def sound(workspace: Bench, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return workspace.undisturbed(SEARCH, tmp_path_factory.mktemp("sound") / "run")
 
 
 @contextmanager
@@ -35,14 +35,14 @@ def small_disk(place: Path) -> Iterator[None]:
         subprocess.run(["umount", "-l", place], check=True)
 
 
-def test_a_disk_that_is_full_from_some_write_on(bench: Bench, sound: Run, tmp_path: Path) -> None:
+def test_a_disk_that_is_full_from_some_write_on(workspace: Bench, sound: Run, tmp_path: Path) -> None:
     moments = random.Random(4).sample(range(1, sound.disk_calls + 1), 8)
-    assert bench.differences(sound, tmp_path, [Fault(disk=Disk.FULL, at=moment) for moment in moments]) == {}
+    assert workspace.differences(sound, tmp_path, [Fault(disk=Disk.FULL, at=moment) for moment in moments]) == {}
 
 
-def test_a_small_disk_that_is_enlarged(bench: Bench, sound: Run, tmp_path: Path) -> None:
-    with bench.open(SEARCH, tmp_path / "run") as run, small_disk(run.directory / "out"):
-        assert run.start() == ExitCode.ENVIRONMENT
+def test_a_small_disk_that_is_enlarged(workspace: Bench, sound: Run, tmp_path: Path) -> None:
+    with workspace.open(SEARCH, tmp_path / "run") as run, small_disk(run.directory / "out"):
+        assert run.start() == ExitCode.MACHINE
         assert "Traceback" not in run.errors
         assert run.errors.count("error: ") == 1
         subprocess.run(["mount", "-o", "remount,size=64m", run.directory / "out"], check=True)
@@ -53,9 +53,9 @@ def test_a_small_disk_that_is_enlarged(bench: Bench, sound: Run, tmp_path: Path)
 
 
 @pytest.mark.parametrize("builds", [0, 4, 9])
-def test_a_gpu_that_is_lost(bench: Bench, sound: Run, tmp_path: Path, builds: int) -> None:
-    run = bench.disturbed(SEARCH, tmp_path / "lost", Fault(lost_after=builds))
-    assert run.codes == [ExitCode.ENVIRONMENT, ExitCode.OK]
+def test_a_gpu_that_is_lost(workspace: Bench, sound: Run, tmp_path: Path, builds: int) -> None:
+    run = workspace.disturbed(SEARCH, tmp_path / "lost", Fault(lost_after=builds))
+    assert run.codes == [ExitCode.MACHINE, ExitCode.OK]
     assert "the GPU is lost" in run.last_words
     assert "reset it" in run.last_words
     assert "Traceback" not in run.last_words

@@ -35,7 +35,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
-def test_bodies_that_are_no_replies(bench: Bench, tmp_path: Path, body: bytes) -> None:
+def test_bodies_that_are_no_replies(workspace: Bench, tmp_path: Path, body: bytes) -> None:
     """Twice in a row end the run with one line; the next start goes on."""
     garbage = 2
 
@@ -46,7 +46,7 @@ def test_bodies_that_are_no_replies(bench: Bench, tmp_path: Path, body: bytes) -
             return body
         return stand_ins.answer(messages)
 
-    with bench.open(SEARCH, tmp_path / "run", answer) as run:
+    with workspace.open(SEARCH, tmp_path / "run", answer) as run:
         assert run.start() == ExitCode.MODEL
         assert "Traceback" not in run.errors
         assert sum(line.startswith("error: ") for line in run.errors.splitlines()) == 1
@@ -55,17 +55,17 @@ def test_bodies_that_are_no_replies(bench: Bench, tmp_path: Path, body: bytes) -
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_replies_that_say_nothing(bench: Bench, tmp_path: Path, text: str) -> None:
-    with bench.open(SEARCH, tmp_path / "run", lambda messages: text) as run:
+def test_replies_that_say_nothing(workspace: Bench, tmp_path: Path, text: str) -> None:
+    with workspace.open(SEARCH, tmp_path / "run", lambda messages: text) as run:
         assert run.start() == ExitCode.NO_IMPROVEMENT, run.errors
     assert "Traceback" not in run.errors
     assert not list(run.run.glob("**/final_rl_cuda_perf.cu"))
     run.check_books()
 
 
-def test_a_file_of_replies_that_is_full_of_garbage(bench: Bench, tmp_path: Path) -> None:
-    sound = bench.undisturbed(BY_FILES, tmp_path / "sound")
-    with bench.open(BY_FILES, tmp_path / "run") as run:
+def test_a_file_of_replies_that_is_full_of_garbage(workspace: Bench, tmp_path: Path) -> None:
+    sound = workspace.undisturbed(BY_FILES, tmp_path / "sound")
+    with workspace.open(BY_FILES, tmp_path / "run") as run:
         while run.start() == ExitCode.WAITING:
             _spoil(run)
             assert answer_exchange(run.run / "exchange")

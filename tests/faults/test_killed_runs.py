@@ -19,13 +19,13 @@ BY_FILES = Scenario(2, ("--steps=2",), model="batch_exchange", ruled=False, roll
 
 
 @pytest.fixture(scope="module")
-def one_chain(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return bench.undisturbed(ONE_CHAIN, tmp_path_factory.mktemp("one") / "sound")
+def one_chain(workspace: Bench, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return workspace.undisturbed(ONE_CHAIN, tmp_path_factory.mktemp("one") / "sound")
 
 
 @pytest.fixture(scope="module")
-def many_chains(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return bench.undisturbed(MANY_CHAINS, tmp_path_factory.mktemp("many") / "sound")
+def many_chains(workspace: Bench, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return workspace.undisturbed(MANY_CHAINS, tmp_path_factory.mktemp("many") / "sound")
 
 
 def test_the_scenarios_take_every_path(one_chain: Run, many_chains: Run) -> None:
@@ -37,21 +37,21 @@ def test_the_scenarios_take_every_path(one_chain: Run, many_chains: Run) -> None
         assert any(part in slot for slot in slots), part
 
 
-def test_killed_after_each_event(bench: Bench, one_chain: Run, tmp_path: Path) -> None:
+def test_killed_after_each_event(workspace: Bench, one_chain: Run, tmp_path: Path) -> None:
     faults = [Fault(event=number) for number in range(1, one_chain.events + 1)]
     assert len(faults) > 25
-    assert bench.differences(one_chain, tmp_path, faults) == {}
+    assert workspace.differences(one_chain, tmp_path, faults) == {}
 
 
-def test_killed_while_chains_run_side_by_side(bench: Bench, many_chains: Run, tmp_path: Path) -> None:
+def test_killed_while_chains_run_side_by_side(workspace: Bench, many_chains: Run, tmp_path: Path) -> None:
     faults = [Fault(event=number) for number in range(2, many_chains.events + 1, 8)]
     assert len(faults) > 12
-    assert bench.differences(many_chains, tmp_path, faults) == {}
+    assert workspace.differences(many_chains, tmp_path, faults) == {}
 
 
-def test_killed_again_and_again_while_replies_come_by_file(bench: Bench, tmp_path: Path) -> None:
-    sound = bench.undisturbed(BY_FILES, tmp_path / "sound")
-    with bench.open(BY_FILES, tmp_path / "killed") as run:
+def test_killed_again_and_again_while_replies_come_by_file(workspace: Bench, tmp_path: Path) -> None:
+    sound = workspace.undisturbed(BY_FILES, tmp_path / "sound")
+    with workspace.open(BY_FILES, tmp_path / "killed") as run:
         while run.advance(events=3):
             pass
     run.check_nothing_repeated()
@@ -61,14 +61,14 @@ def test_killed_again_and_again_while_replies_come_by_file(bench: Bench, tmp_pat
 
 
 @pytest.mark.parametrize("how", [Disk.KILL, Disk.TEAR])
-def test_killed_in_the_middle_of_writes(bench: Bench, one_chain: Run, tmp_path: Path, how: Disk) -> None:
+def test_killed_in_the_middle_of_writes(workspace: Bench, one_chain: Run, tmp_path: Path, how: Disk) -> None:
     moments = random.Random(3).sample(range(1, one_chain.disk_calls + 1), 8)
-    assert bench.differences(one_chain, tmp_path, [Fault(disk=how, at=moment) for moment in moments]) == {}
+    assert workspace.differences(one_chain, tmp_path, [Fault(disk=how, at=moment) for moment in moments]) == {}
 
 
-def test_killed_from_outside_at_random_moments(bench: Bench, many_chains: Run, tmp_path: Path) -> None:
+def test_killed_from_outside_at_random_moments(workspace: Bench, many_chains: Run, tmp_path: Path) -> None:
     moments = random.Random(5)
     faults = [Fault(after_s=moments.uniform(0.1, 0.9)) for _ in range(8)]
-    run = bench.disturbed(MANY_CHAINS, tmp_path / "killed", *faults)
+    run = workspace.disturbed(MANY_CHAINS, tmp_path / "killed", *faults)
     assert len(run.deaths) >= 3
     assert not list(differences(many_chains.result(), run.result()))

@@ -33,15 +33,15 @@ import kernelblaster.models.openai_api
 import kernelblaster.report.build
 from kernelblaster.agent.events import Event
 from kernelblaster.agent.files import EvaluationKey, source_digest
+from kernelblaster.cli import run_command as command
 from kernelblaster.cli.app import app
-from kernelblaster.cli.edge import exit_code_of, leave, prepare_process
+from kernelblaster.cli.errors import exit_code_of, leave, prepare_process
+from kernelblaster.cli.live import PlainView
 from kernelblaster.errors import ExitCode
 from kernelblaster.evaluation.evaluator import Evaluator
-from kernelblaster.evaluation.types import Evaluation
+from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.problems.problem import Problem
-from kernelblaster.runs import command
-from kernelblaster.runs.choose import DeviceChoice
-from kernelblaster.runs.live import PlainView
+from kernelblaster.runs.choices import DeviceChoice
 
 TIMEOUT_S = 200
 # The page shows what the other files hold; drawing it takes as long as all the rest of a start.
@@ -57,11 +57,11 @@ class LoggedEvaluator(Evaluator):
 
     log: Path
 
-    def evaluate(self, problem: Problem, source: str, *, rival: str | None = None, **how: Any) -> Evaluation:
+    def evaluate(self, problem: Problem, source: str, *, baseline: str | None = None, **how: Any) -> Evaluation:
         facts = self.facts
         key = EvaluationKey(
             source=source_digest(source),
-            rival=None if rival is None else source_digest(rival),
+            baseline=None if baseline is None else source_digest(baseline),
             device=f"{facts.kind}/{facts.name}/{facts.arch}",
             precision=str(self.precision),
             size=str(self.size),
@@ -69,7 +69,7 @@ class LoggedEvaluator(Evaluator):
         )
         with self.log.open("a") as log:
             log.write(f"{problem.id} {key.name}\n")
-        return super().evaluate(problem, source, rival=rival, **how)
+        return super().evaluate(problem, source, baseline=baseline, **how)
 
 
 class DyingView(PlainView):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelblaster.devices.base import DeviceFacts, DeviceKind, KernelProfile, Profile, ProfileSource
+from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.devices.metrics import totals
-from kernelblaster.evaluation.types import Decision, Verdict
+from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource
+from kernelblaster.evaluation.results import Decision, Verdict
 from kernelblaster.knowledge.decisions import SelectionContext
-from kernelblaster.knowledge.families import OpFamily
 from kernelblaster.knowledge.schema import Cell, KnowledgeDocument, StatisticsRow, Sums
+from kernelblaster.problems.families import OpFamily
 from kernelblaster.problems.problem import Precision
 from kernelblaster.replay.transition import Transition
 

@@ -7,10 +7,10 @@ import pytest
 from knowledge_samples import DRAM, context, document, facts, gains, profile, row, transition
 from pydantic import TypeAdapter, ValidationError
 
-from kernelblaster.devices.base import DeviceKind
+from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.knowledge.amend import OPEN_PROPOSALS, amend
 from kernelblaster.knowledge.base import KnowledgeBase
-from kernelblaster.knowledge.changes import Change, Provenance
+from kernelblaster.knowledge.changes import KnowledgeChange, Provenance
 from kernelblaster.knowledge.lessons import PER_SCOPE
 from kernelblaster.knowledge.recording import record
 
@@ -18,11 +18,11 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PROVENANCE = Provenance(run="run-a", model="scripted")
 
 
-def change(kind: str, **fields) -> Change:
-    return TypeAdapter(Change).validate_python({"kind": kind, "reason": "seen", **fields})
+def change(kind: str, **fields) -> KnowledgeChange:
+    return TypeAdapter(KnowledgeChange).validate_python({"kind": kind, "reason": "seen", **fields})
 
 
-def proposal(name: str = "skewed_tiles", states=("busy",)) -> Change:
+def proposal(name: str = "skewed_tiles", states=("busy",)) -> KnowledgeChange:
     summary = "Skew the tiles so that neighbours start apart"
     return change("add_technique", id=name, category="test", summary=summary, how_to=["skew"], states=states)
 
@@ -172,7 +172,7 @@ def test_quarantine_is_bounded():
     assert "too many" in lines[-1]
 
 
-def retire(**fields) -> Change:
+def retire(**fields) -> KnowledgeChange:
     values = {"state": "busy", "technique": "narrow", "arch": "sm_90", "device_kind": "cuda"}
     return change("retire_technique", **(values | fields))
 
@@ -224,4 +224,4 @@ def test_evidence_from_elsewhere_retires_nothing(fields):
 )
 def test_ill_formed_changes_do_not_parse(content):
     with pytest.raises(ValidationError):
-        TypeAdapter(Change).validate_python(content)
+        TypeAdapter(KnowledgeChange).validate_python(content)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from knowledge_samples import facts, profile
 
-from kernelblaster.devices.base import ProfileSource
 from kernelblaster.devices.metrics import Metric
+from kernelblaster.devices.profiles import ProfileSource
 from kernelblaster.knowledge.derived import Derived, hottest_kernel, observed
 
 

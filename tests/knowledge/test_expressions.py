@@ -10,8 +10,8 @@ from kernelblaster.knowledge.expressions import (
     AnyOf,
     Condition,
     Expression,
+    KleeneValue,
     NotOf,
-    Truth,
     conditions,
     describe,
     evaluate,
@@ -19,7 +19,7 @@ from kernelblaster.knowledge.expressions import (
     with_threshold,
 )
 
-T, F, U = Truth.TRUE, Truth.FALSE, Truth.UNKNOWN
+T, F, U = KleeneValue.TRUE, KleeneValue.FALSE, KleeneValue.UNKNOWN
 VALUES = {"one": 1.0}
 LEAVES = {
     T: Condition(metric="one", op=">=", value=1),

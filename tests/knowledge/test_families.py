@@ -5,8 +5,8 @@ import textwrap
 import pytest
 
 from kernelblaster.errors import ProblemError
-from kernelblaster.knowledge.families import OpFamily, family_of, family_of_driver, family_of_source
 from kernelblaster.paths import data_dir
+from kernelblaster.problems.families import OpFamily, family_of, family_of_driver, family_of_source
 
 SHIPPED = {
     "level1/001": OpFamily.MATMUL,
@@ -99,9 +99,9 @@ def test_a_declaration_wins():
 
 
 @pytest.mark.parametrize("source", ["def f(: pass", 'OP_FAMILY = "interpretive_dance"', "x = 1"])
-def test_what_cannot_be_told_is_an_error_with_a_cure(tmp_path, source):
+def test_what_cannot_be_told_is_an_error_with_a_hint(tmp_path, source):
     reference = tmp_path / "reference.py"
     reference.write_text(source)
     with pytest.raises(ProblemError) as caught:
         family_of(reference)
-    assert "OP_FAMILY" in caught.value.cure
+    assert "OP_FAMILY" in caught.value.hint

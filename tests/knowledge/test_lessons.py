@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from knowledge_samples import context, transition
 
-from kernelblaster.devices.base import DeviceKind
-from kernelblaster.evaluation.types import Decision, Verdict
-from kernelblaster.knowledge.families import OpFamily
+from kernelblaster.devices.facts import DeviceKind
+from kernelblaster.evaluation.results import Decision, Verdict
 from kernelblaster.knowledge.lessons import SHOWN, identify, mark, merge_lessons, retrieve
 from kernelblaster.knowledge.schema import Lesson, LessonCount
+from kernelblaster.problems.families import OpFamily
 from kernelblaster.problems.problem import Precision
 
 

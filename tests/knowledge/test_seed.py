@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 from knowledge_samples import context, facts, profile
 
-from kernelblaster.devices.base import Library, ProfileSource
+from kernelblaster.devices.facts import Library
 from kernelblaster.devices.metrics import Metric
+from kernelblaster.devices.profiles import ProfileSource
 from kernelblaster.knowledge.derived import Derived
 from kernelblaster.knowledge.expressions import conditions
-from kernelblaster.knowledge.families import OpFamily
 from kernelblaster.knowledge.schema import FREE_FORM
 from kernelblaster.knowledge.selection import is_pointless
 from kernelblaster.knowledge.store import KnowledgeStore, seed_path
+from kernelblaster.problems.families import OpFamily
 from kernelblaster.problems.problem import Precision
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "ncu" / "h200_probe.csv"

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from knowledge_samples import DRAM, context, document, gains, row, technique, transition
 
-from kernelblaster.devices.base import DeviceKind, Library
+from kernelblaster.devices.facts import DeviceKind, Library
 from kernelblaster.knowledge.base import KnowledgeBase
 from kernelblaster.knowledge.decisions import NoTechnique
-from kernelblaster.knowledge.families import OpFamily
 from kernelblaster.knowledge.posterior import CURATED_PRIOR, Level, expected_positive_part, posterior
 from kernelblaster.knowledge.recording import record
 from kernelblaster.knowledge.schema import ImportedPrior, Prior
 from kernelblaster.knowledge.selection import compute_capability
+from kernelblaster.problems.families import OpFamily
 from kernelblaster.problems.problem import Precision
 
 PRIOR = Prior(p_correct=0.5, attempts=4, mean_log_gain=0.0, gains=2)
@@ -175,7 +175,7 @@ def test_when_nothing_is_left_it_says_so():
     base = KnowledgeBase(document())
     with pytest.raises(NoTechnique) as caught:
         base.select("slow", context(), np.random.default_rng(0), tabu=frozenset({"fuse", "free_form"}))
-    assert caught.value.cure
+    assert caught.value.hint
     with pytest.raises(NoTechnique):
         base.select("slow", context(), np.random.default_rng(0), allowed=frozenset())
     with pytest.raises(KeyError):

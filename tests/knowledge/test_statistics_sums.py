@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from knowledge_samples import gains, row, transition
 
-from kernelblaster.devices.base import DeviceKind
-from kernelblaster.evaluation.types import Decision, Verdict
+from kernelblaster.devices.facts import DeviceKind
+from kernelblaster.evaluation.results import Decision, Verdict
 from kernelblaster.knowledge.schema import Sums
 from kernelblaster.knowledge.statistics import add, add_transition, merge_rows, sums_of, total
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from knowledge_samples import document, gains, row, transition
 
-from kernelblaster.errors import EnvironmentError_, KnowledgeError
+from kernelblaster.errors import KnowledgeError, MachineError
 from kernelblaster.knowledge import store as store_module
 from kernelblaster.knowledge.changes import AddLesson, Provenance
 from kernelblaster.knowledge.recording import record
@@ -145,7 +145,7 @@ def test_a_full_disk_keeps_the_old_file_and_says_so(store, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(store_module.os, "fsync", full)
-    with pytest.raises(EnvironmentError_, match="No space left"):
+    with pytest.raises(MachineError, match="No space left"):
         store.record(transition("a"))
     monkeypatch.undo()
     assert store.path.read_bytes() == before
@@ -173,7 +173,7 @@ def test_a_damaged_file_is_kept_aside_and_never_written_over(store, content):
         store.record(transition("a"))
     copies = list(store.path.parent.glob("*.damaged-*"))
     assert [copy.read_bytes() for copy in copies] == [content]
-    assert copies[0].name in caught.value.cure
+    assert copies[0].name in caught.value.hint
     assert store.path.read_bytes() == content
 
 
@@ -205,14 +205,14 @@ def test_files_of_other_formats_are_named_and_not_called_damaged(store):
     store.path.write_text(json.dumps({"optimization_strategies": {}}))
     with pytest.raises(KnowledgeError) as caught:
         store.load()
-    assert "import" in caught.value.cure
+    assert "import" in caught.value.hint
     assert not list(store.path.parent.glob("*.damaged-*"))
 
 
-def test_a_missing_file_has_a_cure(tmp_path):
+def test_a_missing_file_has_a_hint(tmp_path):
     with pytest.raises(KnowledgeError) as caught:
         KnowledgeStore(tmp_path / "nothing.json").load()
-    assert caught.value.cure
+    assert caught.value.hint
 
 
 def test_a_held_lock_is_reported_not_waited_for_for_ever(store):

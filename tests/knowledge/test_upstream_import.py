@@ -101,7 +101,7 @@ def test_other_files_are_refused(tmp_path, content):
     path.write_text(content)
     with pytest.raises(KnowledgeError) as caught:
         import_file(document(), path)
-    assert caught.value.cure
+    assert caught.value.hint
 
 
 def test_what_was_imported_into_the_seed_is_a_valid_file(tmp_path):

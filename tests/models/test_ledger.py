@@ -97,7 +97,7 @@ def test_caps_hold_before_a_call_and_after_a_restart(caps: BudgetConfig, cap: Ca
         assert caught.value.cap is cap
         assert caught.value.reached == caught.value.limit
         assert caught.value.exit_code == ExitCode.BUDGET
-        assert "--max-" in caught.value.cure
+        assert "--max-" in caught.value.hint
 
 
 def test_calls_in_flight_hold_room(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_an_unknown_price_under_a_dollar_cap_refuses_to_start(tmp_path: Path) ->
     ledger.require_price(True, "m")
     with pytest.raises(UsageError) as caught:
         ledger.require_price(False, "m")
-    assert "--price" in caught.value.cure
+    assert "--price" in caught.value.hint
     CostLedger(tmp_path / "free.jsonl", NO_CAPS).require_price(False, "m")
 
 

@@ -65,8 +65,8 @@ def run(model: OpenAiModel, *requests: Request) -> list[Reply]:
 def failure(model: OpenAiModel, kind: type[ModelError]) -> ModelError:
     with pytest.raises(kind) as caught:
         run(model)
-    assert caught.value.cure
-    assert KEY not in caught.value.message + caught.value.cure
+    assert caught.value.hint
+    assert KEY not in caught.value.message + caught.value.hint
     return caught.value
 
 
@@ -133,7 +133,7 @@ def test_credentials_in_the_url_never_show(ledger: CostLedger) -> None:
 def test_openai_itself_is_not_asked_without_a_key(ledger: CostLedger) -> None:
     with pytest.raises(BadKey) as caught:
         OpenAiModel(ModelConfig(api_key=None), ledger, None)
-    assert "OPENAI_API_KEY" in caught.value.cure
+    assert "OPENAI_API_KEY" in caught.value.hint
 
 
 def test_a_local_server_needs_no_key(ledger: CostLedger) -> None:
@@ -230,7 +230,7 @@ def test_html_is_named_as_such(ledger: CostLedger) -> None:
     with serve(BAD_BODIES["html"]) as server:
         error = failure(model_of(server, ledger), BadReply)
     assert "text/html" in error.message
-    assert "/v1" in error.cure
+    assert "/v1" in error.hint
 
 
 def test_a_body_that_breaks_off_is_asked_for_again(ledger: CostLedger) -> None:

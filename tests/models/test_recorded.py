@@ -159,7 +159,7 @@ def test_opinions_are_not_borrowed_from_elsewhere(purpose: Purpose, path: Path) 
     record(path, ask("x", purpose=purpose))
     with pytest.raises(NoRecordedReply) as caught:
         answer(replay(path), ask("s", purpose=purpose))
-    assert caught.value.cure
+    assert caught.value.hint
     assert answer(replay(path, "other.jsonl"), ask("x", purpose=purpose)) == "from x"
 
 
@@ -195,7 +195,7 @@ def test_what_is_no_recording_is_refused(content: bytes, path: Path) -> None:
     path.write_bytes(content)
     with pytest.raises(UsageError) as caught:
         read_recording(path)
-    assert caught.value.cure
+    assert caught.value.hint
 
 
 @pytest.mark.parametrize("content", [b"junk", gzip.compress(b"x" * 1000, mtime=0)[:30], b""])

@@ -50,7 +50,7 @@ def test_numbers_apply_to_each_chosen_level(dataset: Dataset) -> None:
 
 
 @pytest.mark.parametrize(
-    ("subset", "numbers", "message", "cure"),
+    ("subset", "numbers", "message", "hint"),
     [
         (None, "7", "no problem has the number 7", "level1: 1, 4, 12, 19, 23, 95; level2: 1, 12, 99; level3: 43"),
         ("level1", "1,5-11", "no problem has the number 5-11", "level1: 1, 4, 12"),
@@ -67,13 +67,13 @@ def test_numbers_apply_to_each_chosen_level(dataset: Dataset) -> None:
         ("", None, "is not a subset", "write level1"),
     ],
 )
-def test_a_selection_that_names_nothing_is_refused_with_a_cure(
-    dataset: Dataset, subset: str | None, numbers: str | None, message: str, cure: str
+def test_a_selection_that_names_nothing_is_refused_with_a_hint(
+    dataset: Dataset, subset: str | None, numbers: str | None, message: str, hint: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
         dataset.select(subset, numbers)
     assert message in caught.value.message
-    assert cure in caught.value.cure
+    assert hint in caught.value.hint
 
 
 def test_an_empty_list_of_levels_is_refused(dataset: Dataset) -> None:
@@ -91,7 +91,7 @@ def test_a_root_without_problems_is_refused(tmp_path: Path, make: str | None) ->
     with pytest.raises(UsageError) as caught:
         Dataset(root)
     assert str(root) in caught.value.message
-    assert caught.value.cure
+    assert caught.value.hint
 
 
 def test_two_directories_with_one_number_are_refused(tmp_path: Path) -> None:
@@ -133,11 +133,11 @@ def test_a_selection_is_the_intersection_of_ranges_and_levels(
 
 
 @given(text=st.text(alphabet="0123456789-, level٣\n", max_size=20))
-def test_any_other_text_names_something_or_is_refused_with_a_cure(text: str) -> None:
+def test_any_other_text_names_something_or_is_refused_with_a_hint(text: str) -> None:
     for parse in (parse_numbers, parse_levels):
-        cure = ""
+        hint = ""
         try:
             parsed = parse(text)
         except UsageError as error:
-            parsed, cure = (), error.cure
-        assert bool(parsed) != bool(cure)
+            parsed, hint = (), error.hint
+        assert bool(parsed) != bool(hint)

@@ -72,7 +72,7 @@ def test_a_contradictory_reference_is_refused(tmp_path: Path, reference: str, me
     with pytest.raises(ProblemError) as caught:
         load_problem(write_problem(tmp_path / "p", reference=reference))
     assert message in caught.value.message
-    assert caught.value.cure
+    assert caught.value.hint
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelblaster.devices.toolchain import Toolchain, ToolMissing
+from kernelblaster.devices.build.toolchain import Toolchain, ToolMissing
 from kernelblaster.paths import data_dir, harness_include_dir
 from kernelblaster.problems.dataset import Dataset
 from kernelblaster.problems.problem import Problem

@@ -12,14 +12,14 @@ from kernelblaster.problems.dataset import Dataset
 from kernelblaster.problems.loader import load_problem
 from kernelblaster.problems.problem import Precision, Problem, Size
 from kernelblaster.problems.reference import tensor_specs
-from kernelblaster.problems.unseen import SHORT, SHORT_ROW, unseen
+from kernelblaster.problems.undeclared_sizes import SHORT, SHORT_ROW, undeclared_sizes
 
 PROBLEMS = Dataset(data_dir() / "kernelbench-cuda").problems()
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: str(problem.id))
 def test_every_shipped_problem_has_some(problem: Problem) -> None:
-    other = unseen(problem)
+    other = undeclared_sizes(problem)
     assert other is not None
     before, after = problem.sizes[Size.SMALL], other.sizes[Size.SMALL]
     changed = {name for name in before if after[name] != before[name]}
@@ -36,7 +36,7 @@ def test_extents_that_cannot_change_alone_stay(tmp_path: Path) -> None:
     reference = reference.replace('{"n": 400}', '{"n": 400, "heads": 8, "rows": 4}')
     reference = reference.replace('{"n": 4000}', '{"n": 4000, "heads": 8, "rows": 4}')
     reference = reference.replace("* x * x", "* x.reshape(-1, 6, 8).reshape(-1, 48)")
-    other = unseen(load_problem(write_problem(tmp_path / "p", reference=reference)))
+    other = undeclared_sizes(load_problem(write_problem(tmp_path / "p", reference=reference)))
     assert other is not None
     assert other.sizes[Size.SMALL] == {"n": 48, "heads": 6, "rows": 95}
 
@@ -44,7 +44,7 @@ def test_extents_that_cannot_change_alone_stay(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("small", "large", "chosen"), [(523, 4000, 2049), (523, 900, 511), (1025, 4000, 1023)])
 def test_what_one_block_covers_is_raised_beyond_it(tmp_path: Path, small: int, large: int, chosen: int) -> None:
     reference = REFERENCE.replace('{"n": 37}', f'{{"n": {small}}}').replace('{"n": 4000}', f'{{"n": {large}}}')
-    other = unseen(load_problem(write_problem(tmp_path / "p", reference=reference)))
+    other = undeclared_sizes(load_problem(write_problem(tmp_path / "p", reference=reference)))
     assert other is not None
     assert other.sizes[Size.SMALL]["n"] == chosen
 
@@ -52,7 +52,9 @@ def test_what_one_block_covers_is_raised_beyond_it(tmp_path: Path, small: int, l
 @pytest.mark.parametrize(("small", "large", "chosen"), [(37, 900, 321), (200, 321, 321), (37, 320, 31)])
 def test_what_a_usual_block_covers_is_raised_beyond_it(tmp_path: Path, small: int, large: int, chosen: int) -> None:
     reference = REFERENCE.replace('{"n": 37}', f'{{"n": {small}}}').replace('{"n": 4000}', f'{{"n": {large}}}')
-    other = unseen(load_problem(write_problem(tmp_path / "p", reference=reference.replace('"n": 400}', '"n": 60}'))))
+    other = undeclared_sizes(
+        load_problem(write_problem(tmp_path / "p", reference=reference.replace('"n": 400}', '"n": 60}')))
+    )
     assert other is not None
     assert other.sizes[Size.SMALL]["n"] == chosen
 
@@ -60,14 +62,14 @@ def test_what_a_usual_block_covers_is_raised_beyond_it(tmp_path: Path, small: in
 def test_a_width_that_must_divide_is_lowered_further(tmp_path: Path) -> None:
     reference = REFERENCE.replace('{"n": 37}', '{"n": 57}').replace("4000", "90").replace("400", "60")
     reference = reference.replace("* x * x", "* x.reshape(3, -1).reshape(-1)")
-    other = unseen(load_problem(write_problem(tmp_path / "p", reference=reference)))
+    other = undeclared_sizes(load_problem(write_problem(tmp_path / "p", reference=reference)))
     assert other is not None
     assert other.sizes[Size.SMALL]["n"] == 33
 
 
 def test_the_last_tile_is_nearly_full_along_the_first_extent_and_holds_one_element_along_others() -> None:
     relu = next(problem for problem in PROBLEMS if str(problem.id) == "level1/019")
-    other = unseen(relu)
+    other = undeclared_sizes(relu)
     assert other is not None
     assert other.sizes[Size.SMALL] == {"batch_size": 127, "dim": 9985}
 
@@ -80,7 +82,7 @@ def test_the_last_tile_is_nearly_full_along_the_first_extent_and_holds_one_eleme
     ],
 )
 def test_samples_beside_smaller_tensors_are_short(number: str, extents: dict[str, int]) -> None:
-    other = unseen(next(problem for problem in PROBLEMS if str(problem.id) == number))
+    other = undeclared_sizes(next(problem for problem in PROBLEMS if str(problem.id) == number))
     assert other is not None
     assert other.sizes[Size.SMALL] == extents
 
@@ -92,14 +94,14 @@ def test_samples_are_short_unless_they_are_raised(tmp_path: Path, length: int, c
     )
     reference = reference.replace("(self, x)", "(self, x, w)").replace("* x * x", "* x * w")
     reference = reference.replace("[torch.randn(", '[torch.randn(99, SIZES[size]["n"]), torch.randn(')
-    other = unseen(load_problem(write_problem(tmp_path / "p", reference=reference)))
+    other = undeclared_sizes(load_problem(write_problem(tmp_path / "p", reference=reference)))
     assert (length if other is None else other.sizes[Size.SMALL]["n"]) == chosen
 
 
 def test_samples_of_other_problems_are_not_short() -> None:
     """Weights of a product are no part of the output's shape, even where it is that of an input."""
     for problem in PROBLEMS:
-        other = unseen(problem)
+        other = undeclared_sizes(problem)
         assert other is not None
         if str(problem.id) not in ("level1/012", "level1/040"):
             declared = problem.sizes[Size.SMALL].items()
@@ -108,4 +110,4 @@ def test_samples_of_other_problems_are_not_short() -> None:
 
 def test_a_problem_without_large_extents_has_none(tmp_path: Path) -> None:
     reference = REFERENCE.replace('{"n": 37}', '{"n": 9}')
-    assert unseen(load_problem(write_problem(tmp_path / "p", reference=reference))) is None
+    assert undeclared_sizes(load_problem(write_problem(tmp_path / "p", reference=reference))) is None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelblaster.devices.base import DeviceKind
-from kernelblaster.evaluation.types import Decision, Verdict
+from kernelblaster.devices.facts import DeviceKind
+from kernelblaster.evaluation.results import Decision, Verdict
 from kernelblaster.problems.problem import Precision
 from kernelblaster.replay.transition import Transition
 

@@ -8,7 +8,7 @@ import pytest
 from replay_samples import transition
 
 from kernelblaster.errors import KnowledgeError
-from kernelblaster.evaluation.types import Verdict
+from kernelblaster.evaluation.results import Verdict
 from kernelblaster.replay.buffer import Query, ReplayBuffer
 
 
@@ -96,5 +96,5 @@ def test_a_file_that_is_no_buffer_is_named_and_left_alone(tmp_path):
     path.write_bytes(b"not a database, but long enough to be looked at as one" * 4)
     with pytest.raises(KnowledgeError, match=r"replay\.sqlite") as caught:
         ReplayBuffer(path)
-    assert caught.value.cure
+    assert caught.value.hint
     assert path.read_bytes().startswith(b"not a database")

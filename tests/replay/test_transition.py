@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 from replay_samples import transition
 
-from kernelblaster.evaluation.types import Comparison, Decision, Timing, Verdict
+from kernelblaster.evaluation.results import Comparison, Decision, Timing, Verdict
 from kernelblaster.replay.transition import FAILURE_REWARD, Transition, metric_deltas, reward
 
 
@@ -15,7 +15,7 @@ def comparison(speedup: float, decision: Decision) -> Comparison:
         median_us=1, low_us=1, high_us=1, iqr_us=0, samples=30, floor_us=0.5, floor_fraction=0.5, modelled=False
     )
     return Comparison(
-        speedup=speedup, low=speedup, high=speedup, decision=decision, threshold=0.01, rival=timing, candidate=timing
+        speedup=speedup, low=speedup, high=speedup, decision=decision, threshold=0.01, baseline=timing, candidate=timing
     )
 
 

@@ -9,13 +9,13 @@ import pytest
 
 from kernelblaster.agent import events as ev
 from kernelblaster.agent.state import OutcomeStatus
-from kernelblaster.devices.base import DeviceFacts, DeviceKind
+from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.problems.problem import Precision
+from kernelblaster.records.journal import Journal
+from kernelblaster.records.layout import RunLayout
+from kernelblaster.records.summary import ProblemSummary, RunSummary, Spending
 from kernelblaster.report.build import write_report
 from kernelblaster.report.data import gather
-from kernelblaster.runs.journal import Journal
-from kernelblaster.runs.layout import RunLayout
-from kernelblaster.runs.summary import ProblemSummary, RunSummary, Spending
 
 P = "level1/023"
 FACTS = DeviceFacts(

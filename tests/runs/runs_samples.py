@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from kernelblaster.agent.state import OutcomeStatus
-from kernelblaster.devices.base import DeviceFacts, DeviceKind
-from kernelblaster.evaluation.types import Comparison, Decision, Timing
+from kernelblaster.devices.facts import DeviceFacts, DeviceKind
+from kernelblaster.evaluation.results import Comparison, Decision, Timing
 from kernelblaster.problems.problem import Precision
-from kernelblaster.runs.summary import ProblemSummary, RunSummary, Spending
+from kernelblaster.records.summary import ProblemSummary, RunSummary, Spending
 
 FACTS = DeviceFacts(
     kind=DeviceKind.EMULATED, name="test", arch="sm_90", compile_arch="sm_90a", sm_count=132, clock_mhz=1980,
@@ -28,7 +28,7 @@ def row(status: OutcomeStatus, speedup: float | None = None) -> ProblemSummary:
     if speedup is not None:
         comparison = Comparison(
             speedup=speedup, low=speedup, high=speedup, decision=Decision.FASTER, threshold=0.01,
-            rival=timing(100), candidate=timing(100 / speedup),
+            baseline=timing(100), candidate=timing(100 / speedup),
         )  # fmt: skip
     return ProblemSummary(problem="level1/023", name="Softmax", status=status, comparison=comparison, directory=Path())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kernelblaster.agent.events import Event, StepStarted
-from kernelblaster.runs.journal import Journal, read_events
+from kernelblaster.records.journal import Journal, read_events
 
 
 def event(step: int) -> StepStarted:

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from runs_samples import FACTS
 
 from kernelblaster.config import ModelConfig, RunConfig
-from kernelblaster.devices.base import Library
+from kernelblaster.devices.facts import Library
 from kernelblaster.errors import UsageError
 from kernelblaster.problems.problem import Size
-from kernelblaster.runs.layout import ASIDE, RunLayout
-from kernelblaster.runs.record import RunRecord, read_record
+from kernelblaster.records.layout import ASIDE, RunLayout
+from kernelblaster.records.run_record import RunRecord, read_record
 
 
 def record(**changes: object) -> RunRecord:

@@ -12,12 +12,12 @@ from rich.console import Console
 
 from kernelblaster.agent import events as ev
 from kernelblaster.agent.state import OutcomeStatus, StopReason
+from kernelblaster.cli.live import LiveView, PlainView
+from kernelblaster.cli.progress import Heartbeat, Progress
 from kernelblaster.devices.base import Device
 from kernelblaster.models.base import ChatModel
-from kernelblaster.runs.live import LiveView, PlainView
-from kernelblaster.runs.narrated import NarratedDevice, NarratedModel
-from kernelblaster.runs.progress import Heartbeat, Progress
-from kernelblaster.runs.summary import Spending
+from kernelblaster.records.summary import Spending
+from kernelblaster.runs.progress import ProgressDevice, ProgressModel
 
 P = "level1/023"
 STEP = f"{P}/r1/rollout-0/step-1"
@@ -141,7 +141,7 @@ def test_progress_ends_with_its_block() -> None:
     assert threading.active_count() <= before
 
 
-@pytest.mark.parametrize(("seam", "narrated"), [(Device, NarratedDevice), (ChatModel, NarratedModel)])
+@pytest.mark.parametrize(("seam", "narrated"), [(Device, ProgressDevice), (ChatModel, ProgressModel)])
 def test_a_narrator_hides_nothing(seam: type, narrated: type) -> None:
     promised = {name for name in vars(seam) if not name.startswith("_")}
     assert promised

@@ -11,7 +11,7 @@ from kernelblaster.errors import UsageError
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.loader import load_problem
 from kernelblaster.problems.problem import Problem
-from kernelblaster.runs.searches import SEARCH, check_search, find_search, open_search
+from kernelblaster.records.searches import SEARCH, check_search, find_search, open_search
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_a_changed_problem_is_not_taken_for_the_one_that_was_searched(
         file.write("\n\n")
     with pytest.raises(UsageError, match=name) as refused:
         check_search(directory, problem)
-    assert "--no-resume" in refused.value.cure
+    assert "--no-resume" in refused.value.hint
 
 
 def test_a_damaged_record_is_named(problem: Problem, tmp_path: Path) -> None:

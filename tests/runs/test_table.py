@@ -9,10 +9,10 @@ from rich.console import Console
 from runs_samples import FACTS, row, summary, timing
 
 from kernelblaster.agent.state import OutcomeStatus
-from kernelblaster.devices.base import DeviceKind
+from kernelblaster.cli.summary_table import print_summary
+from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.problems.problem import Size
-from kernelblaster.runs.summary import RunSummary
-from kernelblaster.runs.table import print_summary
+from kernelblaster.records.summary import RunSummary
 
 
 def printed(run: RunSummary) -> str:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from kernelblaster.agent.state import OutcomeStatus
+from kernelblaster.cli import run_command as command
 from kernelblaster.config import BudgetConfig
 from kernelblaster.models.ledger import CostLedger
-from kernelblaster.runs import command
-from kernelblaster.runs.summary import ProblemSummary
+from kernelblaster.records.summary import ProblemSummary
 
 WAITING: Any = SimpleNamespace(wait=True)
 

@@ -32,7 +32,7 @@ async def ask(context: ProblemContext, request: Request) -> Reply:
     return reply
 
 
-async def worded(context: ProblemContext, slot: str, build: Callable[[], Request]) -> Request:
+async def frozen_request(context: ProblemContext, slot: str, build: Callable[[], Request]) -> Request:
     """The request of `slot` in the words in which it was asked first; those of `build` when it was not.
 
     For requests that show the knowledge base. Other problems, and this very question's answer, change that before the

@@ -16,12 +16,14 @@ from weakref import WeakValueDictionary
 from kernelblaster.agent.events import Event, EventSink
 from kernelblaster.agent.files import ProblemFiles
 from kernelblaster.config import SearchConfig
-from kernelblaster.devices.base import Device, DeviceFacts, Library, SanitizerFinding
+from kernelblaster.devices.base import Device
+from kernelblaster.devices.facts import DeviceFacts, Library
+from kernelblaster.devices.profiles import SanitizerFinding
 from kernelblaster.errors import BudgetExceeded
-from kernelblaster.evaluation.types import Evaluation
-from kernelblaster.knowledge.families import OpFamily
+from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.knowledge.store import KnowledgeStore
 from kernelblaster.models.base import ChatModel
+from kernelblaster.problems.families import OpFamily
 from kernelblaster.problems.problem import Precision, Problem, Size, TensorSpec
 from kernelblaster.replay.buffer import ReplayBuffer
 
@@ -34,8 +36,10 @@ class CandidateEvaluator(Protocol):
         """Where candidates run."""
         ...
 
-    def evaluate(self, problem: Problem, source: str, *, rival: str | None, profile: bool, sessions: int) -> Evaluation:
-        """Build, verify, measure against `rival` in so many pairs of processes, and profile. Raises DeviceError."""
+    def evaluate(
+        self, problem: Problem, source: str, *, baseline: str | None, profile: bool, sessions: int
+    ) -> Evaluation:
+        """Build, verify, measure against `baseline` in so many pairs of processes, and profile. Raises DeviceError."""
         ...
 
     def sanitize(self, problem: Problem, source: str) -> list[SanitizerFinding]:
@@ -44,7 +48,7 @@ class CandidateEvaluator(Protocol):
 
 
 @dataclass(frozen=True)
-class Limits:
+class Concurrency:
     """Shared by all problems of a run. `evaluations` bounds the candidates judged at once."""
 
     evaluations: asyncio.Semaphore
@@ -87,7 +91,7 @@ class ProblemContext:
     model: ChatModel
     directory: Path
     events: EventSink
-    limits: Limits
+    limits: Concurrency
     libraries: tuple[Library, ...] = ()
     recording: str | None = None
     deadline: float | None = None
@@ -116,5 +120,5 @@ class ProblemContext:
         """Raise BudgetExceeded when the problem's wall time is over."""
         if self.deadline is not None and time.monotonic() > self.deadline:
             raise BudgetExceeded(
-                f"the wall time of problem {self.problem.id} is over", cure="raise --timeout and start again"
+                f"the wall time of problem {self.problem.id} is over", hint="raise --timeout and start again"
             )

@@ -1,8 +1,8 @@
 """Files of one problem's search: candidates, evaluations, replies. Content decides names; writes are atomic.
 
     candidates/<sha256>.cu        sources
-    evaluations/<key>.json        what the judge found; the key names source, rival, device, precision and size
-    findings/<key>.json           what the sanitizers found; the key as that of an evaluation without a rival
+    evaluations/<key>.json        what the judge found; the key names source, baseline, device, precision and size
+    findings/<key>.json           what the sanitizers found; the key as that of an evaluation without a baseline
     replies/<slot>.json           the request and the reply, stored before the reply is used
     questions/<slot>.json         a request that shows the knowledge base, as it was worded first
     draws/r<round>/<sha256>.json  techniques that rollouts of a round have drawn for one parent, by slot
@@ -15,16 +15,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from kernelblaster.devices.base import SanitizerFinding
-from kernelblaster.evaluation.types import Evaluation
+from kernelblaster.devices.profiles import SanitizerFinding
+from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.models.base import Reply, Request
+from kernelblaster.storage.atomic import write_atomically
 
 _DRAWS = TypeAdapter(dict[str, str])
 
@@ -60,34 +59,12 @@ def source_digest(source: str) -> str:
     return hashlib.sha256(source.encode()).hexdigest()
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Replace `path` by `text` so that readers and a killed writer never leave a part of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{uuid.uuid4().hex}.part")
-    try:
-        with partial.open("x", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def sweep_partial_files(root: Path) -> list[Path]:
-    """Remove what writers that were killed left below `root`, where no other writer is at work; returns the files."""
-    stale = list(root.glob("**/.*.part"))
-    for path in stale:
-        path.unlink(missing_ok=True)
-    return stale
-
-
 @dataclass(frozen=True)
 class EvaluationKey:
     """Everything that makes two evaluations the same question."""
 
     source: str
-    rival: str | None
+    baseline: str | None
     device: str
     precision: str
     size: str
@@ -97,7 +74,7 @@ class EvaluationKey:
     @property
     def name(self) -> str:
         """File name without its suffix."""
-        text = json.dumps([self.source, self.rival, self.device, self.precision, self.size, self.purpose])
+        text = json.dumps([self.source, self.baseline, self.device, self.precision, self.size, self.purpose])
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kernelblaster.devices.base import DeviceFacts, DeviceKind
-from kernelblaster.evaluation.types import Comparison, Evaluation
+from kernelblaster.devices.facts import DeviceFacts, DeviceKind
+from kernelblaster.evaluation.results import Comparison, Evaluation
 
 FINAL_KERNEL = "final_rl_cuda_perf.cu"
 
@@ -26,13 +26,13 @@ def without_samples(comparison: Comparison) -> Comparison:
     bare = {"samples_us": []}
     return comparison.model_copy(
         update={
-            "rival": comparison.rival.model_copy(update=bare),
+            "baseline": comparison.baseline.model_copy(update=bare),
             "candidate": comparison.candidate.model_copy(update=bare),
         }
     )
 
 
-def sessions_text(comparison: Comparison) -> str:
+def process_pairs_text(comparison: Comparison) -> str:
     """The ratios of a comparison's sessions: `5 pairs of fresh processes: 1.210, 1.214, ...; spread 0.4%`."""
     ratios = ", ".join(f"{session.speedup:.3f}" for session in comparison.sessions)
     return f"{len(comparison.sessions)} pairs of fresh processes: {ratios}; spread {comparison.spread:.1%}"
@@ -41,7 +41,7 @@ def sessions_text(comparison: Comparison) -> str:
 def _interval(comparison: Comparison) -> str:
     """What low and high are of: `95 %: 1.210 to 1.224`, or the ratios of all sessions."""
     if comparison.sessions:
-        return f"median of {sessions_text(comparison)}"
+        return f"median of {process_pairs_text(comparison)}"
     return f"95 %: {comparison.low:.3f} to {comparison.high:.3f}"
 
 
@@ -67,7 +67,7 @@ def _header(evaluation: Evaluation, facts: DeviceFacts) -> list[str]:
         lines.append(
             f"{'modelled' if emulated else 'measured'} speed-up over the start {comparison.speedup:.3f}x "
             f"({_interval(comparison)}), "
-            f"{comparison.rival.median_us:.2f} us -> {comparison.candidate.median_us:.2f} us per call, cold L2"
+            f"{comparison.baseline.median_us:.2f} us -> {comparison.candidate.median_us:.2f} us per call, cold L2"
         )
         lines += _conditions(comparison)
     device = f"{facts.name} ({facts.arch})"

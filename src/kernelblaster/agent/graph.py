@@ -32,9 +32,9 @@ from kernelblaster.agent.nodes.retrieve import retrieve
 from kernelblaster.agent.nodes.start import ROLLOUT, fan_out, open_round, profile_start
 from kernelblaster.agent.nodes.step import classify, open_step
 from kernelblaster.agent.state import (
-    Outcome,
     OutcomeStatus,
     PendingRequest,
+    ProblemOutcome,
     ProblemState,
     RolloutOutput,
     RolloutState,
@@ -44,7 +44,7 @@ from kernelblaster.config import SearchConfig
 CHECKPOINTS = "checkpoints.sqlite"
 
 
-async def run_problem(context: ProblemContext) -> Outcome:
+async def run_problem(context: ProblemContext) -> ProblemOutcome:
     """Search one problem until it is finished, a budget ends it, or it waits for replies.
 
     Called again with the same directory it continues where it stopped: evaluations and replies that exist are used,
@@ -155,10 +155,10 @@ def _supersteps(config: SearchConfig) -> int:
     return config.steps * per_step + config.rounds * 4 + 20
 
 
-def _outcome(context: ProblemContext, snapshot: StateSnapshot) -> Outcome:
+def _outcome(context: ProblemContext, snapshot: StateSnapshot) -> ProblemOutcome:
     state = ProblemState.model_validate(snapshot.values)
     files = context.files
-    outcome = Outcome(
+    outcome = ProblemOutcome(
         problem=str(context.problem.id),
         status=OutcomeStatus.WAITING,
         start=files.evaluation(state.start.evaluation) if state.start else None,

@@ -11,13 +11,13 @@ import json
 
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.rendering import render
-from kernelblaster.agent.reviewing import bare_code
+from kernelblaster.agent.review import bare_code
 from kernelblaster.agent.slots import attempt_slot, classify_slot, problem_slot, reflect_slot
 from kernelblaster.agent.sources import cut_middle, launcher_declaration, trimmed_driver, trimmed_reference
 from kernelblaster.agent.state import Attempt, Choice, Failure, RolloutState, Tried
 from kernelblaster.agent.summary import gpu_summary, profile_summary, time_summary
-from kernelblaster.devices.base import Library
-from kernelblaster.evaluation.types import Evaluation
+from kernelblaster.devices.facts import Library
+from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.knowledge.base import KnowledgeBase
 from kernelblaster.knowledge.decisions import Classification
 from kernelblaster.models.base import Message, Purpose, Request

@@ -32,7 +32,7 @@ def launcher_declaration(driver: str) -> str:
     found = _LAUNCHER.search(strip_comments(driver))
     if found is None:
         raise ProblemError(
-            "driver.cpp declares no launch_gpu_implementation", cure="declare the launcher above the call"
+            "driver.cpp declares no launch_gpu_implementation", hint="declare the launcher above the call"
         )
     return " ".join(found[0].split())
 
@@ -54,7 +54,7 @@ def trimmed_reference(text: str, limit: int) -> str:
 
 
 def trimmed_driver(text: str, limit: int) -> str:
-    """What a foreign `driver.cpp` draws, computes and compares, about `limit` characters: no comments, no includes."""
+    """What a self-checking `driver.cpp` computes and compares, about `limit` characters: no comments, no includes."""
     lines = (line for line in strip_comments(text).splitlines() if not line.lstrip().startswith("#"))
     return cut_middle("\n".join(lines), limit)
 

@@ -12,12 +12,12 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from kernelblaster.evaluation.types import (
+from kernelblaster.evaluation.results import (
     Comparison,
     Conditions,
     Decision,
     Evaluation,
-    SessionRatio,
+    ProcessPairRatio,
     Timing,
     Verdict,
 )
@@ -75,7 +75,7 @@ class Diagnosis(_Frozen):
     """`rules`, `model`, or `rules (undecided)` when the model had no usable opinion."""
 
 
-class Lesson(_Frozen):
+class PromptLesson(_Frozen):
     """A lesson as the prompt shows it."""
 
     id: str
@@ -96,7 +96,7 @@ class Choice(_Frozen):
     p_correct: float
     evidence_count: int
     backed_off_to: str
-    lessons: list[Lesson] = []
+    lessons: list[PromptLesson] = []
 
 
 class Failure(_Frozen):
@@ -281,7 +281,7 @@ class PendingRequest(_Frozen):
     request_file: str
 
 
-class Outcome(BaseModel):
+class ProblemOutcome(BaseModel):
     """What the search of one problem came to."""
 
     format: str = "kernelblaster-outcome-1"
@@ -318,12 +318,12 @@ CHECKPOINTED = (
     FailureKind,
     Finalist,
     Incumbent,
-    Lesson,
+    PromptLesson,
     OutcomeStatus,
     ProblemState,
     RolloutResult,
     RolloutState,
-    SessionRatio,
+    ProcessPairRatio,
     Spent,
     StopReason,
     Timing,

@@ -5,9 +5,10 @@ A metric that was not collected is not mentioned.
 
 from __future__ import annotations
 
-from kernelblaster.devices.base import DeviceFacts, DeviceKind, KernelProfile, KernelResources
+from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.devices.metrics import Metric
-from kernelblaster.evaluation.types import Evaluation
+from kernelblaster.devices.profiles import KernelProfile, KernelResources
+from kernelblaster.evaluation.results import Evaluation
 
 _HOTTEST = 3
 _NAME_CHARACTERS = 60

@@ -31,7 +31,7 @@ def answer(
     is a mistake (exit code 2), unless --watch waits for requests.
     """
     from kernelblaster.runs.answer import answer_exchange, check_exchange
-    from kernelblaster.runs.choose import choose_model_config
+    from kernelblaster.runs.choices import choose_model_config
 
     if not watch:
         check_exchange(exchange)

@@ -8,7 +8,7 @@ import typer
 
 from kernelblaster import __version__
 from kernelblaster.cli import answer, baseline, doctor, emulate, evaluate, kb, problems, report, reprofile, run
-from kernelblaster.cli.edge import exit_code_of, leave, prepare_process
+from kernelblaster.cli.errors import exit_code_of, leave, prepare_process
 
 app = typer.Typer(
     name="kernelblaster",

@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from kernelblaster.cli import terminal
 from kernelblaster.cli.options import DatasetOption, DeviceOption, JsonOption, PrecisionOption, environment, finite
+from kernelblaster.cli.terminal import print_json
 from kernelblaster.config import RunConfig
 from kernelblaster.errors import DeviceError, ExitCode, UsageError
 from kernelblaster.problems.problem import Size
-from kernelblaster.runs import terminal
-from kernelblaster.runs.terminal import print_json
 
 
 def baseline(
@@ -28,16 +28,16 @@ def baseline(
     json_output: JsonOption = False,
 ) -> int:
     """Time PyTorch and kernels of one precision in turns, with 95 % intervals. Needs a GPU."""
-    from kernelblaster.evaluation.inputs import InputStore
+    from kernelblaster.cli.progress import Progress
+    from kernelblaster.evaluation.correctness.input_store import InputStore
     from kernelblaster.paths import data_dir
     from kernelblaster.problems.dataset import Dataset
-    from kernelblaster.runs.baseline import FINAL, START, BaselinePlan, measure_baseline
-    from kernelblaster.runs.choose import choose_device
-    from kernelblaster.runs.layout import FINAL_KERNEL
-    from kernelblaster.runs.progress import Progress
+    from kernelblaster.records.layout import FINAL_KERNEL
+    from kernelblaster.runs.choices import choose_device
+    from kernelblaster.runs.pytorch_baseline import FINAL, START, BaselinePlan, measure_baseline
 
     if root is not None and not root.is_dir():
-        raise UsageError(f"there is no run at {root}", cure="give the directory that `run` named")
+        raise UsageError(f"there is no run at {root}", hint="give the directory that `run` named")
     env = environment()
     config = RunConfig(dataset=env.dataset, precision=precision or env.precision, device=device)
     problems = Dataset(dataset_dir or data_dir() / env.dataset).select(subset=subset, numbers=problem_numbers)
@@ -46,7 +46,7 @@ def baseline(
         try:
             chosen = choose_device(config, progress.tell).device
         except DeviceError as error:
-            raise DeviceError(error.message, cure="use a machine that has one: PyTorch is timed there only") from error
+            raise DeviceError(error.message, hint="use a machine that has one: PyTorch is timed there only") from error
         for problem in problems:
             progress.tell(f"timing {problem.id} {problem.name}")
             kernels = {START: problem.init_path.read_text(encoding="utf-8")}

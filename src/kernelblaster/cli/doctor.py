@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from kernelblaster.cli import terminal
 from kernelblaster.cli.options import JsonOption, environment
+from kernelblaster.cli.terminal import print_json
 from kernelblaster.errors import ExitCode
-from kernelblaster.runs import terminal
-from kernelblaster.runs.terminal import print_json
 
 
 def doctor(
@@ -22,9 +22,9 @@ def doctor(
 
     Exit code 0 when kernels can be optimised on some device, 4 when not even the emulated one works.
     """
+    from kernelblaster.cli.progress import Progress
     from kernelblaster.devices.cuda.probe import probe_machine
     from kernelblaster.runs.doctor import probe_emulated, probe_model
-    from kernelblaster.runs.progress import Progress
 
     settings = environment()
     with Progress() as progress:
@@ -37,11 +37,11 @@ def doctor(
     usable = all(probe.ok for probe in probes if probe.name in ("nvcc", "host compiler"))
     if json_output:
         print_json(probes)
-        return int(ExitCode.OK if usable else ExitCode.ENVIRONMENT)
+        return int(ExitCode.OK if usable else ExitCode.MACHINE)
     console = terminal.console()
     for probe in probes:
         mark = "[green]ok  [/]" if probe.ok else "[yellow]lack[/]"
         console.print(f"{mark} {probe.name}: {escape(probe.found)}", soft_wrap=True)
         if not probe.ok:
-            console.print(f"       costs: {escape(probe.costs)}\n       cure:  {escape(probe.cure)}", soft_wrap=True)
-    return int(ExitCode.OK if usable else ExitCode.ENVIRONMENT)
+            console.print(f"       costs: {escape(probe.costs)}\n       hint:  {escape(probe.hint)}", soft_wrap=True)
+    return int(ExitCode.OK if usable else ExitCode.MACHINE)

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelblaster.cli.edge import tell
+from kernelblaster.cli.errors import tell
 from kernelblaster.cli.options import finite, positive
 from kernelblaster.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from kernelblaster.devices.emulated.emulation import Emulation
-    from kernelblaster.devices.emulated.program import EmulatedProgram
+    from ptxemu.emulation import Emulation
+    from ptxemu.program import EmulatedProgram
 
 
 def emulate(
@@ -75,8 +75,8 @@ def emulate(
 
 def _build(program: Path, arch: str, include: Sequence[Path]) -> EmulatedProgram:
     """The program, linked with the emulated runtime. Raises ProgramDoesNotBuild once the compiler's words are shown."""
-    from kernelblaster.devices.emulated.program import EmulatedProgram, ProgramDoesNotBuild
-    from kernelblaster.runs.progress import Progress
+    from kernelblaster.cli.progress import Progress
+    from ptxemu.program import EmulatedProgram, ProgramDoesNotBuild
 
     try:
         with Progress() as progress:
@@ -92,10 +92,10 @@ def _exit_code(program: Path, emulation: Emulation, timeout_s: float) -> int:
     code = emulation.exit_code
     if code is None:
         message = f"{program} was still running after {timeout_s:g} s and was stopped"
-        tell(message, cure="give it a smaller size, or more time with --timeout")
+        tell(message, hint="give it a smaller size, or more time with --timeout")
         return int(ExitCode.TIMED_OUT)
     if code < 0:
-        tell(f"{program} was killed by {signal.Signals(-code).name}", cure="it crashed on the host; debug it with gdb")
+        tell(f"{program} was killed by {signal.Signals(-code).name}", hint="it crashed on the host; debug it with gdb")
         return 128 - code
     return code or int(ExitCode.FAILED if emulation.findings else ExitCode.OK)
 
@@ -103,7 +103,7 @@ def _exit_code(program: Path, emulation: Emulation, timeout_s: float) -> int:
 def _refuse_unless_writable(target: Path | None) -> None:
     """Raise UsageError before a program runs whose results could not be written."""
     if target is not None and (target.is_dir() or not os.access(target.parent, os.W_OK)):
-        raise UsageError(f"{target} cannot be written", cure="name a file in a directory that can be written")
+        raise UsageError(f"{target} cannot be written", hint="name a file in a directory that can be written")
 
 
 def _launches(emulation: Emulation) -> str:

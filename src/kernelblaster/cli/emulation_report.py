@@ -10,11 +10,11 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 
-from kernelblaster.devices.emulated.emulation import Emulation, KernelLaunch
-from kernelblaster.devices.emulated.lines import LineProfile
-from kernelblaster.devices.emulated.metrics import COUNTED
+from kernelblaster.cli import terminal
 from kernelblaster.devices.metrics import Metric
-from kernelblaster.runs import terminal
+from ptxemu.emulation import Emulation, KernelLaunch
+from ptxemu.lines import LineProfile
+from ptxemu.metrics import COUNTED
 
 SHOWN_METRICS = (
     Metric.DURATION,

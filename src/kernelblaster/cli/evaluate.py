@@ -20,26 +20,26 @@ from kernelblaster.cli.options import (
     parse_libraries,
     positive,
 )
+from kernelblaster.cli.terminal import print_json
 from kernelblaster.config import EvaluationConfig, RunConfig
 from kernelblaster.errors import ExitCode, UsageError
-from kernelblaster.givenfiles import read_given_source
-from kernelblaster.runs.terminal import print_json
+from kernelblaster.storage.bounded_io import read_source
 
 
-def read_source(path: Path) -> str:
+def read_kernel(path: Path) -> str:
     """A kernel's text. Raises UsageError when it cannot be read."""
     try:
-        return read_given_source(path)
+        return read_source(path)
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}", cure="give the path of a readable .cu file") from error
+        raise UsageError(f"{path}: {error.strerror}", hint="give the path of a readable .cu file") from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is not UTF-8 text", cure="give the path of a .cu source file") from error
+        raise UsageError(f"{path} is not UTF-8 text", hint="give the path of a .cu source file") from error
 
 
 def evaluate(
     problem: Annotated[str, typer.Argument(help="level1/23, 23 (level 1), or a problem directory.")],
     file: Annotated[Path, typer.Argument(help="The kernel to evaluate; `init` names the problem's own start.")],
-    rival: Annotated[
+    baseline: Annotated[
         Path | None, typer.Option("--rival", help="Compare against this kernel, interleaved; `init` for the start.")
     ] = None,
     precision: PrecisionOption = None,
@@ -51,7 +51,7 @@ def evaluate(
     sessions: Annotated[
         int,
         typer.Option(
-            min=1, max=1000, help="Pairs of fresh processes to compare with the rival, where it seems faster."
+            min=1, max=1000, help="Pairs of fresh processes to compare with the baseline, where it seems faster."
         ),
     ] = 1,
     input_sets: Annotated[int, typer.Option(min=1, max=1000, help="Input sets the kernel must pass.")] = 9,
@@ -62,9 +62,9 @@ def evaluate(
 ) -> int:
     """Judge one kernel. Exit code 0 only for the verdict `correct`."""
     from kernelblaster.cli.evaluation_report import print_evaluation
-    from kernelblaster.runs.choose import refuse_foreign
-    from kernelblaster.runs.progress import Progress
-    from kernelblaster.runs.single import find_problem, open_evaluator
+    from kernelblaster.cli.progress import Progress
+    from kernelblaster.runs.choices import refuse_self_checking
+    from kernelblaster.runs.evaluations import find_problem, open_evaluator
 
     env = environment()
     config = RunConfig(
@@ -77,11 +77,11 @@ def evaluate(
         evaluation=EvaluationConfig(input_sets=input_sets, timeout_s=timeout, emulated_sample=sample),
     )
     found = find_problem(problem, config, dataset_dir)
-    refuse_foreign([found], config)
-    source = read_source(found.init_path if str(file) == "init" else file)
-    other = None if rival is None else read_source(found.init_path if str(rival) == "init" else rival)
+    refuse_self_checking([found], config)
+    source = read_kernel(found.init_path if str(file) == "init" else file)
+    other = None if baseline is None else read_kernel(found.init_path if str(baseline) == "init" else baseline)
     with Progress() as progress, open_evaluator(config, progress.tell) as evaluator:
-        evaluation = evaluator.evaluate(found, source, rival=other, profile=profile, sessions=sessions)
+        evaluation = evaluator.evaluate(found, source, baseline=other, profile=profile, sessions=sessions)
     if json_output:
         print_json(evaluation)
     else:

@@ -7,10 +7,10 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 
-from kernelblaster.devices.base import KernelProfile
+from kernelblaster.cli import terminal
 from kernelblaster.devices.metrics import Metric
-from kernelblaster.evaluation.types import Evaluation, Timing, Verdict
-from kernelblaster.runs import terminal
+from kernelblaster.devices.profiles import KernelProfile
+from kernelblaster.evaluation.results import Evaluation, Timing, Verdict
 
 SHOWN_METRICS = (
     (Metric.DURATION, "time, us", 1e-3),
@@ -92,7 +92,7 @@ def _print_time(console: Console, evaluation: Evaluation) -> None:
         if c.sessions:
             kind = f"least and greatest of {len(c.sessions)} pairs of processes"
         console.print(
-            f"rival: {_interval(c.rival)}; [{style}]{c.decision}[/], {c.speedup:.3f}x "
+            f"baseline: {_interval(c.baseline)}; [{style}]{c.decision}[/], {c.speedup:.3f}x "
             f"\\[{c.low:.3f}, {c.high:.3f}] ({kind})",
             soft_wrap=True,
         )

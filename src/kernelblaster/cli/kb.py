@@ -9,10 +9,10 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from kernelblaster.cli import terminal
 from kernelblaster.cli.options import JsonOption
+from kernelblaster.cli.terminal import print_json
 from kernelblaster.errors import ExitCode
-from kernelblaster.runs import terminal
-from kernelblaster.runs.terminal import print_json
 
 app = typer.Typer(help="Look into, import, merge and check knowledge bases.", no_args_is_help=True)
 

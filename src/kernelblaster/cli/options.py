@@ -13,7 +13,7 @@ import typer
 from pydantic import ValidationError
 
 from kernelblaster.config import Environment
-from kernelblaster.devices.base import Library
+from kernelblaster.devices.facts import Library
 from kernelblaster.errors import UsageError
 from kernelblaster.problems.problem import Precision, Size
 
@@ -125,10 +125,10 @@ def environment() -> Environment:
         name = str(first["loc"][0]).upper()
         raise UsageError(
             f"{name}={first['input']} in the environment or .env: {_lower_first(first['msg'])}",
-            cure=f"unset {name} or give it such a value",
+            hint=f"unset {name} or give it such a value",
         ) from error
     except UnicodeDecodeError as error:
-        raise UsageError(".env is not UTF-8 text", cure="write it anew, one NAME=VALUE per line") from error
+        raise UsageError(".env is not UTF-8 text", hint="write it anew, one NAME=VALUE per line") from error
 
 
 def _lower_first(text: str) -> str:
@@ -143,4 +143,4 @@ def parse_libraries(text: str) -> tuple[Library, ...]:
         return tuple(sorted({Library(part.strip().lower()) for part in text.split(",")}))
     except ValueError:
         known = ", ".join(Library)
-        raise UsageError(f"--libraries {text}: unknown library", cure=f"use none, or a list of {known}") from None
+        raise UsageError(f"--libraries {text}: unknown library", hint=f"use none, or a list of {known}") from None

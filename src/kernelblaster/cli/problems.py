@@ -9,12 +9,12 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from kernelblaster.cli import terminal
 from kernelblaster.cli.options import DatasetOption, JsonOption, PrecisionOption, environment
+from kernelblaster.cli.terminal import print_json
 from kernelblaster.config import RunConfig
 from kernelblaster.errors import ExitCode, ProblemError
 from kernelblaster.problems.problem import Precision, Problem, Size
-from kernelblaster.runs import terminal
-from kernelblaster.runs.terminal import print_json
 
 app = typer.Typer(help="List, show and audit problems.", no_args_is_help=True)
 
@@ -73,7 +73,7 @@ def show(
 ) -> int:
     """Show one problem: its tensors at one size, and where its files lie."""
     from kernelblaster.problems.reference import tensor_specs
-    from kernelblaster.runs.single import find_problem
+    from kernelblaster.runs.evaluations import find_problem
 
     found = find_problem(problem, RunConfig(dataset=environment().dataset), dataset_dir)
     specs = tensor_specs(found, size, precision or Precision.FP16)
@@ -96,8 +96,8 @@ def show(
 
 def _faults(problem: Problem, precisions: Sequence[Precision]) -> list[str]:
     """Faults of a problem; that its reference cannot be run is one, and no reason to leave out the others."""
-    from kernelblaster.evaluation.admission import admission_faults
-    from kernelblaster.evaluation.inputs import InputStore
+    from kernelblaster.evaluation.correctness.input_store import InputStore
+    from kernelblaster.evaluation.integrity.admission import admission_faults
     from kernelblaster.problems.audit import audit_problem
 
     try:
@@ -122,7 +122,7 @@ def audit(
     json_output: JsonOption = False,
 ) -> int:
     """Fail problems that a trivial kernel would pass: constant, insensitive to an input, equal to zeros or a copy."""
-    from kernelblaster.runs.progress import Progress
+    from kernelblaster.cli.progress import Progress
 
     findings = {}
     problems = _select(dataset_dir, subset, problem_numbers)

@@ -37,7 +37,7 @@ from kernelblaster.config import (
 from kernelblaster.errors import UsageError
 
 if TYPE_CHECKING:
-    from kernelblaster.runs.choose import ModelChoice
+    from kernelblaster.runs.choices import ModelChoice
 
 DEFAULT_PROBLEM = "23"
 DEFAULT_SUBSET = "level1"
@@ -165,7 +165,7 @@ def run(
 
     Without arguments: level1 problem 23 (softmax). The same command after an interruption continues where it stopped.
     """
-    from kernelblaster.runs.command import RunRequest, run_command
+    from kernelblaster.cli.run_command import RunRequest, run_command
 
     env = environment()
     chosen = _model(model, env)
@@ -213,18 +213,18 @@ def _refuse_contradictions(
     }
     beside = [name for name, value in choosing.items() if value is not None]
     if problem.problem_dir is not None and beside:
-        raise UsageError(f"--problem-dir names one problem, {beside[0]} chooses others", cure="give one of the two")
+        raise UsageError(f"--problem-dir names one problem, {beside[0]} chooses others", hint="give one of the two")
     if problem.problem_numbers is not None and (problem.start is not None or problem.end is not None):
-        raise UsageError("--problem-numbers beside --start or --end", cure="write --problem-numbers N-M")
+        raise UsageError("--problem-numbers beside --start or --end", hint="write --problem-numbers N-M")
     if chosen.config.kind is not ModelKind.BATCH_EXCHANGE and (model.wait or model.exchange is not None):
         raise UsageError(
             f"{'--wait' if model.wait else '--exchange'} is for a batch exchange, the model {chosen.reason}",
-            cure="add --model-kind batch_exchange",
+            hint="add --model-kind batch_exchange",
         )
 
 
 def _model(given: ModelOptions, env: Environment) -> ModelChoice:
-    from kernelblaster.runs.choose import choose_model_config
+    from kernelblaster.runs.choices import choose_model_config
 
     config = ModelConfig(
         name=given.model or env.model,

@@ -9,109 +9,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
-from pydantic import BaseModel, ConfigDict
-
-from kernelblaster.devices.isolation import Isolation
+from kernelblaster.devices.facts import DeviceFacts, GpuReading, Library
+from kernelblaster.devices.profiles import KernelResources, Profile, SanitizerFinding
 from kernelblaster.problems.problem import Precision, Problem, TensorSpec
-
-
-class DeviceKind(StrEnum):
-    """A real GPU, or the CPU that executes its PTX. Results of the two are never mixed."""
-
-    CUDA = "cuda"
-    EMULATED = "emulated"
-
-
-class Library(StrEnum):
-    """Libraries a candidate may link against when the run's policy allows it."""
-
-    CUBLAS = "cublas"
-    CUDNN = "cudnn"
-    CUTLASS = "cutlass"
-
-
-class DeviceFacts(BaseModel):
-    """What is known of the device; shown in prompts, written with every result.
-
-    `peak_flops` is dense, per precision name (`fp32` without tensor cores, `fp16`, `bf16`, `tf32` with), in FLOP/s.
-    `peak_bandwidth` is the highest DRAM rate a copy can reach, in bytes/s; `peak_source` says measured or data sheet.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    kind: DeviceKind
-    name: str
-    arch: str
-    """`sm_90`"""
-    compile_arch: str
-    """What nvcc is given: `sm_90a` on Hopper."""
-    sm_count: int
-    clock_mhz: float
-    memory_bytes: int
-    l2_bytes: int
-    shared_per_block: int
-    """Opt-in limit in bytes."""
-    shared_per_sm: int
-    registers_per_sm: int
-    max_warps_per_sm: int
-    peak_bandwidth: float
-    peak_flops: dict[str, float]
-    peak_source: str
-    uuid: str | None = None
-    driver_version: str | None = None
-    cuda_version: str | None = None
-
-
-class KernelProfile(BaseModel):
-    """One kernel launch inside the profiled call. A metric that was not collected is absent, never 0."""
-
-    name: str
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    metrics: dict[str, float]
-    """Nsight Compute metric name -> value in Nsight's base unit (ns, bytes, %, ratio, count)."""
-    notes: dict[str, str] = {}
-    """Textual facts, e.g. `occupancy_limiter: registers`."""
-
-
-class ProfileSource(StrEnum):
-    """Who collected the metrics: the evidence tier."""
-
-    NCU = "ncu"
-    EMULATED = "emulated"
-    EVENTS = "events"
-    """Counters were refused: only times and static facts (ptxas, occupancy) are known."""
-
-
-class Profile(BaseModel):
-    """Metrics of one call of the launcher.
-
-    `totals` is for the whole call: sums for counts and bytes, duration-weighted means for rates and percentages.
-    """
-
-    source: ProfileSource
-    kernels: list[KernelProfile]
-    totals: dict[str, float]
-    executed_share: float = 1.0
-    """Share of the call's blocks that were executed; below 1 counts are scaled from these to all, launch by launch."""
-    warnings: list[str] = []
-
-
-class KernelResources(BaseModel):
-    """What ptxas reports for one kernel."""
-
-    name: str
-    symbol: str | None = None
-    """Mangled name, where it is known."""
-    registers: int
-    shared_bytes: int
-    spill_store_bytes: int
-    spill_load_bytes: int
-    stack_bytes: int
+from kernelblaster.sandbox.isolation import Isolation
 
 
 @dataclass(frozen=True)
-class Driver:
+class Harness:
     """`driver.cpp` compiled once per problem, precision and architecture."""
 
     problem: Problem
@@ -130,7 +35,7 @@ class Candidate(Protocol):
     """A candidate that is built, or will be: its driver's program need not wait for that to start."""
 
     @property
-    def driver(self) -> Driver:
+    def harness(self) -> Harness:
         """The driver that will call it."""
         ...
 
@@ -148,7 +53,7 @@ class Build:
     program: Path
     """What is started: the driver and the candidate, or the driver's own program, which loads `library`."""
     source_path: Path
-    driver: Driver
+    harness: Harness
     resources: tuple[KernelResources, ...]
     seconds: float
     """Wall time of the build; 0.0 when it came from the cache."""
@@ -163,27 +68,7 @@ class Build:
         return self
 
 
-class BuildFailureKind(StrEnum):
-    """At which stage a candidate stopped being a program."""
-
-    COMPILE = "compile_error"
-    LINK = "load_error"
-    POLICY = "reward_hack"
-    """It links a library the run forbids, or defines symbols that are not its own."""
-    NOT_EMULATABLE = "not_emulatable"
-
-
-class BuildFailure(Exception):
-    """A candidate that cannot be built. `kind` becomes the verdict, `log` goes back to the model."""
-
-    def __init__(self, kind: BuildFailureKind, reason: str, log: str = "") -> None:
-        super().__init__(reason)
-        self.kind = kind
-        self.reason = reason
-        self.log = log
-
-
-class Change(StrEnum):
+class PerturbationKind(StrEnum):
     """What a variant may do to the values of a tensor (see `harness/include/kernelblaster/variant.hpp`)."""
 
     FIXED = "fixed"
@@ -194,7 +79,7 @@ class Change(StrEnum):
     """Rotate them and halve the leading ones."""
 
 
-AS_DRAWN = 0
+UNPERTURBED = 0
 """The variant that leaves values and addresses as they are."""
 
 
@@ -204,7 +89,7 @@ class JobTensor:
 
     spec: TensorSpec
     path: Path
-    change: Change = Change.FIXED
+    change: PerturbationKind = PerturbationKind.FIXED
 
 
 @dataclass(frozen=True)
@@ -214,27 +99,8 @@ class Job:
     tensors: tuple[JobTensor, ...]
     sizes: dict[str, int] = field(hash=False)
     scalars: dict[str, float] = field(hash=False)
-    sample: int = 0
+    instruction_budget: int = 0
     """Warp instructions of a launch that are enough for its counts on a modelled device; 0: every block is executed."""
-
-
-class RunFailureKind(StrEnum):
-    """How a running candidate failed. Values are verdicts."""
-
-    LOAD = "load_error"
-    RUNTIME = "runtime_error"
-    TIMEOUT = "timeout"
-    NOT_EMULATABLE = "not_emulatable"
-
-
-class RunFailure(Exception):
-    """A candidate crashed, hung, hit a limit or used something the emulator lacks."""
-
-    def __init__(self, kind: RunFailureKind, reason: str, log: str = "") -> None:
-        super().__init__(reason)
-        self.kind = kind
-        self.reason = reason
-        self.log = log
 
 
 NO_TENSORS = Job(tensors=(), sizes={}, scalars={})
@@ -250,7 +116,7 @@ class CallResult:
 
 
 @dataclass(frozen=True)
-class Sample:
+class TimingSample:
     """One cold-L2 timed call of the launcher, in microseconds, by all clocks there are."""
 
     device_us: float
@@ -263,15 +129,6 @@ class Sample:
     """Clock of the judge's process around the visit, per call of it; None where nobody looked."""
     executed_share: float = 1.0
     """Share of the call's blocks whose execution a modelled time rests on."""
-
-
-@dataclass(frozen=True)
-class GpuReading:
-    """State of a GPU at one moment."""
-
-    sm_mhz: float
-    temperature: float
-    """Degrees Celsius."""
 
 
 class Session(Protocol):
@@ -287,11 +144,11 @@ class Session(Protocol):
         """Fill outputs with byte `poison`, call the candidate, write the outputs. Raises RunFailure."""
         ...
 
-    def sample(self, variants: Sequence[int], fills: int = 1) -> list[Sample]:
+    def time_calls(self, perturbations: Sequence[int], cover_fills: int = 1) -> list[TimingSample]:
         """Time one call per variant, each on values and addresses of its own and with a cold L2. Raises RunFailure.
 
         Args:
-            variants: 64-bit numbers; `AS_DRAWN` for the values of the files.
+            variants: 64-bit numbers; `UNPERTURBED` for the values of the files.
             fills: short fills of memory that the call is launched behind.
         """
         ...
@@ -306,7 +163,7 @@ class Session(Protocol):
 
 
 @dataclass(frozen=True)
-class DriverWords:
+class SelfCheckOutput:
     """What a driver that judges itself came to.
 
     Attributes:
@@ -322,10 +179,10 @@ class DriverWords:
     missing_bytes: int
 
 
-class SelfJudged(Session, Protocol):
+class SelfCheckingSession(Session, Protocol):
     """A session whose driver judges itself (`Problem.weakly_verified`)."""
 
-    def finish(self) -> DriverWords:
+    def finish(self) -> SelfCheckOutput:
         """Make the call that the driver judges, as the timed ones were made, and let it end. Raises RunFailure."""
         ...
 
@@ -348,15 +205,6 @@ class Profiler(Protocol):
         ...
 
 
-class SanitizerFinding(BaseModel):
-    """One finding of compute-sanitizer or of the emulator's own checks."""
-
-    tool: str
-    """memcheck, racecheck, initcheck, synccheck"""
-    message: str
-    location: str | None = None
-
-
 class Device(Protocol):
     """A place where candidates are built, run, timed and profiled."""
 
@@ -370,24 +218,24 @@ class Device(Protocol):
         """How candidates are kept apart from the machine they run on."""
         ...
 
-    def prepare(self, problem: Problem, precision: Precision) -> Driver:
+    def prepare(self, problem: Problem, precision: Precision) -> Harness:
         """Compile the driver, once per problem, precision and architecture. Raises DeviceError."""
         ...
 
-    def build(self, source: str, driver: Driver, libraries: Sequence[Library] = ()) -> Build:
+    def build(self, source: str, harness: Harness, libraries: Sequence[Library] = ()) -> Build:
         """Compile a candidate as its own translation unit and link it. Cached by content. Raises BuildFailure."""
         ...
 
     def open(self, candidate: Candidate, job: Job, *, timeout_s: float) -> Session:
         """Start the candidate's process under limits; `timeout_s` bounds each request.
 
-        The process loads its inputs before the candidate is built, where `Driver.program` allows it.
+        The process loads its inputs before the candidate is built, where `Harness.program` allows it.
 
         Raises RunFailure, and BuildFailure for a candidate that cannot be built.
         """
         ...
 
-    def open_self_judged(self, build: Build, *, timeout_s: float) -> SelfJudged:
+    def open_self_checking(self, build: Build, *, timeout_s: float) -> SelfCheckingSession:
         """Start the process of a candidate whose driver judges itself. Raises RunFailure."""
         ...
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Self
 
-from kernelblaster.devices.base import KernelProfile
+from kernelblaster.devices.profiles import KernelProfile
 
 
 class Unit(StrEnum):

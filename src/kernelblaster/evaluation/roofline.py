@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from kernelblaster.devices.base import DeviceFacts
+from kernelblaster.devices.facts import DeviceFacts
 from kernelblaster.problems.problem import Precision, Problem, Size, TensorRole
 from kernelblaster.problems.reference import TORCH, Reference, load_reference, tensor_specs
 

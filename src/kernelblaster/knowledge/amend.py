@@ -11,7 +11,14 @@ import hashlib
 import math
 from datetime import datetime
 
-from kernelblaster.knowledge.changes import AddLesson, AddTechnique, AdjustRule, Change, Provenance, RetireTechnique
+from kernelblaster.knowledge.changes import (
+    AddLesson,
+    AddTechnique,
+    AdjustRule,
+    KnowledgeChange,
+    Provenance,
+    RetireTechnique,
+)
 from kernelblaster.knowledge.expressions import conditions
 from kernelblaster.knowledge.lessons import duplicate_of, identify, scope_is_full
 from kernelblaster.knowledge.schema import ChangeEntry, KnowledgeDocument, Lesson, Proposal, Rule, Success, Sums
@@ -35,7 +42,7 @@ class Refused(Exception):
 
 
 def amend(
-    document: KnowledgeDocument, change: Change, provenance: Provenance, now: datetime
+    document: KnowledgeDocument, change: KnowledgeChange, provenance: Provenance, now: datetime
 ) -> tuple[KnowledgeDocument, str]:
     """The document with the change, and a line for the log: what was applied, or why it was refused."""
     entry = ChangeEntry(id=_identify(change, provenance), applied_at=now, provenance=provenance, change=change)
@@ -74,7 +81,7 @@ def find_rule(document: KnowledgeDocument, rule_id: str) -> Rule | None:
     return next((rule for rule in rules if rule.id == rule_id), None)
 
 
-def _identify(change: Change, provenance: Provenance) -> str:
+def _identify(change: KnowledgeChange, provenance: Provenance) -> str:
     return hashlib.sha256(f"{provenance.run}\0{change.model_dump_json()}".encode()).hexdigest()[:12]
 
 

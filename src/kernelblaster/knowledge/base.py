@@ -13,7 +13,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from kernelblaster.devices.base import DeviceFacts, Profile
+from kernelblaster.devices.facts import DeviceFacts
+from kernelblaster.devices.profiles import Profile
 from kernelblaster.knowledge import rules, selection
 from kernelblaster.knowledge.amend import is_released
 from kernelblaster.knowledge.changes import AdjustRule, RetireTechnique

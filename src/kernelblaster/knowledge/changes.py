@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from kernelblaster.devices.base import DeviceKind
-from kernelblaster.knowledge.families import OpFamily
+from kernelblaster.devices.facts import DeviceKind
+from kernelblaster.problems.families import OpFamily
 from kernelblaster.problems.problem import Precision
 
 _Line = Annotated[str, Field(max_length=240)]
@@ -66,7 +66,7 @@ class RetireTechnique(_Change):
     device_kind: DeviceKind
 
 
-Change = Annotated[AddLesson | AdjustRule | AddTechnique | RetireTechnique, Field(discriminator="kind")]
+KnowledgeChange = Annotated[AddLesson | AdjustRule | AddTechnique | RetireTechnique, Field(discriminator="kind")]
 
 
 class Provenance(BaseModel):

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kernelblaster.devices.base import DeviceKind, Library
+from kernelblaster.devices.facts import DeviceKind, Library
 from kernelblaster.errors import KernelBlasterError
-from kernelblaster.knowledge.families import OpFamily
+from kernelblaster.problems.families import OpFamily
 from kernelblaster.problems.problem import Precision
 
 

@@ -11,8 +11,9 @@ import math
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
-from kernelblaster.devices.base import DeviceFacts, KernelProfile, Profile, ProfileSource
+from kernelblaster.devices.facts import DeviceFacts
 from kernelblaster.devices.metrics import Metric
+from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource
 
 
 class Derived(StrEnum):

@@ -25,7 +25,7 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
 }
 
 
-class Truth(Enum):
+class KleeneValue(Enum):
     """Kleene's three values."""
 
     TRUE = "true"
@@ -79,26 +79,34 @@ AnyOf.model_rebuild()
 NotOf.model_rebuild()
 
 
-def evaluate(expression: Expression, values: Mapping[str, float]) -> Truth:
-    """Truth of `expression` where `values` holds every known metric."""
+def evaluate(expression: Expression, values: Mapping[str, float]) -> KleeneValue:
+    """KleeneValue of `expression` where `values` holds every known metric."""
     match expression:
         case Condition(metric=metric, op=op, value=value):
             if metric not in values:
-                return Truth.UNKNOWN
-            return Truth.TRUE if _COMPARE[op](values[metric], value) else Truth.FALSE
+                return KleeneValue.UNKNOWN
+            return KleeneValue.TRUE if _COMPARE[op](values[metric], value) else KleeneValue.FALSE
         case AllOf(all=parts):
-            return _combine([evaluate(part, values) for part in parts], decisive=Truth.FALSE, otherwise=Truth.TRUE)
+            return _combine(
+                [evaluate(part, values) for part in parts], decisive=KleeneValue.FALSE, otherwise=KleeneValue.TRUE
+            )
         case AnyOf(any=parts):
-            return _combine([evaluate(part, values) for part in parts], decisive=Truth.TRUE, otherwise=Truth.FALSE)
+            return _combine(
+                [evaluate(part, values) for part in parts], decisive=KleeneValue.TRUE, otherwise=KleeneValue.FALSE
+            )
         case NotOf(part=part):
-            flipped = {Truth.TRUE: Truth.FALSE, Truth.FALSE: Truth.TRUE, Truth.UNKNOWN: Truth.UNKNOWN}
+            flipped = {
+                KleeneValue.TRUE: KleeneValue.FALSE,
+                KleeneValue.FALSE: KleeneValue.TRUE,
+                KleeneValue.UNKNOWN: KleeneValue.UNKNOWN,
+            }
             return flipped[evaluate(part, values)]
 
 
-def _combine(truths: list[Truth], *, decisive: Truth, otherwise: Truth) -> Truth:
+def _combine(truths: list[KleeneValue], *, decisive: KleeneValue, otherwise: KleeneValue) -> KleeneValue:
     if decisive in truths:
         return decisive
-    return Truth.UNKNOWN if Truth.UNKNOWN in truths else otherwise
+    return KleeneValue.UNKNOWN if KleeneValue.UNKNOWN in truths else otherwise
 
 
 def conditions(expression: Expression) -> Iterator[Condition]:
@@ -133,7 +141,7 @@ def describe(expression: Expression, values: Mapping[str, float]) -> list[str]:
     return [
         f"{condition.metric} = {values[condition.metric]:.4g} ({condition.op} {condition.value:g})"
         for condition in conditions(expression)
-        if evaluate(condition, values) is Truth.TRUE
+        if evaluate(condition, values) is KleeneValue.TRUE
     ]
 
 

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from kernelblaster.devices.base import DeviceKind
-from kernelblaster.evaluation.types import Decision, Verdict
+from kernelblaster.devices.facts import DeviceKind
+from kernelblaster.evaluation.results import Decision, Verdict
 from kernelblaster.knowledge.decisions import SelectionContext, ShownLesson
 from kernelblaster.knowledge.schema import Lesson, LessonCount
 from kernelblaster.replay.transition import Transition
@@ -79,8 +79,8 @@ def duplicate_of(lesson: Lesson, existing: Iterable[Lesson]) -> Lesson | None:
 def scope_is_full(lesson: Lesson, existing: Iterable[Lesson]) -> bool:
     """Whether its (state, technique) already has `PER_SCOPE` lessons that are not hidden on every kind of device."""
     scope = (lesson.state, lesson.technique)
-    rivals = [other for other in existing if (other.state, other.technique) == scope]
-    return sum(not all(is_harmful(other, kind) for kind in DeviceKind) for other in rivals) >= PER_SCOPE
+    baselines = [other for other in existing if (other.state, other.technique) == scope]
+    return sum(not all(is_harmful(other, kind) for kind in DeviceKind) for other in baselines) >= PER_SCOPE
 
 
 def mark(lessons: Iterable[Lesson], transition: Transition) -> tuple[Lesson, ...]:

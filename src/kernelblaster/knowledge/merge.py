@@ -8,7 +8,7 @@ entries with the same id, the left document's is kept; a state is left with the 
 from __future__ import annotations
 
 from kernelblaster.knowledge.lessons import merge_lessons
-from kernelblaster.knowledge.schema import ChangeEntry, KnowledgeDocument, Proposal, RunRecord, StateEntry
+from kernelblaster.knowledge.schema import ChangeEntry, KnowledgeDocument, Proposal, RunEvidence, StateEntry
 from kernelblaster.knowledge.statistics import merge_rows
 
 
@@ -57,13 +57,13 @@ def _merge_proposals(left: dict[str, Proposal], right: dict[str, Proposal]) -> d
     return merged
 
 
-def _merge_runs(left: dict[str, RunRecord], right: dict[str, RunRecord]) -> dict[str, RunRecord]:
-    merged: dict[str, RunRecord] = {}
+def _merge_runs(left: dict[str, RunEvidence], right: dict[str, RunEvidence]) -> dict[str, RunEvidence]:
+    merged: dict[str, RunEvidence] = {}
     for run in sorted(left.keys() | right.keys()):
         versions = [side[run] for side in (left, right) if run in side]
         sealed = any(version.sealed for version in versions)
         applied = {digest for version in versions for digest in version.applied}
-        merged[run] = RunRecord(
+        merged[run] = RunEvidence(
             applied=() if sealed else tuple(sorted(applied)),
             sealed=sealed,
             updated_at=max(version.updated_at for version in versions),

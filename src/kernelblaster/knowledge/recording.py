@@ -12,7 +12,7 @@ from datetime import datetime
 
 from kernelblaster.knowledge.amend import count_success
 from kernelblaster.knowledge.lessons import mark
-from kernelblaster.knowledge.schema import KnowledgeDocument, RunRecord
+from kernelblaster.knowledge.schema import KnowledgeDocument, RunEvidence
 from kernelblaster.knowledge.statistics import add_transition
 from kernelblaster.replay.transition import Transition
 
@@ -28,11 +28,11 @@ def record(
         ValueError: the transition names an operator family that does not exist.
     """
     transition = transition.as_evidence()
-    run = document.runs.get(transition.run, RunRecord(updated_at=now))
+    run = document.runs.get(transition.run, RunEvidence(updated_at=now))
     if run.sealed or transition.digest in run.applied:
         return document, False
     document = count_success(document, transition)
-    updated = RunRecord(applied=(*run.applied, transition.digest), updated_at=now)
+    updated = RunEvidence(applied=(*run.applied, transition.digest), updated_at=now)
     document = document.model_copy(
         update={
             "statistics": add_transition(document.statistics, transition),
@@ -43,7 +43,7 @@ def record(
     return document, True
 
 
-def _bounded(runs: dict[str, RunRecord], current: str, max_digests: int) -> dict[str, RunRecord]:
+def _bounded(runs: dict[str, RunEvidence], current: str, max_digests: int) -> dict[str, RunEvidence]:
     """Seal the runs that were idle longest, never the current one, until the digests fit."""
     bounded = dict(runs)
     excess = sum(len(run.applied) for run in runs.values()) - max_digests
@@ -52,5 +52,5 @@ def _bounded(runs: dict[str, RunRecord], current: str, max_digests: int) -> dict
             break
         if name != current and not runs[name].sealed:
             excess -= len(runs[name].applied)
-            bounded[name] = RunRecord(sealed=True, updated_at=runs[name].updated_at)
+            bounded[name] = RunEvidence(sealed=True, updated_at=runs[name].updated_at)
     return bounded

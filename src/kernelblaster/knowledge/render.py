@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable
 
-from kernelblaster.devices.base import DeviceKind
+from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.knowledge.amend import is_released
 from kernelblaster.knowledge.schema import KnowledgeDocument, Lesson, StateEntry, Sums, TechniqueEntry
 from kernelblaster.knowledge.statistics import total

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kernelblaster.knowledge.decisions import Classification
-from kernelblaster.knowledge.expressions import Truth, describe, evaluate, unknown_metrics
+from kernelblaster.knowledge.expressions import KleeneValue, describe, evaluate, unknown_metrics
 from kernelblaster.knowledge.schema import Rule, StateEntry
 
 DECIDED_CONFIDENCE = 0.6
@@ -18,7 +18,7 @@ DECIDED_CONFIDENCE = 0.6
 
 
 @dataclass(frozen=True)
-class Finding:
+class RuleMatch:
     """A rule that held, for a state."""
 
     state: str
@@ -56,25 +56,25 @@ def classify(states: Mapping[str, StateEntry], values: Mapping[str, float], fall
     )
 
 
-def _findings(states: Mapping[str, StateEntry], values: Mapping[str, float]) -> tuple[list[Finding], set[str]]:
+def _findings(states: Mapping[str, StateEntry], values: Mapping[str, float]) -> tuple[list[RuleMatch], set[str]]:
     """Rules that hold, and the metrics whose absence left a rule undecided."""
-    findings: list[Finding] = []
+    findings: list[RuleMatch] = []
     unknown: set[str] = set()
     for name, state in states.items():
         for rule in state.rules:
             truth = evaluate(rule.when, values)
-            if truth is Truth.TRUE:
-                findings.append(Finding(name, rule))
-            elif truth is Truth.UNKNOWN:
+            if truth is KleeneValue.TRUE:
+                findings.append(RuleMatch(name, rule))
+            elif truth is KleeneValue.UNKNOWN:
                 unknown |= unknown_metrics(rule.when, values)
     return findings, unknown
 
 
-def _by_confidence(findings: list[Finding]) -> list[Finding]:
+def _by_confidence(findings: list[RuleMatch]) -> list[RuleMatch]:
     return sorted(findings, key=lambda finding: -finding.rule.confidence)
 
 
-def _runners_up(findings: list[Finding], winner: str) -> tuple[tuple[str, float], ...]:
+def _runners_up(findings: list[RuleMatch], winner: str) -> tuple[tuple[str, float], ...]:
     best: dict[str, float] = {}
     for finding in _by_confidence(findings):
         if finding.state != winner:

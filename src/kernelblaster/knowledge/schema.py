@@ -13,11 +13,11 @@ from typing import Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
-from kernelblaster.devices.base import DeviceKind, Library
-from kernelblaster.evaluation.types import Verdict
-from kernelblaster.knowledge.changes import AddTechnique, Change, Provenance
+from kernelblaster.devices.facts import DeviceKind, Library
+from kernelblaster.evaluation.results import Verdict
+from kernelblaster.knowledge.changes import AddTechnique, KnowledgeChange, Provenance
 from kernelblaster.knowledge.expressions import Expression, conditions
-from kernelblaster.knowledge.families import OpFamily
+from kernelblaster.problems.families import OpFamily
 from kernelblaster.problems.problem import Precision
 
 FORMAT = "kernelblaster-knowledge-1"
@@ -141,7 +141,7 @@ class Cell(Entry):
     op_family: OpFamily
     precision: Precision
     weakly_verified: bool = False
-    """Judged by a foreign directory's own driver; weighs less in selection."""
+    """Judged by a self-checking directory's own driver; weighs less in selection."""
 
 
 class StatisticsRow(Entry):
@@ -187,7 +187,7 @@ class ChangeEntry(Entry):
     id: str
     applied_at: AwareDatetime
     provenance: Provenance
-    change: Change
+    change: KnowledgeChange
 
 
 class Success(Entry):
@@ -219,7 +219,7 @@ class ImportedPrior(Entry):
     source: str
 
 
-class RunRecord(Entry):
+class RunEvidence(Entry):
     """Which transitions of a run are already in the statistics."""
 
     applied: tuple[str, ...] = ()
@@ -243,7 +243,7 @@ class KnowledgeDocument(Entry):
     changes: tuple[ChangeEntry, ...] = ()
     proposals: dict[str, Proposal] = {}
     imported_priors: tuple[ImportedPrior, ...] = ()
-    runs: dict[str, RunRecord] = {}
+    runs: dict[str, RunEvidence] = {}
 
     @model_validator(mode="after")
     def _references_resolve(self) -> Self:

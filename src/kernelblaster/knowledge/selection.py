@@ -19,7 +19,7 @@ from types import MappingProxyType
 import numpy as np
 
 from kernelblaster.knowledge.decisions import Alternative, NoTechnique, Selection, SelectionContext, ShownLesson
-from kernelblaster.knowledge.expressions import Truth, evaluate
+from kernelblaster.knowledge.expressions import KleeneValue, evaluate
 from kernelblaster.knowledge.lessons import retrieve
 from kernelblaster.knowledge.posterior import Posterior, posterior
 from kernelblaster.knowledge.schema import (
@@ -78,7 +78,7 @@ def select(
     if not candidates:
         raise NoTechnique(
             f"no technique is left to try in state {state}",
-            cure="start from another parent, or allow techniques that were already tried",
+            hint="start from another parent, or allow techniques that were already tried",
         )
     beliefs = {name: _belief(memory, name, state, context) for name in candidates}
     scores = {name: belief.draw(rng) for name, belief in beliefs.items()}
@@ -102,7 +102,7 @@ def applies(applicability: Applicability, context: SelectionContext) -> bool:
 
 def is_pointless(applicability: Applicability, totals: Mapping[str, float]) -> bool:
     """Whether a hardware bound is known to leave the technique nothing to gain."""
-    return any(evaluate(bound, totals) is Truth.TRUE for bound in applicability.pointless_when)
+    return any(evaluate(bound, totals) is KleeneValue.TRUE for bound in applicability.pointless_when)
 
 
 def compute_capability(arch: str) -> int:

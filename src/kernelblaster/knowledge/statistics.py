@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from kernelblaster.evaluation.types import Decision, Verdict
-from kernelblaster.knowledge.families import OpFamily
+from kernelblaster.evaluation.results import Decision, Verdict
 from kernelblaster.knowledge.schema import Cell, StatisticsRow, Sums
+from kernelblaster.problems.families import OpFamily
 from kernelblaster.replay.transition import Transition
 
 

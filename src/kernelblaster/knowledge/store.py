@@ -18,17 +18,17 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
-from kernelblaster.errors import EnvironmentError_, KnowledgeError
-from kernelblaster.givenfiles import read_given
+from kernelblaster.errors import KnowledgeError, MachineError
 from kernelblaster.knowledge.amend import amend
 from kernelblaster.knowledge.base import KnowledgeBase
-from kernelblaster.knowledge.changes import Change, Provenance
+from kernelblaster.knowledge.changes import KnowledgeChange, Provenance
 from kernelblaster.knowledge.merge import merge
 from kernelblaster.knowledge.recording import record
 from kernelblaster.knowledge.render import render
 from kernelblaster.knowledge.schema import FORMAT, MOST_MIB, KnowledgeDocument
 from kernelblaster.paths import data_dir
 from kernelblaster.replay.transition import Transition
+from kernelblaster.storage.bounded_io import read_bounded
 
 Update = Callable[[KnowledgeDocument], KnowledgeDocument]
 
@@ -96,7 +96,7 @@ class KnowledgeStore:
         self.update(count)
         return added
 
-    def apply(self, changes: Sequence[Change], provenance: Provenance) -> list[str]:
+    def apply(self, changes: Sequence[KnowledgeChange], provenance: Provenance) -> list[str]:
         """Apply typed changes as additions; one line per change: applied, or refused and why."""
         lines: list[str] = []
 
@@ -136,14 +136,14 @@ class KnowledgeStore:
 
     def _read(self) -> KnowledgeDocument:
         try:
-            text = read_given(self.path, MOST_MIB)
+            text = read_bounded(self.path, MOST_MIB)
         except FileNotFoundError:
             raise KnowledgeError(
-                f"no knowledge base at {self.path}", cure=f"start from the shipped one: copy {seed_path()} there"
+                f"no knowledge base at {self.path}", hint=f"start from the shipped one: copy {seed_path()} there"
             ) from None
         except OSError as error:
-            cure = "give an optimization_database.json that may be read"
-            raise KnowledgeError(f"cannot read {self.path}: {error.strerror}", cure=cure) from error
+            hint = "give an optimization_database.json that may be read"
+            raise KnowledgeError(f"cannot read {self.path}: {error.strerror}", hint=hint) from error
         try:
             return KnowledgeDocument.model_validate_json(text)
         except ValidationError as error:
@@ -155,18 +155,18 @@ class KnowledgeStore:
         if found == "upstream":
             return KnowledgeError(
                 f"{self.path} is the file of another release",
-                cure=f"import it: kernelblaster kb import {self.path} NEW.json",
+                hint=f"import it: kernelblaster kb import {self.path} NEW.json",
             )
         if found is not None and found != FORMAT:
             return KnowledgeError(
-                f"{self.path} has format {found}; this version reads {FORMAT}", cure="use the version that wrote it"
+                f"{self.path} has format {found}; this version reads {FORMAT}", hint="use the version that wrote it"
             )
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"])) or "the whole file"
         kept = f"a copy is kept at {self._copy_aside(text)}; " if self._owned else ""
         return KnowledgeError(
             f"{self.path} is damaged: {where}: {first['msg']}",
-            cure=f"{kept}restore a file from snapshots/, or remove the damaged one to start from the shipped knowledge "
+            hint=f"{kept}restore a file from snapshots/, or remove the damaged one to start from the shipped knowledge "
             "base",
         )
 
@@ -199,7 +199,7 @@ class KnowledgeStore:
         except Timeout as error:
             raise KnowledgeError(
                 f"{self.path} has been locked for {self._lock_timeout_s:g} s",
-                cure=f"see which process holds {lock.lock_file}",
+                hint=f"see which process holds {lock.lock_file}",
             ) from error
 
 
@@ -221,8 +221,8 @@ def _replace(path: Path, content: bytes) -> None:
     except OSError as error:
         temporary.unlink(missing_ok=True)
         reason = error.strerror or str(error)
-        cure = "check free disk space and permissions"
-        raise EnvironmentError_(f"cannot write {path}: {reason}", cure=cure) from error
+        hint = "check free disk space and permissions"
+        raise MachineError(f"cannot write {path}: {reason}", hint=hint) from error
 
 
 def _sync_directory(directory: Path) -> None:

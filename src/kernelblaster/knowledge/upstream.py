@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from kernelblaster.errors import KnowledgeError
-from kernelblaster.givenfiles import read_given
 from kernelblaster.knowledge.schema import (
     FREE_FORM,
     MOST_MIB,
@@ -28,6 +27,7 @@ from kernelblaster.knowledge.schema import (
     StateGroup,
     TechniqueEntry,
 )
+from kernelblaster.storage.bounded_io import read_bounded
 
 PREDICTED_WEIGHT = 0.5
 USED_WEIGHT = 1.0
@@ -79,13 +79,13 @@ def import_file(document: KnowledgeDocument, path: Path) -> KnowledgeDocument:
 
 def _strategies(path: Path) -> dict[str, Mapping[str, Any]]:
     try:
-        content = json.loads(read_given(path, MOST_MIB))
+        content = json.loads(read_bounded(path, MOST_MIB))
     except (OSError, ValueError) as error:
-        raise KnowledgeError(f"cannot read {path}: {error}", cure="give a JSON file of the first release") from error
+        raise KnowledgeError(f"cannot read {path}: {error}", hint="give a JSON file of the first release") from error
     strategies = content.get("optimization_strategies") if isinstance(content, dict) else None
     if not isinstance(strategies, dict):
         raise KnowledgeError(
-            f"{path} has no optimization_strategies", cure="give an optimization_database.json of the first release"
+            f"{path} has no optimization_strategies", hint="give an optimization_database.json of the first release"
         )
     return {state: entry for state, entry in strategies.items() if _identifier(state) and isinstance(entry, dict)}
 

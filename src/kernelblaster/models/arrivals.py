@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from kernelblaster.models.base import Reply
 from kernelblaster.models.calls import CallLine
-from kernelblaster.models.jsonl import sync_directory
+from kernelblaster.storage.jsonl import sync_directory
 
 
 class Arrival(BaseModel):

@@ -30,9 +30,9 @@ from kernelblaster.errors import UsageError
 from kernelblaster.models.base import BadReply, Reply, ReplyPending, Request, RequestRejected
 from kernelblaster.models.completion import completion_of, estimate_usage, request_body
 from kernelblaster.models.digests import request_digest
-from kernelblaster.models.jsonl import append_line, complete_lines, cut_torn_line
 from kernelblaster.models.ledger import CostLedger
 from kernelblaster.models.prices import Price
+from kernelblaster.storage.jsonl import append_line, complete_lines, cut_torn_line
 
 REQUESTS_GLOB = "requests-*.jsonl"
 REPLIES_GLOB = "*replies*.jsonl"
@@ -98,7 +98,7 @@ class _Scan:
         return name not in self.answers and len(self.requested.get(name, [])) <= len(self.failures.get(name, []))
 
 
-class Exchange:
+class ExchangeFolder:
     """The directory of a batch exchange. Several processes may share it."""
 
     def __init__(self, directory: Path) -> None:
@@ -139,7 +139,7 @@ class Exchange:
             if len(failures) >= MOST_ERRORS:
                 raise RequestRejected(
                     f"request {name[:12]} came back with {len(failures)} errors, the last: {failures[-1]}",
-                    cure=f"mend the cause, remove its lines from {self.directory / REPLIES_GLOB} and start again",
+                    hint=f"mend the cause, remove its lines from {self.directory / REPLIES_GLOB} and start again",
                 )
             if scan.wants_writing(name):
                 self._write(_RequestLine(custom_id=name, body=body))
@@ -197,7 +197,7 @@ def _scan_requests(scan: _Scan, path: Path) -> None:
             name = _RequestLine.model_validate_json(line.data).custom_id
         except ValidationError as error:
             raise UsageError(
-                f"{path}, line {line.number}, is not a request", cure="restore the file, or move it away"
+                f"{path}, line {line.number}, is not a request", hint="restore the file, or move it away"
             ) from error
         scan.counts[path] += 1
         scan.requested.setdefault(name, []).append(path)
@@ -237,7 +237,7 @@ class BatchExchangeModel:
         self._config = config
         self._ledger = ledger
         self._price = price
-        self.exchange = Exchange(directory)
+        self.exchange = ExchangeFolder(directory)
 
     @property
     def name(self) -> str:

@@ -60,11 +60,11 @@ class Completion(BaseModel):
         Text that is not valid Unicode has its stray surrogates replaced. Raises BadReply.
         """
         if not self.choices:
-            raise BadReply("the model's reply holds no choices", cure=_BAD_REPLY_CURE)
+            raise BadReply("the model's reply holds no choices", hint=_BAD_REPLY_CURE)
         message = self.choices[0].message
         text = message.content or message.refusal
         if text is None and message.content is None and self.finish_reason not in _CUT_OFF:
-            raise BadReply("the model's reply holds no content", cure="try again, or use another model")
+            raise BadReply("the model's reply holds no content", hint="try again, or use another model")
         return (text or "").encode("utf-8", "replace").decode("utf-8")
 
     @property
@@ -95,8 +95,8 @@ def read_completion(body: bytes, content_type: str = "application/json") -> Comp
     except (ValueError, RecursionError):
         kind = content_type.partition(";")[0].strip() or "no content type"
         if "json" in kind:
-            raise BadReply(f"the model's reply is broken JSON ({len(body)} bytes)", cure=_BAD_REPLY_CURE) from None
-        raise BadReply(f"the endpoint answered {kind} instead of JSON", cure=_BAD_REPLY_CURE) from None
+            raise BadReply(f"the model's reply is broken JSON ({len(body)} bytes)", hint=_BAD_REPLY_CURE) from None
+        raise BadReply(f"the endpoint answered {kind} instead of JSON", hint=_BAD_REPLY_CURE) from None
 
 
 def completion_of(body: Any) -> Completion:
@@ -106,7 +106,7 @@ def completion_of(body: Any) -> Completion:
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "the body"
-        raise BadReply(f"the reply is not a chat completion: {where}: {first['msg']}", cure=_BAD_REPLY_CURE) from None
+        raise BadReply(f"the reply is not a chat completion: {where}: {first['msg']}", hint=_BAD_REPLY_CURE) from None
 
 
 def estimate_usage(request: Request, answer: str, price: Price | None) -> Usage:

@@ -27,5 +27,5 @@ def endpoint_of(config: ModelConfig) -> str:
 def _no_url(why: str) -> UsageError:
     return UsageError(
         f"the base URL of the model cannot be used: {why}",
-        cure="give OPENAI_BASE_URL or --base-url such as http://localhost:8000/v1",
+        hint="give OPENAI_BASE_URL or --base-url such as http://localhost:8000/v1",
     )

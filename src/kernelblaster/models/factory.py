@@ -27,7 +27,7 @@ def build_model(config: ModelConfig, exchange: Path, ledger: CostLedger, device:
     """
     if config.kind is ModelKind.RECORDED:
         if config.recording is None:
-            raise UsageError("no recording is named", cure="give --recording FILE")
+            raise UsageError("no recording is named", hint="give --recording FILE")
         return RecordedModel(config.recording, ledger)
     model = _asking(config, exchange, ledger)
     if config.recording is None:

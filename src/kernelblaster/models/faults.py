@@ -47,7 +47,7 @@ def timeout_fault(endpoint: str, limit_s: float) -> Fault:
     return Fault(
         Unreachable(
             f"{endpoint} gave no complete answer in {limit_s:g} s",
-            cure="raise --model-timeout, lower --max-completion-tokens, or use a faster model",
+            hint="raise --model-timeout, lower --max-completion-tokens, or use a faster model",
         ),
         Again.ONCE,
         maybe_charged=True,
@@ -66,7 +66,7 @@ def sdk_fault(error: openai.OpenAIError, endpoint: str, scrub: Callable[[str], s
         return _status_fault(error, endpoint, said)
     reason = scrub(str(error.__cause__ or error))[:_SHOWN]
     return Fault(
-        Unreachable(f"{endpoint} cannot be reached: {reason}", cure="check the base URL, the network and the server"),
+        Unreachable(f"{endpoint} cannot be reached: {reason}", hint="check the base URL, the network and the server"),
         Again.BOUNDED,
     )
 
@@ -74,16 +74,16 @@ def sdk_fault(error: openai.OpenAIError, endpoint: str, scrub: Callable[[str], s
 def _status_fault(error: openai.APIStatusError, endpoint: str, said: str) -> Fault:
     status = error.status_code
     if status in (401, 403):
-        key = BadKey(f"{endpoint} refuses the API key ({status}): {said}", cure="set OPENAI_API_KEY to a valid key")
+        key = BadKey(f"{endpoint} refuses the API key ({status}): {said}", hint="set OPENAI_API_KEY to a valid key")
         return Fault(key, Again.NEVER)
     if status == 429:
         return _rate_fault(error, endpoint, said)
     if status >= 500 or status in (408, 409):
-        down = Unreachable(f"{endpoint} fails ({status}): {said}", cure="try again later, or use another endpoint")
+        down = Unreachable(f"{endpoint} fails ({status}): {said}", hint="try again later, or use another endpoint")
         return Fault(down, Again.BOUNDED, wait_s=retry_after(error.response.headers))
     rejected = RequestRejected(
         f"{endpoint} rejects the request ({status}): {said}",
-        cure="check --model, the base URL, and --max-completion-tokens if you gave it",
+        hint="check --model, the base URL, and --max-completion-tokens if you gave it",
     )
     return Fault(rejected, Again.NEVER)
 
@@ -91,11 +91,11 @@ def _status_fault(error: openai.APIStatusError, endpoint: str, said: str) -> Fau
 def _rate_fault(error: openai.APIStatusError, endpoint: str, said: str) -> Fault:
     if error.code == "insufficient_quota":
         spent = RateLimited(
-            f"the account at {endpoint} has no quota left: {said}", cure="add credit, or use another key"
+            f"the account at {endpoint} has no quota left: {said}", hint="add credit, or use another key"
         )
         return Fault(spent, Again.NEVER)
     limited = RateLimited(
-        f"{endpoint} limits the rate: {said}", cure="lower --model-concurrency, or wait and start again"
+        f"{endpoint} limits the rate: {said}", hint="lower --model-concurrency, or wait and start again"
     )
     return Fault(limited, Again.BOUNDED, wait_s=retry_after(error.response.headers))
 

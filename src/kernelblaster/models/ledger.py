@@ -27,7 +27,7 @@ from kernelblaster.models.arrivals import Arrival, Arrivals
 from kernelblaster.models.base import Reply, Request, Usage
 from kernelblaster.models.calls import CallLine, Line, StartLine, Totals
 from kernelblaster.models.digests import request_digest
-from kernelblaster.models.jsonl import append_line, complete_lines, cut_torn_line
+from kernelblaster.storage.jsonl import append_line, complete_lines, cut_torn_line
 
 ARRIVED = "arrived"
 """Folder beside the ledger."""
@@ -58,7 +58,7 @@ class CapReached(BudgetExceeded):
         shown = f"{reached:.4f}" if cap is Cap.DOLLARS else f"{reached:.1f}" if cap is Cap.MINUTES else f"{reached:.0f}"
         super().__init__(
             f"the cap of {limit:g} {cap} is reached: {shown} {cap} spent or committed",
-            cure=f"raise {_OPTION[cap]} and start the same command again; what is finished is kept",
+            hint=f"raise {_OPTION[cap]} and start the same command again; what is finished is kept",
         )
         self.cap = cap
         self.limit = limit
@@ -113,7 +113,7 @@ class CostLedger:
         if self._caps.dollars is not None and not (known and self._sum.dollars is not None):
             raise UsageError(
                 f"dollars are capped at {self._caps.dollars:g}, and the price of {model} is unknown",
-                cure="give --price IN OUT (dollars per million prompt and completion tokens), or cap --max-tokens",
+                hint="give --price IN OUT (dollars per million prompt and completion tokens), or cap --max-tokens",
             )
 
     def reached(self, expected: Usage | None = None) -> CapReached | None:
@@ -229,7 +229,7 @@ def _load(path: Path) -> list[StartLine | CallLine]:
         except ValidationError as error:
             raise UsageError(
                 f"{path}, line {line.number}, is not a ledger entry: {error.errors()[0]['msg']}",
-                cure="mend that line or move the file away; spending before it is then forgotten",
+                hint="mend that line or move the file away; spending before it is then forgotten",
             ) from error
     return lines
 

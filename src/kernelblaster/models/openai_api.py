@@ -61,7 +61,7 @@ class OpenAiModel:
         self, config: ModelConfig, ledger: CostLedger, price: Price | None, backoff: Backoff | None = None
     ) -> None:
         if config.api_key is None and config.base_url is None:
-            raise BadKey("no API key", cure="set OPENAI_API_KEY, or --base-url for a local server")
+            raise BadKey("no API key", hint="set OPENAI_API_KEY, or --base-url for a local server")
         self._config = config
         self._ledger = ledger
         self._price = price
@@ -171,7 +171,7 @@ class OpenAiModel:
     def _read(self, request: Request, body: bytes, content_type: str, began: float) -> Reply:
         try:
             if len(body) > LARGEST_REPLY:
-                raise BadReply(f"the reply has {len(body)} bytes", cure="set --max-completion-tokens")
+                raise BadReply(f"the reply has {len(body)} bytes", hint="set --max-completion-tokens")
             completion = read_completion(body, content_type)
             text = completion.answer()
         except BadReply as error:

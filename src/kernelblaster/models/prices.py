@@ -62,7 +62,7 @@ def price_of(config: ModelConfig) -> Price | None:
         return Price(prompt=prompt, completion=completion)
     if prompt is not None or completion is not None:
         raise UsageError(
-            "only one of the prices of prompt and completion tokens is given", cure="give both: --price IN OUT"
+            "only one of the prices of prompt and completion tokens is given", hint="give both: --price IN OUT"
         )
     if config.base_url is not None and urlsplit(config.base_url).hostname != OPENAI_HOST:
         return None

@@ -74,5 +74,5 @@ def check_model(config: ModelConfig) -> None:
     shown = ", ".join(sorted(offered)[:_SHOWN]) + (", ..." if len(offered) > _SHOWN else "")
     missing = f"{endpoint_of(config)} does not list the model {config.name}: it has {shown}"
     if urlsplit(endpoint_of(config)).hostname == OPENAI_HOST:
-        raise RequestRejected(missing, cure="give --model NAME or set MODEL")
+        raise RequestRejected(missing, hint="give --model NAME or set MODEL")
     _log.warning("%s", missing)

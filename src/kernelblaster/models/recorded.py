@@ -32,11 +32,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from kernelblaster import __version__
 from kernelblaster.errors import UsageError
-from kernelblaster.givenfiles import read_given
 from kernelblaster.models.base import ChatModel, Message, NoRecordedReply, Purpose, Reply, Request, Usage
 from kernelblaster.models.digests import messages_digest, request_digest
-from kernelblaster.models.jsonl import append_line, complete_lines, cut_torn_line
 from kernelblaster.models.ledger import CostLedger
+from kernelblaster.storage.bounded_io import read_bounded
+from kernelblaster.storage.jsonl import append_line, complete_lines, cut_torn_line
 
 RECORDING_FORMAT = "kernelblaster-recording-1"
 MOST_MIB = 1024
@@ -64,7 +64,7 @@ class RecordingHeader(BaseModel):
         return cls(made_by=f"kernelblaster {__version__}", device=device, model=model, how=how, started=started)
 
 
-class Exchange(BaseModel):
+class RecordedExchange(BaseModel):
     """One question and its answer."""
 
     model_config = ConfigDict(frozen=True)
@@ -97,29 +97,29 @@ class Recording:
 
     path: Path
     header: RecordingHeader
-    exchanges: tuple[Exchange, ...]
+    exchanges: tuple[RecordedExchange, ...]
 
 
 def read_recording(path: Path) -> Recording:
     """Read `.jsonl` or `.jsonl.gz`; an unfinished last line is left out. Raises UsageError."""
     try:
-        content = read_given(path, MOST_MIB)
+        content = read_bounded(path, MOST_MIB)
         lines = list(complete_lines(gzip.decompress(content) if path.suffix == ".gz" else content))
     except (OSError, EOFError, zlib.error) as error:
-        raise UsageError(f"{path} cannot be read: {error}", cure="give a .jsonl or .jsonl.gz recording") from error
+        raise UsageError(f"{path} cannot be read: {error}", hint="give a .jsonl or .jsonl.gz recording") from error
     number = 1
     try:
         header = RecordingHeader.model_validate_json(lines[0].data if lines else b"")
         exchanges = []
         for line in lines[1:]:
             number = line.number
-            exchanges.append(Exchange.model_validate_json(line.data))
+            exchanges.append(RecordedExchange.model_validate_json(line.data))
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         raise UsageError(
             f"{path}, line {number}, is not of {RECORDING_FORMAT}: {where} {first['msg']}",
-            cure="give a recording that `kernelblaster` has made",
+            hint="give a recording that `kernelblaster` has made",
         ) from error
     return Recording(path, header, tuple(exchanges))
 
@@ -192,10 +192,10 @@ class RecordedModel:
         asked = f"{request.purpose} with {technique}" if technique else str(request.purpose)
         raise NoRecordedReply(
             f"{self._recording.path.name} has no answer for {asked} at {request.slot}",
-            cure="search with fewer rollouts or steps, choose a recorded problem, or set OPENAI_API_KEY",
+            hint="search with fewer rollouts or steps, choose a recorded problem, or set OPENAI_API_KEY",
         )
 
-    def _rank(self, request: Request, index: int, exchange: Exchange) -> tuple[bool, int, bool, int]:
+    def _rank(self, request: Request, index: int, exchange: RecordedExchange) -> tuple[bool, int, bool, int]:
         other_precision = not _same(exchange.tags, request.tags, "precision")
         used = self._uses[index]
         return (used > 0 or exchange.slot != request.slot, used, other_precision, index)
@@ -209,11 +209,11 @@ class RecordedModel:
             self._uses[index] += 1
 
 
-def _answer_name(index: int, exchange: Exchange) -> str:
+def _answer_name(index: int, exchange: RecordedExchange) -> str:
     return f"{index}:{exchange.slot}:{exchange.digest[:16]}"
 
 
-def _rules(request: Request) -> Iterator[Callable[[Exchange], bool]]:
+def _rules(request: Request) -> Iterator[Callable[[RecordedExchange], bool]]:
     tags, digest = request.tags, messages_digest(request.messages)
     if request.purpose is Purpose.REPAIR and "failed_sha256" in tags:
         yield lambda exchange: _same(exchange.tags, tags, "failed_sha256")
@@ -250,7 +250,7 @@ class RecordingModel:
 
     def __init__(self, inner: ChatModel, path: Path, header: RecordingHeader) -> None:
         if path.suffix != ".jsonl":
-            raise UsageError(f"a recording cannot be made as {path.name}", cure="name it .jsonl and gzip it afterwards")
+            raise UsageError(f"a recording cannot be made as {path.name}", hint="name it .jsonl and gzip it afterwards")
         self._inner = inner
         self._path = path
         cut_torn_line(path)
@@ -273,7 +273,7 @@ class RecordingModel:
     async def complete(self, request: Request) -> Reply:
         """Ask, and record the answer before it is used; the same answer is recorded once."""
         reply = await self._inner.complete(request)
-        exchange = Exchange(
+        exchange = RecordedExchange(
             slot=request.slot,
             purpose=request.purpose,
             tags=request.tags,

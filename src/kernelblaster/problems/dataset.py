@@ -35,11 +35,11 @@ def parse_numbers(text: str) -> tuple[NumberRange, ...]:
     for item in text.split(","):
         match = _ITEM.fullmatch(item.strip())
         if match is None:
-            raise UsageError(f"{text!r} does not name problems", cure="write N, N-M or a list such as 1,4-6,23")
+            raise UsageError(f"{text!r} does not name problems", hint="write N, N-M or a list such as 1,4-6,23")
         first = int(match["first"])
         last = int(match["last"] or first)
         if last < first:
-            raise UsageError(f"the range {item.strip()} is empty", cure=f"write {last}-{first}")
+            raise UsageError(f"the range {item.strip()} is empty", hint=f"write {last}-{first}")
         ranges.append(NumberRange(first, last))
     return tuple(ranges)
 
@@ -52,7 +52,7 @@ def parse_levels(subset: str | Sequence[str]) -> tuple[int, ...]:
     items = subset.split(",") if isinstance(subset, str) else [part for item in subset for part in item.split(",")]
     matches = [_LEVEL.fullmatch(item.strip()) for item in items]
     if not matches or None in matches:
-        raise UsageError(f"{subset!r} is not a subset", cure="write level1, or a list such as level1,level2")
+        raise UsageError(f"{subset!r} is not a subset", hint="write level1, or a list such as level1,level2")
     return tuple(dict.fromkeys(int(match["level"]) for match in matches if match is not None))
 
 
@@ -103,7 +103,7 @@ class Dataset:
             if level not in present:
                 raise UsageError(
                     f"{self._root} has no level{level}",
-                    cure=f"it has {', '.join(f'level{known}' for known in present)}",
+                    hint=f"it has {', '.join(f'level{known}' for known in present)}",
                 )
         return tuple(identity for identity in self.ids if identity.level in levels)
 
@@ -112,7 +112,7 @@ class Dataset:
         for numbers in ranges:
             members = [identity for identity in among if identity.number in numbers]
             if not members:
-                raise UsageError(f"no problem has the number {numbers}", cure=f"there are {_overview(among)}")
+                raise UsageError(f"no problem has the number {numbers}", hint=f"there are {_overview(among)}")
             found.update(members)
         return tuple(identity for identity in among if identity in found)
 
@@ -120,7 +120,7 @@ class Dataset:
 def _scan(root: Path) -> Iterable[tuple[ProblemId, Path]]:
     """Identity and directory of everything named like a problem."""
     if not root.is_dir():
-        raise UsageError(f"there is no data set at {root}", cure="give the directory that holds level1, level2, ...")
+        raise UsageError(f"there is no data set at {root}", hint="give the directory that holds level1, level2, ...")
     seen: dict[ProblemId, Path] = {}
     for directory in sorted(root.glob("level*/*")):
         identity, _ = identify(directory)
@@ -128,11 +128,11 @@ def _scan(root: Path) -> Iterable[tuple[ProblemId, Path]]:
             continue
         if identity in seen:
             raise UsageError(
-                f"{identity} is both {seen[identity].name} and {directory.name}", cure="renumber one of the two"
+                f"{identity} is both {seen[identity].name} and {directory.name}", hint="renumber one of the two"
             )
         seen[identity] = directory
     if not seen:
-        raise UsageError(f"{root} holds no problems", cure="problems lie in levelL/NNN_Name below it")
+        raise UsageError(f"{root} holds no problems", hint="problems lie in levelL/NNN_Name below it")
     return seen.items()
 
 

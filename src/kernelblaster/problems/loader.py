@@ -11,9 +11,9 @@ import re
 from pathlib import Path
 
 from kernelblaster.errors import ProblemError
-from kernelblaster.givenfiles import read_given_source
-from kernelblaster.problems.foreign import is_foreign, load_foreign
 from kernelblaster.problems.problem import Problem, ProblemId, Size
+from kernelblaster.problems.self_checking import is_self_checking, load_self_checking
+from kernelblaster.storage.bounded_io import read_source
 
 LAUNCHER = "launch_gpu_implementation"
 """The function that `init.cu` and every candidate define."""
@@ -24,17 +24,17 @@ _USE = re.compile(r'\bd\s*\.\s*(?P<kind>size|scalar)\s*\(\s*"(?P<name>[^"]*)"\s*
 
 
 def load_problem(directory: Path) -> Problem:
-    """Load a problem directory: one of the data set, a user's own, or a foreign KernelBench-CUDA one.
+    """Load a problem directory: one of the data set, a user's own, or a self-checking KernelBench-CUDA one.
 
     Number and level come from the names `levelL/NNN_Name`; any other directory is level 0, number 0, and keeps its
     whole name. Raises ProblemError when a file is missing, unreadable or contradicts another.
     """
     directory = directory.resolve()
     if not directory.is_dir():
-        raise ProblemError(f"{directory} is not a directory", cure="give the directory that holds driver.cpp")
+        raise ProblemError(f"{directory} is not a directory", hint="give the directory that holds driver.cpp")
     identity, name = identify(directory)
-    if is_foreign(directory):
-        return load_foreign(directory, identity, name)
+    if is_self_checking(directory):
+        return load_self_checking(directory, identity, name)
     reference = _read(directory, "reference.py")
     driver = _read(directory, "driver.cpp")
     init = _read(directory, "init.cu")
@@ -62,14 +62,14 @@ def identify(directory: Path) -> tuple[ProblemId, str]:
 def _read(directory: Path, name: str) -> str:
     path = directory / name
     try:
-        return read_given_source(path)
+        return read_source(path)
     except FileNotFoundError:
         raise ProblemError(
             f"{directory} has no {name}",
-            cure="a problem directory holds reference.py, init.cu and driver.cpp",
+            hint="a problem directory holds reference.py, init.cu and driver.cpp",
         ) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise ProblemError(f"{path} cannot be read: {error}", cure="make it a readable UTF-8 file") from error
+        raise ProblemError(f"{path} cannot be read: {error}", hint="make it a readable UTF-8 file") from error
 
 
 def _literals(path: Path, text: str, names: tuple[str, ...]) -> dict[str, object]:
@@ -77,7 +77,7 @@ def _literals(path: Path, text: str, names: tuple[str, ...]) -> dict[str, object
     try:
         body = ast.parse(text, filename=str(path)).body
     except (SyntaxError, ValueError) as error:
-        raise ProblemError(f"{path} is not valid Python: {error}", cure="correct the file") from error
+        raise ProblemError(f"{path} is not valid Python: {error}", hint="correct the file") from error
     found: dict[str, object] = {}
     for statement in body:
         if isinstance(statement, ast.Assign):
@@ -98,7 +98,7 @@ def _literal(path: Path, name: str, value: ast.expr) -> object:
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         raise ProblemError(
             f"{name} in {path}, line {value.lineno}, is not a literal",
-            cure="write its numbers out: the file is not executed to read them",
+            hint="write its numbers out: the file is not executed to read them",
         ) from None
 
 
@@ -107,32 +107,32 @@ def _sizes(directory: Path, literals: dict[str, object]) -> dict[Size, dict[str,
     if not isinstance(declared, dict) or not declared:
         raise ProblemError(
             f"{directory / 'reference.py'} declares no SIZES",
-            cure='add SIZES = {"small": {...}, "medium": {...}, "full": {...}} with integer parameters',
+            hint='add SIZES = {"small": {...}, "medium": {...}, "full": {...}} with integer parameters',
         )
     known = [str(size) for size in Size]
     sizes: dict[Size, dict[str, int]] = {}
     for name, parameters in declared.items():
         if name not in known:
-            raise ProblemError(f"SIZES of {directory.name} has {name!r}", cure=f"sizes are {', '.join(known)}")
+            raise ProblemError(f"SIZES of {directory.name} has {name!r}", hint=f"sizes are {', '.join(known)}")
         sizes[Size(name)] = _parameters(directory, str(name), parameters)
     names = {size: set(parameters) for size, parameters in sizes.items()}
     if len({frozenset(n) for n in names.values()}) > 1:
         odd = sorted(set.union(*names.values()) - set.intersection(*names.values()))
         raise ProblemError(
-            f"sizes of {directory.name} have different parameters", cure=f"declare {', '.join(odd)} in each size"
+            f"sizes of {directory.name} have different parameters", hint=f"declare {', '.join(odd)} in each size"
         )
     return {size: sizes[size] for size in Size if size in sizes}
 
 
 def _parameters(directory: Path, size: str, parameters: object) -> dict[str, int]:
     if not isinstance(parameters, dict) or not parameters:
-        raise ProblemError(f"size {size} of {directory.name} has no parameters", cure='write it as {"name": 123, ...}')
+        raise ProblemError(f"size {size} of {directory.name} has no parameters", hint='write it as {"name": 123, ...}')
     for name, value in parameters.items():
         # bool is an int in Python, and would reach the launcher as 0 or 1 unnoticed.
         if not isinstance(name, str) or not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise ProblemError(
                 f"parameter {name!r} of size {size} in {directory.name} is {value!r}",
-                cure="parameters are named integers from 0; other numbers belong in SCALARS",
+                hint="parameters are named integers from 0; other numbers belong in SCALARS",
             )
     return dict(parameters)
 
@@ -140,10 +140,10 @@ def _parameters(directory: Path, size: str, parameters: object) -> dict[str, int
 def _scalars(directory: Path, literals: dict[str, object]) -> dict[str, float]:
     declared = literals.get("SCALARS", {})
     if not isinstance(declared, dict):
-        raise ProblemError(f"SCALARS of {directory.name} is not a dict", cure='write {"name": 0.1, ...}')
+        raise ProblemError(f"SCALARS of {directory.name} is not a dict", hint='write {"name": 0.1, ...}')
     for name, value in declared.items():
         if not isinstance(name, str) or not isinstance(value, int | float) or isinstance(value, bool):
-            raise ProblemError(f"scalar {name!r} of {directory.name} is {value!r}", cure="scalars are named numbers")
+            raise ProblemError(f"scalar {name!r} of {directory.name} is {value!r}", hint="scalars are named numbers")
     return {name: float(value) for name, value in declared.items()}
 
 
@@ -152,18 +152,18 @@ def _compare(problem: Problem, driver: str, init: str) -> None:
     declared = {"size": set(next(iter(problem.sizes.values()))), "scalar": set(problem.scalars)}
     both = sorted(declared["size"] & declared["scalar"])
     if both:
-        raise ProblemError(f"{', '.join(both)} of {problem.slug} is a size and a scalar", cure="rename one of the two")
+        raise ProblemError(f"{', '.join(both)} of {problem.slug} is a size and a scalar", hint="rename one of the two")
     for use in _USE.finditer(driver):
         if use["name"] not in declared[use["kind"]]:
             known = ", ".join(sorted(declared[use["kind"]])) or "none"
             raise ProblemError(
                 f"driver.cpp of {problem.slug} asks for {use['kind']} {use['name']!r}, which reference.py lacks",
-                cure=f"declared: {known}",
+                hint=f"declared: {known}",
             )
     for name, text in (("driver.cpp", driver), ("init.cu", init)):
         if LAUNCHER not in text:
-            raise ProblemError(f"{name} of {problem.slug} does not mention {LAUNCHER}", cure=f"{name} must name it")
+            raise ProblemError(f"{name} of {problem.slug} does not mention {LAUNCHER}", hint=f"{name} must name it")
     if "KB_DRIVER(" not in driver:
         raise ProblemError(
-            f"driver.cpp of {problem.slug} has no KB_DRIVER", cure="include <kernelblaster/driver.hpp> and end with it"
+            f"driver.cpp of {problem.slug} has no KB_DRIVER", hint="include <kernelblaster/driver.hpp> and end with it"
         )

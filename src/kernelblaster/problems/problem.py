@@ -84,8 +84,8 @@ class Problem:
         directory: where its three files lie.
         sizes: size name -> integer parameters (`SIZES` of `reference.py`), passed to the launcher by name.
         scalars: non-integer parameters passed to the launcher by name (`SCALARS` of `reference.py`).
-        weakly_verified: a foreign directory whose own driver judges itself; its passes count for less.
-        init_file: name of the starting kernel's file; foreign directories may call it `final_cuda.cu`.
+        weakly_verified: a self-checking directory whose own driver judges itself; its passes count for less.
+        init_file: name of the starting kernel's file; self-checking directories may call it `final_cuda.cu`.
     """
 
     id: ProblemId
@@ -97,11 +97,11 @@ class Problem:
     init_file: str = "init.cu"
 
     def require_reference(self) -> None:
-        """Raise ProblemError for a foreign directory, which has no truth but its own driver."""
+        """Raise ProblemError for a self-checking directory, which has no truth but its own driver."""
         if self.weakly_verified:
             raise ProblemError(
                 f"{self.slug} has no reference.py: its driver judges itself",
-                cure="write a reference.py and a driver.cpp on <kernelblaster/driver.hpp> to have it verified",
+                hint="write a reference.py and a driver.cpp on <kernelblaster/driver.hpp> to have it verified",
             )
 
     @property

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from kernelblaster.errors import ProblemError
 from kernelblaster.problems.problem import Precision, Problem, Size, TensorRole, TensorSpec
-from kernelblaster.problems.timelimit import within_time
+from kernelblaster.problems.time_limit import within_time
 
 if TYPE_CHECKING:
     import torch
@@ -60,7 +60,7 @@ class Reference:
     def _at(self, size: Size, function: Callable[[str], Result]) -> Result:
         if size not in self.problem.sizes:
             declared = ", ".join(self.problem.sizes) or "none"
-            raise ProblemError(f"{self.problem.slug} declares no size {size}", cure=f"its sizes are {declared}")
+            raise ProblemError(f"{self.problem.slug} declares no size {size}", hint=f"its sizes are {declared}")
         with blaming(self.problem):
             return function(str(size))
 
@@ -79,7 +79,7 @@ def load_reference(problem: Problem) -> Reference:
         exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), module.__dict__)
     missing = [name for name in ("Model", "get_inputs", "get_init_inputs") if name not in module.__dict__]
     if missing:
-        raise ProblemError(f"{path} does not define {', '.join(missing)}", cure="define them as KernelBench does")
+        raise ProblemError(f"{path} does not define {', '.join(missing)}", hint="define them as KernelBench does")
     module.__dict__["SIZES"] = {str(size): dict(extents) for size, extents in problem.sizes.items()}
     return Reference(problem, module)
 
@@ -100,12 +100,12 @@ def tensor_specs(problem: Problem, size: Size, precision: Precision) -> tuple[Te
         if len(names) != len(inputs):
             raise ProblemError(
                 f"forward of {problem.slug} takes {len(names)} inputs, get_inputs gives {len(inputs)}",
-                cure="make the two agree",
+                hint="make the two agree",
             )
         with blaming(problem):
             output = model(*inputs)
     if not isinstance(output, torch.Tensor):
-        raise ProblemError(f"{problem.slug} returns {type(output).__name__}", cure="return one tensor")
+        raise ProblemError(f"{problem.slug} returns {type(output).__name__}", hint="return one tensor")
     named = [(OUTPUT, TensorRole.OUTPUT, output)]
     named += [(name, TensorRole.INPUT, tensor) for name, tensor in zip(names, inputs, strict=True)]
     named += [(name, TensorRole.WEIGHT, tensor) for name, tensor in model.state_dict().items()]
@@ -124,7 +124,7 @@ def _stored_dtype(problem: Problem, name: str, tensor: torch.Tensor, precision: 
     stored = {torch.int64: "int64", torch.int32: "int32", torch.bool: "bool"}.get(tensor.dtype)
     if stored is None:
         raise ProblemError(
-            f"{name} of {problem.slug} is {tensor.dtype}", cure="use floating point, int64, int32 or bool"
+            f"{name} of {problem.slug} is {tensor.dtype}", hint="use floating point, int64, int32 or bool"
         )
     return stored
 
@@ -139,5 +139,5 @@ def blaming(problem: Problem) -> Iterator[None]:
         raise
     except Exception as error:
         raise ProblemError(
-            f"{problem.reference_path} fails: {type(error).__name__}: {error}", cure="correct the file"
+            f"{problem.reference_path} fails: {type(error).__name__}: {error}", hint="correct the file"
         ) from error

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from kernelblaster.errors import EnvironmentError_, KnowledgeError
-from kernelblaster.evaluation.types import Verdict
+from kernelblaster.errors import KnowledgeError, MachineError
+from kernelblaster.evaluation.results import Verdict
 from kernelblaster.replay.transition import Transition
 
 _SCHEMA = """
@@ -79,7 +79,7 @@ class ReplayBuffer:
 
     Raises:
         KnowledgeError: the file is not a replay buffer, or cannot be opened.
-        EnvironmentError_: the disk is full, or fails.
+        MachineError: the disk is full, or fails.
     """
 
     def __init__(self, path: Path, *, busy_timeout_s: float = 60.0) -> None:
@@ -132,12 +132,12 @@ class ReplayBuffer:
             # Errors that Python's module raises by itself carry no code.
             code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & _PRIMARY_CODE
             if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
-                raise EnvironmentError_(
-                    f"replay buffer {self.path}: {error}", cure="see whether its disk has room; what is stored is kept"
+                raise MachineError(
+                    f"replay buffer {self.path}: {error}", hint="see whether its disk has room; what is stored is kept"
                 ) from error
             raise KnowledgeError(
                 f"replay buffer {self.path}: {error}",
-                cure="check free disk space and permissions, or move the file away to start an empty buffer",
+                hint="check free disk space and permissions, or move the file away to start an empty buffer",
             ) from error
 
 

@@ -14,8 +14,8 @@ from typing import Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
-from kernelblaster.devices.base import DeviceKind, Library
-from kernelblaster.evaluation.types import Comparison, Decision, Verdict
+from kernelblaster.devices.facts import DeviceKind, Library
+from kernelblaster.evaluation.results import Comparison, Decision, Verdict
 from kernelblaster.problems.problem import Precision
 
 FAILURE_REWARD: dict[Verdict, float] = {

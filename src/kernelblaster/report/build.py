@@ -7,13 +7,13 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from plotly.offline import get_plotlyjs
 
-from kernelblaster.agent.files import write_atomically
+from kernelblaster.records.layout import RunLayout
+from kernelblaster.records.searches import find_search
+from kernelblaster.records.summary import RunSummary
 from kernelblaster.replay.buffer import Query, ReplayBuffer
 from kernelblaster.report.data import gather
 from kernelblaster.report.plots import progress, roofline, techniques
-from kernelblaster.runs.layout import RunLayout
-from kernelblaster.runs.searches import find_search
-from kernelblaster.runs.summary import RunSummary
+from kernelblaster.storage.atomic import write_atomically
 
 REPORT = "report.html"
 

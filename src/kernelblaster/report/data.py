@@ -8,12 +8,12 @@ from pathlib import Path
 
 from kernelblaster.agent.events import Decided, Event, StartProfiled
 from kernelblaster.agent.files import ProblemFiles
-from kernelblaster.agent.state import Outcome
-from kernelblaster.evaluation.types import Timing
+from kernelblaster.agent.state import ProblemOutcome
+from kernelblaster.evaluation.results import Timing
+from kernelblaster.records.journal import read_events
+from kernelblaster.records.layout import JOURNAL, OUTCOME
+from kernelblaster.records.summary import ProblemSummary
 from kernelblaster.replay.transition import Transition
-from kernelblaster.runs.execute import JOURNAL, OUTCOME
-from kernelblaster.runs.journal import read_events
-from kernelblaster.runs.summary import ProblemSummary
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def _tracks(events: list[Event]) -> tuple[Track, ...]:
     return tuple(tracks)
 
 
-def _diff(files: ProblemFiles, outcome: Outcome, start_sha256: str | None) -> str:
+def _diff(files: ProblemFiles, outcome: ProblemOutcome, start_sha256: str | None) -> str:
     if outcome.final_sha256 is None or start_sha256 is None:
         return ""
     before = files.candidate(start_sha256).splitlines()
@@ -81,7 +81,7 @@ def gather(summary: ProblemSummary, directory: Path, transitions: list[Transitio
     """Everything recorded of one problem whose search lies in `directory`."""
     journal, outcome_path = directory / JOURNAL, directory / OUTCOME
     events = read_events(journal) if journal.exists() else []
-    outcome = Outcome.model_validate_json(outcome_path.read_bytes()) if outcome_path.exists() else None
+    outcome = ProblemOutcome.model_validate_json(outcome_path.read_bytes()) if outcome_path.exists() else None
     profiled = any(isinstance(event, StartProfiled) for event in events)
     start = outcome.start.timing if outcome and outcome.start and profiled else None
     diff = ""

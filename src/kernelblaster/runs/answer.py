@@ -13,10 +13,10 @@ from typing import Any
 from kernelblaster.config import BudgetConfig, ModelConfig
 from kernelblaster.errors import KernelBlasterError, UsageError
 from kernelblaster.models.base import ChatModel, Message, Purpose, Reply, Request
-from kernelblaster.models.batch_exchange import REQUESTS_GLOB, Exchange
+from kernelblaster.models.batch_exchange import REQUESTS_GLOB, ExchangeFolder
 from kernelblaster.models.factory import build_model
-from kernelblaster.models.jsonl import append_line, complete_lines
 from kernelblaster.models.ledger import CostLedger
+from kernelblaster.storage.jsonl import append_line, complete_lines
 
 REPLIES = "replies.jsonl"
 POLL_SECONDS = 2.0
@@ -38,7 +38,7 @@ def check_exchange(folder: Path) -> None:
     named = (
         f"name the folder that holds them: {inside[0]}" if inside else "name the folder that the waiting run printed"
     )
-    raise UsageError(f"{folder} holds no {REQUESTS_GLOB}", cure=f"{named}; or wait for requests with --watch")
+    raise UsageError(f"{folder} holds no {REQUESTS_GLOB}", hint=f"{named}; or wait for requests with --watch")
 
 
 def answer_exchange(folder: Path, config: ModelConfig, *, watch: bool, max_dollars: float | None) -> Answered:
@@ -48,7 +48,7 @@ def answer_exchange(folder: Path, config: ModelConfig, *, watch: bool, max_dolla
     """
     ledger = CostLedger(folder / "answer_ledger.jsonl", BudgetConfig(dollars=max_dollars))
     model = build_model(config, folder, ledger)
-    exchange = Exchange(folder)
+    exchange = ExchangeFolder(folder)
     while True:
         now = asyncio.run(_answer_outstanding(exchange, model, config.concurrency))
         ledger.all_kept()
@@ -57,7 +57,7 @@ def answer_exchange(folder: Path, config: ModelConfig, *, watch: bool, max_dolla
         time.sleep(POLL_SECONDS)
 
 
-async def _answer_outstanding(exchange: Exchange, model: ChatModel, at_once: int) -> int:
+async def _answer_outstanding(exchange: ExchangeFolder, model: ChatModel, at_once: int) -> int:
     requests = list(_outstanding(exchange))
     gate = asyncio.Semaphore(at_once)
     errors: list[KernelBlasterError] = []
@@ -81,7 +81,7 @@ async def _answer_outstanding(exchange: Exchange, model: ChatModel, at_once: int
     return len(requests)
 
 
-def _outstanding(exchange: Exchange) -> Iterator[Request]:
+def _outstanding(exchange: ExchangeFolder) -> Iterator[Request]:
     """Requests without a reply. The custom_id stands in for the slot, which a Batch file does not carry."""
     wanted = exchange.outstanding()
     for path in sorted(set(wanted.values())):

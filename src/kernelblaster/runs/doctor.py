@@ -11,15 +11,15 @@ from kernelblaster.paths import cache_dir
 
 def probe_emulated() -> Probe:
     """Whether the emulated GPU's core can be built here."""
-    from kernelblaster.devices.emulated.core import ensure_core
+    from ptxemu.core import ensure_core
 
     try:
         core = ensure_core(cache_dir())
     except DeviceError as error:
         return Probe(
-            name="emulated device", ok=False, found=error.message, costs="nothing runs without a GPU", cure=error.cure
+            name="emulated device", ok=False, found=error.message, costs="nothing runs without a GPU", hint=error.hint
         )
-    return Probe(name="emulated device", ok=True, found=f"core in {core.library_dir}", costs="", cure="")
+    return Probe(name="emulated device", ok=True, found=f"core in {core.library_dir}", costs="", hint="")
 
 
 def probe_model(environment: Environment, base_url: str | None, *, online: bool) -> Probe:
@@ -31,24 +31,24 @@ def probe_model(environment: Environment, base_url: str | None, *, online: bool)
             ok=False,
             found="no OPENAI_API_KEY and no base URL",
             costs="only recordings and the batch exchange can write candidates",
-            cure="set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server",
+            hint="set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server",
         )
     config = ModelConfig(name=environment.model, base_url=url, api_key=environment.openai_api_key)
     try:
         where = endpoint_of(config)
     except UsageError as error:
-        return Probe(name="model", ok=False, found=error.message, costs="no model can be asked", cure=error.cure)
+        return Probe(name="model", ok=False, found=error.message, costs="no model can be asked", hint=error.hint)
     if not online:
-        return Probe(name="model", ok=True, found=f"{environment.model} over {where}, not contacted", costs="", cure="")
+        return Probe(name="model", ok=True, found=f"{environment.model} over {where}, not contacted", costs="", hint="")
     from kernelblaster.models.probe import offered_models
 
     try:
         names = offered_models(config, retries=0)
     except ModelError as error:
         return Probe(
-            name="model", ok=False, found=error.message, costs="no candidates from this model", cure=error.cure
+            name="model", ok=False, found=error.message, costs="no candidates from this model", hint=error.hint
         )
     if names is None:
-        return Probe(name="model", ok=True, found=f"{where} answers, but lists no models", costs="", cure="")
+        return Probe(name="model", ok=True, found=f"{where} answers, but lists no models", costs="", hint="")
     known = "offered" if environment.model in names else "not in its list"
-    return Probe(name="model", ok=True, found=f"{where} answers; {environment.model} is {known}", costs="", cure="")
+    return Probe(name="model", ok=True, found=f"{where} answers; {environment.model} is {known}", costs="", hint="")

@@ -11,26 +11,23 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from kernelblaster.agent.context import CandidateEvaluator, Limits, ProblemContext
+from kernelblaster.agent.context import CandidateEvaluator, Concurrency, ProblemContext
 from kernelblaster.agent.events import EventSink
-from kernelblaster.agent.files import write_atomically
 from kernelblaster.agent.graph import run_problem
-from kernelblaster.agent.state import Outcome, OutcomeStatus
+from kernelblaster.agent.state import OutcomeStatus, ProblemOutcome
 from kernelblaster.config import RunConfig
 from kernelblaster.errors import BudgetExceeded, DeviceError, ModelError, UsageError
-from kernelblaster.knowledge.families import OpFamily, family_of, family_of_driver
 from kernelblaster.knowledge.store import KnowledgeStore
 from kernelblaster.models.base import ChatModel
+from kernelblaster.problems.families import OpFamily, family_of, family_of_driver
 from kernelblaster.problems.problem import Problem, Size, TensorSpec
 from kernelblaster.problems.reference import tensor_specs
+from kernelblaster.records.journal import Journal
+from kernelblaster.records.layout import JOURNAL, OUTCOME, RunLayout
+from kernelblaster.records.searches import open_search
+from kernelblaster.records.summary import ProblemSummary
 from kernelblaster.replay.buffer import ReplayBuffer
-from kernelblaster.runs.journal import Journal
-from kernelblaster.runs.layout import RunLayout
-from kernelblaster.runs.searches import open_search
-from kernelblaster.runs.summary import ProblemSummary
-
-JOURNAL = "events.jsonl"
-OUTCOME = "outcome.json"
+from kernelblaster.storage.atomic import write_atomically
 
 
 @dataclass(frozen=True)
@@ -57,7 +54,7 @@ async def execute(parts: RunParts, problems: Sequence[Problem]) -> tuple[list[Pr
     what the other problems have reached stays on disk and the same command continues. Raises ModelError, DeviceError.
     """
     gate = asyncio.Semaphore(parts.config.concurrency)
-    limits = Limits(evaluations=asyncio.Semaphore(parts.config.compile_jobs or os.cpu_count() or 1))
+    limits = Concurrency(evaluations=asyncio.Semaphore(parts.config.compile_jobs or os.cpu_count() or 1))
     deadline = time.monotonic() + parts.config.budget.minutes * 60 if parts.config.budget.minutes else None
 
     async def one(problem: Problem) -> ProblemSummary:
@@ -87,7 +84,7 @@ async def _settle(tasks: Sequence[asyncio.Task[ProblemSummary]]) -> dict[str, Pr
     }
 
 
-async def _search(parts: RunParts, problem: Problem, limits: Limits, run_deadline: float | None) -> ProblemSummary:
+async def _search(parts: RunParts, problem: Problem, limits: Concurrency, run_deadline: float | None) -> ProblemSummary:
     directory = parts.layout.problem(problem)
     search = await asyncio.to_thread(open_search, directory, problem, parts.run)
     known = finished_outcome(directory)
@@ -132,19 +129,19 @@ def _family(problem: Problem) -> OpFamily:
     return family_of(problem.reference_path)
 
 
-def finished_outcome(directory: Path) -> Outcome | None:
+def finished_outcome(directory: Path) -> ProblemOutcome | None:
     """The outcome of a search that ended for good; one that a budget cut off goes on instead. Raises UsageError."""
     path = directory / OUTCOME
     if not path.exists():
         return None
     try:
-        outcome = Outcome.model_validate_json(path.read_bytes())
+        outcome = ProblemOutcome.model_validate_json(path.read_bytes())
     except ValidationError as error:
-        raise UsageError(f"{path} is damaged", cure="--no-resume sets that search aside and begins anew") from error
+        raise UsageError(f"{path} is damaged", hint="--no-resume sets that search aside and begins anew") from error
     return None if outcome.status in (OutcomeStatus.BUDGET, OutcomeStatus.WAITING) else outcome
 
 
-def summarise(problem: Problem, directory: Path, outcome: Outcome) -> ProblemSummary:
+def summarise(problem: Problem, directory: Path, outcome: ProblemOutcome) -> ProblemSummary:
     """The row of an outcome."""
     return ProblemSummary(
         problem=str(problem.id),

@@ -1,99 +1,104 @@
-"""Says what is being done while a person waits: a spinner on a terminal, a line now and then elsewhere."""
+"""A device and a model that say what they are asked to do, for whoever waits. They judge and change nothing."""
 
 from __future__ import annotations
 
-import threading
-import time
-from types import TracebackType
-from typing import Self
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from rich.console import Console
-from rich.markup import escape
-from rich.status import Status
-
-from kernelblaster.runs import terminal
-
-FIRST_WORD_S = 2.0
-"""Silence after which a log is told what goes on."""
-REPEAT_S = 30.0
-"""Silence after which it is told again."""
-_TICK_S = 0.25
-
-
-class Heartbeat:
-    """Writes the current stage into a log when nothing else has been written for a while.
-
-    Args:
-        console: of the log.
-        first_s: seconds of a new stage without a word.
-        repeat_s: seconds after which a stage that goes on is named again.
-    """
-
-    def __init__(self, console: Console, first_s: float = FIRST_WORD_S, repeat_s: float = REPEAT_S) -> None:
-        self._console = console
-        self._first_s = first_s
-        self._repeat_s = repeat_s
-        self._lock = threading.Lock()
-        self._done = threading.Event()
-        self._stage = ""
-        self._began = self._due = 0.0
-
-    def __enter__(self) -> Self:
-        self._done.clear()
-        threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._done.set()
-
-    def tell(self, stage: str) -> None:
-        """From now on this is done."""
-        with self._lock:
-            if stage != self._stage:
-                self._stage, self._began = stage, time.monotonic()
-                self._due = self._began + self._first_s
-
-    def postpone(self) -> None:
-        """Something else was written: silence begins anew."""
-        with self._lock:
-            self._due = max(self._due, time.monotonic() + self._repeat_s)
-
-    def _beat(self) -> None:
-        while not self._done.wait(_TICK_S):
-            with self._lock:
-                if not self._stage or time.monotonic() < self._due:
-                    continue
-                seconds = time.monotonic() - self._began
-                self._due = time.monotonic() + self._repeat_s
-                text = f"... {self._stage} ({seconds:.0f} s)"
-            self._console.print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
+from kernelblaster.devices.base import (
+    Build,
+    Candidate,
+    Device,
+    ExclusiveUse,
+    Harness,
+    Job,
+    Profiler,
+    SelfCheckingSession,
+    Session,
+)
+from kernelblaster.devices.facts import DeviceFacts, GpuReading, Library
+from kernelblaster.devices.profiles import SanitizerFinding
+from kernelblaster.models.base import ChatModel, Reply, Request
+from kernelblaster.problems.problem import Precision, Problem
+from kernelblaster.sandbox.isolation import Isolation
 
 
-class Progress:
-    """What one command is doing, on standard error. A context manager; without `tell` it stays silent."""
+@dataclass(frozen=True)
+class ProgressDevice:
+    """Passes everything on to `inner`, and each stage to `tell`. Satisfies `devices.base.Device`."""
 
-    def __init__(self, console: Console | None = None) -> None:
-        self._console = console or terminal.console(stderr=True)
-        self._shown: Status | Heartbeat
-        if self._console.is_terminal:
-            self._shown = Status("", console=self._console)
-        else:
-            self._shown = Heartbeat(self._console)
+    inner: Device
+    tell: Callable[[str], None]
 
-    def __enter__(self) -> Self:
-        self._shown.__enter__()
-        return self
+    @property
+    def facts(self) -> DeviceFacts:
+        """Of the inner device."""
+        return self.inner.facts
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._shown.__exit__(kind, error, trace)
+    @property
+    def isolation(self) -> Isolation:
+        """Of the inner device."""
+        return self.inner.isolation
 
-    def tell(self, stage: str) -> None:
-        """From now on this is done."""
-        if isinstance(self._shown, Heartbeat):
-            self._shown.tell(stage)
-        else:
-            self._shown.update(f"[dim]{escape(stage)}[/]")
+    def prepare(self, problem: Problem, precision: Precision) -> Harness:
+        """Compile the driver."""
+        self.tell(f"compiling the driver of {problem.id}")
+        return self.inner.prepare(problem, precision)
+
+    def build(self, source: str, harness: Harness, libraries: Sequence[Library] = ()) -> Build:
+        """Compile a candidate. What follows a build is the drawing of inputs, which no device is told of."""
+        self.tell(f"compiling a kernel for {harness.problem.id}")
+        build = self.inner.build(source, harness, libraries)
+        if not harness.problem.weakly_verified:
+            self.tell(f"drawing inputs of {harness.problem.id} and computing the float64 reference")
+        return build
+
+    def open(self, candidate: Candidate, job: Job, *, timeout_s: float) -> Session:
+        """Start a candidate's process."""
+        self.tell(f"running a kernel of {candidate.harness.problem.id}")
+        return self.inner.open(candidate, job, timeout_s=timeout_s)
+
+    def open_self_checking(self, build: Build, *, timeout_s: float) -> SelfCheckingSession:
+        """Start a candidate's process with the problem's own driver."""
+        self.tell(f"running a kernel of {build.harness.problem.id}, which its own driver judges")
+        return self.inner.open_self_checking(build, timeout_s=timeout_s)
+
+    def profiler(self, candidate: Candidate, job: Job, *, timeout_s: float) -> Profiler:
+        """Start a profiler."""
+        self.tell(f"running a kernel of {candidate.harness.problem.id}, and again to collect its counters")
+        return self.inner.profiler(candidate, job, timeout_s=timeout_s)
+
+    def sanitize(self, build: Build, job: Job, *, timeout_s: float) -> list[SanitizerFinding]:
+        """Run the sanitizers."""
+        self.tell(f"running the sanitizers on a kernel of {build.harness.problem.id}")
+        return self.inner.sanitize(build, job, timeout_s=timeout_s)
+
+    def reading(self) -> GpuReading | None:
+        """Of the inner device."""
+        return self.inner.reading()
+
+    def exclusive(self, *, wait: bool = True) -> ExclusiveUse:
+        """Hold the inner device."""
+        return self.inner.exclusive(wait=wait)
+
+
+@dataclass(frozen=True)
+class ProgressModel:
+    """Passes everything on to `inner`, and each question to `tell`. Satisfies `models.base.ChatModel`."""
+
+    inner: ChatModel
+    tell: Callable[[str], None]
+
+    @property
+    def name(self) -> str:
+        """Of the inner model."""
+        return self.inner.name
+
+    async def complete(self, request: Request) -> Reply:
+        """Ask."""
+        self.tell(f"waiting for {self.inner.name} ({request.purpose})")
+        return await self.inner.complete(request)
+
+    def answerable(self, tags: dict[str, str]) -> frozenset[str] | None:
+        """What the inner model can answer."""
+        return self.inner.answerable(tags)

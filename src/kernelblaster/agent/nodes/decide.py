@@ -11,7 +11,7 @@ from kernelblaster.agent.events import Decided, RolloutStopped
 from kernelblaster.agent.slots import rollout_slot, step_slot
 from kernelblaster.agent.state import Attempt, Choice, Incumbent, RolloutResult, RolloutState, StopReason, Tried
 from kernelblaster.config import SearchConfig
-from kernelblaster.evaluation.types import Comparison, Decision
+from kernelblaster.evaluation.results import Comparison, Decision
 
 REMEMBERED_STEPS = 6
 """Latest steps of a rollout that its prompts tell about."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from langgraph.runtime import Runtime
 
 from kernelblaster.agent.context import ProblemContext
+from kernelblaster.agent.evaluating import Judged, judge
 from kernelblaster.agent.events import Evaluated
-from kernelblaster.agent.judging import Judged, judge
 from kernelblaster.agent.nodes.generate import SHORT_HASH
 from kernelblaster.agent.slots import attempt_slot
 from kernelblaster.agent.state import Attempt, Failure, RolloutState
-from kernelblaster.evaluation.types import Evaluation, Verdict
+from kernelblaster.evaluation.results import Evaluation, Verdict
 
 FINAL_VERDICTS = frozenset({Verdict.REWARD_HACK})
 """Verdicts that no repair is asked for: the attempt to fool the judge is recorded as it is."""
@@ -25,7 +25,7 @@ async def evaluate(state: RolloutState, runtime: Runtime[ProblemContext]) -> dic
     attempt = state.attempt
     if attempt is None or attempt.candidate is None:
         raise ValueError("evaluate runs after a reply with a source")
-    judged = await judge(context, attempt.candidate, rival=state.incumbent.sha256)
+    judged = await judge(context, attempt.candidate, baseline=state.incumbent.sha256)
     context.emit(_event(context, state, attempt, judged))
     verdict = str(judged.evaluation.verdict)
     return {

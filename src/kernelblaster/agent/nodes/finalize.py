@@ -15,18 +15,18 @@ from langgraph.runtime import Runtime
 
 from kernelblaster.agent.asking import ask
 from kernelblaster.agent.context import ProblemContext
+from kernelblaster.agent.evaluating import FINAL, Judged, judge, sanitize
 from kernelblaster.agent.events import FinalistMeasured, Finalized
-from kernelblaster.agent.files import write_atomically
-from kernelblaster.agent.final_kernel import final_kernel_path, final_kernel_text, sessions_text, without_samples
-from kernelblaster.agent.judging import FINAL, Judged, judge, sanitize
+from kernelblaster.agent.final_kernel import final_kernel_path, final_kernel_text, process_pairs_text, without_samples
 from kernelblaster.agent.prompting import mend_request, verify_request
-from kernelblaster.agent.reviewing import Review, read_opinion
+from kernelblaster.agent.review import Review, read_review
 from kernelblaster.agent.slots import problem_slot
 from kernelblaster.agent.state import Conclusion, Failure, Finalist, Incumbent, OutcomeStatus, ProblemState
 from kernelblaster.errors import BudgetExceeded
-from kernelblaster.evaluation.types import Verdict
+from kernelblaster.evaluation.results import Verdict
 from kernelblaster.models.base import NoRecordedReply
 from kernelblaster.models.replies import UnusableReply, parse_reply
+from kernelblaster.storage.atomic import write_atomically
 
 FINALISTS = 3
 FINDINGS_SHOWN = 12
@@ -97,7 +97,7 @@ def contenders(state: ProblemState) -> list[Incumbent]:
 
 async def _measure(context: ProblemContext, start: Incumbent, incumbent: Incumbent) -> _Measured:
     """Against the start, in fresh processes."""
-    judged = await judge(context, incumbent.sha256, rival=start.sha256, purpose=FINAL)
+    judged = await judge(context, incumbent.sha256, baseline=start.sha256, purpose=FINAL)
     evaluation = judged.evaluation
     finalist = Finalist(
         sha256=incumbent.sha256,
@@ -117,7 +117,7 @@ async def _measure(context: ProblemContext, start: Incumbent, incumbent: Incumbe
 def _not_faster(finalist: Finalist) -> str:
     comparison = finalist.comparison
     reason = "measured again it does not beat the start"
-    return f"{reason}: {sessions_text(comparison)}" if comparison is not None and comparison.sessions else reason
+    return f"{reason}: {process_pairs_text(comparison)}" if comparison is not None and comparison.sessions else reason
 
 
 def _rank(one: _Measured) -> tuple[float, str]:
@@ -180,7 +180,7 @@ async def _review(context: ProblemContext, sha256: str) -> tuple[Review, str]:
         return Review.UNVERIFIED, "a budget was reached"
     except NoRecordedReply:
         return Review.UNVERIFIED, "the recording has no answer"
-    return read_opinion(reply.text)
+    return read_review(reply.text)
 
 
 def _publish(context: ProblemContext, winner: _Measured | None) -> None:

@@ -13,7 +13,7 @@ from kernelblaster.agent.prompting import generate_request
 from kernelblaster.agent.slots import attempt_slot
 from kernelblaster.agent.state import Attempt, Failure, FailureKind, RolloutState, Spent, StopReason
 from kernelblaster.errors import BudgetExceeded
-from kernelblaster.evaluation.types import Verdict
+from kernelblaster.evaluation.results import Verdict
 from kernelblaster.models.base import NoRecordedReply, Reply
 from kernelblaster.models.replies import UnusableReply, parse_reply
 

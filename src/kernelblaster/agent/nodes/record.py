@@ -10,7 +10,7 @@ from langgraph.runtime import Runtime
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.slots import step_slot
 from kernelblaster.agent.state import Attempt, Choice, Diagnosis, FailureKind, RolloutState
-from kernelblaster.evaluation.types import Comparison, Evaluation, Verdict
+from kernelblaster.evaluation.results import Comparison, Evaluation, Verdict
 from kernelblaster.replay.transition import Transition, metric_deltas, reward
 
 

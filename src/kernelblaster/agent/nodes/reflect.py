@@ -14,7 +14,7 @@ from typing import Any
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from kernelblaster.agent.asking import ask, worded
+from kernelblaster.agent.asking import ask, frozen_request
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.events import Reflected
 from kernelblaster.agent.files import Reflection
@@ -22,7 +22,7 @@ from kernelblaster.agent.prompting import reflect_request
 from kernelblaster.agent.slots import reflect_slot
 from kernelblaster.agent.state import ProblemState
 from kernelblaster.errors import BudgetExceeded
-from kernelblaster.knowledge.changes import Change, Provenance
+from kernelblaster.knowledge.changes import KnowledgeChange, Provenance
 from kernelblaster.models.base import NoRecordedReply, Request
 from kernelblaster.models.replies import UnusableReply, parse_json
 from kernelblaster.replay.buffer import Query
@@ -34,21 +34,21 @@ _DELTAS_SHOWN = 3
 _LEAST_DELTA = 0.5
 """In points of a percentage; smaller changes are none that stand out."""
 
-_CHANGE: TypeAdapter[Change] = TypeAdapter(Change)
+_CHANGE: TypeAdapter[KnowledgeChange] = TypeAdapter(KnowledgeChange)
 _SCHEMA = _CHANGE.json_schema()
 
 
-class Opinion(BaseModel):
+class ReflectReply(BaseModel):
     """What the model answers; each change is read on its own."""
 
     changes: list[Any]
 
 
 @dataclass(frozen=True)
-class Proposal:
+class ProposedChanges:
     """Changes of a reply that fit the schema, and one line for each that does not."""
 
-    changes: list[Change]
+    changes: list[KnowledgeChange]
     refused: list[str]
 
 
@@ -85,7 +85,7 @@ async def _reflect(context: ProblemContext, round: int) -> Reflection:
     if not transitions:
         return Reflection(skipped="no transitions")
     slot = reflect_slot(context, round)
-    request = await worded(context, slot, lambda: _request(context, round, transitions))
+    request = await frozen_request(context, slot, lambda: _request(context, round, transitions))
     try:
         reply = await ask(context, request)
         proposal = read_proposal(reply.text)
@@ -108,9 +108,9 @@ def _request(context: ProblemContext, round: int, transitions: list[Transition])
     return reflect_request(context, round, lines, states, context.knowledge.load(), _SCHEMA, CHANGES_PER_ROUND)
 
 
-def read_proposal(text: str) -> Proposal:
+def read_proposal(text: str) -> ProposedChanges:
     """Typed changes out of a reply. Raises UnusableReply when it is no JSON object with a list `changes`."""
-    proposed = parse_json(text, Opinion).changes
+    proposed = parse_json(text, ReflectReply).changes
     changes, refused = [], []
     for item in proposed[:CHANGES_PER_ROUND]:
         try:
@@ -119,7 +119,7 @@ def read_proposal(text: str) -> Proposal:
             first = error.errors()[0]
             refused.append(f"does not fit the schema: {'.'.join(map(str, first['loc']))}: {first['msg']}"[:200])
     refused += [f"more than {CHANGES_PER_ROUND} changes" for _ in proposed[CHANGES_PER_ROUND:]]
-    return Proposal(changes=changes, refused=refused)
+    return ProposedChanges(changes=changes, refused=refused)
 
 
 def performance_gap(transition: Transition) -> float:

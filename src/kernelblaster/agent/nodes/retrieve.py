@@ -13,7 +13,7 @@ from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.events import Selected
 from kernelblaster.agent.prompting import request_tags
 from kernelblaster.agent.slots import step_slot
-from kernelblaster.agent.state import Choice, Diagnosis, Lesson, RolloutState, StopReason
+from kernelblaster.agent.state import Choice, Diagnosis, PromptLesson, RolloutState, StopReason
 from kernelblaster.knowledge.decisions import NoTechnique, Selection, SelectionContext
 
 
@@ -96,5 +96,5 @@ def _choice(selection: Selection) -> Choice:
         p_correct=selection.p_correct,
         evidence_count=selection.evidence_count,
         backed_off_to=selection.backed_off_to,
-        lessons=[Lesson(id=lesson.id, text=lesson.text) for lesson in selection.lessons],
+        lessons=[PromptLesson(id=lesson.id, text=lesson.text) for lesson in selection.lessons],
     )

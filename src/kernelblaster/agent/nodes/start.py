@@ -8,8 +8,8 @@ from langgraph.runtime import Runtime
 from langgraph.types import Send
 
 from kernelblaster.agent.context import ProblemContext
+from kernelblaster.agent.evaluating import Judged, judge
 from kernelblaster.agent.events import RoundStarted, StartProfiled
-from kernelblaster.agent.judging import Judged, judge
 from kernelblaster.agent.slots import problem_slot
 from kernelblaster.agent.state import Incumbent, ProblemState, RolloutState
 
@@ -21,7 +21,7 @@ async def profile_start(state: ProblemState, runtime: Runtime[ProblemContext]) -
     context = runtime.context
     source = await asyncio.to_thread(context.problem.init_path.read_text, encoding="utf-8")
     sha256 = await asyncio.to_thread(context.files.put_candidate, source)
-    judged = await judge(context, sha256, rival=None)
+    judged = await judge(context, sha256, baseline=None)
     context.emit(_event(context, judged))
     start = Incumbent(sha256=sha256, evaluation=judged.key)
     if not judged.evaluation.correct:

@@ -8,22 +8,22 @@ import time
 from langgraph.runtime import Runtime
 from pydantic import BaseModel
 
-from kernelblaster.agent.asking import ask, worded
+from kernelblaster.agent.asking import ask, frozen_request
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.events import Classified, StepStarted
 from kernelblaster.agent.prompting import classify_request
 from kernelblaster.agent.slots import classify_slot, step_slot
 from kernelblaster.agent.state import Diagnosis, RolloutState, Spent, StopReason
-from kernelblaster.devices.base import Profile, ProfileSource
+from kernelblaster.devices.profiles import Profile, ProfileSource
 from kernelblaster.errors import BudgetExceeded
-from kernelblaster.evaluation.types import Evaluation
+from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.knowledge.base import KnowledgeBase
 from kernelblaster.knowledge.decisions import Classification
 from kernelblaster.models.base import NoRecordedReply
 from kernelblaster.models.replies import UnusableReply, parse_json
 
 
-class Opinion(BaseModel):
+class ClassifyReply(BaseModel):
     """What the model answers when it is asked for the bottleneck."""
 
     state: str
@@ -106,11 +106,11 @@ async def _by_model(
 ) -> Diagnosis:
     """The model's choice among the known states; the rules' best guess when it has no usable opinion."""
     slot = classify_slot(context, state)
-    request = await worded(context, slot, lambda: classify_request(context, state, base, evaluation, ruled))
+    request = await frozen_request(context, slot, lambda: classify_request(context, state, base, evaluation, ruled))
     undecided = _diagnosis(state, ruled, "rules (undecided)")
     try:
         reply = await ask(context, request)
-        opinion = parse_json(reply.text, Opinion)
+        opinion = parse_json(reply.text, ClassifyReply)
     except (NoRecordedReply, UnusableReply):
         return undecided
     if opinion.state not in base.states:

@@ -11,37 +11,28 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from kernelblaster.devices.base import (
-    Build,
-    Candidate,
-    DeviceFacts,
-    Driver,
-    GpuReading,
-    Job,
-    Library,
-    Profiler,
-    SanitizerFinding,
-    SelfJudged,
-    Session,
-)
-from kernelblaster.devices.batch import run_batch
-from kernelblaster.devices.build import ProgramBuilder
+from kernelblaster.devices.base import Build, Candidate, Harness, Job, Profiler, SelfCheckingSession, Session
+from kernelblaster.devices.build.builder import CandidateBuilder
+from kernelblaster.devices.build.recipes import Recipes
+from kernelblaster.devices.build.self_checking import SelfCheckingBuilder, find_libtorch
+from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.devices.cuda.facts import device_facts
+from kernelblaster.devices.cuda.gpu_access import needs_helper, reaching_isolation
 from kernelblaster.devices.cuda.lock import gpu_lock
 from kernelblaster.devices.cuda.monitor import Monitor
 from kernelblaster.devices.cuda.probe import detect_gpu
 from kernelblaster.devices.cuda.profiler import Counters, CudaProfiler
-from kernelblaster.devices.cuda.reach import needs_helper, reaching_isolation
 from kernelblaster.devices.cuda.sanitizer import BANNER, INITCHECK, TOOLS, parse_report, sanitizer_command, tool_failure
-from kernelblaster.devices.foreign import ForeignBuilder, SelfJudgedSession, find_libtorch
-from kernelblaster.devices.isolation import Isolation, View, strongest_working, weaker
-from kernelblaster.devices.recipes import Recipes
-from kernelblaster.devices.sandbox import Limits
-from kernelblaster.devices.session import ProcessSession
-from kernelblaster.devices.toolchain import Toolchain
+from kernelblaster.devices.facts import DeviceFacts, GpuReading, Library
+from kernelblaster.devices.harness.batch import run_batch
+from kernelblaster.devices.harness.self_checking_session import SelfCheckingProcess
+from kernelblaster.devices.harness.session import ProcessSession
+from kernelblaster.devices.profiles import SanitizerFinding
 from kernelblaster.errors import DeviceError
 from kernelblaster.paths import cache_dir
 from kernelblaster.problems.problem import Precision, Problem
+from kernelblaster.sandbox.isolation import FileView, Isolation, strongest_working, weaker
+from kernelblaster.sandbox.limits import Limits
 
 _LOG = logging.getLogger(__name__)
 FLUSH_FACTOR = 2
@@ -64,7 +55,7 @@ class CudaDevice:
     def __init__(self, *, limits: Limits | None = None, jobs: int = 0, cache: Path | None = None) -> None:
         gpu = detect_gpu()
         if gpu is None:
-            raise DeviceError("no NVIDIA GPU was found", cure="see `kernelblaster doctor`, or use --device emulated")
+            raise DeviceError("no NVIDIA GPU was found", hint="see `kernelblaster doctor`, or use --device emulated")
         self._facts = device_facts(gpu)
         self._bounds = limits or Limits()
         self._cache = cache or cache_dir()
@@ -77,7 +68,7 @@ class CudaDevice:
             raise DeviceError(
                 f"nvcc {self._tools.version_text} builds for a newer driver than {gpu.driver_version}, "
                 f"which supports CUDA {gpu.cuda_version}",
-                cure="update the NVIDIA driver, or put an older nvcc into PATH",
+                hint="update the NVIDIA driver, or put an older nvcc into PATH",
             )
 
     @property
@@ -97,8 +88,8 @@ class CudaDevice:
         return replace(self._bounds, forks=needs_helper(), isolation=chosen)
 
     @property
-    def _view(self) -> View:
-        return View(readable=self._tools.directories)
+    def _view(self) -> FileView:
+        return FileView(readable=self._tools.directories)
 
     @property
     def _recipes(self) -> Recipes:
@@ -106,35 +97,37 @@ class CudaDevice:
         return Recipes(self._tools, self._facts.compile_arch, self._tools.cudart_link_args, keep_ptx=False)
 
     @cached_property
-    def _builder(self) -> ProgramBuilder:
+    def _builder(self) -> CandidateBuilder:
         """Builds programs that load candidates, where the runtime is there as a shared object."""
         shared = self._tools.cudart_shared_link_args
         if shared is None:
-            return ProgramBuilder(self._recipes, self._cache, jobs=self._jobs)
-        return ProgramBuilder(replace(self._recipes, link_args=shared, late=True), self._cache, jobs=self._jobs)
+            return CandidateBuilder(self._recipes, self._cache, jobs=self._jobs)
+        return CandidateBuilder(
+            replace(self._recipes, link_args=shared, deferred_loading=True), self._cache, jobs=self._jobs
+        )
 
     @cached_property
-    def _foreign_builder(self) -> ForeignBuilder:
-        return ForeignBuilder(find_libtorch(), self._recipes, self._cache, jobs=self._jobs)
+    def _self_checking_builder(self) -> SelfCheckingBuilder:
+        return SelfCheckingBuilder(find_libtorch(), self._recipes, self._cache, jobs=self._jobs)
 
-    def _builder_of(self, problem: Problem) -> ProgramBuilder:
-        return self._foreign_builder if problem.weakly_verified else self._builder
+    def _builder_of(self, problem: Problem) -> CandidateBuilder:
+        return self._self_checking_builder if problem.weakly_verified else self._builder
 
-    def prepare(self, problem: Problem, precision: Precision) -> Driver:
+    def prepare(self, problem: Problem, precision: Precision) -> Harness:
         """Compile the driver. Raises ProblemError."""
-        return self._builder_of(problem).driver(problem, precision)
+        return self._builder_of(problem).harness(problem, precision)
 
-    def build(self, source: str, driver: Driver, libraries: Sequence[Library] = ()) -> Build:
+    def build(self, source: str, harness: Harness, libraries: Sequence[Library] = ()) -> Build:
         """Compile and link a candidate. Raises BuildFailure."""
-        return self._builder_of(driver.problem).program(source, driver, libraries)
+        return self._builder_of(harness.problem).program(source, harness, libraries)
 
     def open(self, candidate: Candidate, job: Job, *, timeout_s: float) -> Session:
         """Start the candidate's process; it loads its inputs before the candidate is built. Raises RunFailure."""
         return ProcessSession(candidate, job, **self._bounds_of_sessions(timeout_s))
 
-    def open_self_judged(self, build: Build, *, timeout_s: float) -> SelfJudged:
+    def open_self_checking(self, build: Build, *, timeout_s: float) -> SelfCheckingSession:
         """Start the process of a candidate whose driver judges itself. Raises RunFailure."""
-        return SelfJudgedSession(build, **self._bounds_of_sessions(timeout_s))
+        return SelfCheckingProcess(build, **self._bounds_of_sessions(timeout_s))
 
     def _bounds_of_sessions(self, timeout_s: float) -> dict[str, Any]:
         flush = FLUSH_FACTOR * self._facts.l2_bytes
@@ -156,7 +149,7 @@ class CudaDevice:
             return []
         findings: list[SanitizerFinding] = []
         # A driver of others copies memory of its own that it never wrote: no word on the candidate.
-        weak = build.driver.problem.weakly_verified
+        weak = build.harness.problem.weakly_verified
         for tool in (name for name in TOOLS if not (weak and name == INITCHECK)):
             findings += self._sanitize_with(self._tools.sanitizer, tool, build, job, timeout_s)
         return findings
@@ -185,15 +178,15 @@ class CudaDevice:
                 job,
                 ["call 0"],
                 wrapper_argv=sanitizer_command(sanitizer, tool, log),
-                view=self._view | View(writable=(log.parent,)),
+                view=self._view | FileView(writable=(log.parent,)),
                 limits=replace(self._limits, isolation=level),
                 timeout_s=timeout_s,
             )
             text = log.read_text(errors="replace") if log.exists() else ""
         if problem := tool_failure(text):
-            raise DeviceError(f"compute-sanitizer {tool} failed: {problem}", cure="see `kernelblaster doctor`")
+            raise DeviceError(f"compute-sanitizer {tool} failed: {problem}", hint="see `kernelblaster doctor`")
         if BANNER not in text:
-            raise DeviceError(f"compute-sanitizer {tool} wrote no report", cure="see `kernelblaster doctor`")
+            raise DeviceError(f"compute-sanitizer {tool} wrote no report", hint="see `kernelblaster doctor`")
         findings = parse_report(tool, text)
         if result.failure is not None and not findings:
             raise result.failure

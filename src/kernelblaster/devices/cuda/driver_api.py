@@ -27,16 +27,16 @@ class DriverDevice:
         try:
             self._cuda = ctypes.CDLL("libcuda.so.1")
         except OSError as error:
-            raise DeviceError("libcuda.so.1 cannot be loaded", cure="install the NVIDIA driver") from error
+            raise DeviceError("libcuda.so.1 cannot be loaded", hint="install the NVIDIA driver") from error
         self._device = ctypes.c_int()
         if self._cuda.cuInit(0) != 0 or self._cuda.cuDeviceGet(ctypes.byref(self._device), 0) != 0:
-            raise DeviceError("the CUDA driver shows no GPU", cure=_CURE)
+            raise DeviceError("the CUDA driver shows no GPU", hint=_CURE)
 
     def uuid(self) -> str:
         """As NVML names it, `GPU-...`. Raises DeviceError."""
         raw = (ctypes.c_ubyte * 16)()
         if self._cuda.cuDeviceGetUuid(ctypes.byref(raw), self._device) != 0:
-            raise DeviceError("the CUDA driver does not tell the GPU's UUID", cure=_CURE)
+            raise DeviceError("the CUDA driver does not tell the GPU's UUID", hint=_CURE)
         return f"GPU-{uuid.UUID(bytes=bytes(raw))}"
 
     def attributes(self, wanted: Sequence[int]) -> list[int]:
@@ -45,7 +45,7 @@ class DriverDevice:
         for attribute in wanted:
             if self._cuda.cuDeviceGetAttribute(ctypes.byref(value), int(attribute), self._device) != 0:
                 raise DeviceError(
-                    f"the CUDA driver does not state attribute {attribute}", cure="update the NVIDIA driver"
+                    f"the CUDA driver does not state attribute {attribute}", hint="update the NVIDIA driver"
                 )
             found.append(value.value)
         return found

@@ -8,9 +8,9 @@ from importlib.resources import files
 
 import pynvml
 
-from kernelblaster.devices.base import DeviceFacts, DeviceKind
 from kernelblaster.devices.cuda.driver_api import DriverDevice
 from kernelblaster.devices.cuda.probe import GpuInfo
+from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 
 _SPECIFIC = {"sm_90": "sm_90a", "sm_100": "sm_100a"}
 """Architectures whose own instructions (wgmma, tensor copies) need the specific target."""

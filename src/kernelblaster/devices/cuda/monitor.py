@@ -6,7 +6,7 @@ import threading
 
 import pynvml
 
-from kernelblaster.devices.base import GpuReading
+from kernelblaster.devices.facts import GpuReading
 
 
 class Monitor:

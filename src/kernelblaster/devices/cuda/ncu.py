@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from kernelblaster.devices.base import KernelProfile
 from kernelblaster.devices.metrics import Metric
+from kernelblaster.devices.profiles import KernelProfile
 
 PERMISSION_ERROR = "ERR_NVGPUCTRPERM"
 PERMISSION_CURE = (
@@ -22,7 +22,7 @@ PERMISSION_CURE = (
     "or give the container CAP_PERFMON (driver R565 or newer) or CAP_SYS_ADMIN"
 )
 
-REHEARSAL = "kb_rehearsal"
+WARMUP_KERNEL = "kb_warmup"
 """The driver's empty kernel, which ncu profiles before the candidate's call."""
 NO_KERNEL = "ncu profiled no kernel: the call launched none"
 _IDENTITY = ("ID", "Kernel Name", "Block Size", "Grid Size")

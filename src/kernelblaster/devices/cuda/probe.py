@@ -1,4 +1,4 @@
-"""What this machine has for real GPUs, what each lack costs, and how to cure it."""
+"""What this machine has for real GPUs, what each lack costs, and how to hint it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 import pynvml
 from pydantic import BaseModel
 
+from kernelblaster.devices.build.toolchain import SearchPath, Toolchain, find_ncu
 from kernelblaster.devices.cuda.driver_api import DriverDevice
+from kernelblaster.devices.cuda.gpu_access import reaching_isolation
 from kernelblaster.devices.cuda.ncu import PERMISSION_CURE
-from kernelblaster.devices.cuda.reach import reaching_isolation
-from kernelblaster.devices.isolation import Isolation
-from kernelblaster.devices.sandbox import ISOLATION_CURE, strongest
-from kernelblaster.devices.toolchain import SearchPath, Toolchain, find_ncu
 from kernelblaster.errors import DeviceError
+from kernelblaster.sandbox.isolation import Isolation
+from kernelblaster.sandbox.process import ISOLATION_HINT, strongest
 
 _DRIVER_PARAMETERS = Path("/proc/driver/nvidia/params")
 _SHARED_MEMORY = Path("/dev/shm")
@@ -25,13 +25,13 @@ _LEAST_SHARED_GB = 1.0
 
 
 class Probe(BaseModel):
-    """One thing looked at. `costs` and `cure` are empty when it is there."""
+    """One thing looked at. `costs` and `hint` are empty when it is there."""
 
     name: str
     ok: bool
     found: str
     costs: str = ""
-    cure: str = ""
+    hint: str = ""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def _probe_toolchain() -> list[Probe]:
     try:
         tools = Toolchain.find()
     except DeviceError as error:
-        return [Probe(name="nvcc", ok=False, found=error.message, costs="nothing can be built", cure=error.cure)]
+        return [Probe(name="nvcc", ok=False, found=error.message, costs="nothing can be built", hint=error.hint)]
     return [
         Probe(name="nvcc", ok=True, found=f"{tools.nvcc} {tools.version_text}"),
         Probe(name="host compiler", ok=True, found=str(tools.host_compiler)),
@@ -110,7 +110,7 @@ def _probe_gpu(gpu: GpuInfo | None) -> Probe:
             ok=False,
             found="none",
             costs="times are modelled by the emulated device instead of measured",
-            cure="install an NVIDIA driver, or give the container a GPU (--gpus all)",
+            hint="install an NVIDIA driver, or give the container a GPU (--gpus all)",
         )
     memory = gpu.memory_bytes / 1e9
     found = f"{gpu.name} ({gpu.arch}), {memory:.0f} GB, driver {gpu.driver_version}, CUDA up to {gpu.cuda_version}"
@@ -121,13 +121,13 @@ def _probe_counters(gpu: GpuInfo | None) -> Probe:
     costs = "profiles hold times and compile-time facts only; bottlenecks are named with less confidence"
     ncu = find_ncu(SearchPath.current())
     if ncu is None:
-        cure = "install Nsight Compute (package cuda-nsight-compute-13-0)"
-        return Probe(name="hardware counters", ok=False, found="no ncu", costs=costs, cure=cure)
+        hint = "install Nsight Compute (package cuda-nsight-compute-13-0)"
+        return Probe(name="hardware counters", ok=False, found="no ncu", costs=costs, hint=hint)
     if gpu is None:
-        return Probe(name="hardware counters", ok=False, found=f"{ncu}, but no GPU", costs=costs, cure="see GPU")
+        return Probe(name="hardware counters", ok=False, found=f"{ncu}, but no GPU", costs=costs, hint="see GPU")
     if _counters_restricted():
         found = f"{ncu}, restricted to administrators (ERR_NVGPUCTRPERM)"
-        return Probe(name="hardware counters", ok=False, found=found, costs=costs, cure=PERMISSION_CURE)
+        return Probe(name="hardware counters", ok=False, found=found, costs=costs, hint=PERMISSION_CURE)
     return Probe(name="hardware counters", ok=True, found=str(ncu))
 
 
@@ -158,7 +158,7 @@ def _probe_sanitizer() -> Probe:
             ok=False,
             found="none",
             costs="finalists on a GPU are not checked for races and out-of-bounds accesses",
-            cure="install the CUDA toolkit's compute-sanitizer",
+            hint="install the CUDA toolkit's compute-sanitizer",
         )
     return Probe(name="compute-sanitizer", ok=True, found=str(sanitizer))
 
@@ -168,7 +168,7 @@ def _probe_isolation(gpu: GpuInfo | None) -> Probe:
     level = fences.level if gpu is None else _level_with_gpu(fences.level)
     network = "without network" if fences.network else "with network"
     found = f"candidates run under {level}, {network}"
-    if fences.lacking:
+    if fences.unavailable:
         found += f" (stronger ones do not work: {fences.missing()})"
     elif level is not fences.level:
         found += f" (under {fences.level} no program reaches the GPU)"
@@ -179,7 +179,7 @@ def _probe_isolation(gpu: GpuInfo | None) -> Probe:
     if not dangers:
         return Probe(name="isolation", ok=True, found=found)
     costs = f"a candidate could {' and '.join(dangers)}"
-    return Probe(name="isolation", ok=False, found=found, costs=costs, cure=ISOLATION_CURE)
+    return Probe(name="isolation", ok=False, found=found, costs=costs, hint=ISOLATION_HINT)
 
 
 def _level_with_gpu(level: Isolation) -> Isolation:
@@ -194,14 +194,14 @@ def _probe_space(name: str, path: Path, least_gb: float) -> Probe:
     try:
         free = shutil.disk_usage(path).free / 1e9
     except OSError as error:
-        cure = f"make {path} available"
-        return Probe(name=name, ok=False, found=f"{path}: {error.strerror}", costs="tensors go to disk", cure=cure)
+        hint = f"make {path} available"
+        return Probe(name=name, ok=False, found=f"{path}: {error.strerror}", costs="tensors go to disk", hint=hint)
     if free < least_gb:
         return Probe(
             name=name,
             ok=False,
             found=f"{free:.1f} GB free at {path}",
             costs="large problems do not fit",
-            cure=f"free at least {least_gb:.0f} GB (docker: --shm-size)",
+            hint=f"free at least {least_gb:.0f} GB (docker: --shm-size)",
         )
     return Probe(name=name, ok=True, found=f"{free:.0f} GB free at {path}")

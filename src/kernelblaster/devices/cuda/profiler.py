@@ -14,20 +14,22 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
-from kernelblaster.devices.base import AS_DRAWN, Candidate, Job, KernelProfile, Profile, ProfileSource, Session
-from kernelblaster.devices.batch import BatchProgram
+from kernelblaster.devices.base import UNPERTURBED, Candidate, Job, Session
 from kernelblaster.devices.cuda.ncu import (
     NO_KERNEL,
     PERMISSION_CURE,
-    REHEARSAL,
+    WARMUP_KERNEL,
     NcuFailure,
     ncu_command,
     parse_csv,
     unknown_metrics,
 )
-from kernelblaster.devices.isolation import Isolation, View, strongest_working, weaker
+from kernelblaster.devices.harness.batch import BatchProgram
 from kernelblaster.devices.metrics import Metric, totals
-from kernelblaster.devices.sandbox import Limits, Scratch, strongest
+from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource
+from kernelblaster.sandbox.isolation import FileView, Isolation, strongest_working, weaker
+from kernelblaster.sandbox.limits import Limits
+from kernelblaster.sandbox.process import Scratch, strongest
 
 _FALLBACK_SAMPLES = 5
 _CONNECTED = "==PROF=="
@@ -81,7 +83,7 @@ class CudaProfiler:
         candidate: Candidate,
         job: Job,
         *,
-        view: View,
+        view: FileView,
         limits: Limits,
         timeout_s: float,
     ) -> None:
@@ -100,7 +102,7 @@ class CudaProfiler:
             self._log = self._started.enter_context(Scratch()) / "ncu.csv"
             self._level = self._counters.isolation or self._limits.isolation or strongest().level
             self._waiting = self._started.enter_context(self._program(self._counters.ncu, self._level))
-            self._waiting.begin("rehearse")
+            self._waiting.begin("warm_up")
         return self
 
     def __exit__(
@@ -120,8 +122,8 @@ class CudaProfiler:
         try:
             return self._by_ncu(self._counters.ncu)
         except NcuFailure as failure:
-            cure = f"; cure: {PERMISSION_CURE}" if failure.permission else ""
-            return self._by_events(f"{failure.reason}{cure}")
+            hint = f"; hint: {PERMISSION_CURE}" if failure.permission else ""
+            return self._by_events(f"{failure.reason}{hint}")
 
     def _by_ncu(self, ncu: Path) -> Profile:
         """What ncu counts; until it is known to work, under weaker isolation where it fails.
@@ -140,7 +142,7 @@ class CudaProfiler:
         if found.refused:
             counters.warning = f"profiled under weaker isolation ({found.level}): under {wanted} {found.reason}"
         first, *others = found.result
-        kernels = others if first.name.partition("(")[0] == REHEARSAL else found.result
+        kernels = others if first.name.partition("(")[0] == WARMUP_KERNEL else found.result
         if not kernels:
             raise NcuFailure(NO_KERNEL)
         warnings = [counters.warning] if counters.warning else []
@@ -158,7 +160,7 @@ class CudaProfiler:
     def _program(self, ncu: Path, level: Isolation) -> BatchProgram:
         # ncu writes to a file: many launches of many metrics outgrow the kept tail of an output.
         command = [*ncu_command(ncu, self._counters.names()), "--log-file", str(self._log)]
-        view = self._view | View(writable=(self._log.parent,), counters=True)
+        view = self._view | FileView(writable=(self._log.parent,), counters=True)
         limits = replace(self._limits, isolation=level)
         return BatchProgram(self._candidate, self._job, command, view=view, limits=limits)
 
@@ -169,7 +171,7 @@ class CudaProfiler:
             return self._finish(waiting)
         self._log.unlink(missing_ok=True)
         with self._program(ncu, level) as program:
-            program.begin("rehearse")
+            program.begin("warm_up")
             return self._finish(program)
 
     def _finish(self, program: BatchProgram) -> str:
@@ -184,7 +186,7 @@ class CudaProfiler:
     def _by_events(self, warning: str) -> Profile:
         with self._device.open(self._candidate, self._job, timeout_s=self._timeout_s) as session:
             session.call(0)
-            samples = session.sample([AS_DRAWN] * _FALLBACK_SAMPLES)
+            samples = session.time_calls([UNPERTURBED] * _FALLBACK_SAMPLES)
         found = {Metric.DURATION.value: statistics.median(sample.device_us for sample in samples) * 1e3}
         resources = self._candidate.built().resources
         if len(resources) == 1:

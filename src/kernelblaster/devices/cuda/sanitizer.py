@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from kernelblaster.devices.base import SanitizerFinding
+from kernelblaster.devices.profiles import SanitizerFinding
 
 INITCHECK = "initcheck"
 TOOLS = ("memcheck", "racecheck", INITCHECK, "synccheck")

@@ -18,46 +18,40 @@ from typing import Self
 
 from kernelblaster.devices.base import (
     Build,
-    BuildFailure,
-    BuildFailureKind,
     CallResult,
     Candidate,
-    DeviceFacts,
-    Driver,
+    Harness,
     Job,
-    Library,
     Profiler,
-    RunFailure,
-    SanitizerFinding,
-    SelfJudged,
+    SelfCheckingSession,
     Session,
 )
-from kernelblaster.devices.batch import run_batch
-from kernelblaster.devices.build import ProgramBuilder
-from kernelblaster.devices.emulated.architecture import DEFAULT_GPU, GpuModel, gpu_model
-from kernelblaster.devices.emulated.call import CallEstimate
-from kernelblaster.devices.emulated.core import Core, ensure_core
-from kernelblaster.devices.emulated.counting import Counted, CountedCalls, NotSampled, counted_records
-from kernelblaster.devices.emulated.findings import FindingKind, named, read_findings
-from kernelblaster.devices.emulated.modules import (
-    ensure_figures,
-    ensure_module,
-    missing_runtime_function,
-    module_path,
-)
+from kernelblaster.devices.build.builder import CandidateBuilder
+from kernelblaster.devices.build.recipes import Recipes
+from kernelblaster.devices.build.symbols import demangle
+from kernelblaster.devices.build.toolchain import Toolchain
+from kernelblaster.devices.emulated.counted_calls import Counted, CountedCalls
 from kernelblaster.devices.emulated.profiler import EmulatedProfiler
-from kernelblaster.devices.emulated.record import LaunchRecord, TransferRecord
 from kernelblaster.devices.emulated.session import EmulatedSession
-from kernelblaster.devices.isolation import Isolation, View
-from kernelblaster.devices.recipes import Recipes
-from kernelblaster.devices.sandbox import Limits, strongest
-from kernelblaster.devices.session import ProcessSession
-from kernelblaster.devices.symbols import demangle
-from kernelblaster.devices.toolchain import Toolchain
+from kernelblaster.devices.facts import DeviceFacts, Library
+from kernelblaster.devices.failures import BuildFailure, BuildFailureKind, RunFailure
+from kernelblaster.devices.harness.batch import run_batch
+from kernelblaster.devices.harness.session import ProcessSession
+from kernelblaster.devices.profiles import SanitizerFinding
 from kernelblaster.errors import DeviceError
 from kernelblaster.paths import cache_dir, harness_include_dir
-from kernelblaster.problems.foreign import needs_a_gpu
 from kernelblaster.problems.problem import Precision, Problem
+from kernelblaster.problems.self_checking import needs_a_gpu
+from kernelblaster.sandbox.isolation import FileView, Isolation
+from kernelblaster.sandbox.limits import Limits
+from kernelblaster.sandbox.process import strongest
+from ptxemu.architecture import DEFAULT_GPU, GpuModel, gpu_model
+from ptxemu.call import CallEstimate
+from ptxemu.core import Core, ensure_core
+from ptxemu.counting import NotSampled, counted_records
+from ptxemu.findings import FindingKind, named, read_findings
+from ptxemu.modules import ensure_figures, ensure_module, missing_runtime_function, module_path
+from ptxemu.record import LaunchRecord, TransferRecord
 
 
 class EmulatedDevice:
@@ -110,17 +104,17 @@ class EmulatedDevice:
         return ensure_core(self._cache)
 
     @cached_property
-    def _builder(self) -> ProgramBuilder:
+    def _builder(self) -> CandidateBuilder:
         link = (f"-L{self._core.library_dir}", f"-l{self._core.library_name}", f"-Wl,-rpath,{self._core.library_dir}")
-        return ProgramBuilder(Recipes(self._toolchain, self._gpu.architecture.compile_arch, link), self._cache)
+        return CandidateBuilder(Recipes(self._toolchain, self._gpu.architecture.compile_arch, link), self._cache)
 
-    def prepare(self, problem: Problem, precision: Precision) -> Driver:
+    def prepare(self, problem: Problem, precision: Precision) -> Harness:
         """Compile the driver. Raises DeviceError, and UsageError for one that judges itself."""
         if problem.weakly_verified:
             raise needs_a_gpu(problem)
-        return self._builder.driver(problem, precision)
+        return self._builder.harness(problem, precision)
 
-    def build(self, source: str, driver: Driver, libraries: Sequence[Library] = ()) -> Build:
+    def build(self, source: str, harness: Harness, libraries: Sequence[Library] = ()) -> Build:
         """Compile, link, and assemble the PTX for the emulator.
 
         Libraries are GPU code that comes without PTX: a candidate may name them, but one that links them is not
@@ -131,7 +125,7 @@ class EmulatedDevice:
         if libraries and any(header in source for header in ("cublas", "cudnn")):
             raise BuildFailure(BuildFailureKind.NOT_EMULATABLE, "the emulated device has no cuBLAS and no cuDNN")
         try:
-            build = self._builder.program(source, driver, ())
+            build = self._builder.program(source, harness, ())
         except BuildFailure as failure:
             missing = missing_runtime_function(failure)
             if missing is None:
@@ -150,11 +144,11 @@ class EmulatedDevice:
         env = self._environment(build) | {"KB_EMU_SCHEDULE": str(_schedule(build, job))}
         view = self._view(build)
         process = ProcessSession(build, job, env=env, view=view, limits=self._limits, timeout_s=timeout_s)
-        return EmulatedSession(process, lambda variant: self._calls.run(build, job, timeout_s, variant))
+        return EmulatedSession(process, lambda perturbation: self._calls.run(build, job, timeout_s, perturbation))
 
-    def open_self_judged(self, build: Build, *, timeout_s: float) -> SelfJudged:
+    def open_self_checking(self, build: Build, *, timeout_s: float) -> SelfCheckingSession:
         """Raises UsageError: PyTorch's kernels are not emulated."""
-        raise needs_a_gpu(build.driver.problem)
+        raise needs_a_gpu(build.harness.problem)
 
     def profiler(self, candidate: Candidate, job: Job, *, timeout_s: float) -> Profiler:
         """Counts of one warmed call and the model's times."""
@@ -196,7 +190,7 @@ class EmulatedDevice:
     def _assemble(self, build: Build) -> None:
         """Put the module next to the program, once. Raises BuildFailure naming PTX line and source line."""
         if build.ptx is None:
-            raise DeviceError(f"the build of {build.source_path} kept no PTX", cure="delete the cache directory")
+            raise DeviceError(f"the build of {build.source_path} kept no PTX", hint="delete the cache directory")
         ensure_module(build.program, build.ptx, (*self._toolchain.include_dirs, harness_include_dir()), build.resources)
 
     def _environment(self, build: Build) -> dict[str, str]:
@@ -206,12 +200,12 @@ class EmulatedDevice:
             "KB_EMU_THREADS": str(self._threads),
         }
 
-    def _view(self, build: Build) -> View:
+    def _view(self, build: Build) -> FileView:
         """What a program of this device needs beside itself: the core, its module, the figures of the GPU."""
         figures = ensure_figures(self._gpu, self._cache)
-        return View(readable=(self._core.library_dir, module_path(build.program), figures))
+        return FileView(readable=(self._core.library_dir, module_path(build.program), figures))
 
-    def _count(self, build: Build, job: Job, timeout_s: float, variant: int) -> Counted:
+    def _count(self, build: Build, job: Job, timeout_s: float, perturbation: int) -> Counted:
         """Launches and transfers of one warmed call on values it has not seen, and its outputs.
 
         A job that allows a sample has all its blocks executed when they cannot be sampled; its outputs are not asked
@@ -219,12 +213,14 @@ class EmulatedDevice:
 
         Raises RunFailure.
         """
-        call = f"profile {variant}"
-        if not job.sample:
+        call = f"profile {perturbation}"
+        if not job.instruction_budget:
             records, replies = self._counted(build, job, [call, "fetch"], timeout_s, {})
             return Counted(records, CallResult(mutated_inputs=tuple(replies[1].split()[1:])))
         try:
-            return Counted(self._counted(build, job, [call], timeout_s, {"KB_EMU_SAMPLE": str(job.sample)})[0], None)
+            return Counted(
+                self._counted(build, job, [call], timeout_s, {"KB_EMU_SAMPLE": str(job.instruction_budget)})[0], None
+            )
         except NotSampled as because:
             try:
                 return Counted(self._counted(build, job, [call], timeout_s, {})[0], None)
@@ -266,7 +262,7 @@ class EmulatedDevice:
             job,
             commands,
             env={**self._environment(build), **{name: str(path) for name, path in reports.items()}, **(more or {})},
-            view=self._view(build) | View(writable=tuple(path.parent for path in reports.values())),
+            view=self._view(build) | FileView(writable=tuple(path.parent for path in reports.values())),
             limits=self._limits,
             timeout_s=timeout_s,
         )

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from kernelblaster.devices.base import Profile, ProfileSource
-from kernelblaster.devices.emulated.architecture import GpuModel
-from kernelblaster.devices.emulated.call import CallEstimate
-from kernelblaster.devices.emulated.metrics import kernel_profile
 from kernelblaster.devices.metrics import totals
+from kernelblaster.devices.profiles import Profile, ProfileSource
+from ptxemu.architecture import GpuModel
+from ptxemu.call import CallEstimate
+from ptxemu.metrics import kernel_profile
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
-from kernelblaster.devices.base import CallResult, Sample, Session
-from kernelblaster.devices.emulated.call import CallEstimate
+from kernelblaster.devices.base import CallResult, Session, TimingSample
+from ptxemu.call import CallEstimate
 
 _POISON = 0xFF
 
@@ -52,13 +52,13 @@ class EmulatedSession:
         self._outdated, self._sampled, self._counted = False, None, None
         return self._process.call(poison)
 
-    def sample(self, variants: Sequence[int], fills: int = 1) -> list[Sample]:
+    def time_calls(self, perturbations: Sequence[int], cover_fills: int = 1) -> list[TimingSample]:
         """One sample for however many variants: the model is deterministic, so repeating it is no evidence."""
-        if not variants:
+        if not perturbations:
             return []
-        self._sampled = variants[-1]
+        self._sampled = perturbations[-1]
         estimate, self._counted = self._modelled(self._sampled)
-        return [Sample(device_us=estimate.device_us, host_us=None, executed_share=estimate.executed_share)]
+        return [TimingSample(device_us=estimate.device_us, host_us=None, executed_share=estimate.executed_share)]
 
     def fetch(self) -> CallResult:
         """Outputs of the last call, for the inputs that are loaded now.
@@ -69,7 +69,7 @@ class EmulatedSession:
         if counted is not None:
             return counted
         if self._sampled is not None:
-            self._process.sample([self._sampled])
+            self._process.time_calls([self._sampled])
         elif self._outdated:
             return self.call(_POISON)
         return self._process.fetch()

@@ -11,7 +11,7 @@ namespace {
 // the default stream waits for it; what the candidate orders by events stays as it ordered it.
 [[maybe_unused]] unsigned blocking(unsigned flags) { return flags & ~static_cast<unsigned>(cudaStreamNonBlocking); }
 
-// What kernels with tensor maps need of the driver. Everything else has a name in the runtime, which is audited.
+// What kernels with tensor maps need of the harness. Everything else has a name in the runtime, which is audited.
 [[maybe_unused]] bool entry_point_allowed(const char* name) {
     static const char* const allowed[] = {
         "cuTensorMapEncodeTiled", "cuTensorMapEncodeIm2col", "cuTensorMapEncodeIm2colWide", "cuTensorMapReplaceAddress",

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <kernelblaster/job.hpp>
 #include <kernelblaster/parts.hpp>
-#include <kernelblaster/variant.hpp>
+#include <kernelblaster/perturbation.hpp>
 #include <utility>
 #include <vector>
 
@@ -17,7 +17,7 @@ constexpr size_t kGuardBytes = 512;               // before and after a tensor i
 
 // Page-locked host memory through which tensors leave the device: a copy into it runs at the link's full speed, and it
 // is used again and again, while fresh memory costs a page fault for every 4 KiB. Two halves: one is read by the host
-// while the device fills the other.
+// while the device cover_fills the other.
 class Staging {
    public:
     Staging() {
@@ -68,7 +68,7 @@ class Buffer {
     void* device() const { return device_; }
     bool output() const { return tensor_.role == "output"; }
 
-    // Copies the file to the device, and stands for variant 0 again.
+    // Copies the file to the device, and stands for perturbation 0 again.
     void load() {
         variant_ = 0;
         device_ = base_;
@@ -80,17 +80,17 @@ class Buffer {
         if (halves_ != nullptr) load_halves(file);
     }
 
-    // Puts the tensor, as the variant has it, at the variant's place; asynchronous, on the legacy stream.
-    void install(uint64_t variant) {
-        variant_ = variant;
+    // Puts the tensor, as the perturbation has it, at the perturbation's place; asynchronous, on the legacy stream.
+    void install(uint64_t perturbation) {
+        variant_ = perturbation;
         device_ = base_;
-        if (variant == 0) return;
+        if (perturbation == 0) return;
         if (arena_ == nullptr) make_arena();
-        device_ = arena_ + kGuardBytes + place(index_, variant, slack_for(tensor_.bytes));
+        device_ = arena_ + kGuardBytes + place(index_, perturbation, slack_for(tensor_.bytes));
         set(device_ - kGuardBytes, guard(), kGuardBytes);
         set(device_ + tensor_.bytes, guard(), kGuardBytes);
         if (output()) return;
-        for (const Piece& piece : pieces(tensor_, index_, variant)) {
+        for (const Piece& piece : pieces(tensor_, index_, perturbation)) {
             if (piece.halved && halves_ == nullptr) {
                 halves_ = allocate(tensor_.bytes, "cudaMalloc of halved values");
                 load_halves(MappedFile(tensor_.path, tensor_.bytes, MappedFile::Mode::kRead));

@@ -1,4 +1,4 @@
-// What the driver program is told: the job file, its tensors and their memory-mapped files; and its error type.
+// What the harness program is told: the job file, its tensors and their memory-mapped files; and its error type.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -30,7 +30,7 @@ class Error : public std::runtime_error {
     std::string name_;
 };
 
-[[noreturn]] inline void fail(const std::string& message) { throw Error("driver", message); }
+[[noreturn]] inline void fail(const std::string& message) { throw Error("harness", message); }
 
 inline void check(cudaError_t status, const char* action) {
     if (status != cudaSuccess) {
@@ -76,7 +76,7 @@ class MappedFile {
     size_t bytes_;
 };
 
-// `change` says what a variant may do to its values: `fixed`, `scale` or `shift` (see variant.hpp).
+// `change` says what a perturbation may do to its values: `fixed`, `scale` or `shift` (see perturbation.hpp).
 struct Tensor {
     std::string role, name, dtype, change, path;
     size_t element_bytes = 0, bytes = 0;

@@ -1,0 +1,95 @@
+"""The final table of a run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from kernelblaster.agent.final_kernel import process_pairs_text
+from kernelblaster.agent.state import OutcomeStatus
+from kernelblaster.config import ModelKind
+from kernelblaster.records.summary import ProblemSummary, RunSummary
+
+STYLES = {
+    OutcomeStatus.IMPROVED: "green",
+    OutcomeStatus.NO_IMPROVEMENT: "yellow",
+    OutcomeStatus.FAILED: "red",
+    OutcomeStatus.BUDGET: "yellow",
+    OutcomeStatus.WAITING: "cyan",
+}
+
+
+def print_summary(console: Console, summary: RunSummary) -> None:
+    """Print what a run came to."""
+    kind = "modelled" if summary.emulated else "measured"
+    warning = "; times are modelled, not measured" if summary.emulated else ""
+    console.print()
+    author = "a recording" if summary.model_kind == ModelKind.RECORDED else summary.model
+    title = f"{summary.device.name}, {summary.precision}, candidates by {author}{warning}"
+    console.print(title, style="bold", markup=False, soft_wrap=True)
+    table = Table(header_style="dim", box=None, pad_edge=False)
+    table.add_column("problem")
+    table.add_column("outcome")
+    for column in (f"start, us {kind}", f"final, us {kind}", "speed-up" if summary.emulated else "speed-up [interval]"):
+        table.add_column(column, justify="right")
+    for row in summary.problems:
+        outcome = Text(row.status.replace("_", " "), style=STYLES[row.status])
+        table.add_row(f"{row.problem} {row.name}", outcome, *_times(row))
+    console.print(table)
+    console.print()
+    if summary.sampled:
+        console.print(summary.sampled, style="yellow", markup=False, soft_wrap=True)
+    if summary.weak:
+        console.print(summary.weak, style="yellow", markup=False, soft_wrap=True)
+    for line in _facts(summary):
+        console.print(line, markup=False, soft_wrap=True)
+
+
+def _times(row: ProblemSummary) -> tuple[str, str, str]:
+    c = row.comparison
+    if c is None:
+        return f"{row.start.median_us:.1f}" if row.start else "", "", ""
+    interval = "" if c.candidate.modelled else f" [{c.low:.2f}, {c.high:.2f}]"
+    return f"{c.baseline.median_us:.1f}", f"{c.candidate.median_us:.1f}", f"{c.speedup:.2f}x{interval}"
+
+
+def _facts(summary: RunSummary) -> Iterator[str]:
+    mean = summary.geometric_mean
+    if mean is not None and len(summary.problems) > 1:
+        yield f"geometric mean speed-up over the start: {mean:.2f}x (no improvement counts as 1)"
+    verdicts = sum((Counter(row.verdicts) for row in summary.problems), Counter[str]())
+    if verdicts:
+        yield "candidates: " + ", ".join(f"{count} {name}" for name, count in verdicts.most_common())
+    for row in summary.problems:
+        if row.reason and row.status is not OutcomeStatus.IMPROVED:
+            yield f"{row.problem}: {row.reason}"
+        if row.comparison and row.comparison.sessions:
+            yield f"{row.problem}: measured in {process_pairs_text(row.comparison)}"
+        if row.final_kernel:
+            yield f"final kernel: {row.final_kernel}"
+    yield _spending(summary)
+    yield f"knowledge base: {summary.knowledge_base}"
+    if summary.report:
+        yield f"report: {summary.report}"
+    yield f"took {summary.seconds:.0f} s"
+    for path in summary.pending_requests:
+        yield f"to be answered: {path}"
+    if summary.pending_requests:
+        yield "put the replies beside it as replies*.jsonl, or `kernelblaster answer` that folder where the key is;"
+        yield "then give the same command again"
+    if summary.stopped:
+        yield f"stopped: {summary.stopped}"
+    if any(row.status is OutcomeStatus.BUDGET for row in summary.problems):
+        yield "the same command with a higher cap continues"
+
+
+def _spending(summary: RunSummary) -> str:
+    spent = summary.spending
+    dollars = "price unknown" if spent.dollars is None and spent.calls else f"${spent.dollars or 0:.4f}"
+    estimated = " (estimated)" if spent.estimated else ""
+    tokens = f"{spent.prompt_tokens} + {spent.completion_tokens} tokens{estimated}"
+    return f"model calls: {spent.calls}, {tokens}, {dollars}"

@@ -1,0 +1,1 @@
+"""Compilers and linkers: from a candidate's source to a program."""

@@ -1,0 +1,319 @@
+"""Turns a candidate's source into a program: compile, audit, localise, link. Shared by both devices.
+
+On a GPU the program is the driver's, started while the candidate is being compiled, and the candidate a shared object
+that it loads; on the emulated device each candidate is linked into a program of its own.
+
+The candidate is a translation unit of its own. All its symbols but the launcher become local before it meets the
+driver, so it can replace nothing of the harness; what it may define and ask for is audited on its object file.
+Results, failures too, lie in a content-addressed cache: the key covers every byte and flag that went in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from kernelblaster.devices.base import Build, Harness
+from kernelblaster.devices.build.recipes import PROGRAM, Recipes
+from kernelblaster.devices.build.source_policy import check_source, forgive
+from kernelblaster.devices.build.symbols import (
+    LAUNCHER,
+    Symbols,
+    check_instructions,
+    check_policy,
+    demangle,
+    guarded,
+    match_launcher,
+    parse_symbols,
+    read_symbols,
+)
+from kernelblaster.devices.build.tools import (
+    ToolStep,
+    bounded,
+    first_error,
+    run_tools,
+    tool_output,
+    undefined_reference,
+)
+from kernelblaster.devices.facts import Library
+from kernelblaster.devices.failures import BuildFailure, BuildFailureKind
+from kernelblaster.devices.profiles import KernelResources
+from kernelblaster.errors import DeviceError, ProblemError
+from kernelblaster.paths import deferred_source, guards_source, harness_include_dir
+from kernelblaster.problems.problem import Precision, Problem
+from kernelblaster.sandbox.limits import CommandResult
+from kernelblaster.sandbox.process import Scratch
+from ptxemu.ptxas import parse_resources
+
+_FORMAT = "kernelblaster-build-3"
+
+
+class CandidateBuilder:
+    """Builds drivers and candidates. Safe for many threads and processes over one cache.
+
+    Args:
+        recipes: how they are built.
+        cache_dir: where drivers and programs are kept.
+        jobs: compiles at once; 0 for no bound.
+    """
+
+    def __init__(self, recipes: Recipes, cache_dir: Path, *, jobs: int = 0) -> None:
+        self._tools = recipes.tools
+        self._recipes = recipes
+        self._cache = cache_dir
+        self._slots = threading.BoundedSemaphore(jobs) if jobs else None
+
+    def harness(self, problem: Problem, precision: Precision) -> Harness:
+        """Compile `driver.cpp`, or take it from the cache.
+
+        Raises:
+            ProblemError: it cannot be read, does not compile, or does not call the launcher.
+        """
+        try:
+            source = problem.driver_path.read_bytes()
+        except OSError as error:
+            raise ProblemError(f"cannot read {problem.driver_path}: {error}", hint="restore the problem") from error
+        digest = _digest(_FORMAT, source, _harness_bytes(), precision, self._recipes.host_flags, self._host_identity())
+        with self._entry("harnesses", digest) as entry:
+            if not (entry / "driver.o").is_file():
+                self._compile_harness(source, entry, problem, precision)
+        symbol = self._launcher_symbol(entry / "driver.o", problem)
+        harness = Harness(problem, precision, entry / "driver.o", symbol)
+        return replace(harness, program=self._deferred_program(harness)) if self._recipes.deferred_loading else harness
+
+    def program(self, source: str, harness: Harness, libraries: Sequence[Library] = ()) -> Build:
+        """Compile a candidate and link it to its driver, or take the result from the cache.
+
+        Raises:
+            BuildFailure: it does not compile, does not define the launcher, or breaks the policy.
+            ToolMissing: an allowed library is not installed.
+        """
+        started = time.monotonic()
+        libraries = tuple(sorted(set(libraries)))
+        digest = self._program_digest(source, harness, libraries)
+        with self._entry("programs", digest) as entry:
+            cached = (entry / "report.json").is_file()
+            if not cached:
+                self._build_program(source, harness, libraries, entry)
+            report = json.loads((entry / "report.json").read_text())
+        if "failure" in report:
+            raise BuildFailure(BuildFailureKind(report["failure"]), report["reason"], report["log"])
+        made = entry / self._recipes.target
+        return Build(
+            digest=digest,
+            program=harness.program or made,
+            library=made if harness.program else None,
+            source_path=entry / "candidate.cu",
+            harness=harness,
+            resources=tuple(KernelResources.model_validate(item) for item in report["resources"]),
+            seconds=0.0 if cached else time.monotonic() - started,
+            ptx=entry / "candidate.ptx" if "candidate.ptx" in report["kept"] else None,
+            cubin=entry / "candidate.cubin" if "candidate.cubin" in report["kept"] else None,
+        )
+
+    # ------------------------------------------------------------------ cache
+
+    @contextmanager
+    def _entry(self, kind: str, digest: str) -> Iterator[Path]:
+        """The cache directory of a digest, locked against other builders of the same thing."""
+        entry = self._cache / kind / digest[:2] / digest
+        entry.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(entry.with_suffix(".lock")):
+            yield entry
+
+    def _publish(self, scratch: Path, entry: Path, names: Sequence[str]) -> None:
+        """Move finished files into the cache, all at once."""
+        staged = entry.with_suffix(".partial")
+        shutil.rmtree(staged, ignore_errors=True)
+        staged.mkdir()
+        for name in names:
+            shutil.copy2(scratch / name, staged / name)
+        shutil.rmtree(entry, ignore_errors=True)
+        staged.rename(entry)
+
+    def _program_digest(self, source: str, harness: Harness, libraries: tuple[Library, ...]) -> str:
+        return _digest(
+            _FORMAT,
+            source,
+            harness.object_path.read_bytes(),
+            _harness_bytes(),
+            harness.precision,
+            self._recipes.compile_flags(harness.precision),
+            self._link_identity(libraries),
+            str(self._recipes.keep_ptx),
+            str(self._recipes.deferred_loading),
+            self._tools.version_text,
+            self._host_identity(),
+        )
+
+    def _host_identity(self) -> str:
+        """The host compiler, without asking it: path, size and time of change."""
+        info = self._tools.host_compiler.stat()
+        return f"{self._tools.host_compiler} {info.st_size} {info.st_mtime_ns} {self._tools.root}"
+
+    def _link_identity(self, libraries: tuple[Library, ...]) -> str:
+        """Link arguments with the content of the archives among them, and the allowed libraries."""
+        parts = [f"{library}" for library in libraries]
+        for argument in self._recipes.link_args:
+            path = Path(argument)
+            parts.append(hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else argument)
+        return " ".join(parts)
+
+    # ------------------------------------------------------------------ driver
+
+    def _compile_harness(self, source: bytes, entry: Path, problem: Problem, precision: Precision) -> None:
+        with Scratch() as scratch:
+            (scratch / "driver.cpp").write_bytes(source)
+            define = f"-DKB_{precision.upper()}"
+            self._compile_host([*self._recipes.host_flags, define, "driver.cpp", "-o", "driver.o"], scratch, problem)
+            self._publish(scratch, entry, ["driver.o"])
+
+    def _compile_host(self, arguments: Sequence[str], scratch: Path, problem: Problem) -> None:
+        """Compile host code of a problem. Raises ProblemError."""
+        outcome = self._run([ToolStep((str(self._tools.host_compiler), "-c", *arguments))], scratch)
+        if not outcome.ok:
+            raise ProblemError(
+                f"{problem.driver_path} does not compile: it {outcome.describe()}\n{bounded(outcome.output)}",
+                hint="see the compiler's message",
+            )
+
+    def _launcher_symbol(self, driver_object: Path, problem: Problem) -> str:
+        undefined = read_symbols(self._tools, str(driver_object)).undefined
+        found = sorted(name for name in undefined if LAUNCHER in name)
+        if len(found) != 1:
+            raise ProblemError(f"{problem.driver_path} does not call {LAUNCHER}", hint="declare it and call it once")
+        return found[0]
+
+    def _deferred_program(self, harness: Harness) -> Path:
+        """The driver's program without a candidate, linked or taken from the cache. Raises DeviceError."""
+        parts = (_FORMAT, harness.object_path.read_bytes(), deferred_source().read_bytes(), self._link_identity(()))
+        with self._entry("deferred", _digest(*parts, self._host_identity())) as entry:
+            if not (entry / PROGRAM).is_file():
+                with Scratch() as scratch:
+                    self._binutils(scratch, *self._recipes.link_deferred(harness))
+                    self._publish(scratch, entry, [PROGRAM])
+        return entry / PROGRAM
+
+    # ------------------------------------------------------------------ candidate
+
+    def _build_program(self, source: str, harness: Harness, libraries: tuple[Library, ...], entry: Path) -> None:
+        """Fill the cache entry with a program or with the reason why there is none."""
+        with Scratch() as scratch:
+            (scratch / "candidate.cu").write_text(forgive(source), encoding="utf-8")
+            try:
+                report = self._compile_and_link(scratch, source, harness, libraries)
+                names = ["candidate.cu", self._recipes.target, "report.json", *report["kept"]]
+            except BuildFailure as failure:
+                report = {"failure": failure.kind, "reason": failure.reason, "log": failure.log}
+                names = ["candidate.cu", "report.json"]
+            (scratch / "report.json").write_text(json.dumps(report))
+            (scratch / "candidate.cu").write_text(source, encoding="utf-8")
+            self._publish(scratch, entry, names)
+
+    def _compile_and_link(
+        self, scratch: Path, source: str, harness: Harness, libraries: tuple[Library, ...]
+    ) -> dict[str, Any]:
+        check_source(source)
+        log = self._compile(scratch, source, harness, libraries)
+        self._link(scratch, harness, libraries, self._audit(scratch, harness, libraries))
+        kept = [name for name in ("candidate.ptx", "candidate.cubin") if self._take(scratch, name)]
+        resources = parse_resources(log, lambda names: demangle(self._tools, names))
+        return {"resources": [item.model_dump() for item in resources], "kept": kept}
+
+    def _compile(self, scratch: Path, source: str, harness: Harness, libraries: tuple[Library, ...]) -> str:
+        """candidate.cu -> candidate.o and its lists. Returns what the compiler said. Raises BuildFailure, DeviceError.
+
+        One fence for all: to put one up takes longer than binutils do.
+        """
+        compiling = self._recipes.compile(source, harness.precision, libraries, scratch)
+        outcome = self._run([compiling, *self._recipes.list_candidate()], scratch)
+        if outcome.ok:
+            return outcome.output
+        if (scratch / "candidate.nm").exists():
+            raise DeviceError(f"binutils failed: {outcome.output[-500:]}", hint="check binutils")
+        log = bounded(outcome.output)
+        if outcome.exceeded is not None:
+            raise BuildFailure(BuildFailureKind.COMPILE, f"the compiler {outcome.describe()}", log)
+        raise BuildFailure(BuildFailureKind.COMPILE, first_error(outcome.output), log)
+
+    def _audit(self, scratch: Path, harness: Harness, libraries: tuple[Library, ...]) -> Symbols:
+        """Symbols of candidate.o. Raises BuildFailure when it defines, asks for or does what it may not."""
+        symbols = parse_symbols(tool_output(scratch / "candidate.nm"))
+        check_policy(symbols, read_symbols(self._tools, str(harness.object_path)), libraries)
+        check_instructions(tool_output(scratch / "candidate.dis"))
+        return symbols
+
+    def _link(self, scratch: Path, harness: Harness, libraries: tuple[Library, ...], symbols: Symbols) -> None:
+        """candidate.o -> the program or shared object. Raises BuildFailure, DeviceError."""
+        match = match_launcher(self._tools, symbols, harness.launcher_symbol, _declaration(harness.problem))
+        guards = guarded(symbols)
+        sealing, linking = self._recipes.seal(match, guards), self._recipes.link(harness, libraries, guards)
+        outcome = self._run([*sealing, *linking], scratch)
+        if not (scratch / "sealed.nm").exists():
+            raise DeviceError(f"binutils failed: {outcome.output[-500:]}", hint="check binutils")
+        left = parse_symbols(tool_output(scratch / "sealed.nm")).defined - {match.wanted}
+        if left:
+            raise BuildFailure(
+                BuildFailureKind.POLICY, f"the candidate defines symbols that cannot be made its own: {sorted(left)[0]}"
+            )
+        if not outcome.ok:
+            reason = undefined_reference(outcome.output) or f"the linker {outcome.describe()}"
+            raise BuildFailure(BuildFailureKind.LINK, reason, bounded(outcome.output))
+
+    def _take(self, scratch: Path, name: str) -> bool:
+        """Whether a file that nvcc was asked to keep lies in `scratch`; it may be named after the architecture."""
+        if not self._recipes.keep_ptx:
+            return False
+        found = sorted(scratch.glob(f"{Path(name).stem}*{Path(name).suffix}"))
+        if not found:
+            return False
+        if found[0].name != name:
+            found[0].rename(scratch / name)
+        return True
+
+    # ------------------------------------------------------------------ tools
+
+    def _run(self, steps: Sequence[ToolStep], scratch: Path) -> CommandResult:
+        with self._slots or nullcontext():
+            return run_tools(self._tools, steps, scratch)
+
+    def _binutils(self, scratch: Path, *steps: ToolStep) -> None:
+        """Run tools that cannot fail for a candidate's sake. Raises DeviceError."""
+        outcome = self._run(steps, scratch)
+        if not outcome.ok:
+            name = Path(steps[0].argv[0]).name
+            raise DeviceError(f"{name} {outcome.describe()}: {outcome.output[-500:]}", hint="check binutils")
+
+
+def _digest(*parts: str | bytes | Sequence[str]) -> str:
+    """SHA-256 over parts with their lengths, so that no two lists of parts read the same."""
+    state = hashlib.sha256()
+    for part in parts:
+        text = part if isinstance(part, str | bytes) else "\0".join(part)
+        data = text if isinstance(text, bytes) else text.encode()
+        state.update(len(data).to_bytes(8, "little"))
+        state.update(data)
+    return state.hexdigest()
+
+
+def _harness_bytes() -> bytes:
+    files = [path for path in sorted(harness_include_dir().rglob("*")) if path.is_file()]
+    return b"".join(path.read_bytes() for path in (*files, guards_source(), deferred_source()))
+
+
+def _declaration(problem: Problem) -> str:
+    """The launcher's declaration as driver.cpp spells it."""
+    text = problem.driver_path.read_text(encoding="utf-8")
+    match = re.search(rf"\bvoid\s+{LAUNCHER}\s*\([^)]*\)\s*;", text)
+    return " ".join(match[0].split()) if match else f"void {LAUNCHER}(...);"

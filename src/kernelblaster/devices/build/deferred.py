@@ -1,0 +1,65 @@
+"""Programs that are started before their candidate is there, and where they find it later."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernelblaster.devices.base import Candidate
+from kernelblaster.sandbox.isolation import FileView
+from kernelblaster.sandbox.process import Scratch
+
+_ABANDONED_S = 86_400.0
+
+
+@dataclass(frozen=True)
+class StartableProgram:
+    """What is started of a candidate, and how it gets the rest.
+
+    Attributes:
+        program: the driver's program, or the one that the candidate was linked into.
+        view: what it must see to load a candidate later; nothing where it holds one.
+    """
+
+    program: Path
+    view: FileView
+    _candidate: Candidate
+    _shelf: Path | None
+
+    def rest(self) -> list[str]:
+        """The commands that complete the program, once the candidate is built. Raises BuildFailure."""
+        library = self._candidate.built().library
+        if self._shelf is None or library is None:
+            return []
+        # A copy: what a process without a fence does to it stays with that process.
+        return [f"load {shutil.copyfile(library, self._shelf / library.name)}"]
+
+
+@contextmanager
+def startable_program(candidate: Candidate) -> Iterator[StartableProgram]:
+    """What to start now. Waits for the candidate only where its driver has no program of its own.
+
+    Raises BuildFailure.
+    """
+    program = candidate.harness.program
+    if program is None:
+        yield StartableProgram(candidate.built().program, FileView(), candidate, None)
+        return
+    # Beside the program: candidates must lie where files may be executed.
+    _remove_abandoned(program.parent)
+    with Scratch(program.parent) as shelf:
+        yield StartableProgram(program, FileView(readable=(shelf,)), candidate, shelf)
+
+
+def _remove_abandoned(directory: Path) -> None:
+    """Remove what killed processes have left here; nobody waits for a candidate for a day."""
+    for shelf in directory.glob(f"{Scratch.PREFIX}*"):
+        try:
+            if time.time() - shelf.stat().st_mtime > _ABANDONED_S:
+                shutil.rmtree(shelf, ignore_errors=True)
+        except FileNotFoundError:
+            continue  # its owner was quicker

@@ -1,0 +1,1 @@
+"""The emulated GPU as a device: a thin adapter over `ptxemu`."""

@@ -1,0 +1,113 @@
+"""Counted runs: one warmed call of a program with every counter on, modelled once and remembered.
+
+The counted call finds other values at other addresses than the call that warmed it up, and its outputs are kept, so
+that they can be judged: a program that remembers results has no short call to show.
+
+Counts depend on the program and on the job's shapes and sizes; how much they depend on the values (branches on data)
+is taken to be the same for every input set, so values are no part of the key.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+
+from kernelblaster.devices.base import Build, CallResult, Job
+from kernelblaster.devices.failures import RunFailure, RunFailureKind
+from ptxemu.architecture import GpuModel
+from ptxemu.call import CallEstimate, estimate_call
+from ptxemu.machine.code import read_code, with_machine_counts
+from ptxemu.model import Unlaunchable
+from ptxemu.record import LaunchRecord, TransferRecord
+
+_KEPT = 256
+_UNSEEN = 1
+"""Any perturbation that changes the values: for counts that nobody judges."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Launches and transfers of one counted call.
+
+    Attributes:
+        records: of the call, in order.
+        result: what it did to the job's files, where its outputs lie now; None when these are incomplete.
+    """
+
+    records: Sequence[LaunchRecord | TransferRecord]
+    result: CallResult | None
+
+
+class CountedCalls:
+    """Estimates of counted calls, at most one run per program and job shape. Safe among threads.
+
+    Args:
+        gpu: the GPU to stand for.
+        count: runs a program; the last arguments bound it in seconds, and say which perturbation the counted call has.
+    """
+
+    def __init__(self, gpu: GpuModel, count: Callable[[Build, Job, float, int], Counted]) -> None:
+        self._gpu = gpu
+        self._count = count
+        self._guard = threading.Lock()
+        self._running: dict[Hashable, threading.Lock] = {}
+        self._known: OrderedDict[Hashable, CallEstimate] = OrderedDict()
+
+    def estimate(self, build: Build, job: Job, *, timeout_s: float) -> CallEstimate:
+        """The modelled call. Raises RunFailure; a failed run is not remembered."""
+        return self.run(build, job, timeout_s, _UNSEEN)[0]
+
+    def run(
+        self, build: Build, job: Job, timeout_s: float, perturbation: int
+    ) -> tuple[CallEstimate, CallResult | None]:
+        """The modelled call, and what it did to the job's files; None when it was made before, or sampled.
+
+        Raises RunFailure.
+        """
+        key = (build.digest, job_shape(job))
+        with self._guard:
+            running = self._running.setdefault(key, threading.Lock())
+        with running:
+            with self._guard:
+                known = self._known.get(key)
+            if known is not None:
+                return known, None
+            counted = self._count(build, job, timeout_s, perturbation)
+            known = self._model(build, counted)
+            self._remember(key, known)
+        return known, counted.result
+
+    def _model(self, build: Build, counted: Counted) -> CallEstimate:
+        resources = {kernel.symbol: kernel for kernel in build.resources if kernel.symbol}
+        try:
+            return estimate_call(_with_machine_counts(build, counted.records), resources, self._gpu)
+        except Unlaunchable as error:
+            raise RunFailure(RunFailureKind.RUNTIME, str(error)) from error
+
+    def _remember(self, key: Hashable, known: CallEstimate) -> None:
+        with self._guard:
+            self._known[key] = known
+            self._running.pop(key, None)
+            while len(self._known) > _KEPT:
+                self._known.popitem(last=False)
+
+
+def _with_machine_counts(
+    build: Build, records: Sequence[LaunchRecord | TransferRecord]
+) -> Sequence[LaunchRecord | TransferRecord]:
+    """Records with what the machine code of the program executed, where the build has kept it."""
+    if build.cubin is None or build.ptx is None:
+        return records
+    return with_machine_counts(records, read_code(build.cubin, build.ptx))
+
+
+def job_shape(job: Job) -> Hashable:
+    """What of a job decides the counts: tensors without their files, sizes, scalars, the sample."""
+    return (
+        tuple(tensor.spec for tensor in job.tensors),
+        tuple(sorted(job.sizes.items())),
+        tuple(sorted(job.scalars.items())),
+        job.instruction_budget,
+    )

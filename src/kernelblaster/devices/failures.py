@@ -1,0 +1,44 @@
+"""How a candidate fails to build or to run. A failure of the machine is a `DeviceError` instead."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class BuildFailureKind(StrEnum):
+    """At which stage a candidate stopped being a program."""
+
+    COMPILE = "compile_error"
+    LINK = "load_error"
+    POLICY = "reward_hack"
+    """It links a library the run forbids, or defines symbols that are not its own."""
+    NOT_EMULATABLE = "not_emulatable"
+
+
+class BuildFailure(Exception):
+    """A candidate that cannot be built. `kind` becomes the verdict, `log` goes back to the model."""
+
+    def __init__(self, kind: BuildFailureKind, reason: str, log: str = "") -> None:
+        super().__init__(reason)
+        self.kind = kind
+        self.reason = reason
+        self.log = log
+
+
+class RunFailureKind(StrEnum):
+    """How a running candidate failed. Values are verdicts."""
+
+    LOAD = "load_error"
+    RUNTIME = "runtime_error"
+    TIMEOUT = "timeout"
+    NOT_EMULATABLE = "not_emulatable"
+
+
+class RunFailure(Exception):
+    """A candidate crashed, hung, hit a limit or used something the emulator lacks."""
+
+    def __init__(self, kind: RunFailureKind, reason: str, log: str = "") -> None:
+        super().__init__(reason)
+        self.kind = kind
+        self.reason = reason
+        self.log = log

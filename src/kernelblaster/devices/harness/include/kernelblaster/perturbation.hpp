@@ -1,0 +1,99 @@
+// Values and addresses that change from call to call. A perturbation is a 64-bit number that the judge draws; it decides,
+// per tensor, a rotation, how many leading elements are halved, and where in its arena the tensor lies:
+//
+//   x'[i] = s(i) * x[(i + shift) mod n],   s(i) = 1/2 for i < cut, else 1
+//
+// Copies and memsets suffice for that, so the harness needs no kernel of its own. Halving is exact but for subnormals,
+// which round to even, as IEEE multiplication does. The judge replays it in evaluation/perturbations.py: keep them equal.
+// Variant 0 stands for the values as they lie in the files, at the addresses of the first allocation.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <kernelblaster/job.hpp>
+#include <vector>
+
+namespace kb {
+
+constexpr size_t kGranuleBytes = 16;     // copies between places that are aligned alike are fast
+constexpr size_t kSmallTensor = 4096;    // bytes below which any element may come first
+constexpr size_t kAddressStep = 512;     // bytes; cudaMalloc aligns no better for what kernels rely on
+constexpr size_t kLeastSlack = size_t{64} << 10;
+constexpr size_t kMostSlack = size_t{16} << 20;
+
+// What a number of the perturbation decides.
+enum class Draw { kShift = 0, kCut = 1, kPlace = 2, kGuard = 3 };
+
+inline uint64_t draw(uint64_t perturbation, size_t tensor, Draw what) {
+    uint64_t z = perturbation + 0x9E3779B97F4A7C15ull * (4 * tensor + static_cast<uint64_t>(what) + 1);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+    return z ^ (z >> 31);
+}
+
+// Bytes [to, to + bytes) of the tensor come from [from, from + bytes) of its file, halved or not.
+struct Piece {
+    size_t to, from, bytes;
+    bool halved;
+};
+
+inline std::vector<Piece> pieces(const Tensor& tensor, size_t index, uint64_t perturbation) {
+    const size_t width = tensor.element_bytes, count = tensor.bytes / width;
+    if (perturbation == 0 || count == 0 || tensor.change == "fixed") return {{0, 0, tensor.bytes, false}};
+    size_t shift = 0, cut = 0;
+    if (tensor.change == "scale") {
+        cut = draw(perturbation, index, Draw::kCut) % 2 == 1 ? count : 0;
+    } else {
+        const size_t granule = tensor.bytes >= kSmallTensor ? std::max<size_t>(kGranuleBytes / width, 1) : 1;
+        const size_t units = count / granule;
+        shift = granule * (draw(perturbation, index, Draw::kShift) % units);
+        cut = granule * (draw(perturbation, index, Draw::kCut) % (units + 1));
+    }
+    std::vector<Piece> found;
+    for (size_t at = 0; at < count;) {
+        size_t end = count;
+        if (at < cut) end = std::min(end, cut);
+        if (at < count - shift) end = std::min(end, count - shift);
+        found.push_back({at * width, (at + shift) % count * width, (end - at) * width, at < cut});
+        at = end;
+    }
+    return found;
+}
+
+// Offset of a tensor in its arena, which is `slack` bytes longer than the tensor.
+inline size_t place(size_t index, uint64_t perturbation, size_t slack) {
+    return kAddressStep * (draw(perturbation, index, Draw::kPlace) % (slack / kAddressStep + 1));
+}
+
+inline size_t slack_for(size_t bytes) {
+    const size_t slack = std::clamp(bytes / 8, kLeastSlack, kMostSlack);
+    return slack - slack % kAddressStep;
+}
+
+// Halves floating-point numbers of `mantissa` fraction bits in place. `Bits` is the unsigned integer of their width.
+template <typename Bits>
+void halve(char* data, size_t bytes, int mantissa) {
+    constexpr Bits kSign = static_cast<Bits>(Bits{1} << (8 * sizeof(Bits) - 1));
+    const Bits step = static_cast<Bits>(Bits{1} << mantissa);
+    const Bits infinity = static_cast<Bits>((kSign - 1) & ~(step - 1));
+    for (size_t at = 0; at < bytes; at += sizeof(Bits)) {
+        Bits bits;
+        std::memcpy(&bits, data + at, sizeof bits);
+        const Bits size = static_cast<Bits>(bits & ~kSign);
+        // Below twice the smallest normal number the bits are linear in the value.
+        const Bits rounded = static_cast<Bits>((size >> 1) + ((size & 1) & (size >> 1)));
+        const Bits smaller = size < 2 * step ? rounded : static_cast<Bits>(size - step);
+        bits = static_cast<Bits>((bits & kSign) | (size >= infinity ? size : smaller));
+        std::memcpy(data + at, &bits, sizeof bits);
+    }
+}
+
+inline void halve(char* data, size_t bytes, const std::string& dtype) {
+    if (dtype == "fp16") return halve<uint16_t>(data, bytes, 10);
+    if (dtype == "bf16") return halve<uint16_t>(data, bytes, 7);
+    if (dtype == "fp32") return halve<uint32_t>(data, bytes, 23);
+    fail("a tensor of type " + dtype + " cannot be halved");
+}
+
+}  // namespace kb

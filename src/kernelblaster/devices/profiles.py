@@ -1,0 +1,64 @@
+"""What profilers, ptxas and sanitizers report about a candidate."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import BaseModel
+
+
+class KernelProfile(BaseModel):
+    """One kernel launch inside the profiled call. A metric that was not collected is absent, never 0."""
+
+    name: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    metrics: dict[str, float]
+    """Nsight Compute metric name -> value in Nsight's base unit (ns, bytes, %, ratio, count)."""
+    notes: dict[str, str] = {}
+    """Textual facts, e.g. `occupancy_limiter: registers`."""
+
+
+class ProfileSource(StrEnum):
+    """Who collected the metrics: the evidence tier."""
+
+    NCU = "ncu"
+    EMULATED = "emulated"
+    EVENTS = "events"
+    """Counters were refused: only times and static facts (ptxas, occupancy) are known."""
+
+
+class Profile(BaseModel):
+    """Metrics of one call of the launcher.
+
+    `totals` is for the whole call: sums for counts and bytes, duration-weighted means for rates and percentages.
+    """
+
+    source: ProfileSource
+    kernels: list[KernelProfile]
+    totals: dict[str, float]
+    executed_share: float = 1.0
+    """Share of the call's blocks that were executed; below 1 counts are scaled from these to all, launch by launch."""
+    warnings: list[str] = []
+
+
+class KernelResources(BaseModel):
+    """What ptxas reports for one kernel."""
+
+    name: str
+    symbol: str | None = None
+    """Mangled name, where it is known."""
+    registers: int
+    shared_bytes: int
+    spill_store_bytes: int
+    spill_load_bytes: int
+    stack_bytes: int
+
+
+class SanitizerFinding(BaseModel):
+    """One finding of compute-sanitizer or of the emulator's own checks."""
+
+    tool: str
+    """memcheck, racecheck, initcheck, synccheck"""
+    message: str
+    location: str | None = None

@@ -1,0 +1,127 @@
+"""What all evaluations of one device, precision and size share: configuration, input sets, facts about each problem.
+
+Pipelines read it; `Evaluator` chooses the pipeline.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeVar
+
+from kernelblaster.config import EvaluationConfig
+from kernelblaster.devices.base import Device
+from kernelblaster.devices.facts import DeviceFacts, DeviceKind, Library
+from kernelblaster.errors import UsageError
+from kernelblaster.evaluation.correctness.input_store import InputStore
+from kernelblaster.evaluation.inputs.plan import InputPlan, plan_inputs, secret_seed
+from kernelblaster.evaluation.integrity.timed_checks import TimedChecks, choose_checks
+from kernelblaster.evaluation.roofline import floor_us
+from kernelblaster.problems.problem import Precision, Problem, Size
+from kernelblaster.problems.undeclared_sizes import undeclared_sizes
+
+Value = TypeVar("Value")
+
+
+class _PerProblem:
+    """Values that are computed once per problem. Threads that ask for one problem wait for each other, no others do."""
+
+    def __init__(self) -> None:
+        self._values: dict[tuple[str, Problem], Any] = {}
+        self._locks: defaultdict[tuple[str, Problem], threading.Lock] = defaultdict(threading.Lock)
+        self._guard = threading.Lock()
+
+    def get(self, name: str, problem: Problem, compute: Callable[[], Value]) -> Value:
+        """The value called `name` of a problem. Raises what `compute` raises, and then stores nothing."""
+        key = (name, problem)
+        with self._guard:
+            lock = self._locks[key]
+        with lock:
+            if key not in self._values:
+                self._values[key] = compute()
+            value: Value = self._values[key]
+            return value
+
+
+class EvaluationContext:
+    """How candidates are judged on one device, at one precision and size.
+
+    Args:
+        device: where candidates run.
+        inputs: draws and keeps input sets; owned by the caller.
+        config: how hard candidates are checked and timed.
+        size: the size that is timed and profiled.
+        libraries: libraries that candidates may link.
+        precision: storage type of floating-point tensors.
+        seed: makes the input sets the same again; None draws a secret one.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        inputs: InputStore,
+        config: EvaluationConfig,
+        size: Size,
+        libraries: Sequence[Library] = (),
+        *,
+        precision: Precision,
+        seed: int | None = None,
+    ) -> None:
+        self.device = device
+        self.precision = precision
+        self.size = size
+        self.seed = secret_seed() if seed is None else seed
+        self.inputs = inputs
+        self.config = config
+        self.libraries = tuple(libraries)
+        self._known = _PerProblem()
+
+    @property
+    def facts(self) -> DeviceFacts:
+        """The device that candidates run on."""
+        return self.device.facts
+
+    def once(self, name: str, problem: Problem, compute: Callable[[], Value]) -> Value:
+        """A value that a pipeline computes once per problem. Raises what `compute` raises."""
+        return self._known.get(name, problem, compute)
+
+    def plan(self, problem: Problem) -> InputPlan:
+        """The input sets that every candidate of a problem must pass. Raises ProblemError."""
+        sets, judged = self.config.input_sets, not self.samples_blocks
+        other = self.once("undeclared", problem, lambda: undeclared_sizes(problem) if sets > 1 else None)
+        return plan_inputs(problem, self.precision, self.size, sets, self.seed, other, judge_timed=judged)
+
+    @property
+    def instruction_budget(self) -> int:
+        """Warp instructions of a launch that are enough where outputs are not judged, see `Job`."""
+        return int(1e6 * self.config.emulated_sample)
+
+    @property
+    def samples_blocks(self) -> bool:
+        """Whether a timed size other than `small` executes a sample of blocks; only an emulated device does that."""
+        return self.facts.kind is DeviceKind.EMULATED and self.config.emulated_sample > 0
+
+    def holding(self, *, wait: bool = True) -> AbstractContextManager[bool]:
+        """Exclusive use of a real GPU; entering tells whether it is held. An emulated device needs no guard."""
+        return nullcontext(True) if self.facts.kind is DeviceKind.EMULATED else self.device.exclusive(wait=wait)
+
+    def floor_us(self, problem: Problem) -> float:
+        """Roofline floor of the timed size, in microseconds. Raises ProblemError."""
+        return self.once("floor", problem, lambda: floor_us(problem, self.size, self.precision, self.facts))
+
+    def checks(self, problem: Problem) -> TimedChecks:
+        """Which timed calls are judged. The caller holds the device. Raises ProblemError and DeviceError."""
+        return self.once("checks", problem, lambda: self._choose_checks(problem))
+
+    def check_size(self, problem: Problem) -> None:
+        """Raise UsageError when a problem does not declare the timed size."""
+        if self.size not in problem.sizes:
+            raise UsageError(
+                f"{problem.slug} declares no size {self.size}", hint=f"choose among {', '.join(problem.sizes)}"
+            )
+
+    def _choose_checks(self, problem: Problem) -> TimedChecks:
+        timed = self.plan(problem).timed
+        return choose_checks(self.inputs, timed, self.facts, self.seed, self.config.error_factor)

@@ -1,0 +1,1 @@
+"""Is a candidate right? Reference outputs, the error budget, comparison, verification."""

@@ -1,0 +1,204 @@
+"""Input sets: the bytes that candidates read, and the reference that only the judge holds.
+
+An input set is drawn once per (problem, precision, size, distribution, seed) and shared by all candidates. Its inputs
+and weights lie in read-only files; its reference and error scale stay in this process' memory and never touch a disk
+that a candidate could read. Both are bounded: the sets used longest ago are dropped, unless someone is using them.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from kernelblaster.devices.base import UNPERTURBED
+from kernelblaster.errors import DeviceError
+from kernelblaster.evaluation.inputs import scratch
+from kernelblaster.evaluation.inputs.distributions import exponents
+from kernelblaster.evaluation.inputs.drawn import DrawnInputs
+from kernelblaster.evaluation.inputs.keys import InputKey
+from kernelblaster.evaluation.inputs.scratch import free_host_memory
+from kernelblaster.problems.problem import TensorRole, TensorSpec
+from kernelblaster.problems.reference import load_reference, tensor_specs
+
+if TYPE_CHECKING:
+    from kernelblaster.evaluation.correctness.reference_output import Draw, ReferenceOutput
+
+_LOG = logging.getLogger(__name__)
+_FILE_SHARE = 0.5
+"""Of the space that is free when the store opens, what input files may take."""
+_REFERENCE_BYTES = 8 << 30
+_REFERENCE_SHARE = 0.25
+"""Of the memory that is free when the store opens, what references may take where that is more."""
+
+
+@dataclass(frozen=True)
+class InputSet(DrawnInputs):
+    """Drawn inputs and what must come out of them.
+
+    Attributes:
+        reference_output: None when nothing will be compared with it.
+    """
+
+    reference_output: ReferenceOutput | None
+
+    @property
+    def expected(self) -> ReferenceOutput:
+        """What must come out. Raises ValueError for a set that is not judged."""
+        if self.reference_output is None:
+            raise ValueError(f"{self.key.problem.slug} at size {self.key.size} was drawn without its reference")
+        return self.reference_output
+
+    @property
+    def reference_bytes(self) -> int:
+        """Bytes of its reference output in memory."""
+        return self.reference_output.values.nbytes if self.reference_output is not None else 0
+
+
+@dataclass
+class _Entry:
+    """A set in the store, the number of its users, and the lock under which it is drawn."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    users: int = 0
+    drawn: InputSet | None = None
+
+
+class InputStore:
+    """Draws input sets, keeps them, and owns their files. A context manager; safe for many threads.
+
+    Args:
+        root: where its directory is made; None: shared memory where there is room, else the temporary directory.
+        file_bytes: bound on the files together; None: half of what is free.
+        reference_bytes: bound on references in memory together; None: 8 GiB, or a quarter of what is free.
+    """
+
+    def __init__(
+        self, root: Path | None = None, *, file_bytes: int | None = None, reference_bytes: int | None = None
+    ) -> None:
+        self.directory = scratch.create(root)
+        self._file_bytes = file_bytes or int(_FILE_SHARE * shutil.disk_usage(self.directory).free)
+        self._reference_bytes = reference_bytes or max(_REFERENCE_BYTES, int(_REFERENCE_SHARE * free_host_memory()))
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove all files."""
+        with self._lock:
+            self._entries.clear()
+        scratch.remove(self.directory)
+
+    @contextmanager
+    def use(self, key: InputKey) -> Iterator[InputSet]:
+        """Lend an input set, drawing it first if need be; it stays while it is lent.
+
+        Raises:
+            ProblemError: the reference fails.
+            DeviceError: its files cannot be written.
+        """
+        with self._lock:
+            entry = self._entries.setdefault(key.name, _Entry())
+            self._entries.move_to_end(key.name)
+            entry.users += 1
+        try:
+            with entry.lock:
+                if entry.drawn is None:
+                    entry.drawn = self._draw(key) if key.perturbation == UNPERTURBED else self._vary(key)
+            self._evict()
+            yield entry.drawn
+        finally:
+            with self._lock:
+                entry.users -= 1
+
+    def draw(self, keys: Iterable[InputKey]) -> None:
+        """Draw sets that will be used soon. Raises as `use`."""
+        for key in keys:
+            with self.use(key):
+                pass
+
+    def _draw(self, key: InputKey) -> InputSet:
+        from kernelblaster.evaluation.correctness import reference_output
+        from kernelblaster.evaluation.inputs.drawing import perturbation_of
+
+        reference = load_reference(key.problem)
+        specs = tensor_specs(key.problem, key.size, key.precision)
+        output = next(spec for spec in specs if spec.role is TensorRole.OUTPUT)
+        layers = sum(spec.role is TensorRole.WEIGHT and len(spec.shape) > 1 for spec in specs)
+        attempts = [(draw, exponent) for draw in key.draws for exponent in exponents(draw, key.precision, layers)]
+        for number, (distribution, exponent) in enumerate(attempts, start=1):
+            drawn = reference_output.draw(reference, key.size, key.precision, distribution, exponent, key.seed)
+            expected = reference_output.solve(drawn, output, key.precision) if key.judged else None
+            if (
+                expected is None
+                or number == len(attempts)
+                or reference_output.informative(expected, output, distribution)
+            ):
+                break
+            _LOG.debug("%s at %s: %s * 2^%d tells nothing", key.problem.slug, key.size, distribution, exponent)
+        kinds = {name: perturbation_of(tensor) for name, tensor in (*drawn.inputs.items(), *drawn.weights.items())}
+        return InputSet(key, distribution, specs, self._write(key, drawn, specs), kinds, expected)
+
+    def _vary(self, key: InputKey) -> InputSet:
+        """The reference of a set that the driver changes."""
+        from kernelblaster.evaluation.correctness import reference_output
+
+        with self.use(replace(key, perturbation=UNPERTURBED)) as base:
+            varied = reference_output.perturb(
+                load_reference(key.problem), key, base.specs, base.files, base.perturbation_kinds
+            )
+            expected = reference_output.solve(varied, base.output, key.precision)
+            return InputSet(key, base.distribution, base.specs, {}, base.perturbation_kinds, expected)
+
+    def _write(self, key: InputKey, drawn: Draw, specs: Sequence[TensorSpec]) -> dict[str, Path]:
+        from kernelblaster.evaluation.inputs.tensors import write_tensor
+
+        directory = self.directory / key.name
+        files = {}
+        try:
+            directory.mkdir(exist_ok=True)
+            for number, spec in enumerate(specs):
+                if spec.role is TensorRole.OUTPUT:
+                    continue
+                tensors = drawn.inputs if spec.role is TensorRole.INPUT else drawn.weights
+                path = directory / f"{number}.bin"
+                path.unlink(missing_ok=True)
+                write_tensor(path, tensors[spec.name])
+                path.chmod(0o444)
+                files[spec.name] = path
+        except OSError as error:
+            raise DeviceError(
+                f"cannot write the inputs of {key.problem.slug} to {self.directory}: {error.strerror or error}",
+                hint="make room there, choose a smaller --size, or set TMPDIR to a larger disk",
+            ) from error
+        return files
+
+    def _evict(self) -> None:
+        """Drop the sets used longest ago until both bounds hold; sets in use stay."""
+        with self._lock:
+            kept = [entry.drawn for entry in self._entries.values() if entry.drawn is not None]
+            files = sum(drawn.file_bytes for drawn in kept)
+            references = sum(drawn.reference_bytes for drawn in kept)
+            for name, entry in list(self._entries.items()):
+                if files <= self._file_bytes and references <= self._reference_bytes:
+                    return
+                if entry.users or entry.drawn is None:
+                    continue
+                files -= entry.drawn.file_bytes
+                references -= entry.drawn.reference_bytes
+                del self._entries[name]
+                shutil.rmtree(self.directory / name, ignore_errors=True)

@@ -1,0 +1,246 @@
+"""Is a candidate right? Calls it on input sets, with poisoned outputs, and compares every element.
+
+All input sets of one size are given to one process, one after the other, by exchanging the bytes behind its inputs:
+starting a process costs more than a call, and a kernel that keeps results between calls is found out. The first set
+is called twice with different poison, so that what was never written, and what changes from call to call, shows.
+The timed size is verified in the process that is timed, and some of the timed calls are judged, too (see `variants`):
+every timed call finds other values at other addresses, its outputs poisoned with one pattern or the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from kernelblaster.devices.base import UNPERTURBED, CallResult, Candidate, Device, Session
+from kernelblaster.devices.failures import RunFailure
+from kernelblaster.evaluation.correctness.input_store import InputSet, InputStore
+from kernelblaster.evaluation.inputs.distributions import accumulation
+from kernelblaster.evaluation.inputs.keys import InputKey
+from kernelblaster.evaluation.processes.candidate_process import CandidateProcess
+from kernelblaster.evaluation.processes.timed_pair import KeptCall, TimedPair
+from kernelblaster.evaluation.processes.workspace import Workspace
+from kernelblaster.evaluation.results import ErrorFigures, Verdict
+
+POISON = 0xFF
+"""NaN in every floating-point format, -1 in every integer."""
+SECOND_POISON = 0x5B
+"""A finite, unlikely number in every format."""
+AROUND = "around:"
+"""Begins the driver's name for bytes next to a tensor."""
+_POISONED = "outputs are filled with NaN before each call, so nothing may be added to what is there"
+
+
+@dataclass
+class Verification:
+    """What calling a candidate on its input sets showed."""
+
+    verdict: Verdict = Verdict.CORRECT
+    reason: str = ""
+    log: str = ""
+    errors: list[ErrorFigures] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def refuse(self, verdict: Verdict, reason: str, log: str = "") -> None:
+        """Record why the candidate is not correct."""
+        self.verdict, self.reason, self.log = verdict, reason, log
+
+
+@dataclass(frozen=True)
+class Verifier:
+    """Calls one build on input sets.
+
+    Attributes:
+        device: where it runs.
+        inputs: where input sets come from.
+        factor: c of the error budget.
+        timeout_s: of each request to the candidate's process.
+    """
+
+    device: Device
+    inputs: InputStore
+    factor: float
+    timeout_s: float
+
+    def start(self, candidate: Candidate, key: InputKey) -> CandidateProcess:
+        """A process of a candidate that begins to start on an input set. Raises DeviceError and ProblemError."""
+        with self.inputs.use(key) as drawn:
+            return CandidateProcess(self.device, candidate, Workspace(self.inputs.directory, drawn), self.timeout_s)
+
+    def verify(self, process: CandidateProcess, keys: Sequence[InputKey]) -> Verification:
+        """Call a candidate on input sets of one size, the first of which its process was started on.
+
+        The process begins to end when this returns. Raises DeviceError and ProblemError.
+        """
+        found = Verification()
+        try:
+            session = process.session()
+            with self.inputs.use(keys[0]) as first:
+                self._first(found, session, process.workspace, first)
+            for key in keys[1:]:
+                if found.verdict is not Verdict.CORRECT:
+                    break
+                self._next(found, process, key)
+        except RunFailure as failure:
+            found.refuse(Verdict(failure.kind.value), failure.reason, failure.log)
+        process.end()
+        return found
+
+    def verify_timed(self, pair: TimedPair) -> Verification:
+        """Call the candidate of a contest, in the process that will be timed. Raises DeviceError."""
+        found = Verification()
+        try:
+            self._first(found, pair.candidate(), pair.workspace, pair.drawn)
+        except RunFailure as failure:
+            found.refuse(Verdict(failure.kind.value), failure.reason, failure.log)
+        return found
+
+    def check_timed(self, base: InputSet, calls: Sequence[KeptCall]) -> Verification:
+        """Judge what timed calls on variants of an input set left. Raises DeviceError and ProblemError."""
+        # At once: one thread does not fill the link to the GPU.
+        with ThreadPoolExecutor(max(len(calls), 1), thread_name_prefix="judge") as threads:
+            each = list(threads.map(lambda call: self._check_kept(call, base), calls))
+        for call in calls:
+            call.output.unlink(missing_ok=True)
+        return next((found for found in each if found.verdict is not Verdict.CORRECT), Verification())
+
+    def _check_kept(self, call: KeptCall, base: InputSet) -> Verification:
+        found, poison = Verification(), SECOND_POISON if call.perturbation % 2 else POISON
+        with self.inputs.use(replace(base.key, perturbation=call.perturbation)) as drawn:
+            judgement = self._judge(found, call.result, call.output, drawn, poison, record=False)
+        if found.verdict is not Verdict.WRONG_VALUES or judgement is None:
+            return found
+        if judgement.unwritten:
+            found.refuse(Verdict.REWARD_HACK, f"a timed call did not do its work: {found.reason}")
+        elif call.perturbation != UNPERTURBED and _judge_output(call.output, base, self.factor, poison).figures.passed:
+            found.refuse(
+                Verdict.REWARD_HACK,
+                f"a timed call gave the result of other inputs than it was called with: {found.reason}",
+            )
+        else:
+            found.refuse(Verdict.NONDETERMINISTIC, f"right when verified, wrong when timed: {found.reason}")
+        return found
+
+    def _first(self, found: Verification, session: Session, workspace: Workspace, drawn: InputSet) -> None:
+        self._judge(found, session.call(POISON), workspace.output, drawn, POISON)
+        if found.verdict is not Verdict.CORRECT:
+            return
+        self._repeat(found, session, workspace, drawn)
+
+    def _repeat(self, found: Verification, session: Session, workspace: Workspace, drawn: InputSet) -> None:
+        """Call again on the same inputs over other poison; what is not the same bytes is judged once more."""
+        from kernelblaster.evaluation.correctness.compare import same_bytes
+
+        kept = workspace.keep_output()
+        result = session.call(SECOND_POISON)
+        repeatable = not result.mutated_inputs and same_bytes(kept, workspace.output)
+        if not repeatable:
+            self._judge(found, result, workspace.output, drawn, SECOND_POISON, record=False)
+        kept.unlink()
+        if found.verdict is Verdict.WRONG_VALUES:
+            found.refuse(Verdict.NONDETERMINISTIC, f"right in one call, wrong in the next: {found.reason}")
+        if found.verdict is not Verdict.CORRECT:
+            return
+        found.errors[-1].bitwise_repeatable = repeatable
+        if not repeatable:
+            found.warnings.append(
+                f"{drawn.output.name} differs in its last bits from call to call (within budget): "
+                "atomics or an unsynchronised order of summation"
+            )
+
+    def _next(self, found: Verification, process: CandidateProcess, key: InputKey) -> None:
+        """Exchange the inputs of the running process and call it; on failure, ask a fresh process."""
+        session, workspace = process.session(), process.workspace
+        with self.inputs.use(key) as drawn:
+            workspace.point_to(drawn)
+            session.reload()
+            self._judge(found, session.call(POISON), workspace.output, drawn, POISON)
+        if found.verdict is not Verdict.WRONG_VALUES:
+            return
+        with self.start(process.candidate, key) as fresh:
+            again = self.verify(fresh, [key])
+        if again.verdict is Verdict.CORRECT:
+            found.refuse(
+                Verdict.REWARD_HACK,
+                "right in a fresh process, wrong once its inputs hold other values: "
+                f"nothing computed from inputs or weights may be kept between calls ({found.reason})",
+            )
+
+    def _judge(
+        self,
+        found: Verification,
+        result: CallResult,
+        output: Path,
+        drawn: InputSet,
+        poison: int,
+        *,
+        record: bool = True,
+    ) -> _Judgement | None:
+        """Compare what a call left with the truth, and record the verdict if it is not correct."""
+        if result.mutated_inputs:
+            found.refuse(*_damage(result.mutated_inputs))
+            return None
+        spec, held = drawn.output, output.stat().st_size if output.exists() else 0
+        if held != spec.bytes:
+            found.refuse(Verdict.WRONG_SHAPE, f"{spec.name} holds {held} bytes, {spec.bytes} are asked for")
+            return None
+        judgement = _judge_output(output, drawn, self.factor, poison)
+        if record or not judgement.figures.passed:
+            found.errors.append(judgement.figures)
+        if record:
+            found.warnings.extend(note for note in drawn.expected.notes if note not in found.warnings)
+        if not judgement.figures.passed:
+            found.refuse(Verdict.WRONG_VALUES, judgement.reason)
+        return judgement
+
+
+@dataclass(frozen=True)
+class _Judgement:
+    """Figures of one output, the line for a person, and whether elements were left unwritten."""
+
+    figures: ErrorFigures
+    reason: str
+    unwritten: bool
+
+
+def _damage(names: Sequence[str]) -> tuple[Verdict, str]:
+    """The verdict on a call that wrote what it must not, and why."""
+    around = [name.removeprefix(AROUND) for name in names if name.startswith(AROUND)]
+    inside = [name for name in names if not name.startswith(AROUND)]
+    if inside:
+        return Verdict.INPUT_MUTATED, f"the call overwrote {', '.join(inside)}: inputs and weights are read-only"
+    return Verdict.SANITIZER_ERROR, f"the call wrote before the beginning or beyond the end of {', '.join(around)}"
+
+
+def _judge_output(output: Path, drawn: InputSet, factor: float, poison: int) -> _Judgement:
+    from kernelblaster.evaluation.correctness.compare import compare, compare_exact
+    from kernelblaster.evaluation.correctness.error_budget import Budget
+
+    expected, spec = drawn.expected, drawn.output
+    if expected.scale is None:
+        findings = compare_exact(output, expected.values, spec, poison)
+    else:
+        budget = Budget(spec, expected.scale, factor, accumulation(drawn.distribution))
+        findings = compare(output, expected.values, budget, poison)
+    worst = findings.worst
+    figures = ErrorFigures(
+        tensor=spec.name,
+        size=drawn.key.size,
+        distribution=drawn.distribution,
+        seed=drawn.key.seed,
+        max_error=findings.max_error,
+        norm_error=findings.norm_error,
+        budget_ratio=findings.ratio,
+        worst_index=worst.index if worst else None,
+        expected=worst.expected if worst else None,
+        got=worst.got if worst else None,
+        passed=findings.passed,
+    )
+    if findings.passed:
+        return _Judgement(figures, "", False)
+    reason = f"size {drawn.key.size}, {drawn.distribution} inputs: {findings.describe()}"
+    if findings.unwritten or findings.not_finite:
+        reason = f"{reason} ({_POISONED})"
+    return _Judgement(figures, reason, findings.unwritten > 0)

@@ -1,0 +1,193 @@
+"""How input values are drawn: what a problem declares, and harder values derived from the same draw.
+
+Every derived distribution is a map of the declared tensor's own values, element by element, and zero maps to zero.
+So what the problem promises about its inputs survives: triangles stay triangular, symmetric matrices symmetric, and
+tensors of a few distinct values (labels, masks, signs) are left as they are. Only a tensor without such structure is
+also given a gain per position or mirrored halves.
+
+What each is for: `normal` is signed, so it tells ReLU from the identity and TF32 from fp32 (errors of positive sums
+average out), and its gain makes any half of an axis differ from the other, so that sampling instead of reducing shows.
+`large` and `tiny` meet overflow, underflow and forgotten epsilons; `cancelling` sums to nearly nothing; `negative`
+meets branches that positive values never take. Two mix several structures, one per sample (index of the first axis):
+
+    offset   samples far from zero, positive and negative, ascending and descending along the last axis: variances
+             computed as a mean of squares minus a squared mean, means kept in 16 bits, running maxima that are never
+             (or always) replaced
+    sparse   zeros, but for the first and last elements of each 32 along the last axis; one of these alone, far above
+             the rest of its row; nothing at all: elements at the borders of tiles that others average away, divisions
+             by zero, work left out where some values are zero
+
+`coarse` stands in for `large` where layers follow each other: inputs and weights are -1, 0 or 1 times a power of two.
+Sums of them are exact in any format and order, so that even a softmax of large, widely spread results is known to its
+last digit; a maximum over part of a row overflows, and equal values are frequent.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from kernelblaster.devices.base import PerturbationKind
+from kernelblaster.evaluation.inputs.distributions import Distribution
+
+CATEGORIES = 16
+"""A tensor with at most this many distinct values is a label, a mask or a sign, not a measurement."""
+_LOOKED_AT = 4096
+_GAIN = 0.25
+_RESIDUE = 0.125
+"""What remains of a cancelling pair, as a share of its members."""
+_SMALL = 0.5
+"""Of the mean magnitude: about a third of normal values lie below."""
+_TILE = 32
+_LEAST_VECTOR, _PEAK = 32, 256.0
+"""The exponential of half the peak overflows fp32."""
+
+
+def transform(tensor: torch.Tensor, distribution: Distribution, exponent: int) -> torch.Tensor:
+    """Derive a float32 tensor of the wanted distribution from a declared one of any floating-point type.
+
+    Args:
+        tensor: as `get_inputs` drew it.
+        distribution: which values are wanted.
+        exponent: the result is scaled by 2 to this power.
+    """
+    values = tensor.float()
+    if distribution is Distribution.DECLARED or _categorical(values):
+        return values
+    if distribution is Distribution.NEGATIVE:
+        return -values.abs()
+    scale = 1.0 if distribution is Distribution.OFFSET else 2.0**exponent
+    if distribution is Distribution.COARSE:
+        return coarse(_signed(values)) * scale
+    spread = _signed(values) * scale
+    if _structured(values):
+        return spread
+    if distribution is Distribution.OFFSET:
+        return _offset(spread, 2.0**exponent)
+    if distribution is Distribution.SPARSE:
+        return _sparse(spread)
+    if distribution is Distribution.CANCELLING:
+        return _mirrored(spread)
+    if distribution is Distribution.NORMAL:
+        return spread * _gain(spread.shape)
+    return spread
+
+
+def randomize_constants(weight: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Replace a weight that is one constant (a scale of ones, a shift of zeros) by values around it.
+
+    Otherwise a kernel that ignores the weight would be right. Constants other than 0 keep their sign.
+    """
+    values = weight.float()
+    if values.numel() < 2 or not bool((values == values.reshape(-1)[0]).all()):
+        return values
+    noise = torch.rand(values.shape, generator=generator) - 0.5
+    return values * (1 + noise) if float(values.reshape(-1)[0]) else noise
+
+
+def coarse(values: torch.Tensor) -> torch.Tensor:
+    """The sign of values that are not small beside the others, else zero."""
+    return values.sign() * (values.abs() > _SMALL * values.abs().mean())
+
+
+def add_outlier(weights: dict[str, torch.Tensor], distribution: Distribution) -> None:
+    """Raise one element of the last long vector among weights, the last layer's bias, far above the others.
+
+    The first with negative inputs, the last with sparse ones: outliers in rows of results that inputs alone could not
+    make. Biases of earlier layers are left alone: what follows would lose its digits to them.
+    """
+    vectors = [weight for weight in weights.values() if weight.ndim == 1 and weight.numel() >= _LEAST_VECTOR]
+    places = {Distribution.NEGATIVE: 0, Distribution.SPARSE: -1}
+    if vectors and distribution in places and vectors[-1].is_floating_point():
+        vectors[-1][places[distribution]] += _PEAK
+
+
+def perturbation_of(tensor: torch.Tensor) -> PerturbationKind:
+    """What may be done to the values of an input or weight between two timed calls, so that it keeps its meaning."""
+    if not tensor.is_floating_point() or tensor.numel() < 2:
+        return PerturbationKind.FIXED
+    values = tensor.float()
+    if _categorical(values):
+        return PerturbationKind.FIXED
+    return PerturbationKind.SCALE if _structured(values) else PerturbationKind.SHIFT
+
+
+def density(tensor: torch.Tensor) -> float:
+    """Share of elements that are not zero."""
+    return float((tensor != 0).float().mean()) if tensor.numel() else 1.0
+
+
+def _signed(values: torch.Tensor) -> torch.Tensor:
+    """Standard normal values in place of uniform ones; anything else is centred."""
+    low, high = float(values.min()), float(values.max())
+    if low >= 0 and 0.5 < high <= 1:
+        inner = values.clamp(1e-6, 1 - 1e-6)
+        normal = math.sqrt(2) * torch.erfinv(2 * inner - 1)
+        return torch.where(values == 0, 0.0, normal) if _structured(values) else normal
+    if _structured(values):
+        return values
+    return values - values.mean()
+
+
+def _categorical(values: torch.Tensor) -> bool:
+    some = values.reshape(-1)[:_LOOKED_AT]
+    return some.numel() > 2 * CATEGORIES and some.unique().numel() <= CATEGORIES
+
+
+def _structured(values: torch.Tensor) -> bool:
+    """Whether positions mean something: many zeros, or a symmetric matrix."""
+    if density(values) < 0.9:
+        return True
+    square = values.ndim >= 2 and values.shape[-1] == values.shape[-2]
+    return square and bool(torch.equal(values, values.transpose(-1, -2)))
+
+
+def _mirrored(values: torch.Tensor) -> torch.Tensor:
+    """Make the second half of the longest axis after the first the negative of the first half, but for a residue."""
+    axis = max(range(min(1, values.ndim - 1), values.ndim), key=lambda a: values.shape[a]) if values.ndim else 0
+    half = values.shape[axis] // 2 if values.ndim else 0
+    if half == 0:
+        return values
+    first, second = values.narrow(axis, 0, half), values.narrow(axis, half, half)
+    result = values.clone()
+    result.narrow(axis, half, half).copy_(-first + _RESIDUE * second)
+    return result
+
+
+def _offset(values: torch.Tensor, distance: float) -> torch.Tensor:
+    """Samples around `distance` times the spread, above and below zero in turns, two of four in order."""
+    if values.ndim == 0:
+        return values + distance
+    result = values.clone()
+    for kind, sample in ((0, values[::4] + distance), (1, values[1::4] - distance)):
+        result[kind::4] = sample.sort(dim=-1, descending=bool(kind)).values
+    result[2::4] += distance
+    result[3::4] -= distance
+    return result
+
+
+def _sparse(values: torch.Tensor) -> torch.Tensor:
+    """Zeros but for the borders of tiles, one of these per row (a large, positive one), or nothing, by sample."""
+    if values.ndim == 0:
+        return values
+    extent = values.shape[-1]
+    column = torch.arange(extent)
+    borders = (column % _TILE == 0) | (column % _TILE == _TILE - 1) | (column == extent - 1)
+    if values.ndim == 1:
+        return values * borders
+    row = torch.arange(values.numel() // max(extent, 1)).reshape(*values.shape[:-1], 1)
+    sample = torch.arange(values.shape[0]).reshape(-1, *[1] * (values.ndim - 1))
+    places = borders.nonzero().reshape(-1).roll(1)
+    single = (column == places[row // 4 % len(places)]) * (values.abs() + values.std())
+    return torch.where(sample % 4 == 1, single, values * (borders & (sample % 4 != 3)))
+
+
+def _gain(shape: torch.Size) -> torch.Tensor:
+    """A factor per position that no half of an axis shares with the other half: even and odd, first and last."""
+    gain = torch.ones(())
+    for axis, extent in enumerate(shape):
+        index = torch.arange(extent)
+        ramp = 1 + _GAIN * (2 * index / max(extent - 1, 1) - 1) + _GAIN * (index % 2 - 0.5)
+        gain = gain * ramp.reshape([-1 if a == axis else 1 for a in range(len(shape))])
+    return gain

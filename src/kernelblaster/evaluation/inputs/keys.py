@@ -1,0 +1,35 @@
+"""What an input set is drawn from."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from kernelblaster.devices.base import UNPERTURBED
+from kernelblaster.evaluation.inputs.distributions import Distribution
+from kernelblaster.problems.problem import Precision, Problem, Size
+
+
+@dataclass(frozen=True)
+class InputKey:
+    """What an input set is drawn from. `draws` are the distributions to try, in order; the first informative wins.
+
+    With a `variant` it is the set without one, as the driver changes it on the device: a reference, and no files.
+    What is not `judged` has files and no reference, and the first of its draws.
+    """
+
+    problem: Problem
+    precision: Precision
+    size: Size
+    draws: tuple[Distribution, ...]
+    seed: int
+    perturbation: int = UNPERTURBED
+    judged: bool = True
+
+    @property
+    def name(self) -> str:
+        """Name of its directory; two keys with one name are the same set."""
+        extents = sorted(self.problem.sizes[self.size].items())
+        parts = (str(self.problem.directory), str(extents), self.precision, self.size, *self.draws, str(self.seed))
+        parts = (*parts, str(self.perturbation), str(self.judged))
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]

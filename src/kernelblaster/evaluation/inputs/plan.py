@@ -1,0 +1,87 @@
+"""Which input sets a candidate must pass: seeds, distributions, sizes.
+
+The timed size gets one set, drawn signed and uneven (`normal`), because a kernel may take another path there than at
+the small size. All other sets are small, one distribution each, the hardest two first, and `UNSEEN` are drawn at
+extents that no prompt shows. Seeds come from one secret of the judge, so that all candidates of a run face the same
+values and nobody can prepare for them; every figure of an evaluation names the seed it was drawn from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from random import SystemRandom
+
+from kernelblaster.evaluation.inputs.distributions import Distribution, attempts
+from kernelblaster.evaluation.inputs.keys import InputKey
+from kernelblaster.problems.problem import Precision, Problem, Size
+
+ORDER = (
+    Distribution.NORMAL,
+    Distribution.DECLARED,
+    Distribution.CANCELLING,
+    Distribution.LARGE,
+    Distribution.NEGATIVE,
+    Distribution.TINY,
+    Distribution.OFFSET,
+    Distribution.SPARSE,
+)
+UNSEEN = (Distribution.NORMAL, Distribution.COARSE)
+"""At extents that no prompt shows: signed and uneven values, and those that overflow unless the whole row's maximum is
+subtracted."""
+
+
+def secret_seed() -> int:
+    """A seed that nobody can guess, small enough for torch and JSON."""
+    return SystemRandom().getrandbits(48)
+
+
+@dataclass(frozen=True)
+class InputPlan:
+    """The input sets of one problem.
+
+    Attributes:
+        small: sets of the size that is cheap to check, in one process.
+        timed: the set that is timed and profiled; it is checked, too, unless it is not to be judged.
+        unseen: sets at extents that no prompt shows, in one process; none where there are no such extents.
+    """
+
+    small: tuple[InputKey, ...]
+    timed: InputKey
+    unseen: tuple[InputKey, ...] = ()
+
+
+def plan_inputs(
+    problem: Problem,
+    precision: Precision,
+    timed: Size,
+    sets: int,
+    seed: int,
+    other: Problem | None = None,
+    *,
+    judge_timed: bool = True,
+) -> InputPlan:
+    """Plan `sets` input sets, at least one; the last distributions go first when there are few.
+
+    Beside them `UNSEEN` of `other`, which is the problem at extents that no prompt shows. Without `judge_timed` outputs
+    at a timed size that is not the cheap one are not compared.
+    """
+    cheap = Size.SMALL if Size.SMALL in problem.sizes else timed
+    keys = [_key(problem, precision, cheap, ORDER[n % len(ORDER)], seed, n) for n in range(sets)]
+    others = [] if other is None else list(enumerate(UNSEEN, start=sets + 1))
+    unseen = tuple(_key(other, precision, Size.SMALL, distribution, seed, n) for n, distribution in others)
+    if cheap is timed:
+        return InputPlan(small=tuple(keys), timed=keys[0], unseen=unseen)
+    chosen = _key(problem, precision, timed, ORDER[0], seed, sets)
+    if not judge_timed:
+        return InputPlan(small=tuple(keys), timed=replace(chosen, judged=False), unseen=unseen)
+    return InputPlan(small=tuple(keys[: sets - 1]), timed=chosen, unseen=unseen)
+
+
+def _key(
+    problem: Problem, precision: Precision, size: Size, distribution: Distribution, seed: int, number: int
+) -> InputKey:
+    """A key whose seed depends on everything but the candidate."""
+    text = f"{seed}/{problem.directory.name}/{precision}/{size}/{number}"
+    derived = int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "little")
+    return InputKey(problem, precision, size, attempts(distribution), derived)

@@ -1,0 +1,116 @@
+"""Would the judge itself pass a kernel that leaves out the work? The second half of a problem's audit.
+
+`problems.audit` looks at the reference in float64. Here stand-ins for kernels are held against the input sets and the
+error budget of one precision, as candidates are: zeros, the mean, a copy of an input, the result of other inputs, and
+the reference with one input or weight left out. What every input set passes is a fault of the problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kernelblaster.evaluation.correctness.input_store import InputSet, InputStore
+from kernelblaster.evaluation.inputs.distributions import accumulation
+from kernelblaster.evaluation.inputs.keys import InputKey
+from kernelblaster.evaluation.inputs.plan import ORDER, plan_inputs
+from kernelblaster.problems.problem import Precision, Problem, Size, TensorRole
+from kernelblaster.problems.reference import load_reference
+
+if TYPE_CHECKING:
+    import torch
+
+    from kernelblaster.evaluation.correctness.reference_output import Draw
+
+StandIn = Callable[[InputSet], "torch.Tensor"]
+_SEED, _OTHER_SEED = 20_260_803, 20_260_804
+_FACTOR = 2.0
+"""c of the error budget, as `EvaluationConfig` has it."""
+
+
+def admission_faults(problem: Problem, precision: Precision, inputs: InputStore) -> list[str]:
+    """Stand-ins for kernels that the judge would pass at size `small`, one line each.
+
+    Raises ProblemError and DeviceError.
+    """
+    keys, others = (
+        plan_inputs(problem, precision, Size.SMALL, len(ORDER), seed).small for seed in (_SEED, _OTHER_SEED)
+    )
+    stale = _stale(dict(zip(keys, others, strict=True)), inputs)
+    stand_ins = {**_constants(keys[0], inputs), "the result of other inputs": stale}
+    return [
+        f"{name} passes in {precision}"
+        for name, stand_in in stand_ins.items()
+        if all(_passes(stand_in, key, inputs) for key in keys)
+    ]
+
+
+def _passes(stand_in: StandIn, key: InputKey, inputs: InputStore) -> bool:
+    from kernelblaster.evaluation.correctness.compare import tells_apart
+    from kernelblaster.evaluation.correctness.error_budget import Budget
+    from kernelblaster.evaluation.inputs.tensors import TORCH_DTYPES
+
+    with inputs.use(key) as drawn:
+        expected, spec = drawn.expected, drawn.output
+        shape = expected.values.shape
+        got = stand_in(drawn)
+        got = got.expand(shape) if got.numel() == 1 else got.reshape(shape)
+        if expected.scale is None:
+            return not tells_apart(expected.values, got.to(expected.values.dtype), spec, None)
+        budget = Budget(spec, expected.scale, _FACTOR, accumulation(drawn.distribution))
+        stored = got.to(TORCH_DTYPES[spec.dtype]).to(expected.values.dtype)
+        return not tells_apart(expected.values, stored, spec, budget)
+
+
+def _constants(key: InputKey, inputs: InputStore) -> dict[str, StandIn]:
+    """Zeros, the mean, copies, and the reference without one tensor; names are the same for every set."""
+    import torch
+
+    found: dict[str, StandIn] = {
+        "a kernel that gives zeros": lambda drawn: torch.zeros(()),
+    }
+    with inputs.use(key) as drawn:
+        elements = drawn.output.elements
+        if elements > 1:
+            found["a kernel that gives the mean"] = lambda drawn: drawn.expected.values.double().mean()
+        for spec in drawn.specs:
+            if spec.role is TensorRole.OUTPUT:
+                continue
+            found[f"a kernel that ignores {spec.name}"] = _without(spec.name)
+            if spec.role is TensorRole.INPUT and spec.elements == elements:
+                found[f"a copy of {spec.name}"] = _copy(spec.name)
+    return found
+
+
+def _copy(name: str) -> StandIn:
+    return lambda drawn: _tensors(drawn).inputs[name].double()
+
+
+def _without(name: str) -> StandIn:
+    """The reference with zeros in the place of a tensor."""
+
+    def stand_in(drawn: InputSet) -> torch.Tensor:
+        from kernelblaster.evaluation.correctness.reference_output import exact_result
+
+        given = _tensors(drawn)
+        table = given.inputs if name in given.inputs else given.weights
+        table[name] = table[name].new_zeros(table[name].shape)
+        return exact_result(given, drawn.output)
+
+    return stand_in
+
+
+def _stale(others: dict[InputKey, InputKey], inputs: InputStore) -> StandIn:
+    """The reference of another draw of the same distribution."""
+
+    def stand_in(drawn: InputSet) -> torch.Tensor:
+        with inputs.use(others[drawn.key]) as other:
+            return other.expected.values
+
+    return stand_in
+
+
+def _tensors(drawn: InputSet) -> Draw:
+    from kernelblaster.evaluation.correctness.reference_output import perturb
+
+    return perturb(load_reference(drawn.key.problem), drawn.key, drawn.specs, drawn.files, drawn.perturbation_kinds)

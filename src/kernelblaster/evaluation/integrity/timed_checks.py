@@ -1,0 +1,112 @@
+"""Chooses the variants whose timed calls are judged: their references are there, and a stale result would show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from kernelblaster.devices.base import UNPERTURBED
+from kernelblaster.devices.facts import DeviceFacts, DeviceKind
+from kernelblaster.evaluation.correctness.input_store import InputSet, InputStore
+from kernelblaster.evaluation.correctness.verify import Verification, Verifier
+from kernelblaster.evaluation.inputs.keys import InputKey
+from kernelblaster.evaluation.inputs.perturbations import CHECKED, PerturbationSchedule, derived_perturbation
+from kernelblaster.evaluation.processes.timed_pair import KeptCall
+from kernelblaster.problems.problem import TensorRole
+
+LARGE_REFERENCE = 1 << 30
+"""Bytes of a reference above which one timed call is judged instead of `CHECKED`."""
+MEMORY_SHARE = 0.6
+"""Of the GPU's memory that two processes with changing values may take."""
+_ATTEMPTS = 3
+
+
+class TimedCalls(Protocol):
+    """A running candidate, what it was given, and what was kept of its timed calls."""
+
+    @property
+    def drawn(self) -> InputSet: ...
+
+    @property
+    def kept(self) -> list[KeptCall]: ...
+
+    def look(self, perturbation: int) -> None:
+        """Keep what the last call left. Raises RunFailure."""
+        ...
+
+
+@dataclass(frozen=True)
+class TimedChecks:
+    """What is judged of the timed calls of one problem.
+
+    Attributes:
+        variants: their calls are judged; none where values cannot change, then the last call is.
+        changing: whether values and addresses change from call to call.
+        notes: what a reader of the evaluation must know.
+    """
+
+    perturbations: tuple[int, ...]
+    changing: bool
+    notes: tuple[str, ...] = ()
+
+    def schedule(self) -> PerturbationSchedule:
+        """Secret places for the variants; new ones for every comparison."""
+        return PerturbationSchedule(self.perturbations, changing=self.changing)
+
+    def finish(self, calls: TimedCalls) -> None:
+        """Keep the last call where no other was: then the candidate is not needed any more. Raises RunFailure."""
+        if not self.changing:
+            calls.look(UNPERTURBED)
+
+    def judge(self, verifier: Verifier, calls: TimedCalls) -> Verification:
+        """Judge what timed calls left. Raises DeviceError and ProblemError."""
+        found = verifier.check_timed(calls.drawn, calls.kept)
+        calls.kept.clear()
+        found.warnings.extend(self.notes)
+        return found
+
+
+def choose_checks(inputs: InputStore, timed: InputKey, facts: DeviceFacts, secret: int, factor: float) -> TimedChecks:
+    """Choose variants of the timed set and have their references computed. Raises ProblemError and DeviceError."""
+    if not timed.judged:
+        return TimedChecks((), changing=True)
+    with ExitStack() as stack:
+        chosen = [stack.enter_context(inputs.use(timed))]
+        base = chosen[0]
+        if _process_bytes(base) * 2 > MEMORY_SHARE * facts.memory_bytes and facts.kind is DeviceKind.CUDA:
+            note = "timed calls share values and addresses: the GPU's memory does not hold changing ones beside them"
+            return TimedChecks((), changing=False, notes=(note,))
+        modelled = facts.kind is DeviceKind.EMULATED
+        wanted = 1 if modelled or base.reference_bytes > LARGE_REFERENCE else CHECKED
+        notes: tuple[str, ...] = ()
+        for place in range(wanted):
+            for attempt in range(_ATTEMPTS):
+                perturbation = derived_perturbation(secret, f"{timed.name}/{place}/{attempt}")
+                with ExitStack() as lent:
+                    drawn = lent.enter_context(inputs.use(replace(timed, perturbation=perturbation)))
+                    shows = _shows_all(drawn, chosen, factor)
+                    if shows or attempt == _ATTEMPTS - 1:
+                        chosen.append(drawn)
+                        stack.push(lent.pop_all())
+                        break
+            if not shows:
+                notes = ("the result hardly changes from one timed call to the next: a stale one would not show",)
+        return TimedChecks(tuple(drawn.key.perturbation for drawn in chosen[1:]), changing=True, notes=notes)
+
+
+def _shows_all(drawn: InputSet, others: Sequence[InputSet], factor: float) -> bool:
+    """Whether the result of any other set would be refused for this one."""
+    from kernelblaster.evaluation.correctness.compare import tells_apart
+    from kernelblaster.evaluation.correctness.error_budget import Budget
+
+    expected, spec = drawn.expected, drawn.output
+    budget = None if expected.scale is None else Budget(spec, expected.scale, factor)
+    return all(tells_apart(expected.values, other.expected.values, spec, budget) for other in others)
+
+
+def _process_bytes(drawn: InputSet) -> int:
+    """Device memory of one driver process: inputs as drawn, halved and in their arenas, outputs in two places."""
+    inputs = sum(spec.bytes for spec in drawn.specs if spec.role is not TensorRole.OUTPUT)
+    return 3 * inputs + 2 * drawn.output.bytes

@@ -1,0 +1,219 @@
+"""One candidate under evaluation: the stages that fill in its `Evaluation`, until one of them refuses it.
+
+All its processes, the profiled one among them, start together, on a GPU while it is being compiled, and end while
+something else goes on. What is left of a start counts for the stage that waits for it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+
+from kernelblaster.devices.base import Build, Candidate
+from kernelblaster.devices.facts import DeviceKind
+from kernelblaster.devices.failures import RunFailure
+from kernelblaster.errors import DeviceMemoryFull
+from kernelblaster.evaluation.context import EvaluationContext
+from kernelblaster.evaluation.correctness.input_store import InputSet
+from kernelblaster.evaluation.correctness.verify import Verification, Verifier
+from kernelblaster.evaluation.inputs.keys import InputKey
+from kernelblaster.evaluation.processes.candidate_process import CandidateProcess, Compiling, StillCompiling, compiling
+from kernelblaster.evaluation.processes.timed_pair import TimedPair
+from kernelblaster.evaluation.results import Decision, Evaluation, Verdict
+from kernelblaster.evaluation.stages import EvaluationStages
+from kernelblaster.evaluation.timing.stopwatch import BaselineFailed, ImpossibleTime, Stopwatch, combined
+from kernelblaster.problems.problem import Problem
+
+REPEATED_SECONDS = 1.5
+"""Wall seconds of each comparison after the first, where several sessions are asked for."""
+EARLY_BYTES = 1 << 30
+"""Larger inputs are loaded only for a candidate that passed the cheap size: a wrong one should not wait for them."""
+
+
+class EvaluationPipeline(EvaluationStages):
+    """Evaluates one candidate, once.
+
+    Args:
+        judge: device, inputs, configuration and plan.
+        problem: what the candidate solves.
+        source: its CUDA source.
+    """
+
+    def __init__(self, judge: EvaluationContext, problem: Problem, source: str) -> None:
+        super().__init__(judge, problem, source)
+        self._plan = judge.plan(problem)
+        self._verifier = Verifier(judge.device, judge.inputs, judge.config.error_factor, judge.config.timeout_s)
+        self._evaluation.outputs_judged = self._plan.timed.judged
+
+    def run(self, baseline: str | None, *, profile: bool, sessions: int = 1) -> Evaluation:
+        """Go through the stages, the last one in as many pairs of processes. Raises DeviceError and ProblemError."""
+        harness = self._judge.device.prepare(self._problem, self._judge.precision)
+        if harness.program is not None:
+            with compiling(lambda: self._build(harness), harness) as candidate:
+                self._meet(candidate, baseline, profile=profile, sessions=sessions)
+        elif (build := self._built(lambda: self._build(harness))) is not None:
+            self._meet(build, baseline, profile=profile, sessions=sessions)
+        return self._evaluation
+
+    def _meet(self, candidate: Compiling | Build, baseline: str | None, *, profile: bool, sessions: int) -> None:
+        opponent = None if baseline is None else self._build_baseline(baseline, candidate.harness)
+        if self._examine(candidate, opponent, profile=profile) and opponent is not None and sessions > 1:
+            self._repeat(candidate.built(), opponent, sessions)
+
+    def _examine(self, candidate: Compiling | Build, baseline: Build | None, *, profile: bool) -> bool:
+        """One hold of the device: verify, time, profile. Whether it is correct.
+
+        Where nobody else measures, the device is held while the candidate is still being compiled: its processes load
+        their inputs meanwhile.
+        """
+        if isinstance(candidate, Compiling):
+            with self._judge.holding(wait=False) as held, suppress(StillCompiling):
+                if held:
+                    return self._stages(candidate, baseline, profile=profile)
+            if self._built(candidate.finished) is None:
+                return False
+        with self._judge.holding():
+            return self._stages(candidate, baseline, profile=profile)
+
+    def _stages(self, candidate: Candidate, baseline: Build | None, *, profile: bool) -> bool:
+        judge, plan = self._judge, self._plan
+        with ExitStack() as stack:
+            with self._stage("inputs"):
+                judge.inputs.draw([*plan.small, *plan.unseen])
+                drawn = stack.enter_context(judge.inputs.use(plan.timed))
+                self._checks = judge.checks(self._problem)
+            pair = stack.enter_context(self._contest(drawn))
+            if not self._passes(pair, candidate, baseline, profile=profile) or not self._measure(pair):
+                return False
+            if profile:
+                self._profile(candidate, pair)
+            return True
+
+    def _passes(self, pair: TimedPair, candidate: Candidate, baseline: Build | None, *, profile: bool) -> bool:
+        """Verify the cheap size with all distributions, an undeclared size, then the timed one.
+
+        Only processes of the timed size are left afterwards: nothing disturbs what is timed.
+        """
+        verifier, plan = self._verifier, self._plan
+        early = plan.timed not in plan.small and pair.drawn.file_bytes <= EARLY_BYTES
+        with ExitStack() as stack:
+            if early and profile:
+                pair.start_profiler(candidate)  # it takes longest
+            cheap = stack.enter_context(verifier.start(candidate, plan.small[0])) if plan.small else None
+            other = stack.enter_context(verifier.start(candidate, plan.unseen[0])) if plan.unseen else None
+            if early:
+                pair.start(candidate, baseline)
+            if self._built(candidate.built) is None:
+                return False
+            if cheap is not None and not self._verify(lambda: verifier.verify(cheap, plan.small)):
+                return False
+            if other is not None and not self._verify(lambda: self._verify_unseen(other, plan.unseen)):
+                return False
+        if not early:
+            pair.start(candidate, baseline)
+        pair.started()
+        if plan.timed in plan.small or not plan.timed.judged:
+            return True
+        return self._verify(lambda: verifier.verify_timed(pair))
+
+    def _repeat(self, build: Build, baseline: Build, sessions: int) -> None:
+        """Compare again in fresh processes and combine; only what seems faster, and only where times are measured."""
+        judge, found = self._judge, self._evaluation.comparison
+        if judge.facts.kind is DeviceKind.EMULATED or found is None or found.decision is not Decision.FASTER:
+            return
+        taken = [found]
+        while len(taken) < sessions:
+            with (
+                judge.holding(),
+                judge.inputs.use(self._plan.timed) as drawn,
+                self._contest(drawn) as pair,
+            ):
+                pair.start(build, baseline)
+                if not self._measure(pair, most_seconds=REPEATED_SECONDS):
+                    return
+            if self._evaluation.comparison is taken[-1] or self._evaluation.comparison is None:
+                return
+            taken.append(self._evaluation.comparison)
+        self._evaluation.comparison = combined(taken)
+        self._evaluation.timing = self._evaluation.comparison.candidate
+
+    def _contest(self, drawn: InputSet) -> TimedPair:
+        judge = self._judge
+        budget = 0 if self._plan.timed.judged else judge.instruction_budget
+        return TimedPair(judge.device, judge.inputs.directory, drawn, judge.config.timeout_s, budget)
+
+    def _verify_unseen(self, process: CandidateProcess, keys: Sequence[InputKey]) -> Verification:
+        """Call a candidate at extents that no prompt shows. Raises DeviceError and ProblemError."""
+        found = self._verifier.verify(process, keys)
+        if found.verdict is not Verdict.CORRECT:
+            key = keys[0]
+            extents = ", ".join(f"{name} = {extent}" for name, extent in key.problem.sizes[key.size].items())
+            found.reason = f"at a size that is not declared ({extents}): {found.reason}"
+        return found
+
+    def _verify(self, verification: Callable[[], Verification]) -> bool:
+        with self._stage("verify"):
+            found = verification()
+        return self._take(found)
+
+    def _measure(self, pair: TimedPair, most_seconds: float = math.inf) -> bool:
+        """Time the candidate, against its baseline if there is one. Whether it is still correct."""
+        try:
+            with self._stage("time"):
+                pair.settle()
+                self._time(self._stopwatch(pair, most_seconds), pair)
+                self._checks.finish(pair)
+                pair.retire()
+                return self._take(self._checks.judge(self._verifier, pair))
+        except ImpossibleTime as impossible:
+            self._refuse(Verdict.REWARD_HACK, impossible.reason)
+        except RunFailure as failure:
+            self._refuse(Verdict(failure.kind.value), f"while being timed: {failure.reason}", failure.log)
+        return False
+
+    def _stopwatch(self, pair: TimedPair, most_seconds: float) -> Stopwatch:
+        judge = self._judge
+        return Stopwatch(
+            judge.facts,
+            judge.floor_us(self._problem),
+            min(judge.config.max_seconds_timing, most_seconds),
+            reading=judge.device.reading,
+            schedule=self._checks.schedule(),
+            look=pair.look,
+        )
+
+    def _time(self, watch: Stopwatch, pair: TimedPair) -> None:
+        """Compare with the baseline, or time alone without one. Raises ImpossibleTime and RunFailure."""
+        evaluation, candidate = self._evaluation, pair.candidate()
+        try:
+            baseline = pair.baseline()
+            if baseline is not None:
+                evaluation.comparison = watch.compare(candidate, baseline)
+                evaluation.timing = evaluation.comparison.candidate
+                return
+        except BaselineFailed as failure:
+            pair.dismiss_baseline()
+            self._warn(f"no comparison: the baseline does not run ({failure.reason})")
+        evaluation.comparison = None
+        evaluation.timing = watch.time_alone(candidate)
+
+    def _profile(self, candidate: Candidate, pair: TimedPair) -> None:
+        """Counters of one call. A profiler that fails takes nothing back from a correct, timed candidate."""
+        try:
+            with self._stage("profile"):
+                self._evaluation.profile = pair.profile(candidate)
+        except RunFailure as failure:
+            self._warn(f"no profile: {failure.reason}")
+        except DeviceMemoryFull as failure:
+            self._warn(f"no profile: {failure.message}")
+
+    def _take(self, found: Verification) -> bool:
+        """Add a verification to the evaluation. Whether the candidate passed."""
+        self._evaluation.errors += found.errors
+        for warning in found.warnings:
+            self._warn(warning)
+        if found.verdict is Verdict.CORRECT:
+            return True
+        self._refuse(found.verdict, found.reason, found.log)
+        return False

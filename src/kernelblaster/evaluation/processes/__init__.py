@@ -1,0 +1,1 @@
+"""A candidate's running processes and their files."""

@@ -1,0 +1,144 @@
+"""The processes that meet at the timed size: the candidate's, its baseline's, and the candidate's under a profiler."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from kernelblaster.devices.base import Build, CallResult, Candidate, Device, Profiler, Session
+from kernelblaster.devices.failures import RunFailure
+from kernelblaster.devices.profiles import Profile
+from kernelblaster.evaluation.inputs.drawn import DrawnInputs
+from kernelblaster.evaluation.processes.candidate_process import CandidateProcess
+from kernelblaster.evaluation.processes.workspace import Workspace
+from kernelblaster.evaluation.timing.stopwatch import BaselineFailed, BaselineSession
+
+
+@dataclass(frozen=True)
+class KeptCall:
+    """What a timed call left: of which variant it was, what it did to its inputs, and where its output lies."""
+
+    perturbation: int
+    result: CallResult
+    output: Path
+
+
+class TimedPair:
+    """Candidate and baseline at the timed size. A context manager: processes and files are gone on exit.
+
+    Args:
+        device: where they run; the caller holds it.
+        directory: where workspaces are made.
+        drawn: the timed input set, lent for as long as this lives.
+        timeout_s: of each request to a process.
+        instruction_budget: warp instructions of a launch that are enough where outputs are not judged, see `Job`.
+    """
+
+    def __init__(
+        self, device: Device, directory: Path, drawn: DrawnInputs, timeout_s: float, instruction_budget: int = 0
+    ) -> None:
+        self.drawn = drawn
+        self._device = device
+        self._directory = directory
+        self._timeout_s = timeout_s
+        self._instruction_budget = instruction_budget
+        self._baseline: CandidateProcess | None = None
+        self._processes: list[CandidateProcess] = []
+        self._profiler: Profiler | None = None
+        self._stack = ExitStack()
+        self.kept: list[KeptCall] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._close_processes()
+        finally:
+            self._stack.close()
+
+    def start(self, candidate: Candidate, baseline: Build | None) -> None:
+        """Begin to start the processes, the baseline's if there is one."""
+        self._candidate = self._begin(candidate)
+        if baseline is not None:
+            self._baseline = self._begin(baseline)
+
+    def start_profiler(self, candidate: Candidate) -> None:
+        """Begin to start the candidate under a profiler, where it waits to be asked."""
+        workspace = self._stack.enter_context(Workspace(self._directory, self.drawn, self._instruction_budget))
+        profiler = self._device.profiler(candidate, workspace.job, timeout_s=self._timeout_s)
+        self._profiler = self._stack.enter_context(profiler)
+
+    def settle(self) -> None:
+        """Wait until the profiler, if it was started, disturbs nobody."""
+        if self._profiler is not None:
+            self._profiler.settle()
+
+    def profile(self, candidate: Candidate) -> Profile:
+        """Counters of one call of the candidate, alone on the device. Raises RunFailure and DeviceError."""
+        self._close_processes()
+        if self._profiler is None:
+            self.start_profiler(candidate)
+        return self._profiler.collect()
+
+    @property
+    def workspace(self) -> Workspace:
+        """Files of the candidate's process."""
+        return self._candidate.workspace
+
+    def look(self, perturbation: int) -> None:
+        """Keep what the candidate's last call, of this variant, left. Raises RunFailure and DeviceError."""
+        result = self.candidate().fetch()
+        self.kept.append(KeptCall(perturbation, result, self.workspace.keep_output()))
+
+    def candidate(self) -> Session:
+        """The candidate's session. Raises RunFailure and DeviceError."""
+        return self._candidate.session()
+
+    def baseline(self) -> BaselineSession | None:
+        """The baseline's session, if it was given one. Raises BaselineFailed and DeviceError."""
+        if self._baseline is None:
+            return None
+        try:
+            return BaselineSession(self._baseline.session())
+        except RunFailure as failure:
+            raise BaselineFailed(failure.reason) from failure
+
+    def started(self) -> None:
+        """Wait until candidate and baseline have started, so that neither finds the GPU's memory taken by the other.
+
+        How a start fails shows where its session is asked for. Raises DeviceError.
+        """
+        for process in self._processes:
+            with suppress(RunFailure):
+                process.session()
+
+    def dismiss_baseline(self) -> None:
+        """End the baseline's process: it must not run beside a candidate that is timed alone."""
+        if self._baseline is not None:
+            self._baseline.close()
+            self._baseline = None
+
+    def retire(self) -> None:
+        """Nothing more is called or timed: begin to end candidate and baseline."""
+        for process in self._processes:
+            process.end()
+
+    def _close_processes(self) -> None:
+        """End candidate and baseline, both at once, and wait until they are gone."""
+        for process in self._processes:
+            process.end()
+        with ExitStack() as stack:
+            for process in self._processes:
+                stack.callback(process.close)
+            self._processes.clear()
+
+    def _begin(self, candidate: Candidate) -> CandidateProcess:
+        workspace = Workspace(self._directory, self.drawn, self._instruction_budget)
+        self._processes.append(CandidateProcess(self._device, candidate, workspace, self._timeout_s))
+        return self._processes[-1]

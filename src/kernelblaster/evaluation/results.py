@@ -1,0 +1,169 @@
+"""All that is known of a candidate. Pydantic, because it is written to disk and printed by `--json`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict
+
+from kernelblaster.devices.facts import DeviceKind
+from kernelblaster.devices.profiles import KernelResources, Profile
+from kernelblaster.problems.problem import Precision, Size
+from kernelblaster.sandbox.isolation import Isolation
+
+
+class Verdict(StrEnum):
+    """The one word that says how a candidate fared. Only `correct` carries a time."""
+
+    COMPILE_ERROR = "compile_error"
+    LOAD_ERROR = "load_error"
+    RUNTIME_ERROR = "runtime_error"
+    TIMEOUT = "timeout"
+    WRONG_SHAPE = "wrong_shape"
+    WRONG_VALUES = "wrong_values"
+    NONDETERMINISTIC = "nondeterministic"
+    INPUT_MUTATED = "input_mutated"
+    SANITIZER_ERROR = "sanitizer_error"
+    REWARD_HACK = "reward_hack"
+    NOT_EMULATABLE = "not_emulatable"
+    CORRECT = "correct"
+
+
+class ErrorFigures(BaseModel):
+    """Error of one output on one input set, against the float64 reference, beside the budget."""
+
+    model_config = ConfigDict(ser_json_inf_nan="strings")
+
+    tensor: str
+    size: Size
+    distribution: str
+    """How the inputs were drawn: a name of `distributions`."""
+    seed: int
+    max_error: float
+    """Largest |candidate - reference|; inf where the candidate is not finite and the reference is."""
+    norm_error: float
+    """||candidate - reference|| / ||reference||"""
+    budget_ratio: float
+    """Worst ratio of error to its budget, element-wise and in norm; the set passes when it is <= 1."""
+    worst_index: tuple[int, ...] | None = None
+    expected: float | None = None
+    got: float | None = None
+    passed: bool
+    bitwise_repeatable: bool | None = None
+
+
+class Decision(StrEnum):
+    """Candidate against its baseline, beyond noise."""
+
+    FASTER = "faster"
+    SLOWER = "slower"
+    INCONCLUSIVE = "inconclusive"
+
+
+class Conditions(BaseModel):
+    """What NVML said of the GPU while it was timed: SM clock in MHz, temperature in degrees Celsius."""
+
+    readings: int
+    sm_mhz_low: float
+    sm_mhz_median: float
+    sm_mhz_high: float
+    temperature_low: float
+    temperature_high: float
+    discarded: int
+    """Visits or blocks of samples thrown away because the clock was low."""
+
+
+class Timing(BaseModel):
+    """Whole-call time of a candidate with a cold L2, in microseconds; `low_us`/`high_us` bound the median (95 %)."""
+
+    median_us: float
+    low_us: float
+    high_us: float
+    iqr_us: float
+    samples: int
+    host_median_us: float | None = None
+    floor_us: float | None
+    """Roofline floor: no correct kernel can be faster on this device. None where a call's tensors are not known."""
+    floor_fraction: float | None
+    """floor_us / median_us"""
+    modelled: bool
+    """True when the time comes from the emulated device's model. Never compare with a measured one."""
+    executed_share: float = 1.0
+    """Share of the call's blocks that were executed for a modelled time; see `Profile.executed_share`."""
+    samples_us: list[float] = []
+    conditions: Conditions | None = None
+    """None where clocks cannot be read."""
+
+
+class ProcessPairRatio(BaseModel):
+    """Baseline time / candidate time in one pair of fresh processes, with its 95 % bootstrap interval."""
+
+    speedup: float
+    low: float
+    high: float
+    conditions: Conditions | None = None
+
+
+class Comparison(BaseModel):
+    """A paired (ABBA) comparison. `speedup` = baseline time / candidate time, with its 95 % bootstrap interval.
+
+    One of several pairs of fresh processes has the median of their ratios for its `speedup`, and the least and the
+    greatest of them for its interval; `baseline` and `candidate` are then of the pair that gave the median.
+    """
+
+    speedup: float
+    low: float
+    high: float
+    decision: Decision
+    threshold: float
+    """Least effect that counts, e.g. 0.01 on a GPU."""
+    baseline: Timing
+    candidate: Timing
+    sessions: list[ProcessPairRatio] = []
+    """Each pair of processes; empty when there was one."""
+
+    @property
+    def spread(self) -> float | None:
+        """(greatest - least ratio) / median over the sessions; None when there was one."""
+        ratios = [session.speedup for session in self.sessions]
+        return (max(ratios) - min(ratios)) / self.speedup if ratios else None
+
+
+class Evaluation(BaseModel):
+    """Outcome of evaluating one candidate."""
+
+    format: str = "kernelblaster-evaluation-1"
+    problem: str
+    source_sha256: str
+    verdict: Verdict
+    reason: str
+    """One line for a person and for the model; empty when correct."""
+    log: str = ""
+    """Compiler or runtime output, bounded; goes back to the model as repair input."""
+    device: DeviceKind
+    device_name: str
+    arch: str
+    precision: Precision
+    size: Size
+    """Size that was timed and profiled; like `precision`, it says nothing of a driver with its own."""
+    outputs_judged: bool = True
+    """Whether outputs at that size were compared with the reference; False where blocks may be sampled on the emulated
+    device, then outputs were judged at smaller sizes alone."""
+    libraries: list[str] = []
+    errors: list[ErrorFigures] = []
+    timing: Timing | None = None
+    comparison: Comparison | None = None
+    profile: Profile | None = None
+    resources: list[KernelResources] = []
+    weakly_verified: bool = False
+    """The problem's own driver judged the candidate; see `evaluation.self_checking` for what that is worth."""
+    isolation: Isolation | None = None
+    """How the candidate was kept apart from the machine; None where nobody recorded it."""
+    warnings: list[str] = []
+    seconds: dict[str, float] = {}
+    """Wall seconds per stage: build, inputs, verify, time, profile."""
+
+    @property
+    def correct(self) -> bool:
+        """Whether the candidate may be timed, rewarded and remembered."""
+        return self.verdict is Verdict.CORRECT

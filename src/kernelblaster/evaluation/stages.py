@@ -1,0 +1,90 @@
+"""What the examination of any candidate has in common: its `Evaluation`, its builds, how a stage refuses it."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from kernelblaster.devices.base import Build, Harness
+from kernelblaster.devices.build.tools import bounded
+from kernelblaster.devices.failures import BuildFailure
+from kernelblaster.evaluation.context import EvaluationContext
+from kernelblaster.evaluation.integrity.source_hints import hints
+from kernelblaster.evaluation.results import Evaluation, Verdict
+from kernelblaster.problems.problem import Problem
+
+
+class EvaluationStages:
+    """One candidate, examined once; `Case` and `ForeignCase` say how.
+
+    Args:
+        judge: device, inputs, configuration and plan.
+        problem: what the candidate solves.
+        source: its CUDA source.
+    """
+
+    def __init__(self, judge: EvaluationContext, problem: Problem, source: str) -> None:
+        self._judge = judge
+        self._problem = problem
+        self._source = source
+        facts = judge.facts
+        self._evaluation = Evaluation(
+            problem=str(problem.id),
+            source_sha256=hashlib.sha256(source.encode()).hexdigest(),
+            verdict=Verdict.CORRECT,
+            reason="",
+            device=facts.kind,
+            device_name=facts.name,
+            arch=facts.arch,
+            precision=judge.precision,
+            size=judge.size,
+            libraries=[library.value for library in judge.libraries],
+            weakly_verified=problem.weakly_verified,
+            warnings=hints(source),
+            isolation=judge.device.isolation,
+        )
+
+    def _build(self, harness: Harness) -> Build:
+        """The candidate's program. Raises BuildFailure."""
+        return self._judge.device.build(self._source, harness, self._judge.libraries)
+
+    def _built(self, build: Callable[[], Build]) -> Build | None:
+        """The candidate's program; None when it cannot be built, which is its verdict then."""
+        try:
+            with self._stage("build"):
+                found = build()
+        except BuildFailure as failure:
+            self._refuse(Verdict(failure.kind.value), failure.reason, failure.log)
+            return None
+        self._evaluation.resources = list(found.resources)
+        return found
+
+    def _build_baseline(self, source: str, harness: Harness) -> Build | None:
+        try:
+            with self._stage("build"):
+                return self._judge.device.build(source, harness, self._judge.libraries)
+        except BuildFailure as failure:
+            self._warn(f"no comparison: the baseline does not build ({failure.reason})")
+            return None
+
+    def _refuse(self, verdict: Verdict, reason: str, log: str = "") -> None:
+        """Record why the candidate is not correct; only a correct one carries a time."""
+        evaluation = self._evaluation
+        evaluation.verdict, evaluation.reason, evaluation.log = verdict, reason, bounded(log)
+        evaluation.timing = evaluation.comparison = None
+
+    def _warn(self, text: str) -> None:
+        if text not in self._evaluation.warnings:
+            self._evaluation.warnings.append(text)
+
+    @contextmanager
+    def _stage(self, name: str) -> Iterator[None]:
+        """Add the wall seconds of the body to a stage."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            seconds = self._evaluation.seconds
+            seconds[name] = seconds.get(name, 0.0) + time.monotonic() - began

@@ -1,0 +1,134 @@
+"""KernelBench-CUDA directories written by others, read as text.
+
+Their `driver.cpp` draws inputs with libtorch, calls `launch_gpu_implementation`, compares with a wide tolerance and
+prints `passed` or `failed`. It judges itself inside the candidate's process, so a pass is weak evidence: such problems
+are `weakly_verified`. They declare no sizes and no tensors.
+
+Their sources were written against a looser build; `driver_source`, `candidate_source` and `launcher_header` make up the
+difference. Building and running them is the device's.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from pathlib import Path
+
+from kernelblaster.errors import ProblemError, UsageError
+from kernelblaster.problems.problem import Problem, ProblemId
+
+LAUNCHER = "launch_gpu_implementation"
+HEADER = "cuda_model.cuh"
+"""The header that some of these sources include and none of them ships."""
+INIT_FILES = ("init.cu", "final_cuda.cu")
+"""Names under which the starting kernel is looked for, in this order."""
+
+_COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_HARNESS_INCLUDE = re.compile(r"#\s*include\s*<kernelblaster/driver\.hpp>")
+_TORCH_INCLUDE = re.compile(r'#\s*include\s*[<"](?:torch|ATen|c10)/')
+_DECLARATION = re.compile(rf"(?:extern\s+\"C\"\s+)?\bvoid\s+{LAUNCHER}\s*\((?P<parameters>[^;{{}}]*)\)\s*;")
+_QUALIFIED_DECLARATION = re.compile(rf"extern\s+\"C\"\s+(?=void\s+{LAUNCHER}\b)")
+_QUALIFIED_DEFINITION = re.compile(
+    rf"(?:(?:extern\s+\"C\"|static|inline|__host__)\s+)+(?=void\s+{LAUNCHER}\s*\([^;{{}}]*\)\s*\{{)"
+)
+_LINKAGE_BLOCK = re.compile(rf"extern\s+\"C\"\s*\{{(?=.*\bvoid\s+{LAUNCHER}\b)", re.DOTALL)
+_DEFAULT_ARGUMENT = re.compile(r"\s*=\s*[^,]+")
+_MODEL_INCLUDE = re.compile(rf'^[ \t]*#[ \t]*include[ \t]*[<"]{re.escape(HEADER)}[>"][ \t]*$', re.MULTILINE)
+_COMMONLY_MISSING = ("cfloat", "cmath", "cstdint", "cstdio", "vector")
+_TOKEN = re.compile(r"[A-Za-z_]+")
+
+
+class WeakVerdict(StrEnum):
+    """What a driver that judges itself said. Never the same as `correct`."""
+
+    PASSED = "weakly_passed"
+    FAILED = "failed"
+    UNCLEAR = "unclear"
+    """It said nothing, or both."""
+
+
+def is_self_checking(directory: Path) -> bool:
+    """Whether a directory's driver is a libtorch program that judges itself."""
+    driver = directory / "driver.cpp"
+    if not driver.is_file() or (directory / "reference.py").exists():
+        return False
+    text = driver.read_text(encoding="utf-8", errors="replace")
+    return bool(_TORCH_INCLUDE.search(text)) and not _HARNESS_INCLUDE.search(text)
+
+
+def load_self_checking(directory: Path, identity: ProblemId, name: str) -> Problem:
+    """Load a self-checking directory as a weakly verified problem without sizes. Raises ProblemError."""
+    present = [file for file in INIT_FILES if (directory / file).is_file()]
+    if not present:
+        raise ProblemError(f"{directory} has no kernel", hint=f"put one there as {' or '.join(INIT_FILES)}")
+    launcher_declaration((directory / "driver.cpp").read_text(encoding="utf-8", errors="replace"))
+    return Problem(id=identity, name=name, directory=directory, sizes={}, weakly_verified=True, init_file=present[0])
+
+
+def needs_a_gpu(problem: Problem) -> UsageError:
+    """The error of who asks the emulated device for a self-checking problem."""
+    return UsageError(
+        f"{problem.slug} has no reference.py: its libtorch driver judges itself, which takes an NVIDIA GPU",
+        hint="run it where there is one, or write a reference.py and a driver.cpp on <kernelblaster/driver.hpp>",
+    )
+
+
+def launcher_declaration(driver: str) -> str:
+    """The declaration of the launcher that `driver.cpp` makes, without linkage and default arguments, on one line.
+
+    Raises ProblemError when the driver declares none: then it relies on a header that is not there.
+    """
+    match = _DECLARATION.search(_without_comments(driver))
+    if match is None:
+        raise ProblemError(
+            f"driver.cpp declares no {LAUNCHER}", hint=f"add `void {LAUNCHER}(...);` with its parameters"
+        )
+    parameters = _DEFAULT_ARGUMENT.sub("", match["parameters"])
+    return f"void {LAUNCHER}({' '.join(parameters.split())});"
+
+
+def idle_launcher(declaration: str) -> str:
+    """A kernel source whose launcher does nothing: a driver that passes it would pass much."""
+    return f"{declaration.removesuffix(';')} {{}}\n"
+
+
+def launcher_header(declaration: str) -> str:
+    """What `cuda_model.cuh` held, as far as is known: the launcher's declaration and what that needs."""
+    includes = "".join(f"#include <{name}>\n" for name in ("cstdint", "vector"))
+    return f"#include <cuda_runtime.h>\n{includes}\n{declaration}\n"
+
+
+def driver_source(driver: str) -> str:
+    """A driver that asks for the launcher by C++ linkage and needs no header but its own declaration."""
+    return _MODEL_INCLUDE.sub("", _QUALIFIED_DECLARATION.sub("", driver))
+
+
+def candidate_source(source: str) -> str:
+    """A kernel source in which the launcher is an ordinary function, and what is commonly forgotten is included.
+
+    `extern "C"`, `inline` or `static` before the launcher's definition would give it another symbol, or none. Line
+    numbers in messages stay those of `source`.
+    """
+    plain = _QUALIFIED_DEFINITION.sub("", _MODEL_INCLUDE.sub("", source))
+    plain = _LINKAGE_BLOCK.sub('extern "C++" {', plain)
+    includes = "".join(f"#include <{name}>\n" for name in _COMMONLY_MISSING)
+    return f"{includes}#line 1\n{plain}"
+
+
+def read_output(output: str, returncode: int) -> WeakVerdict:
+    """What the words of a driver amount to.
+
+    It passed when it ended with status 0, the whole word `passed` stands alone on a line, and the word `failed` (any
+    case) stands nowhere. `not passed`, `passed 3 of 4` and a crash after the word do not count.
+    """
+    words = {token.lower() for token in _TOKEN.findall(output)}
+    if returncode != 0 or "failed" in words:
+        return WeakVerdict.FAILED
+    if any(line.strip().lower() == "passed" for line in output.splitlines()):
+        return WeakVerdict.PASSED
+    return WeakVerdict.UNCLEAR
+
+
+def _without_comments(text: str) -> str:
+    """`text` with comments blanked; a `//` inside a string is none."""
+    return _COMMENT.sub(lambda match: match[0] if match[0].startswith('"') else " ", text)

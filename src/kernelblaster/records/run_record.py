@@ -1,0 +1,68 @@
+"""`run.json`: what ran, on what, with which versions; and whether another start may continue it."""
+
+from __future__ import annotations
+
+import platform
+import time
+import uuid
+from pathlib import Path
+
+from pydantic import BaseModel, ValidationError
+
+from kernelblaster import __version__
+from kernelblaster.config import RunConfig
+from kernelblaster.devices.facts import DeviceFacts
+from kernelblaster.errors import UsageError
+from kernelblaster.problems.problem import Size
+
+
+class RunRecord(BaseModel):
+    """Facts of the latest start of a run. `run` names the run over all its starts; no key is in here."""
+
+    format: str = "kernelblaster-run-1"
+    run: str
+    started: str
+    config: RunConfig
+    size: Size
+    device: DeviceFacts
+    device_reason: str
+    model_reason: str
+    versions: dict[str, str]
+
+    @property
+    def conditions(self) -> str:
+        """What results must share to stand in one table."""
+        libraries = ", ".join(self.config.libraries) or "none"
+        return f"{self.device.name} ({self.device.arch}), size {self.size}, libraries {libraries}"
+
+    def comparable(self, other: RunRecord) -> bool:
+        """Whether results of both may stand in one table: same device, size and libraries."""
+        return (self.device.kind, self.conditions) == (other.device.kind, other.conditions)
+
+
+def new_record(config: RunConfig, size: Size, facts: DeviceFacts, device_reason: str, model_reason: str) -> RunRecord:
+    """The record of a start, under a new name."""
+    return RunRecord(
+        run=uuid.uuid4().hex[:12],
+        started=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        config=config,
+        size=size,
+        device=facts,
+        device_reason=device_reason,
+        model_reason=model_reason,
+        versions={"kernelblaster": __version__, "python": platform.python_version(), "system": platform.platform()},
+    )
+
+
+def read_record(path: Path) -> RunRecord:
+    """Read `run.json`. Raises UsageError when it is missing or damaged."""
+    try:
+        return RunRecord.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        raise UsageError(f"{path} does not exist", hint="give the directory of a run: it holds run.json") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise UsageError(
+            f"{path} is damaged: {'.'.join(map(str, first['loc']))} {first['msg']}",
+            hint="move it away; what was finished is kept",
+        ) from error

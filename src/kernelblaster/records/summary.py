@@ -1,0 +1,121 @@
+"""What a run came to: one row per problem, written to `summary.json` and printed as the final table."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from kernelblaster.agent.state import OutcomeStatus
+from kernelblaster.devices.facts import DeviceFacts, DeviceKind
+from kernelblaster.errors import ExitCode
+from kernelblaster.evaluation.results import Comparison, Timing
+from kernelblaster.problems.problem import Precision, Size
+
+
+class ProblemSummary(BaseModel):
+    """One row of the final table."""
+
+    problem: str
+    name: str
+    status: OutcomeStatus
+    reason: str = ""
+    start: Timing | None = None
+    """Of the starting kernel, timed before the search; None when it could not be."""
+    comparison: Comparison | None = None
+    """Final kernel against the start, measured again after the search; None when nothing beat the start."""
+    size: Size | None = None
+    """Size that was timed; None when the start was not evaluated."""
+    outputs_judged: bool = True
+    """Whether outputs at that size were judged, see `Evaluation`."""
+    weakly_verified: bool = False
+    """Judged by the problem's own libtorch driver, see `Evaluation`."""
+    verdicts: dict[str, int] = {}
+    """Candidates by verdict."""
+    transitions: int = 0
+    final_kernel: Path | None = None
+    directory: Path
+
+    @property
+    def timings(self) -> list[Timing]:
+        """All there are."""
+        compared = [self.comparison.baseline, self.comparison.candidate] if self.comparison else []
+        return [*([self.start] if self.start else []), *compared]
+
+
+class Spending(BaseModel):
+    """Model calls of a run, from the ledger."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    dollars: float | None = None
+    """None when a price is unknown."""
+    estimated: bool = False
+
+
+class RunSummary(BaseModel):
+    """Everything the final table and `--json` show."""
+
+    format: str = "kernelblaster-summary-1"
+    run: str
+    """Unique name of the run, over all its starts; the names of its searches begin with it."""
+    device: DeviceFacts
+    precision: Precision
+    model: str
+    model_kind: str
+    problems: list[ProblemSummary]
+    spending: Spending
+    knowledge_base: Path
+    directory: Path
+    report: Path | None = None
+    seconds: float
+    stopped: str | None = None
+    """Why the run ended early; None when every problem was finished."""
+    pending_requests: list[Path] = []
+
+    @property
+    def emulated(self) -> bool:
+        """Whether every time in here comes from a model of a GPU."""
+        return self.device.kind is DeviceKind.EMULATED
+
+    @property
+    def sampled(self) -> str:
+        """What of the problems was executed and judged in part, in a sentence; empty when nothing was."""
+        partly = [row for row in self.problems if not row.outputs_judged]
+        if not partly:
+            return ""
+        timings = [timing for row in partly for timing in row.timings]
+        least = min((timing.executed_share for timing in timings), default=1.0)
+        share = f"; times are modelled from a sample of the blocks, {least:.2g} at least" if least < 1 else ""
+        return f"size {partly[0].size} was timed, outputs were judged at smaller sizes alone{share}"
+
+    @property
+    def weak(self) -> str:
+        """Which problems were judged by drivers of their own, in a sentence; empty when none was."""
+        names = ", ".join(row.problem for row in self.problems if row.weakly_verified)
+        return f"weakly verified, each by its own libtorch driver: {names}" if names else ""
+
+    @property
+    def geometric_mean(self) -> float | None:
+        """Geometric mean speed-up over the start; without improvement counts as 1. None when nothing finished."""
+        finished = [p for p in self.problems if p.status is not OutcomeStatus.WAITING]
+        if not finished:
+            return None
+        logs = [math.log(p.comparison.speedup) if p.comparison else 0.0 for p in finished]
+        return math.exp(sum(logs) / len(logs))
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """Worst news first: waiting, budget, failure, no improvement, fine."""
+        states = {p.status for p in self.problems}
+        if OutcomeStatus.WAITING in states:
+            return ExitCode.WAITING
+        if OutcomeStatus.BUDGET in states:
+            return ExitCode.BUDGET
+        if OutcomeStatus.FAILED in states:
+            return ExitCode.FAILED
+        if OutcomeStatus.IMPROVED not in states:
+            return ExitCode.NO_IMPROVEMENT
+        return ExitCode.OK

@@ -1,0 +1,56 @@
+"""One evaluation outside any run: what `evaluate`, `reprofile` and benchmarks share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kernelblaster.config import RunConfig
+from kernelblaster.errors import UsageError
+from kernelblaster.evaluation.correctness.input_store import InputStore
+from kernelblaster.evaluation.evaluator import Evaluator
+from kernelblaster.paths import data_dir
+from kernelblaster.problems.dataset import Dataset
+from kernelblaster.problems.loader import load_problem
+from kernelblaster.problems.problem import Problem
+from kernelblaster.records.searches import check_search, find_search
+from kernelblaster.runs.choices import choose_device, timed_size
+from kernelblaster.runs.progress import ProgressDevice
+
+
+def find_problem(name: str, config: RunConfig, dataset_dir: Path | None = None) -> Problem:
+    """`level1/23`, `23` or a directory. Raises UsageError."""
+    directory = Path(name)
+    if directory.is_dir():
+        return load_problem(directory)
+    level, _, number = name.rpartition("/")
+    dataset = Dataset(dataset_dir or data_dir() / config.dataset)
+    chosen = list(dataset.select(subset=level or "level1", numbers=number))
+    if len(chosen) != 1:
+        raise UsageError(f"{name} names {len(chosen)} problems", hint="give one, such as level1/23")
+    return chosen[0]
+
+
+def find_searched(directory: Path, config: RunConfig, dataset_dir: Path | None = None) -> Problem:
+    """The problem whose search lies in `directory`: where it lay then, or the one of a data set that has its files.
+
+    Raises UsageError when its files are others now.
+    """
+    search = find_search(directory)
+    if dataset_dir is None and search is not None and search.problem.is_dir():
+        problem = load_problem(search.problem)
+    else:
+        number = directory.name.partition("_")[0]
+        problem = find_problem(f"{directory.parent.name}/{number}", config, dataset_dir)
+    check_search(directory, problem)
+    return problem
+
+
+@contextmanager
+def open_evaluator(config: RunConfig, tell: Callable[[str], None]) -> Iterator[Evaluator]:
+    """An evaluator for a configuration, which says to `tell` what it does; its inputs are removed at the end."""
+    device = ProgressDevice(choose_device(config, tell).device, tell)
+    with InputStore() as inputs:
+        size = timed_size(config, device.facts)
+        yield Evaluator(device, inputs, config.evaluation, size, config.libraries, precision=config.precision)

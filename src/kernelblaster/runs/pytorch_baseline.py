@@ -1,0 +1,254 @@
+"""PyTorch beside our kernels: eager, torch.compile, start and final, sampled in turns in one run.
+
+Each kernel is timed on values that change from call to call, and judged on some of these; a wrong one has no time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+import numpy as np
+from pydantic import BaseModel
+
+from kernelblaster.config import EvaluationConfig
+from kernelblaster.devices.base import Device, Session
+from kernelblaster.devices.facts import DeviceFacts, DeviceKind
+from kernelblaster.devices.failures import BuildFailure, RunFailure
+from kernelblaster.errors import UsageError
+from kernelblaster.evaluation.correctness.input_store import InputSet, InputStore
+from kernelblaster.evaluation.correctness.verify import Verification, Verifier
+from kernelblaster.evaluation.inputs.distributions import Distribution
+from kernelblaster.evaluation.inputs.keys import InputKey
+from kernelblaster.evaluation.inputs.perturbations import PerturbationSchedule
+from kernelblaster.evaluation.inputs.plan import secret_seed
+from kernelblaster.evaluation.integrity.timed_checks import TimedChecks, choose_checks
+from kernelblaster.evaluation.processes.timed_pair import KeptCall
+from kernelblaster.evaluation.processes.workspace import Workspace
+from kernelblaster.evaluation.results import Timing, Verdict
+from kernelblaster.evaluation.roofline import floor_us
+from kernelblaster.evaluation.timing.statistics import (
+    SampleBlock,
+    between_processes,
+    median_interval,
+    quartile_range,
+    speedup_interval,
+)
+from kernelblaster.evaluation.timing.stopwatch import LEAST_COVER_FILLS, Timeable
+from kernelblaster.evaluation.timing.torch_session import TorchMode, TorchSession
+from kernelblaster.problems.problem import Precision, Problem, Size, TensorRole
+
+START = "start"
+FINAL = "final"
+LEAST_CYCLES = 10
+
+
+class Ratio(BaseModel):
+    """How many times faster one contestant is than another, with its 95 % bootstrap interval."""
+
+    speedup: float
+    low: float
+    high: float
+
+
+class BaselineRow(BaseModel):
+    """One problem: every contestant's time, and the first kernel against each of the others."""
+
+    format: str = "kernelblaster-baseline-1"
+    problem: str
+    name: str
+    precision: Precision
+    size: Size
+    device: DeviceFacts
+    torch: str
+    timings: dict[str, Timing]
+    """Contestant -> time; samples are left out."""
+    final_against: dict[str, Ratio]
+    """Contestant -> final kernel's speed-up over it; empty when there is no final kernel."""
+    failures: dict[str, str]
+    """Contestant -> why it has no time."""
+
+
+@dataclass(frozen=True)
+class BaselinePlan:
+    """What is timed.
+
+    Attributes:
+        kernels: contestant -> source; `start` and, where a search found one, `final`.
+        modes: how PyTorch runs.
+        seconds: wall time of the sampling, all contestants together.
+        timeout_s: of one request to a kernel's process.
+        seed: of the inputs.
+    """
+
+    kernels: Mapping[str, str]
+    modes: Sequence[TorchMode] = (TorchMode.EAGER, TorchMode.COMPILE)
+    seconds: float = 6.0
+    timeout_s: float = 120.0
+    seed: int = 0
+
+
+def measure_baseline(
+    problem: Problem, precision: Precision, size: Size, device: Device, inputs: InputStore, plan: BaselinePlan
+) -> BaselineRow:
+    """Time all contestants in turns. Raises UsageError on a modelled device, DeviceError."""
+    import torch
+
+    if device.facts.kind is not DeviceKind.CUDA:
+        raise UsageError("PyTorch is timed on a real GPU only", hint="run this on a machine with a GPU")
+    failures: dict[str, str] = {}
+    verifier = Verifier(device, inputs, EvaluationConfig().error_factor, plan.timeout_s)
+    key = InputKey(problem, precision, size, (Distribution.DECLARED,), seed=plan.seed)
+    with inputs.use(key) as drawn, device.exclusive(), ExitStack() as stack:
+        kernels = _open_kernels(plan, problem, precision, verifier, drawn, stack, failures)
+        sessions: dict[str, Timeable] = {name: kernel.session for name, kernel in kernels.items()}
+        for mode in plan.modes:
+            sessions |= _torch_session(mode, drawn, device.facts, stack, failures)
+        checks = choose_checks(inputs, key, device.facts, secret_seed(), verifier.factor)
+        cycles = _sample_in_turns(sessions, checks.schedule(), plan.seconds)
+        for name, kernel in kernels.items():
+            found = _judge(kernel, checks, verifier)
+            if found.verdict is not Verdict.CORRECT:
+                failures[name] = f"{found.verdict}: {found.reason}"
+                del cycles[name]
+    floor = floor_us(problem, size, precision, device.facts)
+    final = cycles.get(FINAL)
+    return BaselineRow(
+        problem=str(problem.id),
+        name=problem.name,
+        precision=precision,
+        size=size,
+        device=device.facts,
+        torch=torch.__version__,
+        timings={name: _timing(samples, floor) for name, samples in cycles.items()},
+        final_against={name: _ratio(final, samples) for name, samples in cycles.items() if name != FINAL}
+        if final
+        else {},
+        failures=failures,
+    )
+
+
+@dataclass(frozen=True)
+class _OpenKernel:
+    """A kernel's running process, its files and its inputs. Satisfies `checks.TimedCalls`."""
+
+    session: Session
+    workspace: Workspace
+    drawn: InputSet
+    kept: list[KeptCall] = field(default_factory=list)
+
+    def look(self, perturbation: int) -> None:
+        """Keep what the last call, of this variant, left. Raises RunFailure."""
+        self.kept.append(KeptCall(perturbation, self.session.fetch(), self.workspace.keep_output()))
+
+
+def _judge(kernel: _OpenKernel, checks: TimedChecks, verifier: Verifier) -> Verification:
+    """Judge timed calls after the measured ones, as many as the checks ask for."""
+    found = Verification()
+    try:
+        for perturbation in checks.perturbations:
+            kernel.session.time_calls([perturbation])
+            kernel.look(perturbation)
+        checks.finish(kernel)
+        return checks.judge(verifier, kernel)
+    except RunFailure as failure:
+        found.refuse(Verdict(failure.kind.value), failure.reason, failure.log)
+    return found
+
+
+def _open_kernels(
+    plan: BaselinePlan,
+    problem: Problem,
+    precision: Precision,
+    verifier: Verifier,
+    drawn: InputSet,
+    stack: ExitStack,
+    failures: dict[str, str],
+) -> dict[str, _OpenKernel]:
+    device = verifier.device
+    harness = device.prepare(problem, precision)
+    kernels: dict[str, _OpenKernel] = {}
+    for name, source in plan.kernels.items():
+        try:
+            build = device.build(source, harness)
+            workspace = stack.enter_context(Workspace(verifier.inputs.directory, drawn))
+            session = stack.enter_context(device.open(build, workspace.job, timeout_s=plan.timeout_s))
+        except (BuildFailure, RunFailure) as failure:
+            failures[name] = failure.reason
+        else:
+            kernels[name] = _OpenKernel(session, workspace, drawn)
+    return kernels
+
+
+def _torch_session(
+    mode: TorchMode, drawn: InputSet, facts: DeviceFacts, stack: ExitStack, failures: dict[str, str]
+) -> dict[str, Timeable]:
+    import torch
+
+    module, tensors = torch_contestant(drawn)
+    try:
+        return {str(mode): stack.enter_context(TorchSession(module, tensors, mode, facts))}
+    except (torch.OutOfMemoryError, RuntimeError) as error:
+        failures[str(mode)] = str(error).splitlines()[0]
+        return {}
+
+
+def torch_contestant(drawn: InputSet) -> tuple:
+    """The reference module in the run's precision with the very weights of an input set, and its inputs, on the CPU."""
+    from kernelblaster.evaluation.inputs.tensors import read_tensor, storage_dtype
+    from kernelblaster.problems.reference import load_reference
+
+    module = load_reference(drawn.key.problem).model(drawn.key.size).to(storage_dtype(drawn.key.precision))
+    values = {
+        spec.name: read_tensor(drawn.files[spec.name], spec).reshape(spec.shape).clone()
+        for spec in drawn.specs
+        if spec.role is not TensorRole.OUTPUT
+    }
+    weights = {spec.name: values[spec.name] for spec in drawn.specs if spec.role is TensorRole.WEIGHT}
+    module.load_state_dict(weights, strict=False)
+    return module, [values[spec.name] for spec in drawn.specs if spec.role is TensorRole.INPUT]
+
+
+def _sample_in_turns(
+    sessions: Mapping[str, Timeable], schedule: PerturbationSchedule, seconds: float
+) -> dict[str, list[tuple[float, ...]]]:
+    """Per contestant one tuple of microseconds per cycle; a cycle visits all forwards, then all backwards."""
+    for session in sessions.values():
+        session.time_calls(schedule.draw(5))
+    cycles: dict[str, list[tuple[float, ...]]] = {name: [] for name in sessions}
+    began = time.monotonic()
+    while time.monotonic() - began < seconds or min(map(len, cycles.values())) < LEAST_CYCLES:
+        visit: dict[str, list[float]] = {name: [] for name in sessions}
+        for names in (tuple(sessions), tuple(reversed(sessions))):
+            perturbations = schedule.draw(2)
+            for name in names:
+                visit[name] += [
+                    sample.device_us for sample in sessions[name].time_calls(perturbations, LEAST_COVER_FILLS)
+                ]
+        for name, samples in visit.items():
+            cycles[name].append(tuple(samples))
+    return cycles
+
+
+def _timing(cycles: Sequence[tuple[float, ...]], floor: float) -> Timing:
+    samples = [value for cycle in cycles for value in cycle]
+    interval = median_interval(samples)
+    return Timing(
+        median_us=interval.estimate,
+        low_us=interval.low,
+        high_us=interval.high,
+        iqr_us=quartile_range(samples),
+        samples=len(samples),
+        floor_us=floor,
+        floor_fraction=floor / interval.estimate,
+        modelled=False,
+    )
+
+
+def _ratio(final: Sequence[tuple[float, ...]], other: Sequence[tuple[float, ...]]) -> Ratio:
+    speedup = speedup_interval([SampleBlock(mine, theirs) for mine, theirs in zip(final, other, strict=True)])
+    shortest = min(float(np.median(side)) for side in (final, other))
+    speedup = between_processes(speedup, shortest)
+    return Ratio(speedup=speedup.estimate, low=speedup.low, high=speedup.high)

@@ -1,0 +1,267 @@
+"""What of the machine a command sees, and how it is fenced in: the plan that a fence carries out.
+
+Strongest first: bubblewrap, where it is installed; user, mount and process namespaces made here; Landlock; limits
+alone. The first two give a command a file system of its own: system folders, driver and toolkit read-only, private
+`/tmp` and `/dev/shm`, its own `/proc`, the GPU's device nodes, what its `View` names, and nothing else. No home
+directory, no problem directory, no knowledge base, no other candidate is there to be read. Landlock, which containers
+mostly allow, refuses to open anything else instead of hiding it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from kernelblaster.paths import data_dir
+
+Result = TypeVar("Result")
+PRIVATE_BYTES = 1 << 30
+"""Most that a command may put into its private `/tmp`, and into its private `/dev/shm`."""
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt/nvidia", "/nix/store", "/sys")
+_SETTINGS = (
+    *("alternatives", "group", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "nsswitch.conf", "nvidia"),
+    "passwd",
+)
+"""Of `/etc`: what the dynamic linker and the C library read. No keys, no passwords."""
+_CONTROLS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus")
+"""What root could change the machine with, even without privileges."""
+_DEVICES = ("nvidia*", "nvhost*", "nvmap", "dxg")
+
+
+class Isolation(StrEnum):
+    """How a command is kept apart from the rest of the machine, strongest first."""
+
+    BUBBLEWRAP = "bubblewrap"
+    NAMESPACES = "namespaces"
+    LANDLOCK = "landlock"
+    """It sees names of files, but opens only those of its view; no signal of its leaves it (since Linux 6.12)."""
+    LIMITS = "limits"
+    """It is bounded, has a clean environment and mostly no network, but sees the files that this user sees."""
+
+    @property
+    def fenced(self) -> bool:
+        """Whether the files of this user are kept from a command under it."""
+        return self is not Isolation.LIMITS
+
+
+LEVELS = tuple(Isolation)
+"""Strongest first."""
+
+
+def weaker(level: Isolation) -> tuple[Isolation, ...]:
+    """A level and those below it, strongest first."""
+    return LEVELS[LEVELS.index(level) :]
+
+
+@dataclass(frozen=True)
+class WorkingLevel(Generic[Result]):
+    """The strongest level in which something works.
+
+    Attributes:
+        level: the level.
+        result: what came of it there.
+        refused: stronger levels, and why it did not work in each.
+    """
+
+    level: Isolation
+    result: Result
+    refused: Mapping[Isolation, Exception]
+
+    @property
+    def reason(self) -> Exception | None:
+        """Why it does not work in the strongest level that was tried; None when it does."""
+        return next(iter(self.refused.values()), None)
+
+
+def strongest_working(
+    levels: Iterable[Isolation], attempt: Callable[[Isolation], Result], failure: type[Exception]
+) -> WorkingLevel[Result]:
+    """Attempt something under each level until one does not raise `failure`; the first `failure` when all do."""
+    refused: dict[Isolation, Exception] = {}
+    for level in levels:
+        try:
+            return WorkingLevel(level, attempt(level), refused)
+        except failure as error:
+            refused[level] = error
+    raise next(iter(refused.values()))
+
+
+@dataclass(frozen=True)
+class FileView:
+    """What a command sees beside the system's folders and its working directory. Paths are absolute.
+
+    Attributes:
+        readable: files and directories.
+        writable: directories.
+        counters: keep the privileges, if this process has them, without which the driver refuses hardware counters.
+    """
+
+    readable: tuple[Path, ...] = ()
+    writable: tuple[Path, ...] = ()
+    counters: bool = False
+
+    def __or__(self, other: FileView) -> FileView:
+        return FileView(
+            (*self.readable, *other.readable),
+            (*self.writable, *other.writable),
+            self.counters or other.counters,
+        )
+
+
+class MountKind(StrEnum):
+    """What a step of a plan puts at its path."""
+
+    READABLE = "readable"
+    WRITABLE = "writable"
+    DEVICE = "device"
+    DEVICES = "devices"
+    """The nodes that every program expects: null, zero, full, random, urandom, tty, and links to descriptors."""
+    PROCESSES = "processes"
+    MEMORY = "memory"
+    """An empty file system in memory, of `bytes`."""
+    LINK = "link"
+
+
+@dataclass(frozen=True)
+class MountStep:
+    """One entry of the file system that a command sees.
+
+    Attributes:
+        kind: what lies there.
+        path: where.
+        source: the file or directory shown there, or what a link says; without symbolic links.
+        bytes: size of a file system in memory.
+    """
+
+    kind: MountKind
+    path: str
+    source: str = ""
+    bytes: int = 0
+
+
+def plan(view: FileView, cwd: Path) -> list[MountStep]:
+    """The whole file system of a command, parents before children."""
+    settings = [path for path in _settings() if path.exists()]
+    system = [*_system(), *(_shown(MountKind.READABLE, path) for path in settings)]
+    fresh = [
+        MountStep(MountKind.PROCESSES, "/proc"),
+        *(_shown(MountKind.READABLE, Path(name)) for name in _CONTROLS if os.path.exists(name)),
+        MountStep(MountKind.DEVICES, "/dev"),
+        MountStep(MountKind.MEMORY, "/dev/shm", bytes=PRIVATE_BYTES),
+        *(_shown(MountKind.DEVICE, path) for pattern in _DEVICES for path in sorted(Path("/dev").glob(pattern))),
+        MountStep(MountKind.MEMORY, "/tmp", bytes=PRIVATE_BYTES),
+    ]
+    roots = [Path(step.path) for step in system]
+    asked = {path for path in _existing((*view.readable, *_library_path())) if not _below(path, roots)}
+    readable = {path for path in asked if not _below(path.parent, asked)}
+    writable = set(_existing((*view.writable, cwd)))
+    shown = [
+        _shown(MountKind.WRITABLE if path in writable else MountKind.READABLE, path) for path in readable | writable
+    ]
+    shown.sort(key=lambda step: (step.path.count("/"), step.path))
+    hidden = [MountStep(MountKind.MEMORY, str(path)) for path in (data_dir(),) if path.is_dir() and _below(path, roots)]
+    return [*system, *hidden, *fresh, *shown]
+
+
+def as_words(steps: Sequence[MountStep]) -> list[dict[str, str | int]]:
+    """A plan as JSON can carry it."""
+    return [asdict(step) for step in steps]
+
+
+def bubblewrap_command(
+    bwrap: Path, steps: Sequence[MountStep], view: FileView, cwd: Path, *, network: bool, root: bool
+) -> list[str]:
+    """Arguments to put before a command; a descriptor of its system call filter goes between them and `--`.
+
+    Args:
+        network: whether it keeps this machine's network.
+        root: whether this process has the privileges of root, which the command then loses. Without them a new user
+            namespace lends it some; bubblewrap thinks of that itself unless this user is root in name.
+    """
+    options = ["--die-with-parent", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
+    options += [] if network else ["--unshare-net"]
+    if root:
+        options += ["--cap-drop", "ALL", *(["--cap-add", "CAP_SYS_ADMIN"] if view.counters else [])]
+    elif os.geteuid() == 0:
+        options += ["--unshare-user"]
+    for step in steps:
+        options += _options(step)
+    return [str(bwrap), *options, "--remount-ro", "/", "--chdir", str(cwd)]
+
+
+def _options(step: MountStep) -> list[str]:
+    if step.kind is MountKind.MEMORY:
+        return ["--size", str(step.bytes or 4096), "--tmpfs", step.path]
+    if step.kind is MountKind.DEVICES:
+        return ["--dev", step.path]
+    if step.kind is MountKind.PROCESSES:
+        return ["--proc", step.path]
+    name = {
+        MountKind.READABLE: "--ro-bind",
+        MountKind.WRITABLE: "--bind",
+        MountKind.DEVICE: "--dev-bind",
+        MountKind.LINK: "--symlink",
+    }
+    return [name[step.kind], step.source, step.path]
+
+
+def installation(executable: Path) -> list[Path]:
+    """Directories that a tool needs to be seen to run: its own, or the one above its `bin`, symbolic links followed.
+
+    Never one that holds this user's home directory.
+    """
+    found = []
+    for path in (executable, executable.resolve()):
+        directory = path.parent
+        root = directory.parent if directory.name == "bin" else directory
+        found.append(next((choice for choice in (root, directory) if not _holds_home(choice)), path))
+    return list(dict.fromkeys(found))
+
+
+def named_in(argv: Sequence[str]) -> tuple[Path, ...]:
+    """Existing files and directories that a compiler's arguments name, with or without an option before them."""
+    words = (word.removeprefix("-I").removeprefix("-L").removeprefix("-Wl,-rpath,") for word in argv)
+    return tuple(Path(word) for word in words if word.startswith("/") and os.path.exists(word))
+
+
+def _system() -> Iterator[MountStep]:
+    for name in _SYSTEM:
+        path = Path(name)
+        if path.is_symlink():
+            yield MountStep(MountKind.LINK, name, str(path.readlink()))
+        elif path.is_dir():
+            yield MountStep(MountKind.READABLE, name, name)
+
+
+def _settings() -> Iterator[Path]:
+    return (Path("/etc") / name for name in _SETTINGS)
+
+
+def _library_path() -> Iterator[Path]:
+    """Directories of LD_LIBRARY_PATH, which commands inherit."""
+    for entry in os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep):
+        if entry.startswith("/") and not _holds_home(Path(entry)):
+            yield Path(entry)
+
+
+def _existing(paths: Iterable[Path]) -> Iterator[Path]:
+    """Those that are there, under their name and, where it leads through symbolic links, under the real one."""
+    for path in paths:
+        if path.exists():
+            yield from dict.fromkeys((path.absolute(), path.resolve()))
+
+
+def _shown(kind: MountKind, path: Path) -> MountStep:
+    return MountStep(kind, str(path), os.path.realpath(path))
+
+
+def _below(path: Path, roots: Iterable[Path]) -> bool:
+    return any(path.is_relative_to(root) for root in roots)
+
+
+def _holds_home(directory: Path) -> bool:
+    return Path.home().is_relative_to(directory)

@@ -1,0 +1,38 @@
+"""Reading files that a person names: regular ones, of a size that such a file can have.
+
+A device file or a pipe would be read without end, or waited for.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import stat
+from pathlib import Path
+
+MIB = 2**20
+SOURCE_MIB = 16
+"""Most of a source file."""
+
+
+def read_bounded(path: Path, most_mib: int) -> bytes:
+    """The content of a file. Raises OSError, also for what is no regular file or larger than `most_mib` MiB."""
+    # A pipe without a writer must not block.
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(handle, "rb") as file:
+        status = os.fstat(handle)
+        if stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "it is a device, pipe or socket, not a file", str(path))
+        # Files of the kernel state no size, and others grow.
+        content = b"" if status.st_size > most_mib * MIB else file.read(most_mib * MIB + 1)
+    if max(status.st_size, len(content)) > most_mib * MIB:
+        raise OSError(errno.EFBIG, f"it is larger than the {most_mib} MiB that such a file may have", str(path))
+    return content
+
+
+def read_source(path: Path) -> str:
+    """The text of a source file, with `\\n` line ends. Raises OSError as `read_given`, and UnicodeDecodeError."""
+    return io.StringIO(read_bounded(path, SOURCE_MIB).decode("utf-8"), newline=None).read()

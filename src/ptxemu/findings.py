@@ -1,0 +1,123 @@
+"""What the run-time checks of the emulated device found, as the core reports it.
+
+One JSON object per line of the file that `KB_EMU_CHECKS` names: one bug, with all its occurrences at the same place of
+one launch. Each class belongs to the tool of compute-sanitizer that looks for the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
+from pathlib import Path, PurePath
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from kernelblaster.devices.profiles import SanitizerFinding
+from kernelblaster.errors import DeviceError
+
+
+class FindingKind(StrEnum):
+    """What is wrong."""
+
+    OUT_OF_BOUNDS = "out_of_bounds"
+    """Global memory outside every allocation, or shared or local memory beyond its end."""
+    USE_AFTER_FREE = "use_after_free"
+    MISALIGNED = "misaligned"
+    UNINITIALIZED_GLOBAL = "uninitialized_global"
+    """A read of bytes that nobody wrote since cudaMalloc."""
+    UNINITIALIZED_SHARED = "uninitialized_shared"
+    """A read of bytes that the block has not written."""
+    RACE_READ_AFTER_WRITE = "race_read_after_write"
+    RACE_WRITE_AFTER_READ = "race_write_after_read"
+    RACE_WRITE_AFTER_WRITE = "race_write_after_write"
+    BARRIER_DEADLOCK = "barrier_deadlock"
+    """Threads wait at a barrier that others, which have not exited, never reach."""
+    BARRIER_DIVERGENCE = "barrier_divergence"
+    """Lanes of one warp wait at different barriers."""
+    MEMBER_MASK = "member_mask"
+    """A lane executes a collective of its warp whose mask leaves it out."""
+    UNFINISHED_COPY = "unfinished_copy"
+    """A block ends before anybody has waited for a bulk copy of its shared memory."""
+    MISSING_LANES = "missing_lanes"
+    """A collective of a warp names lanes that never come."""
+
+
+class Finding(BaseModel):
+    """One bug of one launch."""
+
+    model_config = ConfigDict(frozen=True)
+
+    tool: str
+    """memcheck, initcheck, racecheck or synccheck"""
+    kind: FindingKind
+    message: str
+    kernel: str
+    """Mangled name, until `named` replaces it."""
+    block: tuple[int, int, int]
+    """Where it happened first."""
+    thread: tuple[int, int, int]
+    count: int
+    """How often it happened in the launch, as far as that was counted."""
+    ptx_line: int
+    source_file: str | None = None
+    """Known where the program was compiled with `-lineinfo`."""
+    source_line: int | None = None
+    other_ptx_line: int | None = None
+    """The other access of a race, or where else threads wait."""
+    other_source_file: str | None = None
+    other_source_line: int | None = None
+
+    @property
+    def place(self) -> str:
+        """`candidate.cu:14`, or the PTX line."""
+        if self.source_file is None:
+            return f"PTX line {self.ptx_line}"
+        return f"{PurePath(self.source_file).name}:{self.source_line}"
+
+    def describe(self) -> str:
+        """One line: what, where in the grid, how often."""
+        times = f", {self.count} times" if self.count > 1 else ""
+        return f"{self.kernel}: {self.message}, in block {self.block}, thread {self.thread}{times}"
+
+    def as_sanitizer(self) -> SanitizerFinding:
+        """As compute-sanitizer's findings are passed on."""
+        return SanitizerFinding(tool=self.tool, message=self.describe(), location=self.place)
+
+
+def read_findings(path: Path, *, cut_off: bool = False) -> list[Finding]:
+    """Findings of all launches, the same one of several launches once, with the sum of its counts.
+
+    Args:
+        path: the file; one that does not exist holds none.
+        cut_off: the writer was killed, so that the last line may be torn and is left out then.
+
+    Raises DeviceError when a line is no finding.
+    """
+    if not path.exists():
+        return []
+    text = path.read_text(encoding="utf-8")
+    lines = text.splitlines() if text.endswith("\n") or not cut_off else text.splitlines()[:-1]
+    try:
+        return _merged(Finding.model_validate_json(line) for line in lines)
+    except ValidationError as error:
+        raise DeviceError(
+            f"the checks' report does not read: {error.errors()[0]['msg']}",
+            hint="delete the cache directory so that the core is built again",
+        ) from error
+
+
+def _merged(findings: Iterable[Finding]) -> list[Finding]:
+    merged: dict[tuple[object, ...], Finding] = {}
+    for one in findings:
+        at, other = one.source_line or one.ptx_line, one.other_source_line or one.other_ptx_line
+        key = (one.tool, one.kind, one.kernel, one.source_file, at, one.other_source_file, other)
+        known = merged.get(key)
+        merged[key] = one if known is None else known.model_copy(update={"count": known.count + one.count})
+    return list(merged.values())
+
+
+def named(findings: Sequence[Finding], demangle: Callable[[Sequence[str]], Sequence[str]]) -> list[Finding]:
+    """Findings with the readable names of their kernels."""
+    names = list(dict.fromkeys(finding.kernel for finding in findings))
+    readable = dict(zip(names, demangle(names) if names else (), strict=True))
+    return [one.model_copy(update={"kernel": readable[one.kernel].partition("(")[0]}) for one in findings]

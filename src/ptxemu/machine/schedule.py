@@ -1,0 +1,226 @@
+"""How long one warp takes for its machine code when it has the GPU to itself.
+
+ptxas writes into each instruction after how many clocks the next one may follow, which covers every latency that it
+knows. For the others, loads above all, an instruction raises one of six scoreboard barriers, and those that need its
+result name the barriers to wait for (Jia et al., Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking,
+2018, describe these bits). So the time of a block follows from the code, given the latencies that vary: when each
+barrier comes down, and what is still to come when the block ends.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ptxemu.machine.graph import Graph
+from ptxemu.machine.instructions import MachineInstruction, Operation
+
+_ROUNDS = 2
+"""The second time round a loop finds what the first has left under way."""
+_MOST_GROUPS = 8
+"""Groups of asynchronous copies that are told apart."""
+_FREQUENT = 0.3
+"""Share of the most frequent way into a block from which on another one counts, too."""
+_O = Operation
+
+
+class Cause(StrEnum):
+    """What a warp spends clocks on."""
+
+    ISSUE = "issue"
+    """One clock an instruction."""
+    WAIT = "wait"
+    """Clocks beyond it that ptxas has fixed."""
+    BRANCH = "branch"
+    BARRIER = "barrier"
+    GLOBAL = "global"
+    LOCAL = "local"
+    SHARED = "shared"
+    ATOMIC = "atomic"
+    SHUFFLE = "shuffle"
+    SPECIAL = "special"
+    """Transcendental functions, conversions, and what is not listed."""
+    DOUBLE = "double"
+    TENSOR = "tensor"
+    CONSTANT = "constant"
+    """Constants at addresses that are computed."""
+    REGISTER = "register"
+    """Special registers: indices of threads and blocks."""
+    OPERANDS = "operands"
+    """Stores that have yet to read the registers they store."""
+
+
+_CAUSES = {
+    **dict.fromkeys((_O.LD, _O.LDG), Cause.GLOBAL),
+    _O.LDL: Cause.LOCAL,
+    **dict.fromkeys((_O.LDS, _O.LDSM, _O.ATOMS, _O.ATOMS_CAS), Cause.SHARED),
+    **dict.fromkeys((_O.ATOM, _O.ATOM_CAS, _O.ATOMG, _O.ATOMG_CAS), Cause.ATOMIC),
+    **dict.fromkeys((_O.SHFL, _O.REDUX), Cause.SHUFFLE),
+    **dict.fromkeys((_O.DMUL, _O.DADD, _O.DSETP, _O.DFMA), Cause.DOUBLE),
+    **dict.fromkeys((_O.HMMA, _O.IMMA, _O.DMMA), Cause.TENSOR),
+    _O.LDC: Cause.CONSTANT,
+    **dict.fromkeys((_O.S2R, _O.S2UR), Cause.REGISTER),
+    **dict.fromkeys((_O.ST, _O.STG, _O.STS, _O.STL, _O.RED, _O.REDG, _O.LDGSTS), Cause.OPERANDS),
+}
+_COSTS = {_O.BAR: Cause.BARRIER, _O.BRA: Cause.BRANCH}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An instruction at which something happens beside the passing of clocks.
+
+    Attributes:
+        clocks: from the step before, or the beginning of the block, to its issue.
+        waits: barriers that must be down, a bit each.
+        raises: barriers that come down some latency later, with its cause.
+        costs: what it spends its own latency on, for block barriers and branches.
+        closes: whether it closes a group of asynchronous copies.
+        left: how many such groups may stay under way behind it; None when it does not wait for any.
+    """
+
+    clocks: int
+    waits: int
+    raises: tuple[tuple[int, Cause], ...]
+    costs: Cause | None
+    closes: bool = False
+    left: int | None = None
+
+    def awaits(self, barrier: int) -> bool:
+        """Whether it waits for a barrier, or a group of copies, which negative numbers stand for: -1 is the latest."""
+        return bool(self.waits >> barrier & 1) if barrier >= 0 else self.left is not None and barrier < -self.left
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledBlock:
+    """A block: its steps, the clocks behind the last one, and its instructions."""
+
+    steps: tuple[Step, ...]
+    rest: int
+    instructions: int
+
+    @property
+    def clocks(self) -> int:
+        """Clocks without any wait."""
+        return sum(step.clocks for step in self.steps) + self.rest
+
+
+_UnderWay = dict[int, tuple[float, Cause]]
+"""Barrier, or group of copies as in `Step.awaits` -> when it comes down, and what for."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The code of a kernel as ptxas has scheduled it.
+
+    Attributes:
+        blocks: as in the graph.
+        order: those that can be reached, each before those it dominates.
+        before: blocks from which one comes to each.
+    """
+
+    blocks: tuple[ScheduledBlock, ...]
+    order: tuple[int, ...]
+    before: Mapping[int, Sequence[int]]
+
+    @classmethod
+    def of(cls, code: Sequence[MachineInstruction], graph: Graph) -> Schedule:
+        """The schedule of a kernel and the functions that it calls."""
+        blocks = tuple(_scheduled(code[one.first : one.end]) for one in graph.blocks)
+        return cls(
+            blocks, tuple(graph.order), {block: tuple(graph.predecessors.get(block, ())) for block in graph.order}
+        )
+
+    def clocks(self, executions: Sequence[float], latency: Mapping[Cause, float]) -> Counter[Cause]:
+        """Clocks that one warp takes, by cause.
+
+        Args:
+            executions: of each block, by one warp.
+            latency: of every cause but `ISSUE` and `WAIT`.
+        """
+        left: dict[int, _UnderWay] = {}
+        spent: dict[int, Counter[Cause]] = {}
+        for _ in range(_ROUNDS):
+            for block in self.order:
+                if executions[block]:
+                    spent[block], left[block] = _run(
+                        self.blocks[block], self._entering(block, executions, left), latency
+                    )
+        total: Counter[Cause] = Counter()
+        for block, found in spent.items():
+            for cause, clocks in found.items():
+                total[cause] += clocks * executions[block]
+        return total
+
+    def _entering(self, block: int, executions: Sequence[float], left: Mapping[int, _UnderWay]) -> _UnderWay:
+        """What is under way when a block begins: the latest of the frequent ways into it."""
+        ways = {one: min(executions[one], executions[block]) for one in self.before[block] if one in left}
+        most = max(ways.values(), default=0.0)
+        found: _UnderWay = {}
+        for one, times in ways.items():
+            if times >= _FREQUENT * most:
+                for barrier, (down, cause) in left[one].items():
+                    if barrier not in found or found[barrier][0] < down:
+                        found[barrier] = (down, cause)
+        return found
+
+
+@dataclass(frozen=True)
+class WarpPath:
+    """What a mean warp of a launch executes: `executions` of each block of the schedule."""
+
+    schedule: Schedule
+    executions: tuple[float, ...]
+
+    def clocks(self, latency: Mapping[Cause, float]) -> Counter[Cause]:
+        """Clocks by cause, given the latency of each but `ISSUE` and `WAIT`."""
+        return self.schedule.clocks(self.executions, latency)
+
+
+def _run(
+    block: ScheduledBlock, under_way: _UnderWay, latency: Mapping[Cause, float]
+) -> tuple[Counter[Cause], _UnderWay]:
+    """Clocks by cause of one execution, and what is under way at its end, in clocks from there."""
+    now, spent = 0.0, Counter({Cause.ISSUE: block.instructions, Cause.WAIT: block.clocks - block.instructions})
+    for step in block.steps:
+        now += step.clocks
+        if step.waits or step.left is not None:
+            awaited = [found for barrier, found in under_way.items() if step.awaits(barrier)]
+            until, cause = max(awaited, default=(now, Cause.WAIT))
+            if until > now:
+                spent[cause] += until - now
+                now = until
+        for barrier, cause in step.raises:
+            down = now + latency[cause]
+            if barrier not in under_way or under_way[barrier][0] < down:
+                under_way[barrier] = (down, cause)
+        if step.closes:
+            groups = {one - 1: found for one, found in under_way.items() if -_MOST_GROUPS < one < 0}
+            under_way = {one: found for one, found in under_way.items() if one >= 0} | groups
+            under_way[-1] = (now + latency[Cause.GLOBAL], Cause.GLOBAL)
+        if step.costs is not None:
+            spent[step.costs] += latency[step.costs]
+            now += latency[step.costs]
+    end = now + block.rest
+    return spent, {barrier: (down - end, cause) for barrier, (down, cause) in under_way.items() if down > end}
+
+
+def _scheduled(code: Sequence[MachineInstruction]) -> ScheduledBlock:
+    steps, clocks, instructions = [], 0, 0
+    for one in code:
+        if one.operation == Operation.NOP:
+            continue
+        cause = _CAUSES.get(one.operation, Cause.SPECIAL)
+        raises = tuple(
+            (barrier, why)
+            for barrier, why in ((one.control.result, cause), (one.control.operands, Cause.OPERANDS))
+            if barrier is not None and one.operation != Operation.LDGDEPBAR
+        )
+        costs, closes = _COSTS.get(one.operation), one.operation == Operation.LDGDEPBAR
+        if one.control.waits or raises or costs or closes or one.left is not None:
+            steps.append(Step(clocks, one.control.waits, raises, costs, closes, one.left))
+            clocks = 0
+        clocks += one.control.clocks
+        instructions += 1
+    return ScheduledBlock(tuple(steps), clocks, instructions)

@@ -1,8 +1,8 @@
 """Programs of problems whose own libtorch driver judges itself: built like any other, and asked for the driver's words.
 
 The driver's object is compiled once per problem and cached by content, for libtorch's headers take 10 s and more. Its
-`main`, its call of the launcher and its standard output are renamed to those of `harness/.../self_checking.hpp`, which serves
-the commands of every driver program on the arguments of that call. So a candidate is audited, sealed, fenced in, timed
+`main`, its call of the launcher and its standard output are renamed to those of `self_checking.hpp`, which serves the
+commands of every harness program on the arguments of that call. So a candidate is audited, sealed, fenced in, timed
 and profiled like any other; only who says that it is right is another, and what it says comes over the result channel.
 """
 
@@ -90,7 +90,8 @@ def find_libtorch() -> Libtorch:
 
 def shim_source(declaration: str) -> str:
     """The translation unit that stands between a driver and the launcher that it declares so."""
-    return f"{launcher_header(declaration)}#include <kernelblaster/self_checking.hpp>\nKB_SELF_CHECKING_DRIVER({LAUNCHER})\n"
+    shim = f"#include <kernelblaster/self_checking.hpp>\nKB_SELF_CHECKING_DRIVER({LAUNCHER})\n"
+    return launcher_header(declaration) + shim
 
 
 class SelfCheckingBuilder(CandidateBuilder):

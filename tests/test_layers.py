@@ -95,9 +95,9 @@ def test_no_module_imports_itself_round_a_circle() -> None:
 def test_no_folder_imports_itself_round_a_circle() -> None:
     """Folders as wholes: a module that lies in no deeper folder stands for itself."""
     folders: dict[str, set[str]] = {}
-    for name in MODULES:
+    for name in (one for one in MODULES if one.startswith("kernelblaster")):
         own = folder_of(name)
-        folders.setdefault(own, set()).update(folder_of(other) for other in imports_of(name))
+        folders.setdefault(own, set()).update(map(folder_of, imports_of(name)))
     try:
         TopologicalSorter({own: others - {own} for own, others in folders.items()}).prepare()
     except CycleError as error:

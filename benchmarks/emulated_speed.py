@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 
 from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.paths import cache_dir
-from ptxemu.core import Core, ensure_core
+from ptxemu.core.build import Core, ensure_core
 from ptxemu.ptx.assembler import assemble
 
 SOURCE = Path(__file__).with_suffix(".cu")

@@ -28,7 +28,7 @@ from kernelblaster.knowledge.derived import observed
 from kernelblaster.knowledge.rules import classify
 from kernelblaster.knowledge.schema import KnowledgeDocument
 from kernelblaster.knowledge.store import seed_path
-from ptxemu.architecture import GpuModel, gpu_model
+from ptxemu.model.architecture import GpuModel, gpu_model
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "emulator_calibration.md"
 

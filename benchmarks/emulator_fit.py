@@ -31,8 +31,8 @@ from conformance_emulated import EmulatedCase, Emulator
 from conformance_suite import CapturedCase, Half, comparable, halves, pairs, programs, read_capture
 from timing_fit import cross_validate, fit_timing
 
-from ptxemu.architecture import GpuModel, gpu_model
-from ptxemu.expansion import ExpansionFile, Means, executed, read_expansion
+from ptxemu.model.architecture import GpuModel, gpu_model
+from ptxemu.model.expansion import ExpansionFile, Means, executed, read_expansion
 
 EXPANSION = Path(__file__).resolve().parents[1] / "src/kernelblaster/devices/emulated/expansion.json"
 ARCHITECTURES = EXPANSION.with_name("architectures.json")

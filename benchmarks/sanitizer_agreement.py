@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 
 from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.devices.cuda.sanitizer import TOOLS, parse_report, sanitizer_command, tool_failure
-from ptxemu.program import EmulatedProgram, Streams
+from ptxemu.program.run import EmulatedProgram, Streams
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "emulated_device"))
 from planted_programs import PlantedCase, captured_tools, planted_cases

@@ -19,8 +19,8 @@ from conformance_emulated import EmulatedCase
 from conformance_suite import CapturedCase, Pair
 from pydantic import BaseModel
 
-from ptxemu.architecture import GpuModel
-from ptxemu.call import estimate_call
+from ptxemu.model.architecture import GpuModel
+from ptxemu.model.call import estimate_call
 
 CORNER, MARGIN = 0.15, 0.1
 WRONG_ORDER, PULL = 0.02, 0.01

@@ -12,7 +12,7 @@ from cli_support import Done, call, clean_environment
 
 from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.errors import ExitCode
-from ptxemu.emulation import Emulation
+from ptxemu.program.result import Emulation
 
 pytestmark = [pytest.mark.nvcc, pytest.mark.usefixtures("nvcc")]
 EMULATED = Path(__file__).parents[1] / "emulated_device"

@@ -15,9 +15,9 @@ from conformance_suite import CapturedCase, Output
 
 from kernelblaster.devices.metrics import Metric, totals
 from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource
-from ptxemu.architecture import GpuModel
-from ptxemu.call import estimate_call
-from ptxemu.metrics import kernel_profile
+from ptxemu.metrics.profile import kernel_profile
+from ptxemu.model.architecture import GpuModel
+from ptxemu.model.call import estimate_call
 
 EPSILON = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52}
 

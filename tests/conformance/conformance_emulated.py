@@ -16,9 +16,9 @@ from pydantic import BaseModel, ConfigDict
 from kernelblaster.devices.profiles import KernelResources
 from kernelblaster.errors import DeviceError
 from kernelblaster.paths import cache_dir
-from ptxemu.machine.code import read_code, with_machine_counts
-from ptxemu.program import EmulatedProgram
-from ptxemu.record import LaunchRecord, read_records
+from ptxemu.counters.machine_code import read_code, with_machine_counts
+from ptxemu.counters.record import LaunchRecord, read_records
+from ptxemu.program.run import EmulatedProgram
 
 TIMEOUT_S = 120.0
 THREADS = 2

@@ -16,7 +16,7 @@ from conformance_suite import Half, comparable, halves, pairs, programs, read_ca
 from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.devices.metrics import Metric
 from kernelblaster.errors import MachineError
-from ptxemu.architecture import gpu_model
+from ptxemu.model.architecture import gpu_model
 
 CASES = {
     "transposes": ("transpose_conflicts", "transpose_padded", "transpose_half_pairs"),

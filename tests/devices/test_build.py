@@ -14,7 +14,7 @@ from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.devices.failures import BuildFailure, BuildFailureKind
 from kernelblaster.errors import ProblemError
 from kernelblaster.problems.problem import Precision, Problem, ProblemId
-from ptxemu.ptxas import parse_resources
+from ptxemu.machine.ptxas import parse_resources
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 

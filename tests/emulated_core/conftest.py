@@ -12,7 +12,7 @@ import pytest
 from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.errors import MachineError
 from kernelblaster.paths import cache_dir
-from ptxemu.core import Core, ensure_core
+from ptxemu.core.build import Core, ensure_core
 from ptxemu.ptx.assembler import assemble
 
 

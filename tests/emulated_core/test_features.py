@@ -12,7 +12,7 @@ import pytest
 from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.errors import MachineError
 from kernelblaster.paths import cache_dir
-from ptxemu.core import ensure_core
+from ptxemu.core.build import ensure_core
 from ptxemu.ptx.assembler import assemble
 
 SOURCES = [Path(__file__).with_name(name) for name in ("features.cu", "runtime_features.cu")]

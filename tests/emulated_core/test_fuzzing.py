@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ptx_machine import FAILED, HEAD, Launch, run, run_isolated
 
 from kernelblaster.paths import cache_dir
-from ptxemu.core import ensure_core
+from ptxemu.core.build import ensure_core
 from ptxemu.ptx.assembler import Module, NotEmulatable, assemble
 from ptxemu.ptx.syntax import TOKEN
 

@@ -15,7 +15,7 @@ from operation_table import Case, bits_of, cases, signed
 from ptx_machine import HEAD, Launch, run
 
 from kernelblaster.paths import cache_dir
-from ptxemu.core import ensure_core
+from ptxemu.core.build import ensure_core
 from ptxemu.ptx.assembler import assemble
 
 LANES = 256

@@ -11,7 +11,7 @@ import pytest
 from ptx_machine import HEAD, Launch, run
 
 from kernelblaster.paths import cache_dir
-from ptxemu.core import ensure_core
+from ptxemu.core.build import ensure_core
 from ptxemu.ptx.assembler import assemble
 
 RNG = np.random.default_rng(7)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kernelblaster.devices.profiles import KernelResources
-from ptxemu.record import Access, LaunchRecord, MemoryInstruction, Space
+from ptxemu.counters.record import Access, LaunchRecord, MemoryInstruction, Space
 
 
 def resources(name: str = "kernel", *, registers: int = 32, spill_bytes: int = 0) -> KernelResources:

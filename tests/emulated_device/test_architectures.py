@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kernelblaster.errors import UsageError
-from ptxemu.architecture import gpu_model, gpu_names
+from ptxemu.model.architecture import gpu_model, gpu_names
 
 
 @pytest.mark.parametrize("name", gpu_names())

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from emulated_bench import TIMEOUT_S, needs_tools
 
-from ptxemu.emulation import Emulation
-from ptxemu.findings import FindingKind
-from ptxemu.program import EmulatedProgram, ProgramNotEmulatable, Streams
+from ptxemu.checks.findings import FindingKind
+from ptxemu.program.result import Emulation
+from ptxemu.program.run import EmulatedProgram, ProgramNotEmulatable, Streams
 
 pytestmark = [pytest.mark.nvcc, needs_tools]
 SOURCE = Path(__file__).with_name("programs") / "bulk_copies.cu"

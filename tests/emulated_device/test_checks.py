@@ -15,9 +15,9 @@ from emulated_bench import TIMEOUT_S, Bench, needs_tools
 from planted_programs import PlantedCase, captured_tools, planted_cases
 
 from kernelblaster.devices.failures import RunFailure
-from ptxemu.emulation import Emulation
-from ptxemu.findings import FindingKind
-from ptxemu.program import EmulatedProgram, Streams
+from ptxemu.checks.findings import FindingKind
+from ptxemu.program.result import Emulation
+from ptxemu.program.run import EmulatedProgram, Streams
 
 pytestmark = [pytest.mark.nvcc, needs_tools]
 CASES = planted_cases()

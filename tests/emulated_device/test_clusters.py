@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from emulated_bench import TIMEOUT_S, Bench, needs_tools
 
-from ptxemu.emulation import Emulation
-from ptxemu.program import EmulatedProgram, Streams
+from ptxemu.program.result import Emulation
+from ptxemu.program.run import EmulatedProgram, Streams
 
 pytestmark = [pytest.mark.nvcc, needs_tools]
 SOURCE = Path(__file__).with_name("programs") / "clusters.cu"

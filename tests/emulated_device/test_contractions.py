@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from emulated_bench import TIMEOUT_S, needs_tools
 
-from ptxemu.program import EmulatedProgram
-from ptxemu.ptx.contractions import contractions
+from ptxemu.program.run import EmulatedProgram
+from ptxemu.ptx.analysis.contractions import contractions
 from ptxemu.ptx.syntax import parse
 
 HEAD = ".version 9.0\n.target sm_90a\n.address_size 64\n.visible .entry k() {\n"

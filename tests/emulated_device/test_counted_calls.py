@@ -17,9 +17,9 @@ from kernelblaster.devices.emulated.session import EmulatedSession
 from kernelblaster.devices.failures import RunFailure, RunFailureKind
 from kernelblaster.errors import DeviceError
 from kernelblaster.problems.problem import Precision, Problem, ProblemId, TensorRole, TensorSpec
-from ptxemu.architecture import gpu_model
-from ptxemu.call import CallEstimate
-from ptxemu.record import LaunchRecord, TransferKind, TransferRecord, read_records
+from ptxemu.counters.record import LaunchRecord, TransferKind, TransferRecord, read_records
+from ptxemu.model.architecture import gpu_model
+from ptxemu.model.call import CallEstimate
 
 H200 = gpu_model("h200")
 

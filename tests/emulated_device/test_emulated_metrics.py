@@ -9,10 +9,10 @@ from emulated_records import Copy, access, launch, resources
 
 from kernelblaster.devices.metrics import Metric
 from kernelblaster.devices.profiles import KernelProfile
-from ptxemu.architecture import gpu_model
-from ptxemu.metrics import kernel_profile
-from ptxemu.model import estimate
-from ptxemu.record import Access, LaunchRecord, MachineCounts, SourceLine, Space
+from ptxemu.counters.record import Access, LaunchRecord, MachineCounts, SourceLine, Space
+from ptxemu.metrics.profile import kernel_profile
+from ptxemu.model.architecture import gpu_model
+from ptxemu.model.kernel import estimate
 
 H200 = gpu_model("h200")
 

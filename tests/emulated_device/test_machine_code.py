@@ -12,8 +12,8 @@ from emulated_bench import needs_tools
 
 from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.errors import DeviceError
+from ptxemu.counters.machine_code import KernelCode, read_code
 from ptxemu.machine.anchors import Anchor
-from ptxemu.machine.code import KernelCode, read_code
 from ptxemu.machine.cubin import CodeWord, read_sections
 from ptxemu.machine.executions import Flow
 from ptxemu.machine.graph import graph_of

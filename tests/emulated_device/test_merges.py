@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ptxemu.ptx.merges import merged_loads
+from ptxemu.ptx.analysis.merges import merged_loads
 from ptxemu.ptx.syntax import parse
 
 HEAD = """

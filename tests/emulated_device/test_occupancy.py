@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelblaster.errors import UsageError
-from ptxemu.occupancy import Limiter, occupancy, sm_limits
+from ptxemu.model.occupancy import Limiter, occupancy, sm_limits
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from tempfile import TemporaryFile
 import pytest
 from emulated_bench import TIMEOUT_S, needs_tools
 
-from ptxemu.occupancy import occupancy, sm_limits
-from ptxemu.program import EmulatedProgram, Streams
+from ptxemu.model.occupancy import occupancy, sm_limits
+from ptxemu.program.run import EmulatedProgram, Streams
 
 pytestmark = [pytest.mark.nvcc, needs_tools]
 SOURCE = Path(__file__).with_name("programs") / "occupancy.cu"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxemu.location import source_location
+from ptxemu.ptx.location import source_location
 
 PTX = """.visible .entry kernel()
 {

@@ -8,13 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelblaster.devices.metrics import Metric
-from ptxemu.architecture import gpu_model, gpu_names
-from ptxemu.call import estimate_call
-from ptxemu.chain import load_latency
-from ptxemu.metrics import kernel_profile
-from ptxemu.model import KernelEstimate, Unit, Unlaunchable, estimate, smooth_maximum
-from ptxemu.record import Access, LaunchRecord, MachineCounts, MemoryInstruction, Space, TransferKind, TransferRecord
-from ptxemu.traffic import GLOBAL_SPACES, filled_bytes
+from ptxemu.counters.record import (
+    Access,
+    LaunchRecord,
+    MachineCounts,
+    MemoryInstruction,
+    Space,
+    TransferKind,
+    TransferRecord,
+)
+from ptxemu.metrics.profile import kernel_profile
+from ptxemu.model.architecture import gpu_model, gpu_names
+from ptxemu.model.call import estimate_call
+from ptxemu.model.chain import load_latency
+from ptxemu.model.kernel import KernelEstimate, Unit, Unlaunchable, estimate, smooth_maximum
+from ptxemu.model.traffic import GLOBAL_SPACES, filled_bytes
 
 H200 = gpu_model("h200")
 TINY = 1 + 1e-9

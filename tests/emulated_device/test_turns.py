@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from emulated_bench import TIMEOUT_S, Bench, needs_tools
 
-from ptxemu.program import EmulatedProgram, Streams
+from ptxemu.program.run import EmulatedProgram, Streams
 
 pytestmark = [pytest.mark.nvcc, needs_tools]
 

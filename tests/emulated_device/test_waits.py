@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
+from ptxemu.ptx.analysis.waits import Wait, waits
 from ptxemu.ptx.syntax import parse
-from ptxemu.ptx.waits import Wait, waits
 
 HEAD = """
 .version 8.0

@@ -17,8 +17,8 @@ from kernelblaster.cli.options import finite, positive
 from kernelblaster.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from ptxemu.emulation import Emulation
-    from ptxemu.program import EmulatedProgram
+    from ptxemu.program.result import Emulation
+    from ptxemu.program.run import EmulatedProgram
 
 
 def emulate(
@@ -76,7 +76,7 @@ def emulate(
 def _build(program: Path, arch: str, include: Sequence[Path]) -> EmulatedProgram:
     """The program, linked with the emulated runtime. Raises ProgramDoesNotBuild once the compiler's words are shown."""
     from kernelblaster.cli.progress import Progress
-    from ptxemu.program import EmulatedProgram, ProgramDoesNotBuild
+    from ptxemu.program.run import EmulatedProgram, ProgramDoesNotBuild
 
     try:
         with Progress() as progress:

@@ -12,9 +12,9 @@ from rich.table import Table
 
 from kernelblaster.cli import terminal
 from kernelblaster.devices.metrics import Metric
-from ptxemu.emulation import Emulation, KernelLaunch
-from ptxemu.lines import LineProfile
-from ptxemu.metrics import COUNTED
+from ptxemu.metrics.lines import LineProfile
+from ptxemu.metrics.profile import COUNTED
+from ptxemu.program.result import Emulation, KernelLaunch
 
 SHOWN_METRICS = (
     Metric.DURATION,

@@ -17,7 +17,7 @@ from kernelblaster.paths import cache_dir, data_dir
 from kernelblaster.problems.problem import Problem, Size
 from kernelblaster.problems.self_checking import needs_a_gpu
 from kernelblaster.sandbox.limits import Limits
-from ptxemu.architecture import DEFAULT_GPU, gpu_names
+from ptxemu.model.architecture import DEFAULT_GPU, gpu_names
 
 SHIPPED_RECORDING = "recordings/h200.jsonl.gz"
 
@@ -102,7 +102,7 @@ def limits_of(config: RunConfig) -> Limits:
 
 def _emulated(config: RunConfig, gpu_type: str | None, why: str, tell: Callable[[str], None]) -> DeviceChoice:
     from kernelblaster.devices.emulated.device import EmulatedDevice
-    from ptxemu.core import ensure_core, locate_core
+    from ptxemu.core.build import ensure_core, locate_core
 
     device = EmulatedDevice.create(gpu_type or DEFAULT_GPU, limits=limits_of(config))
     if not locate_core(cache_dir()).library.exists():

@@ -11,7 +11,7 @@ from kernelblaster.paths import cache_dir
 
 def probe_emulated() -> Probe:
     """Whether the emulated GPU's core can be built here."""
-    from ptxemu.core import ensure_core
+    from ptxemu.core.build import ensure_core
 
     try:
         core = ensure_core(cache_dir())

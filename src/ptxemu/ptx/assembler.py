@@ -10,7 +10,7 @@ from ptxemu.ptx.context import ModuleContext
 from ptxemu.ptx.errors import NotEmulatable
 from ptxemu.ptx.lowering import FunctionLowering
 from ptxemu.ptx.module import Module, Variable
-from ptxemu.ptx.select import lower_statement
+from ptxemu.ptx.selection.select import lower_statement
 from ptxemu.ptx.syntax import parse
 from ptxemu.ptx.tree import Declared, integer
 

@@ -15,16 +15,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ptxemu.ptx import module as out
+from ptxemu.ptx.analysis.contractions import Contraction, contractions
+from ptxemu.ptx.analysis.merges import merged_loads
+from ptxemu.ptx.analysis.reach import written_places
+from ptxemu.ptx.analysis.steering import steering_loads
+from ptxemu.ptx.analysis.waits import waits
 from ptxemu.ptx.calls import aligned
 from ptxemu.ptx.context import SPECIALS, ModuleContext
-from ptxemu.ptx.contractions import Contraction, contractions
 from ptxemu.ptx.errors import NotEmulatable
-from ptxemu.ptx.merges import merged_loads
 from ptxemu.ptx.operations import PREDICATE, signatures, width_of
-from ptxemu.ptx.reach import written_places
-from ptxemu.ptx.steering import steering_loads
 from ptxemu.ptx.tree import TYPE_BYTES, Address, Declared, Function, Label, Operand, Statement, literal
-from ptxemu.ptx.waits import waits
 
 _SLOT_BYTES = {16: 64, 32: 128, 64: 256, PREDICATE: 128}
 _MOST_LOCAL_BYTES, _MOST_PARAMETER_BYTES = 512 << 10, 32764

@@ -1,4 +1,4 @@
-"""Assembled code and its file format (described in `core/program.hpp`, whose reader is the other half)."""
+"""Assembled code and its file format (described in `core/src/program.hpp`, whose reader is the other half)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Instruction:
     counted: str = ""
     """Operation whose counters it adds to; its own when empty."""
     wait: int = 0
-    """Kind of latency that a warp waits for here, see `waits.py`."""
+    """Kind of latency that a warp waits for here, see `analysis/waits.py`."""
     target: str | None = None
     """Label whose position becomes the immediate."""
 
@@ -50,7 +50,7 @@ class MemoryInstruction:
     line: int
     source: int
     steers: bool
-    """Whether what it reads may decide what is executed, or where, see `steering.py`."""
+    """Whether what it reads may decide what is executed, or where, see `analysis/steering.py`."""
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ptxemu.ptx.tree import TYPE_BYTES
 
-_DEFINITIONS = Path(__file__).resolve().parents[1] / "core"
+_DEFINITIONS = Path(__file__).resolve().parents[1] / "core" / "src"
 _LINE = re.compile(r"^([A-Z_]+)(\d?)\((\w+), ?(.*)\)$")
 PREDICATE = 1
 WIDTH = {

@@ -54,7 +54,7 @@ from kernelblaster.paths import deferred_source, guards_source, harness_include_
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.sandbox.limits import CommandResult
 from kernelblaster.sandbox.process import Scratch
-from ptxemu.ptxas import parse_resources
+from ptxemu.machine.ptxas import parse_resources
 
 _FORMAT = "kernelblaster-build-3"
 

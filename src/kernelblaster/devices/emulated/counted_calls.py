@@ -16,11 +16,11 @@ from dataclasses import dataclass
 
 from kernelblaster.devices.base import Build, CallResult, Job
 from kernelblaster.devices.failures import RunFailure, RunFailureKind
-from ptxemu.architecture import GpuModel
-from ptxemu.call import CallEstimate, estimate_call
-from ptxemu.machine.code import read_code, with_machine_counts
-from ptxemu.model import Unlaunchable
-from ptxemu.record import LaunchRecord, TransferRecord
+from ptxemu.counters.machine_code import read_code, with_machine_counts
+from ptxemu.counters.record import LaunchRecord, TransferRecord
+from ptxemu.model.architecture import GpuModel
+from ptxemu.model.call import CallEstimate, estimate_call
+from ptxemu.model.kernel import Unlaunchable
 
 _KEPT = 256
 _UNSEEN = 1

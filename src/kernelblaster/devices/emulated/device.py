@@ -45,13 +45,13 @@ from kernelblaster.problems.self_checking import needs_a_gpu
 from kernelblaster.sandbox.isolation import FileView, Isolation
 from kernelblaster.sandbox.limits import Limits
 from kernelblaster.sandbox.process import strongest
-from ptxemu.architecture import DEFAULT_GPU, GpuModel, gpu_model
-from ptxemu.call import CallEstimate
-from ptxemu.core import Core, ensure_core
-from ptxemu.counting import NotSampled, counted_records
-from ptxemu.findings import FindingKind, named, read_findings
-from ptxemu.modules import ensure_figures, ensure_module, missing_runtime_function, module_path
-from ptxemu.record import LaunchRecord, TransferRecord
+from ptxemu.checks.findings import FindingKind, named, read_findings
+from ptxemu.core.build import Core, ensure_core
+from ptxemu.counters.record import LaunchRecord, TransferRecord
+from ptxemu.counters.report import NotSampled, counted_records
+from ptxemu.model.architecture import DEFAULT_GPU, GpuModel, gpu_model
+from ptxemu.model.call import CallEstimate
+from ptxemu.program.modules import ensure_figures, ensure_module, missing_runtime_function, module_path
 
 
 class EmulatedDevice:

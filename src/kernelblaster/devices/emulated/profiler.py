@@ -9,9 +9,9 @@ from typing import Self
 
 from kernelblaster.devices.metrics import totals
 from kernelblaster.devices.profiles import Profile, ProfileSource
-from ptxemu.architecture import GpuModel
-from ptxemu.call import CallEstimate
-from ptxemu.metrics import kernel_profile
+from ptxemu.metrics.profile import kernel_profile
+from ptxemu.model.architecture import GpuModel
+from ptxemu.model.call import CallEstimate
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from kernelblaster.devices.base import CallResult, Session, TimingSample
-from ptxemu.call import CallEstimate
+from ptxemu.model.call import CallEstimate
 
 _POISON = 0xFF
 

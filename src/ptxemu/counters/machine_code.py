@@ -1,0 +1,120 @@
+"""The machine code of a program's kernels, and what a launch of one executes of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from ptxemu.counters.record import EXECUTED, Access, LaunchRecord, MachineCounts, Space, TransferRecord
+from ptxemu.machine.anchors import PtxLine, anchors, ptx_lines
+from ptxemu.machine.cubin import CodeSection, read_sections
+from ptxemu.machine.executions import Flow
+from ptxemu.machine.graph import graph_of
+from ptxemu.machine.instructions import MachineInstruction, Operation, Pipe, decode
+from ptxemu.machine.schedule import Schedule, WarpPath
+from ptxemu.ptx.syntax import parse
+
+_SHARED = (Operation.LDS, Operation.STS, Operation.LDSM, Operation.STSM, Operation.ATOMS, Operation.ATOMS_CAS)
+_INTERNAL = "__internal_"
+"""In the names of functions that ptxas adds."""
+
+
+@dataclass(frozen=True)
+class KernelCode:
+    """One kernel.
+
+    Attributes:
+        instructions: its code, the functions that it calls included.
+        flow: from which the executions of each block follow.
+        schedule: what one warp waits for.
+    """
+
+    instructions: tuple[MachineInstruction, ...]
+    flow: Flow
+    schedule: Schedule
+
+    def counts(self, record: LaunchRecord) -> MachineCounts:
+        """What a launch executes."""
+        executed: Counter[MachineInstruction] = Counter()
+        times = self.flow.executions(record.ptx_lines, record.warps)
+        for block, count in zip(self.flow.graph.blocks, times, strict=True):
+            for one in self.instructions[block.first : block.end]:
+                executed[one] += count
+        pipes: Counter[Pipe | None] = Counter()
+        operations: Counter[int] = Counter()
+        for one, count in executed.items():
+            pipes[one.pipe] += count
+            operations[one.operation] += count
+        local = {op: sum(one.requests for one in record.accesses((Space.LOCAL,), (op,))) for op in Access}
+        return MachineCounts(
+            instructions=sum(executed.values()),
+            alu=pipes[Pipe.ALU],
+            fma=pipes[Pipe.FMA],
+            fma_heavy=sum(count * one.fma_heavy_passes for one, count in executed.items()),
+            halves=sum(count for one, count in executed.items() if one.half_precision),
+            xu=pipes[Pipe.XU],
+            lsu=pipes[Pipe.LSU],
+            adu=pipes[Pipe.ADU],
+            tensor_halves=operations[Operation.HFMA2_MMA],
+            shared_passes=_shared_passes(record, executed) + operations[Operation.SHFL],
+            spill_loads=max(0.0, operations[Operation.LDL] - local[Access.LOAD]),
+            spill_stores=max(0.0, operations[Operation.STL] - local[Access.STORE]),
+            path=WarpPath(self.schedule, tuple(count / record.warps for count in times)),
+        )
+
+
+def _shared_passes(record: LaunchRecord, executed: Mapping[MachineInstruction, float]) -> float:
+    """Passes through shared memory, and those of thread indices.
+
+    The core has counted those of each PTX line. A load of 16 bytes a lane takes two at least, wherever lanes read, and
+    an instruction whose lanes are all switched off one.
+    """
+    machine: Counter[int] = Counter()
+    wide: Counter[int] = Counter()
+    indices = 0.0
+    for one, count in executed.items():
+        if one.operation in _SHARED:
+            machine[one.line] += count
+        wide[one.line] += count * one.wide
+        indices += count * one.thread_index
+    passes = indices + sum(machine.values())
+    for access in record.accesses((Space.SHARED,), EXECUTED):
+        line = access.ptx_line or 0
+        if access.op is not Access.LOAD or machine[line]:
+            passes += max(access.wavefronts, 2 * wide[line]) - access.requests
+    return passes
+
+
+@lru_cache(maxsize=64)
+def read_code(cubin: Path, ptx: Path) -> Mapping[str, KernelCode]:
+    """Kernels of a program by mangled name; those without a line table, of which nothing can be counted, are left out.
+
+    Raises DeviceError when the cubin does not read.
+    """
+    sections = [one for one in read_sections(cubin.read_bytes()) if any(word.line for word in one.words)]
+    lines = ptx_lines(parse(ptx.read_text(encoding="utf-8"))) if sections else {}
+    return {one.kernel: _kernel(one, lines) for one in sections}
+
+
+def with_machine_counts(
+    records: Sequence[LaunchRecord | TransferRecord], code: Mapping[str, KernelCode]
+) -> list[LaunchRecord | TransferRecord]:
+    """Records whose launches know what their machine code executed, where it is at hand."""
+    return [
+        one.model_copy(update={"machine": code[one.kernel].counts(one)})
+        if isinstance(one, LaunchRecord) and one.kernel in code
+        else one
+        for one in records
+    ]
+
+
+def _kernel(section: CodeSection, lines: Mapping[int, PtxLine]) -> KernelCode:
+    instructions = tuple(decode(word, position) for position, word in enumerate(section.words))
+    graph = graph_of(instructions, section.functions)
+    internal = {position for position, name in section.functions.items() if _INTERNAL in name}
+    entries = frozenset(entry for entry in graph.entries if graph.blocks[entry].first in internal)
+    flow = Flow(graph, anchors(instructions, graph, lines), entries)
+    return KernelCode(instructions, flow, Schedule.of(instructions, graph))

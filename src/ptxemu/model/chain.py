@@ -1,0 +1,160 @@
+"""How long one warp would take if it had the GPU to itself: instructions, and latencies that nothing overlaps.
+
+Where machine code is at hand, its schedule says what a warp waits for (`machine/schedule.py`). Elsewhere the core
+counts how often a warp stands on the longest chain of dependent PTX instructions of a region, by kind of latency
+(`ptx/analysis/waits.py`), and every machine instruction holds its warp for a few clocks. Loads take as long as the
+caches that serve them. A hit in the L1 on a line that another warp has just asked for waits as long as that one's miss;
+so does one in the L2 that another SM has just asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import log2
+
+from ptxemu.counters.record import EXECUTED, SECTOR_BYTES, Access, LaunchRecord, MachineCounts, MemoryInstruction, Space
+from ptxemu.machine.schedule import Cause
+from ptxemu.model.architecture import Architecture, Latency
+from ptxemu.model.traffic import DEVICE_SPACES, GLOBAL_SPACES, further_lines, least_passes, loads
+from ptxemu.ptx.analysis.waits import UNROLLED
+
+_SHORT = (Cause.SHARED, Cause.SHUFFLE, Cause.SPECIAL, Cause.CONSTANT, Cause.REGISTER)
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Clocks that one warp takes, by cause, when nothing is contended."""
+
+    global_memory: float
+    short: float
+    """Shared memory, shuffles, the transcendental unit, special registers and computed constants."""
+    barrier: float
+    wait: float
+    """Latencies of arithmetic."""
+    issue: float
+    """The clocks of every instruction itself, and of branches."""
+
+    @property
+    def total(self) -> float:
+        """Clocks from a warp's first instruction to its last."""
+        return self.global_memory + self.short + self.barrier + self.wait + self.issue
+
+
+def chain_of(
+    record: LaunchRecord, machine: MachineCounts, dram_read_bytes: float, rounds: float, architecture: Architecture
+) -> Chain:
+    """The chain of an average warp.
+
+    Args:
+        record: counts of the launch.
+        machine: its machine instructions.
+        dram_read_bytes: of the launch.
+        rounds: of resident blocks on an SM.
+        architecture: latencies.
+    """
+    spaces = DEVICE_SPACES if machine.path is None else GLOBAL_SPACES
+    load = load_latency(record, spaces, dram_read_bytes, rounds, architecture)
+    lines = architecture.timing.line_clocks * sum(further_lines(one) for one in loads(record)) / record.warps
+    shared = _shared_latency(record, architecture)
+    if machine.path is None:
+        return _chain_of_ptx(record, machine, load, lines, shared, architecture)
+    clocks = machine.path.clocks(_latencies(architecture.latency, load, shared))
+    return Chain(
+        global_memory=clocks[Cause.GLOBAL] + clocks[Cause.LOCAL] + clocks[Cause.ATOMIC] + lines,
+        short=sum(clocks[one] for one in _SHORT),
+        barrier=clocks[Cause.BARRIER],
+        wait=clocks[Cause.WAIT] + clocks[Cause.DOUBLE] + clocks[Cause.TENSOR] + clocks[Cause.OPERANDS],
+        issue=clocks[Cause.ISSUE] + clocks[Cause.BRANCH],
+    )
+
+
+def _latencies(latency: Latency, load: float, shared: float) -> dict[Cause, float]:
+    """Latency of each cause, given those of loads from global and shared memory."""
+    return {
+        Cause.BRANCH: latency.branch,
+        Cause.BARRIER: latency.barrier,
+        Cause.GLOBAL: load,
+        Cause.LOCAL: latency.l1,
+        Cause.SHARED: shared,
+        Cause.ATOMIC: latency.atomic,
+        Cause.SHUFFLE: latency.shuffle,
+        Cause.SPECIAL: latency.xu,
+        Cause.DOUBLE: latency.double,
+        Cause.TENSOR: latency.tensor,
+        Cause.CONSTANT: latency.constant,
+        Cause.REGISTER: latency.special_register,
+        Cause.OPERANDS: latency.operands,
+    }
+
+
+def _chain_of_ptx(
+    record: LaunchRecord,
+    machine: MachineCounts,
+    load: float,
+    lines: float,
+    shared: float,
+    architecture: Architecture,
+) -> Chain:
+    """The chain that follows from the PTX alone; spills are loaded back a few at a time."""
+    latency, timing, warps = architecture.latency, architecture.timing, record.warps
+    waits = {kind: count / warps for kind, count in record.waits.items()}
+    spills = machine.spill_loads / warps / timing.spills_in_flight
+    return Chain(
+        global_memory=(waits.get("global", 0.0) + waits.get("global_unrolled", 0.0) / UNROLLED) * load
+        + lines
+        + waits.get("atomic", 0.0) * latency.atomic
+        + spills * latency.l1,
+        short=(waits.get("shared", 0.0) + waits.get("shared_unrolled", 0.0) / UNROLLED) * shared
+        + waits.get("shuffle", 0.0) * latency.shuffle
+        + waits.get("special", 0.0) * latency.xu,
+        barrier=record.count("bar") / warps * latency.barrier,
+        wait=waits.get("arithmetic", 0.0) * latency.alu
+        + waits.get("double", 0.0) * latency.double
+        + waits.get("tensor", 0.0) * latency.tensor
+        + waits.get("division", 0.0) * latency.division,
+        issue=machine.instructions / warps * timing.instruction_clocks,
+    )
+
+
+def _shared_latency(record: LaunchRecord, architecture: Architecture) -> float:
+    """Clocks of a mean access to shared memory: its further passes take longer."""
+    shared = list(record.accesses((Space.SHARED,), EXECUTED))
+    passes = sum(one.wavefronts for one in shared) / max(1, sum(one.requests for one in shared))
+    return architecture.latency.shared + architecture.timing.conflict_clocks * max(0.0, passes - 1)
+
+
+def load_latency(
+    record: LaunchRecord, spaces: Iterable[Space], dram_read_bytes: float, rounds: float, architecture: Architecture
+) -> float:
+    """Clocks of a mean load from some spaces: L1, L2 or DRAM by where its sectors come from.
+
+    A request waits for its slowest sector, so DRAM sectors are held against those that dense requests would need. Where
+    SMs read the same sectors, those that come soon after the first find them under way and wait as long as it does.
+    """
+    latency, timing = architecture.latency, architecture.timing
+    found = list(record.accesses(spaces, (Access.LOAD,)))
+    sectors = sum(one.sectors for one in found)
+    if sectors == 0:
+        return latency.l2
+    requests = sum(one.requests for one in found if one.sectors)
+    under_way = timing.l1_under_way / rounds
+    missed = sum(one.requests * _waiting_share(one, under_way) for one in found) / requests
+    dense = sum(min(_missed(one), one.ideal_sectors) for one in found)
+    from_dram = min(1.0, timing.reads_under_way * dram_read_bytes / SECTOR_BYTES / dense) if dense else 0.0
+    scattered = sum(one.wavefronts for one in found) / sum(least_passes(one) for one in found)
+    from_dram_clocks = latency.dram + timing.doubling_clocks * log2(max(1.0, scattered))
+    beyond = from_dram * from_dram_clocks + (1 - from_dram) * latency.l2
+    return latency.l1 + missed * (beyond - latency.l1)
+
+
+def _missed(one: MemoryInstruction) -> int:
+    return one.sectors - one.l1_hit_sectors
+
+
+def _waiting_share(one: MemoryInstruction, under_way: float) -> float:
+    """Share of a load's requests that wait for the L2: misses, and hits on what is still under way to another warp.
+
+    Later rounds of blocks find there what the first has brought, so that only the first waits for others.
+    """
+    return min(1.0, (_missed(one) + under_way * one.l1_shared_sectors) / one.sectors) if one.sectors else 0.0

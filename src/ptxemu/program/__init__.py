@@ -1,0 +1,1 @@
+"""A CUDA program with a `main`: compile it, assemble its PTX, run it on the core, and say what its kernels did."""

@@ -1,0 +1,93 @@
+"""What the core is started with beside a program: the assembled module and the figures of the GPU it stands for."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+from kernelblaster.devices.failures import BuildFailure, BuildFailureKind
+from kernelblaster.devices.profiles import KernelResources
+from ptxemu.model.architecture import GpuModel
+from ptxemu.ptx import assembler
+from ptxemu.ptx.errors import NotEmulatable
+from ptxemu.ptx.location import source_location
+
+
+def module_path(program: Path) -> Path:
+    """Where the module of a program lies; another version of the assembler looks elsewhere."""
+    return program.with_suffix(f".{_assembler_digest()}.module")
+
+
+def ensure_module(
+    program: Path, ptx: Path, system_dirs: Sequence[Path], resources: Sequence[KernelResources] = ()
+) -> Path:
+    """Assemble a program's PTX, once.
+
+    Args:
+        program: what the module is put next to.
+        ptx: the program's.
+        system_dirs: headers of which nobody wants to see lines: those of the toolkit.
+        resources: what ptxas reports of its kernels, for questions about occupancy.
+
+    Raises:
+        BuildFailure: NOT_EMULATABLE, naming the instruction, its PTX line and, with `-lineinfo`, its source line.
+    """
+    module = module_path(program)
+    if module.exists():
+        return module
+    text = ptx.read_text(encoding="utf-8")
+    try:
+        assembled = assembler.assemble(text, system_dirs)
+    except NotEmulatable as error:
+        raise _not_emulatable(error, text) from error
+    registers = {one.symbol: one.registers for one in resources}
+    for kernel in assembled.kernels:
+        kernel.registers_per_thread = registers.get(kernel.name, 0)
+    write_whole(module, assembled.write)
+    return module
+
+
+def ensure_figures(gpu: GpuModel, cache_dir: Path) -> Path:
+    """File that tells the runtime which GPU it stands for, named by its content."""
+    text = gpu.figures()
+    path = cache_dir / f"emulated-{sha256(text.encode()).hexdigest()[:16]}.figures"
+    if not path.exists():
+        write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8"))
+    return path
+
+
+def missing_runtime_function(failure: BuildFailure) -> BuildFailure | None:
+    """The failure of a program that only calls CUDA functions which the stand-in runtime lacks; else None."""
+    names = failure.reason.removeprefix("undefined: ").split(", ")
+    if failure.kind is not BuildFailureKind.LINK or not all(name.lstrip("_").startswith("cuda") for name in names):
+        return None
+    reason = f"the stand-in CUDA runtime has no {', '.join(names)}"
+    return BuildFailure(BuildFailureKind.NOT_EMULATABLE, reason, log=failure.log)
+
+
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` fill a file that others see only when it is complete."""
+    partial = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}")
+    write(partial)
+    partial.replace(path)
+
+
+@cache
+def _assembler_digest() -> str:
+    """Names modules, so that those of another version of the assembler are not taken for this one's."""
+    sources = sorted(Path(assembler.__file__).parent.rglob("*.py"))
+    return sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
+
+
+def _not_emulatable(error: NotEmulatable, ptx: str) -> BuildFailure:
+    place = source_location(ptx, error.line)
+    where = f" ({place})" if place else ""
+    return BuildFailure(
+        BuildFailureKind.NOT_EMULATABLE,
+        f"PTX line {error.line}{where}: {error.instruction}: {error.reason}",
+        log=str(error),
+    )

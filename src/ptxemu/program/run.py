@@ -1,0 +1,242 @@
+"""Runs any self-contained CUDA program on the emulated device: built by the real nvcc, linked to the stand-in runtime.
+
+    program = EmulatedProgram.build(Path("saxpy.cu"), arch="sm_90")
+    emulation = program.run(["1000000"], timeout_s=60)
+    emulation.launches[0].metrics["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"]
+
+The program is trusted like one that its owner starts by hand: it runs in the caller's directory, with the caller's
+environment and streams. (Candidates of a search are not trusted; those go through `device.py`.)
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO, Self
+
+from kernelblaster.devices.build.symbols import demangle
+from kernelblaster.devices.build.toolchain import Toolchain
+from kernelblaster.devices.failures import BuildFailure, BuildFailureKind
+from kernelblaster.errors import MachineError, UsageError
+from kernelblaster.paths import cache_dir
+from ptxemu.checks.findings import named, read_findings
+from ptxemu.core.build import ensure_core, locate_core
+from ptxemu.counters.machine_code import read_code, with_machine_counts
+from ptxemu.counters.record import LaunchRecord, TransferRecord
+from ptxemu.counters.report import NotSampled, counted_records
+from ptxemu.metrics.lines import line_profiles
+from ptxemu.metrics.profile import kernel_profile
+from ptxemu.model.architecture import GpuModel, gpu_of_architecture
+from ptxemu.model.call import CallEstimate, estimate_call
+from ptxemu.model.kernel import KernelEstimate, Unlaunchable
+from ptxemu.program.build import BuiltProgram, ProgramBuilder
+from ptxemu.program.modules import ensure_figures, ensure_module
+from ptxemu.program.result import Emulation, KernelLaunch
+
+DEFAULT_ARCH = "sm_90"
+
+
+class ProgramDoesNotBuild(UsageError):
+    """nvcc or the linker refuses the program. `log` is what they printed."""
+
+    def __init__(self, message: str, *, hint: str, log: str) -> None:
+        super().__init__(message, hint=hint)
+        self.log = log
+
+
+class ProgramNotEmulatable(MachineError):
+    """The program needs an instruction, a runtime function or a library that the emulated device lacks."""
+
+
+@dataclass(frozen=True)
+class Streams:
+    """Where the program reads and writes; None is this process's own stream."""
+
+    stdin: int | IO[bytes] | None = None
+    stdout: int | IO[bytes] | None = None
+    stderr: int | IO[bytes] | None = None
+
+
+@dataclass(frozen=True)
+class EmulatedProgram:
+    """A program that is built and assembled, for one GPU.
+
+    Attributes:
+        source: the .cu file.
+        built: the program, its PTX and its kernels' resources.
+        module: its PTX as the core reads it.
+        figures: file with the figures of the GPU.
+        gpu: the GPU it runs on.
+        toolchain: what it was built with.
+    """
+
+    source: Path
+    built: BuiltProgram
+    module: Path
+    figures: Path
+    gpu: GpuModel
+    toolchain: Toolchain
+
+    @classmethod
+    def build(
+        cls,
+        source: Path,
+        *,
+        arch: str = DEFAULT_ARCH,
+        include_dirs: Sequence[Path] = (),
+        cache_root: Path | None = None,
+    ) -> Self:
+        """Compile, link and assemble a program; unchanged programs come from the cache.
+
+        Args:
+            source: a .cu file with a `main`.
+            arch: `sm_80`, `sm_86`, `sm_89`, `sm_90` or `sm_100`.
+            include_dirs: further directories with headers.
+            cache_root: where programs and the core are kept; the user's cache if not given.
+
+        Raises:
+            UsageError: no such file or architecture.
+            ProgramDoesNotBuild: it does not compile or link.
+            ProgramNotEmulatable: it needs something that the emulated device lacks.
+            ToolMissing: no nvcc or no host compiler.
+        """
+        if not source.is_file():
+            raise UsageError(f"{source}: no such file", hint="give the path of a .cu file with a main function")
+        gpu, cache = gpu_of_architecture(arch), cache_root or cache_dir()
+        toolchain = Toolchain.find()
+        # The core takes longer to build than a program to compile: the first time, both go on at once.
+        with ThreadPoolExecutor(1, thread_name_prefix="core") as pool:
+            core = pool.submit(ensure_core, cache)
+            arch = gpu.architecture.compile_arch
+            builder = ProgramBuilder(toolchain, locate_core(cache), core.result, arch, include_dirs, cache)
+            try:
+                built = builder.build(source)
+                module = ensure_module(built.program, built.ptx, toolchain.include_dirs, built.resources)
+            except BuildFailure as failure:
+                raise _reported(failure, source) from failure
+            core.result()
+        return cls(source, built, module, ensure_figures(gpu, cache), gpu, toolchain)
+
+    def run(
+        self,
+        arguments: Sequence[str] = (),
+        *,
+        timeout_s: float,
+        checks: bool = False,
+        lines: int = 0,
+        sample: int = 0,
+        streams: Streams | None = None,
+    ) -> Emulation:
+        """Run to the end, or kill after `timeout_s` seconds; every launch is counted.
+
+        A program that fails is no error here: `Emulation.exit_code` says how it ended.
+
+        Args:
+            arguments: of the program.
+            timeout_s: wall time it may take.
+            checks: whether memory and synchronisation are checked, which takes several times as long.
+            lines: source lines to profile for each launch.
+            sample: warp instructions of a launch that are enough: beyond them the blocks of whole SMs are left out, so
+                that outputs are incomplete, and counts are scaled. 0 executes every block.
+            streams: where it reads and writes; this process's own streams if not given.
+
+        Raises:
+            DeviceError: the core's report does not read.
+            ProgramNotEmulatable: what a sample leaves out would decide what else is executed.
+        """
+        with TemporaryDirectory(prefix="kernelblaster-") as scratch:
+            report, found = Path(scratch) / "report.jsonl", Path(scratch) / "findings.jsonl"
+            extra = {"KB_EMU_REPORT": str(report)} | ({"KB_EMU_CHECKS": str(found)} if checks else {})
+            extra |= {"KB_EMU_SAMPLE": str(sample)} if sample else {}
+            began = time.monotonic()
+            code = self._execute(arguments, extra, timeout_s, streams or Streams())
+            seconds = time.monotonic() - began
+            killed = code is None or code < 0
+            records, findings = self._records(report, killed), read_findings(found, cut_off=killed)
+        resources = {kernel.symbol: kernel for kernel in self.built.resources if kernel.symbol}
+        warnings = []
+        try:
+            counted = with_machine_counts(records, read_code(self.built.cubin, self.built.ptx))
+            call = estimate_call(counted, resources, self.gpu)
+        except Unlaunchable as error:
+            call = CallEstimate((), 0.0, 0.0)
+            warnings.append(f"a GPU would refuse a launch: {error}")
+        return Emulation(
+            program=str(self.source),
+            arguments=list(arguments),
+            device=self.gpu.facts(cuda_version=self.toolchain.version_text),
+            exit_code=code,
+            seconds=seconds,
+            launches=[_launch(estimate, self.gpu, lines) for estimate in call.kernels],
+            transfers_us=call.transfers_us,
+            findings=named(findings, lambda names: demangle(self.toolchain, names)) if checks else None,
+            warnings=warnings,
+        )
+
+    def _records(self, report: Path, killed: bool) -> list[LaunchRecord | TransferRecord]:
+        try:
+            return counted_records(report, cut_off=killed)
+        except NotSampled as because:
+            raise ProgramNotEmulatable(
+                f"{self.source}: a sample of blocks cannot stand for all: {because.reason}",
+                hint="run it without --sample, or at a smaller size",
+            ) from because
+
+    def _execute(
+        self, arguments: Sequence[str], extra: Mapping[str, str], timeout_s: float, streams: Streams
+    ) -> int | None:
+        """Exit status, minus a signal's number, or None when the time was up."""
+        environment = {
+            **os.environ,
+            "KB_EMU_MODULE": str(self.module),
+            "KB_EMU_DEVICE": str(self.figures),
+            "KB_EMU_COUNT": "1",
+            **extra,
+        }
+        process = subprocess.Popen(
+            [str(self.built.program), *arguments],
+            env=environment,
+            stdin=streams.stdin,
+            stdout=streams.stdout,
+            stderr=streams.stderr,
+            start_new_session=True,
+        )
+        try:
+            return process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            if process.returncode is None:
+                # What the program itself has started goes with it.
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+
+def _launch(estimate: KernelEstimate, gpu: GpuModel, lines: int) -> KernelLaunch:
+    profile = kernel_profile(estimate, gpu)
+    hottest = line_profiles(estimate.record, gpu, lines) if lines else ()
+    return KernelLaunch(**profile.model_dump(), symbol=estimate.record.kernel, lines=hottest)
+
+
+def _reported(failure: BuildFailure, source: Path) -> ProgramDoesNotBuild | ProgramNotEmulatable:
+    """A build failure as the error that a person sees."""
+    if failure.kind is BuildFailureKind.NOT_EMULATABLE:
+        return ProgramNotEmulatable(
+            f"{source}: not emulatable: {failure.reason}",
+            hint="docs/emulator.md lists what the emulated device executes; run it on a GPU",
+        )
+    what = "link" if failure.kind is BuildFailureKind.LINK else "compile"
+    return ProgramDoesNotBuild(
+        f"{source} does not {what}: {failure.reason}",
+        hint="see the compiler's messages; --include DIR adds a directory with headers",
+        log=failure.log,
+    )

@@ -1,0 +1,1 @@
+"""Which operations of the core a PTX instruction becomes, one module for each family of instructions."""

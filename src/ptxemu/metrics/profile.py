@@ -12,11 +12,10 @@ from collections.abc import Iterable
 
 from kernelblaster.devices.metrics import Metric
 from kernelblaster.devices.profiles import KernelProfile
-from ptxemu.counters.record import EXECUTED, SECTOR_BYTES, Access, MemoryInstruction, Space
+from ptxemu.counters.record import EXECUTED, SECTOR_BYTES, WARP_THREADS, Access, MemoryInstruction, Space
 from ptxemu.metrics.notes import notes
 from ptxemu.model.architecture import GpuModel
 from ptxemu.model.kernel import KernelEstimate, Unit
-from ptxemu.model.occupancy import WARP_THREADS
 from ptxemu.model.traffic import DEVICE_SPACES, GLOBAL_SPACES, atomic_passes, l2_lookup_bytes, l2_sectors
 
 _ADU_CLOCKS = 2

@@ -14,7 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.errors import UsageError
-from ptxemu.model.occupancy import WARP_THREADS, SmLimits, sm_limits
+from ptxemu.counters.record import WARP_THREADS
+from ptxemu.model.occupancy import SmLimits, sm_limits
 
 DEFAULT_GPU = "h200"
 

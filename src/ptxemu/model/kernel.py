@@ -28,11 +28,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kernelblaster.devices.profiles import KernelResources
-from ptxemu.counters.record import SECTOR_BYTES, LaunchRecord, MachineCounts
+from ptxemu.counters.record import SECTOR_BYTES, WARP_THREADS, LaunchRecord, MachineCounts
 from ptxemu.model.architecture import Architecture, GpuModel
 from ptxemu.model.chain import Chain, chain_of
 from ptxemu.model.expansion import mean_machine_counts
-from ptxemu.model.occupancy import WARP_THREADS, Occupancy, occupancy
+from ptxemu.model.occupancy import Occupancy, occupancy
 from ptxemu.model.spread import Spread
 from ptxemu.model.traffic import (
     atomic_passes,

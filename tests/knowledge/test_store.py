@@ -12,7 +12,6 @@ import pytest
 from knowledge_samples import document, gains, row, transition
 
 from kernelblaster.errors import KnowledgeError, MachineError
-from kernelblaster.knowledge import store as store_module
 from kernelblaster.knowledge.changes import AddLesson, Provenance
 from kernelblaster.knowledge.recording import record
 from kernelblaster.knowledge.schema import KnowledgeDocument
@@ -115,7 +114,7 @@ def test_a_writer_killed_at_any_moment_leaves_a_whole_file_and_no_lock(store, de
     counted = attempts(store)
     assert KnowledgeStore(store.path, lock_timeout_s=5).record(transition("after"))
     assert attempts(store) == counted + 1
-    assert len(list(store.path.parent.glob("*.tmp")) + list(store.path.parent.glob(".*.tmp"))) == 0
+    assert len(list(store.path.parent.glob(".*.part"))) == 0
 
 
 def test_a_writer_killed_between_writing_and_renaming_changes_nothing(store):
@@ -133,9 +132,9 @@ def test_a_writer_killed_between_writing_and_renaming_changes_nothing(store):
     writer.join(30)
     assert writer.exitcode == -signal.SIGKILL
     assert store.path.read_bytes() == before
-    assert list(store.path.parent.glob(".*.tmp"))
+    assert list(store.path.parent.glob(".*.part"))
     assert store.record(transition("lost"))
-    assert not list(store.path.parent.glob(".*.tmp"))
+    assert not list(store.path.parent.glob(".*.part"))
 
 
 def test_a_full_disk_keeps_the_old_file_and_says_so(store, monkeypatch):
@@ -144,12 +143,12 @@ def test_a_full_disk_keeps_the_old_file_and_says_so(store, monkeypatch):
     def full(_: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(store_module.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(MachineError, match="No space left"):
         store.record(transition("a"))
     monkeypatch.undo()
     assert store.path.read_bytes() == before
-    assert not list(store.path.parent.glob(".*.tmp"))
+    assert not list(store.path.parent.glob(".*.part"))
     assert store.record(transition("a"))
 
 

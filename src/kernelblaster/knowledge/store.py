@@ -8,8 +8,6 @@ disk leaves the old one. A file that cannot be read is copied aside and never wr
 from __future__ import annotations
 
 import json
-import os
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -28,6 +26,7 @@ from kernelblaster.knowledge.render import render
 from kernelblaster.knowledge.schema import FORMAT, MOST_MIB, KnowledgeDocument
 from kernelblaster.paths import data_dir
 from kernelblaster.replay.transition import Transition
+from kernelblaster.storage.atomic import sweep_partials_of, write_atomically
 from kernelblaster.storage.bounded_io import read_bounded
 
 Update = Callable[[KnowledgeDocument], KnowledgeDocument]
@@ -62,7 +61,7 @@ class KnowledgeStore:
         document = KnowledgeStore(start or seed_path(), owned=False)._read()
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self._locked():
-            self._sweep()
+            sweep_partials_of(self.path)
             if self.path.exists():
                 return False
             self._write(document)
@@ -124,7 +123,6 @@ class KnowledgeStore:
     def snapshot(self, name: str) -> Path:
         """Keep the file as it is now under `snapshots/<name>.json` beside it; returns that path."""
         target = self.path.parent / "snapshots" / f"{name}.json"
-        target.parent.mkdir(parents=True, exist_ok=True)
         _replace(target, _serialise(self._read()))
         return target
 
@@ -181,14 +179,9 @@ class KnowledgeStore:
         return copy
 
     def _write(self, document: KnowledgeDocument) -> None:
-        """Replace the file. Held under the lock."""
-        self._sweep()
+        """Replace the file. Held under the lock, so that partial files beside it were left by killed writers."""
+        sweep_partials_of(self.path)
         _replace(self.path, _serialise(document))
-
-    def _sweep(self) -> None:
-        """Remove temporaries beside the file: under the lock, they were left by killed writers."""
-        for stale in self.path.parent.glob(f".{self.path.name}.*.tmp"):
-            stale.unlink(missing_ok=True)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -209,29 +202,13 @@ def _serialise(document: KnowledgeDocument) -> bytes:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Write beside `path`, flush to disk, rename over it. On failure `path` is untouched."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp")
+    """Replace a file. On failure `path` is untouched."""
     try:
-        with temporary.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        _sync_directory(path.parent)
+        write_atomically(path, content, sync_name=True)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         reason = error.strerror or str(error)
         hint = "check free disk space and permissions"
         raise MachineError(f"cannot write {path}: {reason}", hint=hint) from error
-
-
-def _sync_directory(directory: Path) -> None:
-    """Make the rename itself survive a power cut."""
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _format_of(text: bytes) -> str | None:

@@ -7,8 +7,6 @@ next start counts what is not counted yet, and asks nobody for what is here.
 
 from __future__ import annotations
 
-import os
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -17,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from kernelblaster.models.base import Reply
 from kernelblaster.models.calls import CallLine
-from kernelblaster.storage.jsonl import sync_directory
+from kernelblaster.storage.atomic import sweep_partial_files, write_atomically
 
 
 class Arrival(BaseModel):
@@ -38,17 +36,7 @@ class Arrivals:
 
     def put(self, arrival: Arrival) -> None:
         """Keep a reply; it is on disk on return. Raises OSError."""
-        self._directory.mkdir(parents=True, exist_ok=True)
-        partial = self._directory / f".{uuid.uuid4().hex}.part"
-        try:
-            with partial.open("x", encoding="utf-8") as file:
-                file.write(arrival.model_dump_json())
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(self._path(arrival.call.digest))
-        finally:
-            partial.unlink(missing_ok=True)
-        sync_directory(self._directory)
+        write_atomically(self._path(arrival.call.digest), arrival.model_dump_json(), sync_name=True)
 
     def find(self, digest: str) -> Arrival | None:
         """The reply to the request with this digest; None when there is none, or another version wrote it."""
@@ -64,8 +52,9 @@ class Arrivals:
 
     def clear(self) -> None:
         """Forget all: whoever asked has kept them."""
-        for path in (*self._directory.glob("*.json"), *self._directory.glob(".*.part")):
+        for path in self._directory.glob("*.json"):
             path.unlink(missing_ok=True)
+        sweep_partial_files(self._directory)
 
     def _path(self, digest: str) -> Path:
         return self._directory / f"{digest}.json"

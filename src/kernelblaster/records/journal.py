@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from kernelblaster.agent.events import Event, EventSink, parse_event
+from kernelblaster.storage.jsonl import append_line, complete_lines, cut_torn_line
 
 
 class Journal:
@@ -22,21 +23,17 @@ class Journal:
         self._watchers = tuple(watchers)
 
     def __enter__(self) -> Self:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        torn = self._path.exists() and not self._path.read_bytes().endswith(b"\n") and self._path.stat().st_size > 0
-        self._file = self._path.open("ab", buffering=0)
-        if torn:
-            self._file.write(b"\n")
+        cut_torn_line(self._path)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._file.close()
+        """Nothing is held open."""
 
     def emit(self, event: Event) -> None:
         """Record an event and show it."""
-        self._file.write(event.model_dump_json().encode() + b"\n")
+        append_line(self._path, event.model_dump_json().encode(), sync=False)
         for watcher in self._watchers:
             watcher.emit(event)
 
@@ -44,9 +41,9 @@ class Journal:
 def read_events(path: Path) -> list[Event]:
     """Events of a journal in order; torn lines left by a kill are skipped."""
     events = []
-    for line in path.read_bytes().splitlines():
+    for line in complete_lines(path.read_bytes()):
         try:
-            events.append(parse_event(line))
+            events.append(parse_event(line.data))
         except ValueError:
             continue
     return events

@@ -1,41 +1,43 @@
 """The replay buffer: every judged transition, in one SQLite file.
 
 Append-only and idempotent by (run, slot): what a resumed run judges again is not stored twice, the first outcome
-stays. A row holds the transition as JSON and, beside it, the few columns that queries filter by. Each operation opens
-its own connection, so that one buffer object may be used from any thread and after a fork.
+stays. A row holds the transition as JSON and, beside it, the few columns that queries filter by. One buffer object may
+be used from any thread and after a fork.
 """
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from kernelblaster.errors import KnowledgeError, MachineError
+from kernelblaster.errors import KnowledgeError
 from kernelblaster.evaluation.results import Verdict
 from kernelblaster.replay.transition import Transition
+from kernelblaster.storage.sqlite import Database
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS transitions (
-    id INTEGER PRIMARY KEY,
-    run TEXT NOT NULL,
-    slot TEXT NOT NULL,
-    problem TEXT NOT NULL,
-    state TEXT NOT NULL,
-    technique TEXT NOT NULL,
-    arch TEXT NOT NULL,
-    device_kind TEXT NOT NULL,
-    round INTEGER NOT NULL,
-    rollout INTEGER NOT NULL,
-    verdict TEXT NOT NULL,
-    body TEXT NOT NULL,
-    UNIQUE (run, slot)
-);
-CREATE INDEX IF NOT EXISTS transitions_by_problem ON transitions (problem, round, rollout);
-CREATE INDEX IF NOT EXISTS transitions_by_cell ON transitions (state, technique, arch);
-"""
+TRANSITIONS_SCHEMA = (
+    """
+    CREATE TABLE IF NOT EXISTS transitions (
+        id INTEGER PRIMARY KEY,
+        run TEXT NOT NULL,
+        slot TEXT NOT NULL,
+        problem TEXT NOT NULL,
+        state TEXT NOT NULL,
+        technique TEXT NOT NULL,
+        arch TEXT NOT NULL,
+        device_kind TEXT NOT NULL,
+        round INTEGER NOT NULL,
+        rollout INTEGER NOT NULL,
+        verdict TEXT NOT NULL,
+        body TEXT NOT NULL,
+        UNIQUE (run, slot)
+    )
+    """,
+    "CREATE INDEX IF NOT EXISTS transitions_by_problem ON transitions (problem, round, rollout)",
+    "CREATE INDEX IF NOT EXISTS transitions_by_cell ON transitions (state, technique, arch)",
+)
+"""A file of the first release holds the table already, and has version 0 all the same."""
 
 _COLUMNS = (
     "run",
@@ -49,8 +51,6 @@ _COLUMNS = (
     "rollout",
     "verdict",
 )
-_PRIMARY_CODE = 0xFF
-"""Of SQLite's error codes; what lies above tells kinds of them apart."""
 
 
 @dataclass(frozen=True)
@@ -82,13 +82,12 @@ class ReplayBuffer:
         MachineError: the disk is full, or fails.
     """
 
-    def __init__(self, path: Path, *, busy_timeout_s: float = 60.0) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self._busy_timeout_s = busy_timeout_s
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with self._connection() as connection:
-            connection.execute("PRAGMA journal_mode=WAL")
-            connection.executescript(_SCHEMA)
+        self._database = Database(path, (TRANSITIONS_SCHEMA,), fails_as=KnowledgeError)
+        # Whoever names a file that is no buffer is told at once.
+        with self._database.reading():
+            pass
 
     def append(self, transition: Transition) -> bool:
         """Store one transition durably; False when its (run, slot) is already there."""
@@ -99,7 +98,7 @@ class ReplayBuffer:
         rows = [_row(transition) for transition in transitions]
         marks = ", ".join("?" * (len(_COLUMNS) + 1))
         statement = f"INSERT OR IGNORE INTO transitions ({', '.join(_COLUMNS)}, body) VALUES ({marks})"
-        with self._connection() as connection:
+        with self._database.transaction() as connection:
             before = connection.total_changes
             connection.executemany(statement, rows)
             return connection.total_changes - before
@@ -108,37 +107,15 @@ class ReplayBuffer:
         """Matching transitions in the order they were stored; with `newest`, only the last so many."""
         condition, parameters = (query or Query()).where()
         statement = f"SELECT body FROM transitions WHERE {condition} ORDER BY id DESC LIMIT ?"
-        with self._connection() as connection:
+        with self._database.reading() as connection:
             rows = connection.execute(statement, [*parameters, -1 if newest is None else newest]).fetchall()
         return [Transition.model_validate_json(body) for (body,) in reversed(rows)]
 
     def count(self, query: Query | None = None) -> int:
         """Number of matching transitions."""
         condition, parameters = (query or Query()).where()
-        with self._connection() as connection:
+        with self._database.reading() as connection:
             return connection.execute(f"SELECT COUNT(*) FROM transitions WHERE {condition}", parameters).fetchone()[0]
-
-    @contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
-        """A connection that commits on success, rolls back on error and is always closed."""
-        try:
-            connection = sqlite3.connect(self.path, timeout=self._busy_timeout_s)
-            try:
-                with connection:
-                    yield connection
-            finally:
-                connection.close()
-        except sqlite3.Error as error:
-            # Errors that Python's module raises by itself carry no code.
-            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & _PRIMARY_CODE
-            if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
-                raise MachineError(
-                    f"replay buffer {self.path}: {error}", hint="see whether its disk has room; what is stored is kept"
-                ) from error
-            raise KnowledgeError(
-                f"replay buffer {self.path}: {error}",
-                hint="check free disk space and permissions, or move the file away to start an empty buffer",
-            ) from error
 
 
 def _row(transition: Transition) -> tuple[object, ...]:

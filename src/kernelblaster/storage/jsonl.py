@@ -1,6 +1,6 @@
 """Append-only files of JSON lines that survive a kill at any moment.
 
-A line is one write followed by fsync, so a kill leaves at most one torn line, at the end, which the next writer cuts
+A line is one write, so a kill leaves at most one torn line, at the end, which the next writer cuts
 off. Lines are bytes without the line end; what they mean is their owner's business.
 """
 
@@ -10,6 +10,8 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from kernelblaster.storage.atomic import sync_directory
 
 
 @dataclass(frozen=True)
@@ -28,17 +30,21 @@ def complete_lines(content: bytes) -> Iterator[Line]:
             yield Line(number, data)
 
 
-def append_line(path: Path, data: bytes) -> None:
-    """Append one line and wait until it is on disk; the directory is made. Raises OSError."""
+def append_line(path: Path, data: bytes, *, sync: bool = True) -> None:
+    """Append one line; the directory is made. Raises OSError.
+
+    With `sync`, wait until it is on disk. Without it a line survives the death of the process, not a power cut.
+    """
     fresh = not path.exists()
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
         _write_all(handle, data + b"\n")
-        os.fsync(handle)
+        if sync:
+            os.fsync(handle)
     finally:
         os.close(handle)
-    if fresh:
+    if fresh and sync:
         sync_directory(path.parent)
 
 
@@ -57,12 +63,3 @@ def _write_all(handle: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(handle, view) :]
-
-
-def sync_directory(directory: Path) -> None:
-    """Make new names in a directory survive a power cut. Raises OSError."""
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

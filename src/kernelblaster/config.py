@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from kernelblaster.devices.facts import Library
-from kernelblaster.problems.problem import Precision, Size
+from kernelblaster.problems.problem import Precision
 
 
 class ModelKind(StrEnum):
@@ -134,7 +134,7 @@ class RunConfig(BaseModel):
     """`cuda`, `emulated` or `auto` (cuda when a GPU and nvcc are there)."""
     gpu_type: str | None = None
     """Checked against the GPU found; on the emulated device it chooses the modelled architecture."""
-    size: Size | None = None
+    size: str | None = None
     """Size that is timed and profiled; None: `small` emulated, `medium` on a GPU."""
     libraries: tuple[Library, ...] = ()
     knowledge_base: Path | None = None

@@ -73,6 +73,7 @@ def assert_one_line_and_hint(done: Done, code: ExitCode, *words: str) -> None:
         (("--problem-dir", ".", "--problem-numbers", "4"), ("--problem-dir", "--problem-numbers")),
         (("--problem-numbers", "4", "--start", "3"), ("--problem-numbers", "--start")),
         (("--start", "96"), ("96",)),
+        (("--workload", "huge"), ("'huge'", "small, medium, full")),
         (("--start", "9", "--end", "2"), ("empty", "2-9")),
         (("--problem-dir", ".", "--end", "4"), ("--problem-dir", "--end")),
         (("--problem-dir", ".", "--dataset-dir", "."), ("--problem-dir", "--dataset-dir")),

@@ -70,7 +70,8 @@ def test_problems_are_listed_and_shown(invoke: Invoke) -> None:
     assert "Softmax" in invoke("problems", "list", "--problem-numbers=23").out
     shown = invoke("problems", "show", "23", "--size", "small", "--precision=bf16", "--json").json
     assert {tensor["name"]: tensor["dtype"] for tensor in shown["tensors"]} == {"x": "bf16", "output": "bf16"}
-    assert "263 x 3001" in invoke("problems", "show", "level1/23", "--size", "small").out
+    for option in ("--size", "--workload"):
+        assert "263 x 3001" in invoke("problems", "show", "level1/23", option, "small").out
 
 
 def test_audit_fails_a_constant_problem(invoke: Invoke, dataset: Path, clean: Path) -> None:

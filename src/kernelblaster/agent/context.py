@@ -24,7 +24,7 @@ from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.knowledge.store import KnowledgeStore
 from kernelblaster.models.base import ChatModel
 from kernelblaster.problems.families import OpFamily
-from kernelblaster.problems.problem import Precision, Problem, Size, TensorSpec
+from kernelblaster.problems.problem import Precision, Problem, TensorSpec
 from kernelblaster.replay.buffer import ReplayBuffer
 
 
@@ -82,7 +82,7 @@ class ProblemContext:
     problem: Problem
     op_family: OpFamily
     precision: Precision
-    size: Size
+    size: str
     tensors: tuple[TensorSpec, ...]
     config: SearchConfig
     evaluator: CandidateEvaluator

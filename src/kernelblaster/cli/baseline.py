@@ -21,7 +21,7 @@ def baseline(
     subset: Annotated[str | None, typer.Option("--subset", help="level1, level2 or level3, or a list of them.")] = None,
     root: Annotated[Path | None, typer.Option("--root", help="A run's directory: its final kernels take part.")] = None,
     precision: PrecisionOption = None,
-    size: Annotated[Size, typer.Option("--size", help="Size that is timed.")] = Size.FULL,
+    size: Annotated[str, typer.Option("--size", "--workload", help="Size that is timed.")] = Size.FULL,
     device: DeviceOption = "cuda",
     seconds: Annotated[float, typer.Option(min=0.1, callback=finite, help="Sampling time per problem.")] = 6.0,
     dataset_dir: DatasetOption = None,

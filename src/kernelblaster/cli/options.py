@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from kernelblaster.config import Environment
 from kernelblaster.devices.facts import Library
 from kernelblaster.errors import UsageError
-from kernelblaster.problems.problem import Precision, Size
+from kernelblaster.problems.problem import Precision
 
 
 def finite(value: float | None) -> float | None:
@@ -56,7 +56,12 @@ PrecisionOption = Annotated[
     typer.Option("--precision", help="Storage type of the tensors; fp16 if not given. [env: PRECISION]"),
 ]
 SizeOption = Annotated[
-    Size | None, typer.Option("--size", help="Size that is timed: small if emulated, else medium, if not given.")
+    str | None,
+    typer.Option(
+        "--size",
+        "--workload",
+        help="Size (workload) that is timed, by name: small if emulated, else medium, if not given.",
+    ),
 ]
 SampleOption = Annotated[
     float,

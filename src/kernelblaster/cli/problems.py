@@ -53,10 +53,11 @@ def list_problems(
         print_json([_facts(p) for p in problems])
         return int(ExitCode.OK)
     table = Table(box=None, header_style="dim")
-    for column in ("problem", "name", *Size):
-        table.add_column(str(column))
+    names = dict.fromkeys([*map(str, Size), *(size for problem in problems for size in problem.sizes)])
+    for column in ("problem", "name", *names):
+        table.add_column(column)
     for problem in problems:
-        sizes = (", ".join(f"{k}={v}" for k, v in problem.sizes.get(size, {}).items()) for size in Size)
+        sizes = (", ".join(f"{k}={v}" for k, v in problem.sizes.get(size, {}).items()) for size in names)
         name = f"{problem.name} (weakly verified)" if problem.weakly_verified else problem.name
         table.add_row(str(problem.id), name, *sizes)
     terminal.console().print(table)
@@ -66,7 +67,7 @@ def list_problems(
 @app.command("show")
 def show(
     problem: Annotated[str, typer.Argument(help="level1/23, 23, or a directory.")],
-    size: Annotated[Size, typer.Option("--size", help="Size whose tensors are listed.")] = Size.FULL,
+    size: Annotated[str, typer.Option("--size", "--workload", help="Size whose tensors are listed.")] = Size.FULL,
     precision: PrecisionOption = None,
     dataset_dir: DatasetOption = None,
     json_output: JsonOption = False,

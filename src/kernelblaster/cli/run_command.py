@@ -36,7 +36,13 @@ from kernelblaster.records.run_record import RunRecord, new_record, read_record
 from kernelblaster.records.searches import check_search
 from kernelblaster.records.summary import ProblemSummary, RunSummary, Spending
 from kernelblaster.replay.buffer import ReplayBuffer
-from kernelblaster.runs.choices import DeviceChoice, choose_device, refuse_self_checking, timed_size
+from kernelblaster.runs.choices import (
+    DeviceChoice,
+    choose_device,
+    refuse_self_checking,
+    refuse_unknown_size,
+    timed_size,
+)
 from kernelblaster.runs.execute import RunParts, execute, finished_outcome
 from kernelblaster.runs.interrupts import run_to_end
 from kernelblaster.runs.progress import ProgressDevice, ProgressModel
@@ -81,6 +87,7 @@ def load_problems(request: RunRequest) -> list[Problem]:
         dataset = Dataset(request.dataset_dir or data_dir() / request.config.dataset)
         problems = list(dataset.select(subset=request.subset, numbers=request.problem_numbers))
     refuse_self_checking(problems, request.config)
+    refuse_unknown_size(problems, request.config)
     for problem in problems:
         if not problem.weakly_verified:
             # Of many problems one that no prompt can tell of would otherwise end a run that has gone on for hours.

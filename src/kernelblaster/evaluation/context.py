@@ -19,7 +19,7 @@ from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.evaluation.inputs.plan import InputPlan, plan_inputs, secret_seed
 from kernelblaster.evaluation.integrity.timed_checks import TimedChecks, choose_checks
 from kernelblaster.evaluation.roofline import floor_us
-from kernelblaster.problems.problem import Precision, Problem, Size
+from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.undeclared_sizes import undeclared_sizes
 
 Value = TypeVar("Value")
@@ -63,7 +63,7 @@ class EvaluationContext:
         device: Device,
         inputs: InputStore,
         config: EvaluationConfig,
-        size: Size,
+        size: str,
         libraries: Sequence[Library] = (),
         *,
         precision: Precision,

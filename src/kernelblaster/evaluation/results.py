@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.devices.profiles import KernelResources, Profile
-from kernelblaster.problems.problem import Precision, Size
+from kernelblaster.problems.problem import Precision
 from kernelblaster.sandbox.isolation import Isolation
 
 
@@ -35,7 +35,7 @@ class ErrorFigures(BaseModel):
     model_config = ConfigDict(ser_json_inf_nan="strings")
 
     tensor: str
-    size: Size
+    size: str
     distribution: str
     """How the inputs were drawn: a name of `distributions`."""
     seed: int
@@ -144,7 +144,7 @@ class Evaluation(BaseModel):
     device_name: str
     arch: str
     precision: Precision
-    size: Size
+    size: str
     """Size that was timed and profiled; like `precision`, it says nothing of a driver with its own."""
     outputs_judged: bool = True
     """Whether outputs at that size were compared with the reference; False where blocks may be sampled on the emulated

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kernelblaster.devices.facts import DeviceFacts
-from kernelblaster.problems.problem import Precision, Problem, Size, TensorRole
+from kernelblaster.problems.problem import Precision, Problem, TensorRole
 from kernelblaster.problems.reference import TORCH, Reference, load_reference, tensor_specs
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ DENSE = 0.9
 """Share of non-zero values above which a tensor counts in full."""
 
 
-def floor_us(problem: Problem, size: Size, precision: Precision, facts: DeviceFacts) -> float:
+def floor_us(problem: Problem, size: str, precision: Precision, facts: DeviceFacts) -> float:
     """The floor in microseconds. Raises ProblemError."""
     reference = load_reference(problem)
-    shares = _shares(reference, Size.SMALL if Size.SMALL in problem.sizes else size)
+    shares = _shares(reference, problem.cheap_size)
     specs = tensor_specs(problem, size, precision)
     read = sum(spec.bytes * shares.get(spec.name, 1.0) for spec in specs if spec.role is not TensorRole.OUTPUT)
     written = sum(spec.bytes for spec in specs if spec.role is TensorRole.OUTPUT)
@@ -53,7 +53,7 @@ def peak_flops(facts: DeviceFacts, precision: Precision) -> float | None:
     return max(rates, default=None)
 
 
-def _shares(reference: Reference, size: Size) -> Mapping[str, float]:
+def _shares(reference: Reference, size: str) -> Mapping[str, float]:
     """Share of non-zero values of the inputs that have many zeros."""
     import torch
 
@@ -65,7 +65,7 @@ def _shares(reference: Reference, size: Size) -> Mapping[str, float]:
     return {name: share for name, share in shares.items() if share < DENSE}
 
 
-def _operations(reference: Reference, size: Size, outputs: int) -> float:
+def _operations(reference: Reference, size: str, outputs: int) -> float:
     """Operations of the reference's only product or convolution; 0 when there is another number of them."""
     import torch
 

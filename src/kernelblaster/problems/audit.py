@@ -1,6 +1,6 @@
 """Audits a problem: would a kernel that does not do the work be judged correct?
 
-Run on the reference alone, at size `small` in float64, with relative errors in the Euclidean norm:
+Run on the reference alone, at its cheap size in float64, with relative errors in the Euclidean norm:
 
 1. a reference whose output is zero, not finite, or the same for every draw proves nothing;
 2. an input or weight that the output does not depend on may be ignored by a candidate, and so may one that holds a
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kernelblaster.problems.problem import Problem, Size
+from kernelblaster.problems.problem import Problem
 from kernelblaster.problems.reference import Reference, blaming, load_reference
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _SEEDS = (11, 12)
 def audit_problem(problem: Problem) -> list[str]:
     """Faults of a problem, one line each; empty when it is sound.
 
-    Raises ProblemError when the reference cannot be run at size `small`.
+    Raises ProblemError when the reference cannot be run at its cheap size.
     """
     import torch
 
@@ -73,8 +73,9 @@ def _draw(reference: Reference, seed: int) -> _Draw:
     import torch
 
     torch.manual_seed(seed)
-    model = reference.model(Size.SMALL).double()
-    tensors = [t.double() if t.is_floating_point() else t for t in reference.inputs(Size.SMALL)]
+    size = reference.problem.cheap_size
+    model = reference.model(size).double()
+    tensors = [t.double() if t.is_floating_point() else t for t in reference.inputs(size)]
     inputs = dict(zip(reference.input_names, tensors, strict=True))
     with blaming(reference.problem):
         return _Draw(model, inputs, model(*tensors))

@@ -18,6 +18,7 @@ from kernelblaster.storage.bounded_io import read_source
 LAUNCHER = "launch_gpu_implementation"
 """The function that `init.cu` and every candidate define."""
 
+_SIZE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _NUMBERED = re.compile(r"(?P<number>\d+)_(?P<name>.+)")
 _LEVEL = re.compile(r"level(?P<level>\d+)")
 _USE = re.compile(r'\bd\s*\.\s*(?P<kind>size|scalar)\s*\(\s*"(?P<name>[^"]*)"\s*\)')
@@ -102,26 +103,30 @@ def _literal(path: Path, name: str, value: ast.expr) -> object:
         ) from None
 
 
-def _sizes(directory: Path, literals: dict[str, object]) -> dict[Size, dict[str, int]]:
+def _sizes(directory: Path, literals: dict[str, object]) -> dict[str, dict[str, int]]:
     declared = literals.get("SIZES")
     if not isinstance(declared, dict) or not declared:
         raise ProblemError(
             f"{directory / 'reference.py'} declares no SIZES",
             hint='add SIZES = {"small": {...}, "medium": {...}, "full": {...}} with integer parameters',
         )
-    known = [str(size) for size in Size]
-    sizes: dict[Size, dict[str, int]] = {}
+    sizes: dict[str, dict[str, int]] = {}
     for name, parameters in declared.items():
-        if name not in known:
-            raise ProblemError(f"SIZES of {directory.name} has {name!r}", hint=f"sizes are {', '.join(known)}")
-        sizes[Size(name)] = _parameters(directory, str(name), parameters)
+        if not isinstance(name, str) or not _SIZE_NAME.fullmatch(name):
+            raise ProblemError(
+                f"SIZES of {directory.name} has {name!r}",
+                hint="name sizes with letters, digits, '_', '-' and '.', e.g. small or batch_1",
+            )
+        sizes[name] = _parameters(directory, name, parameters)
     names = {size: set(parameters) for size, parameters in sizes.items()}
     if len({frozenset(n) for n in names.values()}) > 1:
         odd = sorted(set.union(*names.values()) - set.intersection(*names.values()))
         raise ProblemError(
             f"sizes of {directory.name} have different parameters", hint=f"declare {', '.join(odd)} in each size"
         )
-    return {size: sizes[size] for size in Size if size in sizes}
+    well_known = [str(size) for size in Size]
+    ordered = well_known if set(sizes) <= set(well_known) else sizes
+    return {name: sizes[name] for name in ordered if name in sizes}
 
 
 def _parameters(directory: Path, size: str, parameters: object) -> dict[str, int]:

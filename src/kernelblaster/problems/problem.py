@@ -18,7 +18,10 @@ class Precision(StrEnum):
 
 
 class Size(StrEnum):
-    """Declared sizes of a problem: `full` is KernelBench's, `medium` fits 16 GB, `small` runs emulated."""
+    """Well-known sizes: `full` is KernelBench's, `medium` fits 16 GB, `small` runs emulated.
+
+    A problem may declare others, under any name; wherever one is asked for, it is asked for by name.
+    """
 
     SMALL = "small"
     MEDIUM = "medium"
@@ -91,7 +94,7 @@ class Problem:
     id: ProblemId
     name: str
     directory: Path
-    sizes: dict[Size, dict[str, int]] = field(hash=False)
+    sizes: dict[str, dict[str, int]] = field(hash=False)
     scalars: dict[str, float] = field(default_factory=dict, hash=False)
     weakly_verified: bool = False
     init_file: str = "init.cu"
@@ -103,6 +106,12 @@ class Problem:
                 f"{self.slug} has no reference.py: its driver judges itself",
                 hint="write a reference.py and a driver.cpp on <kernelblaster/driver.hpp> to have it verified",
             )
+
+    @property
+    def cheap_size(self) -> str:
+        """The size that is cheap to check: `small`, or the first that is declared. Raises ProblemError."""
+        self.require_reference()
+        return Size.SMALL if Size.SMALL in self.sizes else next(iter(self.sizes))
 
     @property
     def slug(self) -> str:

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, TypeVar
 
 from kernelblaster.errors import ProblemError
-from kernelblaster.problems.problem import Precision, Problem, Size, TensorRole, TensorSpec
+from kernelblaster.problems.problem import Precision, Problem, TensorRole, TensorSpec
 from kernelblaster.problems.time_limit import within_time
 
 if TYPE_CHECKING:
@@ -45,19 +45,15 @@ class Reference:
         parameters = inspect.signature(self.module.Model.forward).parameters
         return tuple(parameters)[1:]
 
-    def inputs(self, size: Size) -> list[torch.Tensor]:
+    def inputs(self, size: str) -> list[torch.Tensor]:
         """Freshly drawn inputs, in forward's order, floating-point ones in float32."""
         return list(self._at(size, self.module.get_inputs))
 
-    def init_inputs(self, size: Size) -> list[object]:
-        """Arguments of `Model`."""
-        return list(self._at(size, self.module.get_init_inputs))
-
-    def model(self, size: Size) -> torch.nn.Module:
+    def model(self, size: str) -> torch.nn.Module:
         """A freshly initialised module in evaluation mode, weights in float32."""
         return self._at(size, lambda name: self.module.Model(*self.module.get_init_inputs(name)).eval())
 
-    def _at(self, size: Size, function: Callable[[str], Result]) -> Result:
+    def _at(self, size: str, function: Callable[[str], Result]) -> Result:
         if size not in self.problem.sizes:
             declared = ", ".join(self.problem.sizes) or "none"
             raise ProblemError(f"{self.problem.slug} declares no size {size}", hint=f"its sizes are {declared}")
@@ -84,7 +80,7 @@ def load_reference(problem: Problem) -> Reference:
     return Reference(problem, module)
 
 
-def tensor_specs(problem: Problem, size: Size, precision: Precision) -> tuple[TensorSpec, ...]:
+def tensor_specs(problem: Problem, size: str, precision: Precision) -> tuple[TensorSpec, ...]:
     """The tensors that cross the launcher: output, inputs, weights, in the launcher's order.
 
     Shapes come from running the reference on torch's `meta` device, which allocates no elements.

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from kernelblaster.errors import ProblemError
-from kernelblaster.problems.problem import Precision, Problem, Size
+from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.reference import tensor_specs
 
 TILES = (256, 64, 16)
@@ -37,16 +37,14 @@ _ATTEMPTS = 4
 
 
 def undeclared_sizes(problem: Problem) -> Problem | None:
-    """The problem with other extents under the name `small`; None when none can be changed.
+    """The problem with other extents at its cheap size alone; None when none can be changed.
 
     Raises ProblemError when the reference does not run as it is declared.
     """
-    if Size.SMALL not in problem.sizes:
-        return None
     declared = _shapes(problem)
     short = _short(problem)
     chosen = problem
-    for name in problem.sizes[Size.SMALL]:
+    for name in problem.sizes[problem.cheap_size]:
         for extent in _candidates(problem, chosen, name, short.get(name)):
             changed = _accepted(chosen, name, extent)
             if changed is not None:
@@ -57,7 +55,7 @@ def undeclared_sizes(problem: Problem) -> Problem | None:
 
 def _candidates(problem: Problem, chosen: Problem, name: str, short: int | None) -> list[int]:
     """Extents to try for a parameter, the best first; `short` is one in place of all that are lowered."""
-    extent = problem.sizes[Size.SMALL][name]
+    extent = problem.sizes[problem.cheap_size][name]
     largest = max(extents[name] for extents in problem.sizes.values())
     longest = max(max(shape, default=1) for shape in _shapes(chosen))
     tried = []
@@ -67,8 +65,8 @@ def _candidates(problem: Problem, chosen: Problem, name: str, short: int | None)
         tried.append(RAISED_LITTLE)
     if short is not None:
         return [*tried, short]
-    now = chosen.sizes[Size.SMALL]
-    first = all(now[name] >= declared for name, declared in problem.sizes[Size.SMALL].items())
+    now = chosen.sizes[chosen.cheap_size]
+    first = all(now[name] >= declared for name, declared in problem.sizes[problem.cheap_size].items())
     return [*tried, *(_lowered(extent, -1) if first else ()), *_lowered(extent, 1)][:_ATTEMPTS]
 
 
@@ -85,7 +83,7 @@ def _short(problem: Problem) -> dict[str, int]:
     if output not in others or not beside or not all(_is_part(shape, output) for shape in beside):
         return {}
     found = {}
-    for name, extent in problem.sizes[Size.SMALL].items():
+    for name, extent in problem.sizes[problem.cheap_size].items():
         changed = _accepted(problem, name, SHORT) if extent > SHORT else None
         axes = [] if changed is None else _changed_axes(output, _shapes(changed)[0])
         if len(axes) == 1 and axes[0] > 0:
@@ -104,7 +102,8 @@ def _changed_axes(before: tuple[int, ...], after: tuple[int, ...]) -> list[int]:
 
 def _accepted(problem: Problem, name: str, extent: int) -> Problem | None:
     """The problem with one parameter changed; None when no tensor changes, or the reference does not run."""
-    changed = replace(problem, sizes={Size.SMALL: {**problem.sizes[Size.SMALL], name: extent}})
+    cheap = problem.cheap_size
+    changed = replace(problem, sizes={cheap: {**problem.sizes[cheap], name: extent}})
     try:
         return changed if _shapes(changed) != _shapes(problem) else None
     except ProblemError:
@@ -112,4 +111,4 @@ def _accepted(problem: Problem, name: str, extent: int) -> Problem | None:
 
 
 def _shapes(problem: Problem) -> list[tuple[int, ...]]:
-    return [spec.shape for spec in tensor_specs(problem, Size.SMALL, Precision.FP16)]
+    return [spec.shape for spec in tensor_specs(problem, problem.cheap_size, Precision.FP16)]

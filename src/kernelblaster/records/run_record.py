@@ -13,7 +13,6 @@ from kernelblaster import __version__
 from kernelblaster.config import RunConfig
 from kernelblaster.devices.facts import DeviceFacts
 from kernelblaster.errors import UsageError
-from kernelblaster.problems.problem import Size
 
 
 class RunRecord(BaseModel):
@@ -23,7 +22,7 @@ class RunRecord(BaseModel):
     run: str
     started: str
     config: RunConfig
-    size: Size
+    size: str
     device: DeviceFacts
     device_reason: str
     model_reason: str
@@ -40,7 +39,7 @@ class RunRecord(BaseModel):
         return (self.device.kind, self.conditions) == (other.device.kind, other.conditions)
 
 
-def new_record(config: RunConfig, size: Size, facts: DeviceFacts, device_reason: str, model_reason: str) -> RunRecord:
+def new_record(config: RunConfig, size: str, facts: DeviceFacts, device_reason: str, model_reason: str) -> RunRecord:
     """The record of a start, under a new name."""
     return RunRecord(
         run=uuid.uuid4().hex[:12],

@@ -11,7 +11,7 @@ from kernelblaster.agent.state import OutcomeStatus
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.errors import ExitCode
 from kernelblaster.evaluation.results import Comparison, Timing
-from kernelblaster.problems.problem import Precision, Size
+from kernelblaster.problems.problem import Precision
 
 
 class ProblemSummary(BaseModel):
@@ -25,7 +25,7 @@ class ProblemSummary(BaseModel):
     """Of the starting kernel, timed before the search; None when it could not be."""
     comparison: Comparison | None = None
     """Final kernel against the start, measured again after the search; None when nothing beat the start."""
-    size: Size | None = None
+    size: str | None = None
     """Size that was timed; None when the start was not evaluated."""
     outputs_judged: bool = True
     """Whether outputs at that size were judged, see `Evaluation`."""

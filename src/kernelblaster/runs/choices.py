@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,7 +38,7 @@ class ModelChoice:
     reason: str
 
 
-def timed_size(config: RunConfig, facts: DeviceFacts) -> Size:
+def timed_size(config: RunConfig, facts: DeviceFacts) -> str:
     """The size that is timed: as configured, else small where times are modelled and medium on a GPU."""
     if config.size is not None:
         return config.size
@@ -90,6 +90,13 @@ def refuse_self_checking(problems: Iterable[Problem], config: RunConfig) -> None
         return
     if config.device == DeviceKind.EMULATED or detect_gpu() is None:
         raise needs_a_gpu(self_checking)
+
+
+def refuse_unknown_size(problems: Sequence[Problem], config: RunConfig) -> None:
+    """Raise UsageError when the size asked for is one that no problem declares."""
+    declared = dict.fromkeys(size for problem in problems for size in problem.sizes)
+    if config.size is not None and declared and config.size not in declared:
+        raise UsageError(f"no problem declares a size {config.size!r}", hint=f"choose among {', '.join(declared)}")
 
 
 def limits_of(config: RunConfig) -> Limits:

@@ -20,7 +20,7 @@ from kernelblaster.errors import BudgetExceeded, DeviceError, ModelError, UsageE
 from kernelblaster.knowledge.store import KnowledgeStore
 from kernelblaster.models.base import ChatModel
 from kernelblaster.problems.families import OpFamily, family_of, family_of_driver
-from kernelblaster.problems.problem import Problem, Size, TensorSpec
+from kernelblaster.problems.problem import Problem, TensorSpec
 from kernelblaster.problems.reference import tensor_specs
 from kernelblaster.records.journal import Journal
 from kernelblaster.records.layout import JOURNAL, OUTCOME, RunLayout
@@ -36,7 +36,7 @@ class RunParts:
 
     run: str
     config: RunConfig
-    size: Size
+    size: str
     layout: RunLayout
     evaluator: CandidateEvaluator
     model: ChatModel

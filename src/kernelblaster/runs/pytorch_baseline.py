@@ -38,7 +38,7 @@ from kernelblaster.evaluation.timing.statistics import (
 )
 from kernelblaster.evaluation.timing.stopwatch import LEAST_COVER_FILLS, Timeable
 from kernelblaster.evaluation.timing.torch_session import TorchMode, TorchSession
-from kernelblaster.problems.problem import Precision, Problem, Size, TensorRole
+from kernelblaster.problems.problem import Precision, Problem, TensorRole
 
 START = "start"
 FINAL = "final"
@@ -60,7 +60,7 @@ class BaselineRow(BaseModel):
     problem: str
     name: str
     precision: Precision
-    size: Size
+    size: str
     device: DeviceFacts
     torch: str
     timings: dict[str, Timing]
@@ -91,7 +91,7 @@ class BaselinePlan:
 
 
 def measure_baseline(
-    problem: Problem, precision: Precision, size: Size, device: Device, inputs: InputStore, plan: BaselinePlan
+    problem: Problem, precision: Precision, size: str, device: Device, inputs: InputStore, plan: BaselinePlan
 ) -> BaselineRow:
     """Time all contestants in turns. Raises UsageError on a modelled device, DeviceError."""
     import torch

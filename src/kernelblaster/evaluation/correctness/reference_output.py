@@ -21,7 +21,7 @@ from kernelblaster.evaluation.inputs.drawing import add_outlier, coarse, randomi
 from kernelblaster.evaluation.inputs.perturbations import apply_perturbation
 from kernelblaster.evaluation.inputs.scratch import free_host_memory
 from kernelblaster.evaluation.inputs.tensors import TORCH_DTYPES, borrowed_memory, read_tensor, storage_dtype
-from kernelblaster.problems.problem import Precision, Size, TensorRole, TensorSpec
+from kernelblaster.problems.problem import Precision, TensorRole, TensorSpec
 from kernelblaster.problems.reference import TORCH
 from kernelblaster.problems.time_limit import within_time
 
@@ -68,7 +68,7 @@ class ReferenceOutput:
 
 
 def draw(
-    reference: Reference, size: Size, precision: Precision, distribution: Distribution, exponent: int, seed: int
+    reference: Reference, size: str, precision: Precision, distribution: Distribution, exponent: int, seed: int
 ) -> Draw:
     """Draw inputs and weights from a seed and quantise them. Raises ProblemError."""
     dtype = storage_dtype(precision)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kernelblaster.devices.base import UNPERTURBED
 from kernelblaster.evaluation.inputs.distributions import Distribution
-from kernelblaster.problems.problem import Precision, Problem, Size
+from kernelblaster.problems.problem import Precision, Problem
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class InputKey:
 
     problem: Problem
     precision: Precision
-    size: Size
+    size: str
     draws: tuple[Distribution, ...]
     seed: int
     perturbation: int = UNPERTURBED

@@ -14,7 +14,7 @@ from random import SystemRandom
 
 from kernelblaster.evaluation.inputs.distributions import Distribution, attempts
 from kernelblaster.evaluation.inputs.keys import InputKey
-from kernelblaster.problems.problem import Precision, Problem, Size
+from kernelblaster.problems.problem import Precision, Problem
 
 ORDER = (
     Distribution.NORMAL,
@@ -54,7 +54,7 @@ class InputPlan:
 def plan_inputs(
     problem: Problem,
     precision: Precision,
-    timed: Size,
+    timed: str,
     sets: int,
     seed: int,
     other: Problem | None = None,
@@ -66,11 +66,11 @@ def plan_inputs(
     Beside them `UNSEEN` of `other`, which is the problem at extents that no prompt shows. Without `judge_timed` outputs
     at a timed size that is not the cheap one are not compared.
     """
-    cheap = Size.SMALL if Size.SMALL in problem.sizes else timed
+    cheap = problem.cheap_size
     keys = [_key(problem, precision, cheap, ORDER[n % len(ORDER)], seed, n) for n in range(sets)]
     others = [] if other is None else list(enumerate(UNSEEN, start=sets + 1))
-    unseen = tuple(_key(other, precision, Size.SMALL, distribution, seed, n) for n, distribution in others)
-    if cheap is timed:
+    unseen = tuple(_key(other, precision, other.cheap_size, distribution, seed, n) for n, distribution in others)
+    if cheap == timed:
         return InputPlan(small=tuple(keys), timed=keys[0], unseen=unseen)
     chosen = _key(problem, precision, timed, ORDER[0], seed, sets)
     if not judge_timed:
@@ -79,7 +79,7 @@ def plan_inputs(
 
 
 def _key(
-    problem: Problem, precision: Precision, size: Size, distribution: Distribution, seed: int, number: int
+    problem: Problem, precision: Precision, size: str, distribution: Distribution, seed: int, number: int
 ) -> InputKey:
     """A key whose seed depends on everything but the candidate."""
     text = f"{seed}/{problem.directory.name}/{precision}/{size}/{number}"

@@ -14,7 +14,7 @@ from kernelblaster.evaluation.correctness.input_store import InputSet, InputStor
 from kernelblaster.evaluation.inputs.distributions import accumulation
 from kernelblaster.evaluation.inputs.keys import InputKey
 from kernelblaster.evaluation.inputs.plan import ORDER, plan_inputs
-from kernelblaster.problems.problem import Precision, Problem, Size, TensorRole
+from kernelblaster.problems.problem import Precision, Problem, TensorRole
 from kernelblaster.problems.reference import load_reference
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def admission_faults(problem: Problem, precision: Precision, inputs: InputStore)
     Raises ProblemError and DeviceError.
     """
     keys, others = (
-        plan_inputs(problem, precision, Size.SMALL, len(ORDER), seed).small for seed in (_SEED, _OTHER_SEED)
+        plan_inputs(problem, precision, problem.cheap_size, len(ORDER), seed).small for seed in (_SEED, _OTHER_SEED)
     )
     stale = _stale(dict(zip(keys, others, strict=True)), inputs)
     stand_ins = {**_constants(keys[0], inputs), "the result of other inputs": stale}

@@ -35,10 +35,10 @@ class PruningSaver(AsyncSqliteSaver):
         """Store a checkpoint, then prune its namespace."""
         stored = await super().aput(config, checkpoint, metadata, new_versions)
         where = stored["configurable"]
-        await self.prune(str(where["thread_id"]), where["checkpoint_ns"], where["checkpoint_id"])
+        await self._prune(str(where["thread_id"]), where["checkpoint_ns"], where["checkpoint_id"])
         return stored
 
-    async def prune(self, thread: str, namespace: str, latest: str) -> None:
+    async def _prune(self, thread: str, namespace: str, latest: str) -> None:
         """Delete the checkpoints of `namespace` older than `latest`, with their writes.
 
         In the root namespace the rollouts' namespaces go as well. Ids are time-ordered and compare as text.

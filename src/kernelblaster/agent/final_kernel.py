@@ -23,7 +23,7 @@ def final_kernel_text(source: str, evaluation: Evaluation, facts: DeviceFacts, r
 
 def without_samples(comparison: Comparison) -> Comparison:
     """The comparison without the single samples of its timings."""
-    bare = {"samples_us": []}
+    bare: dict[str, object] = {"samples_us": []}
     return comparison.model_copy(
         update={
             "baseline": comparison.baseline.model_copy(update=bare),

@@ -11,8 +11,10 @@ had reached. A node that waits for a reply interrupts its rollout only; the othe
 from __future__ import annotations
 
 import asyncio
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -38,6 +40,7 @@ from kernelblaster.agent.state import (
     ProblemState,
     RolloutOutput,
     RolloutState,
+    StateUpdate,
 )
 from kernelblaster.config import SearchConfig
 
@@ -56,7 +59,7 @@ async def run_problem(context: ProblemContext) -> ProblemOutcome:
     """
     async with open_checkpoints(context.directory / CHECKPOINTS) as saver:
         graph = build_graph(saver)
-        config = {
+        config: RunnableConfig = {
             "configurable": {"thread_id": str(context.problem.id)},
             "recursion_limit": _supersteps(context.config),
         }
@@ -67,7 +70,7 @@ async def run_problem(context: ProblemContext) -> ProblemOutcome:
         return await asyncio.to_thread(_outcome, context, await graph.aget_state(config))
 
 
-def _input(before: StateSnapshot) -> ProblemState | dict | None:
+def _input(before: StateSnapshot) -> ProblemState | StateUpdate | None:
     """What the graph is started with; None continues it, or leaves a finished search as it is.
 
     A kill may come between the last write of a superstep and the checkpoint that follows: then nothing is `next`, but
@@ -80,7 +83,9 @@ def _input(before: StateSnapshot) -> ProblemState | dict | None:
     return None
 
 
-def build_graph(saver: BaseCheckpointSaver | None) -> CompiledStateGraph:
+def build_graph(
+    saver: BaseCheckpointSaver[str] | None,
+) -> CompiledStateGraph[ProblemState, ProblemContext, Any, ProblemState]:
     """The graph of one problem."""
     builder = StateGraph(ProblemState, context_schema=ProblemContext)
     builder.add_node(profile_start)
@@ -97,7 +102,7 @@ def build_graph(saver: BaseCheckpointSaver | None) -> CompiledStateGraph:
     return builder.compile(checkpointer=saver, name="problem")
 
 
-def _rollout_graph() -> CompiledStateGraph:
+def _rollout_graph() -> CompiledStateGraph[RolloutState, ProblemContext, RolloutState, RolloutOutput]:
     builder = StateGraph(RolloutState, context_schema=ProblemContext, output_schema=RolloutOutput)
     for node in (open_step, classify, retrieve, generate, evaluate, record, decide, finish):
         builder.add_node(node)
@@ -118,7 +123,7 @@ def _entry(state: RolloutState) -> Literal["open_step", "generate"]:
     return "generate" if state.choice else "open_step"
 
 
-def _or_finish(following: str):
+def _or_finish(following: str) -> Callable[[RolloutState], str]:
     """Route to `following` unless the rollout has a reason to stop."""
 
     def route(state: RolloutState) -> str:

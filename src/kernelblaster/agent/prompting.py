@@ -8,6 +8,7 @@ was answered before a kill is the same request after it. The two that show the k
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.rendering import render
@@ -189,7 +190,7 @@ def reflect_request(
     lines: list[str],
     seen_states: list[str],
     base: KnowledgeBase,
-    schema: dict,
+    schema: Mapping[str, object],
     limit: int,
 ) -> Request:
     """Ask for typed changes to the knowledge base that a round's transitions support."""
@@ -239,7 +240,7 @@ def _tensor_lines(tensors: tuple[TensorSpec, ...]) -> list[str]:
     return [*lines, f"and {hidden} more weights, as the declaration names them"] if hidden > 0 else lines
 
 
-def _pairs(values: dict) -> str:
+def _pairs(values: Mapping[str, object]) -> str:
     return ", ".join(f"{name}={value}" for name, value in values.items())
 
 

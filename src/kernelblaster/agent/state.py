@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -21,7 +21,10 @@ from kernelblaster.evaluation.results import (
     Timing,
     Verdict,
 )
-from kernelblaster.models.base import Usage
+from kernelblaster.models.base import Usage, sum_dollars
+
+StateUpdate = dict[str, Any]
+"""What a node changes: field of its state -> new value."""
 
 
 class StopReason(StrEnum):
@@ -117,11 +120,10 @@ class Spent(_Frozen):
 
     def plus(self, usage: Usage) -> Spent:
         """With one more call."""
-        known = self.dollars is not None and usage.dollars is not None
         return Spent(
             prompt_tokens=self.prompt_tokens + usage.prompt_tokens,
             completion_tokens=self.completion_tokens + usage.completion_tokens,
-            dollars=self.dollars + usage.dollars if known else None,
+            dollars=sum_dollars(self.dollars, usage.dollars),
         )
 
 

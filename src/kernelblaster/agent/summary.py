@@ -97,7 +97,7 @@ def time_summary(evaluation: Evaluation) -> str:
     how = "modelled" if timing.modelled else "measured"
     if timing.executed_share < 1:
         how += f" from {timing.executed_share:.2g} of the blocks"
-    if timing.floor_us is None:
+    if timing.floor_us is None or timing.floor_fraction is None:
         return f"Time of the call: {timing.median_us:.2f} us ({how})."
     return (
         f"Time of the call: {timing.median_us:.2f} us ({how}); roofline floor {timing.floor_us:.2f} us, "

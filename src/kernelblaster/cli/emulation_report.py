@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path, PurePath
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
@@ -40,6 +40,8 @@ SHOWN_GROUPS = 12
 """Kernels shown; equal launches of one kernel are one group."""
 
 SOURCE_CHARACTERS = 60
+_JUSTIFIED: tuple[JustifyMethod, ...] = ("left", "right", "left", "left")
+"""Columns of metrics: name, value, unit, whether it is modelled."""
 
 
 def print_emulation(emulation: Emulation) -> None:
@@ -92,8 +94,8 @@ def _print_group(console: Console, launches: Sequence[KernelLaunch]) -> None:
     times = f", {count} launches; means" if count > 1 else ""
     console.print(f"[bold]{escape(first.name)}[/] {first.grid}x{first.block}{times}", soft_wrap=True)
     table = Table(box=None, show_header=False, pad_edge=False)
-    for justify in ("left", "right", "left", "left"):
-        table.add_column(justify=justify)  # type: ignore[arg-type]
+    for justify in _JUSTIFIED:
+        table.add_column(justify=justify)
     for metric in SHOWN_METRICS:
         value = _mean(launches, metric)
         if value is not None:

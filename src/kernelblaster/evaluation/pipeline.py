@@ -22,7 +22,8 @@ from kernelblaster.evaluation.processes.candidate_process import CandidateProces
 from kernelblaster.evaluation.processes.timed_pair import TimedPair
 from kernelblaster.evaluation.results import Decision, Evaluation, Verdict
 from kernelblaster.evaluation.stages import EvaluationStages
-from kernelblaster.evaluation.timing.stopwatch import BaselineFailed, ImpossibleTime, Stopwatch, combined
+from kernelblaster.evaluation.timing.clock_agreement import ImpossibleTime
+from kernelblaster.evaluation.timing.stopwatch import BaselineFailed, Stopwatch, combined
 from kernelblaster.problems.problem import Problem
 
 REPEATED_SECONDS = 1.5
@@ -90,7 +91,9 @@ class EvaluationPipeline(EvaluationStages):
                 self._profile(candidate, pair)
             return True
 
-    def _passes(self, pair: TimedPair, candidate: Candidate, baseline: Build | None, *, profile: bool) -> bool:
+    def _passes(
+        self, pair: TimedPair[InputSet], candidate: Candidate, baseline: Build | None, *, profile: bool
+    ) -> bool:
         """Verify the cheap size with all distributions, an undeclared size, then the timed one.
 
         Only processes of the timed size are left afterwards: nothing disturbs what is timed.
@@ -138,7 +141,7 @@ class EvaluationPipeline(EvaluationStages):
         self._evaluation.comparison = combined(taken)
         self._evaluation.timing = self._evaluation.comparison.candidate
 
-    def _contest(self, drawn: InputSet) -> TimedPair:
+    def _contest(self, drawn: InputSet) -> TimedPair[InputSet]:
         judge = self._judge
         budget = 0 if self._plan.timed.judged else judge.instruction_budget
         return TimedPair(judge.device, judge.inputs.directory, drawn, judge.config.timeout_s, budget)
@@ -157,7 +160,7 @@ class EvaluationPipeline(EvaluationStages):
             found = verification()
         return self._take(found)
 
-    def _measure(self, pair: TimedPair, most_seconds: float = math.inf) -> bool:
+    def _measure(self, pair: TimedPair[InputSet], most_seconds: float = math.inf) -> bool:
         """Time the candidate, against its baseline if there is one. Whether it is still correct."""
         try:
             with self._stage("time"):
@@ -172,7 +175,7 @@ class EvaluationPipeline(EvaluationStages):
             self._refuse(Verdict(failure.kind.value), f"while being timed: {failure.reason}", failure.log)
         return False
 
-    def _stopwatch(self, pair: TimedPair, most_seconds: float) -> Stopwatch:
+    def _stopwatch(self, pair: TimedPair[InputSet], most_seconds: float) -> Stopwatch:
         judge = self._judge
         return Stopwatch(
             judge.facts,
@@ -183,7 +186,7 @@ class EvaluationPipeline(EvaluationStages):
             look=pair.look,
         )
 
-    def _time(self, watch: Stopwatch, pair: TimedPair) -> None:
+    def _time(self, watch: Stopwatch, pair: TimedPair[InputSet]) -> None:
         """Compare with the baseline, or time alone without one. Raises ImpossibleTime and RunFailure."""
         evaluation, candidate = self._evaluation, pair.candidate()
         try:
@@ -198,7 +201,7 @@ class EvaluationPipeline(EvaluationStages):
         evaluation.comparison = None
         evaluation.timing = watch.time_alone(candidate)
 
-    def _profile(self, candidate: Candidate, pair: TimedPair) -> None:
+    def _profile(self, candidate: Candidate, pair: TimedPair[InputSet]) -> None:
         """Counters of one call. A profiler that fails takes nothing back from a correct, timed candidate."""
         try:
             with self._stage("profile"):

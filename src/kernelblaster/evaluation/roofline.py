@@ -15,14 +15,15 @@ fp32 accuracy with three and six products.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kernelblaster.devices.facts import DeviceFacts
 from kernelblaster.problems.problem import Precision, Problem, TensorRole
 from kernelblaster.problems.reference import TORCH, Reference, load_reference, tensor_specs
 
 if TYPE_CHECKING:
-    pass
+    from torch.utils._python_dispatch import TorchDispatchMode
+
 
 CONVOLUTION_SHARE = 1 / 8
 DENSE = 0.9
@@ -69,41 +70,44 @@ def _operations(reference: Reference, size: str, outputs: int) -> float:
     """Operations of the reference's only product or convolution; 0 when there is another number of them."""
     import torch
 
-    calls = _counter()
+    counter, calls = _counter()
     with TORCH, torch.device("meta"), torch.no_grad():
         model, inputs = reference.model(size), reference.inputs(size)
-        with calls:
+        with counter:
             model(*inputs)
-    if len(calls.found) != 1:
+    if len(calls) != 1:
         return 0.0
-    operations, elements = calls.found[0]
+    operations, elements = calls[0]
     return operations if elements == outputs else 0.0
 
 
-def _counter():  # the type needs torch
-    """A mode that records (operations, output elements) of each product and convolution run under it."""
+def _counter() -> tuple[TorchDispatchMode, list[tuple[float, int]]]:
+    """A mode, and (operations, output elements) of each product and convolution that is run under it."""
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils.flop_counter import flop_registry
+
+    found: list[tuple[float, int]] = []
 
     class Counter(TorchDispatchMode):
         """Asks torch's table of operation counts about every call."""
 
         def __init__(self) -> None:
-            super().__init__()
-            self.found: list[tuple[float, int]] = []
+            TorchDispatchMode.__init__(self)
 
         @classmethod
         def _should_skip_dynamo(cls) -> bool:
             """Nothing is compiled here, and to keep it from being compiled torch would import its compiler for 1 s."""
             return False
 
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        ) -> Any:
             result = func(*args, **(kwargs or {}))
             count = flop_registry.get(func.overloadpacket)
             if count is not None and isinstance(result, torch.Tensor):
                 share = CONVOLUTION_SHARE if "convolution" in func.overloadpacket.__name__ else 1.0
-                self.found.append((share * count(*args, **(kwargs or {}), out_val=result), result.numel()))
+                found.append((share * count(*args, **(kwargs or {}), out_val=result), result.numel()))
             return result
 
-    return Counter()
+    return Counter(), found

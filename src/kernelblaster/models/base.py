@@ -59,6 +59,11 @@ class Usage(BaseModel):
     estimated: bool = False
 
 
+def sum_dollars(one: float | None, other: float | None) -> float | None:
+    """Dollars together; None when either price is unknown."""
+    return None if one is None or other is None else one + other
+
+
 class Reply(BaseModel):
     """What the model said."""
 

@@ -7,16 +7,14 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, TypeAdapter
 
-from kernelblaster.models.base import Purpose, Usage
-
-LEDGER_FORMAT = "kernelblaster-ledger-1"
+from kernelblaster.models.base import Purpose, Usage, sum_dollars
 
 
 class StartLine(BaseModel):
     """One start of the run."""
 
     kind: Literal["start"] = "start"
-    format: Literal["kernelblaster-ledger-1"] = LEDGER_FORMAT
+    format: Literal["kernelblaster-ledger-1"] = "kernelblaster-ledger-1"
     at: float
     """Seconds since the epoch."""
 
@@ -71,14 +69,13 @@ class Totals:
 
     def plus(self, usage: Usage, seconds: float = 0.0) -> Totals:
         """These and one more call."""
-        known = self.dollars is not None and usage.dollars is not None
         return Totals(
             calls=self.calls + 1,
             prompt_tokens=self.prompt_tokens + usage.prompt_tokens,
             completion_tokens=self.completion_tokens + usage.completion_tokens,
             cached_prompt_tokens=self.cached_prompt_tokens + usage.cached_prompt_tokens,
             reasoning_tokens=self.reasoning_tokens + usage.reasoning_tokens,
-            dollars=self.dollars + usage.dollars if known else None,
+            dollars=sum_dollars(self.dollars, usage.dollars),
             estimated=self.estimated or usage.estimated,
             seconds=self.seconds + seconds,
         )

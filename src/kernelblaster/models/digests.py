@@ -19,6 +19,6 @@ def request_digest(request: Request) -> str:
     return _sha256([request.slot, messages_digest(request.messages)])
 
 
-def _sha256(value: list) -> str:
+def _sha256(value: Sequence[object]) -> str:
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()

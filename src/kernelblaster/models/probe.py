@@ -38,8 +38,8 @@ def offered_models(config: ModelConfig, *, retries: int = RETRIES) -> frozenset[
     Raises BadKey when the key is refused, Unreachable when nobody answers. A key that may ask for completions but not
     for the list (403) is no bad key.
     """
-    settings = {"api_key": key_of(config), "base_url": config.base_url, "timeout": TIMEOUT_S, "max_retries": 0}
-    with openai.OpenAI(**settings) as client:
+    key = key_of(config)
+    with openai.OpenAI(api_key=key, base_url=config.base_url, timeout=TIMEOUT_S, max_retries=0) as client:
         for left in range(retries, -1, -1):
             try:
                 return _names(client.models.with_raw_response.list().content)

@@ -26,7 +26,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -38,7 +38,7 @@ from kernelblaster.models.ledger import CostLedger
 from kernelblaster.storage.bounded_io import read_bounded
 from kernelblaster.storage.jsonl import append_line, complete_lines, cut_torn_line
 
-RECORDING_FORMAT = "kernelblaster-recording-1"
+RECORDING_FORMAT: Final = "kernelblaster-recording-1"
 MOST_MIB = 1024
 """Of a recording as it lies on disk."""
 _ATTEMPT = re.compile(r"attempt-(\d+)$")

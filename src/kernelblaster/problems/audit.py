@@ -64,9 +64,11 @@ class _Draw:
         import torch
 
         if name in self.inputs:
-            return self.model(*{**self.inputs, name: value}.values())
-        state = {**self.model.state_dict(), name: value}
-        return torch.func.functional_call(self.model, state, tuple(self.inputs.values()))
+            found: torch.Tensor = self.model(*{**self.inputs, name: value}.values())
+        else:
+            state = {**self.model.state_dict(), name: value}
+            found = torch.func.functional_call(self.model, state, tuple(self.inputs.values()))
+        return found
 
 
 def _draw(reference: Reference, seed: int) -> _Draw:

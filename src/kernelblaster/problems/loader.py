@@ -118,9 +118,9 @@ def _sizes(directory: Path, literals: dict[str, object]) -> dict[str, dict[str, 
                 hint="name sizes with letters, digits, '_', '-' and '.', e.g. small or batch_1",
             )
         sizes[name] = _parameters(directory, name, parameters)
-    names = {size: set(parameters) for size, parameters in sizes.items()}
-    if len({frozenset(n) for n in names.values()}) > 1:
-        odd = sorted(set.union(*names.values()) - set.intersection(*names.values()))
+    names = {frozenset(parameters) for parameters in sizes.values()}
+    if len(names) > 1:
+        odd = sorted(frozenset.union(*names) - frozenset.intersection(*names))
         raise ProblemError(
             f"sizes of {directory.name} have different parameters", hint=f"declare {', '.join(odd)} in each size"
         )

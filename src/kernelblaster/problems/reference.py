@@ -51,7 +51,10 @@ class Reference:
 
     def model(self, size: str) -> torch.nn.Module:
         """A freshly initialised module in evaluation mode, weights in float32."""
-        return self._at(size, lambda name: self.module.Model(*self.module.get_init_inputs(name)).eval())
+        model: torch.nn.Module = self._at(
+            size, lambda name: self.module.Model(*self.module.get_init_inputs(name)).eval()
+        )
+        return model
 
     def _at(self, size: str, function: Callable[[str], Result]) -> Result:
         if size not in self.problem.sizes:

@@ -115,7 +115,9 @@ class ReplayBuffer:
         """Number of matching transitions."""
         condition, parameters = (query or Query()).where()
         with self._database.reading() as connection:
-            return connection.execute(f"SELECT COUNT(*) FROM transitions WHERE {condition}", parameters).fetchone()[0]
+            statement = f"SELECT COUNT(*) FROM transitions WHERE {condition}"
+            found: int = connection.execute(statement, parameters).fetchone()[0]
+            return found
 
 
 def _row(transition: Transition) -> tuple[object, ...]:

@@ -33,16 +33,19 @@ def roofline(pages: list[ProblemPage]) -> go.Figure:
     """Time of start and final kernel as a multiple of the roofline floor, log scale; the axis begins at the floor."""
     figure = go.Figure()
     largest = 1.0
-    for name, pick in (("start", lambda p: p.start), ("final", lambda p: p.final)):
-        rows = [(f"{p.summary.problem} {p.summary.name}", pick(p)) for p in pages]
-        rows = [(label, timing) for label, timing in rows if timing is not None and timing.floor_us]
-        multiples = [timing.median_us / timing.floor_us for _, timing in rows]
+    for name, timings in (("start", [p.start for p in pages]), ("final", [p.final for p in pages])):
+        rows = [
+            (f"{p.summary.problem} {p.summary.name}", timing, timing.median_us / timing.floor_us)
+            for p, timing in zip(pages, timings, strict=True)
+            if timing is not None and timing.floor_us
+        ]
+        multiples = [multiple for _, _, multiple in rows]
         largest = max([largest, *multiples])
         figure.add_trace(
             go.Bar(
-                x=[label for label, _ in rows],
+                x=[label for label, _, _ in rows],
                 y=multiples,
-                text=[f"{timing.median_us:.1f} us{' modelled' if timing.modelled else ''}" for _, timing in rows],
+                text=[f"{timing.median_us:.1f} us{' modelled' if timing.modelled else ''}" for _, timing, _ in rows],
                 name=name,
             )
         )

@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import BaseModel
@@ -39,6 +40,9 @@ from kernelblaster.evaluation.timing.statistics import (
 from kernelblaster.evaluation.timing.stopwatch import LEAST_COVER_FILLS, Timeable
 from kernelblaster.evaluation.timing.torch_session import TorchMode, TorchSession
 from kernelblaster.problems.problem import Precision, Problem, TensorRole
+
+if TYPE_CHECKING:
+    import torch
 
 START = "start"
 FINAL = "final"
@@ -195,7 +199,7 @@ def _torch_session(
         return {}
 
 
-def torch_contestant(drawn: InputSet) -> tuple:
+def torch_contestant(drawn: InputSet) -> tuple[torch.nn.Module, list[torch.Tensor]]:
     """The reference module in the run's precision with the very weights of an input set, and its inputs, on the CPU."""
     from kernelblaster.evaluation.inputs.tensors import read_tensor, storage_dtype
     from kernelblaster.problems.reference import load_reference
@@ -221,7 +225,7 @@ def _sample_in_turns(
     began = time.monotonic()
     while time.monotonic() - began < seconds or min(map(len, cycles.values())) < LEAST_CYCLES:
         visit: dict[str, list[float]] = {name: [] for name in sessions}
-        for names in (tuple(sessions), tuple(reversed(sessions))):
+        for names in (list(sessions), list(sessions)[::-1]):
             perturbations = schedule.draw(2)
             for name in names:
                 visit[name] += [

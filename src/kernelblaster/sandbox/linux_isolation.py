@@ -55,7 +55,8 @@ def libc() -> ctypes.CDLL:
 def _system_call(number: int, *arguments: int | bytes | None) -> int:
     """Raw system call; integers are passed as wide as a register."""
     words = [ctypes.c_long(value) if isinstance(value, int) else value for value in arguments]
-    return _libc.syscall(ctypes.c_long(number), *words)
+    result: int = _libc.syscall(ctypes.c_long(number), *words)
+    return result
 
 
 def _require(result: int, what: str) -> None:

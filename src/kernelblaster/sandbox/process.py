@@ -29,6 +29,7 @@ import kernelblaster
 from kernelblaster.errors import DeviceError, UsageError
 from kernelblaster.sandbox.isolation import LEVELS, FileView, Isolation, as_words, bubblewrap_command, plan, weaker
 from kernelblaster.sandbox.limits import CommandResult, ExceededLimit, Limits
+from kernelblaster.sandbox.specification import Descriptors, Fence, Specification
 
 _LOG = logging.getLogger(__name__)
 # The interpreter's own modules come first: nothing that is installed beside this package can stand in for them.
@@ -129,7 +130,7 @@ class SandboxedProcess:
         environment: the complete environment.
         view: what it sees beside the system, `cwd` and its own program.
         pass_fds: descriptors the command inherits; the caller closes its own copies.
-        stdin: whether `self.stdin` is a pipe to the command; otherwise it reads nothing.
+        stdin: whether `send` reaches it; otherwise it reads nothing.
 
     Raises:
         DeviceError: the supervisor cannot be started.
@@ -155,12 +156,9 @@ class SandboxedProcess:
         self._status, status_write = os.pipe()
         control_read, self._control = os.pipe()
         output_read, output_write = os.pipe()
-        specification = {
-            **_specify(limits, FileView(readable=(Path(argv[0]),)) | (view or FileView()), cwd),
-            "control": control_read,
-            "status": status_write,
-            "command_only": list(pass_fds),
-        }
+        shown = FileView(readable=(Path(argv[0]),)) | (view or FileView())
+        descriptors = Descriptors(control=control_read, status=status_write, command_only=list(pass_fds))
+        specification: Specification = {**_fence(limits, shown, cwd), **descriptors}
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-c", _SUPERVISOR, json.dumps(specification), *argv],
@@ -179,7 +177,6 @@ class SandboxedProcess:
         finally:
             for descriptor in (status_write, control_read, output_write):
                 os.close(descriptor)
-        self.stdin = self._process.stdin
         self._tail = _Tail(output_read, limits.output_bytes)
 
     def __enter__(self) -> Self:
@@ -199,6 +196,13 @@ class SandboxedProcess:
     def running(self) -> bool:
         """Whether the command, or what supervises it, is still there."""
         return self._outcome is None and self._process.poll() is None
+
+    def send(self, data: bytes) -> None:
+        """Write to its standard input. Raises BrokenPipeError when it has closed that, ValueError when it has none."""
+        if self._process.stdin is None:
+            raise ValueError("a process without standard input")
+        self._process.stdin.write(data)
+        self._process.stdin.flush()
 
     def wait(self, timeout_s: float) -> CommandResult:
         """Wait for the end; kill it after `timeout_s` seconds or when it floods its output. Raises as `close`."""
@@ -230,8 +234,7 @@ class SandboxedProcess:
         return self._outcome
 
     def _finish(self) -> CommandResult:
-        if self.stdin is not None:
-            self._close_stdin()
+        self._close_stdin()
         os.close(self._control)
         if not self._has_ended(_GRACE_S):
             os.killpg(self._process.pid, signal.SIGKILL)
@@ -254,8 +257,10 @@ class SandboxedProcess:
         )
 
     def _close_stdin(self) -> None:
+        if self._process.stdin is None:
+            return
         try:
-            self.stdin.close()
+            self._process.stdin.close()
         except BrokenPipeError:
             return  # it ended without reading everything
 
@@ -274,7 +279,7 @@ def run(
         return process.wait(timeout_s)
 
 
-def _specify(limits: Limits, view: FileView, cwd: Path) -> dict[str, object]:
+def _fence(limits: Limits, view: FileView, cwd: Path) -> Fence:
     """What the supervisor is told of the limits and the fence."""
     level = limits.isolation or strongest().level
     steps = plan(view, cwd) if level.fenced else []

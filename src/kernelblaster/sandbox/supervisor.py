@@ -38,6 +38,11 @@ from kernelblaster.sandbox.linux_isolation import (
     restrict_files,
 )
 
+# What `typing` names so, without the time to import it.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from kernelblaster.sandbox.specification import Specification, SupervisorReport
+
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _TICK_S = 0.05
@@ -104,7 +109,7 @@ def _file_bytes(directories: list[str]) -> int | None:
     return total
 
 
-def broken_limit(specification: dict, guard: int | None) -> str | None:
+def broken_limit(specification: Specification, guard: int | None) -> str | None:
     """Name of the limit that the command's processes exceed together, if any; the process `guard` is none of them."""
     processes = [pid for pid in descendants(os.getpid(), specification["tasks"] + 1) if pid != guard]
     if len(processes) > specification["tasks"]:
@@ -122,7 +127,7 @@ def broken_limit(specification: dict, guard: int | None) -> str | None:
 
 def _reap() -> dict[int, int]:
     """Wait statuses of the children that have ended."""
-    ended = {}
+    ended: dict[int, int] = {}
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -158,7 +163,7 @@ def _signal(send: Callable[[int, int], None], target: int) -> None:
         return
 
 
-def _bound(specification: dict) -> None:
+def _bound(specification: Specification) -> None:
     """Set what the kernel itself bounds, and put signals back to what a program expects."""
     libc().prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -166,8 +171,8 @@ def _bound(specification: dict) -> None:
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     signal.set_wakeup_fd(-1)
-    for name in ("control", "status"):
-        os.close(specification[name])
+    os.close(specification["control"])
+    os.close(specification["status"])
 
 
 def _execute(command: list[str]) -> None:
@@ -178,7 +183,7 @@ def _execute(command: list[str]) -> None:
         os._exit(_EXEC_FAILED)
 
 
-def _become_command(specification: dict, command: list[str]) -> None:
+def _become_command(specification: Specification, command: list[str]) -> None:
     """In the forked child: limits, no privileges, exec. Does not return."""
     _lead_group(0)
     _bound(specification)
@@ -194,7 +199,7 @@ def _become_command(specification: dict, command: list[str]) -> None:
     _execute(command)
 
 
-def _become_wrapped(specification: dict, command: list[str]) -> None:
+def _become_wrapped(specification: Specification, command: list[str]) -> None:
     """In the forked child: limits, then the tool that fences the command in. Does not return."""
     _lead_group(0)
     _bound(specification)
@@ -208,7 +213,7 @@ def _become_wrapped(specification: dict, command: list[str]) -> None:
     _execute([*wrapper, "--", *command])
 
 
-def _become_guard(specification: dict, command: list[str], result: int, user: tuple[int, int] | None) -> None:
+def _become_guard(specification: Specification, command: list[str], result: int, user: tuple[int, int] | None) -> None:
     """In the first process of new namespaces: build the fence, start the command in it, say how it ended."""
     _lead_group(0)
     try:
@@ -242,7 +247,7 @@ def _lead_group(pid: int) -> None:
         return  # it has executed its command already, after doing the same
 
 
-def _watch(specification: dict, child: int, guard: int | None, wake: int) -> tuple[int | None, str | None]:
+def _watch(specification: Specification, child: int, guard: int | None, wake: int) -> tuple[int | None, str | None]:
     """Until the command ends or breaks a limit: its wait status, or the reason to kill it."""
     while True:
         ended = _reap()
@@ -258,7 +263,7 @@ def _watch(specification: dict, child: int, guard: int | None, wake: int) -> tup
             os.read(wake, 4096)
 
 
-def _let_go(specification: dict) -> None:
+def _let_go(specification: Specification) -> None:
     """Hold no end of the command's pipes: their end of file means that the command is gone."""
     os.closerange(0, 3)
     for descriptor in specification["command_only"]:
@@ -269,7 +274,7 @@ def _reason(error: OSError) -> str:
     return f"{error.filename or 'namespaces'}: {error.strerror}"
 
 
-def _start(specification: dict, command: list[str], result: int) -> tuple[int, int | None]:
+def _start(specification: Specification, command: list[str], result: int) -> tuple[int, int | None]:
     """Start the command. Returns the child's number, and that of the guard if the child is one. Raises OSError."""
     if specification["isolation"] == "namespaces":
         user = (os.geteuid(), os.getegid())
@@ -284,13 +289,14 @@ def _start(specification: dict, command: list[str], result: int) -> tuple[int, i
     return child, None
 
 
-def _told(result: int) -> dict:
+def _told(result: int) -> SupervisorReport:
     """What the guard has said before it ended; empty when it was killed, or there was none."""
     with os.fdopen(result, "rb") as pipe:
-        return json.loads(pipe.read() or b"{}")
+        report: SupervisorReport = json.loads(pipe.read() or b"{}")
+    return report
 
 
-def _exit_code(specification: dict, status: int | None) -> int | None:
+def _exit_code(specification: Specification, status: int | None) -> int | None:
     if status is None:
         return None
     code = os.waitstatus_to_exitcode(status)
@@ -298,7 +304,7 @@ def _exit_code(specification: dict, status: int | None) -> int | None:
     return 128 - code if specification["isolation"] == "bubblewrap" and code in _SIGNALLED else code
 
 
-def _supervise(specification: dict, command: list[str]) -> dict:
+def _supervise(specification: Specification, command: list[str]) -> SupervisorReport:
     """Run the command until it ends or is to end, kill what it leaves. Returns the report."""
     wake, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.signal(signal.SIGCHLD, lambda *_: None)

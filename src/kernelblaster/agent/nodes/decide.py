@@ -9,7 +9,16 @@ from langgraph.runtime import Runtime
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.events import Decided, RolloutStopped
 from kernelblaster.agent.slots import rollout_slot, step_slot
-from kernelblaster.agent.state import Attempt, Choice, Incumbent, RolloutResult, RolloutState, StopReason, Tried
+from kernelblaster.agent.state import (
+    Attempt,
+    Choice,
+    Incumbent,
+    RolloutResult,
+    RolloutState,
+    StateUpdate,
+    StopReason,
+    Tried,
+)
 from kernelblaster.config import SearchConfig
 from kernelblaster.evaluation.results import Comparison, Decision
 
@@ -19,7 +28,7 @@ CONVERGED_AFTER = 3
 """Inconclusive steps in a row after which a rollout counts as converged."""
 
 
-async def decide(state: RolloutState, runtime: Runtime[ProblemContext]) -> dict:
+async def decide(state: RolloutState, runtime: Runtime[ProblemContext]) -> StateUpdate:
     """Accept the candidate only when it is correct and faster beyond noise; else keep the parent."""
     context = runtime.context
     if state.choice is None or state.attempt is None:
@@ -41,7 +50,7 @@ async def decide(state: RolloutState, runtime: Runtime[ProblemContext]) -> dict:
     return {**changed, "choice": None, "attempt": None, "stop": stop_reason(after, context.config)}
 
 
-async def finish(state: RolloutState, runtime: Runtime[ProblemContext]) -> dict:
+async def finish(state: RolloutState, runtime: Runtime[ProblemContext]) -> StateUpdate:
     """Hand the rollout's result to the problem."""
     context = runtime.context
     if state.stop is None:
@@ -99,9 +108,9 @@ def _tried(choice: Choice, attempt: Attempt, comparison: Comparison | None) -> T
     )
 
 
-def _after(state: RolloutState, tried: Tried, attempt: Attempt, comparison: Comparison | None) -> dict:
+def _after(state: RolloutState, tried: Tried, attempt: Attempt, comparison: Comparison | None) -> StateUpdate:
     """The fields that a finished step changes."""
-    changed: dict = {"tried": [*state.tried, tried][-REMEMBERED_STEPS:]}
+    changed: StateUpdate = {"tried": [*state.tried, tried][-REMEMBERED_STEPS:]}
     if tried.accepted and comparison and attempt.candidate and attempt.evaluation:
         incumbent = Incumbent(
             sha256=attempt.candidate,

@@ -9,7 +9,7 @@ from kernelblaster.agent.evaluating import Judged, judge
 from kernelblaster.agent.events import Evaluated
 from kernelblaster.agent.nodes.generate import SHORT_HASH
 from kernelblaster.agent.slots import attempt_slot
-from kernelblaster.agent.state import Attempt, Failure, RolloutState
+from kernelblaster.agent.state import Attempt, Failure, RolloutState, StateUpdate
 from kernelblaster.evaluation.results import Evaluation, Verdict
 
 FINAL_VERDICTS = frozenset({Verdict.REWARD_HACK})
@@ -19,7 +19,7 @@ _LOG_CHARACTERS = 3000
 """Of a failure's log that the state keeps for the repair prompt."""
 
 
-async def evaluate(state: RolloutState, runtime: Runtime[ProblemContext]) -> dict:
+async def evaluate(state: RolloutState, runtime: Runtime[ProblemContext]) -> StateUpdate:
     """Judge the candidate against its parent."""
     context = runtime.context
     attempt = state.attempt

@@ -21,7 +21,7 @@ from kernelblaster.agent.final_kernel import final_kernel_path, final_kernel_tex
 from kernelblaster.agent.prompting import mend_request, verify_request
 from kernelblaster.agent.review import Review, read_review
 from kernelblaster.agent.slots import problem_slot
-from kernelblaster.agent.state import Conclusion, Failure, Finalist, Incumbent, OutcomeStatus, ProblemState
+from kernelblaster.agent.state import Conclusion, Failure, Finalist, Incumbent, OutcomeStatus, ProblemState, StateUpdate
 from kernelblaster.errors import BudgetExceeded
 from kernelblaster.evaluation.results import Verdict
 from kernelblaster.models.base import NoRecordedReply
@@ -39,7 +39,7 @@ class _Measured:
     judged: Judged
 
 
-async def finalize(state: ProblemState, runtime: Runtime[ProblemContext]) -> dict:
+async def finalize(state: ProblemState, runtime: Runtime[ProblemContext]) -> StateUpdate:
     """Choose, check and write the final kernel, and say how the search ended."""
     context = runtime.context
     conclusion = await _conclude(context, state)

@@ -11,7 +11,7 @@ from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.events import Generated
 from kernelblaster.agent.prompting import generate_request
 from kernelblaster.agent.slots import attempt_slot
-from kernelblaster.agent.state import Attempt, Failure, FailureKind, RolloutState, Spent, StopReason
+from kernelblaster.agent.state import Attempt, Failure, FailureKind, RolloutState, Spent, StateUpdate, StopReason
 from kernelblaster.errors import BudgetExceeded
 from kernelblaster.evaluation.results import Verdict
 from kernelblaster.models.base import NoRecordedReply, Reply
@@ -21,7 +21,7 @@ SHORT_HASH = 12
 """Hexadecimal digits by which a rollout remembers what it evaluated."""
 
 
-async def generate(state: RolloutState, runtime: Runtime[ProblemContext]) -> dict:
+async def generate(state: RolloutState, runtime: Runtime[ProblemContext]) -> StateUpdate:
     """Ask for a candidate; after a failed attempt, ask for its repair.
 
     A reply without a source and a source seen before are failures that go to repair without an evaluation. A recording

@@ -9,12 +9,12 @@ from langgraph.runtime import Runtime
 
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.slots import step_slot
-from kernelblaster.agent.state import Attempt, Choice, Diagnosis, FailureKind, RolloutState
-from kernelblaster.evaluation.results import Comparison, Evaluation, Verdict
+from kernelblaster.agent.state import Attempt, Choice, Diagnosis, FailureKind, RolloutState, StateUpdate
+from kernelblaster.evaluation.results import Evaluation, Verdict
 from kernelblaster.replay.transition import Transition, metric_deltas, reward
 
 
-async def record(state: RolloutState, runtime: Runtime[ProblemContext]) -> dict:
+async def record(state: RolloutState, runtime: Runtime[ProblemContext]) -> StateUpdate:
     """Store the edge parent -> candidate. Both stores know it by (run, slot), so repeating this changes nothing."""
     await asyncio.to_thread(_record, runtime.context, state)
     return {"transitions": state.transitions + 1}
@@ -66,7 +66,10 @@ def _transition(
         libraries=context.libraries,
         weakly_verified=evaluation.weakly_verified if evaluation else context.problem.weakly_verified,
         started_at=datetime.fromtimestamp(state.step_started, UTC),
-        **_speedup(comparison),
+        speedup=comparison.speedup if comparison else None,
+        speedup_low=comparison.low if comparison else None,
+        speedup_high=comparison.high if comparison else None,
+        decision=comparison.decision if comparison else None,
     )
 
 
@@ -77,17 +80,6 @@ def _verdict(attempt: Attempt) -> Verdict:
 
 def _reason(attempt: Attempt) -> str:
     return f"{attempt.failure.kind}: {attempt.failure.reason}" if attempt.failure else ""
-
-
-def _speedup(comparison: Comparison | None) -> dict:
-    if comparison is None:
-        return {}
-    return {
-        "speedup": comparison.speedup,
-        "speedup_low": comparison.low,
-        "speedup_high": comparison.high,
-        "decision": comparison.decision,
-    }
 
 
 def _deltas(context: ProblemContext, state: RolloutState, evaluation: Evaluation | None) -> dict[str, float]:

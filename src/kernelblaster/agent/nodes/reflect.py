@@ -20,7 +20,7 @@ from kernelblaster.agent.events import Reflected
 from kernelblaster.agent.files import Reflection
 from kernelblaster.agent.prompting import reflect_request
 from kernelblaster.agent.slots import reflect_slot
-from kernelblaster.agent.state import ProblemState
+from kernelblaster.agent.state import ProblemState, StateUpdate
 from kernelblaster.errors import BudgetExceeded
 from kernelblaster.knowledge.changes import KnowledgeChange, Provenance
 from kernelblaster.models.base import NoRecordedReply, Request
@@ -52,7 +52,7 @@ class ProposedChanges:
     refused: list[str]
 
 
-async def reflect(state: ProblemState, runtime: Runtime[ProblemContext]) -> dict:
+async def reflect(state: ProblemState, runtime: Runtime[ProblemContext]) -> StateUpdate:
     """Ask what the round's transitions teach, and apply it. Done once per round, also over resumes.
 
     A round that a budget cut off is reflected on when it is complete.

@@ -13,11 +13,11 @@ from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.events import Selected
 from kernelblaster.agent.prompting import request_tags
 from kernelblaster.agent.slots import step_slot
-from kernelblaster.agent.state import Choice, Diagnosis, PromptLesson, RolloutState, StopReason
+from kernelblaster.agent.state import Choice, Diagnosis, PromptLesson, RolloutState, StateUpdate, StopReason
 from kernelblaster.knowledge.decisions import NoTechnique, Selection, SelectionContext
 
 
-async def retrieve(state: RolloutState, runtime: Runtime[ProblemContext]) -> dict:
+async def retrieve(state: RolloutState, runtime: Runtime[ProblemContext]) -> StateUpdate:
     """Draw a technique that this rollout has not tried since its last acceptance.
 
     What was drawn is kept at once: the round's other rollouts on the same parent draw something else, and a rollout

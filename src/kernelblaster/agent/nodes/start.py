@@ -11,12 +11,12 @@ from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.evaluating import Judged, judge
 from kernelblaster.agent.events import RoundStarted, StartProfiled
 from kernelblaster.agent.slots import problem_slot
-from kernelblaster.agent.state import Incumbent, ProblemState, RolloutState
+from kernelblaster.agent.state import Incumbent, ProblemState, RolloutState, StateUpdate
 
 ROLLOUT = "rollout"
 
 
-async def profile_start(state: ProblemState, runtime: Runtime[ProblemContext]) -> dict:
+async def profile_start(state: ProblemState, runtime: Runtime[ProblemContext]) -> StateUpdate:
     """Evaluate the starting kernel; without a correct one there is nothing to compare with."""
     context = runtime.context
     source = await asyncio.to_thread(context.problem.init_path.read_text, encoding="utf-8")
@@ -30,7 +30,7 @@ async def profile_start(state: ProblemState, runtime: Runtime[ProblemContext]) -
     return {"start": start}
 
 
-async def open_round(state: ProblemState, runtime: Runtime[ProblemContext]) -> dict:
+async def open_round(state: ProblemState, runtime: Runtime[ProblemContext]) -> StateUpdate:
     """Count the round and announce it. A round that a budget cut off goes on under its number."""
     if state.cut_off:
         return {}

@@ -13,7 +13,7 @@ from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.events import Classified, StepStarted
 from kernelblaster.agent.prompting import classify_request
 from kernelblaster.agent.slots import classify_slot, step_slot
-from kernelblaster.agent.state import Diagnosis, RolloutState, Spent, StopReason
+from kernelblaster.agent.state import Diagnosis, RolloutState, Spent, StateUpdate, StopReason
 from kernelblaster.devices.profiles import Profile, ProfileSource
 from kernelblaster.errors import BudgetExceeded
 from kernelblaster.evaluation.results import Evaluation
@@ -30,7 +30,7 @@ class ClassifyReply(BaseModel):
     why: str = ""
 
 
-async def open_step(state: RolloutState, runtime: Runtime[ProblemContext]) -> dict:
+async def open_step(state: RolloutState, runtime: Runtime[ProblemContext]) -> StateUpdate:
     """Begin the next step, unless the incumbent leaves nothing to gain or the time is over."""
     context = runtime.context
     try:
@@ -52,7 +52,7 @@ async def open_step(state: RolloutState, runtime: Runtime[ProblemContext]) -> di
     return {"step": opened.step, "step_started": time.time(), "spent": Spent()}
 
 
-async def classify(state: RolloutState, runtime: Runtime[ProblemContext]) -> dict:
+async def classify(state: RolloutState, runtime: Runtime[ProblemContext]) -> StateUpdate:
     """Name the bottleneck of the incumbent, once per incumbent. The model is asked only when rules do not decide."""
     if state.diagnosis is not None and state.diagnosis.parent == state.incumbent.sha256:
         return {}

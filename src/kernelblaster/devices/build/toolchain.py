@@ -216,8 +216,8 @@ def _first_that_works(search: SearchPath) -> _Toolkit:
         except ToolMissing as error:
             broken.append(error)
             continue
-        for error in broken:
-            _tell_once(f"{error.message}; {nvcc} is used instead")
+        for other in broken:
+            _tell_once(f"{other.message}; {nvcc} is used instead")
         return toolkit
     raise broken[0]
 

@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from kernelblaster.devices.base import Build, Candidate, Harness, Job, Profiler, SelfCheckingSession, Session
 from kernelblaster.devices.build.builder import CandidateBuilder
@@ -79,13 +78,16 @@ class CudaDevice:
     @property
     def isolation(self) -> Isolation:
         """How candidates are kept apart from this machine."""
-        return self._limits.isolation
+        return self._isolation
+
+    @cached_property
+    def _isolation(self) -> Isolation:
+        return self._bounds.isolation or reaching_isolation(self._tools)
 
     @cached_property
     def _limits(self) -> Limits:
         """Of each process of a candidate; the isolation is one under which it reaches the GPU."""
-        chosen = self._bounds.isolation or reaching_isolation(self._tools)
-        return replace(self._bounds, forks=needs_helper(), isolation=chosen)
+        return replace(self._bounds, forks=needs_helper(), isolation=self._isolation)
 
     @property
     def _view(self) -> FileView:
@@ -123,20 +125,25 @@ class CudaDevice:
 
     def open(self, candidate: Candidate, job: Job, *, timeout_s: float) -> Session:
         """Start the candidate's process; it loads its inputs before the candidate is built. Raises RunFailure."""
-        return ProcessSession(candidate, job, **self._bounds_of_sessions(timeout_s))
+        return ProcessSession(
+            candidate, job, view=self._view, limits=self._limits, timeout_s=timeout_s, flush_bytes=self._flush_bytes
+        )
 
     def open_self_checking(self, build: Build, *, timeout_s: float) -> SelfCheckingSession:
         """Start the process of a candidate whose driver judges itself. Raises RunFailure."""
-        return SelfCheckingProcess(build, **self._bounds_of_sessions(timeout_s))
+        return SelfCheckingProcess(
+            build, view=self._view, limits=self._limits, timeout_s=timeout_s, flush_bytes=self._flush_bytes
+        )
 
-    def _bounds_of_sessions(self, timeout_s: float) -> dict[str, Any]:
-        flush = FLUSH_FACTOR * self._facts.l2_bytes
-        return {"view": self._view, "limits": self._limits, "timeout_s": timeout_s, "flush_bytes": flush}
+    @property
+    def _flush_bytes(self) -> int:
+        return FLUSH_FACTOR * self._facts.l2_bytes
 
     def profiler(self, candidate: Candidate, job: Job, *, timeout_s: float) -> Profiler:
         """ncu around a candidate's process; events alone where there is no ncu, or where it may not read counters."""
-        bounds = {"view": self._view, "limits": self._limits, "timeout_s": timeout_s}
-        return CudaProfiler(self, self._counters, candidate, job, **bounds)
+        return CudaProfiler(
+            self, self._counters, candidate, job, view=self._view, limits=self._limits, timeout_s=timeout_s
+        )
 
     def sanitize(self, build: Build, job: Job, *, timeout_s: float) -> list[SanitizerFinding]:
         """memcheck, racecheck, initcheck and synccheck over one call. Empty when compute-sanitizer is missing.

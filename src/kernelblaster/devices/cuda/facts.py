@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from enum import IntEnum
 from importlib.resources import files
 
@@ -49,25 +50,33 @@ def device_facts(gpu: GpuInfo) -> DeviceFacts:
         uuid=gpu.uuid,
         driver_version=gpu.driver_version,
         cuda_version=gpu.cuda_version,
-        **peaks,
+        peak_bandwidth=peaks.bandwidth,
+        peak_flops=peaks.flops,
+        peak_source=peaks.source,
     )
 
 
-def _peaks(gpu: GpuInfo, attributes: dict[_Attribute, int]) -> dict[str, object]:
+@dataclass(frozen=True)
+class _Peaks:
+    """Bytes per second, FLOP per second by precision, and where these come from."""
+
+    bandwidth: float
+    flops: dict[str, float]
+    source: str
+
+
+def _peaks(gpu: GpuInfo, attributes: dict[_Attribute, int]) -> _Peaks:
     """Peak rates from the table, else upper bounds from clocks and widths."""
     table = json.loads(files("kernelblaster.devices.cuda").joinpath("peaks.json").read_text())
     for entry in table["gpus"]:
         if entry["key"].lower() in gpu.name.lower():
             copied = "copy_bandwidth" in entry
-            return {
-                "peak_bandwidth": entry.get("copy_bandwidth", entry["bandwidth"]),
-                "peak_flops": entry["flops"],
-                "peak_source": "bandwidth measured by a copy, FLOP/s data sheet" if copied else "data sheet",
-            }
+            source = "bandwidth measured by a copy, FLOP/s data sheet" if copied else "data sheet"
+            return _Peaks(entry.get("copy_bandwidth", entry["bandwidth"]), entry["flops"], source)
     return _derived_peaks(gpu, attributes)
 
 
-def _derived_peaks(gpu: GpuInfo, attributes: dict[_Attribute, int]) -> dict[str, object]:
+def _derived_peaks(gpu: GpuInfo, attributes: dict[_Attribute, int]) -> _Peaks:
     """128 fp32 FMA per SM and clock, 16 times that on tensor cores: no GPU so far does more."""
     fp32 = attributes[_Attribute.SM_COUNT] * 128 * 2 * attributes[_Attribute.CLOCK_KHZ] * 1e3
     pynvml.nvmlInit()
@@ -78,4 +87,4 @@ def _derived_peaks(gpu: GpuInfo, attributes: dict[_Attribute, int]) -> dict[str,
     finally:
         pynvml.nvmlShutdown()
     flops = {"fp32": fp32, "tf32": 8 * fp32, "fp16": 16 * fp32, "bf16": 16 * fp32}
-    return {"peak_bandwidth": bandwidth, "peak_flops": flops, "peak_source": "upper bounds from clocks and widths"}
+    return _Peaks(bandwidth, flops, "upper bounds from clocks and widths")

@@ -133,11 +133,8 @@ class BatchProgram:
         return _result(_read_replies(self._replies, self._nonce), self._begun, len(commands), outcome)
 
     def _send(self, commands: Sequence[str]) -> None:
-        try:
-            self._process.stdin.write("".join(f"{command}\n" for command in commands).encode())
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            pass  # it has ended already; its replies and its exit say why
+        with contextlib.suppress(BrokenPipeError):  # it has ended already; its replies and its exit say why
+            self._process.send("".join(f"{command}\n" for command in commands).encode())
 
     def _answers(self) -> int:
         """Replies so far; the one to the start counts."""

@@ -178,7 +178,10 @@ class ProcessSession:
             raise RunFailure(
                 RunFailureKind.RUNTIME, f"{len(perturbations)} calls were to be timed, {count} were answered"
             )
-        return [TimingSample(*values[at : at + 3], judge_us=judge_us) for at in range(0, len(values), 3)]
+        clocks = zip(values[0::3], values[1::3], values[2::3], strict=True)
+        return [
+            TimingSample(device_us, host_us, enqueue_us, judge_us=judge_us) for device_us, host_us, enqueue_us in clocks
+        ]
 
     def fetch(self) -> CallResult:
         """Write the outputs as the last call, timed or not, left them. Raises RunFailure, DeviceError."""
@@ -190,8 +193,7 @@ class ProcessSession:
 
     def _request(self, command: str, expected: str) -> list[str]:
         try:
-            self._process.stdin.write(f"{command}\n".encode())
-            self._process.stdin.flush()
+            self._process.send(f"{command}\n".encode())
         except BrokenPipeError:
             raise self._died() from None
         return self._expect(expected)
@@ -227,8 +229,15 @@ class ProcessSession:
             name = reply.split(maxsplit=2)[1]
             if not self._ready or name not in DEVICE_LOST:
                 raise
-            bounds = {"view": self._view, "limits": self._limits, "timeout_s": self._timeout_s}
-            with ProcessSession(self._candidate, self._job, env=self._env, **bounds):
+            again = ProcessSession(
+                self._candidate,
+                self._job,
+                env=self._env,
+                view=self._view,
+                limits=self._limits,
+                timeout_s=self._timeout_s,
+            )
+            with again:
                 return RunFailure(RunFailureKind.RUNTIME, f"{name}, but a fresh process finds the GPU well", log)
 
     def _died(self) -> RunFailure:

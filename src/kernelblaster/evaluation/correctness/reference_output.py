@@ -169,7 +169,8 @@ def _run(drawn: Draw, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
     try:
         inputs = [cast(tensor) for tensor in drawn.inputs.values()]
         with within_time(drawn.problem):
-            return module(*inputs)
+            output: torch.Tensor = module(*inputs)
+            return output
     finally:
         torch.set_default_dtype(previous)
 

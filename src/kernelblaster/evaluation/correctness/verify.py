@@ -88,7 +88,7 @@ class Verifier:
         process.end()
         return found
 
-    def verify_timed(self, pair: TimedPair) -> Verification:
+    def verify_timed(self, pair: TimedPair[InputSet]) -> Verification:
         """Call the candidate of a contest, in the process that will be timed. Raises DeviceError."""
         found = Verification()
         try:

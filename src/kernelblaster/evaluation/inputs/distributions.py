@@ -26,7 +26,7 @@ ACCUMULATION = 2.0**-15
 """Some 256 ulps of fp32."""
 _OFFSET_ACCUMULATION = 2.0**-11
 """A serial sum over a row loses 2^-20 of values that are 2^9 times as large as what is left once the mean is gone."""
-_SCALES = {
+_SCALES: dict[Distribution, dict[str, tuple[int, ...]]] = {
     Distribution.COARSE: {"fp16": (5, 3, 1, 0), "bf16": (3, 2, 1, 0), "fp32": (8, 5, 3, 1, 0)},
     Distribution.LARGE: {"fp16": (14, 10, 6, 3), "bf16": (20, 14, 8, 4), "fp32": (20, 14, 8, 4)},
     Distribution.OFFSET: {"fp16": (9, 6, 4, 2), "bf16": (6, 4, 2), "fp32": (9, 6, 4, 2)},

@@ -68,8 +68,10 @@ def plan_inputs(
     """
     cheap = problem.cheap_size
     keys = [_key(problem, precision, cheap, ORDER[n % len(ORDER)], seed, n) for n in range(sets)]
-    others = [] if other is None else list(enumerate(UNSEEN, start=sets + 1))
-    unseen = tuple(_key(other, precision, other.cheap_size, distribution, seed, n) for n, distribution in others)
+    unseen: tuple[InputKey, ...] = ()
+    if other is not None:
+        others = enumerate(UNSEEN, start=sets + 1)
+        unseen = tuple(_key(other, precision, other.cheap_size, distribution, seed, n) for n, distribution in others)
     if cheap == timed:
         return InputPlan(small=tuple(keys), timed=keys[0], unseen=unseen)
     chosen = _key(problem, precision, timed, ORDER[0], seed, sets)

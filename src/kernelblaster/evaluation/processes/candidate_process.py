@@ -100,16 +100,20 @@ class CandidateProcess:
 
     def end(self) -> None:
         """Begin to end the process, without waiting; one that has not begun to start never does."""
+        self._begin_to_end()
+
+    def _begin_to_end(self) -> Future[None]:
         if self._end is None:
             self._session.cancel()
             self._end = self._thread.submit(self._process.close)
             self._thread.shutdown(wait=False)
+        return self._end
 
     def close(self) -> None:
         """End the process, wait until it is gone, remove its files. May be called again. Raises DeviceError."""
-        self.end()
+        end = self._begin_to_end()
         try:
-            self._end.result()
+            end.result()
         finally:
             self.workspace.close()
 

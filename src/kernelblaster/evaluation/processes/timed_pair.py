@@ -6,7 +6,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Generic, Self, TypeVar
 
 from kernelblaster.devices.base import Build, CallResult, Candidate, Device, Profiler, Session
 from kernelblaster.devices.failures import RunFailure
@@ -15,6 +15,8 @@ from kernelblaster.evaluation.inputs.drawn import DrawnInputs
 from kernelblaster.evaluation.processes.candidate_process import CandidateProcess
 from kernelblaster.evaluation.processes.workspace import Workspace
 from kernelblaster.evaluation.timing.stopwatch import BaselineFailed, BaselineSession
+
+_Drawn = TypeVar("_Drawn", bound=DrawnInputs)
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class KeptCall:
     output: Path
 
 
-class TimedPair:
+class TimedPair(Generic[_Drawn]):
     """Candidate and baseline at the timed size. A context manager: processes and files are gone on exit.
 
     Args:
@@ -38,7 +40,7 @@ class TimedPair:
     """
 
     def __init__(
-        self, device: Device, directory: Path, drawn: DrawnInputs, timeout_s: float, instruction_budget: int = 0
+        self, device: Device, directory: Path, drawn: _Drawn, timeout_s: float, instruction_budget: int = 0
     ) -> None:
         self.drawn = drawn
         self._device = device
@@ -68,11 +70,12 @@ class TimedPair:
         if baseline is not None:
             self._baseline = self._begin(baseline)
 
-    def start_profiler(self, candidate: Candidate) -> None:
+    def start_profiler(self, candidate: Candidate) -> Profiler:
         """Begin to start the candidate under a profiler, where it waits to be asked."""
         workspace = self._stack.enter_context(Workspace(self._directory, self.drawn, self._instruction_budget))
         profiler = self._device.profiler(candidate, workspace.job, timeout_s=self._timeout_s)
         self._profiler = self._stack.enter_context(profiler)
+        return self._profiler
 
     def settle(self) -> None:
         """Wait until the profiler, if it was started, disturbs nobody."""
@@ -82,9 +85,8 @@ class TimedPair:
     def profile(self, candidate: Candidate) -> Profile:
         """Counters of one call of the candidate, alone on the device. Raises RunFailure and DeviceError."""
         self._close_processes()
-        if self._profiler is None:
-            self.start_profiler(candidate)
-        return self._profiler.collect()
+        profiler = self._profiler or self.start_profiler(candidate)
+        return profiler.collect()
 
     @property
     def workspace(self) -> Workspace:

@@ -254,7 +254,9 @@ class Stopwatch:
         rule, pace = StopRule(), self._pace(session)
         wanted = LEAST_SAMPLES
         self.schedule.begin(wanted)
-        began, visits, samples = self.clock(), [], []
+        visits: list[Conditioned[list[TimingSample]]] = []
+        samples: list[TimingSample] = []
+        began = self.clock()
         while not samples or self.clock() - began < self.max_seconds:
             if len(samples) >= wanted:
                 if median_interval(device_us(samples)).half_width < rule.half_width:

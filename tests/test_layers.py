@@ -15,6 +15,7 @@ EMULATOR = "ptxemu"
 # Highest first. A room may import those below it.
 ROOMS = (
     "cli",
+    "api",
     "runs",
     "report",
     "records",
@@ -30,6 +31,7 @@ ROOMS = (
     "storage",
     "paths",
     "errors",
+    "version",
 )
 EVALUATION_ROOMS = ("integrity", "correctness", "processes", "timing", "inputs")
 APART = {("agent", "report"), ("models", "knowledge"), ("models", "replay"), ("models", "evaluation")}

@@ -1,9 +1,14 @@
 """KernelBlaster makes CUDA kernels faster: profile, recall, rewrite, verify, measure, remember.
 
+The names below are the public library; docs/library.md shows how they are used. Importing the package loads none of
+what they need: each name is fetched when it is first asked for. `__init__.pyi` lists them for readers, editors and type
+checkers, and this module takes the list from there.
+
 Layers, imports point down only (ARCHITECTURE.md has the map)::
 
-    cli          what a person starts
-    runs         one run over many problems: directories, events, resume, budgets, live view
+    cli          what a person starts; a client of the library
+    api          the public library
+    runs         one run over many problems: directories, events, resume, budgets
     report       the static HTML page of a run
     agent        the LangGraph workflow of one problem
     knowledge    states, techniques, statistics, lessons   |  replay  the transition buffer
@@ -13,4 +18,28 @@ Layers, imports point down only (ARCHITECTURE.md has the map)::
     problems     what is optimised
 """
 
-__version__ = "0.1.0"
+import ast
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+
+def _places() -> dict[str, str]:
+    """Public name -> the module that defines it, as the stub file imports it."""
+    stub = ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom) and node.module]
+    return {alias.asname or alias.name: node.module for node in imports for alias in node.names if node.module}
+
+
+_PLACES = _places()
+__all__ = list(_PLACES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_PLACES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -24,6 +24,14 @@ class ModelKind(StrEnum):
     RECORDED = "recorded"
 
 
+DATASET = "kernelbench-cuda"
+"""The shipped data set."""
+AUTOMATIC = "auto"
+"""The kind of model or device that is chosen by what is there."""
+GIVEN = "given"
+"""The kind of a model that a caller made itself."""
+
+
 class SearchConfig(BaseModel):
     """Width, depth and patience of the search. Defaults are upstream's."""
 
@@ -63,7 +71,9 @@ class BudgetConfig(BaseModel):
 class ModelConfig(BaseModel):
     """Which model, and how it is reached."""
 
-    kind: ModelKind = ModelKind.OPENAI_API
+    kind: str = AUTOMATIC
+    """A `ModelKind`, or `auto`: a recording where one is named, the API where a key or URL is set, else the shipped
+    recording."""
     name: str = "gpt-5-mini-2025-08-07"
     base_url: str | None = None
     api_key: SecretStr | None = None
@@ -110,7 +120,7 @@ class Environment(BaseSettings):
     openai_base_url: str | None = None
     model: str = "gpt-5-mini-2025-08-07"
     gpu_type: str | None = None
-    dataset: str = "kernelbench-cuda"
+    dataset: str = DATASET
     precision: Precision = Precision.FP16
     experiment_name: str = "timing_analysis"
     rl_experiment_name: str | None = None
@@ -126,7 +136,7 @@ class Environment(BaseSettings):
 class RunConfig(BaseModel):
     """Everything one run is given; written to `run.json` (the key is not)."""
 
-    dataset: str = "kernelbench-cuda"
+    dataset: str = DATASET
     precision: Precision = Precision.FP16
     experiment: str = "timing_analysis"
     out: Path = Path("out")

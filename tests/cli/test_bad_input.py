@@ -244,7 +244,7 @@ def test_a_directory_whose_driver_judges_itself(
         "#include <torch/torch.h>\nvoid launch_gpu_implementation(void* output, void* input, int64_t n);\n"
     )
     (self_checking / "init.cu").write_text("void launch_gpu_implementation(void* output, void* input, int64_t n) {}\n")
-    for name in ("cli.run_command", "runs.evaluations"):
+    for name in ("runs.optimize", "runs.evaluations"):
         monkeypatch.setattr(f"kernelblaster.{name}.choose_device", lambda *_: pytest.fail("a device was chosen"))
     places = {"DIR": self_checking, "SET": clean / "set"}
     done = invoke(*(places.get(word, word) for word in command.split()))

@@ -43,9 +43,7 @@ def test_a_wrong_key_is_noticed_before_the_device_works(
     search: Invoke, clean: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong")
-    monkeypatch.setattr(
-        "kernelblaster.cli.run_command.choose_device", lambda *_: pytest.fail("a device was looked for")
-    )
+    monkeypatch.setattr("kernelblaster.runs.optimize.choose_device", lambda *_: pytest.fail("a device was looked for"))
     with serve(RIGHT, listing=Step(status=401, body={"error": {"message": "bad key"}})) as server:
         done = search("--base-url", server.url)
     assert done.code == ExitCode.MODEL

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from cli_support import Done
 
 from kernelblaster.cli import run
 from kernelblaster.cli.options import parse_libraries
-from kernelblaster.cli.run_command import RunRequest
 from kernelblaster.config import ModelKind
 
 Invoke = Callable[..., Done]
@@ -34,14 +35,46 @@ GROUPS = (
 )
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What `run` asks of the library, and how it prints."""
+
+    chosen: object
+    dataset: object
+    how: dict[str, Any]
+    as_json: bool
+
+
+def requested(monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
+    """Requests of `run` from now on; nothing is loaded, searched or printed."""
+    asked: list[Asked] = []
+    chosen: list[tuple[object, object]] = []
+
+    def optimize(problems: list[object], *, observer: Any, **how: Any) -> Any:
+        asked.append(Asked(*chosen.pop(), how, as_json=False))
+        return SimpleNamespace(exit_code=0)
+
+    def many(subset: object, numbers: object, *, dataset: object) -> list[object]:
+        chosen.append(((subset, numbers), dataset))
+        return []
+
+    monkeypatch.setattr("kernelblaster.api.searching.optimize", optimize)
+    monkeypatch.setattr("kernelblaster.api.problems.list_problems", many)
+    monkeypatch.setattr("kernelblaster.api.problems.load_problem", lambda path: chosen.append((str(path), None)))
+    monkeypatch.setattr("kernelblaster.cli.summary_table.print_summary", lambda console, summary: None)
+    monkeypatch.setattr(
+        "kernelblaster.cli.terminal.print_json", lambda summary: asked.append(replace(asked.pop(), as_json=True))
+    )
+    return asked
+
+
 def test_the_list_above_has_every_option() -> None:
     assert GIVEN.keys() == {field.name for group in GROUPS for field in fields(group)}
 
 
 @pytest.mark.parametrize("name", GIVEN)
 def test_an_option_is_not_ignored(invoke: Invoke, clean: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    requests: list[RunRequest] = []
-    monkeypatch.setattr("kernelblaster.cli.run_command.run_command", lambda request: requests.append(request) or 0)
+    requests = requested(monkeypatch)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     (clean / "rec.jsonl").write_text("")
     kind = ModelKind.BATCH_EXCHANGE if name in ("wait", "exchange") else ModelKind.OPENAI_API
@@ -70,10 +103,10 @@ def test_an_option_is_not_ignored(invoke: Invoke, clean: Path, monkeypatch: pyte
 def test_which_problems_are_chosen(
     invoke: Invoke, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], numbers: str | None, subset: str | None
 ) -> None:
-    requests: list[RunRequest] = []
-    monkeypatch.setattr("kernelblaster.cli.run_command.run_command", lambda request: requests.append(request) or 0)
+    requests = requested(monkeypatch)
     assert invoke("run", *arguments).code == 0
-    assert [(request.problem_numbers, request.subset) for request in requests] == [(numbers, subset)]
+    (request,) = requests
+    assert request.chosen == ("own" if subset is None else (subset, numbers))
 
 
 def test_libraries_are_a_set() -> None:

@@ -33,7 +33,7 @@ import kernelblaster.models.openai_api
 import kernelblaster.report.build
 from kernelblaster.agent.events import Event
 from kernelblaster.agent.files import EvaluationKey, source_digest
-from kernelblaster.cli import run_command as command
+from kernelblaster.cli import run_view
 from kernelblaster.cli.app import app
 from kernelblaster.cli.errors import exit_code_of, leave, prepare_process
 from kernelblaster.cli.live import PlainView
@@ -41,6 +41,7 @@ from kernelblaster.errors import ExitCode
 from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.problems.problem import Problem
+from kernelblaster.runs import optimize
 from kernelblaster.runs.choices import DeviceChoice
 
 TIMEOUT_S = 200
@@ -109,12 +110,12 @@ def start(order: dict[str, Any]) -> int:
     os.environ.update(order["settings"])
     torch.set_num_threads(1)
     device = stand_ins.StandInDevice(ruled=order["ruled"], lost_after=order["lost_after"])
-    command.choose_device = lambda config, tell: DeviceChoice(device, "a stand-in")
+    optimize.choose_device = lambda config, tell: DeviceChoice(device, "a stand-in")
     LoggedEvaluator.log = Path(order["directory"], "evaluations.log")
-    command.Evaluator = LoggedEvaluator
+    optimize.Evaluator = LoggedEvaluator
     DyingView.dies_at = order["dies_at_event"]
     DyingView.known = events_below(Path(order["directory"]))
-    command.PlainView = DyingView
+    run_view.PlainView = DyingView
     return exit_code_of(lambda: COMMAND(order["arguments"], prog_name="kernelblaster", standalone_mode=False))
 
 

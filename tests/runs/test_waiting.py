@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from kernelblaster.agent.state import OutcomeStatus
-from kernelblaster.cli import run_command as command
 from kernelblaster.config import BudgetConfig
 from kernelblaster.models.ledger import CostLedger
 from kernelblaster.records.summary import ProblemSummary
+from kernelblaster.runs import optimize as command
 
-WAITING: Any = SimpleNamespace(wait=True)
+WAITING: Any = SimpleNamespace(wait=True, problems=())
 
 
 def row(status: OutcomeStatus) -> ProblemSummary:
@@ -35,7 +35,7 @@ def test_a_reply_that_comes_while_the_search_still_works_is_not_waited_for(
     monkeypatch.setattr(command, "execute", execute)
     monkeypatch.setattr(command.time, "sleep", lambda _: pytest.fail("it waits for a reply that is there"))
     ledger = CostLedger(tmp_path / "ledger.jsonl", BudgetConfig())
-    rows, _ = command._search(WAITING, None, [], tmp_path, ledger)  # type: ignore[arg-type]
+    rows, _ = command._search(WAITING, None, tmp_path, ledger)  # type: ignore[arg-type]
     assert rows[0].status is OutcomeStatus.IMPROVED
     assert len(starts) == 2
 
@@ -47,6 +47,6 @@ def test_waiting_ends_with_the_minutes_of_the_run(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(command, "execute", execute)
     monkeypatch.setattr(command, "POLL_SECONDS", 0.01)
     ledger = CostLedger(tmp_path / "ledger.jsonl", BudgetConfig(minutes=0.2 / 60))
-    rows, stopped = command._search(WAITING, None, [], tmp_path, ledger)  # type: ignore[arg-type]
+    rows, stopped = command._search(WAITING, None, tmp_path, ledger)  # type: ignore[arg-type]
     assert rows[0].status is OutcomeStatus.WAITING
     assert "minutes" in (stopped or "")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from kernelblaster.cli.options import ModelTimeoutOption, PriceOption, ReplyTokensOption, environment, positive
-from kernelblaster.config import ModelConfig
+from kernelblaster.config import ModelConfig, ModelKind
 from kernelblaster.errors import ExitCode
 
 
@@ -38,6 +38,7 @@ def answer(
     env = environment()
     choice = choose_model_config(
         ModelConfig(
+            kind=ModelKind.OPENAI_API,
             name=model or env.model,
             base_url=base_url or env.openai_base_url,
             api_key=env.openai_api_key,
@@ -46,8 +47,7 @@ def answer(
             max_completion_tokens=max_completion_tokens,
             dollars_per_million_prompt=price[0] if price else None,
             dollars_per_million_completion=price[1] if price else None,
-        ),
-        "openai_api",
+        )
     )
     typer.echo(f"model: {choice.reason}", err=True)
     answered = answer_exchange(exchange, choice.config, watch=watch, max_dollars=max_dollars)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from kernelblaster.cli import terminal
 from kernelblaster.cli.options import (
     DatasetOption,
     DeviceOption,
@@ -30,14 +31,10 @@ from kernelblaster.config import (
     Environment,
     EvaluationConfig,
     ModelConfig,
-    ModelKind,
     RunConfig,
     SearchConfig,
 )
 from kernelblaster.errors import UsageError
-
-if TYPE_CHECKING:
-    from kernelblaster.runs.choices import ModelChoice
 
 DEFAULT_PROBLEM = "23"
 DEFAULT_SUBSET = "level1"
@@ -165,33 +162,39 @@ def run(
 
     Without arguments: level1 problem 23 (softmax). The same command after an interruption continues where it stopped.
     """
-    from kernelblaster.cli.run_command import RunRequest, run_command
+    from kernelblaster import list_problems, load_problem, optimize
+    from kernelblaster.cli.run_view import TerminalObserver
+    from kernelblaster.cli.summary_table import print_summary
 
     env = environment()
-    chosen = _model(model, env)
-    _refuse_contradictions(problem, place, model, chosen)
-    problem = _completed(problem)
-    return run_command(
-        RunRequest(
-            config=_config(env, problem, machine, chosen, search, budget, place),
-            model_reason=chosen.reason,
-            problem_numbers=problem.problem_numbers,
-            subset=problem.subset,
-            problem_dir=problem.problem_dir,
-            dataset_dir=place.dataset_dir,
+    _refuse_contradictions(problem, place)
+    config = _config(env, problem, machine, model, search, budget, place)
+    if problem.problem_dir is not None:
+        problems = [load_problem(problem.problem_dir)]
+    else:
+        problem = _completed(problem)
+        dataset = place.dataset_dir or config.dataset
+        problems = list(list_problems(problem.subset, problem.problem_numbers, dataset=dataset))
+    console = terminal.console(stderr=place.json_output)
+    with TerminalObserver(console) as observer:
+        summary = optimize(
+            problems,
+            config=config,
+            observer=observer,
             exchange=model.exchange,
             wait=model.wait,
             resume=place.resume,
             retry=place.retry,
-            json_output=place.json_output,
         )
-    )
+    if place.json_output:
+        terminal.print_json(summary)
+    else:
+        print_summary(console, summary)
+    return int(summary.exit_code)
 
 
 def _completed(problem: ProblemOptions) -> ProblemOptions:
     """With a range as numbers; what is chosen when nothing is; and the level that numbers alone are of."""
-    if problem.problem_dir is not None:
-        return problem
     if problem.start is not None or problem.end is not None:
         problem = replace(problem, problem_numbers=f"{problem.start or 1}-{problem.end or LAST_NUMBER}")
     if problem.subset is not None:
@@ -200,9 +203,7 @@ def _completed(problem: ProblemOptions) -> ProblemOptions:
     return replace(problem, problem_numbers=numbers, subset=DEFAULT_SUBSET)
 
 
-def _refuse_contradictions(
-    problem: ProblemOptions, place: PlaceOptions, model: ModelOptions, chosen: ModelChoice
-) -> None:
+def _refuse_contradictions(problem: ProblemOptions, place: PlaceOptions) -> None:
     """Raise UsageError for options that would be ignored beside others."""
     choosing = {
         "--problem-numbers": problem.problem_numbers,
@@ -216,17 +217,11 @@ def _refuse_contradictions(
         raise UsageError(f"--problem-dir names one problem, {beside[0]} chooses others", hint="give one of the two")
     if problem.problem_numbers is not None and (problem.start is not None or problem.end is not None):
         raise UsageError("--problem-numbers beside --start or --end", hint="write --problem-numbers N-M")
-    if chosen.config.kind is not ModelKind.BATCH_EXCHANGE and (model.wait or model.exchange is not None):
-        raise UsageError(
-            f"{'--wait' if model.wait else '--exchange'} is for a batch exchange, the model {chosen.reason}",
-            hint="add --model-kind batch_exchange",
-        )
 
 
-def _model(given: ModelOptions, env: Environment) -> ModelChoice:
-    from kernelblaster.runs.choices import choose_model_config
-
-    config = ModelConfig(
+def _model(given: ModelOptions, env: Environment) -> ModelConfig:
+    return ModelConfig(
+        kind=given.model_kind,
         name=given.model or env.model,
         base_url=given.base_url or env.openai_base_url,
         api_key=env.openai_api_key,
@@ -237,14 +232,13 @@ def _model(given: ModelOptions, env: Environment) -> ModelChoice:
         dollars_per_million_prompt=given.price[0] if given.price else None,
         dollars_per_million_completion=given.price[1] if given.price else None,
     )
-    return choose_model_config(config, given.model_kind)
 
 
 def _config(
     env: Environment,
     problem: ProblemOptions,
     machine: MachineOptions,
-    model: ModelChoice,
+    model: ModelOptions,
     search: SearchOptions,
     budget: BudgetOptions,
     place: PlaceOptions,
@@ -274,6 +268,6 @@ def _config(
             minutes=budget.max_minutes,
             problem_minutes=budget.timeout,
         ),
-        model=model.config,
+        model=_model(model, env),
         evaluation=EvaluationConfig(),
     )

@@ -25,21 +25,23 @@ def build_model(config: ModelConfig, exchange: Path, ledger: CostLedger, device:
     Raises UsageError when dollars are capped and the price is unknown, when a recording is missing or cannot be
     read, and BadKey.
     """
-    if config.kind is ModelKind.RECORDED:
+    if config.kind == ModelKind.RECORDED:
         if config.recording is None:
             raise UsageError("no recording is named", hint="give --recording FILE")
         return RecordedModel(config.recording, ledger)
+    if config.kind not in tuple(ModelKind):
+        raise UsageError(f"no model of kind {config.kind!r} can be built", hint=f"use {', '.join(ModelKind)}")
     model = _asking(config, exchange, ledger)
     if config.recording is None:
         return model
-    how = str(config.kind)
+    how = config.kind
     return RecordingModel(model, config.recording, RecordingHeader.now(model=config.name, how=how, device=device))
 
 
 def _asking(config: ModelConfig, exchange: Path, ledger: CostLedger) -> ChatModel:
     price = price_of(config)
     ledger.require_price(price is not None, config.name)
-    if config.kind is ModelKind.BATCH_EXCHANGE:
+    if config.kind == ModelKind.BATCH_EXCHANGE:
         return BatchExchangeModel(config, exchange, ledger, price)
     # The SDK takes half a second to import, and neither exchanges nor recordings need it.
     from kernelblaster.models.openai_api import OpenAiModel

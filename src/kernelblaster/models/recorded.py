@@ -30,13 +30,13 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from kernelblaster import __version__
 from kernelblaster.errors import UsageError
 from kernelblaster.models.base import ChatModel, Message, NoRecordedReply, Purpose, Reply, Request, Usage
 from kernelblaster.models.digests import messages_digest, request_digest
 from kernelblaster.models.ledger import CostLedger
 from kernelblaster.storage.bounded_io import read_bounded
 from kernelblaster.storage.jsonl import append_line, complete_lines, cut_torn_line
+from kernelblaster.version import __version__
 
 RECORDING_FORMAT: Final = "kernelblaster-recording-1"
 MOST_MIB = 1024

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
-from kernelblaster import __version__
 from kernelblaster.config import RunConfig
 from kernelblaster.devices.facts import DeviceFacts
 from kernelblaster.errors import UsageError
+from kernelblaster.version import __version__
 
 
 class RunRecord(BaseModel):

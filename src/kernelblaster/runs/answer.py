@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kernelblaster.config import BudgetConfig, ModelConfig
+from kernelblaster.config import BudgetConfig, ModelConfig, ModelKind
 from kernelblaster.errors import KernelBlasterError, UsageError
 from kernelblaster.models.base import ChatModel, Message, Purpose, Reply, Request
 from kernelblaster.models.batch_exchange import REQUESTS_GLOB, ExchangeFolder
@@ -47,7 +47,7 @@ def answer_exchange(folder: Path, config: ModelConfig, *, watch: bool, max_dolla
     Raises ModelError and BudgetExceeded; replies obtained until then are kept.
     """
     ledger = CostLedger(folder / "answer_ledger.jsonl", BudgetConfig(dollars=max_dollars))
-    model = build_model(config, folder, ledger)
+    model = build_model(config.model_copy(update={"kind": ModelKind.OPENAI_API}), folder, ledger)
     exchange = ExchangeFolder(folder)
     while True:
         now = asyncio.run(_answer_outstanding(exchange, model, config.concurrency))

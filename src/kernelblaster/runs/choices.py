@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from kernelblaster.config import ModelConfig, ModelKind, RunConfig
+from kernelblaster.config import AUTOMATIC, ModelConfig, ModelKind, RunConfig
 from kernelblaster.devices.base import Device
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.errors import DeviceError, UsageError
@@ -53,12 +53,12 @@ def _gpu_key(gpu_type: str) -> str:
     return key
 
 
-def choose_device(config: RunConfig, tell: Callable[[str], None]) -> DeviceChoice:
+def choose_device(config: RunConfig, tell: Callable[[str], object]) -> DeviceChoice:
     """The device for `config.device` (`auto`, `cuda`, `emulated`); says to `tell` what takes time.
 
     Raises UsageError, DeviceError.
     """
-    if config.device not in ("auto", *DeviceKind):
+    if config.device not in (AUTOMATIC, *DeviceKind):
         raise UsageError(f"unknown device {config.device!r}", hint="use auto, cuda or emulated")
     gpu_type = _gpu_key(config.gpu_type) if config.gpu_type else None
     if config.device == DeviceKind.EMULATED:
@@ -107,7 +107,7 @@ def limits_of(config: RunConfig) -> Limits:
     return Limits(memory_bytes=int(evaluation.memory_gb * gb), file_bytes=file_bytes, disk_bytes=2 * file_bytes)
 
 
-def _emulated(config: RunConfig, gpu_type: str | None, why: str, tell: Callable[[str], None]) -> DeviceChoice:
+def _emulated(config: RunConfig, gpu_type: str | None, why: str, tell: Callable[[str], object]) -> DeviceChoice:
     from kernelblaster.devices.emulated.device import EmulatedDevice
     from ptxemu.core.build import ensure_core, locate_core
 
@@ -118,11 +118,12 @@ def _emulated(config: RunConfig, gpu_type: str | None, why: str, tell: Callable[
     return DeviceChoice(device, f"{why}, so its PTX runs on the CPU; times are modelled, not measured")
 
 
-def choose_model_config(config: ModelConfig, kind: str) -> ModelChoice:
-    """Complete `config` for `kind` (`auto` or a ModelKind). Raises UsageError."""
-    if kind not in ("auto", *ModelKind):
+def choose_model_config(config: ModelConfig) -> ModelChoice:
+    """Complete `config` for its kind (`auto` or a ModelKind). Raises UsageError."""
+    kind = config.kind
+    if kind not in (AUTOMATIC, *ModelKind):
         raise UsageError(f"unknown model kind {kind!r}", hint=f"use auto, {', '.join(ModelKind)}")
-    if kind == "auto":
+    if kind == AUTOMATIC:
         kind, why = _automatic(config)
     else:
         why = "asked for"

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kernelblaster.config import RunConfig
+from kernelblaster.devices.base import Device
 from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.evaluation.evaluator import Evaluator
@@ -48,9 +49,14 @@ def find_searched(directory: Path, config: RunConfig, dataset_dir: Path | None =
 
 
 @contextmanager
-def open_evaluator(config: RunConfig, tell: Callable[[str], None]) -> Iterator[Evaluator]:
-    """An evaluator for a configuration, which says to `tell` what it does; its inputs are removed at the end."""
-    device = ProgressDevice(choose_device(config, tell).device, tell)
+def open_evaluator(
+    config: RunConfig, tell: Callable[[str], object], given: Device | None = None
+) -> Iterator[Evaluator]:
+    """An evaluator for a configuration, which says to `tell` what it does; its inputs are removed at the end.
+
+    It uses the device that is given, else the one that is configured. Raises UsageError, DeviceError.
+    """
+    device = ProgressDevice(given or choose_device(config, tell).device, tell)
     with InputStore() as inputs:
         size = timed_size(config, device.facts)
         yield Evaluator(device, inputs, config.evaluation, size, config.libraries, precision=config.precision)

@@ -28,7 +28,7 @@ class ProgressDevice:
     """Passes everything on to `inner`, and each stage to `tell`. Satisfies `devices.base.Device`."""
 
     inner: Device
-    tell: Callable[[str], None]
+    tell: Callable[[str], object]
 
     @property
     def facts(self) -> DeviceFacts:
@@ -87,7 +87,7 @@ class ProgressModel:
     """Passes everything on to `inner`, and each question to `tell`. Satisfies `models.base.ChatModel`."""
 
     inner: ChatModel
-    tell: Callable[[str], None]
+    tell: Callable[[str], object]
 
     @property
     def name(self) -> str:

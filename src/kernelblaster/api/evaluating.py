@@ -1,0 +1,139 @@
+"""Judge kernels without a model: build, verify, time and profile one, or compare two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernelblaster.api.problems import ProblemName, load_problem
+from kernelblaster.config import RunConfig
+from kernelblaster.devices.base import Device
+from kernelblaster.errors import UsageError
+from kernelblaster.evaluation.evaluator import Evaluator
+from kernelblaster.evaluation.results import Comparison, Evaluation
+from kernelblaster.problems.problem import Problem
+from kernelblaster.runs.choices import refuse_self_checking
+from kernelblaster.runs.evaluations import open_evaluator as _open_evaluator
+from kernelblaster.storage.bounded_io import read_source
+
+Source = str | Path
+"""CUDA source text, or the file that holds it."""
+Tell = Callable[[str], object]
+
+
+@dataclass(frozen=True)
+class PairEvaluation:
+    """Two kernels of one problem: the second was timed in turns with the first if both are correct."""
+
+    baseline: Evaluation
+    candidate: Evaluation
+
+    @property
+    def comparison(self) -> Comparison | None:
+        """Candidate against baseline, with its interval; None unless both are correct."""
+        return self.candidate.comparison
+
+
+@contextmanager
+def open_evaluator(
+    config: RunConfig | None = None, *, device: Device | str | None = None, on_stage: Tell | None = None
+) -> Iterator[Evaluator]:
+    """An `Evaluator` for many kernels: reference outputs and drivers are computed once. Its inputs go at the end.
+
+    Args:
+        config: precision, size, libraries, and how hard candidates are checked; the defaults if None.
+        device: `cuda`, `emulated`, `auto`, or a device of your own; as configured if None.
+        on_stage: told what takes time.
+
+    Raises:
+        UsageError, DeviceError: there is no such device here.
+    """
+    config = _with_device(config or RunConfig(), device)
+    given = None if device is None or isinstance(device, str) else device
+    with _open_evaluator(config, on_stage or _ignore, given) as evaluator:
+        yield evaluator
+
+
+def evaluate(
+    problem: ProblemName,
+    source: Source,
+    *,
+    baseline: Source | None = None,
+    config: RunConfig | None = None,
+    device: Device | str | None = None,
+    profile: bool = True,
+    process_pairs: int = 1,
+    on_stage: Tell | None = None,
+) -> Evaluation:
+    """Judge one kernel. A wrong kernel is a verdict, never an exception.
+
+    Args:
+        problem: what it solves.
+        source: the kernel.
+        baseline: a kernel that is known to be correct, timed in turns with this one.
+        config, device, on_stage: see `open_evaluator`.
+        profile: collect hardware counters.
+        process_pairs: pairs of fresh processes for the comparison, where the kernel seems faster.
+
+    Raises:
+        UsageError: the problem, the file or the device is unknown.
+        DeviceError: the device failed.
+    """
+    config = _with_device(config or RunConfig(), device)
+    found = _judgeable(problem, config, device)
+    text, other = read_kernel(source), None if baseline is None else read_kernel(baseline)
+    with open_evaluator(config, device=device, on_stage=on_stage) as evaluator:
+        return evaluator.evaluate(found, text, baseline=other, profile=profile, sessions=process_pairs)
+
+
+def compare(
+    problem: ProblemName,
+    baseline: Source,
+    candidate: Source,
+    *,
+    config: RunConfig | None = None,
+    device: Device | str | None = None,
+    process_pairs: int = 1,
+    on_stage: Tell | None = None,
+) -> PairEvaluation:
+    """Judge two kernels, and time them in turns. Arguments and errors as of `evaluate`."""
+    config = _with_device(config or RunConfig(), device)
+    found = _judgeable(problem, config, device)
+    first, second = read_kernel(baseline), read_kernel(candidate)
+    with open_evaluator(config, device=device, on_stage=on_stage) as evaluator:
+        start = evaluator.evaluate(found, first, profile=False)
+        against = first if start.correct else None
+        end = evaluator.evaluate(found, second, baseline=against, profile=False, sessions=process_pairs)
+    return PairEvaluation(baseline=start, candidate=end)
+
+
+def read_kernel(source: Source) -> str:
+    """A kernel's text; of a path, what the file holds. Raises UsageError when it cannot be read."""
+    if isinstance(source, str):
+        return source
+    try:
+        return read_source(source)
+    except OSError as error:
+        raise UsageError(f"{source}: {error.strerror}", hint="give the path of a readable .cu file") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{source} is not UTF-8 text", hint="give the path of a .cu source file") from error
+
+
+def _judgeable(problem: ProblemName, config: RunConfig, device: Device | str | None) -> Problem:
+    """The problem. Raises UsageError where it needs a GPU and none would be chosen."""
+    found = load_problem(problem, dataset=config.dataset)
+    if device is None or isinstance(device, str):
+        refuse_self_checking([found], config)
+    return found
+
+
+def _with_device(config: RunConfig, device: Device | str | None) -> RunConfig:
+    if device is None:
+        return config
+    return config.model_copy(update={"device": device if isinstance(device, str) else str(device.facts.kind)})
+
+
+def _ignore(stage: str) -> None:
+    """Nobody watches."""

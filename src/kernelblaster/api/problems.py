@@ -1,0 +1,101 @@
+"""Problems: load, list, define, describe and audit them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from kernelblaster.config import DATASET
+from kernelblaster.errors import ProblemError, UsageError
+from kernelblaster.paths import data_dir
+from kernelblaster.problems.dataset import Dataset
+from kernelblaster.problems.loader import load_problem as load_directory
+from kernelblaster.problems.problem import Precision, Problem, Size, TensorSpec
+from kernelblaster.storage.atomic import write_atomically
+
+ProblemName = Problem | str | Path
+"""A problem, its name (`level1/23`, or `23` for level 1), or its directory."""
+DatasetName = str | Path
+"""A shipped data set by name, or the directory of one."""
+
+
+def open_dataset(dataset: DatasetName = DATASET) -> Dataset:
+    """A data set: a name is one of the shipped ones, a path the directory that holds `level1/`. Raises UsageError."""
+    return Dataset(dataset if isinstance(dataset, Path) else data_dir() / dataset)
+
+
+def list_problems(
+    subset: str | Sequence[str] | None = None, numbers: str | None = None, *, dataset: DatasetName = DATASET
+) -> tuple[Problem, ...]:
+    """Problems of a data set, by level and number.
+
+    Args:
+        subset: `level1`, `level1,level2` or a sequence of such names; None for all levels.
+        numbers: `N`, `N-M` or `a,b,c-d` in each of these levels; None for all.
+        dataset: where they are looked for.
+
+    Raises:
+        UsageError: malformed, or an item that names no problem.
+        ProblemError: a chosen directory is broken.
+    """
+    return open_dataset(dataset).select(subset=subset, numbers=numbers)
+
+
+def load_problem(problem: ProblemName, *, dataset: DatasetName = DATASET) -> Problem:
+    """The problem that a name or a directory stands for; a `Problem` is returned as it is. Raises UsageError."""
+    if isinstance(problem, Problem):
+        return problem
+    if isinstance(problem, Path) or Path(problem).is_dir():
+        return load_directory(Path(problem))
+    level, _, number = problem.rpartition("/")
+    found = list_problems(level or "level1", number, dataset=dataset)
+    if len(found) != 1:
+        raise UsageError(f"{problem} names {len(found)} problems", hint="give one, such as level1/23")
+    return found[0]
+
+
+def define_problem(directory: Path, *, reference: str, init: str, driver: str) -> Problem:
+    """Write a problem of your own and load it.
+
+    Args:
+        directory: made if it is missing; files of the same names in it are replaced.
+        reference: text of `reference.py`: a PyTorch module `Model`, `SIZES`, and `SCALARS` where there are some.
+        init: text of `init.cu`, the kernel to begin with.
+        driver: text of `driver.cpp`, the host harness that calls the launcher.
+
+    Raises:
+        ProblemError: the three contradict each other.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, text in (("reference.py", reference), ("init.cu", init), ("driver.cpp", driver)):
+        write_atomically(directory / name, text)
+    return load_directory(directory)
+
+
+def describe_tensors(
+    problem: ProblemName, size: str = Size.FULL, precision: Precision = Precision.FP16
+) -> tuple[TensorSpec, ...]:
+    """Every tensor that crosses the launcher at one size. Executes `reference.py`. Raises ProblemError."""
+    from kernelblaster.problems.reference import tensor_specs
+
+    return tensor_specs(load_problem(problem), size, precision)
+
+
+def audit_problem(problem: ProblemName, precisions: Sequence[Precision] = tuple(Precision)) -> list[str]:
+    """Why a trivial kernel would pass a problem, one line per fault; empty for a sound one.
+
+    That its reference cannot be run is a fault as well, and raises nothing.
+    """
+    from kernelblaster.evaluation.correctness.input_store import InputStore
+    from kernelblaster.evaluation.integrity.admission import admission_faults
+    from kernelblaster.problems.audit import audit_problem as faults_of_the_reference
+
+    found = load_problem(problem)
+    try:
+        faults = faults_of_the_reference(found)
+        if faults:
+            return faults
+        with InputStore() as inputs:
+            return [fault for precision in precisions for fault in admission_faults(found, precision, inputs)]
+    except ProblemError as error:
+        return [str(error)]

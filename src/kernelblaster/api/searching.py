@@ -1,0 +1,76 @@
+"""Search for faster kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from kernelblaster.agent.events import Event
+from kernelblaster.api.problems import ProblemName, load_problem
+from kernelblaster.config import RunConfig
+from kernelblaster.devices.base import Device
+from kernelblaster.errors import UsageError
+from kernelblaster.models.base import ChatModel
+from kernelblaster.problems.problem import Problem
+from kernelblaster.records.summary import RunSummary
+from kernelblaster.runs.observing import Callbacks, RunObserver
+from kernelblaster.runs.optimize import RunPlan, run_plan
+
+
+def optimize(
+    problems: ProblemName | Sequence[ProblemName],
+    *,
+    config: RunConfig | None = None,
+    model: ChatModel | str | None = None,
+    device: Device | str | None = None,
+    observer: RunObserver | None = None,
+    on_event: Callable[[Event], object] | None = None,
+    on_stage: Callable[[str], object] | None = None,
+    exchange: Path | None = None,
+    wait: bool = False,
+    resume: bool = True,
+    retry: bool = False,
+) -> RunSummary:
+    """Search for a faster kernel of each problem, until all are finished, wait for replies, or a budget is reached.
+
+    Everything is kept below `config.out`: the same call after an interruption, however it came, continues.
+
+    Args:
+        problems: one or many.
+        config: width and depth of the search, budgets, how hard candidates are checked; the defaults if None.
+        model: a `ChatModel` of your own, or a kind (`openai_api`, `batch_exchange`, `recorded`, `auto`); as configured
+            if None.
+        device: a `Device` of your own, or `cuda`, `emulated`, `auto`; as configured if None.
+        observer: told everything that happens; instead of `on_event` and `on_stage`.
+        on_event: gets each event of the search.
+        on_stage: gets a few words on what takes time.
+        exchange: folder of a batch exchange; inside the run if None.
+        wait: wait for the replies of a batch exchange instead of returning with `pending_requests`.
+        resume: continue what an earlier call left; otherwise it is moved aside.
+        retry: search again where nothing was found.
+
+    Raises:
+        UsageError: nothing can be searched as it is asked for.
+        DeviceError, ModelError: device or model failed; the same call continues.
+    """
+    config = config or RunConfig()
+    chosen = (problems,) if isinstance(problems, Problem | str | Path) else tuple(problems)
+    if not chosen:
+        raise UsageError("no problem is given", hint="name at least one, such as level1/23")
+    if observer is not None and (on_event or on_stage):
+        raise UsageError("an observer beside on_event or on_stage", hint="give one of the two")
+    if isinstance(model, str):
+        config = config.model_copy(update={"model": config.model.model_copy(update={"kind": model})})
+    if isinstance(device, str):
+        config = config.model_copy(update={"device": device})
+    plan = RunPlan(
+        config=config,
+        problems=tuple(load_problem(problem, dataset=config.dataset) for problem in chosen),
+        model=None if isinstance(model, str) else model,
+        device=None if isinstance(device, str) else device,
+        exchange=exchange,
+        wait=wait,
+        resume=resume,
+        retry=retry,
+    )
+    return run_plan(plan, observer or Callbacks(on_event, on_stage))

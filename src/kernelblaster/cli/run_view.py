@@ -1,0 +1,88 @@
+"""How a run looks while it goes on: what it chose, then a live table or plain lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+
+from kernelblaster import DeviceKind, Event, RunChoices, RunInProgress, RunObserver
+from kernelblaster.cli import terminal
+from kernelblaster.cli.live import LiveView, PlainView, RunView
+from kernelblaster.cli.progress import Progress
+
+
+class TerminalObserver(RunObserver):
+    """Shows a run on a terminal, or as lines in a log. A context manager, left when the run has ended.
+
+    Args:
+        console: for what was chosen, and for the live table where it is a terminal.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._stack = ExitStack()
+        self._progress: Progress | None = None
+        self._view: RunView | None = None
+
+    def __enter__(self) -> Self:
+        self._progress = self._stack.enter_context(Progress())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress = None
+        self._stack.close()
+
+    def tell(self, stage: str) -> None:
+        """Show what is being done."""
+        if self._view is not None:
+            self._view.tell(stage)
+        elif self._progress is not None:
+            self._progress.tell(stage)
+
+    def chosen(self, choices: RunChoices) -> None:
+        """Print device and model."""
+        self._progress = None
+        self._stack.close()
+        facts = choices.facts
+        self._line(f"device: {facts.name} ({facts.arch}): {choices.device_reason}")
+        self._line(f"model:  {choices.model_reason}")
+
+    @contextmanager
+    def searching(self, run: RunInProgress) -> Iterator[None]:
+        """Show the search until it ends."""
+        if run.finished_before:
+            told = f"{run.finished_before} of {len(run.problems)} problems finished before"
+            self._line(f"{told}: their results are shown, not searched for; --no-resume searches anew")
+        with view_of(run, self._console) as self._view:
+            yield
+        self._view = None
+
+    def emit(self, event: Event) -> None:
+        """Show one event."""
+        if self._view is not None:
+            self._view.emit(event)
+
+    def _line(self, text: str) -> None:
+        self._console.print(text, markup=False, soft_wrap=True)
+
+
+def view_of(run: RunInProgress, console: Console) -> RunView:
+    """A live table on a terminal, plain lines on standard error elsewhere."""
+    modelled = run.facts.kind is DeviceKind.EMULATED
+    if not console.is_terminal:
+        return PlainView(terminal.console(stderr=True), modelled=modelled)
+    search = run.config.search
+    return LiveView(
+        console,
+        [str(problem.id) for problem in run.problems],
+        search.rounds * search.rollouts * search.steps,
+        run.spending,
+        run.seconds_left,
+        modelled=modelled,
+    )

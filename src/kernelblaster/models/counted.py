@@ -1,0 +1,45 @@
+"""Any model under the caps and in the ledger of a run: what a `ChatModel` of somebody else's making is wrapped in."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from kernelblaster.models.base import ChatModel, Reply, Request
+from kernelblaster.models.completion import estimate_usage
+from kernelblaster.models.ledger import CostLedger
+
+
+@dataclass(frozen=True)
+class CountedModel:
+    """Asks `inner` while the caps of `ledger` allow it, and records what every call cost. Satisfies `ChatModel`."""
+
+    inner: ChatModel
+    ledger: CostLedger
+
+    @property
+    def name(self) -> str:
+        """Of the inner model."""
+        return self.inner.name
+
+    async def complete(self, request: Request) -> Reply:
+        """Answer; a reply that was paid for before a kill is handed out again.
+
+        Raises CapReached, UsageError when dollars are capped and a reply has no price, and what `inner` raises.
+        """
+        arrived = self.ledger.arrived(request)
+        if arrived is not None:
+            return arrived
+        # Nothing is known of its price before the first reply.
+        least = estimate_usage(request, "", None).model_copy(update={"dollars": 0.0})
+        with self.ledger.admit(least):
+            began = time.monotonic()
+            reply = await self.inner.complete(request)
+            seconds = time.monotonic() - began
+            self.ledger.record(request, reply.usage, model=reply.model, seconds=seconds, reply=reply)
+        self.ledger.require_price(reply.usage.dollars is not None, self.name)
+        return reply
+
+    def answerable(self, tags: dict[str, str]) -> frozenset[str] | None:
+        """Of the inner model."""
+        return self.inner.answerable(tags)

@@ -1,0 +1,231 @@
+"""One run, from a plan to a summary: choose device and model, prepare the directory, search, sum up.
+
+Continuing an earlier start is the same call again. Nothing here prints; an observer is told.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kernelblaster.agent.state import OutcomeStatus
+from kernelblaster.config import GIVEN, ModelKind, RunConfig
+from kernelblaster.devices.base import Device
+from kernelblaster.errors import UsageError
+from kernelblaster.evaluation.correctness.input_store import InputStore
+from kernelblaster.evaluation.evaluator import Evaluator
+from kernelblaster.models.base import ChatModel
+from kernelblaster.models.batch_exchange import ExchangeFolder
+from kernelblaster.models.counted import CountedModel
+from kernelblaster.models.factory import build_model
+from kernelblaster.models.ledger import CostLedger
+from kernelblaster.models.recorded import RecordedModel
+from kernelblaster.problems.problem import Problem
+from kernelblaster.records.layout import RunLayout
+from kernelblaster.records.run_record import new_record
+from kernelblaster.records.summary import ProblemSummary, RunSummary, Spending
+from kernelblaster.replay.buffer import ReplayBuffer
+from kernelblaster.runs.choices import (
+    DeviceChoice,
+    choose_device,
+    choose_model_config,
+    refuse_self_checking,
+    refuse_unknown_size,
+    timed_size,
+)
+from kernelblaster.runs.execute import RunParts, execute
+from kernelblaster.runs.interrupts import run_to_end
+from kernelblaster.runs.observing import RunChoices, RunInProgress, RunObserver
+from kernelblaster.runs.preparation import (
+    begin,
+    check_problems,
+    finished_before,
+    prepare_knowledge,
+    sole_use,
+)
+from kernelblaster.runs.progress import ProgressDevice, ProgressModel
+from kernelblaster.storage.atomic import write_atomically
+
+POLL_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """What a run is asked to do.
+
+    Attributes:
+        config: the configuration, complete but for what device and model decide.
+        problems: what is optimised.
+        model: writes candidates; None for the one that `config.model` names.
+        device: where candidates run; None for the one that `config.device` names.
+        exchange: folder of a batch exchange; None for the run's own.
+        wait: wait for replies of a batch exchange instead of returning with what is pending.
+        resume: continue what an earlier start left; otherwise it is moved aside.
+        retry: search again where nothing was found.
+    """
+
+    config: RunConfig
+    problems: tuple[Problem, ...]
+    model: ChatModel | None = None
+    device: Device | None = None
+    exchange: Path | None = None
+    wait: bool = False
+    resume: bool = True
+    retry: bool = False
+
+
+def run_plan(plan: RunPlan, observer: RunObserver) -> RunSummary:
+    """Search every problem of a plan; returns when all are finished, wait for replies, or a budget is reached.
+
+    Raises:
+        UsageError: nothing can be searched as it is asked for, or another process works in the run's directory.
+        DeviceError: the device failed; the same plan continues.
+        ModelError: the model cannot answer; the same plan continues.
+    """
+    plan, model_reason = _with_model(plan)
+    if plan.device is not None:
+        plan = replace(plan, config=plan.config.model_copy(update={"device": str(plan.device.facts.kind)}))
+    else:
+        refuse_self_checking(plan.problems, plan.config)
+    refuse_unknown_size(plan.problems, plan.config)
+    check_problems(plan.problems)
+    layout = RunLayout.of(plan.config)
+    _check_endpoint(plan, layout, observer)
+    choice = _device(plan, observer)
+    choices = RunChoices(facts=choice.device.facts, device_reason=choice.reason, model_reason=model_reason)
+    observer.chosen(choices)
+    with sole_use(layout):
+        summary = _run(plan, choice.device, choices, layout, observer)
+        write_atomically(layout.summary, summary.model_dump_json(indent=1))
+    return summary
+
+
+def _with_model(plan: RunPlan) -> tuple[RunPlan, str]:
+    """The plan with a model that is decided, and which it is. Raises UsageError."""
+    if plan.model is not None:
+        given = plan.config.model.model_copy(update={"kind": GIVEN, "name": plan.model.name})
+        plan, reason = replace(plan, config=plan.config.model_copy(update={"model": given})), f"{given.name}: given"
+    else:
+        chosen = choose_model_config(plan.config.model)
+        plan, reason = replace(plan, config=plan.config.model_copy(update={"model": chosen.config})), chosen.reason
+    if plan.config.model.kind != ModelKind.BATCH_EXCHANGE and (plan.wait or plan.exchange is not None):
+        raise UsageError(
+            f"{'--wait' if plan.wait else '--exchange'} is for a batch exchange, the model {reason}",
+            hint="add --model-kind batch_exchange",
+        )
+    return plan, reason
+
+
+def _check_endpoint(plan: RunPlan, layout: RunLayout, observer: RunObserver) -> None:
+    """Ask whether the model can be used before anything is compiled. Raises ModelError."""
+    if plan.config.model.kind != ModelKind.OPENAI_API:
+        return
+    finished = finished_before(layout, plan.problems) if plan.resume and not plan.retry else 0
+    if finished < len(plan.problems):
+        # The SDK takes half a second to import, and the other models do not need it.
+        from kernelblaster.models.probe import check_model
+
+        observer.tell("asking the model's endpoint whether it can be used")
+        check_model(plan.config.model)
+
+
+def _device(plan: RunPlan, observer: RunObserver) -> DeviceChoice:
+    if plan.device is not None:
+        return DeviceChoice(plan.device, "given")
+    return choose_device(plan.config, observer.tell)
+
+
+def _run(
+    plan: RunPlan, chosen_device: Device, choices: RunChoices, layout: RunLayout, observer: RunObserver
+) -> RunSummary:
+    """The run, once its directory is held."""
+    config, facts = plan.config, choices.facts
+    began = time.monotonic()
+    new = new_record(config, timed_size(config, facts), facts, choices.device_reason, choices.model_reason)
+    record = begin(new, layout, plan.problems, resume=plan.resume, retry=plan.retry)
+    finished = finished_before(layout, plan.problems)
+    knowledge = prepare_knowledge(config, layout)
+    ledger = CostLedger(layout.ledger, config.budget)
+    exchange = plan.exchange or layout.exchange
+    model = CountedModel(plan.model, ledger) if plan.model else build_model(config.model, exchange, ledger, facts.name)
+    state = RunInProgress(config, plan.problems, facts, finished, lambda: spending(ledger), ledger.seconds_left)
+    with InputStore() as inputs, observer.searching(state):
+        device = ProgressDevice(chosen_device, observer.tell)
+        parts = RunParts(
+            run=record.run,
+            config=config,
+            size=record.size,
+            layout=layout,
+            evaluator=Evaluator(
+                device, inputs, config.evaluation, record.size, config.libraries, precision=config.precision
+            ),
+            model=ProgressModel(model, observer.tell),
+            knowledge=knowledge,
+            replay=ReplayBuffer(layout.replay),
+            watchers=(observer,),
+            recording=model.identity if isinstance(model, RecordedModel) else None,
+        )
+        rows, stopped = _search(plan, parts, exchange, ledger)
+        if stopped is None:
+            ledger.all_kept()
+    knowledge.snapshot(record.run)
+    knowledge.render()
+    summary = RunSummary(
+        run=record.run,
+        device=facts,
+        precision=config.precision,
+        model=config.model.name,
+        model_kind=config.model.kind,
+        problems=rows,
+        spending=spending(ledger),
+        knowledge_base=layout.knowledge_base,
+        directory=layout.run,
+        seconds=time.monotonic() - began,
+        stopped=stopped,
+        pending_requests=_pending(exchange, rows),
+    )
+    # Plotly takes half a second to import.
+    from kernelblaster.report.build import write_report
+
+    return summary.model_copy(update={"report": write_report(summary, layout)})
+
+
+def spending(ledger: CostLedger) -> Spending:
+    """Totals of a ledger."""
+    totals = ledger.totals()
+    return Spending(
+        calls=totals.calls,
+        prompt_tokens=totals.prompt_tokens,
+        completion_tokens=totals.completion_tokens,
+        dollars=totals.dollars,
+        estimated=totals.estimated,
+    )
+
+
+def _search(
+    plan: RunPlan, parts: RunParts, exchange: Path, ledger: CostLedger
+) -> tuple[list[ProblemSummary], str | None]:
+    """Search; a plan that waits starts again whenever the exchange folder has changed, while the minutes last."""
+    while True:
+        # Looked at before the search: a reply that comes while it still evaluates has to start it again.
+        before = _replies(exchange)
+        rows, stopped = run_to_end(execute(parts, plan.problems))
+        waiting = any(row.status is OutcomeStatus.WAITING for row in rows)
+        if not (waiting and plan.wait):
+            return rows, stopped
+        while _replies(exchange) == before:
+            left = ledger.seconds_left()
+            if left is not None and left <= 0:
+                return rows, "the cap on minutes was reached while replies were awaited"
+            time.sleep(POLL_SECONDS)
+
+
+def _pending(exchange: Path, rows: list[ProblemSummary]) -> list[Path]:
+    """Files that someone has to answer; none when no search waits."""
+    waiting = any(row.status is OutcomeStatus.WAITING for row in rows)
+    return sorted(set(ExchangeFolder(exchange).outstanding().values())) if waiting else []
+
+
+def _replies(exchange: Path) -> list[tuple[str, int]]:
+    return sorted((path.name, path.stat().st_size) for path in exchange.glob("*replies*.jsonl"))

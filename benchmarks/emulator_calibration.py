@@ -22,6 +22,7 @@ from conformance_compare import Comparison, compare
 from conformance_emulated import Emulator
 from conformance_suite import CAPTURE, Capture, comparable, halves, pairs, programs, read_capture
 
+from kernelblaster.devices.emulated.translation import device_facts
 from kernelblaster.devices.facts import DeviceFacts
 from kernelblaster.devices.profiles import Profile
 from kernelblaster.knowledge.derived import observed
@@ -56,7 +57,7 @@ def judged(found: Sequence[Comparison], capture: Capture, gpu: GpuModel) -> list
     programs_later = {program for session in capture.later for program in session.programs}
     later = {case.run.case for case in capture.cases if case.program in programs_later}
     document = KnowledgeDocument.model_validate_json(seed_path().read_text(encoding="utf-8"))
-    half, facts = halves(one.case for one in found), gpu.facts(cuda_version=None)
+    half, facts = halves(one.case for one in found), device_facts(gpu, None)
     return [
         Judged(
             comparison=one,

@@ -20,6 +20,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -93,7 +94,7 @@ def fit_expansion(
         for name, value in zip(names, solution, strict=True):
             found[name][kind] = round(float(value), 3)
     fitted = {name: Means(**values) for name, values in found.items()}
-    return ExpansionFile(source=known.source, fitted=fitted, expected=known.expected)
+    return ExpansionFile(known.format, source=known.source, fitted=fitted, expected=known.expected)
 
 
 def _operations(case: EmulatedCase) -> Counter[str]:
@@ -110,8 +111,8 @@ def _measured(case: CapturedCase, metric: str) -> float:
 
 def write_expansion(expansion: ExpansionFile, path: Path) -> None:
     """One entry a line."""
-    fitted = ",\n".join(f"    {json.dumps(name)}: {one.model_dump_json()}" for name, one in expansion.fitted.items())
-    expected = ",\n".join(f"    {one.model_dump_json()}" for one in expansion.expected)
+    fitted = ",\n".join(f"    {json.dumps(name)}: {json.dumps(asdict(one))}" for name, one in expansion.fitted.items())
+    expected = ",\n".join(f"    {json.dumps(asdict(one))}" for one in expansion.expected)
     path.write_text(
         f'{{\n  "format": {json.dumps(expansion.format)},\n  "source": {json.dumps(expansion.source)},\n'
         f'  "fitted": {{\n{fitted}\n  }},\n  "expected": [\n{expected}\n  ]\n}}\n',
@@ -122,7 +123,7 @@ def write_expansion(expansion: ExpansionFile, path: Path) -> None:
 def write_figures(gpu: GpuModel, path: Path) -> None:
     """Latencies of the GPU's architecture, and weights of all."""
     text = path.read_text(encoding="utf-8")
-    latency, timing = (json.dumps(one.model_dump()) for one in (gpu.architecture.latency, gpu.architecture.timing))
+    latency, timing = (json.dumps(asdict(one)) for one in (gpu.architecture.latency, gpu.architecture.timing))
     text = re.sub(r'"timing": \{[^}]*\}', f'"timing": {timing}', text)
     begin = text.index(f'"{gpu.gpu.arch}": {{')
     text = text[:begin] + re.sub(r'"latency": \{[^}]*\}', f'"latency": {latency}', text[begin:], count=1)

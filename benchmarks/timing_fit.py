@@ -11,15 +11,14 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import product
 from typing import TypeVar
 
 from conformance_emulated import EmulatedCase
 from conformance_suite import CapturedCase, Pair
-from pydantic import BaseModel
 
-from ptxemu.model.architecture import GpuModel
+from ptxemu.model.architecture import Gpu, GpuModel, Latency, TimingWeights
 from ptxemu.model.call import estimate_call
 
 CORNER, MARGIN = 0.15, 0.1
@@ -55,7 +54,7 @@ launch, weights of the L2 and the data stage, the share of its peak that a unit 
 """
 
 Figures = dict[str, float]
-Model = TypeVar("Model", bound=BaseModel)
+Model = TypeVar("Model", Latency, TimingWeights, Gpu)
 
 
 @dataclass(frozen=True)
@@ -112,25 +111,24 @@ def cross_validate(
 
 def figures_of(gpu: GpuModel) -> Figures:
     """Present values of what is fitted."""
-    known = {**gpu.architecture.latency.model_dump(), **gpu.architecture.timing.model_dump(), **gpu.gpu.model_dump()}
+    known = asdict(gpu.architecture.latency) | asdict(gpu.architecture.timing) | asdict(gpu.gpu)
     return {name: known[name] for name in START}
 
 
 def with_figures(gpu: GpuModel, figures: Mapping[str, float]) -> GpuModel:
     """The GPU with other figures. Those that make no sense are refused by the types."""
 
-    architecture = gpu.architecture.model_copy(
-        update={
-            "latency": _updated(gpu.architecture.latency, figures),
-            "timing": _updated(gpu.architecture.timing, figures),
-        }
+    architecture = replace(
+        gpu.architecture,
+        latency=_updated(gpu.architecture.latency, figures),
+        timing=_updated(gpu.architecture.timing, figures),
     )
-    return gpu.model_copy(update={"architecture": architecture, "gpu": _updated(gpu.gpu, figures)})
+    return GpuModel(_updated(gpu.gpu, figures), architecture)
 
 
 def _updated(one: Model, figures: Mapping[str, float]) -> Model:
-    fields = {name: value for name, value in figures.items() if name in type(one).model_fields}
-    return type(one).model_validate({**one.model_dump(), **fields})
+    known = {field.name for field in fields(one)}
+    return replace(one, **{name: value for name, value in figures.items() if name in known})
 
 
 def loss(gpu: GpuModel, cases: Mapping[str, Timed], pairs: Sequence[Pair]) -> float:

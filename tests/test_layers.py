@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -52,8 +53,8 @@ def modules() -> dict[str, Path]:
 MODULES = modules()
 
 
-def imports_of(name: str) -> set[str]:
-    """Modules of this repository that a module imports anywhere: at its top, in functions, for type checkers."""
+def all_imports_of(name: str) -> set[str]:
+    """What a module imports anywhere: at its top, in functions, for type checkers."""
     found = set()
     for node in ast.walk(ast.parse(MODULES[name].read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -61,7 +62,12 @@ def imports_of(name: str) -> set[str]:
             found |= {one if one in MODULES else node.module for one in named}
         elif isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-    return {one for one in found if one in MODULES and one != name}
+    return found
+
+
+def imports_of(name: str) -> set[str]:
+    """Modules of this repository that a module imports."""
+    return {one for one in all_imports_of(name) if one in MODULES and one != name}
 
 
 def room_of(name: str) -> str:
@@ -85,6 +91,23 @@ def test_rooms_of_the_evaluation_point_down(name: str) -> None:
     below = EVALUATION_ROOMS[EVALUATION_ROOMS.index(room) :]
     used = {other.split(".")[2] for other in imports_of(name) if other.startswith("kernelblaster.evaluation.")}
     assert used <= {*below, "results"}, f"{room} must not import {sorted(used - {*below, 'results'})}"
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name.split(".")[0] == EMULATOR])
+def test_emulator_stands_alone(name: str) -> None:
+    """It could be released by itself: the standard library and numpy are all it imports."""
+    allowed = {*sys.stdlib_module_names, "numpy", EMULATOR}
+    used = {other.split(".")[0] for other in all_imports_of(name)}
+    assert used <= allowed, f"{EMULATOR} must not import {sorted(used - allowed)}"
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name.split(".")[0] == "kernelblaster"])
+def test_emulator_is_reached_through_its_adapter(name: str) -> None:
+    used = sorted(one for one in imports_of(name) if one.split(".")[0] == EMULATOR)
+    if name == "kernelblaster.cli.emulate":
+        assert used == [f"{EMULATOR}.command"]
+    elif not name.startswith("kernelblaster.devices.emulated."):
+        assert not used, f"{name} must go through devices/emulated"
 
 
 def test_no_module_imports_itself_round_a_circle() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from cli_support import Done, call, clean_environment
 
 from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.errors import ExitCode
-from ptxemu.program.result import Emulation
+from ptxemu.program.result import RunResult
 
 pytestmark = [pytest.mark.nvcc, pytest.mark.usefixtures("nvcc")]
 EMULATED = Path(__file__).parents[1] / "emulated_device"
@@ -32,14 +33,14 @@ def test_program_runs_and_its_kernels_are_reported(tmp_path: Path) -> None:
     line = next(line for line in done.err.splitlines() if "gpu__time_duration.sum" in line)
     assert line.split()[-1] == "modelled"
     assert "NVIDIA H200 (emulated)" in done.err
-    emulation = Emulation.model_validate_json((tmp_path / "out.json").read_text())
+    emulation = RunResult.decoded(json.loads((tmp_path / "out.json").read_text()))
     (launch,) = emulation.launches
     assert (launch.grid, launch.block) == ((20, 1, 1), (256, 1, 1))
     assert launch.metrics["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"] == 2 * 5000 * 4 / 32
     assert emulation.exit_code == 7
     assert emulation.findings is None
     (listed,) = json.loads((tmp_path / "launches.json").read_text())
-    assert listed == {"device": "NVIDIA H200 (emulated)", **launch.model_dump(mode="json")}
+    assert listed == {"device": "NVIDIA H200 (emulated)", **json.loads(json.dumps(asdict(launch)))}
 
 
 def test_results_that_could_not_be_written_are_refused_before_the_program_runs(tmp_path: Path) -> None:
@@ -152,7 +153,7 @@ def test_without_nvcc_the_hint_is_named(tmp_path: Path, nvcc: Toolchain) -> None
 def test_lines_show_where_warps_wait(tmp_path: Path) -> None:
     tiles = EMULATED / "planted" / "races.cu"
     done = emulate(tmp_path, tiles, "--lines", "2", "--record", "out.json", "--", "tile_kept_while_read")
-    (launch,) = Emulation.model_validate_json((tmp_path / "out.json").read_text()).launches
+    (launch,) = RunResult.decoded(json.loads((tmp_path / "out.json").read_text())).launches
     source = tiles.read_text().splitlines()
     inner, load = launch.lines
     assert "sum += tile[k]" in source[inner.source_line - 1]

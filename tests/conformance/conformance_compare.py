@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from conformance_emulated import EmulatedCase
 from conformance_suite import CapturedCase, Output
 
+from kernelblaster.devices.emulated.translation import kernel_profile
 from kernelblaster.devices.metrics import Metric, totals
 from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource
-from ptxemu.metrics.profile import kernel_profile
+from ptxemu.metrics.profile import kernel_launch
 from ptxemu.model.architecture import GpuModel
 from ptxemu.model.call import estimate_call
 
@@ -110,7 +111,7 @@ def compare(real: CapturedCase, emulated: EmulatedCase, gpu: GpuModel) -> Compar
     """Model the emulated case and set it beside the real one."""
     call = estimate_call(emulated.launches, {one.symbol: one for one in emulated.resources}, gpu)
     measured = [KernelProfile(name=k.name, grid=k.grid, block=k.block, metrics=k.metrics) for k in real.kernels]
-    kernels = [kernel_profile(kernel, gpu) for kernel in call.kernels]
+    kernels = [kernel_profile(kernel_launch(kernel, gpu)) for kernel in call.kernels]
     known = {one.name: one for one in emulated.run.outputs}
     return Comparison(
         case=real.run.case,

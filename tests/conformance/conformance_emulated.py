@@ -13,11 +13,11 @@ from tempfile import TemporaryDirectory
 from conformance_suite import KERNELS, MARKER, CaseRun
 from pydantic import BaseModel, ConfigDict
 
-from kernelblaster.devices.profiles import KernelResources
-from kernelblaster.errors import DeviceError
 from kernelblaster.paths import cache_dir
 from ptxemu.counters.machine_code import read_code, with_machine_counts
 from ptxemu.counters.record import LaunchRecord, read_records
+from ptxemu.errors import CoreFailure
+from ptxemu.machine.ptxas import PtxasResources
 from ptxemu.program.run import EmulatedProgram
 
 TIMEOUT_S = 120.0
@@ -32,7 +32,7 @@ class EmulatedCase(BaseModel):
     program: str
     run: CaseRun
     launches: list[LaunchRecord]
-    resources: list[KernelResources]
+    resources: list[PtxasResources]
     seconds: float
 
 
@@ -108,7 +108,7 @@ def _output(built: EmulatedProgram, arguments: list[str], extra: dict[str, str])
 def _digest(built: EmulatedProgram) -> str:
     """Names everything that decides what a case leaves: program, core, module, GPU."""
     if not built.built.program.exists():
-        raise DeviceError(f"{built.built.program} is gone", hint="run the command again")
+        raise CoreFailure(f"{built.built.program} is gone", hint="run the command again")
     content = hashlib.sha256()
     for path in (built.built.program, built.module, built.figures):
         content.update(path.read_bytes())

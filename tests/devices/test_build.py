@@ -9,12 +9,12 @@ import pytest
 
 from kernelblaster.devices.base import Harness
 from kernelblaster.devices.build.builder import CandidateBuilder
+from kernelblaster.devices.build.ptxas import parse_resources
 from kernelblaster.devices.build.recipes import Recipes
 from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.devices.failures import BuildFailure, BuildFailureKind
 from kernelblaster.errors import ProblemError
 from kernelblaster.problems.problem import Precision, Problem, ProblemId
-from ptxemu.machine.ptxas import parse_resources
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 

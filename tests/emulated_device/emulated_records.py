@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kernelblaster.devices.profiles import KernelResources
 from ptxemu.counters.record import Access, LaunchRecord, MemoryInstruction, Space
+from ptxemu.machine.ptxas import PtxasResources
 
 
-def resources(name: str = "kernel", *, registers: int = 32, spill_bytes: int = 0) -> KernelResources:
+def resources(name: str = "kernel", *, registers: int = 32, spill_bytes: int = 0) -> PtxasResources:
     """What ptxas would say."""
-    return KernelResources(
+    return PtxasResources(
         name=f"{name}(float *)",
         symbol=name,
         registers=registers,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelblaster.errors import UsageError
+from ptxemu.errors import InvalidInput
 from ptxemu.model.architecture import gpu_model, gpu_names
 
 
@@ -39,7 +39,7 @@ def test_names_choose_the_architecture(name: str, arch: str) -> None:
 
 
 def test_unknown_gpu_says_which_are_known() -> None:
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(InvalidInput) as caught:
         gpu_model("v100")
     assert "h200" in caught.value.hint
 

@@ -9,8 +9,9 @@ import pytest
 from emulated_bench import TIMEOUT_S, needs_tools
 
 from ptxemu.checks.findings import FindingKind
-from ptxemu.program.result import Emulation
-from ptxemu.program.run import EmulatedProgram, ProgramNotEmulatable, Streams
+from ptxemu.errors import ProgramNotEmulatable
+from ptxemu.program.result import RunResult
+from ptxemu.program.run import EmulatedProgram, Streams
 
 pytestmark = [pytest.mark.nvcc, needs_tools]
 SOURCE = Path(__file__).with_name("programs") / "bulk_copies.cu"
@@ -22,7 +23,7 @@ def program() -> EmulatedProgram:
     return EmulatedProgram.build(SOURCE)
 
 
-def run(program: EmulatedProgram, case: str, *, checks: bool = False) -> Emulation:
+def run(program: EmulatedProgram, case: str, *, checks: bool = False) -> RunResult:
     quiet = Streams(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return program.run([case], timeout_s=TIMEOUT_S, checks=checks, streams=quiet)
 
@@ -32,7 +33,7 @@ def test_values_are_those_of_plain_copies_and_nothing_is_found(program: Emulated
     assert run(program, case).exit_code == 0
     checked = run(program, case, checks=True)
     assert checked.exit_code == 0
-    assert checked.findings == []
+    assert checked.findings == ()
 
 
 @pytest.mark.parametrize("case", ["no_wait", "reused", "never_loaded"])

@@ -16,7 +16,7 @@ from planted_programs import PlantedCase, captured_tools, planted_cases
 
 from kernelblaster.devices.failures import RunFailure
 from ptxemu.checks.findings import FindingKind
-from ptxemu.program.result import Emulation
+from ptxemu.program.result import RunResult
 from ptxemu.program.run import EmulatedProgram, Streams
 
 pytestmark = [pytest.mark.nvcc, needs_tools]
@@ -29,7 +29,7 @@ MISSED_BY_COMPUTE_SANITIZER = {
     "races/counted_before_all_are_zero",  # a store against atomics
     "barriers/lane_outside_its_mask",
 }
-Run = Callable[..., Emulation]
+Run = Callable[..., RunResult]
 
 
 @pytest.fixture(scope="session")
@@ -37,7 +37,7 @@ def run() -> Run:
     """Runs a case; each program is built once."""
     built: dict[Path, EmulatedProgram] = {}
 
-    def run_case(case: PlantedCase, *, checks: bool = True) -> Emulation:
+    def run_case(case: PlantedCase, *, checks: bool = True) -> RunResult:
         if case.program not in built:
             built[case.program] = EmulatedProgram.build(case.program)
         quiet = Streams(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -58,7 +58,7 @@ def test_planted_bug_is_found_at_its_line(run: Run, case: PlantedCase) -> None:
 @pytest.mark.parametrize("case", [case for case in CASES if not case.kind], ids=str)
 def test_honest_look_alike_is_clean(run: Run, case: PlantedCase) -> None:
     emulation = run(case)
-    assert emulation.findings == []
+    assert emulation.findings == ()
     assert emulation.exit_code == 0
 
 

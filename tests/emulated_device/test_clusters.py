@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from emulated_bench import TIMEOUT_S, Bench, needs_tools
 
-from ptxemu.program.result import Emulation
+from ptxemu.program.result import RunResult
 from ptxemu.program.run import EmulatedProgram, Streams
 
 pytestmark = [pytest.mark.nvcc, needs_tools]
@@ -22,7 +22,7 @@ def program() -> EmulatedProgram:
     return EmulatedProgram.build(SOURCE)
 
 
-def run(program: EmulatedProgram, case: str, scratch: Path, *, checks: bool = False) -> tuple[Emulation, str]:
+def run(program: EmulatedProgram, case: str, scratch: Path, *, checks: bool = False) -> tuple[RunResult, str]:
     """How it ended, and what it wrote to stderr."""
     with (scratch / "errors").open("wb") as errors:
         done = program.run([case], timeout_s=TIMEOUT_S, checks=checks, streams=Streams(stderr=errors))
@@ -37,7 +37,7 @@ def test_values_and_limits(program: EmulatedProgram, tmp_path: Path, case: str) 
 @pytest.mark.parametrize("case", HONEST)
 def test_nothing_is_found_in_what_is_right(program: EmulatedProgram, tmp_path: Path, case: str) -> None:
     done, _ = run(program, case, tmp_path, checks=True)
-    assert (done.exit_code, done.findings) == (0, [])
+    assert (done.exit_code, done.findings) == (0, ())
 
 
 @pytest.mark.parametrize(

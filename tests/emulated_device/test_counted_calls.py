@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,11 @@ from kernelblaster.devices.base import Build, CallResult, Harness, Job, JobTenso
 from kernelblaster.devices.emulated.counted_calls import Counted, CountedCalls
 from kernelblaster.devices.emulated.session import EmulatedSession
 from kernelblaster.devices.failures import RunFailure, RunFailureKind
+from kernelblaster.devices.profiles import KernelResources
 from kernelblaster.errors import DeviceError
 from kernelblaster.problems.problem import Precision, Problem, ProblemId, TensorRole, TensorSpec
 from ptxemu.counters.record import LaunchRecord, TransferKind, TransferRecord, read_records
+from ptxemu.errors import CoreFailure
 from ptxemu.model.architecture import gpu_model
 from ptxemu.model.call import CallEstimate
 
@@ -32,7 +35,7 @@ def build(digest: str = "a", *, registers: int = 32) -> Build:
         program=Path("/none/program"),
         source_path=Path("/none/candidate.cu"),
         harness=harness,
-        resources=(resources(registers=registers),),
+        resources=(KernelResources(**asdict(resources(registers=registers))),),
         seconds=0.0,
     )
 
@@ -192,7 +195,7 @@ def test_no_sample_asked_is_none_given() -> None:
 def test_report_reads_back(tmp_path: Path) -> None:
     launch, fill = Copy(3).record(), TransferRecord(transfer=TransferKind.FILL, bytes=64)
     report = tmp_path / "report.jsonl"
-    report.write_text(f"{launch.model_dump_json()}\n{fill.model_dump_json()}\n", encoding="utf-8")
+    report.write_text("".join(f"{json.dumps(asdict(one))}\n" for one in (launch, fill)), encoding="utf-8")
     assert read_records(report) == [launch, fill]
 
 
@@ -203,5 +206,5 @@ def test_call_without_launches_leaves_no_report(tmp_path: Path) -> None:
 def test_torn_report_is_the_devices_fault(tmp_path: Path) -> None:
     report = tmp_path / "report.jsonl"
     report.write_text('{"kernel": "k", "grid": [1', encoding="utf-8")
-    with pytest.raises(DeviceError, match="report"):
+    with pytest.raises(CoreFailure, match="report"):
         read_records(report)

@@ -8,18 +8,17 @@ import pytest
 from emulated_records import Copy, access, launch, resources
 
 from kernelblaster.devices.metrics import Metric
-from kernelblaster.devices.profiles import KernelProfile
 from ptxemu.counters.record import Access, LaunchRecord, MachineCounts, SourceLine, Space
-from ptxemu.metrics.profile import kernel_profile
+from ptxemu.metrics.profile import KernelLaunch, kernel_launch
 from ptxemu.model.architecture import gpu_model
 from ptxemu.model.kernel import estimate
 
 H200 = gpu_model("h200")
 
 
-def profile(record: LaunchRecord, *, registers: int = 16, spill_bytes: int = 0) -> KernelProfile:
+def profile(record: LaunchRecord, *, registers: int = 16, spill_bytes: int = 0) -> KernelLaunch:
     known = resources(registers=registers, spill_bytes=spill_bytes)
-    return kernel_profile(estimate(record, known, H200), H200)
+    return kernel_launch(estimate(record, known, H200), H200)
 
 
 def test_coalesced_copy_has_four_sectors_a_request() -> None:
@@ -42,10 +41,10 @@ def test_computed_constants_can_be_what_keeps_an_sm_busy() -> None:
         instructions=record.warp_instructions, alu=0, fma=0, fma_heavy=0, halves=0, xu=0, lsu=0, adu=0, tensor_halves=0,
         shared_passes=0, spill_loads=0, spill_stores=0,
     )  # fmt: skip
-    found = estimate(record.model_copy(update={"machine": quiet}), resources(), H200)
+    found = estimate(replace(record, machine=quiet), resources(), H200)
     clocks = found.duration_s * H200.clock_hz * 132
-    busy = found.record.model_copy(update={"machine": replace(quiet, adu=0.45 * clocks)})
-    metrics = kernel_profile(estimate(busy, resources(), H200), H200).metrics
+    busy = replace(found.record, machine=replace(quiet, adu=0.45 * clocks))
+    metrics = kernel_launch(estimate(busy, resources(), H200), H200).metrics
     assert metrics[Metric.SM_THROUGHPUT] == pytest.approx(90, abs=1)
 
 
@@ -56,15 +55,15 @@ def test_constants_written_by_tensor_cores_keep_them_busy() -> None:
         instructions=record.warp_instructions, alu=0, fma=0, fma_heavy=0, halves=0, xu=0, lsu=0, adu=0,
         tensor_halves=record.warps, shared_passes=0, spill_loads=0, spill_stores=0,
     )  # fmt: skip
-    found = estimate(record.model_copy(update={"machine": counts}), resources(), H200)
-    share = kernel_profile(found, H200).metrics[Metric.PIPE_TENSOR] / 100
+    found = estimate(replace(record, machine=counts), resources(), H200)
+    share = kernel_launch(found, H200).metrics[Metric.PIPE_TENSOR] / 100
     assert share == pytest.approx(record.warps * 2 / 4 / 132 / (found.busy_s * H200.clock_hz), rel=1e-3)
 
 
 def test_large_copy_writes_back_what_the_l2_cannot_keep() -> None:
     """Nsight Compute on an H200 gives 20 MB for a copy of 40 MB, and 53 MB for a fill of 80 MB."""
     copied, filled = Copy(39_063).record(), Copy(78_125).record()
-    only_writes = filled.model_copy(update={"memory": filled.memory[1:], "l2_read_sectors": 0, "unique_read_bytes": 0})
+    only_writes = replace(filled, memory=filled.memory[1:], l2_read_sectors=0, unique_read_bytes=0)
     assert profile(copied).metrics[Metric.DRAM_WRITE] == pytest.approx(20e6, rel=0.1)
     assert profile(only_writes).metrics[Metric.DRAM_WRITE] == pytest.approx(53e6, rel=0.1)
 
@@ -74,7 +73,7 @@ def test_far_half_of_the_l2_counts_twice() -> None:
     record = Copy(1024).record()
     for gpu, factor in (("h200", 1.5), ("l40s", 1.0)):
         model = gpu_model(gpu)
-        found = kernel_profile(estimate(record, resources(), model), model).metrics
+        found = kernel_launch(estimate(record, resources(), model), model).metrics
         assert found[Metric.L2_READ_SECTORS] == factor * record.l2_read_sectors
         assert found[Metric.L2_WRITE_SECTORS] == factor * record.l2_write_sectors
 
@@ -158,7 +157,7 @@ def test_spilling_kernel_does_not_claim_to_know_its_local_traffic() -> None:
 
 def test_divergence_shows_in_branches_and_threads() -> None:
     record = launch(blocks=132, classes={"int": 1000}, branches=200, divergent_branches=50)
-    half = record.model_copy(update={"thread_instructions": 16 * 1000})
+    half = replace(record, thread_instructions=16 * 1000)
     found = profile(half).metrics
     assert found[Metric.BRANCH_UNIFORMITY] == 75
     assert found[Metric.THREADS_PER_INSTRUCTION] == 16
@@ -188,12 +187,11 @@ def test_copy_resembles_what_nsight_measured() -> None:
 
 
 def test_hot_lines_name_file_and_share() -> None:
-    record = launch(blocks=132, classes={"int": 1000}).model_copy(
-        update={
-            "lines": (
-                SourceLine(source_file="/tmp/a/candidate.cu", source_line=7, warp_instructions=250),
-                SourceLine(source_file="/tmp/a/candidate.cu", source_line=9, warp_instructions=600),
-            )
-        }
+    record = replace(
+        launch(blocks=132, classes={"int": 1000}),
+        lines=(
+            SourceLine(source_file="/tmp/a/candidate.cu", source_line=7, warp_instructions=250),
+            SourceLine(source_file="/tmp/a/candidate.cu", source_line=9, warp_instructions=600),
+        ),
     )
     assert profile(record).notes["hot_lines"] == "candidate.cu:9 60%, candidate.cu:7 25%"

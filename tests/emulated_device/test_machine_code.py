@@ -11,8 +11,8 @@ import pytest
 from emulated_bench import needs_tools
 
 from kernelblaster.devices.build.toolchain import Toolchain
-from kernelblaster.errors import DeviceError
 from ptxemu.counters.machine_code import KernelCode, read_code
+from ptxemu.errors import CoreFailure
 from ptxemu.machine.anchors import Anchor
 from ptxemu.machine.cubin import CodeWord, read_sections
 from ptxemu.machine.executions import Flow
@@ -213,7 +213,7 @@ class TestBuilt:
 
     def test_damaged_file_is_named_as_such(self, built: Path) -> None:
         whole = (built / "code.cubin").read_bytes()
-        with pytest.raises(DeviceError, match="machine code"):
+        with pytest.raises(CoreFailure, match="machine code"):
             read_sections(whole[: len(whole) // 2])
-        with pytest.raises(DeviceError, match="machine code"):
+        with pytest.raises(CoreFailure, match="machine code"):
             read_sections(b"not a cubin")

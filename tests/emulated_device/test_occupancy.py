@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelblaster.errors import UsageError
+from ptxemu.errors import InvalidInput
 from ptxemu.model.occupancy import Limiter, occupancy, sm_limits
 
 
@@ -52,7 +52,7 @@ def test_fraction_counts_warps() -> None:
 
 
 def test_unknown_architecture_says_which_are_known() -> None:
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(InvalidInput) as caught:
         sm_limits("sm_70")
     assert "sm_90" in caught.value.hint
 

@@ -9,8 +9,9 @@ import pytest
 from emulated_bench import TIMEOUT_S, needs_tools
 from sampled_kernels import TABLE
 
-from ptxemu.program.result import KernelLaunch
-from ptxemu.program.run import EmulatedProgram, ProgramNotEmulatable, Streams
+from ptxemu.errors import ProgramNotEmulatable
+from ptxemu.metrics.profile import KernelLaunch
+from ptxemu.program.run import EmulatedProgram, Streams
 
 pytestmark = [pytest.mark.nvcc, needs_tools]
 SAXPY = Path(__file__).with_name("programs") / "saxpy.cu"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from emulated_records import Copy, access, launch, resources
 from hypothesis import given
@@ -17,11 +19,11 @@ from ptxemu.counters.record import (
     TransferKind,
     TransferRecord,
 )
-from ptxemu.metrics.profile import kernel_profile
+from ptxemu.metrics.profile import kernel_launch
 from ptxemu.model.architecture import gpu_model, gpu_names
 from ptxemu.model.call import estimate_call
 from ptxemu.model.chain import load_latency
-from ptxemu.model.kernel import KernelEstimate, Unit, Unlaunchable, estimate, smooth_maximum
+from ptxemu.model.kernel import GpuUnit, KernelEstimate, Unlaunchable, estimate, smooth_maximum
 from ptxemu.model.traffic import GLOBAL_SPACES, filled_bytes
 
 H200 = gpu_model("h200")
@@ -60,9 +62,7 @@ def test_float4_in_the_same_grid_is_never_slower(blocks: int, per_thread: int, t
 def test_more_instructions_are_never_faster(blocks: int, extra: dict[str, int]) -> None:
     record = Copy(blocks).record()
     classes = {name: record.count(name) + extra.get(name, 0) for name in {*record.classes, *extra}}
-    more = record.model_copy(
-        update={"classes": classes, "warp_instructions": record.warp_instructions + sum(extra.values())}
-    )
+    more = replace(record, classes=classes, warp_instructions=record.warp_instructions + sum(extra.values()))
     assert model(more).duration_s >= model(record).duration_s
 
 
@@ -94,14 +94,14 @@ def test_smooth_maximum_is_bounded_by_maximum_and_sum(times: list[float], norm: 
 def test_large_copy_is_bound_by_dram_at_the_measured_rate() -> None:
     record = Copy(65_536, width=16).record()
     found = model(record)
-    assert found.bound is Unit.DRAM
+    assert found.bound is GpuUnit.DRAM
     assert record.unique_bytes / found.duration_s == pytest.approx(4.3e12, rel=0.08)
 
 
 def test_one_element_per_thread_starves_the_memory_system() -> None:
     """Nsight Compute gives 195 us for this launch on an H200: blocks end before their slots are refilled."""
     found = model(Copy(262_144).record(), registers=16)
-    assert found.bound in (Unit.LATENCY, Unit.LAUNCH)
+    assert found.bound in (GpuUnit.LATENCY, GpuUnit.LAUNCH)
     assert found.duration_s == pytest.approx(195e-6, rel=0.15)
 
 
@@ -110,16 +110,16 @@ def test_short_blocks_are_started_one_after_the_other() -> None:
     found = model(Copy(31_250, 128).record(), registers=16)
     assert found.busy_s * H200.clock_hz == pytest.approx(37_600, rel=0.25)
     assert found.alive_s < found.busy_s
-    resident = kernel_profile(found, H200).metrics[Metric.ACHIEVED_OCCUPANCY]
-    assert resident < kernel_profile(model(Copy(4, 128).record()), H200).metrics[Metric.THEORETICAL_OCCUPANCY] * 0.75
+    resident = kernel_launch(found, H200).metrics[Metric.ACHIEVED_OCCUPANCY]
+    assert resident < kernel_launch(model(Copy(4, 128).record()), H200).metrics[Metric.THEORETICAL_OCCUPANCY] * 0.75
 
 
 def test_warps_with_a_scheduler_each_wait_for_no_other() -> None:
     alone, together = (
         launch(blocks=132 * many, threads=128, classes={"ffma": 132 * many * 4 * 8000}) for many in (1, 8)
     )
-    assert model(alone).busy_s == pytest.approx(model(alone).work_s[Unit.LATENCY], rel=0.01)
-    assert model(together).busy_s > 1.05 * model(together).work_s[Unit.LATENCY]
+    assert model(alone).busy_s == pytest.approx(model(alone).work_s[GpuUnit.LATENCY], rel=0.01)
+    assert model(together).busy_s > 1.05 * model(together).work_s[GpuUnit.LATENCY]
 
 
 def test_parts_of_sectors_are_completed_from_dram() -> None:
@@ -131,26 +131,26 @@ def test_parts_of_sectors_are_completed_from_dram() -> None:
 
 
 def _stores(requests: int, lanes: int) -> LaunchRecord:
-    store = access(Space.GLOBAL, Access.STORE, requests).model_copy(update={"lanes": lanes * requests})
+    store = replace(access(Space.GLOBAL, Access.STORE, requests), lanes=lanes * requests)
     return launch(blocks=13_200, classes={"int": 4 * requests}, memory=(store,), unique_write_bytes=128 * requests)
 
 
 @pytest.mark.parametrize(("kind", "clocks"), [("f32", 3.45), ("b32", 1.4)])
 def test_atomics_at_one_word_take_longer_for_floats(kind: str, clocks: float) -> None:
     """100,003 lanes at one word: 177.6 us for floats and 75.6 us for integers, by Nsight Compute on an H200."""
-    record = launch(blocks=391, classes={"int": 3128}).model_copy(
-        update={"hottest_atomic_passes": 100_003, "operations": {f"atom_add_{kind}": 3126}}
+    record = replace(
+        launch(blocks=391, classes={"int": 3128}), hottest_atomic_passes=100_003, operations={f"atom_add_{kind}": 3126}
     )
-    assert model(record).work_s[Unit.ATOMICS] == pytest.approx(100_003 * clocks / H200.clock_hz)
+    assert model(record).work_s[GpuUnit.ATOMICS] == pytest.approx(100_003 * clocks / H200.clock_hz)
 
 
 def test_thirty_two_way_conflict_costs_about_thirty_two_passes() -> None:
     """Beside them each warp takes a pass to read the index of its thread."""
     plain, conflicted = _shared_kernel(13_200, 1), _shared_kernel(13_200, 32)
     indices = plain.warps / 132 / H200.clock_hz
-    busy = [model(one).work_s[Unit.LSU] - indices for one in (conflicted, plain)]
+    busy = [model(one).work_s[GpuUnit.LSU] - indices for one in (conflicted, plain)]
     assert busy[0] / busy[1] == pytest.approx(32, rel=0.01)
-    assert model(conflicted).bound is Unit.LSU
+    assert model(conflicted).bound is GpuUnit.LSU
 
 
 def test_one_block_leaves_the_other_sms_idle() -> None:
@@ -163,7 +163,7 @@ def test_tensor_cores_beat_the_fma_pipe() -> None:
     warps = 132 * 64
     scalar = launch(blocks=132 * 8, classes={"ffma": warps * 4096 // 32})
     tensor = launch(blocks=132 * 8, classes={"tensor": warps}, tensor_fma=warps * 4096)
-    assert model(tensor).work_s[Unit.TENSOR] < model(scalar).work_s[Unit.FMA] / 5
+    assert model(tensor).work_s[GpuUnit.TENSOR] < model(scalar).work_s[GpuUnit.FMA] / 5
 
 
 def test_spills_cost_time() -> None:
@@ -230,9 +230,9 @@ def test_integer_products_have_half_of_the_fma_pipe() -> None:
         instructions=products, alu=0, fma=products, fma_heavy=products, halves=0, xu=0, lsu=0, adu=0, tensor_halves=0,
         shared_passes=0, spill_loads=0, spill_stores=0,
     )  # fmt: skip
-    found = model(Copy(132).record().model_copy(update={"machine": counts}))
-    assert found.work_s[Unit.FMA_HEAVY] == pytest.approx(2 * found.work_s[Unit.FMA])
-    assert found.work_s[Unit.FMA_HEAVY] == pytest.approx(products * 32 / 64 / 132 / H200.clock_hz)
+    found = model(replace(Copy(132).record(), machine=counts))
+    assert found.work_s[GpuUnit.FMA_HEAVY] == pytest.approx(2 * found.work_s[GpuUnit.FMA])
+    assert found.work_s[GpuUnit.FMA_HEAVY] == pytest.approx(products * 32 / 64 / 132 / H200.clock_hz)
 
 
 def test_loads_that_hit_do_not_wait_for_those_that_miss() -> None:
@@ -248,7 +248,7 @@ def test_loads_that_hit_do_not_wait_for_those_that_miss() -> None:
 
 def test_hits_on_lines_of_other_warps_wait_in_the_first_round() -> None:
     own = access(Space.GLOBAL, Access.LOAD, 1000, hits=0.75)
-    others = own.model_copy(update={"l1_shared_sectors": own.l1_hit_sectors})
+    others = replace(own, l1_shared_sectors=own.l1_hit_sectors)
     waits = [
         load_latency(_loads(one), GLOBAL_SPACES, 128_000, rounds, H200.architecture)
         for one, rounds in ((own, 1.0), (others, 8.0), (others, 1.0))
@@ -269,7 +269,7 @@ def test_sectors_that_many_sms_read_come_from_the_l2() -> None:
 def test_lines_beyond_those_that_the_bytes_fill_take_further_passes() -> None:
     straight = _loads(access(Space.GLOBAL, Access.LOAD, 1000, hits=1.0))
     scattered = _loads(access(Space.GLOBAL, Access.LOAD, 1000, hits=1.0, ways=32))
-    passes = [model(one).work_s[Unit.LSU] * H200.clock_hz / model(one).spread.share for one in (straight, scattered)]
+    passes = [model(one).work_s[GpuUnit.LSU] * H200.clock_hz / model(one).spread.share for one in (straight, scattered)]
     assert passes[1] - passes[0] == pytest.approx(1000 * 31 * H200.architecture.timing.passes_per_line)
 
 

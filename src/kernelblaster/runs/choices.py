@@ -10,6 +10,7 @@ from pydantic import SecretStr
 
 from kernelblaster.config import AUTOMATIC, ModelConfig, ModelKind, RunConfig
 from kernelblaster.devices.base import Device
+from kernelblaster.devices.emulated.emulator import DEFAULT_GPU, gpu_names
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.errors import DeviceError, UsageError
 from kernelblaster.models.endpoint import endpoint_of
@@ -17,7 +18,6 @@ from kernelblaster.paths import cache_dir, data_dir
 from kernelblaster.problems.problem import Problem, Size
 from kernelblaster.problems.self_checking import needs_a_gpu
 from kernelblaster.sandbox.limits import Limits
-from ptxemu.model.architecture import DEFAULT_GPU, gpu_names
 
 SHIPPED_RECORDING = "recordings/h200.jsonl.gz"
 
@@ -109,12 +109,12 @@ def limits_of(config: RunConfig) -> Limits:
 
 def _emulated(config: RunConfig, gpu_type: str | None, why: str, tell: Callable[[str], object]) -> DeviceChoice:
     from kernelblaster.devices.emulated.device import EmulatedDevice
-    from ptxemu.core.build import ensure_core, locate_core
+    from kernelblaster.devices.emulated.emulator import built_core, core_is_built
 
     device = EmulatedDevice.create(gpu_type or DEFAULT_GPU, limits=limits_of(config))
-    if not locate_core(cache_dir()).library.exists():
+    if not core_is_built(cache_dir()):
         tell("building the emulated GPU: once on this machine, under a minute")
-    ensure_core(cache_dir())
+    built_core(cache_dir())
     return DeviceChoice(device, f"{why}, so its PTX runs on the CPU; times are modelled, not measured")
 
 

@@ -11,10 +11,10 @@ from kernelblaster.paths import cache_dir
 
 def probe_emulated() -> Probe:
     """Whether the emulated GPU's core can be built here."""
-    from ptxemu.core.build import ensure_core
+    from kernelblaster.devices.emulated.emulator import built_core
 
     try:
-        core = ensure_core(cache_dir())
+        core = built_core(cache_dir())
     except DeviceError as error:
         return Probe(
             name="emulated device", ok=False, found=error.message, costs="nothing runs without a GPU", hint=error.hint

@@ -6,14 +6,14 @@ one launch. Each class belongs to the tool of compute-sanitizer that looks for t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path, PurePath
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
-from kernelblaster.devices.profiles import SanitizerFinding
-from kernelblaster.errors import DeviceError
+from ptxemu.decoding import decode
+from ptxemu.errors import CoreFailure
 
 
 class FindingKind(StrEnum):
@@ -42,10 +42,9 @@ class FindingKind(StrEnum):
     """A collective of a warp names lanes that never come."""
 
 
-class Finding(BaseModel):
+@dataclass(frozen=True)
+class Finding:
     """One bug of one launch."""
-
-    model_config = ConfigDict(frozen=True)
 
     tool: str
     """memcheck, initcheck, racecheck or synccheck"""
@@ -69,7 +68,7 @@ class Finding(BaseModel):
 
     @property
     def place(self) -> str:
-        """`candidate.cu:14`, or the PTX line."""
+        """`saxpy.cu:14`, or the PTX line."""
         if self.source_file is None:
             return f"PTX line {self.ptx_line}"
         return f"{PurePath(self.source_file).name}:{self.source_line}"
@@ -79,10 +78,6 @@ class Finding(BaseModel):
         times = f", {self.count} times" if self.count > 1 else ""
         return f"{self.kernel}: {self.message}, in block {self.block}, thread {self.thread}{times}"
 
-    def as_sanitizer(self) -> SanitizerFinding:
-        """As compute-sanitizer's findings are passed on."""
-        return SanitizerFinding(tool=self.tool, message=self.describe(), location=self.place)
-
 
 def read_findings(path: Path, *, cut_off: bool = False) -> list[Finding]:
     """Findings of all launches, the same one of several launches once, with the sum of its counts.
@@ -91,17 +86,17 @@ def read_findings(path: Path, *, cut_off: bool = False) -> list[Finding]:
         path: the file; one that does not exist holds none.
         cut_off: the writer was killed, so that the last line may be torn and is left out then.
 
-    Raises DeviceError when a line is no finding.
+    Raises CoreFailure when a line is no finding.
     """
     if not path.exists():
         return []
     text = path.read_text(encoding="utf-8")
     lines = text.splitlines() if text.endswith("\n") or not cut_off else text.splitlines()[:-1]
     try:
-        return _merged(Finding.model_validate_json(line) for line in lines)
-    except ValidationError as error:
-        raise DeviceError(
-            f"the checks' report does not read: {error.errors()[0]['msg']}",
+        return _merged(decode(Finding, json.loads(line)) for line in lines)
+    except ValueError as error:
+        raise CoreFailure(
+            f"the checks' report does not read: {error}",
             hint="delete the cache directory so that the core is built again",
         ) from error
 
@@ -112,7 +107,7 @@ def _merged(findings: Iterable[Finding]) -> list[Finding]:
         at, other = one.source_line or one.ptx_line, one.other_source_line or one.other_ptx_line
         key = (one.tool, one.kind, one.kernel, one.source_file, at, one.other_source_file, other)
         known = merged.get(key)
-        merged[key] = one if known is None else known.model_copy(update={"count": known.count + one.count})
+        merged[key] = one if known is None else replace(known, count=known.count + one.count)
     return list(merged.values())
 
 
@@ -120,4 +115,4 @@ def named(findings: Sequence[Finding], demangle: Callable[[Sequence[str]], Seque
     """Findings with the readable names of their kernels."""
     names = list(dict.fromkeys(finding.kernel for finding in findings))
     readable = dict(zip(names, demangle(names) if names else (), strict=True))
-    return [one.model_copy(update={"kernel": readable[one.kernel].partition("(")[0]}) for one in findings]
+    return [replace(one, kernel=readable[one.kernel].partition("(")[0]) for one in findings]

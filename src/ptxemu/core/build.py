@@ -2,7 +2,7 @@
 
 The library is the interpreter and the stand-in CUDA runtime in one. It lies in the cache under a name that hashes
 sources, compiler, flags and the processor's features, so `-march=native` never meets a processor it was not built
-for. Nothing about candidates is compiled here.
+for. No program is compiled here.
 """
 
 from __future__ import annotations
@@ -11,17 +11,15 @@ import hashlib
 import os
 import platform
 import re
-import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from filelock import FileLock
-
-from kernelblaster.devices.build.toolchain import Toolchain
-from kernelblaster.errors import DeviceError
+from ptxemu.errors import CoreFailure
+from ptxemu.files import locked
+from ptxemu.toolkit import CudaToolkit, required_tool
 
 SOURCE_DIR = Path(__file__).with_name("src")
 _FLAGS = (
@@ -57,7 +55,7 @@ def locate_core(cache_dir: Path) -> Core:
     """Where the built core lies, or will lie once `ensure_core` is done.
 
     Raises:
-        DeviceError: no g++.
+        ToolkitMissing: no g++.
     """
     return Core(cache_dir / "emulated-core" / _digest(_compiler()))
 
@@ -66,26 +64,22 @@ def ensure_core(cache_dir: Path) -> Core:
     """The built core, building it first when the cache lacks it. Safe among processes.
 
     Raises:
-        DeviceError: no g++, no CUDA headers, or the build failed.
+        ToolkitMissing: no g++ or no CUDA headers.
+        CoreFailure: the build failed.
     """
     core = locate_core(cache_dir)
     library = core.library
     if library.exists():
         return core
     core.library_dir.mkdir(parents=True, exist_ok=True)
-    with FileLock(core.library_dir / "build.lock"):
+    with locked(core.library_dir / "build.lock"):
         if not library.exists():
             _build(_compiler(), library)
     return core
 
 
 def _compiler() -> str:
-    compiler = shutil.which("g++")
-    if compiler is None:
-        raise DeviceError(
-            "the emulated device needs g++ to build its core", hint="install g++ (package build-essential)"
-        )
-    return compiler
+    return str(required_tool("g++", "g++"))
 
 
 def _digest(compiler: str) -> str:
@@ -108,7 +102,7 @@ def _processor_features() -> str:
 
 
 def _build(compiler: str, library: Path) -> None:
-    include = [f"-I{directory}" for directory in Toolchain.find().include_dirs]
+    include = [f"-I{directory}" for directory in CudaToolkit.find().include_dirs]
     with TemporaryDirectory(dir=library.parent) as scratch:
 
         def compile_one(source: Path) -> Path:
@@ -128,7 +122,7 @@ def _run(command: list[str]) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=_BUILD_TIMEOUT_S, check=False)
     if done.returncode != 0:
         first_error = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr[-500:])
-        raise DeviceError(
+        raise CoreFailure(
             f"the emulator's core does not build: {first_error}",
             hint="use g++ 11 or newer; `g++ --version` tells",
         )

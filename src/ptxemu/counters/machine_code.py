@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -92,7 +92,7 @@ def _shared_passes(record: LaunchRecord, executed: Mapping[MachineInstruction, f
 def read_code(cubin: Path, ptx: Path) -> Mapping[str, KernelCode]:
     """Kernels of a program by mangled name; those without a line table, of which nothing can be counted, are left out.
 
-    Raises DeviceError when the cubin does not read.
+    Raises CoreFailure when the cubin does not read.
     """
     sections = [one for one in read_sections(cubin.read_bytes()) if any(word.line for word in one.words)]
     lines = ptx_lines(parse(ptx.read_text(encoding="utf-8"))) if sections else {}
@@ -104,7 +104,7 @@ def with_machine_counts(
 ) -> list[LaunchRecord | TransferRecord]:
     """Records whose launches know what their machine code executed, where it is at hand."""
     return [
-        one.model_copy(update={"machine": code[one.kernel].counts(one)})
+        replace(one, machine=code[one.kernel].counts(one))
         if isinstance(one, LaunchRecord) and one.kernel in code
         else one
         for one in records

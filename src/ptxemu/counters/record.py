@@ -7,15 +7,15 @@ instructions.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
-
-from kernelblaster.errors import DeviceError
+from ptxemu.decoding import DecodingError, decode
+from ptxemu.errors import CoreFailure
 from ptxemu.machine.schedule import WarpPath
 
 SECTOR_BYTES = 32
@@ -48,10 +48,9 @@ EXECUTED = (Access.LOAD, Access.STORE, Access.ATOMIC, Access.REDUCTION)
 """Everything but what is part of another access."""
 
 
-class MemoryInstruction(BaseModel):
+@dataclass(frozen=True)
+class MemoryInstruction:
     """Traffic of one memory instruction of the PTX over the whole launch."""
-
-    model_config = ConfigDict(frozen=True)
 
     space: Space
     op: Access
@@ -81,10 +80,9 @@ class MemoryInstruction(BaseModel):
         return max(0, self.wavefronts - least)
 
 
-class SourceLine(BaseModel):
+@dataclass(frozen=True)
+class SourceLine:
     """Warp instructions executed for one source line (known with `-lineinfo`)."""
-
-    model_config = ConfigDict(frozen=True)
 
     source_file: str
     source_line: int
@@ -133,10 +131,9 @@ def _spill(op: Access, requests: int) -> MemoryInstruction:
     )
 
 
-class LaunchRecord(BaseModel):
+@dataclass(frozen=True)
+class LaunchRecord:
     """One counted kernel launch."""
-
-    model_config = ConfigDict(frozen=True)
 
     kernel: str
     """Mangled name."""
@@ -146,8 +143,6 @@ class LaunchRecord(BaseModel):
     dynamic_shared: int
     local_bytes: int
     blocks: int
-    executed_blocks: int | None = None
-    """Blocks that were executed, when the launch was sampled: all counts are then scaled from theirs to all blocks."""
     warps: int
     warp_instructions: int
     thread_instructions: int
@@ -178,6 +173,8 @@ class LaunchRecord(BaseModel):
     divergent_branches: int
     barriers: int
     lines: tuple[SourceLine, ...] = ()
+    executed_blocks: int | None = None
+    """Blocks that were executed, when the launch was sampled: all counts are then scaled from theirs to all blocks."""
     machine: MachineCounts | None = None
     """What its machine code executed, where that is at hand; not of the core, see `machine_code.py`."""
 
@@ -212,7 +209,7 @@ class LaunchRecord(BaseModel):
             return self
         stored = sum(one.sectors for one in added if one.op is Access.STORE)
         changed = {"memory": (*self.memory, *added), "l2_write_sectors": self.l2_write_sectors + stored}
-        return self.model_copy(update=changed)
+        return replace(self, **changed)
 
     def without_local_memory(self) -> Self:
         """The same launch with its local arrays in registers, where ptxas has found room for them."""
@@ -226,7 +223,7 @@ class LaunchRecord(BaseModel):
             "l2_read_sectors": max(0, self.l2_read_sectors - loads),
             "l2_write_sectors": max(0, self.l2_write_sectors - stores),
         }
-        return self.model_copy(update=changed)
+        return replace(self, **changed)
 
     def accesses(self, spaces: Iterable[Space], ops: Iterable[Access]) -> Iterator[MemoryInstruction]:
         """Memory instructions of these spaces and operations."""
@@ -243,19 +240,17 @@ class TransferKind(StrEnum):
     FILL = "fill"
 
 
-class TransferRecord(BaseModel):
+@dataclass(frozen=True)
+class TransferRecord:
     """One counted cudaMemcpy or cudaMemset."""
-
-    model_config = ConfigDict(frozen=True)
 
     transfer: TransferKind
     bytes: int
 
 
-class UnsampledRecord(BaseModel):
+@dataclass(frozen=True)
+class UnsampledRecord:
     """The end of a call whose launches were sampled: what a sample left out would have decided what is executed."""
-
-    model_config = ConfigDict(frozen=True)
 
     unsampled: str
     """Why, with the kernel's name and the source line where one is known."""
@@ -263,7 +258,12 @@ class UnsampledRecord(BaseModel):
 
 Record = LaunchRecord | TransferRecord | UnsampledRecord
 
-_RECORD: TypeAdapter[Record] = TypeAdapter(Record)
+_KINDS: dict[str, type[Record]] = {
+    "kernel": LaunchRecord,
+    "transfer": TransferRecord,
+    "unsampled": UnsampledRecord,
+}
+"""By the key that only records of this kind have."""
 
 
 def read_records(path: Path, *, cut_off: bool = False) -> list[Record]:
@@ -273,16 +273,24 @@ def read_records(path: Path, *, cut_off: bool = False) -> list[Record]:
         path: the file; one that does not exist holds no records.
         cut_off: the writer was killed, so that the last line may be torn and is left out then.
 
-    Raises DeviceError when a line is not a record.
+    Raises CoreFailure when a line is not a record.
     """
     if not path.exists():
         return []
     text = path.read_text(encoding="utf-8")
     lines = text.splitlines() if text.endswith("\n") or not cut_off else text.splitlines()[:-1]
     try:
-        return [_RECORD.validate_json(line) for line in lines]
-    except ValidationError as error:
-        raise DeviceError(
-            f"the emulator's report does not read: {error.errors()[0]['msg']}",
+        return [_record(json.loads(line)) for line in lines]
+    except ValueError as error:
+        raise CoreFailure(
+            f"the emulator's report does not read: {error}",
             hint="delete the cache directory so that the core is built again",
         ) from error
+
+
+def _record(value: object) -> Record:
+    if isinstance(value, dict):
+        for key, kind in _KINDS.items():
+            if key in value:
+                return decode(kind, value)
+    raise DecodingError(f"{value!r} is no record")

@@ -20,7 +20,7 @@ def counted_records(path: Path, *, cut_off: bool) -> list[LaunchRecord | Transfe
 
     Raises:
         NotSampled: the core stopped because of what a sample had left out.
-        DeviceError: a line is not a record.
+        CoreFailure: a line is not a record.
     """
     records: list[LaunchRecord | TransferRecord] = []
     for record in read_records(path, cut_off=cut_off):

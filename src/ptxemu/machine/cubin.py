@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kernelblaster.errors import DeviceError
+from ptxemu.errors import CoreFailure
 
 INSTRUCTION_BYTES = 16
 _LINES = ".nv_debug_line_sass"
@@ -44,11 +44,11 @@ class CodeSection:
 
 
 def read_sections(cubin: bytes) -> list[CodeSection]:
-    """Kernels of a cubin, with their lines where it has a line table. Raises DeviceError when it does not read."""
+    """Kernels of a cubin, with their lines where it has a line table. Raises CoreFailure when it does not read."""
     try:
         return list(_Cubin(cubin).sections())
     except (struct.error, IndexError, ValueError, KeyError) as error:
-        raise DeviceError(
+        raise CoreFailure(
             f"the machine code that ptxas wrote does not read: {error!r}",
             hint="use nvcc 12.0 to 13.x, or delete the cache directory if a file was damaged",
         ) from error

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-
-from kernelblaster.devices.profiles import KernelResources
+from dataclasses import dataclass
 
 _ENTRY = re.compile(r"Compiling entry function '([^']+)'")
 _PROPERTIES = re.compile(r"Function properties for (\S+)")
@@ -14,7 +13,29 @@ _REGISTERS = re.compile(r"Used (\d+) registers")
 _SHARED = re.compile(r"(\d+) bytes smem")
 
 
-def parse_resources(report: str, demangle: Callable[[Sequence[str]], Sequence[str]]) -> tuple[KernelResources, ...]:
+@dataclass(frozen=True)
+class PtxasResources:
+    """What ptxas reports of one kernel; sizes in bytes.
+
+    Attributes:
+        name: readable name.
+        symbol: mangled name.
+        registers: 32-bit registers of a thread.
+        shared_bytes: static shared memory of a block.
+        spill_store_bytes, spill_load_bytes: of a thread.
+        stack_bytes: local memory of a thread.
+    """
+
+    name: str
+    symbol: str
+    registers: int
+    shared_bytes: int
+    spill_store_bytes: int
+    spill_load_bytes: int
+    stack_bytes: int
+
+
+def parse_resources(report: str, demangle: Callable[[Sequence[str]], Sequence[str]]) -> tuple[PtxasResources, ...]:
     """Resources of every entry function of a report, in its order, with readable names.
 
     A kernel without a complete entry is left out: a missing figure is never a zero. Static shared memory is zero
@@ -41,8 +62,8 @@ def parse_resources(report: str, demangle: Callable[[Sequence[str]], Sequence[st
     )
 
 
-def _resources(symbol: str, name: str, used: tuple[int, int], stack: tuple[int, int, int]) -> KernelResources:
-    return KernelResources(
+def _resources(symbol: str, name: str, used: tuple[int, int], stack: tuple[int, int, int]) -> PtxasResources:
+    return PtxasResources(
         name=name,
         symbol=symbol,
         registers=used[0],

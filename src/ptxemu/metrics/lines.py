@@ -9,8 +9,7 @@ the launch takes.
 from __future__ import annotations
 
 from collections.abc import Iterable
-
-from pydantic import BaseModel, ConfigDict
+from dataclasses import dataclass
 
 from ptxemu.counters.record import EXECUTED, Access, LaunchRecord, MemoryInstruction, Space
 from ptxemu.model.architecture import GpuModel, Latency
@@ -24,10 +23,9 @@ ARITHMETIC_PARALLELISM = 2.0
 _DEVICE_SPACES = (Space.GLOBAL, Space.GENERIC, Space.LOCAL)
 
 
-class LineProfile(BaseModel):
+@dataclass(frozen=True)
+class LineProfile:
     """One source line of one launch."""
-
-    model_config = ConfigDict(frozen=True)
 
     source_file: str
     source_line: int

@@ -6,159 +6,233 @@ says where its figures come from. No formula lives here: those are in `kernel.py
 
 from __future__ import annotations
 
+import json
+from collections.abc import Collection
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from kernelblaster.devices.facts import DeviceFacts, DeviceKind
-from kernelblaster.errors import UsageError
 from ptxemu.counters.record import WARP_THREADS
+from ptxemu.decoding import decode
+from ptxemu.errors import InvalidInput
 from ptxemu.model.occupancy import SmLimits, sm_limits
 
 DEFAULT_GPU = "h200"
+_MAY_BE_ZERO = (
+    "block_clocks",
+    "l1_under_way",
+    "doubling_clocks",
+    "line_clocks",
+    "conflict_clocks",
+    "passes_per_fill",
+    "store_line_clocks",
+    "l2_written_line_weight",
+)
+"""Weights that switch off what they weigh."""
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+def _require_positive(figures: object, *, or_zero: Collection[str] = ()) -> None:
+    """Raise ValueError for a number of a dataclass that is negative, or zero where that makes no sense."""
+    for name, value in vars(figures).items():
+        if isinstance(value, int | float) and (value < 0 or (value == 0 and name not in or_zero)):
+            raise ValueError(f"{type(figures).__name__}.{name} is {value}")
 
 
-class Lanes(_Frozen):
+@dataclass(frozen=True)
+class Lanes:
     """Results per clock and SM of each pipe; `fma` has half precision, with `halves` pairs, and integer multiplication,
     which only the part `fma_integers` of its lanes has."""
 
-    fma: float = Field(gt=0)
-    fma_integers: float = Field(gt=0)
-    halves: float = Field(gt=0)
-    alu: float = Field(gt=0)
-    fp64: float = Field(gt=0)
-    xu: float = Field(gt=0)
+    fma: float
+    fma_integers: float
+    halves: float
+    alu: float
+    fp64: float
+    xu: float
+
+    def __post_init__(self) -> None:
+        _require_positive(self)
 
 
-class Latency(_Frozen):
+@dataclass(frozen=True)
+class Latency:
     """Clocks from issue to result."""
 
-    alu: float = Field(gt=0)
-    double: float = Field(gt=0)
-    tensor: float = Field(gt=0)
-    division: float = Field(gt=0)
+    alu: float
+    double: float
+    tensor: float
+    division: float
     """A division or root that ptxas expands into many instructions."""
-    xu: float = Field(gt=0)
-    shuffle: float = Field(gt=0)
-    shared: float = Field(gt=0)
-    barrier: float = Field(gt=0)
-    block_start: float = Field(gt=0)
+    xu: float
+    shuffle: float
+    shared: float
+    barrier: float
+    block_start: float
     """From the end of one block to the first instruction of the block that takes its place."""
-    l1: float = Field(gt=0)
-    l2: float = Field(gt=0)
+    l1: float
+    l2: float
     """Of sectors that are there."""
-    dram: float = Field(gt=0)
-    atomic: float = Field(gt=0)
-    constant: float = Field(gt=0)
+    dram: float
+    atomic: float
+    constant: float
     """Of a constant at an address that is computed."""
-    special_register: float = Field(gt=0)
+    special_register: float
     """Of a special register."""
-    operands: float = Field(gt=0)
+    operands: float
     """Until a store has read what it stores."""
-    branch: float = Field(gt=0)
+    branch: float
+
+    def __post_init__(self) -> None:
+        _require_positive(self)
 
 
-class Timing(_Frozen):
+@dataclass(frozen=True)
+class TimingWeights:
     """How the parts of the timing model weigh; see `chain.py`, `traffic.py` and `kernel.py`."""
 
-    norm: float = Field(gt=1)
+    norm: float
     """Exponent of the smooth maximum over paths where blocks are replaced many times."""
-    norm_at_once: float = Field(gt=1)
+    norm_at_once: float
     """The same where all blocks begin together: they load, compute and store at the same times."""
-    pipe_share: float = Field(gt=0, le=1)
+    pipe_share: float
     """Share of its peak that the busiest unit of an SM reaches under load."""
-    instruction_clocks: float = Field(gt=0)
+    instruction_clocks: float
     """Clocks for which each machine instruction holds its warp."""
-    block_clocks: float = Field(ge=0)
+    block_clocks: float
     """SM clocks between the starts of two blocks, anywhere on the GPU, when blocks are short."""
-    reads_under_way: float = Field(gt=0)
+    reads_under_way: float
     """Reads of one sector by several SMs that find it on its way from DRAM and wait as long as the first."""
-    l1_under_way: float = Field(ge=0)
+    l1_under_way: float
     """Share of the hits in the L1 on lines of other warps that find them on their way and wait as long as those."""
-    doubling_clocks: float = Field(ge=0)
+    doubling_clocks: float
     """Clocks by which the slowest line comes later from DRAM when a load touches twice as many as its bytes fill."""
-    line_clocks: float = Field(ge=0)
+    line_clocks: float
     """Clocks that a warp takes for each 128-byte line of a load beyond those that its bytes fill."""
-    conflict_clocks: float = Field(ge=0)
+    conflict_clocks: float
     """Clocks that each further pass of a shared-memory request adds to its latency."""
-    spills_in_flight: float = Field(gt=0)
+    spills_in_flight: float
     """Spilled registers that a warp loads back together."""
-    passes_per_line: float = Field(gt=0)
+    passes_per_line: float
     """Passes through the data stage for each line of a request beyond those that its bytes fill."""
-    passes_per_fill: float = Field(ge=0)
+    passes_per_fill: float
     """The same for each sector that the L2 brings."""
-    store_sector_clocks: float = Field(gt=0)
+    store_sector_clocks: float
     """Clocks of the data stage for each sector that is stored."""
-    store_line_clocks: float = Field(ge=0)
+    store_line_clocks: float
     """The same for each line that a store writes to."""
-    lines_per_clk: float = Field(gt=0)
+    lines_per_clk: float
     """Lines that an L1 looks up per clock."""
-    l2_miss_weight: float = Field(gt=0)
+    l2_miss_weight: float
     """Time in the L2 of a sector that DRAM has to bring, against 32 bytes at its bandwidth."""
-    l2_line_weight: float = Field(gt=0)
+    l2_line_weight: float
     """The same of each line that a load looks up."""
-    l2_write_weight: float = Field(gt=0)
+    l2_write_weight: float
     """The same of each sector written."""
-    l2_written_line_weight: float = Field(ge=0)
+    l2_written_line_weight: float
     """The same of each line that a store writes to."""
-    atomic_pass_weight: float = Field(gt=0)
+    atomic_pass_weight: float
     """The same of each pass of an atomic."""
-    atomic_line_clocks: float = Field(gt=0)
+    atomic_line_clocks: float
     """SM clocks between two passes of atomics at one line."""
-    atomic_float_clocks: float = Field(gt=0)
+    atomic_float_clocks: float
     """The same of sums of floats."""
 
+    def __post_init__(self) -> None:
+        _require_positive(self, or_zero=_MAY_BE_ZERO)
+        if min(self.norm, self.norm_at_once) <= 1 or self.pipe_share > 1:
+            raise ValueError(f"norms are above 1, shares at most 1: {self}")
 
-class Architecture(_Frozen):
+
+@dataclass(frozen=True)
+class Architecture:
     """What all GPUs of one compute capability share."""
 
     compile_arch: str
     """What nvcc is given."""
-    l1_bytes: int = Field(gt=0)
+    l1_bytes: int
     """L1 cache and shared memory of one SM together."""
-    schedulers: int = Field(gt=0)
+    schedulers: int
     """Warp instructions issued per clock and SM."""
     lanes: Lanes
-    mma_fraction: float = Field(gt=0, le=1)
+    mma_fraction: float
     """Share of the tensor cores' peak that `mma.sync` and `wmma` reach."""
     latency: Latency
-    timing: Timing
+    timing: TimingWeights
     l2_partitions: Literal[1, 2]
     """Halves of the L2; with two, half of all sectors come from the far one and pass through the near one, too."""
     source: str
 
+    def __post_init__(self) -> None:
+        _require_positive(self)
+        if self.mma_fraction > 1:
+            raise ValueError(f"mma_fraction is a share, not {self.mma_fraction}")
 
-class Gpu(_Frozen):
+
+@dataclass(frozen=True)
+class Gpu:
     """One product."""
 
     name: str
     arch: str
-    sms: int = Field(gt=0)
-    clock_mhz: float = Field(gt=0)
-    memory_bytes: int = Field(gt=0)
-    l2_bytes: int = Field(gt=0)
-    dram_peak: float = Field(gt=0)
+    sms: int
+    clock_mhz: float
+    memory_bytes: int
+    l2_bytes: int
+    dram_peak: float
     """Theoretical DRAM bandwidth in bytes/s: the 100 % of `gpu__dram_throughput`."""
-    dram_copy: float = Field(gt=0)
+    dram_copy: float
     """Highest rate a copy reaches, in bytes/s."""
-    l2_bandwidth: float = Field(gt=0)
+    l2_bandwidth: float
     """Bytes/s between all SMs and the L2."""
-    launch_us: float = Field(ge=0)
+    launch_us: float
     """Time from the start of a call to its first kernel, in microseconds."""
-    kernel_us: float = Field(ge=0)
+    kernel_us: float
     """Start and drain of each kernel, in microseconds; dependent launches pay it one after the other."""
     peak_flops: dict[str, float]
     """Dense FLOP/s: fp32 without tensor cores; fp16, bf16, tf32 with."""
     source: str
 
+    def __post_init__(self) -> None:
+        _require_positive(self, or_zero=("launch_us", "kernel_us"))
 
-class GpuModel(_Frozen):
+
+@dataclass(frozen=True)
+class GpuFacts:
+    """A GPU in figures, as results name it; sizes in bytes.
+
+    Attributes:
+        name: `NVIDIA H200 (emulated)`.
+        arch: `sm_90`.
+        compile_arch: what nvcc is given, `sm_90a`.
+        shared_per_block: the most that a block may ask for.
+        peak_bandwidth: highest DRAM rate that a copy reaches, bytes/s.
+        peak_flops: dense FLOP/s by precision: fp32 without tensor cores; fp16, bf16, tf32 with.
+        peak_source: where the peaks are from.
+        cuda_version: of nvcc, where one was asked.
+        kind: never that of a real GPU.
+    """
+
+    name: str
+    arch: str
+    compile_arch: str
+    sm_count: int
+    clock_mhz: float
+    memory_bytes: int
+    l2_bytes: int
+    shared_per_block: int
+    shared_per_sm: int
+    registers_per_sm: int
+    max_warps_per_sm: int
+    peak_bandwidth: float
+    peak_flops: dict[str, float]
+    peak_source: str
+    cuda_version: str | None
+    kind: Literal["emulated"] = "emulated"
+
+
+@dataclass(frozen=True)
+class GpuModel:
     """A GPU together with its architecture: all that the timing model reads."""
 
     gpu: Gpu
@@ -180,11 +254,10 @@ class GpuModel(_Frozen):
         peak = self.gpu.peak_flops["fp16"] / 2 / self.gpu.sms / self.clock_hz
         return peak * self.architecture.mma_fraction
 
-    def facts(self, cuda_version: str | None) -> DeviceFacts:
-        """The device facts shown in prompts and written with results."""
+    def facts(self, cuda_version: str | None) -> GpuFacts:
+        """What is known of the GPU, and the nvcc that compiles for it."""
         limits = self.limits
-        return DeviceFacts(
-            kind=DeviceKind.EMULATED,
+        return GpuFacts(
             name=f"{self.gpu.name} (emulated)",
             arch=self.gpu.arch,
             compile_arch=self.architecture.compile_arch,
@@ -224,7 +297,8 @@ class GpuModel(_Frozen):
         return "".join(f"{key} {value}\n" for key, value in figures.items())
 
 
-class _File(_Frozen):
+@dataclass(frozen=True)
+class _ArchitecturesFile:
     format: str
     architectures: dict[str, Architecture]
     gpus: dict[str, Gpu]
@@ -236,27 +310,27 @@ def gpu_names() -> list[str]:
 
 
 def gpu_model(name: str) -> GpuModel:
-    """The GPU called `name` (`H200`, `l40s`, any case). Raises UsageError for a name the file does not have."""
+    """The GPU called `name` (`H200`, `l40s`, any case). Raises InvalidInput for a name the file does not have."""
     data = _read()
     gpu = data.gpus.get(name.lower())
     if gpu is None:
-        raise UsageError(f"no model of a GPU called {name}", hint=f"GPU_TYPE is one of: {', '.join(data.gpus)}")
+        raise InvalidInput(f"no model of a GPU called {name}", hint=f"known: {', '.join(data.gpus)}")
     return GpuModel(gpu=gpu, architecture=data.architectures[gpu.arch])
 
 
 def gpu_of_architecture(arch: str) -> GpuModel:
     """The GPU that stands for an architecture, `sm_90` or `sm_90a`: the default GPU where it has that, else the first.
 
-    Raises UsageError for an architecture that the file does not have.
+    Raises InvalidInput for an architecture that the file does not have.
     """
     data, wanted = _read(), arch.rstrip("af")
     for name in (DEFAULT_GPU, *data.gpus):
         if data.gpus[name].arch == wanted:
             return gpu_model(name)
-    raise UsageError(f"no model of a GPU of architecture {arch}", hint=f"known: {', '.join(data.architectures)}")
+    raise InvalidInput(f"no model of a GPU of architecture {arch}", hint=f"known: {', '.join(data.architectures)}")
 
 
 @cache
-def _read() -> _File:
+def _read() -> _ArchitecturesFile:
     text = files("ptxemu.model").joinpath("architectures.json").read_text(encoding="utf-8")
-    return _File.model_validate_json(text)
+    return decode(_ArchitecturesFile, json.loads(text), strict=True)

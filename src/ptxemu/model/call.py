@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kernelblaster.devices.profiles import KernelResources
-from kernelblaster.errors import DeviceError
 from ptxemu.counters.record import LaunchRecord, TransferKind, TransferRecord
+from ptxemu.errors import CoreFailure
+from ptxemu.machine.ptxas import PtxasResources
 from ptxemu.model.architecture import GpuModel
 from ptxemu.model.kernel import KernelEstimate, estimate
 from ptxemu.model.traffic import L2_SHARE, evicted_bytes
@@ -51,7 +51,7 @@ class CallEstimate:
 
 
 def estimate_call(
-    records: Sequence[LaunchRecord | TransferRecord], resources: Mapping[str, KernelResources], gpu: GpuModel
+    records: Sequence[LaunchRecord | TransferRecord], resources: Mapping[str, PtxasResources], gpu: GpuModel
 ) -> CallEstimate:
     """Model a call.
 
@@ -62,7 +62,7 @@ def estimate_call(
 
     Raises:
         Unlaunchable: a GPU would refuse one of the launches.
-        DeviceError: ptxas reported nothing for a kernel that ran.
+        CoreFailure: ptxas reported nothing for a kernel that ran.
     """
     kernels: list[KernelEstimate] = []
     transfers_us = kernels_us = 0.0
@@ -72,8 +72,8 @@ def estimate_call(
             continue
         known = resources.get(record.kernel)
         if known is None:
-            raise DeviceError(
-                f"ptxas reported no resources for {record.kernel}", hint="build the candidate again with an empty cache"
+            raise CoreFailure(
+                f"ptxas reported no resources for {record.kernel}", hint="build the program again with an empty cache"
             )
         before = kernels[-1].record if kernels else None
         flushed = 0.0 if kernels else evicted_bytes(record, gpu)

@@ -13,15 +13,16 @@ have.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from kernelblaster.devices.profiles import KernelResources
 from ptxemu.counters.record import EXECUTED, LaunchRecord, MachineCounts, Space
+from ptxemu.decoding import decode
+from ptxemu.machine.ptxas import PtxasResources
 from ptxemu.model.traffic import DEVICE_SPACES
 
 WARP = "warp"
@@ -29,17 +30,21 @@ WARP = "warp"
 _MEMORY_OPERATIONS = ("ld_", "st_", "atom_", "wmma_load", "wmma_store")
 
 
-class Means(BaseModel):
-    """Machine instructions per executed operation: all of them, and those of three pipes."""
+@dataclass(frozen=True)
+class Means:
+    """Machine instructions per executed operation, none negative: all of them, and those of three pipes."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    instructions: float
+    alu: float
+    fma: float
+    xu: float
 
-    instructions: float = Field(ge=0)
-    alu: float = Field(ge=0)
-    fma: float = Field(ge=0)
-    xu: float = Field(ge=0)
+    def __post_init__(self) -> None:
+        if min(self.instructions, self.alu, self.fma, self.xu) < 0:
+            raise ValueError(f"means are never negative: {self}")
 
 
+@dataclass(frozen=True)
 class Expected(Means):
     """Means of operations that the fit says nothing about."""
 
@@ -47,12 +52,11 @@ class Expected(Means):
     """Regular expression of their whole names."""
 
 
-class ExpansionFile(BaseModel):
+@dataclass(frozen=True)
+class ExpansionFile:
     """`expansion.json`: what is fitted, and for the rest the first entry that matches; the last matches everything."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    format: str = "kernelblaster-expansion-1"
+    format: str
     source: str
     fitted: dict[str, Means]
     expected: tuple[Expected, ...]
@@ -75,7 +79,7 @@ def executed(record: LaunchRecord) -> Iterator[tuple[str, int]]:
     yield WARP, record.warps
 
 
-def mean_machine_counts(record: LaunchRecord, resources: KernelResources) -> MachineCounts:
+def mean_machine_counts(record: LaunchRecord, resources: PtxasResources) -> MachineCounts:
     """What a launch executes as machine code whose text is not at hand.
 
     Each spill is taken to be executed once by each warp. A warp reads the index of its thread in each dimension of the
@@ -108,7 +112,7 @@ def mean_machine_counts(record: LaunchRecord, resources: KernelResources) -> Mac
 def read_expansion() -> ExpansionFile:
     """The file that comes with the package."""
     text = files("ptxemu.model").joinpath("expansion.json").read_text(encoding="utf-8")
-    return ExpansionFile.model_validate_json(text)
+    return decode(ExpansionFile, json.loads(text), strict=True)
 
 
 _file = cache(read_expansion)

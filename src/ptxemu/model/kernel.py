@@ -27,8 +27,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from kernelblaster.devices.profiles import KernelResources
 from ptxemu.counters.record import SECTOR_BYTES, WARP_THREADS, LaunchRecord, MachineCounts
+from ptxemu.machine.ptxas import PtxasResources
 from ptxemu.model.architecture import Architecture, GpuModel
 from ptxemu.model.chain import Chain, chain_of
 from ptxemu.model.expansion import mean_machine_counts
@@ -50,7 +50,7 @@ NEARLY = 0.9
 """Share of the issue slots' time from which on a pipe is what holds them up."""
 
 
-class Unit(StrEnum):
+class GpuUnit(StrEnum):
     """What can be the bottleneck of a launch."""
 
     ISSUE = "issue"
@@ -74,9 +74,9 @@ class Unit(StrEnum):
     """The start of blocks, one after the other."""
 
 
-_MEMORY = (Unit.DRAM, Unit.L2, Unit.ATOMICS)
-_COMPUTE = (Unit.FMA, Unit.FMA_HEAVY, Unit.ALU, Unit.FP64, Unit.XU, Unit.TENSOR, Unit.ISSUE)
-_INSIDE = (*_COMPUTE, Unit.LSU, Unit.LOOKUP)
+_MEMORY = (GpuUnit.DRAM, GpuUnit.L2, GpuUnit.ATOMICS)
+_COMPUTE = (GpuUnit.FMA, GpuUnit.FMA_HEAVY, GpuUnit.ALU, GpuUnit.FP64, GpuUnit.XU, GpuUnit.TENSOR, GpuUnit.ISSUE)
+_INSIDE = (*_COMPUTE, GpuUnit.LSU, GpuUnit.LOOKUP)
 """Units that each SM has for itself."""
 
 
@@ -101,11 +101,11 @@ class KernelEstimate:
     """
 
     record: LaunchRecord
-    resources: KernelResources
+    resources: PtxasResources
     machine: MachineCounts
     occupancy: Occupancy
     spread: Spread
-    work_s: dict[Unit, float] = field(hash=False)
+    work_s: dict[GpuUnit, float] = field(hash=False)
     busy_s: float
     alive_s: float
     duration_s: float
@@ -115,12 +115,12 @@ class KernelEstimate:
     clock_hz: float
 
     @property
-    def bound(self) -> Unit:
+    def bound(self) -> GpuUnit:
         """The unit that takes longest; a pipe that is nearly as busy before the issue slots that feed it."""
         longest = max(self.work_s, key=self.work_s.__getitem__)
-        if longest is not Unit.ISSUE:
+        if longest is not GpuUnit.ISSUE:
             return longest
-        pipe = max((unit for unit in _COMPUTE if unit is not Unit.ISSUE), key=self.work_s.__getitem__)
+        pipe = max((unit for unit in _COMPUTE if unit is not GpuUnit.ISSUE), key=self.work_s.__getitem__)
         return pipe if self.work_s[pipe] > NEARLY * self.work_s[longest] else longest
 
     @property
@@ -135,7 +135,7 @@ class Unlaunchable(Exception):
 
 def estimate(
     record: LaunchRecord,
-    resources: KernelResources,
+    resources: PtxasResources,
     gpu: GpuModel,
     *,
     warm_bytes: float = 0.0,
@@ -161,12 +161,12 @@ def estimate(
     read_bytes, write_bytes = dram_bytes(record, gpu, warm_bytes)
     chain = chain_of(record, machine, read_bytes, spread.rounds, gpu.architecture)
     cycles = _sm_cycles(record, machine, spread, gpu)
-    cycles[Unit.LATENCY] = _latency_cycles(record, chain, spread, gpu)
+    cycles[GpuUnit.LATENCY] = _latency_cycles(record, chain, spread, gpu)
     work = {unit: count / gpu.clock_hz for unit, count in cycles.items()}
-    work[Unit.L2] = l2_bytes(record, gpu) / gpu.gpu.l2_bandwidth
-    work[Unit.ATOMICS] = _atomics_s(record, gpu)
-    work[Unit.DRAM] = _dram_s(record, read_bytes + write_bytes, gpu)
-    work[Unit.LAUNCH] = record.blocks * gpu.architecture.timing.block_clocks / gpu.clock_hz
+    work[GpuUnit.L2] = l2_bytes(record, gpu) / gpu.gpu.l2_bandwidth
+    work[GpuUnit.ATOMICS] = _atomics_s(record, gpu)
+    work[GpuUnit.DRAM] = _dram_s(record, read_bytes + write_bytes, gpu)
+    work[GpuUnit.LAUNCH] = record.blocks * gpu.architecture.timing.block_clocks / gpu.clock_hz
     busy, alive = _busy_s(work, evicted_bytes / gpu.gpu.dram_copy, spread, fit.max_warps, gpu.architecture)
     return KernelEstimate(
         record=record,
@@ -192,7 +192,7 @@ def _latency_cycles(record: LaunchRecord, chain: Chain, spread: Spread, gpu: Gpu
     return (chain.total + gpu.architecture.latency.block_start) * spread.rounds + chain.total * beyond / spread.rounds
 
 
-def _fit(record: LaunchRecord, resources: KernelResources, gpu: GpuModel) -> Occupancy:
+def _fit(record: LaunchRecord, resources: PtxasResources, gpu: GpuModel) -> Occupancy:
     shared = record.static_shared + record.dynamic_shared
     fit = occupancy(gpu.limits, threads=record.threads_per_block, registers=resources.registers, shared_bytes=shared)
     if fit.blocks_per_sm == 0:
@@ -204,7 +204,7 @@ def _fit(record: LaunchRecord, resources: KernelResources, gpu: GpuModel) -> Occ
 
 
 def _busy_s(
-    work: Mapping[Unit, float], evicting_s: float, spread: Spread, max_warps: int, architecture: Architecture
+    work: Mapping[GpuUnit, float], evicting_s: float, spread: Spread, max_warps: int, architecture: Architecture
 ) -> tuple[float, float]:
     """Time of the launch without start and drain, with and without the time that starting blocks takes.
 
@@ -218,7 +218,7 @@ def _busy_s(
     norm = timing.norm + (timing.norm_at_once - timing.norm) / spread.fillings(max_warps)
     whole, alive = (
         max(inside, smooth_maximum((memory + evicting_s, contended, latency), norm))
-        for latency in (max(work[Unit.LATENCY], work[Unit.LAUNCH]), work[Unit.LATENCY])
+        for latency in (max(work[GpuUnit.LATENCY], work[GpuUnit.LAUNCH]), work[GpuUnit.LATENCY])
     )
     return whole, alive
 
@@ -232,20 +232,20 @@ def smooth_maximum(times: Iterable[float], norm: float) -> float:
     return largest * sum((value / largest) ** norm for value in values) ** (1 / norm)
 
 
-def _sm_cycles(record: LaunchRecord, machine: MachineCounts, spread: Spread, gpu: GpuModel) -> dict[Unit, float]:
+def _sm_cycles(record: LaunchRecord, machine: MachineCounts, spread: Spread, gpu: GpuModel) -> dict[GpuUnit, float]:
     """Clocks that each unit of the busiest SM is busy: warp instructions x 32 lanes / lanes per clock."""
     lanes, halves = gpu.architecture.lanes, min(machine.halves, machine.fma)
     whole = {
-        Unit.FMA: _warps_over(machine.fma - halves, lanes.fma) + _warps_over(halves, lanes.halves),
-        Unit.FMA_HEAVY: _warps_over(machine.fma_heavy, lanes.fma_integers),
-        Unit.ALU: _warps_over(machine.alu, lanes.alu),
-        Unit.FP64: _warps_over(record.count("fp64"), lanes.fp64),
-        Unit.XU: _warps_over(machine.xu, lanes.xu),
-        Unit.TENSOR: record.tensor_fma / gpu.tensor_fma_per_clk
+        GpuUnit.FMA: _warps_over(machine.fma - halves, lanes.fma) + _warps_over(halves, lanes.halves),
+        GpuUnit.FMA_HEAVY: _warps_over(machine.fma_heavy, lanes.fma_integers),
+        GpuUnit.ALU: _warps_over(machine.alu, lanes.alu),
+        GpuUnit.FP64: _warps_over(record.count("fp64"), lanes.fp64),
+        GpuUnit.XU: _warps_over(machine.xu, lanes.xu),
+        GpuUnit.TENSOR: record.tensor_fma / gpu.tensor_fma_per_clk
         + machine.tensor_halves * TENSOR_HALF_CLOCKS / gpu.architecture.schedulers,
-        Unit.LSU: data_stage_clocks(record, machine, gpu),
-        Unit.LOOKUP: lookup_clocks(record, gpu),
-        Unit.ISSUE: machine.instructions / gpu.architecture.schedulers,
+        GpuUnit.LSU: data_stage_clocks(record, machine, gpu),
+        GpuUnit.LOOKUP: lookup_clocks(record, gpu),
+        GpuUnit.ISSUE: machine.instructions / gpu.architecture.schedulers,
     }
     return {unit: count * spread.share for unit, count in whole.items()}
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kernelblaster.errors import UsageError
 from ptxemu.counters.record import WARP_THREADS
+from ptxemu.errors import InvalidInput
 
 
 class Limiter(StrEnum):
@@ -64,10 +64,10 @@ _LIMITS = {
 
 
 def sm_limits(arch: str) -> SmLimits:
-    """Limits of an architecture named `sm_90` or `sm_90a`. Raises UsageError for one that is not in the table."""
+    """Limits of an architecture named `sm_90` or `sm_90a`. Raises InvalidInput for one that is not in the table."""
     limits = _LIMITS.get(arch.rstrip("af"))
     if limits is None:
-        raise UsageError(f"no occupancy limits for {arch}", hint=f"known: {', '.join(_LIMITS)}")
+        raise InvalidInput(f"no occupancy limits for {arch}", hint=f"known: {', '.join(_LIMITS)}")
     return limits
 
 

@@ -1,31 +1,32 @@
-"""Builds a self-contained CUDA program for the emulated device, and keeps it until a file that it includes changes."""
+"""Builds a self-contained CUDA program for the emulated GPU, and keeps it until a file that it includes changes."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
+import signal
+import subprocess
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from filelock import FileLock
-
-from kernelblaster.devices.build.symbols import demangle
-from kernelblaster.devices.build.toolchain import Toolchain
-from kernelblaster.devices.build.tools import COMPILE_TIMEOUT_S, COMPILER_LIMITS, first_error, undefined_reference
-from kernelblaster.devices.failures import BuildFailure, BuildFailureKind
-from kernelblaster.devices.profiles import KernelResources
-from kernelblaster.sandbox.isolation import Isolation
-from kernelblaster.sandbox.limits import CommandResult
-from kernelblaster.sandbox.process import Scratch, clean_environment, run
 from ptxemu.core.build import Core
-from ptxemu.machine.ptxas import parse_resources
-from ptxemu.program.modules import missing_runtime_function
+from ptxemu.decoding import decode
+from ptxemu.errors import ProgramDoesNotBuild, ProgramNotEmulatable
+from ptxemu.files import locked
+from ptxemu.machine.ptxas import PtxasResources, parse_resources
+from ptxemu.program.modules import missing_runtime_functions
+from ptxemu.toolkit import CudaToolkit
 
-_FORMAT = "kernelblaster-emulated-program-2"
+_FORMAT = "ptxemu-program-1"
 _LIBRARIES = ("cublas", "cudnn", "cufft", "curand", "cusolver", "cusparse", "nccl", "nvrtc", "cu")
+_COMPILE_TIMEOUT_S = 300.0
+"""Template-heavy programs take a minute; a template bomb takes for ever."""
+NOT_EMULATABLE_HINT = "docs/emulator.md lists what the emulated device executes; run it on a GPU"
 
 
 @dataclass(frozen=True)
@@ -35,16 +36,37 @@ class BuiltProgram:
     program: Path
     ptx: Path
     cubin: Path
-    resources: tuple[KernelResources, ...]
+    resources: tuple[PtxasResources, ...]
+
+
+@dataclass(frozen=True)
+class _BuildReport:
+    """What is kept beside a built program: SHA-256 of the files it was built from, and ptxas' report."""
+
+    dependencies: dict[str, str]
+    resources: tuple[PtxasResources, ...]
+
+    @property
+    def current(self) -> bool:
+        """Whether all those files hold now what they held then."""
+        return all(Path(path).is_file() and _sha256(Path(path)) == digest for path, digest in self.dependencies.items())
+
+
+@dataclass(frozen=True)
+class _ToolOutput:
+    ok: bool
+    text: str
+    how: str
+    """`exited with status 1`, for a person."""
 
 
 class ProgramBuilder:
-    """Compiles and links programs.
+    """Compiles and links programs. Safe for many threads and processes over one cache.
 
     Args:
-        toolchain: nvcc and the host compiler.
+        toolkit: nvcc and the host compiler.
         core: the stand-in runtime to link, which may still be built.
-        built: returns when the core is.
+        core_built: returns when the core is.
         compile_arch: what nvcc compiles for, e.g. `sm_90a`.
         include_dirs: directories searched for headers, beside the program's own.
         cache_dir: where built programs are kept.
@@ -52,16 +74,16 @@ class ProgramBuilder:
 
     def __init__(
         self,
-        toolchain: Toolchain,
+        toolkit: CudaToolkit,
         core: Core,
-        built: Callable[[], object],
+        core_built: Callable[[], object],
         compile_arch: str,
         include_dirs: Sequence[Path],
         cache_dir: Path,
     ) -> None:
-        self._tools = toolchain
+        self._toolkit = toolkit
         self._core = core
-        self._core_built = built
+        self._core_built = core_built
         self._arch = compile_arch
         self._includes = tuple(directory.resolve() for directory in include_dirs)
         self._cache = cache_dir / "emulated-programs"
@@ -70,40 +92,34 @@ class ProgramBuilder:
         """Compile and link, or take from the cache.
 
         Raises:
-            BuildFailure: it does not compile, or asks for something that the emulated device lacks.
+            ProgramDoesNotBuild: it does not compile or link.
+            ProgramNotEmulatable: it calls what the stand-in runtime lacks.
         """
-        source = source.resolve()
-        key = [_FORMAT, str(source), *self._compile_flags(), *self._link_flags(), self._tools.version_text]
+        key = [_FORMAT, str(source.resolve()), *self._compile_flags(), *self._link_flags(), self._toolkit.version]
         digest = hashlib.sha256("\0".join(key).encode()).hexdigest()
         entry = self._cache / digest[:2] / digest
         entry.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(entry.with_suffix(".lock")):
-            if not _current(entry):
-                self._build(source, entry)
-            report = json.loads((entry / "report.json").read_text(encoding="utf-8"))
-        resources = tuple(KernelResources.model_validate(item) for item in report["resources"])
-        return BuiltProgram(entry / "program", entry / "program.ptx", entry / "program.cubin", resources)
+        with locked(entry.with_suffix(".lock")):
+            report = _read_report(entry)
+            if report is None or not report.current:
+                report = self._build(source, entry)
+        return BuiltProgram(entry / "program", entry / "program.ptx", entry / "program.cubin", report.resources)
 
-    def _build(self, source: Path, entry: Path) -> None:
-        with Scratch() as scratch:
+    def _build(self, source: Path, entry: Path) -> _BuildReport:
+        with TemporaryDirectory(prefix="ptxemu-") as directory:
+            scratch = Path(directory)
             log = self._compile(source, scratch)
             self._core_built()
-            self._link(scratch)
-            resources = parse_resources(log, lambda names: demangle(self._tools, names))
-            report = {
-                "dependencies": _dependencies(scratch / "program.d", self._tools.include_dirs),
-                "resources": [item.model_dump() for item in resources],
-            }
-            (scratch / "report.json").write_text(json.dumps(report), encoding="utf-8")
+            self._link(source, scratch)
+            report = _BuildReport(
+                dependencies=_dependencies(scratch / "program.d", self._toolkit.include_dirs),
+                resources=parse_resources(log, self._toolkit.demangle),
+            )
+            (scratch / "report.json").write_text(json.dumps(asdict(report)), encoding="utf-8")
             for kept in (".ptx", ".cubin"):
                 next(scratch.glob(f"*{kept}")).rename(scratch / f"program{kept}")
-            staged = entry.with_suffix(".partial")
-            shutil.rmtree(staged, ignore_errors=True)
-            staged.mkdir()
-            for name in ("program", "program.ptx", "program.cubin", "report.json"):
-                shutil.copy2(scratch / name, staged / name)
-            shutil.rmtree(entry, ignore_errors=True)
-            staged.rename(entry)
+            _publish(scratch, ("program", "program.ptx", "program.cubin", "report.json"), entry)
+        return report
 
     def _compile_flags(self) -> tuple[str, ...]:
         number = self._arch.removeprefix("sm_")
@@ -118,42 +134,74 @@ class ProgramBuilder:
         return (f"-L{directory}", f"-l{self._core.library_name}", f"-Wl,-rpath,{directory}", "-lpthread", "-ldl")
 
     def _compile(self, source: Path, scratch: Path) -> str:
-        """source -> program.o, program.d and one .ptx. Returns the log with ptxas' report. Raises BuildFailure."""
-        outcome = self._run(
+        """source -> program.o, program.d, a .ptx and a .cubin. Returns the log. Raises ProgramDoesNotBuild."""
+        done = _run(
             [
-                *(str(self._tools.nvcc), "-ccbin", str(self._tools.host_compiler), *self._compile_flags()),
+                *(str(self._toolkit.nvcc), "-ccbin", str(self._toolkit.host_compiler), *self._compile_flags()),
                 *("--keep", "--keep-dir", str(scratch), "-MD", "-MF", "program.d"),
-                *("-x", "cu", "-c", str(source), "-o", "program.o"),
+                *("-x", "cu", "-c", str(source.resolve()), "-o", "program.o"),
             ],
             scratch,
         )
-        if not outcome.ok:
-            reason = first_error(outcome.output) if outcome.exceeded is None else f"the compiler {outcome.describe()}"
-            raise BuildFailure(BuildFailureKind.COMPILE, reason, outcome.output)
-        return outcome.output
+        if not done.ok:
+            match = re.search(r"^.*\b(?:fatal )?error\b.*$", done.text, re.MULTILINE)
+            reason = match[0].strip()[:500] if match else f"the compiler {done.how}"
+            raise _refused(f"{source} does not compile: {reason}", done.text)
+        return done.text
 
-    def _link(self, scratch: Path) -> None:
-        compiler = str(self._tools.host_compiler)
-        outcome = self._run([compiler, "program.o", "-o", "program", *self._link_flags()], scratch)
-        if outcome.ok:
+    def _link(self, source: Path, scratch: Path) -> None:
+        """program.o -> program. Raises ProgramDoesNotBuild and ProgramNotEmulatable."""
+        done = _run([str(self._toolkit.host_compiler), "program.o", "-o", "program", *self._link_flags()], scratch)
+        if done.ok:
             return
-        reason = undefined_reference(outcome.output) or f"the linker {outcome.describe()}"
-        failure = BuildFailure(BuildFailureKind.LINK, reason, outcome.output)
-        raise missing_runtime_function(failure) or _missing_library(failure) or failure
-
-    def _run(self, argv: Sequence[str], scratch: Path) -> CommandResult:
-        environment = clean_environment(scratch, {"LC_ALL": "C"})
-        # The user's own program: its headers lie wherever it says.
-        limits = replace(COMPILER_LIMITS, isolation=Isolation.LIMITS)
-        return run(argv, timeout_s=COMPILE_TIMEOUT_S, limits=limits, cwd=scratch, environment=environment)
+        undefined = list(dict.fromkeys(re.findall(r"undefined reference to [`']([^'`]+)'", done.text)))
+        lacking = missing_runtime_functions(undefined) or _missing_library(undefined)
+        if lacking:
+            raise not_emulatable(source, lacking, done.text)
+        reason = f"undefined: {', '.join(undefined)}" if undefined else f"the linker {done.how}"
+        raise _refused(f"{source} does not link: {reason}", done.text)
 
 
-def _missing_library(failure: BuildFailure) -> BuildFailure | None:
-    """The failure of a program that calls GPU libraries, which come without PTX; else None."""
-    names = failure.reason.removeprefix("undefined: ").split(", ")
-    if not all(name.startswith(_LIBRARIES) for name in names):
+def not_emulatable(source: Path, reason: str, log: str) -> ProgramNotEmulatable:
+    """The error for a program that needs what the emulator lacks."""
+    return ProgramNotEmulatable(f"{source}: not emulatable: {reason}", hint=NOT_EMULATABLE_HINT, log=log)
+
+
+def _refused(message: str, log: str) -> ProgramDoesNotBuild:
+    hint = "see the compiler's messages; --include DIR adds a directory with headers"
+    return ProgramDoesNotBuild(message, hint=hint, log=log)
+
+
+def _run(argv: Sequence[str], scratch: Path) -> _ToolOutput:
+    """Run a compiler, whose temporary files go to `scratch`, to its end; its messages are in English."""
+    process = subprocess.Popen(
+        argv,
+        cwd=scratch,
+        env={**os.environ, "LC_ALL": "C", "TMPDIR": str(scratch)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        text, _ = process.communicate(timeout=_COMPILE_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        return _ToolOutput(ok=False, text="", how="ran out of time")
+    finally:
+        if process.poll() is None:
+            # nvcc's children go with it.
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+    return _ToolOutput(ok=process.returncode == 0, text=text, how=f"exited with status {process.returncode}")
+
+
+def _missing_library(undefined: Sequence[str]) -> str | None:
+    """What to say of a program that calls GPU libraries, which come without PTX; None when it lacks something else."""
+    if not undefined or not all(name.startswith(_LIBRARIES) for name in undefined):
         return None
-    return BuildFailure(BuildFailureKind.NOT_EMULATABLE, f"the emulated device has no {', '.join(names)}", failure.log)
+    return f"the emulated device has no {', '.join(undefined)}"
 
 
 def _dependencies(rules: Path, system: Sequence[Path]) -> dict[str, str]:
@@ -161,16 +209,25 @@ def _dependencies(rules: Path, system: Sequence[Path]) -> dict[str, str]:
     words = re.findall(r"(?:[^\s\\]|\\.)+", rules.read_text(encoding="utf-8").replace("\\\n", " ").partition(":")[2])
     paths = {Path(re.sub(r"\\(.)", r"\1", word)).resolve() for word in words}
     own = (path for path in paths if not any(path.is_relative_to(root) for root in (*system, Path("/usr"))))
-    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(own)}
+    return {str(path): _sha256(path) for path in sorted(own)}
 
 
-def _current(entry: Path) -> bool:
-    """Whether the entry was built from what its files hold now."""
+def _publish(scratch: Path, names: Sequence[str], entry: Path) -> None:
+    """Let others see the files of a built program, all or none."""
+    staged = entry.with_suffix(".partial")
+    shutil.rmtree(staged, ignore_errors=True)
+    staged.mkdir()
+    for name in names:
+        shutil.copy2(scratch / name, staged / name)
+    shutil.rmtree(entry, ignore_errors=True)
+    staged.rename(entry)
+
+
+def _read_report(entry: Path) -> _BuildReport | None:
+    """What was kept of an earlier build; None when there was none."""
     report = entry / "report.json"
-    if not report.is_file():
-        return False
-    dependencies = json.loads(report.read_text(encoding="utf-8"))["dependencies"]
-    return all(
-        Path(path).is_file() and hashlib.sha256(Path(path).read_bytes()).hexdigest() == digest
-        for path, digest in dependencies.items()
-    )
+    return decode(_BuildReport, json.loads(report.read_text(encoding="utf-8"))) if report.is_file() else None
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

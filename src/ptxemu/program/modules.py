@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from kernelblaster.devices.failures import BuildFailure, BuildFailureKind
-from kernelblaster.devices.profiles import KernelResources
+from ptxemu.errors import ProgramNotEmulatable
+from ptxemu.files import write_whole
+from ptxemu.machine.ptxas import PtxasResources
 from ptxemu.model.architecture import GpuModel
 from ptxemu.ptx import assembler
 from ptxemu.ptx.errors import NotEmulatable
@@ -23,7 +22,7 @@ def module_path(program: Path) -> Path:
 
 
 def ensure_module(
-    program: Path, ptx: Path, system_dirs: Sequence[Path], resources: Sequence[KernelResources] = ()
+    program: Path, ptx: Path, system_dirs: Sequence[Path], resources: Sequence[PtxasResources] = ()
 ) -> Path:
     """Assemble a program's PTX, once.
 
@@ -34,7 +33,7 @@ def ensure_module(
         resources: what ptxas reports of its kernels, for questions about occupancy.
 
     Raises:
-        BuildFailure: NOT_EMULATABLE, naming the instruction, its PTX line and, with `-lineinfo`, its source line.
+        ProgramNotEmulatable: naming the instruction, its PTX line and, with `-lineinfo`, its source line.
     """
     module = module_path(program)
     if module.exists():
@@ -60,20 +59,11 @@ def ensure_figures(gpu: GpuModel, cache_dir: Path) -> Path:
     return path
 
 
-def missing_runtime_function(failure: BuildFailure) -> BuildFailure | None:
-    """The failure of a program that only calls CUDA functions which the stand-in runtime lacks; else None."""
-    names = failure.reason.removeprefix("undefined: ").split(", ")
-    if failure.kind is not BuildFailureKind.LINK or not all(name.lstrip("_").startswith("cuda") for name in names):
+def missing_runtime_functions(undefined: Sequence[str]) -> str | None:
+    """What to say of a program that only lacks CUDA functions when it is linked; None when it lacks something else."""
+    if not undefined or not all(name.lstrip("_").startswith("cuda") for name in undefined):
         return None
-    reason = f"the stand-in CUDA runtime has no {', '.join(names)}"
-    return BuildFailure(BuildFailureKind.NOT_EMULATABLE, reason, log=failure.log)
-
-
-def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a file that others see only when it is complete."""
-    partial = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}")
-    write(partial)
-    partial.replace(path)
+    return f"the stand-in CUDA runtime has no {', '.join(undefined)}"
 
 
 @cache
@@ -83,11 +73,7 @@ def _assembler_digest() -> str:
     return sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
 
 
-def _not_emulatable(error: NotEmulatable, ptx: str) -> BuildFailure:
+def _not_emulatable(error: NotEmulatable, ptx: str) -> ProgramNotEmulatable:
     place = source_location(ptx, error.line)
     where = f" ({place})" if place else ""
-    return BuildFailure(
-        BuildFailureKind.NOT_EMULATABLE,
-        f"PTX line {error.line}{where}: {error.instruction}: {error.reason}",
-        log=str(error),
-    )
+    return ProgramNotEmulatable(f"PTX line {error.line}{where}: {error.instruction}: {error.reason}", log=str(error))

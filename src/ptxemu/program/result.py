@@ -1,52 +1,61 @@
-"""What is known of a program that ran on the emulated device: its launches, and what the checks found.
+"""What is known of a program that ran on the emulated GPU: its launches, and what the checks found.
 
-This is the format of `kernelblaster emulate --record`; `--json` writes its launches alone. Counts are counted,
-times are modelled, see `metrics/`.
+`encoded` is the format of `--record`; `--json` writes its launches alone. Counts are counted, times are modelled, see
+`metrics/`.
 """
 
 from __future__ import annotations
 
-from pydantic import BaseModel
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from kernelblaster.devices.facts import DeviceFacts
-from kernelblaster.devices.profiles import KernelProfile
 from ptxemu.checks.findings import Finding
-from ptxemu.metrics.lines import LineProfile
+from ptxemu.decoding import decode
+from ptxemu.metrics.names import NsightMetric
+from ptxemu.metrics.profile import KernelLaunch
+from ptxemu.model.architecture import GpuFacts
+
+FORMAT = "kernelblaster-emulation-1"
+"""Of recorded runs; readers of older versions know it by this name."""
 
 
-class KernelLaunch(KernelProfile):
-    """One kernel launch, in the order of the program.
+@dataclass(frozen=True)
+class RunResult:
+    """One run of a program.
 
-    `metrics` maps Nsight Compute names to values in Nsight's base unit (ns, bytes, %, ratio, count); the duration and
-    everything relative to it is modelled, the rest is counted.
+    Attributes:
+        program: path of the source.
+        arguments: of the program.
+        device: the GPU that was emulated.
+        exit_code: the program's own status, or minus the signal that killed it; None when it ran out of time.
+        seconds: wall time on this machine's CPU; says nothing of a GPU.
+        launches: kernel launches in their order.
+        transfers_us: modelled time of copies and fills, in microseconds.
+        findings: what the checks found; None when they were not on.
+        warnings: what a GPU would have refused.
     """
 
-    symbol: str
-    """Mangled name."""
-    lines: tuple[LineProfile, ...] = ()
-    """The source lines at which its warps wait most, as many as were asked for."""
-
-
-class Emulation(BaseModel):
-    """One run of a program."""
-
-    format: str = "kernelblaster-emulation-1"
     program: str
-    """Path of the source."""
-    arguments: list[str]
-    device: DeviceFacts
+    arguments: tuple[str, ...]
+    device: GpuFacts
     exit_code: int | None
-    """The program's own status, or minus the signal that killed it; None when it was stopped for running too long."""
     seconds: float
-    """Wall time on this machine's CPU; says nothing of a GPU."""
-    launches: list[KernelLaunch]
+    launches: tuple[KernelLaunch, ...]
     transfers_us: float
-    """Modelled time of copies and fills, in microseconds."""
-    findings: list[Finding] | None = None
-    """What the checks found; None when they were not on."""
-    warnings: list[str] = []
+    findings: tuple[Finding, ...] | None = None
+    warnings: tuple[str, ...] = ()
+    format: str = FORMAT
 
     @property
     def kernels_us(self) -> float:
         """Modelled time of all kernels, in microseconds."""
-        return sum(launch.metrics["gpu__time_duration.sum"] for launch in self.launches) / 1e3
+        return sum(launch.metrics[NsightMetric.DURATION] for launch in self.launches) / 1e3
+
+    def encoded(self) -> dict[str, Any]:
+        """As JSON objects; `RunResult.decoded` reads them back."""
+        return asdict(self)
+
+    @classmethod
+    def decoded(cls, value: object) -> RunResult:
+        """A recorded run from parsed JSON. Raises DecodingError."""
+        return decode(cls, value)

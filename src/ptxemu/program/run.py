@@ -1,11 +1,11 @@
-"""Runs any self-contained CUDA program on the emulated device: built by the real nvcc, linked to the stand-in runtime.
+"""Runs any self-contained CUDA program on the emulated GPU: built by the real nvcc, linked to the stand-in runtime.
 
     program = EmulatedProgram.build(Path("saxpy.cu"), arch="sm_90")
-    emulation = program.run(["1000000"], timeout_s=60)
-    emulation.launches[0].metrics["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"]
+    result = program.run(["1000000"], timeout_s=60)
+    result.launches[0].metrics["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"]
 
 The program is trusted like one that its owner starts by hand: it runs in the caller's directory, with the caller's
-environment and streams. (Candidates of a search are not trusted; those go through `device.py`.)
+environment and streams.
 """
 
 from __future__ import annotations
@@ -22,38 +22,23 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Self
 
-from kernelblaster.devices.build.symbols import demangle
-from kernelblaster.devices.build.toolchain import Toolchain
-from kernelblaster.devices.failures import BuildFailure, BuildFailureKind
-from kernelblaster.errors import MachineError, UsageError
-from kernelblaster.paths import cache_dir
 from ptxemu.checks.findings import named, read_findings
 from ptxemu.core.build import ensure_core, locate_core
 from ptxemu.counters.machine_code import read_code, with_machine_counts
 from ptxemu.counters.record import LaunchRecord, TransferRecord
 from ptxemu.counters.report import NotSampled, counted_records
-from ptxemu.metrics.lines import line_profiles
-from ptxemu.metrics.profile import kernel_profile
+from ptxemu.errors import InvalidInput, ProgramNotEmulatable
+from ptxemu.files import default_cache_dir
+from ptxemu.metrics.profile import kernel_launch
 from ptxemu.model.architecture import GpuModel, gpu_of_architecture
 from ptxemu.model.call import CallEstimate, estimate_call
-from ptxemu.model.kernel import KernelEstimate, Unlaunchable
-from ptxemu.program.build import BuiltProgram, ProgramBuilder
+from ptxemu.model.kernel import Unlaunchable
+from ptxemu.program.build import BuiltProgram, ProgramBuilder, not_emulatable
 from ptxemu.program.modules import ensure_figures, ensure_module
-from ptxemu.program.result import Emulation, KernelLaunch
+from ptxemu.program.result import RunResult
+from ptxemu.toolkit import CudaToolkit
 
 DEFAULT_ARCH = "sm_90"
-
-
-class ProgramDoesNotBuild(UsageError):
-    """nvcc or the linker refuses the program. `log` is what they printed."""
-
-    def __init__(self, message: str, *, hint: str, log: str) -> None:
-        super().__init__(message, hint=hint)
-        self.log = log
-
-
-class ProgramNotEmulatable(MachineError):
-    """The program needs an instruction, a runtime function or a library that the emulated device lacks."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +60,7 @@ class EmulatedProgram:
         module: its PTX as the core reads it.
         figures: file with the figures of the GPU.
         gpu: the GPU it runs on.
-        toolchain: what it was built with.
+        toolkit: what it was built with.
     """
 
     source: Path
@@ -83,7 +68,7 @@ class EmulatedProgram:
     module: Path
     figures: Path
     gpu: GpuModel
-    toolchain: Toolchain
+    toolkit: CudaToolkit
 
     @classmethod
     def build(
@@ -103,27 +88,27 @@ class EmulatedProgram:
             cache_root: where programs and the core are kept; the user's cache if not given.
 
         Raises:
-            UsageError: no such file or architecture.
+            InvalidInput: no such file or architecture.
             ProgramDoesNotBuild: it does not compile or link.
-            ProgramNotEmulatable: it needs something that the emulated device lacks.
-            ToolMissing: no nvcc or no host compiler.
+            ProgramNotEmulatable: it needs something that the emulator lacks.
+            ToolkitMissing: no nvcc or no host compiler.
+            CoreFailure: the core does not build.
         """
         if not source.is_file():
-            raise UsageError(f"{source}: no such file", hint="give the path of a .cu file with a main function")
-        gpu, cache = gpu_of_architecture(arch), cache_root or cache_dir()
-        toolchain = Toolchain.find()
+            raise InvalidInput(f"{source}: no such file", hint="give the path of a .cu file with a main function")
+        gpu, cache = gpu_of_architecture(arch), cache_root or default_cache_dir()
+        toolkit = CudaToolkit.find()
         # The core takes longer to build than a program to compile: the first time, both go on at once.
         with ThreadPoolExecutor(1, thread_name_prefix="core") as pool:
             core = pool.submit(ensure_core, cache)
             arch = gpu.architecture.compile_arch
-            builder = ProgramBuilder(toolchain, locate_core(cache), core.result, arch, include_dirs, cache)
-            try:
-                built = builder.build(source)
-                module = ensure_module(built.program, built.ptx, toolchain.include_dirs, built.resources)
-            except BuildFailure as failure:
-                raise _reported(failure, source) from failure
+            built = ProgramBuilder(toolkit, locate_core(cache), core.result, arch, include_dirs, cache).build(source)
             core.result()
-        return cls(source, built, module, ensure_figures(gpu, cache), gpu, toolchain)
+        try:
+            module = ensure_module(built.program, built.ptx, toolkit.include_dirs, built.resources)
+        except ProgramNotEmulatable as error:
+            raise not_emulatable(source, error.message, error.log) from error
+        return cls(source, built, module, ensure_figures(gpu, cache), gpu, toolkit)
 
     def run(
         self,
@@ -134,10 +119,10 @@ class EmulatedProgram:
         lines: int = 0,
         sample: int = 0,
         streams: Streams | None = None,
-    ) -> Emulation:
+    ) -> RunResult:
         """Run to the end, or kill after `timeout_s` seconds; every launch is counted.
 
-        A program that fails is no error here: `Emulation.exit_code` says how it ended.
+        A program that fails is no error here: `RunResult.exit_code` says how it ended.
 
         Args:
             arguments: of the program.
@@ -149,10 +134,10 @@ class EmulatedProgram:
             streams: where it reads and writes; this process's own streams if not given.
 
         Raises:
-            DeviceError: the core's report does not read.
+            CoreFailure: the core's report does not read.
             ProgramNotEmulatable: what a sample leaves out would decide what else is executed.
         """
-        with TemporaryDirectory(prefix="kernelblaster-") as scratch:
+        with TemporaryDirectory(prefix="ptxemu-") as scratch:
             report, found = Path(scratch) / "report.jsonl", Path(scratch) / "findings.jsonl"
             extra = {"KB_EMU_REPORT": str(report)} | ({"KB_EMU_CHECKS": str(found)} if checks else {})
             extra |= {"KB_EMU_SAMPLE": str(sample)} if sample else {}
@@ -169,16 +154,16 @@ class EmulatedProgram:
         except Unlaunchable as error:
             call = CallEstimate((), 0.0, 0.0)
             warnings.append(f"a GPU would refuse a launch: {error}")
-        return Emulation(
+        return RunResult(
             program=str(self.source),
-            arguments=list(arguments),
-            device=self.gpu.facts(cuda_version=self.toolchain.version_text),
+            arguments=tuple(arguments),
+            device=self.gpu.facts(cuda_version=self.toolkit.version),
             exit_code=code,
             seconds=seconds,
-            launches=[_launch(estimate, self.gpu, lines) for estimate in call.kernels],
+            launches=tuple(kernel_launch(estimate, self.gpu, lines=lines) for estimate in call.kernels),
             transfers_us=call.transfers_us,
-            findings=named(findings, lambda names: demangle(self.toolchain, names)) if checks else None,
-            warnings=warnings,
+            findings=tuple(named(findings, self.toolkit.demangle)) if checks else None,
+            warnings=tuple(warnings),
         )
 
     def _records(self, report: Path, killed: bool) -> list[LaunchRecord | TransferRecord]:
@@ -219,24 +204,3 @@ class EmulatedProgram:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-
-
-def _launch(estimate: KernelEstimate, gpu: GpuModel, lines: int) -> KernelLaunch:
-    profile = kernel_profile(estimate, gpu)
-    hottest = line_profiles(estimate.record, gpu, lines) if lines else ()
-    return KernelLaunch(**profile.model_dump(), symbol=estimate.record.kernel, lines=hottest)
-
-
-def _reported(failure: BuildFailure, source: Path) -> ProgramDoesNotBuild | ProgramNotEmulatable:
-    """A build failure as the error that a person sees."""
-    if failure.kind is BuildFailureKind.NOT_EMULATABLE:
-        return ProgramNotEmulatable(
-            f"{source}: not emulatable: {failure.reason}",
-            hint="docs/emulator.md lists what the emulated device executes; run it on a GPU",
-        )
-    what = "link" if failure.kind is BuildFailureKind.LINK else "compile"
-    return ProgramDoesNotBuild(
-        f"{source} does not {what}: {failure.reason}",
-        hint="see the compiler's messages; --include DIR adds a directory with headers",
-        log=failure.log,
-    )

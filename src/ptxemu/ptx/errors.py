@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class NotEmulatable(Exception):
-    """The PTX uses something the SIMT core lacks; it is a fact about the candidate, not a failure of the machine.
+    """The PTX uses something the SIMT core lacks; it is a fact about the program, not a failure of the machine.
 
     Args:
         instruction: the PTX instruction or directive, as written.

@@ -10,7 +10,7 @@ _LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)")
 
 
 def source_location(ptx: str, line: int) -> str | None:
-    """`candidate.cu:14` for the 1-based PTX line; None when the text carries no line information before it.
+    """`saxpy.cu:14` for the 1-based PTX line; None when the text carries no line information before it.
 
     Of an inlined function this is the line inside it; `.loc` keeps the innermost place first.
     """

@@ -252,7 +252,7 @@ class FunctionLowering:
         if self.merged is not None:
             op, size = (op, self.merged) if self.merged else (f"merged_{op}", size)
         source = self.context.source(self.statement.source)
-        made = out.MemoryInstruction(space, op, size, self.statement.line, source, self.steers)
+        made = out.MemoryOperation(space, op, size, self.statement.line, source, self.steers)
         self.kernel.memory.append(made)
         return len(self.kernel.memory) - 1
 

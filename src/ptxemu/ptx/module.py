@@ -41,7 +41,7 @@ class Instruction:
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryInstruction:
+class MemoryOperation:
     """What the counters of a memory instruction are labelled with."""
 
     space: str
@@ -89,7 +89,7 @@ class Kernel:
     reach: WrittenPlaces = field(default_factory=WrittenPlaces)
     constants: list[tuple[int, int, int]] = field(default_factory=list)
     specials: list[tuple[int, str]] = field(default_factory=list)
-    memory: list[MemoryInstruction] = field(default_factory=list)
+    memory: list[MemoryOperation] = field(default_factory=list)
     registers: list[int] = field(default_factory=list)
     code: list[Instruction] = field(default_factory=list)
 
@@ -176,7 +176,7 @@ class _Writer:
             ]
         )
 
-    def memory(self, one: MemoryInstruction) -> bytes:
+    def memory(self, one: MemoryOperation) -> bytes:
         return _words(self.string(one.space), self.string(one.op), one.bytes_per_lane, one.line, one.source, one.steers)
 
     def instruction(self, one: Instruction) -> bytes:

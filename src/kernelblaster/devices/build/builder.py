@@ -25,6 +25,7 @@ from typing import Any
 from filelock import FileLock
 
 from kernelblaster.devices.base import Build, Harness
+from kernelblaster.devices.build.ptxas import parse_resources
 from kernelblaster.devices.build.recipes import PROGRAM, Recipes
 from kernelblaster.devices.build.source_policy import check_source, forgive
 from kernelblaster.devices.build.symbols import (
@@ -54,7 +55,6 @@ from kernelblaster.paths import deferred_source, guards_source, harness_include_
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.sandbox.limits import CommandResult
 from kernelblaster.sandbox.process import Scratch
-from ptxemu.machine.ptxas import parse_resources
 
 _FORMAT = "kernelblaster-build-3"
 

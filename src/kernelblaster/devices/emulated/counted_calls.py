@@ -15,6 +15,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 from kernelblaster.devices.base import Build, CallResult, Job
+from kernelblaster.devices.emulated.translation import ptxas_resources, translated_errors
 from kernelblaster.devices.failures import RunFailure, RunFailureKind
 from ptxemu.counters.machine_code import read_code, with_machine_counts
 from ptxemu.counters.record import LaunchRecord, TransferRecord
@@ -80,9 +81,10 @@ class CountedCalls:
         return known, counted.result
 
     def _model(self, build: Build, counted: Counted) -> CallEstimate:
-        resources = {kernel.symbol: kernel for kernel in build.resources if kernel.symbol}
         try:
-            return estimate_call(_with_machine_counts(build, counted.records), resources, self._gpu)
+            with translated_errors():
+                records = _with_machine_counts(build, counted.records)
+                return estimate_call(records, ptxas_resources(build.resources), self._gpu)
         except Unlaunchable as error:
             raise RunFailure(RunFailureKind.RUNTIME, str(error)) from error
 

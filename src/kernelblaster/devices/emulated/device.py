@@ -31,8 +31,15 @@ from kernelblaster.devices.build.recipes import Recipes
 from kernelblaster.devices.build.symbols import demangle
 from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.devices.emulated.counted_calls import Counted, CountedCalls
+from kernelblaster.devices.emulated.emulator import DEFAULT_GPU, built_core, gpu_named
 from kernelblaster.devices.emulated.profiler import EmulatedProfiler
 from kernelblaster.devices.emulated.session import EmulatedSession
+from kernelblaster.devices.emulated.translation import (
+    device_facts,
+    ptxas_resources,
+    sanitizer_finding,
+    translated_errors,
+)
 from kernelblaster.devices.facts import DeviceFacts, Library
 from kernelblaster.devices.failures import BuildFailure, BuildFailureKind, RunFailure
 from kernelblaster.devices.harness.batch import run_batch
@@ -46,12 +53,13 @@ from kernelblaster.sandbox.isolation import FileView, Isolation
 from kernelblaster.sandbox.limits import Limits
 from kernelblaster.sandbox.process import strongest
 from ptxemu.checks.findings import FindingKind, named, read_findings
-from ptxemu.core.build import Core, ensure_core
+from ptxemu.core.build import Core
 from ptxemu.counters.record import LaunchRecord, TransferRecord
 from ptxemu.counters.report import NotSampled, counted_records
-from ptxemu.model.architecture import DEFAULT_GPU, GpuModel, gpu_model
+from ptxemu.errors import ProgramNotEmulatable
+from ptxemu.model.architecture import GpuModel
 from ptxemu.model.call import CallEstimate
-from ptxemu.program.modules import ensure_figures, ensure_module, missing_runtime_function, module_path
+from ptxemu.program.modules import ensure_figures, ensure_module, missing_runtime_functions, module_path
 
 
 class EmulatedDevice:
@@ -82,7 +90,7 @@ class EmulatedDevice:
             ToolMissing: no nvcc or no host compiler.
         """
         return cls(
-            gpu_model(gpu),
+            gpu_named(gpu),
             Toolchain.find(),
             limits=limits or Limits(),
             threads=os.cpu_count() or 1,
@@ -92,7 +100,7 @@ class EmulatedDevice:
     @cached_property
     def facts(self) -> DeviceFacts:
         """Figures of the GPU that is modelled, and the version of the nvcc that compiles for it."""
-        return self._gpu.facts(cuda_version=self._toolchain.version_text)
+        return device_facts(self._gpu, self._toolchain.version_text)
 
     @property
     def isolation(self) -> Isolation:
@@ -101,7 +109,7 @@ class EmulatedDevice:
 
     @cached_property
     def _core(self) -> Core:
-        return ensure_core(self._cache)
+        return built_core(self._cache)
 
     @cached_property
     def _builder(self) -> CandidateBuilder:
@@ -127,10 +135,7 @@ class EmulatedDevice:
         try:
             build = self._builder.program(source, harness, ())
         except BuildFailure as failure:
-            missing = missing_runtime_function(failure)
-            if missing is None:
-                raise
-            raise missing from failure
+            raise _missing_in_runtime(failure) or failure from failure
         self._assemble(build)
         return build
 
@@ -174,10 +179,11 @@ class EmulatedDevice:
                 self._run(build, job, ["call 0"], {"KB_EMU_CHECKS": report}, timeout_s)
             except RunFailure as error:
                 failure = error
-            found = named(read_findings(report, cut_off=failure is not None), partial(demangle, self._toolchain))
+            with translated_errors():
+                found = named(read_findings(report, cut_off=failure is not None), partial(demangle, self._toolchain))
         if failure is not None and not found:
             raise failure
-        return [one.as_sanitizer() for one in found if one.kind is not FindingKind.UNINITIALIZED_SHARED]
+        return [sanitizer_finding(one) for one in found if one.kind is not FindingKind.UNINITIALIZED_SHARED]
 
     def reading(self) -> None:
         """There is no clock to read."""
@@ -191,7 +197,11 @@ class EmulatedDevice:
         """Put the module next to the program, once. Raises BuildFailure naming PTX line and source line."""
         if build.ptx is None:
             raise DeviceError(f"the build of {build.source_path} kept no PTX", hint="delete the cache directory")
-        ensure_module(build.program, build.ptx, (*self._toolchain.include_dirs, harness_include_dir()), build.resources)
+        system = (*self._toolchain.include_dirs, harness_include_dir())
+        try:
+            ensure_module(build.program, build.ptx, system, tuple(ptxas_resources(build.resources).values()))
+        except ProgramNotEmulatable as error:
+            raise BuildFailure(BuildFailureKind.NOT_EMULATABLE, error.message, error.log) from error
 
     def _environment(self, build: Build) -> dict[str, str]:
         return {
@@ -240,9 +250,11 @@ class EmulatedDevice:
             try:
                 replies = self._run(build, job, commands, {"KB_EMU_REPORT": report}, timeout_s, more)
             except RunFailure:
-                counted_records(report, cut_off=True)
+                with translated_errors():
+                    counted_records(report, cut_off=True)
                 raise
-            return counted_records(report, cut_off=False), replies
+            with translated_errors():
+                return counted_records(report, cut_off=False), replies
 
     def _run(
         self,
@@ -267,6 +279,14 @@ class EmulatedDevice:
             timeout_s=timeout_s,
         )
         return result.require().replies
+
+
+def _missing_in_runtime(failure: BuildFailure) -> BuildFailure | None:
+    """The failure of a candidate that only lacks functions of the CUDA runtime when it is linked; else None."""
+    if failure.kind is not BuildFailureKind.LINK:
+        return None
+    lacking = missing_runtime_functions(failure.reason.removeprefix("undefined: ").split(", "))
+    return BuildFailure(BuildFailureKind.NOT_EMULATABLE, lacking, log=failure.log) if lacking else None
 
 
 def _schedule(build: Build, job: Job) -> int:

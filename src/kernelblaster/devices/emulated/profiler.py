@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
+from kernelblaster.devices.emulated.translation import kernel_profile
 from kernelblaster.devices.metrics import totals
 from kernelblaster.devices.profiles import Profile, ProfileSource
-from ptxemu.metrics.profile import kernel_profile
+from ptxemu.metrics.profile import kernel_launch
 from ptxemu.model.architecture import GpuModel
 from ptxemu.model.call import CallEstimate
 
@@ -40,7 +41,7 @@ class EmulatedProfiler:
     def collect(self) -> Profile:
         """Counts of one warmed call and the model's times. Raises RunFailure."""
         call = self.estimate()
-        kernels = [kernel_profile(estimate, self.gpu) for estimate in call.kernels]
+        kernels = [kernel_profile(kernel_launch(estimate, self.gpu)) for estimate in call.kernels]
         warnings = [] if kernels else ["the call launched no kernel"]
         if call.transfers_us:
             warnings.append(f"copies and fills take {call.transfers_us:.1f} us of {call.device_us:.1f} us")

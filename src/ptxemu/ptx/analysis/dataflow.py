@@ -15,7 +15,7 @@ _CONSTANT = frozenset(["param", "const"])
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class DataFlow:
     """What one statement writes and reads.
 
     Attributes:
@@ -33,7 +33,7 @@ class Flow:
     is_load: bool
 
 
-def flow(item: Statement) -> Flow:
+def flow(item: Statement) -> DataFlow:
     """Of one statement. Registers stand under their names, spaces in brackets: `[shared]`."""
     head, operands = item.parts[0], item.operands
     returns = head not in _NO_RESULT and bool(operands) and (head not in ("bar", "barrier") or "red" in item.parts)
@@ -42,7 +42,7 @@ def flow(item: Statement) -> Flow:
     if item.guard is not None:
         sources |= {item.guard}
     loads, stores = _spaces_read(item), _spaces_written(item)
-    return Flow(results, sources, loads, stores, is_load=bool(loads) or head in _LOADS)
+    return DataFlow(results, sources, loads, stores, is_load=bool(loads) or head in _LOADS)
 
 
 def _spaces_read(item: Statement) -> frozenset[str]:

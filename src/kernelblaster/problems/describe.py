@@ -16,7 +16,7 @@ from kernelblaster.problems.definition import AxisConst, AxisExpr, AxisVar, Defi
 from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.problem import Precision, Problem, TensorRole, TensorSpec
 from kernelblaster.problems.reference import tensor_specs
-from kernelblaster.problems.workload import RandomInput, ScalarInput, Workload
+from kernelblaster.problems.workload import InputSource, RandomInput, ScalarInput, Workload
 
 Extents = tuple[int, ...]
 """One extent per size, in the order of the sizes."""
@@ -78,8 +78,9 @@ def describe(problem: Problem, precision: Precision) -> ProblemDescription:
         inputs={name: tensors[name] for name in given} | numbers,
         outputs={name: tensors[name] for name in by_role[TensorRole.OUTPUT]},
         reference=problem.reference_path.read_text(encoding="utf-8"),
-        **({"weights": tuple(by_role[TensorRole.WEIGHT])} if by_role[TensorRole.WEIGHT] else {}),
     )
+    if by_role[TensorRole.WEIGHT]:
+        definition = definition.model_copy(update={"weights": tuple(by_role[TensorRole.WEIGHT])})
     return ProblemDescription(definition, tuple(_workloads(problem, axes, given)))
 
 
@@ -91,11 +92,11 @@ def _type(specs: tuple[TensorSpec, ...], axes: _Axes) -> TensorType:
 
 
 def _workloads(problem: Problem, axes: _Axes, tensors: list[str]) -> Iterator[Workload]:
-    numbers = {name: ScalarInput(type="scalar", value=value) for name, value in problem.scalars.items()}
+    sources: dict[str, InputSource] = {name: RandomInput(type="random") for name in tensors}
+    sources |= {name: ScalarInput(type="scalar", value=value) for name, value in problem.scalars.items()}
     for number, (size, parameters) in enumerate(problem.sizes.items()):
         own = {name: extents[number] for name, extents in axes.own.items()}
-        drawn = {name: RandomInput(type="random") for name in tensors}
-        yield Workload(name=size, axes={**parameters, **own}, inputs=drawn | numbers)
+        yield Workload(name=size, axes={**parameters, **own}, inputs=sources)
 
 
 def _expressions(parameters: Mapping[str, Extents], wanted: Extents) -> Iterator[tuple[str, str]]:

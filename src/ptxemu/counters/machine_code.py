@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -38,13 +38,13 @@ class KernelCode:
 
     def counts(self, record: LaunchRecord) -> MachineCounts:
         """What a launch executes."""
-        executed: Counter[MachineInstruction] = Counter()
+        executed: defaultdict[MachineInstruction, float] = defaultdict(float)
         times = self.flow.executions(record.ptx_lines, record.warps)
         for block, count in zip(self.flow.graph.blocks, times, strict=True):
             for one in self.instructions[block.first : block.end]:
                 executed[one] += count
-        pipes: Counter[Pipe | None] = Counter()
-        operations: Counter[int] = Counter()
+        pipes: defaultdict[Pipe | None, float] = defaultdict(float)
+        operations: defaultdict[int, float] = defaultdict(float)
         for one, count in executed.items():
             pipes[one.pipe] += count
             operations[one.operation] += count
@@ -72,8 +72,8 @@ def _shared_passes(record: LaunchRecord, executed: Mapping[MachineInstruction, f
     The core has counted those of each PTX line. A load of 16 bytes a lane takes two at least, wherever lanes read, and
     an instruction whose lanes are all switched off one.
     """
-    machine: Counter[int] = Counter()
-    wide: Counter[int] = Counter()
+    machine: defaultdict[int | None, float] = defaultdict(float)
+    wide: defaultdict[int | None, float] = defaultdict(float)
     indices = 0.0
     for one, count in executed.items():
         if one.operation in _SHARED:

@@ -9,7 +9,7 @@ barrier comes down, and what is still to come when the block ends.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -52,7 +52,7 @@ class Cause(StrEnum):
     """Stores that have yet to read the registers they store."""
 
 
-_CAUSES = {
+_CAUSES: dict[int, Cause] = {
     **dict.fromkeys((_O.LD, _O.LDG), Cause.GLOBAL),
     _O.LDL: Cause.LOCAL,
     **dict.fromkeys((_O.LDS, _O.LDSM, _O.ATOMS, _O.ATOMS_CAS), Cause.SHARED),
@@ -64,7 +64,7 @@ _CAUSES = {
     **dict.fromkeys((_O.S2R, _O.S2UR), Cause.REGISTER),
     **dict.fromkeys((_O.ST, _O.STG, _O.STS, _O.STL, _O.RED, _O.REDG, _O.LDGSTS), Cause.OPERANDS),
 }
-_COSTS = {_O.BAR: Cause.BARRIER, _O.BRA: Cause.BRANCH}
+_COSTS: dict[int, Cause] = {_O.BAR: Cause.BARRIER, _O.BRA: Cause.BRANCH}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +106,8 @@ class ScheduledBlock:
         return sum(step.clocks for step in self.steps) + self.rest
 
 
+Clocks = defaultdict[Cause, float]
+"""Clocks of a warp by cause; zero for those that are missing."""
 _UnderWay = dict[int, tuple[float, Cause]]
 """Barrier, or group of copies as in `Step.awaits` -> when it comes down, and what for."""
 
@@ -132,7 +134,7 @@ class Schedule:
             blocks, tuple(graph.order), {block: tuple(graph.predecessors.get(block, ())) for block in graph.order}
         )
 
-    def clocks(self, executions: Sequence[float], latency: Mapping[Cause, float]) -> Counter[Cause]:
+    def clocks(self, executions: Sequence[float], latency: Mapping[Cause, float]) -> Clocks:
         """Clocks that one warp takes, by cause.
 
         Args:
@@ -140,14 +142,14 @@ class Schedule:
             latency: of every cause but `ISSUE` and `WAIT`.
         """
         left: dict[int, _UnderWay] = {}
-        spent: dict[int, Counter[Cause]] = {}
+        spent: dict[int, Clocks] = {}
         for _ in range(_ROUNDS):
             for block in self.order:
                 if executions[block]:
                     spent[block], left[block] = _run(
                         self.blocks[block], self._entering(block, executions, left), latency
                     )
-        total: Counter[Cause] = Counter()
+        total = Clocks(float)
         for block, found in spent.items():
             for cause, clocks in found.items():
                 total[cause] += clocks * executions[block]
@@ -173,16 +175,15 @@ class WarpPath:
     schedule: Schedule
     executions: tuple[float, ...]
 
-    def clocks(self, latency: Mapping[Cause, float]) -> Counter[Cause]:
+    def clocks(self, latency: Mapping[Cause, float]) -> Clocks:
         """Clocks by cause, given the latency of each but `ISSUE` and `WAIT`."""
         return self.schedule.clocks(self.executions, latency)
 
 
-def _run(
-    block: ScheduledBlock, under_way: _UnderWay, latency: Mapping[Cause, float]
-) -> tuple[Counter[Cause], _UnderWay]:
+def _run(block: ScheduledBlock, under_way: _UnderWay, latency: Mapping[Cause, float]) -> tuple[Clocks, _UnderWay]:
     """Clocks by cause of one execution, and what is under way at its end, in clocks from there."""
-    now, spent = 0.0, Counter({Cause.ISSUE: block.instructions, Cause.WAIT: block.clocks - block.instructions})
+    now, spent = 0.0, Clocks(float)
+    spent |= {Cause.ISSUE: block.instructions, Cause.WAIT: block.clocks - block.instructions}
     for step in block.steps:
         now += step.clocks
         if step.waits or step.left is not None:

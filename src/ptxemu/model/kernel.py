@@ -229,7 +229,8 @@ def smooth_maximum(times: Iterable[float], norm: float) -> float:
     largest = max(values)
     if largest == 0:
         return 0.0
-    return largest * sum((value / largest) ** norm for value in values) ** (1 / norm)
+    grown: float = sum((value / largest) ** norm for value in values) ** (1 / norm)
+    return largest * grown
 
 
 def _sm_cycles(record: LaunchRecord, machine: MachineCounts, spread: Spread, gpu: GpuModel) -> dict[GpuUnit, float]:

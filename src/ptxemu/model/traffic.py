@@ -112,7 +112,8 @@ def _kept_dirty(record: LaunchRecord, gpu: GpuModel) -> float:
 
 def _smooth_room(filled: float) -> float:
     """min(1, 1 / filled) with the corner rounded."""
-    return (1 + filled**WRITE_BACK_NORM) ** (-1 / WRITE_BACK_NORM)
+    room: float = (1 + filled**WRITE_BACK_NORM) ** (-1 / WRITE_BACK_NORM)
+    return room
 
 
 def _granule_waste(record: LaunchRecord) -> float:

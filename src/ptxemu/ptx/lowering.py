@@ -220,23 +220,40 @@ class FunctionLowering:
 
     # -- emission
     def emit(
-        self, operation: str, operands: list[int], kind: str, *, guarded: bool = True, **fields: int
+        self,
+        operation: str,
+        operands: list[int],
+        kind: str,
+        *,
+        guarded: bool = True,
+        flags: int = 0,
+        immediate: int = 0,
+        memory: int = 0,
+        extra: int = 0,
     ) -> out.Instruction:
-        """Append an instruction with the statement's guard."""
-        flags, guard = fields.pop("flags", 0), 0
+        """Append an instruction with the statement's guard; immediates wrap at 64 bits, as addresses do."""
+        guard = 0
         statement = self.statement
         if guarded and statement.guard is not None:
             flags |= out.GUARDED | (out.GUARD_NEGATED if statement.negated else 0)
             guard = self.register(statement.guard, PREDICATE)
-        if "immediate" in fields:  # addresses wrap at 64 bits
-            fields["immediate"] = (fields["immediate"] + (1 << 63)) % (1 << 64) - (1 << 63)
+        immediate = (immediate + (1 << 63)) % (1 << 64) - (1 << 63)
         source = self.context.source(statement.source)
-        made = out.Instruction(operation, kind, tuple(operands), statement.line, source, flags, guard, **fields)
+        made = out.Instruction(
+            operation, kind, tuple(operands), statement.line, source, flags, guard, immediate, memory, extra
+        )
         self.kernel.code.append(made)
         return made
 
     def emit_lane(
-        self, operation: str, destination: Operand, sources: list[Operand], kind: str, **fields: int
+        self,
+        operation: str,
+        destination: Operand,
+        sources: list[Operand],
+        kind: str,
+        *,
+        immediate: int = 0,
+        extra: int = 0,
     ) -> out.Instruction:
         """A per-lane operation by name; operands are checked against its signature."""
         signature = signatures().get(operation)
@@ -245,7 +262,8 @@ class FunctionLowering:
         if len(sources) != len(signature) - 1:
             raise self.unsupported(f"{len(sources)} sources where {operation} takes {len(signature) - 1}")
         read = [self.read(source, width) for source, width in zip(sources, signature[1:], strict=True)]
-        return self.emit(operation, [self.destination(destination, signature[0]), *read], kind, **fields)
+        operands = [self.destination(destination, signature[0]), *read]
+        return self.emit(operation, operands, kind, immediate=immediate, extra=extra)
 
     def memory(self, space: str, op: str, size: int) -> int:
         """A new entry of the memory table; loads that ptxas merges into another are set apart."""

@@ -30,6 +30,7 @@ ROOMS = (
     "sandbox",
     "problems",
     "storage",
+    "cuda_source",
     "paths",
     "errors",
     "version",

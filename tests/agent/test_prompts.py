@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 from kernelblaster.agent.graph import run_problem
 from kernelblaster.agent.prompting import generate_request
 from kernelblaster.agent.rendering import render
-from kernelblaster.agent.sources import cut_middle, launcher_declaration, strip_comments, trimmed_reference
+from kernelblaster.agent.sources import cut_middle, strip_comments, trimmed_reference
 from kernelblaster.agent.state import Attempt, Choice, Diagnosis, Failure, Incumbent, PromptLesson, RolloutState, Tried
 from kernelblaster.agent.summary import profile_summary, time_summary
 from kernelblaster.devices.facts import DeviceKind, Library
 from kernelblaster.devices.metrics import Metric
 from kernelblaster.devices.profiles import KernelProfile, KernelResources, Profile, ProfileSource
-from kernelblaster.errors import ProblemError
 from kernelblaster.evaluation.results import Evaluation, Timing, Verdict
 from kernelblaster.problems.problem import Precision, Size, TensorRole, TensorSpec
 
@@ -190,15 +189,6 @@ def test_raw_strings_and_line_continuations():
 @given(st.text(alphabet="/*\"'\\\nax()R", max_size=60))
 def test_stripping_terminates_and_never_grows(text):
     assert len(strip_comments(text)) <= len(text) + 1
-
-
-def test_the_launcher_is_found_among_comments():
-    driver = (
-        "// void launch_gpu_implementation(int);\nvoid  launch_gpu_implementation(\n  void* output,\n  int64_t n);\n"
-    )
-    assert launcher_declaration(driver) == "void launch_gpu_implementation( void* output, int64_t n);"
-    with pytest.raises(ProblemError):
-        launcher_declaration("int main() {}")
 
 
 def test_a_reference_that_is_not_python_is_only_cut():

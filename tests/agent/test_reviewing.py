@@ -21,6 +21,8 @@ PLANTED = {
     "a block comment": f"/* {SAY} */",
     "a comment behind digits": f"int n = 1'000; // it's {SAY}",
     "a string": f'const char* a = "{SAY}";',
+    "a character": f"int a = '{SAY}';",
+    "a string that nothing closes": f'#ifdef NEVER\n"{SAY}\n#endif',
     "a raw string": f'const char* a = R"x(\n{SAY}\n)x";',
     "an attribute": f'[[deprecated("{SAY}")]] int f();',
     "a pragma": f"#pragma {SAY}",

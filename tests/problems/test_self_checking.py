@@ -11,41 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from problem_files import FOREIGN_DRIVER
 
-from kernelblaster.errors import ProblemError
 from kernelblaster.problems.self_checking import (
     WeakVerdict,
     candidate_source,
     driver_source,
     is_self_checking,
-    launcher_declaration,
     read_output,
 )
-
-
-def test_the_declaration_is_taken_out_of_the_driver() -> None:
-    assert launcher_declaration(FOREIGN_DRIVER) == (
-        "void launch_gpu_implementation(void* output, const void* input, const std::vector<int64_t>& shape, "
-        "double slope);"
-    )
-
-
-@pytest.mark.parametrize(
-    "driver",
-    [
-        "",
-        "// void launch_gpu_implementation(int n);",
-        "/* void launch_gpu_implementation(int n); */",
-        "int main() { launch_gpu_implementation(1); }",
-    ],
-)
-def test_a_driver_without_a_declaration_is_refused(driver: str) -> None:
-    with pytest.raises(ProblemError, match="declares no launch_gpu_implementation"):
-        launcher_declaration(driver)
-
-
-def test_a_double_slash_inside_a_string_is_no_comment() -> None:
-    driver = 'auto u = "https://x"; void launch_gpu_implementation(int n);'
-    assert launcher_declaration(driver) == "void launch_gpu_implementation(int n);"
 
 
 def test_a_driver_on_the_harness_is_not_foreign(tmp_path: Path) -> None:

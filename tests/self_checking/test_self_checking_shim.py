@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from kernelblaster.cuda_source.launcher import launcher_declaration
 from kernelblaster.devices.build.self_checking import shim_source
 from kernelblaster.devices.build.toolchain import Toolchain, ToolMissing
 from kernelblaster.paths import harness_include_dir
-from kernelblaster.problems.self_checking import launcher_declaration
 
 pytestmark = pytest.mark.nvcc
 HERE = Path(__file__).parent

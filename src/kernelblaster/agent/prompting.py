@@ -14,9 +14,10 @@ from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.rendering import render
 from kernelblaster.agent.review import bare_code
 from kernelblaster.agent.slots import attempt_slot, classify_slot, problem_slot, reflect_slot
-from kernelblaster.agent.sources import cut_middle, launcher_declaration, trimmed_driver, trimmed_reference
+from kernelblaster.agent.sources import cut_middle, trimmed_driver, trimmed_reference
 from kernelblaster.agent.state import Attempt, Choice, Failure, RolloutState, Tried
 from kernelblaster.agent.summary import gpu_summary, profile_summary, time_summary
+from kernelblaster.cuda_source.launcher import launcher_declaration
 from kernelblaster.devices.facts import Library
 from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.knowledge.base import KnowledgeBase

@@ -13,32 +13,21 @@ from enum import StrEnum
 
 from pydantic import BaseModel, StrictBool
 
-from kernelblaster.agent.sources import strip_comments
+from kernelblaster.cuda_source.launcher import LAUNCHER
+from kernelblaster.cuda_source.lexer import LITERALS, TRIVIA, Token, TokenKind, directives, tokens
 from kernelblaster.models.replies import UnusableReply, parse_every_json
 
 MOST_WORDS, MOST_CHARACTERS = 5, 48
 """A name with more is shown under a number."""
 _REASON_CHARACTERS = 300
-_LITERAL = re.compile(
-    r"""
-      (?P<include> ^[ \t]*\#[ \t]*include\b[^\n]* )
-    | (?P<asm> \b(?:asm|__asm__|__asm)\b\s*(?:volatile|__volatile__)?\s*\( )
-    | (?P<raw> (?:u8|[uUL])?R"(?P<tag>[^()\\\s]{0,16})\((?P<inside>.*?)\)(?P=tag)" )
-    | (?P<string> (?:u8|[uUL])?"(?P<text>(?:\\.|[^"\\\n])*)" )
-    | (?P<separator> (?<!u8)(?<=[0-9a-fA-F])'(?=[0-9a-fA-F]) )
-    | (?P<character> '(?:\\.|[^'\\\n])*' )
-    | (?P<open> \( ) | (?P<close> \) )
-    """,
-    re.VERBOSE | re.DOTALL | re.MULTILINE,
-)
+_LONGEST_CHARACTER = len(r"L'\U0001F600'")
+_ASSEMBLY, _VOLATILE = frozenset({"asm", "__asm__", "__asm"}), frozenset({"volatile", "__volatile__"})
 _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(?P<name>\w+)(?P<rest>.*)$", re.DOTALL)
 _KEPT_PRAGMA = re.compile(r"\s*(?:unroll|nounroll|once|nv_\w+|diag_\w+|GCC|pack)\b")
 _NEVER = re.compile(r"\s*0\s*$")
 _PTX_COMMENT = re.compile(r"//.*?(?=\\n|$)|/\*.*?\*/")
 _NAME = re.compile(r"(?<![0-9A-Za-z_])[A-Za-z_]\w*")
-_API = re.compile(
-    r"__|cuda|cu[A-Z]|CU|cub|cublas|cudnn|std$|nvcuda$|launch_gpu_implementation$|static_assert$|reinterpret_cast$"
-)
+_API = re.compile(rf"__|cuda|cu[A-Z]|CU|cub|cublas|cudnn|std$|nvcuda$|{LAUNCHER}$|static_assert$|reinterpret_cast$")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
@@ -74,9 +63,9 @@ def read_review(text: str) -> tuple[Review, str]:
 
 def bare_code(source: str) -> str:
     """A CUDA source without what could hold sentences; not meant to be compiled."""
-    joined = source.encode("ascii", "replace").decode().replace("\r\n", "\n").replace("\\\n", "")
-    code = _without_literals(strip_comments(joined))
-    return _with_short_names(_without_unused_macros(_live(code.splitlines())))
+    plain = source.encode("ascii", "replace").decode().replace("\r\n", "\n")
+    lines = (line.rstrip() for line in _without_sentences(plain).splitlines())
+    return _with_short_names(_without_unused_macros(_live([line for line in lines if line])))
 
 
 def _live(lines: list[str]) -> list[str]:
@@ -100,22 +89,30 @@ def _live(lines: list[str]) -> list[str]:
     return kept
 
 
-def _without_literals(code: str) -> str:
-    """Code without comments, with empty strings; those of inline assembly keep their instructions."""
-    depth = 0
+def _without_sentences(source: str) -> str:
+    """Logical lines without comments, with empty literals; those of inline assembly keep their instructions."""
+    headers = [(one.start, one.end) for one in directives(source) if one.name == "include"]
+    pieces: list[str] = []
+    before, depth = "", 0
+    for token in tokens(source):
+        if token.kind is TokenKind.COMMENT:
+            pieces.append(" ")
+        elif token.kind in LITERALS and not any(start <= token.start < end for start, end in headers):
+            pieces.append(_emptied(token, source, in_assembly=depth > 0))
+        else:
+            pieces.append(token.spelling)
+        opens = token.spelling == "(" and (depth > 0 or before in _ASSEMBLY)
+        depth += opens - (token.spelling == ")" and depth > 0)
+        if token.kind not in TRIVIA and token.spelling not in _VOLATILE:
+            before = token.spelling
+    return "".join(pieces)
 
-    def bare(match: re.Match[str]) -> str:
-        nonlocal depth
-        if match["asm"] or (match["open"] and depth):
-            depth += 1
-        elif match["close"] and depth:
-            depth -= 1
-        elif match["raw"] or match["string"]:
-            inside = match["inside"] if match["raw"] else match["text"]
-            return f'"{_PTX_COMMENT.sub("", inside)}"' if depth else '""'
-        return match[0]
 
-    return _LITERAL.sub(bare, code)
+def _emptied(literal: Token, source: str, *, in_assembly: bool) -> str:
+    if literal.kind is TokenKind.CHARACTER:
+        return literal.spelling if literal.terminated and len(literal.spelling) <= _LONGEST_CHARACTER else "''"
+    inside = _PTX_COMMENT.sub("", source[literal.inner_start : literal.inner_end]) if in_assembly else ""
+    return f'"{inside}"'
 
 
 def _without_unused_macros(lines: list[str]) -> str:

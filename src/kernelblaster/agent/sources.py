@@ -1,40 +1,20 @@
-"""Reading sources as prompts need them: launcher declarations, trimmed references, code without comments."""
+"""Reading sources as prompts need them: trimmed references, code without comments."""
 
 from __future__ import annotations
 
 import ast
-import re
 
-from kernelblaster.errors import ProblemError
+from kernelblaster.cuda_source.lexer import TokenKind, tokens
 
-_LAUNCHER = re.compile(r"\bvoid\s+launch_gpu_implementation\s*\([^;{}]*\)\s*;")
 _DECLARATIONS = frozenset({"SIZES", "SCALARS", "OP_FAMILY"})
-_COMMENT_OR_LITERAL = re.compile(
-    r"""
-    (?P<comment> //(?:\\\n|[^\n])* | /\*.*?(?:\*/|\Z) )
-    | R"(?P<tag>[^()\\\s]{0,16})\(.*?\)(?P=tag)"
-    | "(?:\\.|[^"\\\n])*"
-    | (?<!u8)(?<=[0-9a-fA-F])'(?=[0-9a-fA-F])
-    | '(?:\\.|[^'\\\n])*'
-    """,
-    re.VERBOSE | re.DOTALL,
-)
 
 
 def strip_comments(source: str) -> str:
-    """C++ source without comments; string and character literals are kept, blank lines are dropped."""
-    bare = _COMMENT_OR_LITERAL.sub(lambda match: " " if match["comment"] else match[0], source)
+    """C++ source with a blank in place of each comment; literals are kept, blank lines are dropped."""
+    bare = "".join(
+        " " if token.kind is TokenKind.COMMENT else source[token.start : token.end] for token in tokens(source)
+    )
     return "\n".join(line.rstrip() for line in bare.splitlines() if line.strip())
-
-
-def launcher_declaration(driver: str) -> str:
-    """The declaration of the launcher in a `driver.cpp`, on one line. Raises ProblemError when there is none."""
-    found = _LAUNCHER.search(strip_comments(driver))
-    if found is None:
-        raise ProblemError(
-            "driver.cpp declares no launch_gpu_implementation", hint="declare the launcher above the call"
-        )
-    return " ".join(found[0].split())
 
 
 def trimmed_reference(text: str, limit: int) -> str:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
+from kernelblaster.cuda_source.launcher import launcher_declaration
 from kernelblaster.devices.base import NO_TENSORS, Build, SelfCheckingSession, SelfCheckOutput, profile_once
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.devices.failures import BuildFailure, RunFailure
@@ -33,7 +34,6 @@ from kernelblaster.problems.problem import Problem
 from kernelblaster.problems.self_checking import (
     WeakVerdict,
     idle_launcher,
-    launcher_declaration,
     needs_a_gpu,
     read_output,
 )

@@ -16,6 +16,9 @@ from typing import Any, TypeVar, overload
 
 from pydantic import BaseModel, ValidationError
 
+from kernelblaster.cuda_source.launcher import defines_launcher
+from kernelblaster.cuda_source.lexer import TRIVIA, TokenKind, tokens
+
 Shape = TypeVar("Shape", bound=BaseModel)
 
 LANGUAGES = frozenset({"", "cuda", "cu", "cuh", "cpp", "c++", "cc", "cxx", "c"})
@@ -24,6 +27,8 @@ _DOCUMENTS = frozenset({"markdown", "md"})
 """Info strings of blocks that may hold a whole answer, with blocks of its own."""
 LARGEST_SPEEDUP = 10_000.0
 """A stated speed-up beyond this is a slip of the pen and not an expectation."""
+_UNBOUNDED = frozenset({TokenKind.COMMENT, TokenKind.RAW_STRING})
+"""What reaches to the end of the text when nothing closes it."""
 _JSON_STARTS = 200
 """Opening braces tried before a reply counts as holding no JSON object; bounds the work on hostile text."""
 
@@ -31,18 +36,6 @@ _NO_OBJECT = "the reply holds no JSON object; write one JSON object and nothing 
 
 # Repetitions are bounded so that no reply, however hostile, takes more than linear time.
 _FENCE = re.compile(r"^(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})(?P<info>[^\n]*)$")
-_NOT_CODE = re.compile(
-    r"""
-      //(?:\\\n|[^\n])*
-    | /\*.*?(?:\*/|(?P<open_comment>\Z))
-    | \bu?8?[LU]?R"(?P<tag>[^()\\\s]{0,16})\(.*?(?:\)(?P=tag)"|(?P<open_raw>\Z))
-    | "(?:\\.|[^"\\\n])*"
-    | (?<=[0-9])'(?=[0-9a-fA-F])
-    | '(?:\\.|[^'\\\n])*'
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-_LAUNCHER = re.compile(r"\blaunch_gpu_implementation\s{0,80}\([^;{}]{0,4000}\)\s{0,80}(?:noexcept\s{0,80})?\{")
 _NUMBER = r"(\d{1,9}(?:\.\d{1,9})?|\.\d{1,9})"
 _SPEEDUP = re.compile(
     rf"EXPECTED[_ ]SPEED[-_ ]?UP[*_`\s]{{0,8}}[:=][*_`\s]{{0,8}}[~\u2248]?\s{{0,8}}{_NUMBER}\s{{0,8}}([x\u00d7%]?)"
@@ -91,7 +84,7 @@ def parse_reply(text: str) -> CandidateReply:
     taken only when its code is whole: the launcher is defined and every brace is closed. Raises UnusableReply.
     """
     blocks, prose = _split(_after_thoughts(text))
-    if not any(_defines_launcher(block.text) for block in blocks if block.language in LANGUAGES):
+    if not any(defines_launcher(block.text) for block in blocks if block.language in LANGUAGES):
         blocks += [inner for block in blocks if block.language in _DOCUMENTS for inner in _split(block.text)[0]]
     chosen = _choose([block for block in blocks if block.language in LANGUAGES], blocks)
     stated = _stated_speedup(prose)
@@ -104,7 +97,7 @@ def parse_reply(text: str) -> CandidateReply:
 
 def _choose(usable: list[_Block], every: list[_Block]) -> _Block:
     whole = [block for block in usable if block.text.strip() and (block.closed or _is_whole(block.text))]
-    launching = [block for block in whole if _defines_launcher(block.text)]
+    launching = [block for block in whole if defines_launcher(block.text)]
     if launching:
         return launching[-1]
     if any(not block.closed for block in usable):
@@ -163,20 +156,15 @@ def _block(opened: re.Match[str], body: list[str], *, closed: bool) -> _Block:
     return _Block(language=words[0].rpartition(".")[2], text="\n".join(lines), closed=closed)
 
 
-def _bare(source: str) -> str:
-    return _NOT_CODE.sub(" ", source)
-
-
-def _defines_launcher(source: str) -> bool:
-    return _LAUNCHER.search(_bare(source)) is not None
-
-
 def _is_whole(source: str) -> bool:
     """Whether code that no fence closes is complete: the launcher is there and every brace is closed."""
-    if any(found["open_comment"] is not None or found["open_raw"] is not None for found in _NOT_CODE.finditer(source)):
+    if not defines_launcher(source):
         return False
-    bare = _bare(source)
-    return _LAUNCHER.search(bare) is not None and bare.rstrip()[-1] in "};" and bare.count("{") == bare.count("}")
+    every = list(tokens(source))
+    if any(not token.terminated for token in every if token.kind in _UNBOUNDED):
+        return False
+    code = [token.spelling for token in every if token.kind not in TRIVIA]
+    return code[-1] in ("}", ";") and code.count("{") == code.count("}")
 
 
 def _stated_speedup(text: str) -> float | None:

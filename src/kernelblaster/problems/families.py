@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 
+from kernelblaster.cuda_source.lexer import blank_comments_and_literals
 from kernelblaster.errors import ProblemError
 
 
@@ -90,7 +91,8 @@ def family_of_source(source: str) -> OpFamily:
 
 def family_of_driver(driver: str) -> OpFamily:
     """Family of a self-checking problem, read off the calls into libtorch that its `driver.cpp` makes."""
-    calls = [name for name in _LIBTORCH_CALL.findall(driver) if _classified(name) in _CALLS]
+    code = blank_comments_and_literals(driver)
+    calls = [name for name in _LIBTORCH_CALL.findall(code) if _classified(name) in _CALLS]
     body = "".join(f"        torch.{name}()\n" for name in calls)
     return family_of_source(f"class Model:\n    def forward(self):\n        pass\n{body}")
 

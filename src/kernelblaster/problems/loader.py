@@ -10,13 +10,12 @@ import ast
 import re
 from pathlib import Path
 
+from kernelblaster.cuda_source.launcher import LAUNCHER
+from kernelblaster.cuda_source.lexer import blank_comments
 from kernelblaster.errors import ProblemError
 from kernelblaster.problems.problem import Problem, ProblemId, Size
 from kernelblaster.problems.self_checking import is_self_checking, load_self_checking
 from kernelblaster.storage.bounded_io import read_source
-
-LAUNCHER = "launch_gpu_implementation"
-"""The function that `init.cu` and every candidate define."""
 
 _SIZE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _NUMBERED = re.compile(r"(?P<number>\d+)_(?P<name>.+)")
@@ -158,7 +157,7 @@ def _compare(problem: Problem, driver: str, init: str) -> None:
     both = sorted(declared["size"] & declared["scalar"])
     if both:
         raise ProblemError(f"{', '.join(both)} of {problem.slug} is a size and a scalar", hint="rename one of the two")
-    for use in _USE.finditer(driver):
+    for use in _USE.finditer(blank_comments(driver)):
         if use["name"] not in declared[use["kind"]]:
             known = ", ".join(sorted(declared[use["kind"]])) or "none"
             raise ProblemError(

@@ -14,28 +14,20 @@ import re
 from enum import StrEnum
 from pathlib import Path
 
+from kernelblaster.cuda_source.launcher import launcher_declaration, with_cxx_linkage, with_visible_launcher
+from kernelblaster.cuda_source.lexer import directives
 from kernelblaster.errors import ProblemError, UsageError
 from kernelblaster.problems.problem import Problem, ProblemId
 
-LAUNCHER = "launch_gpu_implementation"
 HEADER = "cuda_model.cuh"
 """The header that some of these sources include and none of them ships."""
 INIT_FILES = ("init.cu", "final_cuda.cu")
 """Names under which the starting kernel is looked for, in this order."""
 
-_COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_HARNESS_INCLUDE = re.compile(r"#\s*include\s*<kernelblaster/driver\.hpp>")
-_TORCH_INCLUDE = re.compile(r'#\s*include\s*[<"](?:torch|ATen|c10)/')
-_DECLARATION = re.compile(rf"(?:extern\s+\"C\"\s+)?\bvoid\s+{LAUNCHER}\s*\((?P<parameters>[^;{{}}]*)\)\s*;")
-_QUALIFIED_DECLARATION = re.compile(rf"extern\s+\"C\"\s+(?=void\s+{LAUNCHER}\b)")
-_QUALIFIED_DEFINITION = re.compile(
-    rf"(?:(?:extern\s+\"C\"|static|inline|__host__)\s+)+(?=void\s+{LAUNCHER}\s*\([^;{{}}]*\)\s*\{{)"
-)
-_LINKAGE_BLOCK = re.compile(rf"extern\s+\"C\"\s*\{{(?=.*\bvoid\s+{LAUNCHER}\b)", re.DOTALL)
-_DEFAULT_ARGUMENT = re.compile(r"\s*=\s*[^,]+")
-_MODEL_INCLUDE = re.compile(rf'^[ \t]*#[ \t]*include[ \t]*[<"]{re.escape(HEADER)}[>"][ \t]*$', re.MULTILINE)
+_HARNESS_HEADER = "<kernelblaster/driver.hpp>"
+_TORCH_HEADER = re.compile(r'[<"](?:torch|ATen|c10)/')
 _COMMONLY_MISSING = ("cfloat", "cmath", "cstdint", "cstdio", "vector")
-_TOKEN = re.compile(r"[A-Za-z_]+")
+_WORD = re.compile(r"[A-Za-z_]+")
 
 
 class WeakVerdict(StrEnum):
@@ -53,7 +45,8 @@ def is_self_checking(directory: Path) -> bool:
     if not driver.is_file() or (directory / "reference.py").exists():
         return False
     text = driver.read_text(encoding="utf-8", errors="replace")
-    return bool(_TORCH_INCLUDE.search(text)) and not _HARNESS_INCLUDE.search(text)
+    included = _included(text)
+    return any(map(_TORCH_HEADER.match, included)) and _HARNESS_HEADER not in included
 
 
 def load_self_checking(directory: Path, identity: ProblemId, name: str) -> Problem:
@@ -73,20 +66,6 @@ def needs_a_gpu(problem: Problem) -> UsageError:
     )
 
 
-def launcher_declaration(driver: str) -> str:
-    """The declaration of the launcher that `driver.cpp` makes, without linkage and default arguments, on one line.
-
-    Raises ProblemError when the driver declares none: then it relies on a header that is not there.
-    """
-    match = _DECLARATION.search(_without_comments(driver))
-    if match is None:
-        raise ProblemError(
-            f"driver.cpp declares no {LAUNCHER}", hint=f"add `void {LAUNCHER}(...);` with its parameters"
-        )
-    parameters = _DEFAULT_ARGUMENT.sub("", match["parameters"])
-    return f"void {LAUNCHER}({' '.join(parameters.split())});"
-
-
 def idle_launcher(declaration: str) -> str:
     """A kernel source whose launcher does nothing: a driver that passes it would pass much."""
     return f"{declaration.removesuffix(';')} {{}}\n"
@@ -100,7 +79,7 @@ def launcher_header(declaration: str) -> str:
 
 def driver_source(driver: str) -> str:
     """A driver that asks for the launcher by C++ linkage and needs no header but its own declaration."""
-    return _MODEL_INCLUDE.sub("", _QUALIFIED_DECLARATION.sub("", driver))
+    return with_cxx_linkage(_without_model_header(driver))
 
 
 def candidate_source(source: str) -> str:
@@ -109,8 +88,7 @@ def candidate_source(source: str) -> str:
     `extern "C"`, `inline` or `static` before the launcher's definition would give it another symbol, or none. Line
     numbers in messages stay those of `source`.
     """
-    plain = _QUALIFIED_DEFINITION.sub("", _MODEL_INCLUDE.sub("", source))
-    plain = _LINKAGE_BLOCK.sub('extern "C++" {', plain)
+    plain = with_visible_launcher(with_cxx_linkage(_without_model_header(source)))
     includes = "".join(f"#include <{name}>\n" for name in _COMMONLY_MISSING)
     return f"{includes}#line 1\n{plain}"
 
@@ -121,7 +99,7 @@ def read_output(output: str, returncode: int) -> WeakVerdict:
     It passed when it ended with status 0, the whole word `passed` stands alone on a line, and the word `failed` (any
     case) stands nowhere. `not passed`, `passed 3 of 4` and a crash after the word do not count.
     """
-    words = {token.lower() for token in _TOKEN.findall(output)}
+    words = {token.lower() for token in _WORD.findall(output)}
     if returncode != 0 or "failed" in words:
         return WeakVerdict.FAILED
     if any(line.strip().lower() == "passed" for line in output.splitlines()):
@@ -129,6 +107,15 @@ def read_output(output: str, returncode: int) -> WeakVerdict:
     return WeakVerdict.UNCLEAR
 
 
-def _without_comments(text: str) -> str:
-    """`text` with comments blanked; a `//` inside a string is none."""
-    return _COMMENT.sub(lambda match: match[0] if match[0].startswith('"') else " ", text)
+def _included(source: str) -> list[str]:
+    return [directive.operand for directive in directives(source) if directive.name == "include"]
+
+
+def _without_model_header(source: str) -> str:
+    """A source that does not include `HEADER`; lines stay."""
+    pieces, position = [], 0
+    for directive in directives(source):
+        if directive.name == "include" and directive.operand in (f'"{HEADER}"', f"<{HEADER}>"):
+            pieces.append(source[position : directive.start])
+            position = directive.end
+    return "".join([*pieces, source[position:]])

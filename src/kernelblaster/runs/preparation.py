@@ -9,9 +9,9 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from kernelblaster.agent.sources import launcher_declaration
 from kernelblaster.agent.state import OutcomeStatus
 from kernelblaster.config import RunConfig
+from kernelblaster.cuda_source.launcher import launcher_declaration
 from kernelblaster.errors import UsageError
 from kernelblaster.knowledge.store import KnowledgeStore
 from kernelblaster.problems.families import family_of

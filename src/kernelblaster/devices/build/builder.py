@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import shutil
 import threading
 import time
@@ -24,12 +23,12 @@ from typing import Any
 
 from filelock import FileLock
 
+from kernelblaster.cuda_source.launcher import LAUNCHER, find_declaration, names_launcher, with_visible_launcher
 from kernelblaster.devices.base import Build, Harness
 from kernelblaster.devices.build.ptxas import parse_resources
 from kernelblaster.devices.build.recipes import PROGRAM, Recipes
-from kernelblaster.devices.build.source_policy import check_source, forgive
+from kernelblaster.devices.build.source_policy import check_source
 from kernelblaster.devices.build.symbols import (
-    LAUNCHER,
     Symbols,
     check_instructions,
     check_policy,
@@ -190,7 +189,7 @@ class CandidateBuilder:
 
     def _launcher_symbol(self, driver_object: Path, problem: Problem) -> str:
         undefined = read_symbols(self._tools, str(driver_object)).undefined
-        found = sorted(name for name in undefined if LAUNCHER in name)
+        found = sorted(name for name in undefined if names_launcher(name))
         if len(found) != 1:
             raise ProblemError(f"{problem.driver_path} does not call {LAUNCHER}", hint="declare it and call it once")
         return found[0]
@@ -210,7 +209,7 @@ class CandidateBuilder:
     def _build_program(self, source: str, harness: Harness, libraries: tuple[Library, ...], entry: Path) -> None:
         """Fill the cache entry with a program or with the reason why there is none."""
         with Scratch() as scratch:
-            (scratch / "candidate.cu").write_text(forgive(source), encoding="utf-8")
+            (scratch / "candidate.cu").write_text(with_visible_launcher(source), encoding="utf-8")
             try:
                 report = self._compile_and_link(scratch, source, harness, libraries)
                 names = ["candidate.cu", self._recipes.target, "report.json", *report["kept"]]
@@ -315,5 +314,4 @@ def _harness_bytes() -> bytes:
 def _declaration(problem: Problem) -> str:
     """The launcher's declaration as driver.cpp spells it."""
     text = problem.driver_path.read_text(encoding="utf-8")
-    match = re.search(rf"\bvoid\s+{LAUNCHER}\s*\([^)]*\)\s*;", text)
-    return " ".join(match[0].split()) if match else f"void {LAUNCHER}(...);"
+    return find_declaration(text) or f"void {LAUNCHER}(...);"

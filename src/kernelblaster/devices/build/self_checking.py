@@ -13,15 +13,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from kernelblaster.cuda_source.launcher import LAUNCHER, launcher_declaration, names_launcher
 from kernelblaster.devices.base import Build, Harness
 from kernelblaster.devices.build.builder import CandidateBuilder
 from kernelblaster.devices.build.recipes import Recipes
-from kernelblaster.devices.build.symbols import LAUNCHER, list_symbols, parse_symbols
+from kernelblaster.devices.build.symbols import list_symbols, parse_symbols
 from kernelblaster.devices.build.tools import ToolStep, tool_output
 from kernelblaster.devices.facts import Library
 from kernelblaster.errors import MachineError, ProblemError
 from kernelblaster.problems.problem import Precision, Problem
-from kernelblaster.problems.self_checking import candidate_source, driver_source, launcher_declaration, launcher_header
+from kernelblaster.problems.self_checking import candidate_source, driver_source, launcher_header
 from kernelblaster.sandbox.process import Scratch
 
 _RENAMED = {
@@ -143,7 +144,7 @@ class SelfCheckingBuilder(CandidateBuilder):
         listing = [ToolStep((*list_symbols(self._tools, name),), f"{name}.nm") for name in ("plain.o", "shim.o")]
         self._binutils(scratch, *listing)
         plain, shim = (parse_symbols(tool_output(scratch / f"{name}.nm")) for name in ("plain.o", "shim.o"))
-        launchers = [name for name in plain.undefined if LAUNCHER in name]
+        launchers = [name for name in plain.undefined if names_launcher(name)]
         if len(launchers) != 1 or launchers[0] not in shim.undefined:
             raise ProblemError(
                 f"{problem.driver_path} does not call the {LAUNCHER} that it declares", hint="declare it and call it"

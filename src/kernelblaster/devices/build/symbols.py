@@ -15,13 +15,12 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from kernelblaster.cuda_source.launcher import LAUNCHER, is_global_launcher, names_launcher
 from kernelblaster.devices.build.symbol_allowlist import is_allowed
 from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.devices.facts import Library
 from kernelblaster.devices.failures import BuildFailure, BuildFailureKind
 from kernelblaster.errors import DeviceError
-
-LAUNCHER = "launch_gpu_implementation"
 
 _LIBRARY_PREFIXES = {"cublas": Library.CUBLAS, "cudnn": Library.CUDNN}
 _FORBIDDEN_PREFIXES = {
@@ -171,7 +170,7 @@ def _overrides(candidate: Symbols, harness: Symbols) -> list[str]:
     """Strong definitions that would stand in for the program's, the runtime's or the C library's."""
     taken = {name for name in candidate.strong if name in harness.undefined or name in harness.strong or name == "main"}
     runtime = {name for name in candidate.strong if re.match(r"_{0,2}cuda[A-Z]", name)}
-    overriding = {name for name in taken | runtime if LAUNCHER not in name}
+    overriding = {name for name in taken | runtime if not names_launcher(name)}
     return [f"it defines {name}, which is not its own" for name in sorted(overriding)]
 
 
@@ -197,7 +196,7 @@ def _reason_to_refuse(name: str, libraries: frozenset[Library]) -> str | None:
     for part, reason in _FORBIDDEN_PARTS.items():
         if part in name:
             return reason
-    if is_allowed(name) or LAUNCHER in name:
+    if is_allowed(name) or names_launcher(name):
         return None
     return "asks for a function that no kernel needs"
 
@@ -228,7 +227,7 @@ def match_launcher(toolchain: Toolchain, candidate: Symbols, wanted: str, declar
         return LauncherMatch(wanted, wanted)
     if LAUNCHER in candidate.defined:
         return LauncherMatch(LAUNCHER, wanted)
-    named = sorted(name for name in candidate.defined if re.match(rf"_Z\d+{LAUNCHER}(?![a-z_])", name))
+    named = sorted(name for name in candidate.defined if is_global_launcher(name))
     expected, *found = demangle(toolchain, [wanted, *named])
     for name, signature in zip(named, found, strict=True):
         if _calling_convention(signature) == _calling_convention(expected):

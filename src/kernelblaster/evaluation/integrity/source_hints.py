@@ -1,25 +1,14 @@
 """Hints read off a candidate's text. They warn a person; nothing here refuses a candidate, for text proves nothing.
 
-A small lexer removes comments and empties string literals first (`//` inside a string is no comment, a quote inside a
-comment is no string, raw strings and line continuations are understood), so that words in comments raise no alarm.
-What a source may not contain at all is the build's to refuse.
+Comments and the insides of literals are left out, so that words in them raise no alarm. What a source may not contain
+at all is refused elsewhere.
 """
 
 from __future__ import annotations
 
 import re
 
-_TOKEN = re.compile(
-    r"""
-      (?P<raw>(?:u8|[uUL])?R"(?P<tag>[^()\\\s]{0,16})\(.*?\)(?P=tag)")
-    | (?P<string>"(?:\\.|[^"\\\n])*")
-    | (?P<character>(?<![0-9a-zA-Z_])'(?:\\.|[^'\\\n])*')
-    | (?P<line>//[^\n]*)
-    | (?P<block>/\*.*?(?:\*/|\Z))
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-_CONTINUATION = re.compile(r"\\[ \t]*\r?\n")
+from kernelblaster.cuda_source.lexer import logical_lines
 
 _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\b(?:system|popen|execv\w*|execl\w*|fork|vfork|posix_spawn\w*)\s*\("), "starts processes"),
@@ -40,19 +29,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
 )  # fmt: skip
 
 
-def strip(source: str) -> str:
-    """`source` without comments and with empty string literals; continued lines are joined."""
-
-    def blank(match: re.Match[str]) -> str:
-        lines = "\n" * match[0].count("\n")
-        if match["line"] is not None or match["block"] is not None:
-            return lines or " "
-        return ("''" if match["character"] is not None else '""') + lines
-
-    return _TOKEN.sub(blank, _CONTINUATION.sub("", source))
-
-
 def hints(source: str) -> list[str]:
     """What in a source deserves a look, one line each."""
-    text = strip(source)
+    text = logical_lines(source, literals=False)
     return [f"the source {what}" for pattern, what in _PATTERNS if pattern.search(text)]

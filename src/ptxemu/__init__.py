@@ -1,1 +1,44 @@
-"""An emulator of NVIDIA GPUs: assembles PTX, executes it on the CPU, checks it, counts it, and models its time."""
+"""An emulator of NVIDIA GPUs: assembles PTX, executes it on the CPU, checks it, counts it, and models its time.
+
+    result = ptxemu.run("saxpy.cu", ["1000000"], checks=True)
+    result.launches[0].metrics["gpu__time_duration.sum"]
+
+Rooms: `ptx/` (text to operations), `core/` (the C++ that executes them), `counters/` (what it counted), `checks/` (what
+it found), `machine/` (what ptxas made of the PTX), `model/` (how long a GPU would take), `metrics/` (what a profiler
+shows), `program/` (build and run). Imports nothing but the standard library.
+"""
+
+from ptxemu.api import build, run
+from ptxemu.checks.findings import Finding, FindingKind
+from ptxemu.errors import (
+    CoreFailure,
+    EmulatorError,
+    InvalidInput,
+    ProgramDoesNotBuild,
+    ProgramNotEmulatable,
+    ToolkitMissing,
+)
+from ptxemu.metrics.lines import LineProfile
+from ptxemu.metrics.names import NsightMetric
+from ptxemu.metrics.profile import KernelLaunch
+from ptxemu.program.result import RunResult
+from ptxemu.program.run import EmulatedProgram, Streams
+
+__all__ = [
+    "CoreFailure",
+    "EmulatedProgram",
+    "EmulatorError",
+    "Finding",
+    "FindingKind",
+    "InvalidInput",
+    "KernelLaunch",
+    "LineProfile",
+    "NsightMetric",
+    "ProgramDoesNotBuild",
+    "ProgramNotEmulatable",
+    "RunResult",
+    "Streams",
+    "ToolkitMissing",
+    "build",
+    "run",
+]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-
-from ptxemu.command import main
+from ptxemu.command import entry
 
 if __name__ == "__main__":
-    sys.exit(main())
+    entry()

@@ -138,6 +138,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
+def entry() -> None:
+    """The console script."""
+    sys.exit(main())
+
+
 def parse_options(argv: Sequence[str]) -> CommandOptions:
     """Options of a command line; ends the process with code 2 where it cannot be read.
 

@@ -32,7 +32,8 @@ def decode(kind: type[_T], value: object, *, strict: bool = False) -> _T:
     Raises:
         DecodingError: something is missing, of another type, or refused by a dataclass itself.
     """
-    decoded: _T = _decoder(kind, strict)(value)
+    annotation: Any = kind
+    decoded: _T = _decoder(annotation, strict)(value)
     return decoded
 
 

@@ -167,3 +167,17 @@ def test_lines_show_where_warps_wait(tmp_path: Path) -> None:
     without = emulate(tmp_path, tiles, "--json", "out.json", "--", "tile_kept_while_read")
     assert "tile[k]" not in without.err
     assert json.loads((tmp_path / "out.json").read_text())[0]["lines"] == []
+
+
+def test_nothing_heavy_is_imported(tmp_path: Path) -> None:
+    script = (
+        "import sys; from kernelblaster.cli import main\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert end.code == 7, end.code\n"
+        "print(*sorted({'torch', 'langgraph', 'openai', 'plotly'} & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, "emulate", str(SAXPY)],
+        capture_output=True, text=True, cwd=tmp_path, env=clean_environment(), timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines()[-1] == ""

@@ -208,8 +208,7 @@ class LaunchRecord:
         if not added:
             return self
         stored = sum(one.sectors for one in added if one.op is Access.STORE)
-        changed = {"memory": (*self.memory, *added), "l2_write_sectors": self.l2_write_sectors + stored}
-        return replace(self, **changed)
+        return replace(self, memory=(*self.memory, *added), l2_write_sectors=self.l2_write_sectors + stored)
 
     def without_local_memory(self) -> Self:
         """The same launch with its local arrays in registers, where ptxas has found room for them."""
@@ -218,12 +217,12 @@ class LaunchRecord:
             return self
         loads = sum(one.sectors - one.l1_hit_sectors for one in local if one.op is Access.LOAD)
         stores = sum(one.sectors for one in local if one.op is Access.STORE)
-        changed = {
-            "memory": tuple(one for one in self.memory if one.space is not Space.LOCAL),
-            "l2_read_sectors": max(0, self.l2_read_sectors - loads),
-            "l2_write_sectors": max(0, self.l2_write_sectors - stores),
-        }
-        return replace(self, **changed)
+        return replace(
+            self,
+            memory=tuple(one for one in self.memory if one.space is not Space.LOCAL),
+            l2_read_sectors=max(0, self.l2_read_sectors - loads),
+            l2_write_sectors=max(0, self.l2_write_sectors - stores),
+        )
 
     def accesses(self, spaces: Iterable[Space], ops: Iterable[Access]) -> Iterator[MemoryInstruction]:
         """Memory instructions of these spaces and operations."""

@@ -1,0 +1,74 @@
+"""The two calls that most callers need: build a CUDA program, run it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from ptxemu.program.result import RunResult
+from ptxemu.program.run import DEFAULT_ARCH, EmulatedProgram, Streams
+
+
+def build(
+    source: str | os.PathLike[str],
+    *,
+    arch: str = DEFAULT_ARCH,
+    include_dirs: Sequence[str | os.PathLike[str]] = (),
+    cache_dir: str | os.PathLike[str] | None = None,
+) -> EmulatedProgram:
+    """Compile a .cu file that has a `main`, and assemble its PTX. Unchanged programs come from the cache.
+
+    Args:
+        source: path of the file.
+        arch: `sm_80`, `sm_86`, `sm_89`, `sm_90` or `sm_100`; it decides which GPU is emulated.
+        include_dirs: further directories with headers.
+        cache_dir: where programs and the core are kept; PTXEMU_CACHE or the user's cache if not given.
+
+    Raises:
+        InvalidInput: no such file or architecture.
+        ProgramDoesNotBuild: it does not compile or link; `log` has the compiler's messages.
+        ProgramNotEmulatable: it needs something that the emulator lacks.
+        ToolkitMissing: no nvcc or no g++.
+        CoreFailure: the emulator's core does not build.
+    """
+    return EmulatedProgram.build(
+        Path(source),
+        arch=arch,
+        include_dirs=[Path(directory) for directory in include_dirs],
+        cache_root=None if cache_dir is None else Path(cache_dir),
+    )
+
+
+def run(
+    program: EmulatedProgram | str | os.PathLike[str],
+    arguments: Sequence[str] = (),
+    *,
+    arch: str = DEFAULT_ARCH,
+    checks: bool = False,
+    lines: int = 0,
+    sample: int = 0,
+    timeout_s: float = 300.0,
+    streams: Streams | None = None,
+) -> RunResult:
+    """Run a program on the emulated GPU; what its kernels did is counted, how long they take is modelled.
+
+    A program that fails is no error here: `RunResult.exit_code` says how it ended.
+
+    Args:
+        program: a .cu file, which is built first, or what `build` returned.
+        arguments: of the program.
+        arch: what a .cu file is built for; a built program has its own.
+        checks: whether memory, races and barriers are checked, which takes several times as long.
+        lines: source lines to profile for each launch.
+        sample: warp instructions of a launch that are enough: beyond them the blocks of whole SMs are left out, so
+            that outputs are incomplete, and counts are scaled. 0 executes every block.
+        timeout_s: seconds after which the program is killed.
+        streams: where it reads and writes; this process's own streams if not given.
+
+    Raises:
+        ProgramNotEmulatable: what a sample leaves out would decide what else is executed.
+        EmulatorError: as `build`.
+    """
+    built = program if isinstance(program, EmulatedProgram) else build(program, arch=arch)
+    return built.run(arguments, timeout_s=timeout_s, checks=checks, lines=lines, sample=sample, streams=streams)

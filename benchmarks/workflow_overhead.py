@@ -22,6 +22,7 @@ from agent_support import ScriptedModel, answer, kernel, make_context
 
 from kernelblaster.agent.events import Decided, Event
 from kernelblaster.agent.graph import CHECKPOINTS, run_problem
+from kernelblaster.knowledge.experience import Experience
 from kernelblaster.knowledge.store import KnowledgeStore
 from kernelblaster.models.base import Reply, Request
 
@@ -73,7 +74,7 @@ async def measure(root: Path, rollouts: int, steps: int) -> None:
     knowledge = KnowledgeStore(root / "seed.json")
     knowledge.create()
     search = {"rollouts": rollouts, "steps": steps, "patience": 10 * steps}
-    context = make_context(root, model, knowledge=knowledge, events=clock, **search)
+    context = make_context(root, model, experience=Experience(knowledge), events=clock, **search)
     begun, begun_cpu = time.perf_counter(), time.process_time()
     outcome = await run_problem(context)
     seconds, cpu = time.perf_counter() - begun, time.process_time() - begun_cpu

@@ -17,13 +17,13 @@ from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.devices.metrics import Metric
 from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource, SanitizerFinding
 from kernelblaster.evaluation.results import Comparison, Decision, Evaluation, Timing, Verdict
+from kernelblaster.knowledge.experience import Experience
 from kernelblaster.knowledge.expressions import Condition
 from kernelblaster.knowledge.schema import KnowledgeDocument, Prior, Rule, StateEntry, StateGroup, TechniqueEntry
 from kernelblaster.knowledge.store import KnowledgeStore
 from kernelblaster.models.base import Purpose, Reply, Request, Usage
 from kernelblaster.problems.families import OpFamily
 from kernelblaster.problems.problem import Precision, Problem, ProblemId, Size, TensorRole, TensorSpec
-from kernelblaster.replay.buffer import ReplayBuffer
 
 START_US = 100.0
 FLOOR_US = 5.0
@@ -214,7 +214,11 @@ class EventList:
 def make_context(
     root: Path, model: ScriptedModel, evaluator: CommentEvaluator | None = None, **changes
 ) -> ProblemContext:
-    """A context over `root`; `changes` replace fields, and `rollouts=`, `steps=`... those of the search."""
+    """A context over `root`; `changes` replace fields, and `rollouts=`, `steps=`... those of the search.
+
+    `knowledge=` is the file that the experience starts from.
+    """
+    knowledge = changes.pop("knowledge", None) or make_knowledge(root)
     search = {name: changes.pop(name) for name in list(changes) if name in SearchConfig.model_fields}
     fields = {
         "run": "run-1",
@@ -228,8 +232,7 @@ def make_context(
         ),
         "config": SearchConfig(**{"rollouts": 1, "steps": 3, "repairs": 2, **search}),
         "evaluator": evaluator or CommentEvaluator(root / "evaluations.log"),
-        "knowledge": make_knowledge(root),
-        "replay": ReplayBuffer(root / "replay.sqlite"),
+        "experience": changes.get("experience") or Experience(knowledge),
         "model": model,
         "directory": root / "out",
         "events": EventList(),

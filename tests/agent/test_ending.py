@@ -223,14 +223,14 @@ def test_reflection_applies_what_fits_the_schema_and_names_what_does_not(tmp_pat
     (event,) = context.events.of("reflected")
     assert len(event.changes) == 1
     assert len(event.refused) == 2
-    assert [lesson.text for lesson in context.knowledge.load().document.lessons] == [LESSON["text"]]
+    assert [lesson.text for lesson in context.experience.document().lessons] == [LESSON["text"]]
 
 
 @pytest.mark.parametrize("reply", ["I learned a lot.", '{"changes": "many"}', '{"lessons": []}', "", "{" * 500])
 def test_reflection_garbage_changes_nothing(tmp_path, reply):
     outcome, context = search(tmp_path, others={Purpose.REFLECT: reply}, rollouts=1)
     assert outcome.status is OutcomeStatus.IMPROVED
-    assert context.knowledge.load().document.lessons == ()
+    assert context.experience.document().lessons == ()
     assert context.events.of("reflected")[0].skipped.startswith("unusable reply")
 
 
@@ -246,7 +246,7 @@ def test_reflection_sees_expected_against_measured(tmp_path):
     _, context = search(tmp_path)
     (request,) = [r for r in context.model.requests if r.purpose is Purpose.REFLECT]
     assert "expected 1.10x, measured 4.00x (faster)" in request.messages[0].content
-    transitions = context.replay.query()
+    transitions = context.experience.transitions.query()
     assert max(transitions, key=performance_gap).speedup == 4.0
     failed = transitions[0].model_copy(
         update={"verdict": Verdict.TIMEOUT, "speedup": None, "reason": "timeout: 60 s", "expected_speedup": None}

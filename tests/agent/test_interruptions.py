@@ -24,7 +24,7 @@ from kernelblaster.agent.state import OutcomeStatus, StopReason
 from kernelblaster.errors import BudgetExceeded, DeviceError
 from kernelblaster.evaluation.results import Verdict
 from kernelblaster.knowledge.changes import KnowledgeChange, Provenance
-from kernelblaster.knowledge.store import KnowledgeStore
+from kernelblaster.knowledge.experience import Experience
 from kernelblaster.models.base import BadKey, NoRecordedReply, Purpose, ReplyPending
 
 
@@ -71,7 +71,7 @@ def test_a_larger_budget_continues_inside_the_step_that_was_cut_off(tmp_path):
     asked = [slot for slot in rich.calls if "rollout" in slot]
     assert asked == [f"level1/023/r1/rollout-1/step-{place}" for place in ("2/attempt-1", "3/attempt-0")]
     assert outcome.transitions == 6
-    assert second.replay.count() == 6
+    assert second.experience.transitions.count() == 6
 
 
 def test_time_over_ends_before_any_question_and_can_be_extended(tmp_path):
@@ -110,7 +110,7 @@ def test_a_recording_without_the_repair_ends_that_step_only(tmp_path):
     assert outcome.rollouts[0].stop is StopReason.STEPS
     assert outcome.status is OutcomeStatus.IMPROVED
     assert outcome.verdicts[Verdict.COMPILE_ERROR] == 1
-    assert next(t.verdict for t in context.replay.query()) is Verdict.COMPILE_ERROR
+    assert next(t.verdict for t in context.experience.transitions.query()) is Verdict.COMPILE_ERROR
 
 
 @pytest.mark.parametrize("error", [BadKey("401", hint="set OPENAI_API_KEY"), RuntimeError("bug")])
@@ -213,18 +213,22 @@ PROPOSAL = """{"changes": [{"kind": "add_technique", "reason": "seen", "id": "tw
 def test_a_reflection_that_was_applied_is_not_asked_for_in_other_words(tmp_path):
     """Its prompt shows the knowledge base, which its own answer has changed when the kill comes."""
 
-    class Dying(KnowledgeStore):
+    class Dying(Experience):
         def apply(self, changes, provenance):
             super().apply(changes, provenance)
             raise RuntimeError("killed")
 
-    path = make_knowledge(tmp_path).path
+    knowledge = make_knowledge(tmp_path)
     others = {Purpose.REFLECT: PROPOSAL}
     with pytest.raises(RuntimeError, match="killed"):
-        run(make_context(tmp_path, ScriptedModel(tmp_path / "m1", improving, others=others), knowledge=Dying(path)))
-    assert "two_rows_per_warp" in KnowledgeStore(path).load().techniques
+        run(
+            make_context(
+                tmp_path, ScriptedModel(tmp_path / "m1", improving, others=others), experience=Dying(knowledge)
+            )
+        )
+    assert "two_rows_per_warp" in Experience(knowledge).base().techniques
     model = ScriptedModel(tmp_path / "m2", improving, others=others)
-    assert run(make_context(tmp_path, model, knowledge=KnowledgeStore(path))).status is OutcomeStatus.IMPROVED
+    assert run(make_context(tmp_path, model, knowledge=knowledge)).status is OutcomeStatus.IMPROVED
     assert not [slot for slot in model.calls if slot.endswith("reflect")]
 
 
@@ -234,7 +238,7 @@ def test_a_pending_question_keeps_its_words_while_others_teach_the_knowledge_bas
     first = ScriptedModel(tmp_path / "m1", improving, others=pending)
     assert run(make_context(tmp_path, first, knowledge=knowledge)).status is OutcomeStatus.WAITING
     change = TypeAdapter(KnowledgeChange).validate_python(json.loads(PROPOSAL)["changes"][0])
-    knowledge.apply([change], Provenance(run="other", model="other"))
+    Experience(knowledge).apply([change], Provenance(run="other", model="other"))
     knowledge.update(_with_another_state)
     second = ScriptedModel(tmp_path / "m2", improving, others={Purpose.CLASSIFY: '{"state": "hybrid_bound"}'})
     run(make_context(tmp_path, second, knowledge=knowledge))
@@ -345,8 +349,8 @@ def test_killed_anywhere_it_continues_without_repeating_evaluations_or_replies(t
     assert sum(evaluations.values()) - len(evaluations) <= 3 * kills
     assert sum(asked.values()) - len(asked) <= 3 * kills
     context = make_context(tmp_path, ScriptedModel(tmp_path / "unused", improving), rollouts=3, steps=8)
-    assert context.replay.count() == 24
-    attempts = sum(row.sums.attempts for row in context.knowledge.load().document.statistics)
+    assert context.experience.transitions.count() == 24
+    attempts = sum(row.sums.attempts for row in context.experience.document().statistics)
     assert attempts == 24, "every edge is counted exactly once"
 
 

@@ -51,7 +51,7 @@ def test_a_weak_search_shows_the_driver_and_marks_what_it_learns(tmp_path: Path)
         assert "#include <torch" not in prompt
     assert "roofline floor" not in asked[0].messages[-1].content
 
-    (transition,) = context.replay.query()
+    (transition,) = context.experience.transitions.query()
     assert transition.weakly_verified
-    assert [row.cell.weakly_verified for row in context.knowledge.load().document.statistics] == [True]
+    assert [row.cell.weakly_verified for row in context.experience.document().statistics] == [True]
     assert "// weakly verified: the problem's own driver judged it\n" in outcome.final_kernel.read_text()

@@ -34,17 +34,17 @@ def test_each_faster_candidate_becomes_the_parent_and_the_best_one_is_written(tm
     assert text.endswith(kernel(2.6))
     assert "2.600x" in text
     assert "emulated H200 (sm_90)" in text
-    parents = [t.parent_sha256 for t in context.replay.query(Query(rollout=0))]
+    parents = [t.parent_sha256 for t in context.experience.transitions.query(Query(rollout=0))]
     assert len(set(parents)) == 3, "every accepted candidate is the next step's parent"
 
 
 def test_the_reward_is_credited_to_the_edge_from_its_own_parent(tmp_path):
     _, context = search(tmp_path, lambda rollout, step, attempt: answer(kernel(2.0**step), 1.7), steps=3)
 
-    transitions = context.replay.query()
+    transitions = context.experience.transitions.query()
     assert [round(t.speedup, 6) for t in transitions] == [2.0] * 3
     assert all(t.expected_speedup == 1.7 for t in transitions)
-    assert context.knowledge.load().document.statistics[0].sums.attempts >= 1
+    assert context.experience.document().statistics[0].sums.attempts >= 1
     assert all(t.prompt_tokens == 10 and t.dollars == 0.001 for t in transitions)
 
 
@@ -54,7 +54,7 @@ def test_a_slower_or_inconclusive_candidate_keeps_the_parent(tmp_path):
 
     assert [event.accepted for event in context.events.of("decided")] == [False, False, True]
     assert [event.outcome for event in context.events.of("decided")] == ["slower", "inconclusive", "faster"]
-    assert len({t.parent_sha256 for t in context.replay.query()}) == 1
+    assert len({t.parent_sha256 for t in context.experience.transitions.query()}) == 1
     assert outcome.speedup == 2.0
 
 
@@ -81,7 +81,7 @@ def test_a_failure_goes_back_with_its_log_and_the_repaired_candidate_counts(tmp_
     assert "compile_error" in repair.messages[-1].content
     assert outcome.speedup == 3.0
     assert outcome.verdicts == {"compile_error": 2, "correct": 1}
-    (transition,) = context.replay.query()
+    (transition,) = context.experience.transitions.query()
     assert (transition.attempts, transition.verdict) == (3, Verdict.CORRECT)
     assert transition.prompt_tokens == 30
 
@@ -95,8 +95,8 @@ def test_repairs_end_and_the_failure_is_recorded(tmp_path):
     )
 
     assert outcome.verdicts == {"wrong_values": 4}
-    assert [(t.attempts, t.verdict) for t in context.replay.query()] == [(2, Verdict.WRONG_VALUES)] * 2
-    assert all(t.reward < 0 and t.speedup is None for t in context.replay.query())
+    assert [(t.attempts, t.verdict) for t in context.experience.transitions.query()] == [(2, Verdict.WRONG_VALUES)] * 2
+    assert all(t.reward < 0 and t.speedup is None for t in context.experience.transitions.query())
 
 
 def test_a_reward_hack_is_recorded_and_not_repaired(tmp_path):
@@ -106,7 +106,7 @@ def test_a_reward_hack_is_recorded_and_not_repaired(tmp_path):
 
     assert len(context.model.requests) == 2  # one candidate, one reflection
     assert outcome.status is OutcomeStatus.NO_IMPROVEMENT
-    assert context.replay.query()[0].reward == -1.0
+    assert context.experience.transitions.query()[0].reward == -1.0
 
 
 def test_a_reply_without_source_is_repaired(tmp_path):
@@ -123,7 +123,7 @@ def test_a_reply_without_source_is_repaired(tmp_path):
 def test_replies_that_never_hold_a_source_are_a_failed_transition(tmp_path):
     outcome, context = search(tmp_path, lambda rollout, step, attempt: "no\x00thing", steps=1, repairs=1)
 
-    (transition,) = context.replay.query()
+    (transition,) = context.experience.transitions.query()
     assert transition.candidate_sha256 is None
     assert transition.verdict is Verdict.COMPILE_ERROR
     assert transition.reason.startswith("unusable_reply")
@@ -139,7 +139,7 @@ def test_identical_sources_are_not_evaluated_again(tmp_path):
     )
 
     assert len(evaluator.calls) == 2  # the start and the slower kernel once
-    transitions = context.replay.query()
+    transitions = context.experience.transitions.query()
     assert [t.reason.split(":")[0] for t in transitions] == ["", "duplicate", "duplicate"]
     assert all(t.speedup is None and t.reward == 0 for t in transitions[1:])
     assert "identical" in context.model.requests[2].messages[-1].content
@@ -336,5 +336,5 @@ def test_a_recording_that_is_searched_anew_teaches_nothing_new(tmp_path, recordi
             steps=1,
             recording=recording,
         )
-    assert context.replay.count() == 2
-    assert sum(row.sums.attempts for row in context.knowledge.load().document.statistics) == counted
+    assert context.experience.transitions.count() == 2
+    assert sum(row.sums.attempts for row in context.experience.document().statistics) == counted

@@ -14,9 +14,9 @@ from filelock import FileLock
 
 from kernelblaster.agent.events import Evaluated
 from kernelblaster.errors import ExitCode
+from kernelblaster.knowledge.experience import stored_transitions
 from kernelblaster.knowledge.store import KnowledgeStore
 from kernelblaster.records.journal import read_events
-from kernelblaster.replay.buffer import ReplayBuffer
 
 pytestmark = [pytest.mark.nvcc, pytest.mark.usefixtures("nvcc")]
 
@@ -164,7 +164,7 @@ def test_no_improvement_is_said_so(invoke: Invoke, clean: Path, dataset: Path) -
     assert again.code == ExitCode.NO_IMPROVEMENT
     base = clean / again.json["knowledge_base"]
     assert sum(row.sums.attempts for row in KnowledgeStore(base).load().document.statistics) == 1
-    assert ReplayBuffer(base.with_name("replay.sqlite")).count() == 2
+    assert stored_transitions(base.parent).count() == 2
 
 
 def test_token_cap_stops_and_a_higher_one_continues(invoke: Invoke, clean: Path, dataset: Path) -> None:

@@ -30,9 +30,9 @@ from fault_starts import (
 )
 
 from kernelblaster.errors import ExitCode
+from kernelblaster.knowledge.experience import stored_transitions
 from kernelblaster.knowledge.store import KnowledgeStore
 from kernelblaster.records.layout import RunLayout
-from kernelblaster.replay.buffer import ReplayBuffer
 
 
 @dataclass
@@ -161,7 +161,7 @@ class Run:
     def check_books(self) -> None:
         """Replay buffer, knowledge base and ledger agree: every transition is in all of them, once."""
         layout = RunLayout(experiment=self.directory / EXPERIMENT, run=self.run)
-        transitions = ReplayBuffer(layout.replay).query()
+        transitions = stored_transitions(layout.experiment).query()
         document = KnowledgeStore(layout.knowledge_base).load().document
         assert sum(row.sums.attempts for row in document.statistics) == len(transitions)
         assert document.runs.keys() == {transition.run for transition in transitions}
@@ -223,7 +223,7 @@ def _outcome(directory: Path, *, parallel: bool) -> Any:
 
 
 def _transitions(layout: RunLayout, *, parallel: bool) -> list[Any]:
-    stored = (transition.model_dump(mode="json") for transition in ReplayBuffer(layout.replay).query())
+    stored = (transition.model_dump(mode="json") for transition in stored_transitions(layout.experiment).query())
     return [_plain(one, parallel) for one in sorted(stored, key=lambda one: one["slot"])]
 
 

@@ -98,7 +98,9 @@ def child(order: dict[str, Any]) -> None:
         os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
     prepare_process()
     library = ctypes.CDLL(os.environ["LD_PRELOAD"])
-    library.faults_arm(os.path.join(order["directory"], "out").encode(), order["disk_mode"], ctypes.c_long(order["at"]))
+    library.faults_arm(
+        os.path.join(order["directory"], "out", "").encode(), order["disk_mode"], ctypes.c_long(order["at"])
+    )
     code = start(order)
     library.faults_seen.restype = ctypes.c_long
     Path("disk_calls.txt").write_text(str(library.faults_seen()))

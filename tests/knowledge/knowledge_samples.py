@@ -8,8 +8,10 @@ from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.devices.metrics import totals
 from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource
 from kernelblaster.evaluation.results import Decision, Verdict
+from kernelblaster.knowledge.amend import count_success
 from kernelblaster.knowledge.decisions import SelectionContext
 from kernelblaster.knowledge.schema import Cell, KnowledgeDocument, StatisticsRow, Sums
+from kernelblaster.knowledge.statistics import add, cell_of, merge_rows, sums_of
 from kernelblaster.problems.families import OpFamily
 from kernelblaster.problems.problem import Precision
 from kernelblaster.replay.transition import Transition
@@ -121,6 +123,17 @@ def transition(slot: str = "step-0", *, speedup: float | None = 1.5, **changes: 
         values |= {"speedup": speedup, "speedup_low": speedup * 0.99, "speedup_high": speedup * 1.01}
         values["decision"] = Decision.FASTER if speedup > 1 else Decision.SLOWER
     return Transition.model_validate(values | changes)
+
+
+def recorded(known: KnowledgeDocument, *made: Transition) -> KnowledgeDocument:
+    """A document with transitions counted, the plain way: what the tables of an experience must come to."""
+    for one in made:
+        rows = {(row.run, row.cell): row for row in known.statistics}
+        key = (one.run, cell_of(one))
+        before = rows[key].sums if key in rows else Sums()
+        rows[key] = StatisticsRow(run=key[0], cell=key[1], sums=add(before, sums_of(one)))
+        known = count_success(known, one).model_copy(update={"statistics": merge_rows(rows.values(), ())})
+    return known
 
 
 def facts() -> DeviceFacts:

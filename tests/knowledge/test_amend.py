@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 from knowledge_samples import DRAM, context, document, facts, gains, profile, row, transition
+from knowledge_samples import recorded as counted
 from pydantic import TypeAdapter, ValidationError
 
 from kernelblaster.devices.facts import DeviceKind
@@ -12,7 +13,6 @@ from kernelblaster.knowledge.amend import OPEN_PROPOSALS, amend
 from kernelblaster.knowledge.base import KnowledgeBase
 from kernelblaster.knowledge.changes import KnowledgeChange, Provenance
 from kernelblaster.knowledge.lessons import PER_SCOPE
-from kernelblaster.knowledge.recording import record
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PROVENANCE = Provenance(run="run-a", model="scripted")
@@ -120,9 +120,7 @@ def successes(count: int, problems: int, **fields):
 
 
 def recorded(known, transitions):
-    for made in transitions:
-        known, _ = record(known, made, made.finished_at)
-    return KnowledgeBase(known)
+    return KnowledgeBase(counted(known, *transitions))
 
 
 def test_a_proposed_technique_is_tried_in_quarantine_and_marked():

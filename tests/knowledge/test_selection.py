@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from knowledge_samples import DRAM, context, document, gains, row, technique, transition
+from knowledge_samples import DRAM, context, document, gains, recorded, row, technique, transition
 
 from kernelblaster.devices.facts import DeviceKind, Library
 from kernelblaster.knowledge.base import KnowledgeBase
 from kernelblaster.knowledge.decisions import NoTechnique
-from kernelblaster.knowledge.posterior import CURATED_PRIOR, Level, expected_positive_part, posterior
-from kernelblaster.knowledge.recording import record
+from kernelblaster.knowledge.evidence import Level, by_level
+from kernelblaster.knowledge.posterior import CURATED_PRIOR, expected_positive_part, posterior
 from kernelblaster.knowledge.schema import ImportedPrior, Prior
 from kernelblaster.knowledge.selection import compute_capability
 from kernelblaster.problems.families import OpFamily
@@ -23,7 +23,7 @@ PRIOR = Prior(p_correct=0.5, attempts=4, mean_log_gain=0.0, gains=2)
 
 
 def believed(*rows, imported=(), **where):
-    return posterior(PRIOR, imported, rows, "busy", context(**where))
+    return posterior(PRIOR, imported, by_level(rows, "busy", context(**where)))
 
 
 def choices(base: KnowledgeBase, state: str = "busy", draws: int = 60, **where) -> set[str]:
@@ -228,7 +228,7 @@ def simulate(seed: int, steps: int, *, uniform: bool) -> tuple[list[str], float]
             made = transition(f"s{step}", technique=name, speedup=math.exp(gain))
         else:
             made = transition(f"s{step}", technique=name, verdict="wrong_values")
-        learned, _ = record(learned, made, made.finished_at)
+        learned = recorded(learned, made)
     return tried, kept
 
 

@@ -5,12 +5,12 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from knowledge_samples import gains, row, transition
+from knowledge_samples import document, gains, recorded, row, transition
 
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.evaluation.results import Decision, Verdict
 from kernelblaster.knowledge.schema import Sums
-from kernelblaster.knowledge.statistics import add, add_transition, merge_rows, sums_of, total
+from kernelblaster.knowledge.statistics import add, cell_of, merge_rows, sums_of, total
 
 log_gains = st.lists(st.floats(-3, 3), max_size=5)
 any_sums = st.builds(lambda logs, failed: gains(*logs, failed=failed), log_gains, st.integers(0, 4))
@@ -116,18 +116,17 @@ def test_what_one_transition_adds(made, expected):
 
 
 def test_transitions_of_one_cell_and_run_share_a_row():
-    table = ()
-    for made in (
+    known = recorded(
+        document(),
         transition("a"),
         transition("b", verdict=Verdict.COMPILE_ERROR),
         transition("c", device_kind=DeviceKind.EMULATED),
         transition("d", weakly_verified=True),
         transition("e", run="run-b"),
-    ):
-        table = add_transition(table, made)
-    assert sorted(it.sums.attempts for it in table) == [1, 1, 1, 2]
+    )
+    assert sorted(it.sums.attempts for it in known.statistics) == [1, 1, 1, 2]
 
 
 def test_an_unknown_family_is_refused():
     with pytest.raises(ValueError, match="interpretive_dance"):
-        add_transition((), transition(op_family="interpretive_dance"))
+        cell_of(transition(op_family="interpretive_dance"))

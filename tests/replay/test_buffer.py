@@ -14,7 +14,7 @@ from kernelblaster.replay.buffer import Query, ReplayBuffer
 
 @pytest.fixture
 def buffer(tmp_path):
-    return ReplayBuffer(tmp_path / "replay.sqlite")
+    return ReplayBuffer.of_first_release(tmp_path / "replay.sqlite")
 
 
 def test_what_goes_in_comes_out_in_order(buffer):
@@ -56,13 +56,13 @@ def test_queries_filter_by_every_key(buffer, query, slots):
     assert buffer.count(query) == len(slots)
 
 
-def test_a_second_object_on_the_same_file_sees_everything(buffer):
+def test_a_second_object_on_the_same_file_sees_everything(buffer, tmp_path):
     buffer.append(transition("a"))
-    assert ReplayBuffer(buffer.path).count() == 1
+    assert ReplayBuffer.of_first_release(tmp_path / "replay.sqlite").count() == 1
 
 
 def _write(path: Path, writer: int) -> None:
-    buffer = ReplayBuffer(path)
+    buffer = ReplayBuffer.of_first_release(path)
     for step in range(15):
         buffer.append(transition(f"shared/step-{step}"))
         buffer.append(transition(f"own-{writer}/step-{step}"))
@@ -77,7 +77,7 @@ def test_several_processes_write_at_once_and_nothing_is_lost_or_doubled(tmp_path
     for writer in writers:
         writer.join(60)
     assert [writer.exitcode for writer in writers] == [0, 0, 0]
-    assert ReplayBuffer(path).count() == 15 + 3 * 15
+    assert ReplayBuffer.of_first_release(path).count() == 15 + 3 * 15
 
 
 def test_one_object_serves_several_threads(buffer):
@@ -95,6 +95,6 @@ def test_a_file_that_is_no_buffer_is_named_and_left_alone(tmp_path):
     path = tmp_path / "replay.sqlite"
     path.write_bytes(b"not a database, but long enough to be looked at as one" * 4)
     with pytest.raises(KnowledgeError, match=r"replay\.sqlite") as caught:
-        ReplayBuffer(path)
+        ReplayBuffer.of_first_release(path).count()
     assert caught.value.hint
     assert path.read_bytes().startswith(b"not a database")

@@ -21,11 +21,10 @@ from kernelblaster.devices.facts import DeviceFacts, Library
 from kernelblaster.devices.profiles import SanitizerFinding
 from kernelblaster.errors import BudgetExceeded
 from kernelblaster.evaluation.results import Evaluation
-from kernelblaster.knowledge.store import KnowledgeStore
+from kernelblaster.knowledge.experience import Experience
 from kernelblaster.models.base import ChatModel
 from kernelblaster.problems.families import OpFamily
 from kernelblaster.problems.problem import Precision, Problem, TensorSpec
-from kernelblaster.replay.buffer import ReplayBuffer
 
 
 class CandidateEvaluator(Protocol):
@@ -68,8 +67,7 @@ class ProblemContext:
         libraries: libraries a candidate may link.
         config: width, depth and patience.
         evaluator: judges candidates.
-        knowledge: the knowledge base file of the experiment.
-        replay: the replay buffer of the experiment.
+        experience: what the experiment has learned: knowledge base and transitions.
         model: writes candidates.
         recording: identity of the recording that answers in a model's place; None where a model is asked.
         directory: where the search of this problem keeps its files.
@@ -86,8 +84,7 @@ class ProblemContext:
     tensors: tuple[TensorSpec, ...]
     config: SearchConfig
     evaluator: CandidateEvaluator
-    knowledge: KnowledgeStore
-    replay: ReplayBuffer
+    experience: Experience
     model: ChatModel
     directory: Path
     events: EventSink

@@ -20,6 +20,7 @@ from kernelblaster.knowledge.amend import is_released
 from kernelblaster.knowledge.changes import AdjustRule, RetireTechnique
 from kernelblaster.knowledge.decisions import Classification, Selection, SelectionContext
 from kernelblaster.knowledge.derived import observed
+from kernelblaster.knowledge.evidence import DocumentEvidence, Evidence
 from kernelblaster.knowledge.expressions import conditions, with_threshold
 from kernelblaster.knowledge.schema import (
     KnowledgeDocument,
@@ -38,10 +39,16 @@ _Item = TypeVar("_Item")
 
 
 class KnowledgeBase:
-    """States, techniques and what was measured with them."""
+    """States, techniques and what was measured with them.
 
-    def __init__(self, document: KnowledgeDocument) -> None:
+    Args:
+        document: states, techniques, lessons and changes.
+        evidence: what was measured; the document's own statistics when not given.
+    """
+
+    def __init__(self, document: KnowledgeDocument, evidence: Evidence | None = None) -> None:
         self.document = document
+        self._evidence = evidence or DocumentEvidence(document)
 
     @cached_property
     def states(self) -> Mapping[str, StateEntry]:
@@ -105,7 +112,7 @@ class KnowledgeBase:
             techniques=self.techniques,
             quarantined=self.quarantined,
             retired={(it.state, it.technique, it.arch, it.device_kind.value) for it in retirements},
-            rows=_by_technique((row.cell.technique, row) for row in self.document.statistics),
+            evidence=self._evidence,
             imported=_by_technique((belief.technique, belief) for belief in self.document.imported_priors),
             lessons=self.document.lessons,
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -28,14 +28,21 @@ DUPLICATE_OVERLAP = 0.75
 
 _SCOPE_WEIGHT = {"technique": 3.0, "state": 2.0, "op_family": 2.0, "precision": 1.0}
 _RECORD_WEIGHT = 3.0
+_NO_RECORD = (0, 0)
 
 
 def retrieve(
-    lessons: Iterable[Lesson], state: str, technique: str, context: SelectionContext, rng: np.random.Generator
+    lessons: Iterable[Lesson],
+    records: Mapping[str, tuple[int, int]],
+    state: str,
+    technique: str,
+    context: SelectionContext,
+    rng: np.random.Generator,
 ) -> tuple[ShownLesson, ...]:
     """The best `SHOWN` lessons that apply, by how closely their scope matches and by their record.
 
-    The record counts as one draw of P(helpful), from its posterior under a uniform prior.
+    The record (lesson id -> times helpful, times harmful) counts as one draw of P(helpful), from its posterior under
+    a uniform prior.
     """
     where = {
         "state": state,
@@ -44,17 +51,17 @@ def retrieve(
         "precision": context.precision,
     }
     scored = [
-        (_scope_score(lesson) + _RECORD_WEIGHT * _drawn_help(lesson, context.device_kind, rng), lesson)
+        (_scope_score(lesson) + _RECORD_WEIGHT * _drawn_help(records.get(lesson.id, _NO_RECORD), rng), lesson)
         for lesson in lessons
-        if _applies(lesson, where) and not is_harmful(lesson, context.device_kind)
+        if _applies(lesson, where) and not is_harmful(records.get(lesson.id, _NO_RECORD))
     ]
     scored.sort(key=lambda pair: (-pair[0], pair[1].id))
     return tuple(ShownLesson(id=lesson.id, text=lesson.text) for _, lesson in scored[:SHOWN])
 
 
-def is_harmful(lesson: Lesson, kind: DeviceKind) -> bool:
-    """Whether its record says not to show it: at least 4 bad outcomes, and 3 bad for each good one."""
-    helpful, harmful = lesson.record(kind)
+def is_harmful(record: tuple[int, int]) -> bool:
+    """Whether a record says not to show a lesson: at least 4 bad outcomes, and 3 bad for each good one."""
+    helpful, harmful = record
     return harmful >= 4 and harmful >= 3 * helpful
 
 
@@ -80,24 +87,21 @@ def scope_is_full(lesson: Lesson, existing: Iterable[Lesson]) -> bool:
     """Whether its (state, technique) already has `PER_SCOPE` lessons that are not hidden on every kind of device."""
     scope = (lesson.state, lesson.technique)
     baselines = [other for other in existing if (other.state, other.technique) == scope]
-    return sum(not all(is_harmful(other, kind) for kind in DeviceKind) for other in baselines) >= PER_SCOPE
+    return sum(not all(is_harmful(other.record(kind)) for kind in DeviceKind) for other in baselines) >= PER_SCOPE
 
 
-def mark(lessons: Iterable[Lesson], transition: Transition) -> tuple[Lesson, ...]:
-    """Count the outcome of a transition for the lessons its prompt showed.
+def outcome_count(transition: Transition) -> LessonCount | None:
+    """What a transition adds to the record of each lesson its prompt showed; None when it says nothing about them.
 
     An inconclusive one counts for nothing, nor does one that ended at what the emulator lacks: no advice could help.
     """
     if transition.succeeded:
-        change = LessonCount(helpful=1, device_kind=transition.device_kind)
-    elif transition.verdict is Verdict.NOT_EMULATABLE:
-        return tuple(lessons)
-    elif transition.verdict is not Verdict.CORRECT or transition.decision is Decision.SLOWER:
-        change = LessonCount(harmful=1, device_kind=transition.device_kind)
-    else:
-        return tuple(lessons)
-    shown = set(transition.lessons)
-    return tuple(_counted(lesson, transition.run, change) if lesson.id in shown else lesson for lesson in lessons)
+        return LessonCount(helpful=1, device_kind=transition.device_kind)
+    if transition.verdict is Verdict.NOT_EMULATABLE:
+        return None
+    if transition.verdict is not Verdict.CORRECT or transition.decision is Decision.SLOWER:
+        return LessonCount(harmful=1, device_kind=transition.device_kind)
+    return None
 
 
 def merge_lessons(left: Iterable[Lesson], right: Iterable[Lesson]) -> tuple[Lesson, ...]:
@@ -113,20 +117,13 @@ def _applies(lesson: Lesson, where: dict[str, str]) -> bool:
     return all(getattr(lesson, part) in (None, value) for part, value in where.items())
 
 
-def _drawn_help(lesson: Lesson, kind: DeviceKind, rng: np.random.Generator) -> float:
-    helpful, harmful = lesson.record(kind)
+def _drawn_help(record: tuple[int, int], rng: np.random.Generator) -> float:
+    helpful, harmful = record
     return float(rng.beta(helpful + 1, harmful + 1))
 
 
 def _scope_score(lesson: Lesson) -> float:
     return sum(weight for part, weight in _SCOPE_WEIGHT.items() if getattr(lesson, part) is not None)
-
-
-def _counted(lesson: Lesson, run: str, change: LessonCount) -> Lesson:
-    before = lesson.counts.get(run, LessonCount())
-    sums = {"helpful": before.helpful + change.helpful, "harmful": before.harmful + change.harmful}
-    after = change.model_copy(update=sums)
-    return lesson.model_copy(update={"counts": {**lesson.counts, run: after}})
 
 
 def _joined(left: Lesson, right: Lesson) -> Lesson:

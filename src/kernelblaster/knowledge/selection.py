@@ -19,6 +19,7 @@ from types import MappingProxyType
 import numpy as np
 
 from kernelblaster.knowledge.decisions import Alternative, NoTechnique, Selection, SelectionContext, ShownLesson
+from kernelblaster.knowledge.evidence import Evidence, LevelTotals
 from kernelblaster.knowledge.expressions import KleeneValue, evaluate
 from kernelblaster.knowledge.lessons import retrieve
 from kernelblaster.knowledge.posterior import Posterior, posterior
@@ -27,7 +28,6 @@ from kernelblaster.knowledge.schema import (
     ImportedPrior,
     Lesson,
     StateEntry,
-    StatisticsRow,
     TechniqueEntry,
 )
 from kernelblaster.problems.problem import Precision
@@ -38,14 +38,14 @@ NOTHING_TAKEN: Mapping[str, int] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Memory:
-    """What selection looks at; rows and imported priors are indexed by technique."""
+    """What selection looks at; imported priors are indexed by technique."""
 
     states: Mapping[str, StateEntry]
     techniques: Mapping[str, TechniqueEntry]
     quarantined: Set[str]
     retired: Set[tuple[str, str, str, str]]
     """(state, technique, arch, device kind)"""
-    rows: Mapping[str, Sequence[StatisticsRow]]
+    evidence: Evidence
     imported: Mapping[str, Sequence[ImportedPrior]]
     lessons: Sequence[Lesson]
 
@@ -80,10 +80,12 @@ def select(
             f"no technique is left to try in state {state}",
             hint="start from another parent, or allow techniques that were already tried",
         )
-    beliefs = {name: _belief(memory, name, state, context) for name in candidates}
+    measured = memory.evidence.of_techniques(candidates, state, context)
+    beliefs = {name: _belief(memory, name, state, measured.get(name, ())) for name in candidates}
     scores = {name: belief.draw(rng) for name, belief in beliefs.items()}
     ranked = sorted(candidates, key=lambda name: (-scores[name], name))
-    lessons = retrieve(memory.lessons, state, ranked[0], context, rng)
+    records = memory.evidence.lesson_records(context.device_kind)
+    lessons = retrieve(memory.lessons, records, state, ranked[0], context, rng)
     return _selection(memory, ranked, scores, beliefs[ranked[0]], lessons)
 
 
@@ -139,9 +141,9 @@ def _is_retired(memory: Memory, state: str, technique: str, context: SelectionCo
     return (state, technique, context.arch, context.device_kind.value) in memory.retired
 
 
-def _belief(memory: Memory, technique: str, state: str, context: SelectionContext) -> Posterior:
+def _belief(memory: Memory, technique: str, state: str, measured: Iterable[LevelTotals]) -> Posterior:
     imported = [belief for belief in memory.imported.get(technique, ()) if belief.state == state]
-    return posterior(memory.techniques[technique].prior, imported, memory.rows.get(technique, ()), state, context)
+    return posterior(memory.techniques[technique].prior, imported, measured)
 
 
 def _selection(

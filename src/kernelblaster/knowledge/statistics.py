@@ -68,15 +68,6 @@ def cell_of(transition: Transition) -> Cell:
     )
 
 
-def add_transition(rows: Iterable[StatisticsRow], transition: Transition) -> tuple[StatisticsRow, ...]:
-    """Rows with one transition counted in its run's row of its cell."""
-    by_key = {(row.run, row.cell): row for row in rows}
-    key = (transition.run, cell_of(transition))
-    before = by_key[key].sums if key in by_key else Sums()
-    by_key[key] = StatisticsRow(run=key[0], cell=key[1], sums=add(before, sums_of(transition)))
-    return tuple(by_key.values())
-
-
 def merge_rows(left: Iterable[StatisticsRow], right: Iterable[StatisticsRow]) -> tuple[StatisticsRow, ...]:
     """Union by (run, cell), in a canonical order; commutative, associative and idempotent.
 

@@ -1,14 +1,15 @@
-"""The one file of the knowledge base, safe for many writers.
+"""The file of the knowledge base that people exchange, safe for many writers.
 
-Readers take the file as it is: it is only ever replaced whole, by rename. Writers hold a lock file beside it from
-reading to renaming. A process killed at any moment leaves either the old or the new file, never a torn one; a full
-disk leaves the old one. A file that cannot be read is copied aside and never written over.
+A run learns into its experiment's database (`experience`) and writes this file from it. Readers take the file as it
+is: it is only ever replaced whole, by rename. Writers hold a lock file beside it from reading to renaming. A process
+killed at any moment leaves either the old or the new file, never a torn one; a full disk leaves the old one. A file
+that cannot be read is copied aside and never written over.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,15 +18,11 @@ from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from kernelblaster.errors import KnowledgeError, MachineError
-from kernelblaster.knowledge.amend import amend
 from kernelblaster.knowledge.base import KnowledgeBase
-from kernelblaster.knowledge.changes import KnowledgeChange, Provenance
 from kernelblaster.knowledge.merge import merge
-from kernelblaster.knowledge.recording import record
 from kernelblaster.knowledge.render import render
 from kernelblaster.knowledge.schema import FORMAT, MOST_MIB, KnowledgeDocument
 from kernelblaster.paths import data_dir
-from kernelblaster.replay.transition import Transition
 from kernelblaster.storage.atomic import sweep_partials_of, write_atomically
 from kernelblaster.storage.bounded_io import read_bounded
 
@@ -60,54 +57,20 @@ class KnowledgeStore:
         """Make the file from another one (default: the shipped seed) unless it exists; True when it was made."""
         document = KnowledgeStore(start or seed_path(), owned=False)._read()
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self._locked():
-            sweep_partials_of(self.path)
+        with self.locked():
             if self.path.exists():
                 return False
-            self._write(document)
+            self.write(document)
             return True
 
     def update(self, change: Update) -> KnowledgeDocument:
         """Read, change and write under the lock; nothing is written when `change` raises or changes nothing."""
-        with self._locked():
+        with self.locked():
             before = self._read()
             after = change(before)
             if after != before:
-                self._write(after)
+                self.write(after)
             return after
-
-    def record(self, transition: Transition) -> bool:
-        """Count a transition; False when it had been counted before."""
-        return self.record_all([transition]) == 1
-
-    def record_all(self, transitions: Iterable[Transition]) -> int:
-        """Count several in one write; returns how many were new."""
-        added = 0
-
-        def count(document: KnowledgeDocument) -> KnowledgeDocument:
-            nonlocal added
-            added = 0
-            for transition in transitions:
-                document, new = record(document, transition, datetime.now(UTC))
-                added += new
-            return document
-
-        self.update(count)
-        return added
-
-    def apply(self, changes: Sequence[KnowledgeChange], provenance: Provenance) -> list[str]:
-        """Apply typed changes as additions; one line per change: applied, or refused and why."""
-        lines: list[str] = []
-
-        def amend_all(document: KnowledgeDocument) -> KnowledgeDocument:
-            lines.clear()
-            for change in changes:
-                document, line = amend(document, change, provenance, datetime.now(UTC))
-                lines.append(line)
-            return document
-
-        self.update(amend_all)
-        return lines
 
     def merge(self, paths: Iterable[Path]) -> KnowledgeDocument:
         """Take over what other files of this format know."""
@@ -132,20 +95,49 @@ class KnowledgeStore:
         _replace(target, render(self._read()).encode())
         return target
 
-    def _read(self) -> KnowledgeDocument:
+    def content(self) -> bytes | None:
+        """The bytes of the file; None when there is none. Raises KnowledgeError when they cannot be read."""
         try:
-            text = read_bounded(self.path, MOST_MIB)
+            return read_bounded(self.path, MOST_MIB)
         except FileNotFoundError:
-            raise KnowledgeError(
-                f"no knowledge base at {self.path}", hint=f"start from the shipped one: copy {seed_path()} there"
-            ) from None
+            return None
         except OSError as error:
             hint = "give an optimization_database.json that may be read"
             raise KnowledgeError(f"cannot read {self.path}: {error.strerror}", hint=hint) from error
+
+    def parse(self, content: bytes | None) -> KnowledgeDocument:
+        """What `content` says. Raises KnowledgeError when there is none, or it is damaged or of another format."""
+        if content is None:
+            raise KnowledgeError(
+                f"no knowledge base at {self.path}", hint=f"start from the shipped one: copy {seed_path()} there"
+            )
         try:
-            return KnowledgeDocument.model_validate_json(text)
+            return KnowledgeDocument.model_validate_json(content)
         except ValidationError as error:
-            raise self._unreadable(text, error) from error
+            raise self._unreadable(content, error) from error
+
+    def write(self, document: KnowledgeDocument) -> bytes:
+        """Replace the file and return its bytes. Held under the lock: partial files beside it have no writer."""
+        content = _serialise(document)
+        sweep_partials_of(self.path)
+        _replace(self.path, content)
+        return content
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other writers away. Raises KnowledgeError when one stays for too long."""
+        lock = FileLock(self.path.with_name(self.path.name + ".lock"), timeout=self._lock_timeout_s)
+        try:
+            with lock:
+                yield
+        except Timeout as error:
+            raise KnowledgeError(
+                f"{self.path} has been locked for {self._lock_timeout_s:g} s",
+                hint=f"see which process holds {lock.lock_file}",
+            ) from error
+
+    def _read(self) -> KnowledgeDocument:
+        return self.parse(self.content())
 
     def _unreadable(self, text: bytes, error: ValidationError) -> KnowledgeError:
         """The right complaint about a file that is not a valid document; damaged ones are copied aside."""
@@ -177,23 +169,6 @@ class KnowledgeStore:
         copy = self.path.with_name(f"{self.path.name}.damaged-{stamp}")
         _replace(copy, text)
         return copy
-
-    def _write(self, document: KnowledgeDocument) -> None:
-        """Replace the file. Held under the lock, so that partial files beside it were left by killed writers."""
-        sweep_partials_of(self.path)
-        _replace(self.path, _serialise(document))
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        lock = FileLock(self.path.with_name(self.path.name + ".lock"), timeout=self._lock_timeout_s)
-        try:
-            with lock:
-                yield
-        except Timeout as error:
-            raise KnowledgeError(
-                f"{self.path} has been locked for {self._lock_timeout_s:g} s",
-                hint=f"see which process holds {lock.lock_file}",
-            ) from error
 
 
 def _serialise(document: KnowledgeDocument) -> bytes:

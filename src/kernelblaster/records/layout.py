@@ -27,7 +27,7 @@ class RunLayout:
     """Paths of one run.
 
     Attributes:
-        experiment: directory shared by the runs of an experiment; holds the knowledge base and the replay buffer.
+        experiment: directory shared by the runs of an experiment; holds the knowledge base and what was learned.
         run: directory of this model's run; holds `run.json`, `ledger.jsonl`, `summary.json` and `report.html`.
     """
 
@@ -44,11 +44,6 @@ class RunLayout:
     def knowledge_base(self) -> Path:
         """The knowledge base this experiment learns into."""
         return self.experiment / KNOWLEDGE_BASE
-
-    @property
-    def replay(self) -> Path:
-        """The replay buffer of the experiment."""
-        return self.experiment / "replay.sqlite"
 
     @property
     def ledger(self) -> Path:

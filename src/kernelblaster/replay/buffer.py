@@ -1,12 +1,12 @@
-"""The replay buffer: every judged transition, in one SQLite file.
+"""The replay buffer: every judged transition, in one table of a SQLite file.
 
 Append-only and idempotent by (run, slot): what a resumed run judges again is not stored twice, the first outcome
-stays. A row holds the transition as JSON and, beside it, the few columns that queries filter by. One buffer object may
-be used from any thread and after a fork.
+stays. A row holds the transition as JSON and, beside it, the few columns that queries filter by.
 """
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -75,19 +75,20 @@ class Query:
 
 
 class ReplayBuffer:
-    """Transitions at `path`, shared by any number of processes of one machine.
+    """Transitions of a database that has `TRANSITIONS_SCHEMA` among its migrations.
 
     Raises:
-        KnowledgeError: the file is not a replay buffer, or cannot be opened.
+        KnowledgeError: the file is no database, or cannot be opened.
         MachineError: the disk is full, or fails.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._database = Database(path, (TRANSITIONS_SCHEMA,), fails_as=KnowledgeError)
-        # Whoever names a file that is no buffer is told at once.
-        with self._database.reading():
-            pass
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @classmethod
+    def of_first_release(cls, path: Path) -> ReplayBuffer:
+        """A `replay.sqlite` of the first release, which holds transitions alone."""
+        return cls(Database(path, (TRANSITIONS_SCHEMA,), fails_as=KnowledgeError))
 
     def append(self, transition: Transition) -> bool:
         """Store one transition durably; False when its (run, slot) is already there."""
@@ -95,13 +96,8 @@ class ReplayBuffer:
 
     def extend(self, transitions: Iterable[Transition]) -> int:
         """Store several in one transaction; returns how many were new."""
-        rows = [_row(transition) for transition in transitions]
-        marks = ", ".join("?" * (len(_COLUMNS) + 1))
-        statement = f"INSERT OR IGNORE INTO transitions ({', '.join(_COLUMNS)}, body) VALUES ({marks})"
         with self._database.transaction() as connection:
-            before = connection.total_changes
-            connection.executemany(statement, rows)
-            return connection.total_changes - before
+            return insert(connection, transitions)
 
     def query(self, query: Query | None = None, *, newest: int | None = None) -> list[Transition]:
         """Matching transitions in the order they were stored; with `newest`, only the last so many."""
@@ -118,6 +114,15 @@ class ReplayBuffer:
             statement = f"SELECT COUNT(*) FROM transitions WHERE {condition}"
             found: int = connection.execute(statement, parameters).fetchone()[0]
             return found
+
+
+def insert(connection: sqlite3.Connection, transitions: Iterable[Transition]) -> int:
+    """Store transitions inside a transaction of the database; returns how many were new."""
+    rows = [_row(transition) for transition in transitions]
+    marks = ", ".join("?" * (len(_COLUMNS) + 1))
+    before = connection.total_changes
+    connection.executemany(f"INSERT OR IGNORE INTO transitions ({', '.join(_COLUMNS)}, body) VALUES ({marks})", rows)
+    return connection.total_changes - before
 
 
 def _row(transition: Transition) -> tuple[object, ...]:

@@ -7,10 +7,11 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from plotly.offline import get_plotlyjs
 
+from kernelblaster.knowledge.experience import stored_transitions
 from kernelblaster.records.layout import RunLayout
 from kernelblaster.records.searches import find_search
 from kernelblaster.records.summary import RunSummary
-from kernelblaster.replay.buffer import Query, ReplayBuffer
+from kernelblaster.replay.buffer import Query
 from kernelblaster.report.data import gather
 from kernelblaster.report.plots import progress, roofline, techniques
 from kernelblaster.storage.atomic import write_atomically
@@ -20,13 +21,13 @@ REPORT = "report.html"
 
 def write_report(summary: RunSummary, layout: RunLayout) -> Path:
     """Write the page of a run beside its other files; returns its path."""
-    replay = ReplayBuffer(layout.replay)
+    stored = stored_transitions(layout.experiment)
     pages = []
     for row in summary.problems:
         # A run may have been moved, or be looked at from elsewhere, since its summary was written.
         directory = layout.run / row.directory.relative_to(summary.directory)
         search = find_search(directory)
-        transitions = replay.query(Query(run=search.name, problem=row.problem)) if search is not None else []
+        transitions = stored.query(Query(run=search.name, problem=row.problem)) if search is not None else []
         pages.append(gather(row, directory, transitions))
     environment = Environment(
         loader=PackageLoader("kernelblaster.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True

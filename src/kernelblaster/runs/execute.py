@@ -17,7 +17,7 @@ from kernelblaster.agent.graph import run_problem
 from kernelblaster.agent.state import OutcomeStatus, ProblemOutcome
 from kernelblaster.config import RunConfig
 from kernelblaster.errors import BudgetExceeded, DeviceError, ModelError, UsageError
-from kernelblaster.knowledge.store import KnowledgeStore
+from kernelblaster.knowledge.experience import Experience
 from kernelblaster.models.base import ChatModel
 from kernelblaster.problems.families import OpFamily, family_of, family_of_driver
 from kernelblaster.problems.problem import Problem, TensorSpec
@@ -26,7 +26,6 @@ from kernelblaster.records.journal import Journal
 from kernelblaster.records.layout import JOURNAL, OUTCOME, RunLayout
 from kernelblaster.records.searches import open_search
 from kernelblaster.records.summary import ProblemSummary
-from kernelblaster.replay.buffer import ReplayBuffer
 from kernelblaster.storage.atomic import write_atomically
 
 
@@ -40,8 +39,7 @@ class RunParts:
     layout: RunLayout
     evaluator: CandidateEvaluator
     model: ChatModel
-    knowledge: KnowledgeStore
-    replay: ReplayBuffer
+    experience: Experience
     watchers: tuple[EventSink, ...]
     recording: str | None = None
     """Identity of the recording that answers in a model's place; None where a model is asked."""
@@ -102,8 +100,7 @@ async def _search(parts: RunParts, problem: Problem, limits: Concurrency, run_de
             tensors=specs,
             config=parts.config.search,
             evaluator=parts.evaluator,
-            knowledge=parts.knowledge,
-            replay=parts.replay,
+            experience=parts.experience,
             model=parts.model,
             directory=directory,
             events=journal,

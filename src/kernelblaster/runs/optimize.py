@@ -25,7 +25,6 @@ from kernelblaster.problems.problem import Problem
 from kernelblaster.records.layout import RunLayout
 from kernelblaster.records.run_record import new_record
 from kernelblaster.records.summary import ProblemSummary, RunSummary, Spending
-from kernelblaster.replay.buffer import ReplayBuffer
 from kernelblaster.runs.choices import (
     DeviceChoice,
     choose_device,
@@ -41,7 +40,7 @@ from kernelblaster.runs.preparation import (
     begin,
     check_problems,
     finished_before,
-    prepare_knowledge,
+    prepare_experience,
     sole_use,
 )
 from kernelblaster.runs.progress import ProgressDevice, ProgressModel
@@ -145,7 +144,7 @@ def _run(
     new = new_record(config, timed_size(config, facts), facts, choices.device_reason, choices.model_reason)
     record = begin(new, layout, plan.problems, resume=plan.resume, retry=plan.retry)
     finished = finished_before(layout, plan.problems)
-    knowledge = prepare_knowledge(config, layout)
+    experience = prepare_experience(config, layout)
     ledger = CostLedger(layout.ledger, config.budget)
     exchange = plan.exchange or layout.exchange
     model = CountedModel(plan.model, ledger) if plan.model else build_model(config.model, exchange, ledger, facts.name)
@@ -161,16 +160,17 @@ def _run(
                 device, inputs, config.evaluation, record.size, config.libraries, precision=config.precision
             ),
             model=ProgressModel(model, observer.tell),
-            knowledge=knowledge,
-            replay=ReplayBuffer(layout.replay),
+            experience=experience,
             watchers=(observer,),
             recording=model.identity if isinstance(model, RecordedModel) else None,
         )
         rows, stopped = _search(plan, parts, exchange, ledger)
         if stopped is None:
             ledger.all_kept()
-    knowledge.snapshot(record.run)
-    knowledge.render()
+    experience.export()
+    experience.exchange.snapshot(record.run)
+    experience.exchange.render()
+    experience.close()
     summary = RunSummary(
         run=record.run,
         device=facts,

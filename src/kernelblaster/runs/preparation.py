@@ -13,6 +13,7 @@ from kernelblaster.agent.state import OutcomeStatus
 from kernelblaster.config import RunConfig
 from kernelblaster.cuda_source.launcher import launcher_declaration
 from kernelblaster.errors import UsageError
+from kernelblaster.knowledge.experience import Experience
 from kernelblaster.knowledge.store import KnowledgeStore
 from kernelblaster.problems.families import family_of
 from kernelblaster.problems.problem import Problem
@@ -79,18 +80,18 @@ def begin(record: RunRecord, layout: RunLayout, problems: Sequence[Problem], *, 
     return record
 
 
-def prepare_knowledge(config: RunConfig, layout: RunLayout) -> KnowledgeStore:
-    """The experiment's knowledge base, begun from the configured one or the shipped seed. Raises KnowledgeError.
+def prepare_experience(config: RunConfig, layout: RunLayout) -> Experience:
+    """What the experiment has learned, begun from `--knowledge-base` or the shipped seed. Raises KnowledgeError.
 
     A knowledge base given later is merged in; statistics are kept by run, so merging it again changes nothing.
     """
     store = KnowledgeStore(layout.knowledge_base)
     given = config.knowledge_base
     created = store.create(given)
+    experience = Experience(store)
     if given is not None and not created and given.resolve() != layout.knowledge_base.resolve():
-        store.merge([given])
-    store.load()
-    return store
+        experience.merge([given])
+    return experience
 
 
 def directories(layout: RunLayout, problems: Iterable[Problem]) -> list[Path]:

@@ -1,4 +1,4 @@
-"""The node that remembers a step: a transition into the replay buffer, statistics into the knowledge base."""
+"""The node that remembers a step: its transition, and what that adds to the statistics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kernelblaster.replay.transition import Transition, metric_deltas, reward
 
 
 async def record(state: RolloutState, runtime: Runtime[ProblemContext]) -> StateUpdate:
-    """Store the edge parent -> candidate. Both stores know it by (run, slot), so repeating this changes nothing."""
+    """Store the edge parent -> candidate. It is known by (run, slot), so repeating this changes nothing."""
     await asyncio.to_thread(_record, runtime.context, state)
     return {"transitions": state.transitions + 1}
 
@@ -24,8 +24,7 @@ def _record(context: ProblemContext, state: RolloutState) -> None:
     if state.diagnosis is None or state.choice is None or state.attempt is None:
         raise ValueError("record runs at the end of a step")
     transition = _transition(context, state, state.diagnosis, state.choice, state.attempt)
-    context.replay.append(transition)
-    context.knowledge.record(transition)
+    context.experience.record(transition)
 
 
 def _transition(

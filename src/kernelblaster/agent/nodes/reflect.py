@@ -53,9 +53,9 @@ class ProposedChanges:
 
 
 async def reflect(state: ProblemState, runtime: Runtime[ProblemContext]) -> StateUpdate:
-    """Ask what the round's transitions teach, and apply it. Done once per round, also over resumes.
+    """Ask what the round's transitions teach, apply it, and write what is known now for others to read.
 
-    A round that a budget cut off is reflected on when it is complete.
+    Done once per round, also over resumes. A round that a budget cut off is reflected on when it is complete.
     """
     if state.cut_off:
         return {}
@@ -64,6 +64,7 @@ async def reflect(state: ProblemState, runtime: Runtime[ProblemContext]) -> Stat
     if known is None:
         known = await _reflect(context, state.round)
         await asyncio.to_thread(context.files.put_reflection, state.round, known)
+        await asyncio.to_thread(context.experience.export)
     context.emit(
         Reflected(
             problem=str(context.problem.id),
@@ -81,7 +82,7 @@ async def _reflect(context: ProblemContext, round: int) -> Reflection:
     if not context.config.reflect:
         return Reflection(skipped="switched off")
     query = Query(run=context.run, problem=str(context.problem.id), round=round)
-    transitions = await asyncio.to_thread(context.replay.query, query)
+    transitions = await asyncio.to_thread(context.experience.transitions.query, query)
     if not transitions:
         return Reflection(skipped="no transitions")
     slot = reflect_slot(context, round)
@@ -96,7 +97,7 @@ async def _reflect(context: ProblemContext, round: int) -> Reflection:
     except UnusableReply as unusable:
         return Reflection(skipped=f"unusable reply: {unusable}")
     provenance = Provenance(run=context.run, model=reply.model, problem=str(context.problem.id))
-    lines = await asyncio.to_thread(context.knowledge.apply, proposal.changes, provenance)
+    lines = await asyncio.to_thread(context.experience.apply, proposal.changes, provenance)
     return Reflection(changes=list(lines), refused=proposal.refused)
 
 
@@ -105,7 +106,7 @@ def _request(context: ProblemContext, round: int, transitions: list[Transition])
     shown = sorted(sorted(transitions, key=performance_gap, reverse=True)[:TRANSITIONS_SHOWN], key=lambda t: t.slot)
     lines = [transition_line(transition) for transition in shown]
     states = sorted({transition.state for transition in shown})
-    return reflect_request(context, round, lines, states, context.knowledge.load(), _SCHEMA, CHANGES_PER_ROUND)
+    return reflect_request(context, round, lines, states, context.experience.base(), _SCHEMA, CHANGES_PER_ROUND)
 
 
 def read_proposal(text: str) -> ProposedChanges:

@@ -75,7 +75,7 @@ def _select(
         totals=evaluation.profile.totals if evaluation.profile else {},
         libraries=context.libraries,
     )
-    return context.knowledge.load().select(
+    return context.experience.base().select(
         diagnosis.state, where, _generator(context, state), tabu=frozenset(state.tabu), allowed=allowed, taken=taken
     )
 

@@ -58,7 +58,7 @@ async def classify(state: RolloutState, runtime: Runtime[ProblemContext]) -> Sta
         return {}
     context = runtime.context
     evaluation = await asyncio.to_thread(context.files.evaluation, state.incumbent.evaluation)
-    base = await asyncio.to_thread(context.knowledge.load)
+    base = await asyncio.to_thread(context.experience.base)
     ruled = _by_rules(context, base, evaluation)
     diagnosis = _diagnosis(state, ruled, "rules")
     if not ruled.decided:

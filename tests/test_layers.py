@@ -35,6 +35,8 @@ ROOMS = (
     "errors",
     "version",
 )
+CLIENT = ("kernelblaster", "kernelblaster.errors", "kernelblaster.config")
+"""All of the product that the command line may import, beside itself and the emulator."""
 EVALUATION_ROOMS = ("integrity", "correctness", "processes", "timing", "inputs")
 APART = {("agent", "report"), ("models", "knowledge"), ("models", "replay"), ("models", "evaluation")}
 """Rooms that know nothing of each other although one lies below the other."""
@@ -84,6 +86,12 @@ def test_imports_point_down(name: str) -> None:
     below = set(ROOMS[ROOMS.index(room) + 1 :]) - {other for own, other in APART if own == room}
     used = {room_of(other) for other in imports_of(name) if other.startswith("kernelblaster.")}
     assert not (used - below - ANYWHERE - {room, ""}), f"{room} must not import {sorted(used - below - {room})}"
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name.startswith("kernelblaster.cli")])
+def test_the_command_line_is_a_client_of_the_library(name: str) -> None:
+    below = {other for other in imports_of(name) if not other.startswith(("kernelblaster.cli", EMULATOR))}
+    assert below <= set(CLIENT)
 
 
 @pytest.mark.parametrize("name", [name for name in MODULES if room_of(name) == "evaluation" and name.count(".") > 2])

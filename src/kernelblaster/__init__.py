@@ -27,8 +27,8 @@ from typing import Any
 def _places() -> dict[str, str]:
     """Public name -> the module that defines it, as the stub file imports it."""
     stub = ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
-    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom) and node.module]
-    return {alias.asname or alias.name: node.module for node in imports for alias in node.names if node.module}
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    return {alias.name: node.module for node in imports for alias in node.names if node.module}
 
 
 _PLACES = _places()

@@ -21,7 +21,7 @@ Invoke = Callable[..., Done]
 COMMANDS = [
     (), ("run",), ("evaluate",), ("baseline",), ("reprofile",), ("report",), ("answer",), ("doctor",), ("emulate",),
     ("problems",), ("problems", "list"), ("problems", "show"), ("problems", "audit"),
-    ("kb",), ("kb", "show"), ("kb", "check"), ("kb", "render"), ("kb", "merge"), ("kb", "import"),
+    ("kb",), ("kb", "show"), ("kb", "check"), ("kb", "render"), ("kb", "merge"), ("kb", "import"), ("kb", "diff"),
 ]  # fmt: skip
 
 

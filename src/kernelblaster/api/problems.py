@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kernelblaster.config import DATASET
-from kernelblaster.errors import ProblemError, UsageError
+from kernelblaster.errors import ProblemError
 from kernelblaster.paths import data_dir
-from kernelblaster.problems.dataset import Dataset
+from kernelblaster.problems.dataset import Dataset, find_problem
 from kernelblaster.problems.loader import load_problem as load_directory
 from kernelblaster.problems.problem import Precision, Problem, Size, TensorSpec
 from kernelblaster.storage.atomic import write_atomically
@@ -17,11 +17,6 @@ ProblemName = Problem | str | Path
 """A problem, its name (`level1/23`, or `23` for level 1), or its directory."""
 DatasetName = str | Path
 """A shipped data set by name, or the directory of one."""
-
-
-def open_dataset(dataset: DatasetName = DATASET) -> Dataset:
-    """A data set: a name is one of the shipped ones, a path the directory that holds `level1/`. Raises UsageError."""
-    return Dataset(dataset if isinstance(dataset, Path) else data_dir() / dataset)
 
 
 def list_problems(
@@ -38,20 +33,16 @@ def list_problems(
         UsageError: malformed, or an item that names no problem.
         ProblemError: a chosen directory is broken.
     """
-    return open_dataset(dataset).select(subset=subset, numbers=numbers)
+    return Dataset(_root(dataset)).select(subset=subset, numbers=numbers)
 
 
 def load_problem(problem: ProblemName, *, dataset: DatasetName = DATASET) -> Problem:
     """The problem that a name or a directory stands for; a `Problem` is returned as it is. Raises UsageError."""
     if isinstance(problem, Problem):
         return problem
-    if isinstance(problem, Path) or Path(problem).is_dir():
-        return load_directory(Path(problem))
-    level, _, number = problem.rpartition("/")
-    found = list_problems(level or "level1", number, dataset=dataset)
-    if len(found) != 1:
-        raise UsageError(f"{problem} names {len(found)} problems", hint="give one, such as level1/23")
-    return found[0]
+    if isinstance(problem, Path):
+        return load_directory(problem)
+    return find_problem(problem, _root(dataset))
 
 
 def define_problem(directory: Path, *, reference: str, init: str, driver: str) -> Problem:
@@ -99,3 +90,7 @@ def audit_problem(problem: ProblemName, precisions: Sequence[Precision] = tuple(
             return [fault for precision in precisions for fault in admission_faults(found, precision, inputs)]
     except ProblemError as error:
         return [str(error)]
+
+
+def _root(dataset: DatasetName) -> Path:
+    return dataset if isinstance(dataset, Path) else data_dir() / dataset

@@ -30,8 +30,7 @@ def answer(
     Ends when every request has a reply: exit code 0, also when all had one before. A folder in which nothing was asked
     is a mistake (exit code 2), unless --watch waits for requests.
     """
-    from kernelblaster.runs.answer import answer_exchange, check_exchange
-    from kernelblaster.runs.choices import choose_model_config
+    from kernelblaster import answer_exchange, check_exchange, choose_model_config
 
     if not watch:
         check_exchange(exchange)

@@ -6,9 +6,9 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from kernelblaster import __version__
 from kernelblaster.cli import answer, baseline, doctor, emulate, evaluate, kb, problems, report, reprofile, run
 from kernelblaster.cli.errors import exit_code_of, leave, prepare_process
-from kernelblaster.version import __version__
 
 app = typer.Typer(
     name="kernelblaster",

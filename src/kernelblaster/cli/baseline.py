@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from kernelblaster import Size
 from kernelblaster.cli import terminal
 from kernelblaster.cli.options import DatasetOption, DeviceOption, JsonOption, PrecisionOption, environment, finite
 from kernelblaster.cli.terminal import print_json
 from kernelblaster.config import RunConfig
-from kernelblaster.errors import DeviceError, ExitCode, UsageError
-from kernelblaster.problems.problem import Size
+from kernelblaster.errors import ExitCode
 
 
 def baseline(
@@ -28,38 +28,19 @@ def baseline(
     json_output: JsonOption = False,
 ) -> int:
     """Time PyTorch and kernels of one precision in turns, with 95 % intervals. Needs a GPU."""
+    from kernelblaster import list_problems, time_baselines
     from kernelblaster.cli.progress import Progress
-    from kernelblaster.evaluation.correctness.input_store import InputStore
-    from kernelblaster.paths import data_dir
-    from kernelblaster.problems.dataset import Dataset
-    from kernelblaster.records.layout import FINAL_KERNEL
-    from kernelblaster.runs.choices import choose_device
-    from kernelblaster.runs.pytorch_baseline import FINAL, START, BaselinePlan, measure_baseline
 
-    if root is not None and not root.is_dir():
-        raise UsageError(f"there is no run at {root}", hint="give the directory that `run` named")
     env = environment()
     config = RunConfig(dataset=env.dataset, precision=precision or env.precision, device=device)
-    problems = Dataset(dataset_dir or data_dir() / env.dataset).select(subset=subset, numbers=problem_numbers)
-    rows = []
+    problems = list_problems(subset, problem_numbers, dataset=dataset_dir or env.dataset)
     with Progress() as progress:
-        try:
-            chosen = choose_device(config, progress.tell).device
-        except DeviceError as error:
-            raise DeviceError(error.message, hint="use a machine that has one: PyTorch is timed there only") from error
-        for problem in problems:
-            progress.tell(f"timing {problem.id} {problem.name}")
-            kernels = {START: problem.init_path.read_text(encoding="utf-8")}
-            final = root / f"level{problem.id.level}" / problem.slug / FINAL_KERNEL if root else None
-            if final is not None and final.is_file():
-                kernels[FINAL] = final.read_text(encoding="utf-8")
-            with InputStore() as inputs:
-                plan = BaselinePlan(kernels=kernels, seconds=seconds)
-                rows.append(measure_baseline(problem, config.precision, size, chosen, inputs, plan))
+        timed = time_baselines(problems, config=config, root=root, size=size, seconds=seconds, on_stage=progress.tell)
+        rows = list(timed)
     if json_output:
         print_json(rows)
         return int(ExitCode.OK)
-    table = Table(title=f"{chosen.facts.name}, {config.precision}, {size}: median us [95 %]", box=None)
+    table = Table(title=f"{rows[0].device.name}, {config.precision}, {size}: median us [95 %]", box=None)
     names = list(dict.fromkeys(name for row in rows for name in (*row.timings, *row.failures)))
     for column in ("problem", *names):
         table.add_column(column)

@@ -10,6 +10,7 @@ from rich.markup import escape
 from kernelblaster.cli import terminal
 from kernelblaster.cli.options import JsonOption, environment
 from kernelblaster.cli.terminal import print_json
+from kernelblaster.config import ModelConfig
 from kernelblaster.errors import ExitCode
 
 
@@ -22,19 +23,16 @@ def doctor(
 
     Exit code 0 when kernels can be optimised on some device, 4 when not even the emulated one works.
     """
+    from kernelblaster import examine_machine, is_usable
     from kernelblaster.cli.progress import Progress
-    from kernelblaster.devices.cuda.probe import probe_machine
-    from kernelblaster.runs.doctor import probe_emulated, probe_model
 
     settings = environment()
+    model = ModelConfig(
+        name=settings.model, base_url=base_url or settings.openai_base_url, api_key=settings.openai_api_key
+    )
     with Progress() as progress:
-        progress.tell("looking at the machine")
-        probes = probe_machine()
-        progress.tell("looking at the emulated GPU; once on a machine it is built, in under a minute")
-        probes.append(probe_emulated())
-        progress.tell("looking at the model's endpoint")
-        probes.append(probe_model(settings, base_url, online=online))
-    usable = all(probe.ok for probe in probes if probe.name in ("nvcc", "host compiler"))
+        probes = examine_machine(model, online=online, on_stage=progress.tell)
+    usable = is_usable(probes)
     if json_output:
         print_json(probes)
         return int(ExitCode.OK if usable else ExitCode.MACHINE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,18 +22,10 @@ from kernelblaster.cli.options import (
 )
 from kernelblaster.cli.terminal import print_json
 from kernelblaster.config import EvaluationConfig, RunConfig
-from kernelblaster.errors import ExitCode, UsageError
-from kernelblaster.storage.bounded_io import read_source
+from kernelblaster.errors import ExitCode
 
-
-def read_kernel(path: Path) -> str:
-    """A kernel's text. Raises UsageError when it cannot be read."""
-    try:
-        return read_source(path)
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}", hint="give the path of a readable .cu file") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is not UTF-8 text", hint="give the path of a .cu source file") from error
+if TYPE_CHECKING:
+    from kernelblaster import Problem
 
 
 def evaluate(
@@ -61,10 +53,9 @@ def evaluate(
     json_output: JsonOption = False,
 ) -> int:
     """Judge one kernel. Exit code 0 only for the verdict `correct`."""
+    import kernelblaster as library
     from kernelblaster.cli.evaluation_report import print_evaluation
     from kernelblaster.cli.progress import Progress
-    from kernelblaster.runs.choices import refuse_self_checking
-    from kernelblaster.runs.evaluations import find_problem, open_evaluator
 
     env = environment()
     config = RunConfig(
@@ -76,14 +67,24 @@ def evaluate(
         libraries=parse_libraries(libraries),
         evaluation=EvaluationConfig(input_sets=input_sets, timeout_s=timeout, emulated_sample=sample),
     )
-    found = find_problem(problem, config, dataset_dir)
-    refuse_self_checking([found], config)
-    source = read_kernel(found.init_path if str(file) == "init" else file)
-    other = None if baseline is None else read_kernel(found.init_path if str(baseline) == "init" else baseline)
-    with Progress() as progress, open_evaluator(config, progress.tell) as evaluator:
-        evaluation = evaluator.evaluate(found, source, baseline=other, profile=profile, sessions=sessions)
+    found = library.load_problem(problem, dataset=dataset_dir or config.dataset)
+    with Progress() as progress:
+        evaluation = library.evaluate(
+            found,
+            _kernel(file, found),
+            baseline=None if baseline is None else _kernel(baseline, found),
+            config=config,
+            profile=profile,
+            process_pairs=sessions,
+            on_stage=progress.tell,
+        )
     if json_output:
         print_json(evaluation)
     else:
         print_evaluation(evaluation, title=f"{found.id} {found.name}: {file}")
     return int(ExitCode.OK if evaluation.correct else ExitCode.FAILED)
+
+
+def _kernel(file: Path, problem: Problem) -> Path:
+    """`init` stands for the start of a problem."""
+    return problem.init_path if str(file) == "init" else file

@@ -7,10 +7,8 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 
+from kernelblaster import Evaluation, KernelProfile, Metric, Timing, Verdict
 from kernelblaster.cli import terminal
-from kernelblaster.devices.metrics import Metric
-from kernelblaster.devices.profiles import KernelProfile
-from kernelblaster.evaluation.results import Evaluation, Timing, Verdict
 
 SHOWN_METRICS = (
     (Metric.DURATION, "time, us", 1e-3),

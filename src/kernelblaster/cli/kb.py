@@ -1,4 +1,4 @@
-"""`kernelblaster kb`: look into, import, merge and check knowledge bases."""
+"""`kernelblaster kb`: look into, import, merge, compare and check knowledge bases."""
 
 from __future__ import annotations
 
@@ -14,15 +14,9 @@ from kernelblaster.cli.options import JsonOption
 from kernelblaster.cli.terminal import print_json
 from kernelblaster.errors import ExitCode
 
-app = typer.Typer(help="Look into, import, merge and check knowledge bases.", no_args_is_help=True)
+app = typer.Typer(help="Look into, import, merge, compare and check knowledge bases.", no_args_is_help=True)
 
 FileArgument = Annotated[Path | None, typer.Argument(help="optimization_database.json; the shipped seed if not given.")]
-
-
-def _path(file: Path | None) -> Path:
-    from kernelblaster.knowledge.store import seed_path
-
-    return file or seed_path()
 
 
 @app.command("show")
@@ -31,9 +25,9 @@ def show(
     json_output: JsonOption = False,
 ) -> int:
     """Show states, techniques and what was measured with them."""
-    from kernelblaster.knowledge.store import KnowledgeStore
+    from kernelblaster import read_knowledge
 
-    base = KnowledgeStore(_path(file), owned=False).load()
+    base = read_knowledge(file)
     if json_output:
         print_json(base.document)
         return int(ExitCode.OK)
@@ -54,10 +48,10 @@ def show(
 @app.command("check")
 def check(file: FileArgument = None, json_output: JsonOption = False) -> int:
     """Validate a knowledge base against its schema."""
-    from kernelblaster.knowledge.store import KnowledgeStore
+    from kernelblaster import read_knowledge, seed_path
 
-    path = _path(file)
-    base = KnowledgeStore(path, owned=False).load()
+    path = file or seed_path()
+    base = read_knowledge(path)
     facts = {"file": str(path), "states": len(base.states), "techniques": len(base.techniques)}
     if json_output:
         print_json(facts)
@@ -69,10 +63,9 @@ def check(file: FileArgument = None, json_output: JsonOption = False) -> int:
 @app.command("render")
 def render(file: FileArgument = None) -> int:
     """Print a knowledge base as Markdown."""
-    from kernelblaster.knowledge.render import render as render_markdown
-    from kernelblaster.knowledge.store import KnowledgeStore
+    from kernelblaster import render_knowledge
 
-    sys.stdout.write(render_markdown(KnowledgeStore(_path(file), owned=False).load().document))
+    sys.stdout.write(render_knowledge(file))
     return int(ExitCode.OK)
 
 
@@ -83,14 +76,39 @@ def merge(
     json_output: JsonOption = False,
 ) -> int:
     """Add the measurements and lessons of other knowledge bases to one."""
-    from kernelblaster.knowledge.store import KnowledgeStore
+    from kernelblaster import merge_into
 
-    store = KnowledgeStore(target)
-    rows = len(store.merge(others).statistics)
+    rows = len(merge_into(target, others).document.statistics)
     if json_output:
         print_json({"file": str(target), "rows": rows})
     else:
         typer.echo(f"{target}: {rows} rows of statistics")
+    return int(ExitCode.OK)
+
+
+@app.command("diff")
+def diff(
+    before: Annotated[Path, typer.Argument(help="A knowledge base.")],
+    after: Annotated[Path, typer.Argument(help="One to hold against it.")],
+    json_output: JsonOption = False,
+) -> int:
+    """Show what one knowledge base knows beyond another, and what it lacks."""
+    from kernelblaster import diff_knowledge
+
+    found = diff_knowledge(before, after)
+    if json_output:
+        print_json(found)
+        return int(ExitCode.OK)
+    for kind in ("states", "techniques", "lessons", "proposals", "changes"):
+        names = getattr(found, kind)
+        for sign, listed in (("+", names.added), ("-", names.removed), ("~", names.changed)):
+            for name in listed:
+                typer.echo(f"{sign} {kind.removesuffix('s')} {name}")
+    for row in found.evidence:
+        where = f"{row.state}, {row.technique}, {row.arch}, {row.device_kind}"
+        typer.echo(f"~ attempts {where}: {row.before} -> {row.after}")
+    if found.empty:
+        typer.echo("both know the same")
     return int(ExitCode.OK)
 
 
@@ -103,16 +121,9 @@ def import_upstream(
     json_output: JsonOption = False,
 ) -> int:
     """Import the first release's knowledge base: its figures become weak priors, never measurements."""
-    from kernelblaster.knowledge.store import KnowledgeStore
-    from kernelblaster.knowledge.upstream import import_file
+    from kernelblaster import import_upstream as import_file
 
-    # A file that cannot be imported is refused before anything is written.
-    import_file(KnowledgeStore(_path(None), owned=False).load().document, file)
-    store = KnowledgeStore(target)
-    store.create()
-    before = len(store.load().techniques)
-    after = store.update(lambda document: import_file(document, file))
-    new = len(after.techniques) - before
+    after, new = import_file(file, target)
     if json_output:
         print_json({"file": str(target), "techniques": len(after.techniques), "new": new})
     else:

@@ -14,12 +14,25 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from kernelblaster.agent import events as ev
-from kernelblaster.agent.review import Review
-from kernelblaster.agent.state import OutcomeStatus
+from kernelblaster import (
+    Decided,
+    Evaluated,
+    Event,
+    FinalistMeasured,
+    Finalized,
+    Generated,
+    OutcomeStatus,
+    Reflected,
+    Review,
+    RolloutStopped,
+    Selected,
+    Spending,
+    StartProfiled,
+    StepStarted,
+    Verdict,
+    Waiting,
+)
 from kernelblaster.cli.progress import Heartbeat
-from kernelblaster.evaluation.results import Verdict
-from kernelblaster.records.summary import Spending
 
 LINE_CHARACTERS = 300
 """Of one event in a log."""
@@ -37,7 +50,7 @@ class RunView(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
-    def emit(self, event: ev.Event) -> None:
+    def emit(self, event: Event) -> None:
         """Take one event."""
         ...
 
@@ -59,41 +72,41 @@ class _Row:
     seen: set[tuple[str, str]] = field(default_factory=set)
 
 
-def describe(event: ev.Event, *, modelled: bool) -> str | None:
+def describe(event: Event, *, modelled: bool) -> str | None:
     """One event as a line of text; None for those that a reader need not see. Modelled figures are called so."""
 
     def times(speedup: float) -> str:
         return f"{speedup:.2f}x, modelled," if modelled else f"{speedup:.2f}x"
 
     match event:
-        case ev.StartProfiled() if event.median_us is not None:
+        case StartProfiled() if event.median_us is not None:
             return f"start: {event.verdict}, {event.median_us:.1f} us{' (modelled)' if modelled else ''}"
-        case ev.StartProfiled():
+        case StartProfiled():
             return f"start: {event.verdict}: {event.reason}"
-        case ev.Selected():
+        case Selected():
             return f"{event.state} -> {event.technique}"
-        case ev.Generated() if event.candidate is None or event.reason:
+        case Generated() if event.candidate is None or event.reason:
             return f"not evaluated: {event.reason}"
-        case ev.Evaluated() if event.speedup is not None:
+        case Evaluated() if event.speedup is not None:
             return f"{event.verdict}, {times(event.speedup)} against its parent: {event.decision}"
-        case ev.Evaluated():
+        case Evaluated():
             return event.verdict + (f": {event.reason}" if event.reason else "")
-        case ev.Decided() if event.accepted:
+        case Decided() if event.accepted:
             return f"accepted {event.technique}: now {times(event.gain)} against the start"
-        case ev.RolloutStopped():
+        case RolloutStopped():
             steps = f"{event.steps} step{'' if event.steps == 1 else 's'}"
             return f"stopped after {steps} ({event.reason}), {times(event.gain)} against the start"
-        case ev.Waiting():
+        case Waiting():
             return f"waits for a reply to {event.request_file}"
-        case ev.Reflected() if event.skipped:
+        case Reflected() if event.skipped:
             return f"no reflection: {event.skipped}"
-        case ev.Reflected():
+        case Reflected():
             return f"reflection: {len(event.changes)} changes proposed, {len(event.refused)} do not fit the schema"
-        case ev.FinalistMeasured():
+        case FinalistMeasured():
             speedup = f", {times(event.speedup)} against the start" if event.speedup is not None else ""
             told = event.rejected or (event.review if event.review != Review.NO_VETO else None)
             return f"finalist: {event.verdict}{speedup}" + (f": {told}" if told else "")
-        case ev.Finalized():
+        case Finalized():
             return str(event.status) + (f": {event.reason}" if event.reason else "")
     return None
 
@@ -119,7 +132,7 @@ class PlainView:
         """The device does this now."""
         self._heartbeat.tell(stage)
 
-    def emit(self, event: ev.Event) -> None:
+    def emit(self, event: Event) -> None:
         """Print one event."""
         text = describe(event, modelled=self._modelled)
         if text is not None:
@@ -176,22 +189,22 @@ class LiveView:
         """The device does this now."""
         self._stage, self._stage_began = stage, time.monotonic()
 
-    def emit(self, event: ev.Event) -> None:
+    def emit(self, event: Event) -> None:
         """Update the row of the event's problem."""
         row = self._rows[event.problem]
         text = describe(event, modelled=self._modelled)
         if text is not None:
             row.doing = " ".join(text.split())
         match event:
-            case ev.StepStarted():
+            case StepStarted():
                 rollout, _, step = event.slot.rpartition("/")
                 row.steps[rollout] = int(step.rpartition("-")[2])
-            case ev.Evaluated() if (event.slot, event.candidate) not in row.seen:
+            case Evaluated() if (event.slot, event.candidate) not in row.seen:
                 row.seen.add((event.slot, event.candidate))
                 row.verdicts[event.verdict] = row.verdicts.get(event.verdict, 0) + 1
-            case ev.Decided() | ev.RolloutStopped():
+            case Decided() | RolloutStopped():
                 row.best = max(row.best, event.gain)
-            case ev.Finalized():
+            case Finalized():
                 row.status = event.status
 
     def _render(self) -> Group:

@@ -12,10 +12,9 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from pydantic import ValidationError
 
+from kernelblaster import Library, Precision
 from kernelblaster.config import Environment
-from kernelblaster.devices.facts import Library
 from kernelblaster.errors import UsageError
-from kernelblaster.problems.problem import Precision
 
 
 def finite(value: float | None) -> float | None:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
+from kernelblaster import Precision, Size
 from kernelblaster.cli import terminal
 from kernelblaster.cli.options import DatasetOption, JsonOption, PrecisionOption, environment
 from kernelblaster.cli.terminal import print_json
-from kernelblaster.config import RunConfig
-from kernelblaster.errors import ExitCode, ProblemError
-from kernelblaster.problems.problem import Precision, Problem, Size
+from kernelblaster.errors import ExitCode
+
+if TYPE_CHECKING:
+    from kernelblaster import Problem
 
 app = typer.Typer(help="List, show and audit problems.", no_args_is_help=True)
 
@@ -23,10 +24,9 @@ NumbersOption = Annotated[str | None, typer.Option("--problem-numbers", help="N,
 
 
 def _select(dataset_dir: DatasetOption, subset: str | None, numbers: str | None) -> list[Problem]:
-    from kernelblaster.paths import data_dir
-    from kernelblaster.problems.dataset import Dataset
+    from kernelblaster import list_problems as select
 
-    return list(Dataset(dataset_dir or data_dir() / environment().dataset).select(subset=subset, numbers=numbers))
+    return list(select(subset, numbers, dataset=dataset_dir or environment().dataset))
 
 
 def _facts(problem: Problem) -> dict[str, object]:
@@ -73,11 +73,10 @@ def show(
     json_output: JsonOption = False,
 ) -> int:
     """Show one problem: its tensors at one size, and where its files lie."""
-    from kernelblaster.problems.reference import tensor_specs
-    from kernelblaster.runs.evaluations import find_problem
+    from kernelblaster import describe_tensors, load_problem
 
-    found = find_problem(problem, RunConfig(dataset=environment().dataset), dataset_dir)
-    specs = tensor_specs(found, size, precision or Precision.FP16)
+    found = load_problem(problem, dataset=dataset_dir or environment().dataset)
+    specs = describe_tensors(found, size, precision or Precision.FP16)
     if json_output:
         tensors = [
             {"name": s.name, "role": s.role, "dtype": s.dtype, "shape": s.shape, "bytes": s.bytes} for s in specs
@@ -95,22 +94,6 @@ def show(
     return int(ExitCode.OK)
 
 
-def _faults(problem: Problem, precisions: Sequence[Precision]) -> list[str]:
-    """Faults of a problem; that its reference cannot be run is one, and no reason to leave out the others."""
-    from kernelblaster.evaluation.correctness.input_store import InputStore
-    from kernelblaster.evaluation.integrity.admission import admission_faults
-    from kernelblaster.problems.audit import audit_problem
-
-    try:
-        faults = audit_problem(problem)
-        if faults:
-            return faults
-        with InputStore() as inputs:
-            return [fault for precision in precisions for fault in admission_faults(problem, precision, inputs)]
-    except ProblemError as error:
-        return [str(error)]
-
-
 @app.command("audit")
 def audit(
     subset: SubsetOption = None,
@@ -123,6 +106,7 @@ def audit(
     json_output: JsonOption = False,
 ) -> int:
     """Fail problems that a trivial kernel would pass: constant, insensitive to an input, equal to zeros or a copy."""
+    from kernelblaster import audit_problem
     from kernelblaster.cli.progress import Progress
 
     findings = {}
@@ -130,7 +114,7 @@ def audit(
     with Progress() as progress:
         for number, problem in enumerate(problems, start=1):
             progress.tell(f"auditing {problem.id} {problem.name} ({number} of {len(problems)})")
-            findings[str(problem.id)] = _faults(problem, [precision] if precision else list(Precision))
+            findings[str(problem.id)] = audit_problem(problem, [precision] if precision else list(Precision))
     if json_output:
         print_json(findings)
     else:

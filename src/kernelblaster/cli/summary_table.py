@@ -9,10 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from kernelblaster.agent.final_kernel import process_pairs_text
-from kernelblaster.agent.state import OutcomeStatus
+from kernelblaster import OutcomeStatus, ProblemSummary, RunSummary, process_pairs_text
 from kernelblaster.config import ModelKind
-from kernelblaster.records.summary import ProblemSummary, RunSummary
 
 STYLES = {
     OutcomeStatus.IMPROVED: "green",

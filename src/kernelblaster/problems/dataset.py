@@ -117,6 +117,23 @@ class Dataset:
         return tuple(identity for identity in among if identity in found)
 
 
+def find_problem(name: str, root: Path) -> Problem:
+    """The problem that `level1/23`, `23` (of level 1) or a directory names. Raises UsageError.
+
+    Args:
+        name: as a person writes it.
+        root: of the data set in which numbers are looked up.
+    """
+    directory = Path(name)
+    if directory.is_dir():
+        return load_problem(directory)
+    level, _, number = name.rpartition("/")
+    chosen = Dataset(root).select(subset=level or "level1", numbers=number)
+    if len(chosen) != 1:
+        raise UsageError(f"{name} names {len(chosen)} problems", hint="give one, such as level1/23")
+    return chosen[0]
+
+
 def _scan(root: Path) -> Iterable[tuple[ProblemId, Path]]:
     """Identity and directory of everything named like a problem."""
     if not root.is_dir():

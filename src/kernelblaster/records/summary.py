@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from kernelblaster.agent.state import OutcomeStatus
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
-from kernelblaster.errors import ExitCode
+from kernelblaster.errors import ExitCode, UsageError
 from kernelblaster.evaluation.results import Comparison, Timing
 from kernelblaster.problems.problem import Precision
 
@@ -119,3 +119,16 @@ class RunSummary(BaseModel):
         if OutcomeStatus.IMPROVED not in states:
             return ExitCode.NO_IMPROVEMENT
         return ExitCode.OK
+
+
+def read_summary(path: Path) -> RunSummary:
+    """Read `summary.json`. Raises UsageError when it is missing or damaged."""
+    if not path.is_file():
+        raise UsageError(
+            f"{path} does not exist",
+            hint="give the directory that `run` named; one that was cut off writes it when it is continued",
+        )
+    try:
+        return RunSummary.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise UsageError(f"{path} is damaged", hint="give the same `run` command again; it writes it anew") from error

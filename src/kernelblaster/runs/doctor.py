@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernelblaster.config import Environment, ModelConfig
+from kernelblaster.config import ModelConfig
 from kernelblaster.devices.cuda.probe import Probe
 from kernelblaster.errors import DeviceError, ModelError, UsageError
 from kernelblaster.models.endpoint import endpoint_of
@@ -22,10 +22,9 @@ def probe_emulated() -> Probe:
     return Probe(name="emulated device", ok=True, found=f"core in {core.library_dir}", costs="", hint="")
 
 
-def probe_model(environment: Environment, base_url: str | None, *, online: bool) -> Probe:
+def probe_model(config: ModelConfig, *, online: bool) -> Probe:
     """Whether a model is configured and, when `online`, answers a request for its list of models."""
-    url = base_url or environment.openai_base_url
-    if environment.openai_api_key is None and url is None:
+    if config.api_key is None and config.base_url is None:
         return Probe(
             name="model",
             ok=False,
@@ -33,13 +32,12 @@ def probe_model(environment: Environment, base_url: str | None, *, online: bool)
             costs="only recordings and the batch exchange can write candidates",
             hint="set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server",
         )
-    config = ModelConfig(name=environment.model, base_url=url, api_key=environment.openai_api_key)
     try:
         where = endpoint_of(config)
     except UsageError as error:
         return Probe(name="model", ok=False, found=error.message, costs="no model can be asked", hint=error.hint)
     if not online:
-        return Probe(name="model", ok=True, found=f"{environment.model} over {where}, not contacted", costs="", hint="")
+        return Probe(name="model", ok=True, found=f"{config.name} over {where}, not contacted", costs="", hint="")
     from kernelblaster.models.probe import offered_models
 
     try:
@@ -50,5 +48,5 @@ def probe_model(environment: Environment, base_url: str | None, *, online: bool)
         )
     if names is None:
         return Probe(name="model", ok=True, found=f"{where} answers, but lists no models", costs="", hint="")
-    known = "offered" if environment.model in names else "not in its list"
-    return Probe(name="model", ok=True, found=f"{where} answers; {environment.model} is {known}", costs="", hint="")
+    known = "offered" if config.name in names else "not in its list"
+    return Probe(name="model", ok=True, found=f"{where} answers; {config.name} is {known}", costs="", hint="")

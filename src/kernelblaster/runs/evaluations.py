@@ -8,11 +8,10 @@ from pathlib import Path
 
 from kernelblaster.config import RunConfig
 from kernelblaster.devices.base import Device
-from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.paths import data_dir
-from kernelblaster.problems.dataset import Dataset
+from kernelblaster.problems import dataset as problems
 from kernelblaster.problems.loader import load_problem
 from kernelblaster.problems.problem import Problem
 from kernelblaster.records.searches import check_search, find_search
@@ -22,15 +21,7 @@ from kernelblaster.runs.progress import ProgressDevice
 
 def find_problem(name: str, config: RunConfig, dataset_dir: Path | None = None) -> Problem:
     """`level1/23`, `23` or a directory. Raises UsageError."""
-    directory = Path(name)
-    if directory.is_dir():
-        return load_problem(directory)
-    level, _, number = name.rpartition("/")
-    dataset = Dataset(dataset_dir or data_dir() / config.dataset)
-    chosen = list(dataset.select(subset=level or "level1", numbers=number))
-    if len(chosen) != 1:
-        raise UsageError(f"{name} names {len(chosen)} problems", hint="give one, such as level1/23")
-    return chosen[0]
+    return problems.find_problem(name, dataset_dir or data_dir() / config.dataset)
 
 
 def find_searched(directory: Path, config: RunConfig, dataset_dir: Path | None = None) -> Problem:

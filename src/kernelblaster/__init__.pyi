@@ -52,6 +52,7 @@ from kernelblaster.config import RunConfig as RunConfig
 from kernelblaster.config import SearchConfig as SearchConfig
 from kernelblaster.devices.base import Device as Device
 from kernelblaster.devices.cuda.probe import Probe as Probe
+from kernelblaster.devices.emulated.translation import translated_errors as translated_errors
 from kernelblaster.devices.facts import DeviceFacts as DeviceFacts
 from kernelblaster.devices.facts import DeviceKind as DeviceKind
 from kernelblaster.devices.facts import Library as Library
@@ -84,6 +85,7 @@ from kernelblaster.models.base import Reply as Reply
 from kernelblaster.models.base import ReplyPending as ReplyPending
 from kernelblaster.models.base import Request as Request
 from kernelblaster.models.base import Usage as Usage
+from kernelblaster.paths import cache_dir as cache_dir
 from kernelblaster.problems.problem import Precision as Precision
 from kernelblaster.problems.problem import Problem as Problem
 from kernelblaster.problems.problem import Size as Size

@@ -48,9 +48,8 @@ def emulate(
     standard error. The exit code is the program's; 128 + N when signal N killed it, 124 when it ran out of time.
     1: it ended well, but the checks found something; 2: it does not compile; 4: it needs what the emulated GPU lacks.
     """
+    from kernelblaster import cache_dir, translated_errors
     from kernelblaster.cli.progress import Progress
-    from kernelblaster.devices.emulated.translation import translated_errors
-    from kernelblaster.paths import cache_dir
     from ptxemu.command import CommandOptions, build_program, run_program
 
     options = CommandOptions(

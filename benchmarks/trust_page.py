@@ -231,7 +231,7 @@ def render(
         "Again: `python benchmarks/trust.py --device emulated --json docs/results/trust_emulated.json` (`--device cuda "
         "--json docs/results/h200_trust.json` on a GPU), `python benchmarks/mutants.py --json "
         "docs/results/mutants.json`, `python benchmarks/trust_page.py > docs/trust.md`. Tests judge a sample; "
-        "KERNELBLASTER_ADVERSARIAL=all judges all.",
+        "`bash scripts/test.sh --all` judges all.",
         "",
         "## What came out otherwise than expected",
         "",

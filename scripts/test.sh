@@ -1,9 +1,31 @@
 #!/usr/bin/env bash
-# Sets up like run_single.sh and runs the tests; arguments go to pytest
-# (e.g. -m "not slow", tests/models, -n 0 for one process).
+# Sets up like run_single.sh, then runs the gates (ruff, mypy) and the tests.
+#   bash scripts/test.sh                  gates and the default tests; this is what continuous integration runs
+#   bash scripts/test.sh --all            and the tests that are left out for their time
+#   bash scripts/test.sh -q -n 4          options go to pytest
+#   bash scripts/test.sh tests/models     a part of the tests, named by path, -k, -m or --lf: without the gates
+# At the end it says what was skipped and why, and how many tests only --all runs.
+# KERNELBLASTER_PYTHON: an interpreter that has the package's requirements and dev tools; nothing is installed then.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-KERNELBLASTER_EXTRAS=dev bash "$here/setup.sh"
 cd "$here/.."
-export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
-exec .venv/bin/python -m pytest --numprocesses auto --dist loadfile "$@"
+if [ -z "${KERNELBLASTER_PYTHON:-}" ]; then
+    KERNELBLASTER_EXTRAS=dev bash "$here/setup.sh"
+fi
+python=${KERNELBLASTER_PYTHON:-$PWD/.venv/bin/python}
+export PYTHONPATH="$PWD/src${PYTHONPATH:+:$PYTHONPATH}" OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
+
+selects=
+for argument in "$@"; do
+    case $argument in
+        -k* | -m* | --lf | --last-failed | --ff | --failed-first) selects=yes ;;
+        -*) ;;
+        *) if [ -e "${argument%%::*}" ]; then selects=yes; fi ;;
+    esac
+done
+if [ -z "$selects" ]; then
+    "$python" -m ruff check --quiet src tests benchmarks
+    "$python" -m ruff format --quiet --check src tests benchmarks
+    "$python" -m mypy
+fi
+exec "$python" -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder "$@"

@@ -1,8 +1,9 @@
-"""Planted kernels, judged once per session on the emulated device, two at a time."""
+"""One emulated device and one store of inputs for all planted kernels."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,12 @@ sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests" / "runs"), str(Path
 
 
 @pytest.fixture(scope="session")
-def verdicts() -> dict[str, object]:
-    """What became of the chosen kernels, by name."""
-    from planted_sample import chosen
-    from trust import judge_all
+def court() -> Iterator[object]:
+    """Judges planted kernels on the emulated device."""
+    from trust import Court
 
     from kernelblaster.devices.emulated.device import EmulatedDevice
+    from kernelblaster.evaluation.correctness.input_store import InputStore
 
-    return {row.name: row for row in judge_all(EmulatedDevice.create("h200"), chosen(), workers=2)}
+    with InputStore() as inputs:
+        yield Court(EmulatedDevice.create("h200"), inputs)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from planted import Kind, Planted, load_all
 
 from kernelblaster.devices.facts import DeviceKind
@@ -11,12 +9,14 @@ from kernelblaster.devices.facts import DeviceKind
 EVERY_HONEST = 7
 
 
-def chosen() -> list[Planted]:
-    """The first exploit of each row and a seventh of the honest kernels; KERNELBLASTER_ADVERSARIAL=all for all."""
-    runnable = [planted for planted in load_all() if planted.runs_on(DeviceKind.EMULATED)]
-    if os.environ.get("KERNELBLASTER_ADVERSARIAL") == "all":
-        return runnable
-    exploits = [planted for planted in runnable if planted.kind is Kind.EXPLOIT and not planted.gaps]
+def runnable() -> list[Planted]:
+    """Those that can run on the emulated device."""
+    return [planted for planted in load_all() if planted.runs_on(DeviceKind.EMULATED)]
+
+
+def sample() -> list[Planted]:
+    """The first exploit of each row and a seventh of the honest kernels."""
+    exploits = [planted for planted in runnable() if planted.kind is Kind.EXPLOIT and not planted.gaps]
     firsts = {planted.row: planted for planted in reversed(exploits)}
-    honest = [planted for planted in runnable if planted.kind is Kind.HONEST]
+    honest = [planted for planted in runnable() if planted.kind is Kind.HONEST]
     return [*firsts.values(), *honest[::EVERY_HONEST]]

@@ -1,18 +1,22 @@
 """The evaluation on planted kernels: no exploit gets through, no honest kernel is refused.
 
-The first exploit of each row and a seventh of the honest kernels; KERNELBLASTER_ADVERSARIAL=all takes all of them.
+The first exploit of each row and a seventh of the honest kernels; --all takes all of them.
 """
 
 from __future__ import annotations
 
 from shutil import which
+from typing import TYPE_CHECKING
 
 import pytest
-from planted import EXPLOITS, HONEST, Kind, load, load_all
-from planted_sample import chosen
+from planted import EXPLOITS, HONEST, Kind, Planted, load, load_all
+from planted_sample import runnable, sample
 
 from kernelblaster.devices.build.toolchain import SearchPath, ToolMissing, find_nvcc
 from kernelblaster.devices.facts import DeviceKind
+
+if TYPE_CHECKING:
+    from trust import Court
 
 NOT_PLANTED = {
     *("T02", "T04", "T06", "T14", "T17", "T21", "T22"),
@@ -29,12 +33,20 @@ def _has_tools() -> bool:
     return which("g++") is not None
 
 
+def _cases() -> list[object]:
+    sampled = {planted.name for planted in sample()}
+    return [
+        pytest.param(planted, id=planted.name, marks=[] if planted.name in sampled else [pytest.mark.slow])
+        for planted in runnable()
+    ]
+
+
 @pytest.mark.nvcc
 @pytest.mark.skipif(not _has_tools(), reason="needs nvcc and g++")
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", [planted.name for planted in chosen()])
-def test_the_verdict_is_right(verdicts: dict[str, object], name: str) -> None:
-    row = verdicts[name]
+@pytest.mark.parametrize("planted", _cases())
+def test_the_verdict_is_right(court: Court, planted: Planted) -> None:
+    row = court.judge(planted)
     assert row.tolerated, f"{row.outcome}, expected {row.expected}: {row.reason}"
 
 

@@ -17,7 +17,6 @@ from kernelblaster.runs.evaluations import find_problem, open_evaluator
 
 pytestmark = [
     pytest.mark.gpu,
-    pytest.mark.slow,
     pytest.mark.skipif(detect_gpu() is None, reason="no NVIDIA GPU"),
 ]
 CONFIG = RunConfig(device="cuda", evaluation=EvaluationConfig(max_seconds_timing=1.0))

@@ -16,7 +16,6 @@ from kernelblaster.runs.evaluations import open_evaluator
 
 pytestmark = [
     pytest.mark.gpu,
-    pytest.mark.slow,
     pytest.mark.skipif(detect_gpu() is None, reason="no NVIDIA GPU"),
     pytest.mark.skipif(torch.version.cuda is None, reason="PyTorch without CUDA"),
 ]

@@ -22,6 +22,7 @@ from kernelblaster.knowledge.expressions import Condition
 from kernelblaster.knowledge.schema import KnowledgeDocument, Prior, Rule, StateEntry, StateGroup, TechniqueEntry
 from kernelblaster.knowledge.store import KnowledgeStore
 from kernelblaster.models.base import Purpose, Reply, Request, Usage
+from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.families import OpFamily
 from kernelblaster.problems.problem import Precision, Problem, ProblemId, Size, TensorRole, TensorSpec
 
@@ -227,8 +228,8 @@ def make_context(
         "precision": Precision.FP16,
         "size": Size.SMALL,
         "tensors": (
-            TensorSpec("x", TensorRole.INPUT, "fp16", (4, 33)),
-            TensorSpec("output", TensorRole.OUTPUT, "fp16", (4, 33)),
+            TensorSpec("x", TensorRole.INPUT, DType.FLOAT16, (4, 33)),
+            TensorSpec("output", TensorRole.OUTPUT, DType.FLOAT16, (4, 33)),
         ),
         "config": SearchConfig(**{"rollouts": 1, "steps": 3, "repairs": 2, **search}),
         "evaluator": evaluator or CommentEvaluator(root / "evaluations.log"),

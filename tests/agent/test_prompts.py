@@ -20,6 +20,7 @@ from kernelblaster.devices.facts import DeviceKind, Library
 from kernelblaster.devices.metrics import Metric
 from kernelblaster.devices.profiles import KernelProfile, KernelResources, Profile, ProfileSource
 from kernelblaster.evaluation.results import Evaluation, Timing, Verdict
+from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.problem import Precision, Size, TensorRole, TensorSpec
 
 CHARACTERS_PER_TOKEN = 4
@@ -80,7 +81,7 @@ def wordy_context(tmp_path, **changes):
 
 
 def test_the_longest_prompt_stays_within_its_budget_beyond_the_source(tmp_path):
-    weights = tuple(TensorSpec(f"layer{n}.weight", TensorRole.WEIGHT, "fp16", (1024, 1024)) for n in range(60))
+    weights = tuple(TensorSpec(f"layer{n}.weight", TensorRole.WEIGHT, DType.FLOAT16, (1024, 1024)) for n in range(60))
     context = wordy_context(tmp_path, tensors=weights)
     request = generate_request(context, full_state(context), 0)
     source = context.problem.init_path.read_text()

@@ -9,6 +9,7 @@ import pytest
 from kernelblaster.devices.base import Build, Harness, Job, JobTensor
 from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.paths import deferred_source, harness_include_dir
+from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.problem import Precision, Problem, ProblemId, TensorRole, TensorSpec
 
 HERE = Path(__file__).parent
@@ -61,9 +62,9 @@ def make_job(tmp_path: Path) -> Callable[..., Job]:
         np.arange(count, dtype=np.float32).tofile(directory / "x")
         np.array([0.5], dtype=np.float32).tofile(directory / "w")
         tensors = (
-            JobTensor(TensorSpec("x", TensorRole.INPUT, "fp32", (count,)), directory / "x"),
-            JobTensor(TensorSpec("fc.weight", TensorRole.WEIGHT, "fp32", ()), directory / "w"),
-            JobTensor(TensorSpec("output", TensorRole.OUTPUT, "fp32", (1, count)), directory / "output"),
+            JobTensor(TensorSpec("x", TensorRole.INPUT, DType.FLOAT32, (count,)), directory / "x"),
+            JobTensor(TensorSpec("fc.weight", TensorRole.WEIGHT, DType.FLOAT32, ()), directory / "w"),
+            JobTensor(TensorSpec("output", TensorRole.OUTPUT, DType.FLOAT32, (1, count)), directory / "output"),
         )
         return Job(tensors, sizes={"count": count, "mode": mode}, scalars={"scale": 2.0})
 

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import subprocess
 import time
 from collections.abc import Callable
 from enum import IntEnum
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 from kernelblaster.devices.base import UNPERTURBED, Build, Job, PerturbationKind
-from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.devices.failures import RunFailure, RunFailureKind
 from kernelblaster.devices.harness.batch import BatchProgram, run_batch
 from kernelblaster.devices.harness.session import ProcessSession
 from kernelblaster.errors import DeviceError
 from kernelblaster.evaluation.inputs.perturbations import apply_perturbation
-from kernelblaster.paths import harness_include_dir
 from kernelblaster.sandbox.limits import Limits
 
 
@@ -197,35 +193,6 @@ def test_the_driver_and_the_judge_change_values_alike(host_build: Build, make_jo
             np.testing.assert_array_equal(got, wanted)
             seen.add(got.tobytes())
     assert len(seen) == (6 if count > 100 else len(seen))
-
-
-@pytest.mark.parametrize("dtype", ["fp16", "bf16", "fp32"])
-def test_halving_rounds_as_ieee_multiplication_does(tmp_path: Path, dtype: str) -> None:
-    torch_type = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp32": torch.float32}[dtype]
-    patterns = np.arange(1 << 16, dtype=np.uint16)
-    if dtype == "fp32":
-        bits = np.concatenate([patterns.astype(np.uint32) << 16 | 0x5A5B, patterns.astype(np.uint32) << 8 | 1])
-        values = torch.from_numpy(bits.view(np.int32)).view(torch_type)
-    else:
-        values = torch.from_numpy(patterns.view(np.int16)).view(torch_type)
-    values[values.isnan()] = 1.0
-    program = tmp_path / "halve"
-    source = tmp_path / "halve.cpp"
-    source.write_text(
-        "#include <kernelblaster/perturbation.hpp>\n#include <iterator>\n#include <iostream>\n#include <vector>\n"
-        "int main(int, char** argv) {\n"
-        "    std::vector<char> data((std::istreambuf_iterator<char>(std::cin)), {});\n"
-        "    kb::halve(data.data(), data.size(), argv[1]);\n"
-        "    std::cout.write(data.data(), data.size());\n}\n"
-    )
-    toolchain = Toolchain.find()
-    includes = [f"-I{path}" for path in (harness_include_dir(), *toolchain.include_dirs)]
-    stand_in = str(Path(__file__).parent / "host_cudart.cpp")
-    command = [str(toolchain.host_compiler), "-std=c++17", *includes, str(source), stand_in, "-o", str(program)]
-    subprocess.run(command, check=True)
-    raw = values.view(torch.uint8).numpy().tobytes()
-    halved = subprocess.run([str(program), dtype], input=raw, capture_output=True, check=True).stdout
-    assert halved == (values * 0.5).view(torch.uint8).numpy().tobytes()
 
 
 def test_addresses_change_and_what_is_written_beside_a_tensor_is_seen(host_build: Build, make_job: MakeJob) -> None:

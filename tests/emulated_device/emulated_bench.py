@@ -13,6 +13,7 @@ from kernelblaster.devices.base import UNPERTURBED, Build, Harness, Job, JobTens
 from kernelblaster.devices.build.toolchain import SearchPath, ToolMissing, find_nvcc
 from kernelblaster.devices.emulated.device import EmulatedDevice
 from kernelblaster.devices.profiles import Profile
+from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.problem import TensorRole, TensorSpec
 
 TIMEOUT_S = 120
@@ -46,8 +47,8 @@ class Bench:
         (self.directory / "y").write_bytes(bytes(x.nbytes))
         return Job(
             tensors=(
-                JobTensor(TensorSpec("output", TensorRole.OUTPUT, "fp32", shape), self.directory / "y"),
-                JobTensor(TensorSpec("x", TensorRole.INPUT, "fp32", shape), self.directory / "x"),
+                JobTensor(TensorSpec("output", TensorRole.OUTPUT, DType.FLOAT32, shape), self.directory / "y"),
+                JobTensor(TensorSpec("x", TensorRole.INPUT, DType.FLOAT32, shape), self.directory / "x"),
             ),
             sizes={"n": shape[0]},
             scalars={},

@@ -18,6 +18,7 @@ from kernelblaster.devices.emulated.session import EmulatedSession
 from kernelblaster.devices.failures import RunFailure, RunFailureKind
 from kernelblaster.devices.profiles import KernelResources
 from kernelblaster.errors import DeviceError
+from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.problem import Precision, Problem, ProblemId, TensorRole, TensorSpec
 from ptxemu.counters.record import LaunchRecord, TransferKind, TransferRecord, read_records
 from ptxemu.errors import CoreFailure
@@ -41,7 +42,7 @@ def build(digest: str = "a", *, registers: int = 32) -> Build:
 
 
 def job(*, n: int = 8, path: str = "/dev/shm/x") -> Job:
-    tensor = JobTensor(TensorSpec("x", TensorRole.INPUT, "fp32", (n,)), Path(path))
+    tensor = JobTensor(TensorSpec("x", TensorRole.INPUT, DType.FLOAT32, (n,)), Path(path))
     return Job(tensors=(tensor,), sizes={"n": n}, scalars={"eps": 1e-5})
 
 

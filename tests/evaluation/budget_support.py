@@ -10,8 +10,7 @@ from pathlib import Path
 
 import torch
 
-from kernelblaster.evaluation.correctness.compare import Findings, compare, compare_exact
-from kernelblaster.evaluation.correctness.error_budget import Budget
+from kernelblaster.evaluation.correctness.compare import Findings, compare_output
 from kernelblaster.evaluation.correctness.input_store import InputSet, InputStore
 from kernelblaster.evaluation.inputs.distributions import Distribution, accumulation
 from kernelblaster.evaluation.inputs.keys import InputKey
@@ -89,20 +88,10 @@ class Jury:
         key = InputKey(judged, precision, Size.SMALL, draws, seed)
         with self._store.use(key) as drawn:
             result = kernel(*tensors(drawn))
-            stored = result if drawn.expected.scale is None else result.to(storage_dtype(precision))
+            (expected,) = drawn.expected.tensors
+            stored = result if expected.scale is None else result.to(storage_dtype(precision))
             write_tensor(self._output, stored)
-            return self._compare(drawn)
-
-    def _compare(self, drawn: InputSet) -> Findings:
-        expected, spec = drawn.expected, drawn.output
-        if expected.scale is None:
-            return compare_exact(self._output, expected.values, spec, 0xFF)
-        return compare(
-            self._output,
-            expected.values,
-            Budget(spec, expected.scale, self._factor, accumulation(drawn.distribution)),
-            0xFF,
-        )
+            return compare_output(self._output, expected, self._factor, accumulation(drawn.distribution), 0xFF)
 
 
 def tensors(drawn: InputSet) -> list[torch.Tensor]:

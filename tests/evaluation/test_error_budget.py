@@ -18,6 +18,7 @@ from kernelblaster.evaluation.correctness.error_budget import Budget, ErrorScale
 from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.evaluation.inputs.distributions import Distribution
 from kernelblaster.evaluation.inputs.tensors import TORCH_DTYPES, write_tensor
+from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.problem import Precision, TensorRole, TensorSpec
 
 MATMUL = "level1/001_Square_matrix_multiplication"
@@ -280,8 +281,9 @@ def test_a_row_sum_in_sixteen_bits_shows_in_its_row_alone(jury: Jury) -> None:
     assert "as a whole is 0.1" in found.describe()
 
 
-SPEC = TensorSpec("output", TensorRole.OUTPUT, "fp16", (4, 200))
-ROWS = TensorSpec("output", TensorRole.OUTPUT, "fp16", (24, 160))
+HALVES = (DType.FLOAT16, DType.BFLOAT16)
+SPEC = TensorSpec("output", TensorRole.OUTPUT, DType.FLOAT16, (4, 200))
+ROWS = TensorSpec("output", TensorRole.OUTPUT, DType.FLOAT16, (24, 160))
 
 
 def findings_of(output: torch.Tensor, reference: torch.Tensor, tmp_path: Path, spec: TensorSpec = SPEC) -> object:
@@ -300,7 +302,7 @@ def reference() -> torch.Tensor:
 def test_the_rounded_reference_passes_and_three_ulps_do_not(reference: torch.Tensor, tmp_path: Path) -> None:
     assert findings_of(reference, reference, tmp_path).passed
     off = reference.clone()
-    off[2, 7] += 3.5 * spacing(off, "fp16")[2, 7]
+    off[2, 7] += 3.5 * spacing(off, DType.FLOAT16)[2, 7]
     found = findings_of(off, reference, tmp_path)
     assert not found.passed
     assert found.wrong == 1
@@ -344,7 +346,8 @@ def test_small_rows_are_not_licensed_by_a_large_one(reference: torch.Tensor, tmp
 
 
 def test_a_plain_implementation_that_overflows_refuses_nobody(tmp_path: Path) -> None:
-    spec, reference = TensorSpec("output", TensorRole.OUTPUT, "fp16", ()), torch.tensor(15.7156, dtype=torch.float64)
+    spec = TensorSpec("output", TensorRole.OUTPUT, DType.FLOAT16, ())
+    reference = torch.tensor(15.7156, dtype=torch.float64)
     scale = ErrorScale.measure(reference, torch.tensor(torch.inf, dtype=torch.float16), spec)
     assert scale.reference_norm == pytest.approx(15.7156)
     assert not scale.plain_finite
@@ -371,7 +374,7 @@ def test_a_full_gpu_is_no_reason_not_to_compare(
 
 
 def test_scalar_outputs_are_compared(tmp_path: Path) -> None:
-    spec = TensorSpec("output", TensorRole.OUTPUT, "bf16", ())
+    spec = TensorSpec("output", TensorRole.OUTPUT, DType.BFLOAT16, ())
     reference = torch.tensor(6.9077, dtype=torch.float64)
     assert findings_of(reference, reference, tmp_path, spec).passed
     assert not findings_of(reference * 1.02, reference, tmp_path, spec).passed
@@ -406,7 +409,7 @@ def rows_of(kind: str, spec: TensorSpec, generator: torch.Generator) -> torch.Te
 KINDS = ("normal", "positive", "constant", "two values", "ties", "one large", "subnormal")
 
 
-@given(st.sampled_from(KINDS), st.sampled_from(["fp16", "bf16"]), st.floats(-1, 1), st.integers(0, 2**32))
+@given(st.sampled_from(KINDS), st.sampled_from(HALVES), st.floats(-1, 1), st.integers(0, 2**32))
 @settings(deadline=None)
 def test_no_rounded_result_of_fp32_arithmetic_shares_too_much(kind: str, dtype: str, common: float, seed: int) -> None:
     """A common factor of up to half an epsilon, as a row's sum has that is stored in 16 bits, and fp32 noise."""
@@ -419,7 +422,7 @@ def test_no_rounded_result_of_fp32_arithmetic_shares_too_much(kind: str, dtype: 
     assert row_ratio(output, reference, reference.to(stored), spec) <= 1
 
 
-@given(st.sampled_from(KINDS), st.sampled_from(["fp16", "bf16"]), st.integers(0, 2**32))
+@given(st.sampled_from(KINDS), st.sampled_from(HALVES), st.integers(0, 2**32))
 @settings(deadline=None)
 def test_no_roundings_of_intermediate_results_share_too_much(kind: str, dtype: str, seed: int) -> None:
     """One that the plain implementation does not have, of each element or of a row's factor, or both if it has both."""
@@ -440,7 +443,7 @@ def test_no_roundings_of_intermediate_results_share_too_much(kind: str, dtype: s
     assert row_ratio(output, reference, plain, spec) <= 1
 
 
-@pytest.mark.parametrize("dtype", ["fp16", "bf16"])
+@pytest.mark.parametrize("dtype", [DType.FLOAT16, DType.BFLOAT16])
 def test_a_row_that_is_off_as_a_whole_is_refused_in_the_midst_of_right_ones(dtype: str, tmp_path: Path) -> None:
     spec = TensorSpec("output", TensorRole.OUTPUT, dtype, (64, 1024))
     reference = rows_of("positive", spec, torch.Generator().manual_seed(3))
@@ -471,7 +474,7 @@ def test_what_is_not_finite_says_nothing_of_its_row(tmp_path: Path) -> None:
 
 
 def test_rows_that_are_few_short_or_in_fp32_are_not_judged(tmp_path: Path) -> None:
-    for dtype, shape in (("fp16", (15, 160)), ("fp16", (24, 127)), ("fp32", (24, 160))):
+    for dtype, shape in ((DType.FLOAT16, (15, 160)), (DType.FLOAT16, (24, 127)), (DType.FLOAT32, (24, 160))):
         spec = TensorSpec("output", TensorRole.OUTPUT, dtype, shape)
         reference = torch.randn(shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
         assert findings_of(reference, reference, tmp_path, spec).worst_row is None
@@ -481,9 +484,9 @@ def test_rows_that_are_few_short_or_in_fp32_are_not_judged(tmp_path: Path) -> No
 def test_spacing_is_the_distance_to_the_next_number(value: float) -> None:
     stored = torch.tensor(value, dtype=torch.float64).to(torch.float16)
     if not torch.isfinite(stored):
-        assert not fits(torch.tensor([value], dtype=torch.float64), "fp16").all()
+        assert not fits(torch.tensor([value], dtype=torch.float64), DType.FLOAT16).all()
         return
     above = torch.nextafter(stored.abs(), torch.tensor(math.inf, dtype=torch.float16)).double()
     step = above - stored.abs().double()
     if torch.isfinite(step):
-        assert float(spacing(stored.double(), "fp16")) == float(step)
+        assert float(spacing(stored.double(), DType.FLOAT16)) == float(step)

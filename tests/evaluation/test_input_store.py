@@ -47,7 +47,7 @@ def test_a_seed_gives_the_same_bytes_in_another_store(relu: Problem, tmp_path: P
     contents = []
     for _ in range(2):
         with InputStore(tmp_path) as store, store.use(key(relu)) as drawn:
-            contents.append((drawn.files["x"].read_bytes(), drawn.expected.values))
+            contents.append((drawn.files["x"].read_bytes(), drawn.expected["output"].values))
     assert contents[0][0] == contents[1][0]
     assert torch.equal(contents[0][1], contents[1][1])
 
@@ -65,7 +65,7 @@ def test_seeds_and_distributions_differ(relu: Problem, store: InputStore) -> Non
 def test_the_reference_is_of_the_quantised_values(relu: Problem, store: InputStore) -> None:
     with store.use(key(relu)) as drawn:
         (x,) = tensors(drawn)
-        assert torch.equal(drawn.expected.values, x.clamp(min=0))
+        assert torch.equal(drawn.expected["output"].values, x.clamp(min=0))
 
 
 def test_integer_inputs_stay_as_declared(store: InputStore) -> None:
@@ -239,8 +239,8 @@ def test_large_values_are_coarse_where_layers_would_lose_their_digits(store: Inp
         values = torch.from_file(str(drawn.files["x"]), size=2 * 67 * 57, dtype=torch.float16)
         assert drawn.distribution is Distribution.COARSE
         assert len(values.unique()) == 3
-        assert drawn.expected.scale is not None
-        assert drawn.expected.scale.plain_norm < 0.01
+        assert drawn.expected["output"].scale is not None
+        assert drawn.expected["output"].scale.plain_norm < 0.01
 
 
 def test_plans_share_seeds_between_candidates_only(relu: Problem) -> None:

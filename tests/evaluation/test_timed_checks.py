@@ -60,7 +60,10 @@ def test_only_what_has_no_structure_is_rotated() -> None:
     assert perturbation_of(torch.randn(64, 64).tril()) is PerturbationKind.SCALE
     symmetric = torch.randn(64, 64)
     assert perturbation_of(symmetric + symmetric.T) is PerturbationKind.SCALE
-    assert perturbation_of(torch.randint(0, 9, (64, 64))) is PerturbationKind.FIXED
+    assert perturbation_of(torch.randint(0, 9, (64, 64))) is PerturbationKind.ROTATE
+    assert perturbation_of(torch.rand(64, 64) < 0.5) is PerturbationKind.ROTATE
+    for ordered in (torch.arange(64), torch.ones(64, 64).tril().bool(), torch.ones(8, 64).bool(), torch.tensor(3)):
+        assert perturbation_of(ordered) is PerturbationKind.FIXED
     assert perturbation_of(torch.randint(0, 2, (64, 64)).float()) is PerturbationKind.FIXED
     assert perturbation_of(torch.tensor(3.0)) is PerturbationKind.FIXED
 
@@ -114,7 +117,7 @@ def test_the_reference_of_a_variant_is_that_of_the_changed_values(store: InputSt
         (x,) = tensors(base)
         place = next(i for i, spec in enumerate(base.specs) if spec.name == "x")
         changed = apply_perturbation(x.half(), base.perturbation_kinds["x"], place, 99).double()
-        assert torch.equal(varied.expected.values.double(), changed.clamp(min=0))
-        assert not torch.equal(varied.expected.values, base.expected.values)
+        assert torch.equal(varied.expected["output"].values.double(), changed.clamp(min=0))
+        assert not torch.equal(varied.expected["output"].values, base.expected["output"].values)
         assert varied.files == {}
         assert varied.file_bytes == 0

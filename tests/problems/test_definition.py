@@ -183,7 +183,7 @@ def test_the_definition_of_a_problem_gives_its_tensors_at_every_size(problem: Pr
         extents = definition.extents(workload.axes)
         for spec in tensor_specs(problem, workload.name, Precision.BF16):
             assert definition.shape(spec.name, extents) == spec.shape
-            assert {**definition.inputs, **definition.outputs}[spec.name].dtype is DType.of(spec.dtype)
+            assert {**definition.inputs, **definition.outputs}[spec.name].dtype is spec.dtype
         assert problem.sizes[workload.name].items() <= extents.items()
         assert workload.scalars == problem.scalars
 

@@ -14,6 +14,7 @@ from kernelblaster.errors import ProblemError
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.audit import audit_problem
 from kernelblaster.problems.dataset import Dataset
+from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.loader import load_problem
 from kernelblaster.problems.problem import Precision, Problem, Size, TensorRole, TensorSpec
 from kernelblaster.problems.reference import load_reference, tensor_specs
@@ -44,8 +45,7 @@ def test_full_size_has_the_shapes_of_kernelbench(problem: Problem) -> None:
     facts = FACTS[problem.id.level, problem.id.number]
     specs = tensor_specs(problem, Size.FULL, Precision.FP32)
     assert problem.name == facts["name"]
-    dtype = {"float32": "fp32", "int64": "int64"}
-    expected_inputs = [(dtype[given["dtype"]], tuple(given["shape"])) for given in facts["inputs"]]
+    expected_inputs = [(given["dtype"], tuple(given["shape"])) for given in facts["inputs"]]
     assert [(spec.dtype, spec.shape) for spec in by_role(specs, TensorRole.INPUT)] == expected_inputs
     weights = [(spec.name, list(spec.shape)) for spec in by_role(specs, TensorRole.WEIGHT)]
     assert weights == list(facts["params"].items())
@@ -68,7 +68,7 @@ def test_small_runs_on_the_cpu_and_agrees_with_its_specs(problem: Problem) -> No
     specs = tensor_specs(problem, Size.SMALL, Precision.FP16)
     assert [tuple(tensor.shape) for tensor in tensors] == [spec.shape for spec in specs]
     floating = {spec.dtype for spec, tensor in zip(specs, tensors, strict=True) if tensor.is_floating_point()}
-    assert floating == {"fp16"}
+    assert floating == {DType.FLOAT16}
 
 
 @every_problem
@@ -164,7 +164,8 @@ def test_the_audit_leaves_the_random_generator_as_it_was(tmp_path: Path) -> None
         (REFERENCE.replace("class Model", "class Other"), "does not define Model"),
         (REFERENCE.replace("SIZES[size]", "SIZES['huge']"), "KeyError: 'huge'"),
         (REFERENCE.replace("* x * x", "@ x"), "fails"),
-        (REFERENCE.replace("return SCALARS", "return x, SCALARS"), "returns tuple"),
+        (REFERENCE.replace("return SCALARS", "return x, SCALARS"), "returns 2 tensors and names output"),
+        (REFERENCE.replace("return SCALARS", "return [x, 1], SCALARS"), "returns list, Tensor"),
         (REFERENCE.replace("self, x", "self, x, y"), "takes 2 inputs, get_inputs gives 1"),
         (REFERENCE.replace('["n"])]', '["n"]).to(torch.complex64)]'), "is torch.complex64"),
     ],

@@ -77,11 +77,11 @@ def test_it_is_one_line_with_a_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_the_judge_does_not_wait_for_ever_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A loop that the `meta` device does not show."""
     problem = problem_of(tmp_path, FORWARD, "        while x.device.type != 'meta': pass")
-    (spec, *_) = tensor_specs(problem, Size.SMALL, Precision.FP32)
-    drawn = truth.draw(load_reference(problem), Size.SMALL, Precision.FP32, Distribution.NORMAL, 0, seed=1)
+    specs = tensor_specs(problem, Size.SMALL, Precision.FP32)
+    drawn = truth.draw(load_reference(problem), Size.SMALL, specs, Distribution.NORMAL, 0, seed=1)
     monkeypatch.setenv(VARIABLE, "0.3")
     with pytest.raises(ProblemError, match="has not come to an end"):
-        truth.solve(drawn, spec, Precision.FP32)
+        truth.solve(drawn, specs[:1], Precision.FP32)
 
 
 @pytest.mark.timeout(60)

@@ -73,7 +73,7 @@ def test_every_kind_of_parameter_arrives_as_it_was_passed(flags: list[str], tmp_
     sources = [tmp_path / "shim.cpp", HERE / "host_runtime.cpp", HERE.parent / "devices" / "host_cudart.cpp"]
     build = ["g++", "-std=c++17", *flags, *map(str, sources), "-o", str(tmp_path / "program"), "-lpthread"]
     subprocess.run(build, check=True, timeout=200)
-    (tmp_path / "job").write_text("kernelblaster-job-2\nnonce abc\n")
+    (tmp_path / "job").write_text("kernelblaster-job-3\nnonce abc\n")
     argv = [str(tmp_path / "program"), str(tmp_path / "job"), str(tmp_path / "replies")]
     # What the parameters point to is no allocation here: nothing is kept of it.
     environment = {**os.environ, "HOST_NO_RANGES": "1"}

@@ -234,7 +234,7 @@ def _tensor_lines(tensors: tuple[TensorSpec, ...]) -> list[str]:
     weights = [tensor for tensor in tensors if tensor.role is TensorRole.WEIGHT]
     others = [tensor for tensor in tensors if tensor.role is not TensorRole.WEIGHT]
     lines = [
-        f"{tensor.role} {tensor.name}: {tensor.dtype} {list(tensor.shape)}"
+        f"{tensor.role} {tensor.name}: {tensor.dtype.label} {list(tensor.shape)}"
         for tensor in others + weights[:_WEIGHTS_SHOWN]
     ]
     hidden = len(weights) - _WEIGHTS_SHOWN

@@ -79,7 +79,7 @@ def show(
     specs = describe_tensors(found, size, precision or Precision.FP16)
     if json_output:
         tensors = [
-            {"name": s.name, "role": s.role, "dtype": s.dtype, "shape": s.shape, "bytes": s.bytes} for s in specs
+            {"name": s.name, "role": s.role, "dtype": s.dtype.label, "shape": s.shape, "bytes": s.bytes} for s in specs
         ]
         print_json({**_facts(found), "size": size, "tensors": tensors})
         return int(ExitCode.OK)
@@ -89,7 +89,7 @@ def show(
     for column in ("role", "tensor", "dtype", "shape", "MB"):
         table.add_column(column)
     for s in specs:
-        table.add_row(s.role, s.name, s.dtype, " x ".join(map(str, s.shape)), f"{s.bytes / 1e6:,.1f}")
+        table.add_row(s.role, s.name, s.dtype.label, " x ".join(map(str, s.shape)), f"{s.bytes / 1e6:,.1f}")
     console.print(table)
     return int(ExitCode.OK)
 

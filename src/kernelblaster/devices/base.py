@@ -69,18 +69,20 @@ class Build:
 
 
 class PerturbationKind(StrEnum):
-    """What a variant may do to the values of a tensor (see `harness/include/kernelblaster/variant.hpp`)."""
+    """What a perturbation may do to the values of a tensor (see `harness/include/kernelblaster/perturbation.hpp`)."""
 
     FIXED = "fixed"
-    """Nothing: integers, labels, masks, outputs."""
+    """Nothing: outputs, labels stored as numbers, integers and flags whose order means something."""
     SCALE = "scale"
     """Halve all of them: positions mean something, as in a triangular matrix."""
     SHIFT = "shift"
     """Rotate them and halve the leading ones."""
+    ROTATE = "rotate"
+    """Rotate them: integers and flags, which so keep their range."""
 
 
 UNPERTURBED = 0
-"""The variant that leaves values and addresses as they are."""
+"""The perturbation that leaves values and addresses as they are."""
 
 
 @dataclass(frozen=True)
@@ -145,10 +147,10 @@ class Session(Protocol):
         ...
 
     def time_calls(self, perturbations: Sequence[int], cover_fills: int = 1) -> list[TimingSample]:
-        """Time one call per variant, each on values and addresses of its own and with a cold L2. Raises RunFailure.
+        """Time a call per perturbation, each on values and addresses of its own and with a cold L2. Raises RunFailure.
 
         Args:
-            variants: 64-bit numbers; `UNPERTURBED` for the values of the files.
+            perturbations: 64-bit numbers; `UNPERTURBED` for the values of the files.
             fills: short fills of memory that the call is launched behind.
         """
         ...

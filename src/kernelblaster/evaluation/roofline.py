@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernelblaster.devices.facts import DeviceFacts
 from kernelblaster.problems.problem import Precision, Problem, TensorRole
-from kernelblaster.problems.reference import TORCH, Reference, load_reference, tensor_specs
+from kernelblaster.problems.reference import TORCH, Reference, load_reference, run_model, tensor_specs
 
 if TYPE_CHECKING:
     from torch.utils._python_dispatch import TorchDispatchMode
@@ -60,7 +60,7 @@ def _shares(reference: Reference, size: str) -> Mapping[str, float]:
 
     with TORCH, torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        inputs = dict(zip(reference.input_names, reference.inputs(size), strict=True))
+        inputs = reference.tensors(size)
     floating = {name: tensor for name, tensor in inputs.items() if tensor.is_floating_point() and tensor.numel()}
     shares = {name: float((tensor != 0).float().mean()) for name, tensor in floating.items()}
     return {name: share for name, share in shares.items() if share < DENSE}
@@ -72,9 +72,9 @@ def _operations(reference: Reference, size: str, outputs: int) -> float:
 
     counter, calls = _counter()
     with TORCH, torch.device("meta"), torch.no_grad():
-        model, inputs = reference.model(size), reference.inputs(size)
+        model, inputs = reference.model(size), reference.tensors(size)
         with counter:
-            model(*inputs)
+            run_model(reference.problem, model, inputs)
     if len(calls) != 1:
         return 0.0
     operations, elements = calls[0]

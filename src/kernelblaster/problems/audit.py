@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kernelblaster.problems.problem import Problem
-from kernelblaster.problems.reference import Reference, blaming, load_reference
+from kernelblaster.problems.reference import Reference, arguments, blaming, load_reference, outputs_of, run_model
 
 if TYPE_CHECKING:
     import torch
@@ -41,7 +41,11 @@ def audit_problem(problem: Problem) -> list[str]:
     reference = load_reference(problem)
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         first, second = (_draw(reference, seed) for seed in _SEEDS)
-        faults = _degenerate(first.output, second.output)
+        faults = [
+            fault
+            for name, output in first.outputs.items()
+            for fault in _degenerate(_called(name, first), output, second.outputs[name])
+        ]
         if not faults:
             faults = [*_ignorable(first), *_trivial(first)]
     return faults
@@ -51,45 +55,50 @@ def audit_problem(problem: Problem) -> list[str]:
 class _Draw:
     """One draw of inputs and weights, in float64, and what the reference makes of them."""
 
+    problem: Problem
     model: torch.nn.Module
     inputs: dict[str, torch.Tensor]
-    output: torch.Tensor
+    outputs: dict[str, torch.Tensor]
 
     def tensors(self) -> Iterator[tuple[str, torch.Tensor]]:
         yield from self.inputs.items()
         yield from self.model.state_dict().items()
 
-    def output_with(self, name: str, value: torch.Tensor) -> torch.Tensor:
-        """The output when one tensor has another value."""
+    def effect(self, name: str, value: torch.Tensor) -> float:
+        """How far the outputs move when one tensor has another value: the largest distance of any."""
         import torch
 
-        if name in self.inputs:
-            found: torch.Tensor = self.model(*{**self.inputs, name: value}.values())
-        else:
-            state = {**self.model.state_dict(), name: value}
-            found = torch.func.functional_call(self.model, state, tuple(self.inputs.values()))
-        return found
+        inputs = {**self.inputs, name: value} if name in self.inputs else self.inputs
+        state = self.model.state_dict() if name in self.inputs else {**self.model.state_dict(), name: value}
+        given = tuple(arguments(self.problem, self.model, inputs))
+        moved = outputs_of(self.problem, torch.func.functional_call(self.model, state, given))
+        return max(_distance(got, old) for got, old in zip(moved, self.outputs.values(), strict=True))
 
 
 def _draw(reference: Reference, seed: int) -> _Draw:
     import torch
 
     torch.manual_seed(seed)
-    size = reference.problem.cheap_size
-    model = reference.model(size).double()
-    tensors = [t.double() if t.is_floating_point() else t for t in reference.inputs(size)]
-    inputs = dict(zip(reference.input_names, tensors, strict=True))
-    with blaming(reference.problem):
-        return _Draw(model, inputs, model(*tensors))
+    problem = reference.problem
+    model = reference.model(problem.cheap_size).double()
+    drawn = reference.tensors(problem.cheap_size)
+    inputs = {name: t.double() if t.is_floating_point() else t for name, t in drawn.items()}
+    with blaming(problem):
+        outputs = run_model(problem, model, inputs)
+    return _Draw(problem, model, inputs, dict(zip(problem.outputs, outputs, strict=True)))
 
 
-def _degenerate(output: torch.Tensor, other: torch.Tensor) -> list[str]:
+def _called(name: str, draw: _Draw) -> str:
+    return f"the reference output{'' if len(draw.outputs) == 1 else ' ' + name}"
+
+
+def _degenerate(what: str, output: torch.Tensor, other: torch.Tensor) -> list[str]:
     if not output.isfinite().all() or not other.isfinite().all():
-        return ["the reference output is not finite"]
+        return [f"{what} is not finite"]
     if not output.any():
-        return ["the reference output is zero"]
+        return [f"{what} is zero"]
     if _distance(other, output) <= LEAST_EFFECT:
-        return ["the reference output is the same for different draws"]
+        return [f"{what} is the same for different draws"]
     return []
 
 
@@ -97,7 +106,7 @@ def _ignorable(draw: _Draw) -> Iterator[str]:
     for name, tensor in draw.tensors():
         if tensor.numel() > 1 and (tensor == tensor.flatten()[0]).all():
             yield f"{name} holds a single value, so that a kernel may ignore it"
-        elif _distance(draw.output_with(name, _changed(tensor)), draw.output) <= LEAST_EFFECT:
+        elif draw.effect(name, _changed(tensor)) <= LEAST_EFFECT:
             yield f"the output does not depend on {name}"
 
 
@@ -112,16 +121,17 @@ def _changed(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _trivial(draw: _Draw) -> Iterator[str]:
-    output = draw.output
-    if output.numel() > 1 and _distance(output.mean().expand_as(output), output) <= TRIVIAL_ERROR:
-        yield "its own mean passes for the output"
-    for name, tensor in draw.inputs.items():
-        if tensor.numel() != output.numel():
-            continue
-        if _distance(tensor.reshape(output.shape).to(output.dtype), output) <= TRIVIAL_ERROR:
-            yield f"a copy of {name} passes for the output"
+    for own, output in draw.outputs.items():
+        what = "the output" if len(draw.outputs) == 1 else own
+        if output.numel() > 1 and _distance(output.double().mean().expand_as(output), output) <= TRIVIAL_ERROR:
+            yield f"its own mean passes for {what}"
+        for name, tensor in draw.inputs.items():
+            if tensor.numel() != output.numel():
+                continue
+            if _distance(tensor.reshape(output.shape), output) <= TRIVIAL_ERROR:
+                yield f"a copy of {name} passes for {what}"
 
 
 def _distance(got: torch.Tensor, expected: torch.Tensor) -> float:
     """||got - expected|| / ||expected||"""
-    return float((got - expected).norm() / expected.norm())
+    return float((got.double() - expected.double()).norm() / expected.double().norm())

@@ -88,7 +88,7 @@ def _type(specs: tuple[TensorSpec, ...], axes: _Axes) -> TensorType:
     """One tensor, given as it is at each size."""
     shapes = zip(*(spec.shape for spec in specs), strict=True)
     names = tuple(axes.name(extents, specs[0].name, place) for place, extents in enumerate(shapes))
-    return TensorType(shape=names, dtype=DType.of(specs[0].dtype))
+    return TensorType(shape=names, dtype=specs[0].dtype)
 
 
 def _workloads(problem: Problem, axes: _Axes, tensors: list[str]) -> Iterator[Workload]:

@@ -71,4 +71,8 @@ _BITS = MappingProxyType(
         DType.BOOL: 8,
     }
 )
+LAUNCHABLE: tuple[DType, ...] = tuple(
+    dtype for dtype in DType if dtype not in (DType.FLOAT4_E2M1, DType.FLOAT4_E2M1FN_X2)
+)
+"""Types that tensors of a launcher may have: one element fills whole bytes."""
 _LABELS = MappingProxyType({DType.FLOAT16: "fp16", DType.FLOAT32: "fp32", DType.BFLOAT16: "bf16"})

@@ -15,12 +15,13 @@ from kernelblaster.cuda_source.lexer import blank_comments
 from kernelblaster.errors import ProblemError
 from kernelblaster.problems.problem import Problem, ProblemId, Size
 from kernelblaster.problems.self_checking import is_self_checking, load_self_checking
+from kernelblaster.problems.tensor_declarations import NAMES, read_dtypes, read_indices, read_outputs
 from kernelblaster.storage.bounded_io import read_source
 
 _SIZE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _NUMBERED = re.compile(r"(?P<number>\d+)_(?P<name>.+)")
 _LEVEL = re.compile(r"level(?P<level>\d+)")
-_USE = re.compile(r'\bd\s*\.\s*(?P<kind>size|scalar)\s*\(\s*"(?P<name>[^"]*)"\s*\)')
+_USE = re.compile(r'\bd\s*\.\s*(?P<kind>size|scalar|output)\s*\(\s*"(?P<name>[^"]*)"\s*\)')
 
 
 def load_problem(directory: Path) -> Problem:
@@ -38,13 +39,17 @@ def load_problem(directory: Path) -> Problem:
     reference = _read(directory, "reference.py")
     driver = _read(directory, "driver.cpp")
     init = _read(directory, "init.cu")
-    literals = _literals(directory / "reference.py", reference, ("SIZES", "SCALARS"))
+    literals = _literals(directory / "reference.py", reference, ("SIZES", "SCALARS", *NAMES))
+    outputs = read_outputs(directory, literals)
     problem = Problem(
         id=identity,
         name=name,
         directory=directory,
         sizes=_sizes(directory, literals),
         scalars=_scalars(directory, literals),
+        outputs=outputs,
+        dtypes=read_dtypes(directory, literals),
+        indices=read_indices(directory, literals, outputs),
     )
     _compare(problem, driver, init)
     return problem
@@ -154,6 +159,7 @@ def _scalars(directory: Path, literals: dict[str, object]) -> dict[str, float]:
 def _compare(problem: Problem, driver: str, init: str) -> None:
     """Raise ProblemError when the files of a problem disagree."""
     declared = {"size": set(next(iter(problem.sizes.values()))), "scalar": set(problem.scalars)}
+    declared["output"] = set(problem.outputs)
     both = sorted(declared["size"] & declared["scalar"])
     if both:
         raise ProblemError(f"{', '.join(both)} of {problem.slug} is a size and a scalar", hint="rename one of the two")
@@ -167,7 +173,7 @@ def _compare(problem: Problem, driver: str, init: str) -> None:
     for name, text in (("driver.cpp", driver), ("init.cu", init)):
         if LAUNCHER not in text:
             raise ProblemError(f"{name} of {problem.slug} does not mention {LAUNCHER}", hint=f"{name} must name it")
-    if "KB_DRIVER(" not in driver:
+    if "KB_DRIVER(" not in driver and "KB_HARNESS(" not in driver:
         raise ProblemError(
             f"driver.cpp of {problem.slug} has no KB_DRIVER", hint="include <kernelblaster/driver.hpp> and end with it"
         )

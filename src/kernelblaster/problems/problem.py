@@ -7,14 +7,26 @@ from enum import StrEnum
 from pathlib import Path
 
 from kernelblaster.errors import ProblemError
+from kernelblaster.problems.dtype import DType
+
+OUTPUT = "output"
+"""Name of the output of a problem that names none."""
 
 
 class Precision(StrEnum):
-    """Storage type `scalar_t` of every floating-point tensor of a problem; accumulation is fp32."""
+    """Storage type `scalar_t` of a problem's floating-point tensors but for those that pin another in `DTYPES`.
+
+    Accumulation is fp32.
+    """
 
     FP16 = "fp16"
     FP32 = "fp32"
     BF16 = "bf16"
+
+    @property
+    def dtype(self) -> DType:
+        """The element type that it stands for."""
+        return DType.of(self.value)
 
 
 class Size(StrEnum):
@@ -41,15 +53,15 @@ class TensorSpec:
     """One tensor that crosses the launcher.
 
     Attributes:
-        name: `forward`'s argument name, the `state_dict` key, or `output`.
+        name: `forward`'s argument name, the `state_dict` key, or the output's name.
         role: input, weight or output.
-        dtype: `fp16`, `fp32`, `bf16`, `int64`, `int32`, `bool` as stored for the launcher.
+        dtype: as stored for the launcher.
         shape: extents, row-major and contiguous.
     """
 
     name: str
     role: TensorRole
-    dtype: str
+    dtype: DType
     shape: tuple[int, ...]
 
     @property
@@ -63,7 +75,20 @@ class TensorSpec:
     @property
     def bytes(self) -> int:
         """Size in bytes."""
-        return self.elements * {"fp16": 2, "bf16": 2, "fp32": 4, "int32": 4, "int64": 8, "bool": 1}[self.dtype]
+        return self.elements * self.dtype.itemsize
+
+
+@dataclass(frozen=True)
+class IndexSource:
+    """What the elements of an index output are indices into: equal values there make several answers right.
+
+    Attributes:
+        tensor: name of an input.
+        axis: of that input, along which they count; the output has its other axes, and may have this one.
+    """
+
+    tensor: str
+    axis: int
 
 
 @dataclass(frozen=True, order=True)
@@ -87,6 +112,9 @@ class Problem:
         directory: where its three files lie.
         sizes: size name -> integer parameters (`SIZES` of `reference.py`), passed to the launcher by name.
         scalars: non-integer parameters passed to the launcher by name (`SCALARS` of `reference.py`).
+        outputs: names of what `forward` returns, in order (`OUTPUTS` of `reference.py`).
+        dtypes: tensors that pin their own element type (`DTYPES` of `reference.py`); the others follow the precision.
+        indices: outputs that hold indices, and into what (`INDICES` of `reference.py`).
         weakly_verified: a self-checking directory whose own driver judges itself; its passes count for less.
         init_file: name of the starting kernel's file; self-checking directories may call it `final_cuda.cu`.
     """
@@ -96,6 +124,9 @@ class Problem:
     directory: Path
     sizes: dict[str, dict[str, int]] = field(hash=False)
     scalars: dict[str, float] = field(default_factory=dict, hash=False)
+    outputs: tuple[str, ...] = (OUTPUT,)
+    dtypes: dict[str, DType] = field(default_factory=dict, hash=False)
+    indices: dict[str, IndexSource] = field(default_factory=dict, hash=False)
     weakly_verified: bool = False
     init_file: str = "init.cu"
 

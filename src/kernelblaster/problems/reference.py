@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kernelblaster.errors import ProblemError
+from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.problem import Precision, Problem, TensorRole, TensorSpec
 from kernelblaster.problems.time_limit import within_time
 
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
 
 TORCH = threading.RLock()
 """Held by whoever changes or relies on what is global to torch: seed, default type, default device, numeric flags."""
-OUTPUT = "output"
-"""Name of the output tensor of every problem."""
-
 Result = TypeVar("Result")
 
 
@@ -45,9 +43,27 @@ class Reference:
         parameters = inspect.signature(self.module.Model.forward).parameters
         return tuple(parameters)[1:]
 
-    def inputs(self, size: str) -> list[torch.Tensor]:
-        """Freshly drawn inputs, in forward's order, floating-point ones in float32."""
+    def inputs(self, size: str) -> list[Any]:
+        """Freshly drawn arguments of forward, in order: tensors, floating-point ones in float32, and numbers."""
         return list(self._at(size, self.module.get_inputs))
+
+    def tensors(self, size: str) -> dict[str, torch.Tensor]:
+        """Freshly drawn input tensors by name. Raises ProblemError for a number that `SCALARS` does not have."""
+        import torch
+
+        names, given = self.input_names, self.inputs(size)
+        if len(names) != len(given):
+            raise ProblemError(
+                f"forward of {self.problem.slug} takes {len(names)} inputs, get_inputs gives {len(given)}",
+                hint="make the two agree",
+            )
+        for name, value in zip(names, given, strict=True):
+            if not isinstance(value, torch.Tensor) and self.problem.scalars.get(name) != value:
+                raise ProblemError(
+                    f"get_inputs of {self.problem.slug} gives {value!r} for {name}",
+                    hint=f"declare SCALARS = {{{name!r}: {value!r}}}, or give a tensor",
+                )
+        return {name: value for name, value in zip(names, given, strict=True) if isinstance(value, torch.Tensor)}
 
     def model(self, size: str) -> torch.nn.Module:
         """A freshly initialised module in evaluation mode, weights in float32."""
@@ -93,39 +109,77 @@ def tensor_specs(problem: Problem, size: str, precision: Precision) -> tuple[Ten
 
     reference = load_reference(problem)
     with TORCH, torch.device("meta"), torch.no_grad():
-        model = reference.model(size)
-        inputs = reference.inputs(size)
-        names = reference.input_names
-        if len(names) != len(inputs):
-            raise ProblemError(
-                f"forward of {problem.slug} takes {len(names)} inputs, get_inputs gives {len(inputs)}",
-                hint="make the two agree",
-            )
+        model, inputs = reference.model(size), reference.tensors(size)
         with blaming(problem):
-            output = model(*inputs)
-    if not isinstance(output, torch.Tensor):
-        raise ProblemError(f"{problem.slug} returns {type(output).__name__}", hint="return one tensor")
-    named = [(OUTPUT, TensorRole.OUTPUT, output)]
-    named += [(name, TensorRole.INPUT, tensor) for name, tensor in zip(names, inputs, strict=True)]
+            outputs = run_model(problem, model, inputs)
+    named = [(name, TensorRole.OUTPUT, tensor) for name, tensor in zip(problem.outputs, outputs, strict=True)]
+    named += [(name, TensorRole.INPUT, tensor) for name, tensor in inputs.items()]
     named += [(name, TensorRole.WEIGHT, tensor) for name, tensor in model.state_dict().items()]
+    _check_names(problem, [name for name, _, _ in named])
     return tuple(
         TensorSpec(name, role, _stored_dtype(problem, name, tensor, precision), tuple(tensor.shape))
         for name, role, tensor in named
     )
 
 
-def _stored_dtype(problem: Problem, name: str, tensor: torch.Tensor, precision: Precision) -> str:
-    """How the launcher receives a tensor: floating-point ones in the run's precision, others as they are."""
+def run_model(problem: Problem, model: torch.nn.Module, inputs: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    """Outputs of a problem's module for named inputs. Raises ProblemError as `outputs_of`."""
+    return outputs_of(problem, model(*arguments(problem, model, inputs)))
+
+
+def outputs_of(problem: Problem, returned: object) -> tuple[torch.Tensor, ...]:
+    """What a module returned, in the order of `Problem.outputs`. Raises ProblemError for other than a tensor each."""
     import torch
 
-    if tensor.dtype.is_floating_point:
-        return str(precision)
-    stored = {torch.int64: "int64", torch.int32: "int32", torch.bool: "bool"}.get(tensor.dtype)
-    if stored is None:
+    outputs: Sequence[object] = returned if isinstance(returned, tuple | list) else (returned,)
+    tensors = [output for output in outputs if isinstance(output, torch.Tensor)]
+    if len(tensors) < len(outputs):
+        kinds = ", ".join(type(output).__name__ for output in outputs)
+        raise ProblemError(f"{problem.slug} returns {kinds}", hint="return one tensor, or a tuple of tensors")
+    if len(outputs) != len(problem.outputs):
         raise ProblemError(
-            f"{name} of {problem.slug} is {tensor.dtype}", hint="use floating point, int64, int32 or bool"
+            f"{problem.slug} returns {len(outputs)} tensors and names {', '.join(problem.outputs)}",
+            hint='name each in reference.py: OUTPUTS = ("values", "indices")',
         )
-    return stored
+    return tuple(tensors)
+
+
+def arguments(problem: Problem, model: torch.nn.Module, inputs: Mapping[str, torch.Tensor]) -> list[Any]:
+    """What forward takes, in order: input tensors, and numbers that are among the problem's scalars."""
+    names = tuple(inspect.signature(model.forward).parameters)
+    return [inputs[name] if name in inputs else problem.scalars[name] for name in names]
+
+
+def _check_names(problem: Problem, names: Sequence[str]) -> None:
+    """Raise ProblemError when two tensors share a name, or a declaration is of no tensor."""
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ProblemError(f"{', '.join(twice)} of {problem.slug} names two tensors", hint="rename one of them")
+    unknown = sorted(({source.tensor for source in problem.indices.values()} | set(problem.dtypes)) - set(names))
+    if unknown:
+        raise ProblemError(
+            f"DTYPES or INDICES of {problem.slug} name {', '.join(unknown)}", hint=f"its tensors are {', '.join(names)}"
+        )
+
+
+def _stored_dtype(problem: Problem, name: str, tensor: torch.Tensor, precision: Precision) -> DType:
+    """How the launcher receives a tensor: as it is pinned, floating-point ones in the run's precision, others as is."""
+    pinned = problem.dtypes.get(name)
+    if pinned is not None:
+        if pinned.is_floating_point is not tensor.dtype.is_floating_point:
+            raise ProblemError(
+                f"{name} of {problem.slug} is {tensor.dtype}, and pinned to {pinned}", hint="pin it to a like type"
+            )
+        return pinned
+    if tensor.dtype.is_floating_point:
+        return precision.dtype
+    try:
+        return DType(str(tensor.dtype).removeprefix("torch."))
+    except ValueError:
+        raise ProblemError(
+            f"{name} of {problem.slug} is {tensor.dtype}",
+            hint="use floating point, int64, int32, int16, int8, uint8 or bool",
+        ) from None
 
 
 @contextmanager

@@ -78,7 +78,8 @@ def _lowered(extent: int, rest: int) -> Iterator[int]:
 
 def _short(problem: Problem) -> dict[str, int]:
     """Parameters that are one axis of the output, not the first, and what they become; none where none shall."""
-    output, *others = _shapes(problem)
+    output = _shapes(problem)[0]
+    others = _shapes(problem)[len(problem.outputs) :]
     beside = [shape for shape in others if shape != output]
     if output not in others or not beside or not all(_is_part(shape, output) for shape in beside):
         return {}

@@ -144,8 +144,8 @@ class _OpenKernel:
     kept: list[KeptCall] = field(default_factory=list)
 
     def look(self, perturbation: int) -> None:
-        """Keep what the last call, of this variant, left. Raises RunFailure."""
-        self.kept.append(KeptCall(perturbation, self.session.fetch(), self.workspace.keep_output()))
+        """Keep what the last call, of this perturbation, left. Raises RunFailure."""
+        self.kept.append(KeptCall(perturbation, self.session.fetch(), self.workspace.keep_outputs()))
 
 
 def _judge(kernel: _OpenKernel, checks: TimedChecks, verifier: Verifier) -> Verification:
@@ -202,9 +202,10 @@ def _torch_session(
 def torch_contestant(drawn: InputSet) -> tuple[torch.nn.Module, list[torch.Tensor]]:
     """The reference module in the run's precision with the very weights of an input set, and its inputs, on the CPU."""
     from kernelblaster.evaluation.inputs.tensors import read_tensor, storage_dtype
-    from kernelblaster.problems.reference import load_reference
+    from kernelblaster.problems.reference import arguments, load_reference
 
-    module = load_reference(drawn.key.problem).model(drawn.key.size).to(storage_dtype(drawn.key.precision))
+    problem, precision = drawn.key.problem, storage_dtype(drawn.key.precision)
+    module = load_reference(problem).model(drawn.key.size).to(precision)
     values = {
         spec.name: read_tensor(drawn.files[spec.name], spec).reshape(spec.shape).clone()
         for spec in drawn.specs
@@ -212,7 +213,10 @@ def torch_contestant(drawn: InputSet) -> tuple[torch.nn.Module, list[torch.Tenso
     }
     weights = {spec.name: values[spec.name] for spec in drawn.specs if spec.role is TensorRole.WEIGHT}
     module.load_state_dict(weights, strict=False)
-    return module, [values[spec.name] for spec in drawn.specs if spec.role is TensorRole.INPUT]
+    inputs = {spec.name: values[spec.name] for spec in drawn.specs if spec.role is TensorRole.INPUT}
+    # What pins a type of its own is cast: torch mixes none in one operation.
+    cast = {name: value.to(precision) if value.is_floating_point() else value for name, value in inputs.items()}
+    return module, arguments(problem, module, cast)
 
 
 def _sample_in_turns(

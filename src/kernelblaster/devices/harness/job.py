@@ -10,7 +10,7 @@ from kernelblaster.errors import DeviceError
 from kernelblaster.problems.problem import TensorRole
 from kernelblaster.sandbox.isolation import FileView
 
-FORMAT = "kernelblaster-job-2"
+FORMAT = "kernelblaster-job-3"
 
 
 def new_nonce() -> str:

@@ -166,7 +166,7 @@ class ProcessSession:
         return CallResult(mutated_inputs=tuple(self._request(f"call {poison}", "called")))
 
     def time_calls(self, perturbations: Sequence[int], cover_fills: int = 1) -> list[TimingSample]:
-        """Time one call per variant, each with a cold L2 and behind `fills` fills. Raises RunFailure, DeviceError."""
+        """Time a call per perturbation, each with a cold L2 and behind the cover. Raises RunFailure, DeviceError."""
         if not perturbations:
             return []
         numbers = " ".join(map(str, perturbations))

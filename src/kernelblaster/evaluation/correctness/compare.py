@@ -1,4 +1,4 @@
-"""Compare one output file with its reference, chunk by chunk, and describe what is wrong with it.
+"""Compare an output file with its reference, chunk by chunk, and describe what is wrong with it.
 
 Runs on the GPU when torch sees one. Nothing here decides a verdict: it measures, and says what a person who repairs
 the kernel would look for first (elements never written, a tail beyond the last full tile, a constant factor).
@@ -14,7 +14,10 @@ import torch
 
 from kernelblaster.errors import DeviceMemoryFull
 from kernelblaster.evaluation.correctness.error_budget import CHUNK_ELEMENTS, Budget, SharedError, fits
+from kernelblaster.evaluation.correctness.index_ties import IndexTies
+from kernelblaster.evaluation.correctness.reference_output import ReferenceTensor
 from kernelblaster.evaluation.inputs.tensors import TORCH_DTYPES, borrowed_memory, read_tensor, spans
+from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.problem import TensorSpec
 
 TILES = (256, 128, 64, 32, 16)
@@ -111,6 +114,30 @@ class Findings:
         return hints
 
 
+def compare_output(path: Path, expected: ReferenceTensor, factor: float, loss: float, poison: int) -> Findings:
+    """Compare an output of any type with its reference.
+
+    Args:
+        path: the output's bytes; the file has the size that the spec asks for.
+        expected: what should be there.
+        factor: c of the error budget.
+        loss: a of it.
+        poison: byte that the output was filled with before the call.
+    """
+    if expected.scale is None:
+        return compare_exact(path, expected.values, expected.spec, poison, expected.ties)
+    return compare(path, expected.values, Budget(expected.spec, expected.scale, factor, loss), poison)
+
+
+def would_be_refused(expected: ReferenceTensor, other: torch.Tensor, factor: float, loss: float) -> bool:
+    """Whether other values in place of the reference's would be; of its shape, any type that holds them."""
+    if expected.scale is None:
+        if expected.ties is not None and not other.is_floating_point():
+            return not bool(expected.ties.accepts(other, expected.values).all())
+        return not torch.equal(other.to(torch.float64), expected.values.to(torch.float64))
+    return tells_apart(expected.values, other, Budget(expected.spec, expected.scale, factor, loss))
+
+
 def compare(path: Path, reference: torch.Tensor, budget: Budget, poison: int) -> Findings:
     """Compare a floating-point output with its reference.
 
@@ -142,18 +169,32 @@ def _compare_on(device: torch.device, path: Path, reference: torch.Tensor, budge
     return findings
 
 
-def compare_exact(path: Path, reference: torch.Tensor, spec: TensorSpec, poison: int) -> Findings:
-    """Compare an integer or boolean output, which must be equal."""
-    output, expected_flat = read_tensor(path, spec), reference.reshape(-1)
+def compare_exact(
+    path: Path, reference: torch.Tensor, spec: TensorSpec, poison: int, ties: IndexTies | None = None
+) -> Findings:
+    """Compare an output of integers or flags, which must be equal, or as good where it holds indices.
+
+    Args:
+        path: the output's bytes; the file has the size that the spec asks for.
+        reference: of the spec's shape and type, on the CPU.
+        spec: the output.
+        poison: byte that the output was filled with before the call.
+        ties: which indices are as good; None for other integers.
+    """
+    output, expected_flat = _bytes_of_flags(read_tensor(path, spec)), _bytes_of_flags(reference.reshape(-1))
+    if ties is not None and spec.elements:
+        right = ties.accepts(output.reshape(spec.shape), reference).reshape(-1)
+    else:
+        right = output == expected_flat
     findings = Findings(spec)
     error_square = reference_square = 0.0
     for start, stop in spans(spec.elements, 1, CHUNK_ELEMENTS):
         stored = output[start:stop]
         expected, got = expected_flat[start:stop].double(), stored.double()
-        error = (got - expected).abs()
+        error = torch.where(right[start:stop], 0.0, (got - expected).abs())
         error_square += float(error.square().sum())
         reference_square += float(expected.square().sum())
-        ratio = torch.where(stored == expected_flat[start:stop], 0.0, torch.inf)
+        ratio = torch.where(right[start:stop], 0.0, torch.inf)
         _take(findings, start, ratio.double(), error, expected, got)
         _take_wrong(findings, start, ratio > 0, stored, expected, got, poison)
     findings.norm_error = _relative(error_square**0.5, reference_square**0.5)
@@ -178,11 +219,14 @@ def _compare_span(
     return float(error[held].square().sum())
 
 
-def tells_apart(reference: torch.Tensor, other: torch.Tensor, spec: TensorSpec, budget: Budget | None) -> bool:
-    """Whether `other` in place of `reference` would be refused; without a budget both must be equal."""
-    expected_flat, other_flat = reference.reshape(-1), other.reshape(-1)
-    if budget is None:
-        return not torch.equal(expected_flat, other_flat)
+def _bytes_of_flags(values: torch.Tensor) -> torch.Tensor:
+    """Flags as the bytes that they are stored in: one that is neither 0 nor 1, as poison is, is not true but wrong."""
+    return values.view(torch.uint8) if values.dtype is torch.bool else values
+
+
+def tells_apart(reference: torch.Tensor, other: torch.Tensor, budget: Budget) -> bool:
+    """Whether `other` in place of a floating-point `reference` would be refused."""
+    spec, expected_flat, other_flat = budget.spec, reference.reshape(-1), other.reshape(-1)
     with borrowed_memory() as device:
         for start, stop in spans(spec.elements, budget.row, CHUNK_ELEMENTS):
             expected, got = (flat[start:stop].to(device).double() for flat in (expected_flat, other_flat))
@@ -202,7 +246,7 @@ def same_bytes(first: Path, second: Path) -> bool:
     return all(np.array_equal(a[start:stop], b[start:stop]) for start, stop in spans(a.size, 1, 4 * CHUNK_ELEMENTS))
 
 
-def _mismatch(got: torch.Tensor, expected: torch.Tensor, dtype: str) -> torch.Tensor:
+def _mismatch(got: torch.Tensor, expected: torch.Tensor, dtype: DType) -> torch.Tensor:
     """0 where the output holds the reference's NaN or infinity (or its overflow), else inf."""
     largest = torch.finfo(TORCH_DTYPES[dtype]).max
     infinity = torch.sign(expected) * torch.inf

@@ -39,8 +39,8 @@ Intermediate results in 16 bits, which a whole row depends on, show in plain_sha
 in fp32 are not rounded enough to hide anything from the norm.
 
 An element is right when the comparison holds, never when its negation fails, so NaN is wrong by construction. Where
-the reference is not finite, or overflows the format, the candidate must hold that same infinity or NaN. Integer outputs
-must be equal.
+the reference is not finite, or overflows the format, the candidate must hold that same infinity or NaN. Outputs of
+integers and flags must be equal, and indices point at equal elements (`index_ties`).
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ import torch
 
 from kernelblaster.evaluation.inputs.distributions import ACCUMULATION
 from kernelblaster.evaluation.inputs.tensors import TORCH_DTYPES, spans
+from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.problem import TensorSpec
 
 LEAST_ROW = 128
@@ -79,9 +80,10 @@ class _Allowance:
 
 
 _ALLOWANCES = {
-    "fp16": _Allowance(ulps=1.0, headroom=1.0),
-    "bf16": _Allowance(ulps=1.0, headroom=1.0),
-    "fp32": _Allowance(ulps=256.0, headroom=8.0),
+    **dict.fromkeys(
+        (DType.FLOAT16, DType.BFLOAT16, DType.FLOAT8_E4M3FN, DType.FLOAT8_E5M2), _Allowance(ulps=1.0, headroom=1.0)
+    ),
+    **dict.fromkeys((DType.FLOAT32, DType.FLOAT64), _Allowance(ulps=256.0, headroom=8.0)),
 }
 
 
@@ -237,19 +239,19 @@ def judges_rows(spec: TensorSpec) -> bool:
     return TORCH_DTYPES[spec.dtype].itemsize == 2 and row > 1 and spec.elements // row >= LEAST_ROWS
 
 
-def round_to(values: torch.Tensor, dtype: str) -> torch.Tensor:
+def round_to(values: torch.Tensor, dtype: DType) -> torch.Tensor:
     """float64 values rounded to the format, its largest numbers in place of infinities; float64."""
     largest = torch.finfo(TORCH_DTYPES[dtype]).max
     return values.clamp(-largest, largest).to(TORCH_DTYPES[dtype]).double()
 
 
-def fits(reference: torch.Tensor, dtype: str) -> torch.Tensor:
+def fits(reference: torch.Tensor, dtype: DType) -> torch.Tensor:
     """Which float64 values are finite once rounded to the format."""
     info = torch.finfo(TORCH_DTYPES[dtype])
     return reference.abs() < info.max * (1 + info.eps / 4)
 
 
-def spacing(reference: torch.Tensor, dtype: str) -> torch.Tensor:
+def spacing(reference: torch.Tensor, dtype: DType) -> torch.Tensor:
     """Distance between neighbouring numbers of the format at each float64 value; constant among subnormals."""
     info = torch.finfo(TORCH_DTYPES[dtype])
     magnitude = reference.abs().clamp(min=info.smallest_normal, max=info.max)

@@ -59,7 +59,7 @@ class InputSet(DrawnInputs):
     @property
     def reference_bytes(self) -> int:
         """Bytes of its reference output in memory."""
-        return self.reference_output.values.nbytes if self.reference_output is not None else 0
+        return sum(tensor.bytes for tensor in self.reference_output.tensors) if self.reference_output else 0
 
 
 @dataclass
@@ -137,17 +137,13 @@ class InputStore:
 
         reference = load_reference(key.problem)
         specs = tensor_specs(key.problem, key.size, key.precision)
-        output = next(spec for spec in specs if spec.role is TensorRole.OUTPUT)
+        outputs = [spec for spec in specs if spec.role is TensorRole.OUTPUT]
         layers = sum(spec.role is TensorRole.WEIGHT and len(spec.shape) > 1 for spec in specs)
         attempts = [(draw, exponent) for draw in key.draws for exponent in exponents(draw, key.precision, layers)]
         for number, (distribution, exponent) in enumerate(attempts, start=1):
-            drawn = reference_output.draw(reference, key.size, key.precision, distribution, exponent, key.seed)
-            expected = reference_output.solve(drawn, output, key.precision) if key.judged else None
-            if (
-                expected is None
-                or number == len(attempts)
-                or reference_output.informative(expected, output, distribution)
-            ):
+            drawn = reference_output.draw(reference, key.size, specs, distribution, exponent, key.seed)
+            expected = reference_output.solve(drawn, outputs, key.precision) if key.judged else None
+            if expected is None or number == len(attempts) or reference_output.informative(expected, distribution):
                 break
             _LOG.debug("%s at %s: %s * 2^%d tells nothing", key.problem.slug, key.size, distribution, exponent)
         kinds = {name: perturbation_of(tensor) for name, tensor in (*drawn.inputs.items(), *drawn.weights.items())}
@@ -161,7 +157,7 @@ class InputStore:
             varied = reference_output.perturb(
                 load_reference(key.problem), key, base.specs, base.files, base.perturbation_kinds
             )
-            expected = reference_output.solve(varied, base.output, key.precision)
+            expected = reference_output.solve(varied, base.outputs, key.precision)
             return InputSet(key, base.distribution, base.specs, {}, base.perturbation_kinds, expected)
 
     def _write(self, key: InputKey, drawn: Draw, specs: Sequence[TensorSpec]) -> dict[str, Path]:

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING
 import torch
 
 from kernelblaster.evaluation.correctness.error_budget import ErrorScale, fits
+from kernelblaster.evaluation.correctness.index_ties import IndexTies
 from kernelblaster.evaluation.inputs.distributions import Distribution
 from kernelblaster.evaluation.inputs.drawing import add_outlier, coarse, randomize_constants, transform
 from kernelblaster.evaluation.inputs.perturbations import apply_perturbation
 from kernelblaster.evaluation.inputs.scratch import free_host_memory
 from kernelblaster.evaluation.inputs.tensors import TORCH_DTYPES, borrowed_memory, read_tensor, storage_dtype
 from kernelblaster.problems.problem import Precision, TensorRole, TensorSpec
-from kernelblaster.problems.reference import TORCH
+from kernelblaster.problems.reference import TORCH, run_model
 from kernelblaster.problems.time_limit import within_time
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ _COPIES = 4
 
 @dataclass(frozen=True)
 class Draw:
-    """Inputs and weights of one input set, quantised to the precision, on the CPU, and the module they belong to."""
+    """Input tensors and weights of one input set, quantised as they are stored, on the CPU, and their module."""
 
     problem: Problem
     module: torch.nn.Module
@@ -53,44 +54,81 @@ class Draw:
 
 
 @dataclass(frozen=True)
-class ReferenceOutput:
-    """What a correct kernel returns for a draw, and how wrong PyTorch's plain implementation is.
+class ReferenceTensor:
+    """What a correct kernel leaves in one output, and how wrong PyTorch's plain implementation is there.
 
     Attributes:
-        values: on the CPU; float64, or float32 where that is exact enough or memory forbids more.
-        scale: None for an integer output, which must be equal.
+        spec: the output.
+        values: on the CPU; float64, or float32 where that is exact enough or memory forbids more; integers and flags in
+            the stored type.
+        scale: None for integers and flags, which must be equal.
+        ties: where these are indices, which others are as good.
+    """
+
+    spec: TensorSpec
+    values: torch.Tensor
+    scale: ErrorScale | None
+    ties: IndexTies | None = None
+
+    @property
+    def bytes(self) -> int:
+        """Memory it takes."""
+        return self.values.nbytes + (0 if self.ties is None else self.ties.scores.nbytes)
+
+
+@dataclass(frozen=True)
+class ReferenceOutput:
+    """What a correct kernel returns for a draw.
+
+    Attributes:
+        tensors: one per output, in the problem's order.
         notes: what a reader of the evaluation must know, e.g. that memory forbade float64.
     """
 
-    values: torch.Tensor
-    scale: ErrorScale | None
+    tensors: tuple[ReferenceTensor, ...]
     notes: tuple[str, ...]
+
+    def __getitem__(self, name: str) -> ReferenceTensor:
+        """The output of a name."""
+        return next(tensor for tensor in self.tensors if tensor.spec.name == name)
 
 
 def draw(
-    reference: Reference, size: str, precision: Precision, distribution: Distribution, exponent: int, seed: int
+    reference: Reference,
+    size: str,
+    specs: Sequence[TensorSpec],
+    distribution: Distribution,
+    exponent: int,
+    seed: int,
 ) -> Draw:
-    """Draw inputs and weights from a seed and quantise them. Raises ProblemError."""
-    dtype = storage_dtype(precision)
+    """Draw input tensors and weights from a seed and quantise them as `specs` says. Raises ProblemError."""
+    stored = {spec.name: TORCH_DTYPES[spec.dtype] for spec in specs}
     with TORCH, torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(seed)
         module = reference.model(size)
-        declared = dict(zip(reference.input_names, reference.inputs(size), strict=True))
+        declared = reference.tensors(size)
         generator = torch.Generator().manual_seed(seed)
         inputs = {
-            name: transform(tensor, distribution, exponent).to(dtype) if tensor.is_floating_point() else tensor
+            name: (transform(tensor, distribution, exponent) if tensor.is_floating_point() else tensor).to(stored[name])
             for name, tensor in declared.items()
         }
         weights = {
-            name: randomize_constants(tensor, generator).to(dtype, copy=True)
-            if tensor.is_floating_point()
-            else tensor.clone()
+            name: (randomize_constants(tensor, generator) if tensor.is_floating_point() else tensor).to(
+                stored[name], copy=True
+            )
             for name, tensor in module.state_dict().items()
         }
         add_outlier(weights, distribution)
         if distribution is Distribution.COARSE:
-            weights = {name: coarse(value) if value.is_floating_point() else value for name, value in weights.items()}
+            weights = {name: _coarse(value) for name, value in weights.items()}
     return Draw(reference.problem, module, inputs, weights)
+
+
+def _coarse(weight: torch.Tensor) -> torch.Tensor:
+    """A coarse weight of the same type; torch has no arithmetic for formats of 8 bits."""
+    if not weight.is_floating_point():
+        return weight
+    return coarse(weight) if weight.element_size() > 1 else coarse(weight.float()).to(weight.dtype)
 
 
 def perturb(
@@ -100,7 +138,7 @@ def perturb(
     files: Mapping[str, Path],
     perturbation_kinds: Mapping[str, PerturbationKind],
 ) -> Draw:
-    """The draw of `key` without its variant, read from its files, with the variant's changes. Raises ProblemError."""
+    """The draw of `key` unperturbed, read from its files, and then perturbed. Raises ProblemError."""
     with TORCH, torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(key.seed)
         module = reference.model(key.size)
@@ -120,34 +158,47 @@ def perturb(
     return Draw(reference.problem, module, inputs, weights)
 
 
-def solve(drawn: Draw, spec: TensorSpec, precision: Precision) -> ReferenceOutput:
-    """Compute reference and plain result of a draw; `spec` is the output's. Raises DeviceError."""
+def solve(drawn: Draw, outputs: Sequence[TensorSpec], precision: Precision) -> ReferenceOutput:
+    """Compute reference and plain result of a draw; `outputs` in the problem's order. Raises DeviceError."""
     with TORCH, torch.no_grad(), _numerics(), borrowed_memory() as device:
-        exact, notes = _exact_dtype(drawn, spec, device)
-        reference = _run(drawn, exact, device)
-        if not reference.is_floating_point():
-            return ReferenceOutput(reference.cpu(), None, notes)
-        plain = _plain(drawn, storage_dtype(precision), device)
-        scale = ErrorScale.measure(reference, plain, spec)
-        return ReferenceOutput(_to_host(reference.to(_kept_dtype(precision, exact))), scale, notes)
+        exact, notes = _exact_dtype(drawn, outputs, device)
+        references = _run(drawn, exact, device)
+        plain: dict[torch.dtype, tuple[torch.Tensor, ...]] = {}
+        tensors = []
+        for place, spec in enumerate(outputs):
+            if not spec.dtype.is_floating_point:
+                tensors.append(_exact_tensor(drawn, spec, references[place]))
+                continue
+            kind = _plain_dtype(spec, precision)
+            if kind not in plain:
+                plain[kind] = _plain(drawn, kind, device)
+            scale = ErrorScale.measure(references[place], plain[kind][place], spec)
+            values = _to_host(references[place].to(_kept_dtype(spec, exact)))
+            tensors.append(ReferenceTensor(spec, values, scale))
+        return ReferenceOutput(tuple(tensors), notes)
 
 
-def exact_result(drawn: Draw, spec: TensorSpec) -> torch.Tensor:
-    """The reference of a draw alone, on the CPU; `spec` is the output's."""
+def exact_result(drawn: Draw, outputs: Sequence[TensorSpec]) -> tuple[torch.Tensor, ...]:
+    """The reference of a draw alone, on the CPU; `outputs` in the problem's order."""
     with TORCH, torch.no_grad(), _numerics(), borrowed_memory() as device:
-        return _run(drawn, _exact_dtype(drawn, spec, device)[0], device).cpu()
+        return tuple(result.cpu() for result in _run(drawn, _exact_dtype(drawn, outputs, device)[0], device))
 
 
-def informative(expected: ReferenceOutput, spec: TensorSpec, distribution: Distribution) -> bool:
-    """Whether an input set can tell right from wrong in its precision.
+def informative(expected: ReferenceOutput, distribution: Distribution) -> bool:
+    """Whether an input set can tell right from wrong in every output.
 
-    It cannot when the reference is zero or not representable, or when PyTorch itself loses most digits: a budget
-    anchored at that would let anything pass. On structured inputs, which are made to be hard, PyTorch must lose nothing
-    but the rounding of the result: where it does, what another honest kernel loses is anybody's guess.
+    It cannot when a reference is zero or not representable, when integers or flags are one value throughout, or when
+    PyTorch itself loses most digits: a budget anchored at that would let anything pass. On structured inputs, which are
+    made to be hard, PyTorch must lose nothing but the rounding of the result: where it does, what another honest kernel
+    loses is anybody's guess.
     """
-    scale = expected.scale
+    return all(_informs(tensor, distribution) for tensor in expected.tensors)
+
+
+def _informs(expected: ReferenceTensor, distribution: Distribution) -> bool:
+    scale, spec = expected.scale, expected.spec
     if scale is None:
-        return True
+        return spec.elements < 2 or not bool((expected.values == expected.values.reshape(-1)[0]).all())
     if not bool(fits(expected.values, spec.dtype).all()) or not scale.plain_finite or scale.reference_norm == 0:
         return False
     eps = torch.finfo(TORCH_DTYPES[spec.dtype]).eps
@@ -156,26 +207,45 @@ def informative(expected: ReferenceOutput, spec: TensorSpec, distribution: Distr
     return scale.plain_norm <= max(8 * eps, 1e-3)
 
 
-def _run(drawn: Draw, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+def _exact_tensor(drawn: Draw, spec: TensorSpec, values: torch.Tensor) -> ReferenceTensor:
+    """An output of integers or flags, as it is stored."""
+    source = drawn.problem.indices.get(spec.name)
+    ties = None if source is None else IndexTies.of(drawn.inputs[source.tensor], source, spec)
+    return ReferenceTensor(spec, values.cpu().to(TORCH_DTYPES[spec.dtype]), None, ties)
+
+
+def _run(drawn: Draw, dtype: torch.dtype, device: torch.device) -> tuple[torch.Tensor, ...]:
     """Run the module on the drawn values, upcast or as they are."""
 
-    def cast(tensor: torch.Tensor) -> torch.Tensor:
-        return tensor.to(device, dtype if tensor.is_floating_point() else tensor.dtype)
+    def cast(name: str, tensor: torch.Tensor) -> torch.Tensor:
+        # The module sees values, not storage types: where integers are stored narrower than torch draws them, too.
+        whole = torch.int64 if name in drawn.problem.dtypes and tensor.dtype is not torch.bool else tensor.dtype
+        return tensor.to(device, dtype if tensor.is_floating_point() else whole)
 
     module = copy.deepcopy(drawn.module).to(dtype).to(device)
-    module.load_state_dict({name: cast(weight) for name, weight in drawn.weights.items()})
+    module.load_state_dict({name: cast(name, weight) for name, weight in drawn.weights.items()})
     previous = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:
-        inputs = [cast(tensor) for tensor in drawn.inputs.values()]
+        inputs = {name: cast(name, tensor) for name, tensor in drawn.inputs.items()}
         with within_time(drawn.problem):
-            output: torch.Tensor = module(*inputs)
-            return output
+            return run_model(drawn.problem, module, inputs)
     finally:
         torch.set_default_dtype(previous)
 
 
-def _plain(drawn: Draw, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+def _plain_dtype(spec: TensorSpec, precision: Precision) -> torch.dtype:
+    """What the plain implementation computes an output in: an honest kernel accumulates in float32.
+
+    So an output that pins a wider type than the run's precision is held against float32 arithmetic, not against the
+    precision's; one of 8 bits is the precision's result, rounded.
+    """
+    if spec.dtype is precision.dtype or spec.dtype.bits == 8:
+        return storage_dtype(precision)
+    return TORCH_DTYPES[spec.dtype] if spec.dtype.bits == 16 else torch.float32
+
+
+def _plain(drawn: Draw, dtype: torch.dtype, device: torch.device) -> tuple[torch.Tensor, ...]:
     """Run the module in the storage type; where torch cannot, in float32 with the result rounded to it."""
     try:
         return _run(drawn, dtype, device)
@@ -183,20 +253,23 @@ def _plain(drawn: Draw, dtype: torch.dtype, device: torch.device) -> torch.Tenso
         if "not implemented" not in str(error) and "not supported" not in str(error):
             raise
         _LOG.debug("torch lacks an operation in %s (%s); computing in float32", dtype, error)
-        return _run(drawn, torch.float32, device).to(dtype)
+        results = _run(drawn, torch.float32, device)
+        return tuple(result.to(dtype) if result.is_floating_point() else result for result in results)
 
 
-def _exact_dtype(drawn: Draw, spec: TensorSpec, device: torch.device) -> tuple[torch.dtype, tuple[str, ...]]:
+def _exact_dtype(
+    drawn: Draw, outputs: Sequence[TensorSpec], device: torch.device
+) -> tuple[torch.dtype, tuple[str, ...]]:
     given = sum(t.numel() for t in (*drawn.inputs.values(), *drawn.weights.values()))
-    wanted = 8 * (given + _COPIES * spec.elements)
+    wanted = 8 * (given + _COPIES * sum(spec.elements for spec in outputs))
     if wanted <= _MEMORY_SHARE * _free_memory(device):
         return torch.float64, ()
     return torch.float32, ("the reference was computed in float32: float64 needs more memory than is free",)
 
 
-def _kept_dtype(precision: Precision, exact: torch.dtype) -> torch.dtype:
-    """float32 resolves the budget of 16-bit formats and halves the memory that references take."""
-    return exact if precision is Precision.FP32 else torch.float32
+def _kept_dtype(spec: TensorSpec, exact: torch.dtype) -> torch.dtype:
+    """float32 resolves the budget of formats up to 16 bits and halves the memory that references take."""
+    return exact if spec.dtype.bits > 16 else torch.float32
 
 
 def _to_host(reference: torch.Tensor) -> torch.Tensor:

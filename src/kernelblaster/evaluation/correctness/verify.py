@@ -1,18 +1,19 @@
-"""Is a candidate right? Calls it on input sets, with poisoned outputs, and compares every element.
+"""Is a candidate right? Calls it on input sets, with poisoned outputs, and compares every element of every output.
 
 All input sets of one size are given to one process, one after the other, by exchanging the bytes behind its inputs:
 starting a process costs more than a call, and a kernel that keeps results between calls is found out. The first set
 is called twice with different poison, so that what was never written, and what changes from call to call, shows.
-The timed size is verified in the process that is timed, and some of the timed calls are judged, too (see `variants`):
-every timed call finds other values at other addresses, its outputs poisoned with one pattern or the other.
+The timed size is verified in the process that is timed, and some of the timed calls are judged, too (`perturbations`
+says which): each finds other values at other addresses, its outputs poisoned with one pattern or the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kernelblaster.devices.base import UNPERTURBED, CallResult, Candidate, Device, Session
 from kernelblaster.devices.failures import RunFailure
@@ -23,9 +24,13 @@ from kernelblaster.evaluation.processes.candidate_process import CandidateProces
 from kernelblaster.evaluation.processes.timed_pair import KeptCall, TimedPair
 from kernelblaster.evaluation.processes.workspace import Workspace
 from kernelblaster.evaluation.results import ErrorFigures, Verdict
+from kernelblaster.problems.problem import TensorSpec
+
+if TYPE_CHECKING:
+    from kernelblaster.evaluation.correctness.compare import Findings
 
 POISON = 0xFF
-"""NaN in every floating-point format, -1 in every integer."""
+"""NaN in every floating-point format, -1 in every signed integer, no flag."""
 SECOND_POISON = 0x5B
 """A finite, unlikely number in every format."""
 AROUND = "around:"
@@ -98,23 +103,24 @@ class Verifier:
         return found
 
     def check_timed(self, base: InputSet, calls: Sequence[KeptCall]) -> Verification:
-        """Judge what timed calls on variants of an input set left. Raises DeviceError and ProblemError."""
+        """Judge what timed calls on perturbations of an input set left. Raises DeviceError and ProblemError."""
         # At once: one thread does not fill the link to the GPU.
         with ThreadPoolExecutor(max(len(calls), 1), thread_name_prefix="judge") as threads:
             each = list(threads.map(lambda call: self._check_kept(call, base), calls))
         for call in calls:
-            call.output.unlink(missing_ok=True)
+            for output in call.outputs.values():
+                output.unlink(missing_ok=True)
         return next((found for found in each if found.verdict is not Verdict.CORRECT), Verification())
 
     def _check_kept(self, call: KeptCall, base: InputSet) -> Verification:
         found, poison = Verification(), SECOND_POISON if call.perturbation % 2 else POISON
         with self.inputs.use(replace(base.key, perturbation=call.perturbation)) as drawn:
-            judgement = self._judge(found, call.result, call.output, drawn, poison, record=False)
+            judgement = self._judge(found, call.result, call.outputs, drawn, poison, record=False)
         if found.verdict is not Verdict.WRONG_VALUES or judgement is None:
             return found
         if judgement.unwritten:
             found.refuse(Verdict.REWARD_HACK, f"a timed call did not do its work: {found.reason}")
-        elif call.perturbation != UNPERTURBED and _judge_output(call.output, base, self.factor, poison).figures.passed:
+        elif call.perturbation != UNPERTURBED and _judge_outputs(call.outputs, base, self.factor, poison).passed:
             found.refuse(
                 Verdict.REWARD_HACK,
                 f"a timed call gave the result of other inputs than it was called with: {found.reason}",
@@ -124,7 +130,7 @@ class Verifier:
         return found
 
     def _first(self, found: Verification, session: Session, workspace: Workspace, drawn: InputSet) -> None:
-        self._judge(found, session.call(POISON), workspace.output, drawn, POISON)
+        self._judge(found, session.call(POISON), workspace.outputs, drawn, POISON)
         if found.verdict is not Verdict.CORRECT:
             return
         self._repeat(found, session, workspace, drawn)
@@ -133,22 +139,20 @@ class Verifier:
         """Call again on the same inputs over other poison; what is not the same bytes is judged once more."""
         from kernelblaster.evaluation.correctness.compare import same_bytes
 
-        kept = workspace.keep_output()
+        kept = workspace.keep_outputs()
         result = session.call(SECOND_POISON)
-        repeatable = not result.mutated_inputs and same_bytes(kept, workspace.output)
-        if not repeatable:
-            self._judge(found, result, workspace.output, drawn, SECOND_POISON, record=False)
-        kept.unlink()
+        changed = [name for name, path in kept.items() if not same_bytes(path, workspace.outputs[name])]
+        if changed or result.mutated_inputs:
+            self._judge(found, result, workspace.outputs, drawn, SECOND_POISON, record=False)
+        for path in kept.values():
+            path.unlink()
         if found.verdict is Verdict.WRONG_VALUES:
             found.refuse(Verdict.NONDETERMINISTIC, f"right in one call, wrong in the next: {found.reason}")
         if found.verdict is not Verdict.CORRECT:
             return
-        found.errors[-1].bitwise_repeatable = repeatable
-        if not repeatable:
-            found.warnings.append(
-                f"{drawn.output.name} differs in its last bits from call to call (within budget): "
-                "atomics or an unsynchronised order of summation"
-            )
+        for figures in found.errors[-len(kept) :]:
+            figures.bitwise_repeatable = figures.tensor not in changed
+        found.warnings.extend(_unrepeatable(spec) for spec in drawn.outputs if spec.name in changed)
 
     def _next(self, found: Verification, process: CandidateProcess, key: InputKey) -> None:
         """Exchange the inputs of the running process and call it; on failure, ask a fresh process."""
@@ -156,7 +160,7 @@ class Verifier:
         with self.inputs.use(key) as drawn:
             workspace.point_to(drawn)
             session.reload()
-            self._judge(found, session.call(POISON), workspace.output, drawn, POISON)
+            self._judge(found, session.call(POISON), workspace.outputs, drawn, POISON)
         if found.verdict is not Verdict.WRONG_VALUES:
             return
         with self.start(process.candidate, key) as fresh:
@@ -172,37 +176,42 @@ class Verifier:
         self,
         found: Verification,
         result: CallResult,
-        output: Path,
+        outputs: Mapping[str, Path],
         drawn: InputSet,
         poison: int,
         *,
         record: bool = True,
     ) -> _Judgement | None:
-        """Compare what a call left with the truth, and record the verdict if it is not correct."""
+        """Compare what a call left with the reference, and record the verdict if it is not correct."""
         if result.mutated_inputs:
             found.refuse(*_damage(result.mutated_inputs))
             return None
-        spec, held = drawn.output, output.stat().st_size if output.exists() else 0
-        if held != spec.bytes:
-            found.refuse(Verdict.WRONG_SHAPE, f"{spec.name} holds {held} bytes, {spec.bytes} are asked for")
-            return None
-        judgement = _judge_output(output, drawn, self.factor, poison)
-        if record or not judgement.figures.passed:
-            found.errors.append(judgement.figures)
+        for spec in drawn.outputs:
+            held = outputs[spec.name].stat().st_size if outputs[spec.name].exists() else 0
+            if held != spec.bytes:
+                found.refuse(Verdict.WRONG_SHAPE, f"{spec.name} holds {held} bytes, {spec.bytes} are asked for")
+                return None
+        judgement = _judge_outputs(outputs, drawn, self.factor, poison)
+        found.errors.extend(figures for figures in judgement.figures if record or not figures.passed)
         if record:
             found.warnings.extend(note for note in drawn.expected.notes if note not in found.warnings)
-        if not judgement.figures.passed:
+        if not judgement.passed:
             found.refuse(Verdict.WRONG_VALUES, judgement.reason)
         return judgement
 
 
 @dataclass(frozen=True)
 class _Judgement:
-    """Figures of one output, the line for a person, and whether elements were left unwritten."""
+    """Figures of every output, the line for a person, and whether elements of one were left unwritten."""
 
-    figures: ErrorFigures
+    figures: tuple[ErrorFigures, ...]
     reason: str
     unwritten: bool
+
+    @property
+    def passed(self) -> bool:
+        """Whether every output is right."""
+        return all(figures.passed for figures in self.figures)
 
 
 def _damage(names: Sequence[str]) -> tuple[Verdict, str]:
@@ -214,19 +223,38 @@ def _damage(names: Sequence[str]) -> tuple[Verdict, str]:
     return Verdict.SANITIZER_ERROR, f"the call wrote before the beginning or beyond the end of {', '.join(around)}"
 
 
-def _judge_output(output: Path, drawn: InputSet, factor: float, poison: int) -> _Judgement:
-    from kernelblaster.evaluation.correctness.compare import compare, compare_exact
-    from kernelblaster.evaluation.correctness.error_budget import Budget
+def _unrepeatable(spec: TensorSpec) -> str:
+    """The warning for an output that is right in each of two calls and not the same."""
+    if not spec.dtype.is_floating_point:
+        return f"{spec.name} differs from call to call among equally good answers"
+    return (
+        f"{spec.name} differs in its last bits from call to call (within budget): "
+        "atomics or an unsynchronised order of summation"
+    )
 
-    expected, spec = drawn.expected, drawn.output
-    if expected.scale is None:
-        findings = compare_exact(output, expected.values, spec, poison)
-    else:
-        budget = Budget(spec, expected.scale, factor, accumulation(drawn.distribution))
-        findings = compare(output, expected.values, budget, poison)
+
+def _judge_outputs(outputs: Mapping[str, Path], drawn: InputSet, factor: float, poison: int) -> _Judgement:
+    """Compare every output; what is said of a wrong candidate is of the first wrong one."""
+    from kernelblaster.evaluation.correctness.compare import compare_output
+
+    loss = accumulation(drawn.distribution)
+    each = [
+        compare_output(outputs[tensor.spec.name], tensor, factor, loss, poison) for tensor in drawn.expected.tensors
+    ]
+    figures = tuple(_figures(findings, drawn) for findings in each)
+    wrong = next((findings for findings in each if not findings.passed), None)
+    if wrong is None:
+        return _Judgement(figures, "", False)
+    reason = f"size {drawn.key.size}, {drawn.distribution} inputs: {wrong.describe()}"
+    if wrong.unwritten or wrong.not_finite:
+        reason = f"{reason} ({_POISONED})"
+    return _Judgement(figures, reason, any(findings.unwritten > 0 for findings in each))
+
+
+def _figures(findings: Findings, drawn: InputSet) -> ErrorFigures:
     worst = findings.worst
-    figures = ErrorFigures(
-        tensor=spec.name,
+    return ErrorFigures(
+        tensor=findings.spec.name,
         size=drawn.key.size,
         distribution=drawn.distribution,
         seed=drawn.key.seed,
@@ -238,9 +266,3 @@ def _judge_output(output: Path, drawn: InputSet, factor: float, poison: int) -> 
         got=worst.got if worst else None,
         passed=findings.passed,
     )
-    if findings.passed:
-        return _Judgement(figures, "", False)
-    reason = f"size {drawn.key.size}, {drawn.distribution} inputs: {findings.describe()}"
-    if findings.unwritten or findings.not_finite:
-        reason = f"{reason} ({_POISONED})"
-    return _Judgement(figures, reason, findings.unwritten > 0)

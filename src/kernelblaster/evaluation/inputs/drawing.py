@@ -105,12 +105,22 @@ def add_outlier(weights: dict[str, torch.Tensor], distribution: Distribution) ->
 
 def perturbation_of(tensor: torch.Tensor) -> PerturbationKind:
     """What may be done to the values of an input or weight between two timed calls, so that it keeps its meaning."""
-    if not tensor.is_floating_point() or tensor.numel() < 2:
+    if tensor.numel() < 2:
         return PerturbationKind.FIXED
+    if not tensor.is_floating_point():
+        return PerturbationKind.FIXED if _ordered(tensor) else PerturbationKind.ROTATE
     values = tensor.float()
     if _categorical(values):
         return PerturbationKind.FIXED
     return PerturbationKind.SCALE if _structured(values) else PerturbationKind.SHIFT
+
+
+def _ordered(values: torch.Tensor) -> bool:
+    """Whether every row ascends, or every row descends: offsets, positions, masks of a triangle or of lengths."""
+    if values.shape[-1] < 2:
+        return values.ndim < 2 or _ordered(values.reshape(-1))
+    steps = values.to(torch.int64).diff(dim=-1)
+    return bool((steps >= 0).all()) or bool((steps <= 0).all())
 
 
 def density(tensor: torch.Tensor) -> float:

@@ -18,7 +18,7 @@ class DrawnInputs:
     Attributes:
         key: what they were drawn from.
         distribution: how they were drawn in the end.
-        specs: output, inputs, weights, in the launcher's order.
+        specs: outputs, inputs, weights, in the launcher's order.
         files: input and weight name -> file of its bytes.
         perturbation_kinds: input and weight name -> what a perturbation may do to its values.
     """
@@ -30,9 +30,9 @@ class DrawnInputs:
     perturbation_kinds: dict[str, PerturbationKind]
 
     @property
-    def output(self) -> TensorSpec:
-        """The one output of a problem."""
-        return next(spec for spec in self.specs if spec.role is TensorRole.OUTPUT)
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """What a candidate writes, in the launcher's order."""
+        return tuple(spec for spec in self.specs if spec.role is TensorRole.OUTPUT)
 
     @property
     def file_bytes(self) -> int:

@@ -1,26 +1,27 @@
 """Fresh values and addresses for every timed call, and which of these calls are judged.
 
 A kernel that remembers results, by pointer, by shape or by what the inputs hold, must not gain by it. So no two timed
-calls of a process see the same values. Before each, the driver derives them on the device from the one input set it
-has loaded, and lays all tensors at other addresses: the judge sends a random number of 63 bits, the *variant*, which
-decides per tensor a rotation of the flat values and how many leading ones are halved (the formula is in
-`devices/harness/include/kernelblaster/variant.hpp`; `replayed` is its other half). Rotation moves every element to
-another row and column, so distribution and power draw stay as they are; halving makes sums, means and losses move,
-which a rotation alone would leave where they were. Copies on the device cost about what the flush of the L2 does.
-Tensors in which positions have a meaning are only halved as a whole, and integers, labels and masks stay.
+calls of a process see the same values. Before each, the harness derives them on the device from the one input set it
+has loaded, and lays all tensors at other addresses: the judge sends a random number of 63 bits, the *perturbation*,
+which decides per tensor a rotation of the flat values and how many leading ones are halved (the formula is in
+`devices/harness/include/kernelblaster/perturbation.hpp`; `apply_perturbation` is its other half). Rotation moves every
+element to another row and column, so distribution and power draw stay as they are; halving makes sums, means and losses
+move, which a rotation alone would leave where they were. Copies on the device cost about what the flush of the L2 does.
+Integers and flags are rotated and never changed, so that indices stay in their range. Tensors in which positions have a
+meaning are halved as a whole, if they are floating-point, or stay; so do numbers that are labels.
 
-Candidate and baseline are given the same variants in the same order.
+Candidate and baseline are given the same perturbations in the same order.
 
-A few of the variants, `checked`, have references that the judge has computed before. They are sent in the row of the
+A few of them, `checked`, have references that the judge has computed before. They are sent in the row of the
 others at secret places: all but one at random among the calls that every comparison makes, the last after the last
-measured call, at the end of a visit of random length. When such a call has returned, and not before, the driver is
+measured call, at the end of a visit of random length. When such a call has returned, and not before, the harness is
 asked for its outputs; they are judged when timing is over. The block of samples in which this happened is thrown away,
-for the GPU has rested meanwhile. A modelled device makes one call, on a variant; its outputs are judged.
+for the GPU has rested meanwhile. A modelled device makes one call, on a perturbation; its outputs are judged.
 
 What this catches: whatever is kept between calls, unless it is found again by values that were never there before; and
 work left out in timed calls, if half of them with probability 7/8 for three checked calls, and again in every further
 process; who is lucky there has checked calls that took longer than the others, which `timing` refuses. What it cannot
-catch: a candidate shares its address space with the driver. One that knew this protocol could read the variants of a
+catch: a candidate shares its address space with the harness. One that knew this protocol could read the numbers of a
 visit as they come, and look for parts of the new values in results it has kept; where that is cheaper than computing
 (sums over long rows, from prefix sums), it would gain.
 """
@@ -48,30 +49,43 @@ _SHIFT, _CUT = 0, 1
 
 
 def apply_perturbation(values: torch.Tensor, change: PerturbationKind, index: int, perturbation: int) -> torch.Tensor:
-    """The values that a variant puts into a tensor.
+    """The values that a perturbation puts into a tensor.
 
     Args:
         values: as drawn, of the stored type; any shape.
         change: what may be done to them.
         index: place of the tensor in the job.
-        variant: 64 bits.
+        perturbation: 64 bits.
     """
     count = values.numel()
     if perturbation == UNPERTURBED or change is PerturbationKind.FIXED or count == 0:
         return values
     if change is PerturbationKind.SCALE:
-        return values * 0.5 if _number(perturbation, index, _CUT) % 2 else values
+        return _halved(values) if _number(perturbation, index, _CUT) % 2 else values
     width = values.element_size()
     granule = max(_GRANULE_BYTES // width, 1) if count * width >= _SMALL_TENSOR else 1
     units = count // granule
-    cut = granule * (_number(perturbation, index, _CUT) % (units + 1))
-    flat = values.reshape(-1).roll(-granule * (_number(perturbation, index, _SHIFT) % units))
-    flat[:cut] *= 0.5
+    bits = values.reshape(-1).view(_bits_of(width))  # torch cannot roll every format
+    flat = bits.roll(-granule * (_number(perturbation, index, _SHIFT) % units)).view(values.dtype)
+    if change is PerturbationKind.SHIFT:
+        cut = granule * (_number(perturbation, index, _CUT) % (units + 1))
+        flat[:cut] = _halved(flat[:cut])
     return flat.reshape(values.shape)
 
 
+def _bits_of(width: int) -> torch.dtype:
+    import torch
+
+    return {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[width]
+
+
+def _halved(values: torch.Tensor) -> torch.Tensor:
+    """Half of each value, rounded as IEEE multiplication does; torch has no arithmetic for formats of 8 bits."""
+    return values * 0.5 if values.element_size() > 1 else (values.float() * 0.5).to(values.dtype)
+
+
 def _number(perturbation: int, tensor: int, what: int) -> int:
-    """The driver's `draw`: splitmix64 of the variant and of what is decided."""
+    """The harness' `draw`: splitmix64 of the perturbation and of what is decided."""
     z = (perturbation + 0x9E3779B97F4A7C15 * (4 * tensor + what + 1)) & _MASK
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
@@ -79,17 +93,17 @@ def _number(perturbation: int, tensor: int, what: int) -> int:
 
 
 def derived_perturbation(secret: int, place: str) -> int:
-    """A variant that depends on a secret and a place, never `UNPERTURBED`."""
+    """A perturbation that depends on a secret and a place, never `UNPERTURBED`."""
     digest = hashlib.sha256(f"{secret}/{place}".encode()).digest()
     return 1 + int.from_bytes(digest[:8], "little") % ((1 << _BITS) - 1)
 
 
 @dataclass
 class PerturbationSchedule:
-    """The variants of one comparison, in the order in which the candidate sees them.
+    """The perturbations of one comparison, in the order in which the candidate sees them.
 
     Args:
-        checked: variants whose calls are judged; none: nothing is judged.
+        checked: perturbations whose calls are judged; none: nothing is judged.
         changing: whether values change at all; otherwise every call finds the drawn ones.
         random: where secrets come from.
     """
@@ -104,7 +118,7 @@ class PerturbationSchedule:
         self._left = list(self.checked)
 
     def begin(self, calls: int) -> None:
-        """Choose secret places among the next `calls` calls for all but one of the checked variants.
+        """Choose secret places among the next `calls` calls for all but one of the checked ones.
 
         A single call takes the first of them.
         """
@@ -113,7 +127,7 @@ class PerturbationSchedule:
         self._places = {self._drawn + place: perturbation for place, perturbation in zip(places, early, strict=False)}
 
     def draw(self, count: int) -> list[int]:
-        """Variants of the next `count` calls."""
+        """Perturbations of the next `count` calls."""
         return [self._next() for _ in range(count)]
 
     def last_visit(self, longest: int) -> list[int]:
@@ -138,8 +152,8 @@ class InspectedSession:
 
     Attributes:
         time_session: times calls of the candidate.
-        look: keeps the outputs of the call that was just made, of this variant.
-        checked: variants that are looked at.
+        look: keeps the outputs of the call that was just made, of this perturbation.
+        checked: perturbations that are looked at.
         judged: samples of the calls that were.
     """
 

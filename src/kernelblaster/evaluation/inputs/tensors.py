@@ -13,21 +13,15 @@ import numpy as np
 import torch
 
 from kernelblaster.errors import DeviceMemoryFull
+from kernelblaster.problems.dtype import LAUNCHABLE, DType
 from kernelblaster.problems.problem import Precision, TensorSpec
 
-TORCH_DTYPES = {
-    "fp16": torch.float16,
-    "bf16": torch.bfloat16,
-    "fp32": torch.float32,
-    "int32": torch.int32,
-    "int64": torch.int64,
-    "bool": torch.bool,
-}
+TORCH_DTYPES: dict[DType, torch.dtype] = {dtype: getattr(torch, dtype.value) for dtype in LAUNCHABLE}
 
 
 def storage_dtype(precision: Precision) -> torch.dtype:
-    """Type that holds a problem's floating-point tensors."""
-    return TORCH_DTYPES[precision.value]
+    """Type that holds a problem's floating-point tensors, but for those that pin another."""
+    return TORCH_DTYPES[precision.dtype]
 
 
 def compute_device() -> torch.device:

@@ -7,7 +7,7 @@ the reference with one input or weight left out. What every input set passes is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from kernelblaster.evaluation.correctness.input_store import InputSet, InputStore
@@ -20,9 +20,10 @@ from kernelblaster.problems.reference import load_reference
 if TYPE_CHECKING:
     import torch
 
-    from kernelblaster.evaluation.correctness.reference_output import Draw
+    from kernelblaster.evaluation.correctness.reference_output import Draw, ReferenceTensor
 
-StandIn = Callable[[InputSet], "torch.Tensor"]
+StandIn = Callable[[InputSet], Sequence["torch.Tensor"]]
+"""What it leaves in each output: a tensor of as many elements, or one for all."""
 _SEED, _OTHER_SEED = 20_260_803, 20_260_804
 _FACTOR = 2.0
 """c of the error budget, as `EvaluationConfig` has it."""
@@ -46,20 +47,24 @@ def admission_faults(problem: Problem, precision: Precision, inputs: InputStore)
 
 
 def _passes(stand_in: StandIn, key: InputKey, inputs: InputStore) -> bool:
-    from kernelblaster.evaluation.correctness.compare import tells_apart
-    from kernelblaster.evaluation.correctness.error_budget import Budget
-    from kernelblaster.evaluation.inputs.tensors import TORCH_DTYPES
+    """Whether every output that a stand-in leaves is within budget."""
+    from kernelblaster.evaluation.correctness.compare import would_be_refused
 
     with inputs.use(key) as drawn:
-        expected, spec = drawn.expected, drawn.output
-        shape = expected.values.shape
-        got = stand_in(drawn)
-        got = got.expand(shape) if got.numel() == 1 else got.reshape(shape)
-        if expected.scale is None:
-            return not tells_apart(expected.values, got.to(expected.values.dtype), spec, None)
-        budget = Budget(spec, expected.scale, _FACTOR, accumulation(drawn.distribution))
-        stored = got.to(TORCH_DTYPES[spec.dtype]).to(expected.values.dtype)
-        return not tells_apart(expected.values, stored, spec, budget)
+        loss = accumulation(drawn.distribution)
+        for expected, got in zip(drawn.expected.tensors, stand_in(drawn), strict=True):
+            if would_be_refused(expected, _stored(got, expected), _FACTOR, loss):
+                return False
+        return True
+
+
+def _stored(got: torch.Tensor, expected: ReferenceTensor) -> torch.Tensor:
+    """What a stand-in gives, as a launcher would have stored it; in the reference's shape and type."""
+    from kernelblaster.evaluation.inputs.tensors import TORCH_DTYPES
+
+    shape, dtype = expected.values.shape, expected.values.dtype
+    whole = got.expand(shape) if got.numel() == 1 else got.reshape(shape)
+    return whole.to(TORCH_DTYPES[expected.spec.dtype]).to(dtype)
 
 
 def _constants(key: InputKey, inputs: InputStore) -> dict[str, StandIn]:
@@ -67,35 +72,36 @@ def _constants(key: InputKey, inputs: InputStore) -> dict[str, StandIn]:
     import torch
 
     found: dict[str, StandIn] = {
-        "a kernel that gives zeros": lambda drawn: torch.zeros(()),
+        "a kernel that gives zeros": lambda drawn: [torch.zeros(()) for _ in drawn.outputs],
     }
     with inputs.use(key) as drawn:
-        elements = drawn.output.elements
-        if elements > 1:
-            found["a kernel that gives the mean"] = lambda drawn: drawn.expected.values.double().mean()
+        if any(spec.elements > 1 for spec in drawn.outputs):
+            found["a kernel that gives the mean"] = lambda drawn: [
+                tensor.values.double().mean() for tensor in drawn.expected.tensors
+            ]
         for spec in drawn.specs:
             if spec.role is TensorRole.OUTPUT:
                 continue
             found[f"a kernel that ignores {spec.name}"] = _without(spec.name)
-            if spec.role is TensorRole.INPUT and spec.elements == elements:
+            if spec.role is TensorRole.INPUT and all(spec.elements == output.elements for output in drawn.outputs):
                 found[f"a copy of {spec.name}"] = _copy(spec.name)
     return found
 
 
 def _copy(name: str) -> StandIn:
-    return lambda drawn: _tensors(drawn).inputs[name].double()
+    return lambda drawn: [_tensors(drawn).inputs[name].double() for _ in drawn.outputs]
 
 
 def _without(name: str) -> StandIn:
     """The reference with zeros in the place of a tensor."""
 
-    def stand_in(drawn: InputSet) -> torch.Tensor:
+    def stand_in(drawn: InputSet) -> Sequence[torch.Tensor]:
         from kernelblaster.evaluation.correctness.reference_output import exact_result
 
         given = _tensors(drawn)
         table = given.inputs if name in given.inputs else given.weights
         table[name] = table[name].new_zeros(table[name].shape)
-        return exact_result(given, drawn.output)
+        return exact_result(given, drawn.outputs)
 
     return stand_in
 
@@ -103,9 +109,9 @@ def _without(name: str) -> StandIn:
 def _stale(others: dict[InputKey, InputKey], inputs: InputStore) -> StandIn:
     """The reference of another draw of the same distribution."""
 
-    def stand_in(drawn: InputSet) -> torch.Tensor:
+    def stand_in(drawn: InputSet) -> Sequence[torch.Tensor]:
         with inputs.use(others[drawn.key]) as other:
-            return other.expected.values
+            return [tensor.values for tensor in other.expected.tensors]
 
     return stand_in
 

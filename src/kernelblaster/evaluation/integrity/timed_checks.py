@@ -1,4 +1,4 @@
-"""Chooses the variants whose timed calls are judged: their references are there, and a stale result would show."""
+"""Chooses the perturbations whose timed calls are judged: their references are there, and a stale result would show."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from kernelblaster.devices.base import UNPERTURBED
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.evaluation.correctness.input_store import InputSet, InputStore
 from kernelblaster.evaluation.correctness.verify import Verification, Verifier
+from kernelblaster.evaluation.inputs.distributions import ACCUMULATION
 from kernelblaster.evaluation.inputs.keys import InputKey
 from kernelblaster.evaluation.inputs.perturbations import CHECKED, PerturbationSchedule, derived_perturbation
 from kernelblaster.evaluation.processes.timed_pair import KeptCall
@@ -42,7 +43,7 @@ class TimedChecks:
     """What is judged of the timed calls of one problem.
 
     Attributes:
-        variants: their calls are judged; none where values cannot change, then the last call is.
+        perturbations: their calls are judged; none where values cannot change, then the last call is.
         changing: whether values and addresses change from call to call.
         notes: what a reader of the evaluation must know.
     """
@@ -52,7 +53,7 @@ class TimedChecks:
     notes: tuple[str, ...] = ()
 
     def schedule(self) -> PerturbationSchedule:
-        """Secret places for the variants; new ones for every comparison."""
+        """Secret places for the perturbations; new ones for every comparison."""
         return PerturbationSchedule(self.perturbations, changing=self.changing)
 
     def finish(self, calls: TimedCalls) -> None:
@@ -69,7 +70,7 @@ class TimedChecks:
 
 
 def choose_checks(inputs: InputStore, timed: InputKey, facts: DeviceFacts, secret: int, factor: float) -> TimedChecks:
-    """Choose variants of the timed set and have their references computed. Raises ProblemError and DeviceError."""
+    """Choose perturbations of the timed set and have their references computed. Raises ProblemError and DeviceError."""
     if not timed.judged:
         return TimedChecks((), changing=True)
     with ExitStack() as stack:
@@ -98,15 +99,18 @@ def choose_checks(inputs: InputStore, timed: InputKey, facts: DeviceFacts, secre
 
 def _shows_all(drawn: InputSet, others: Sequence[InputSet], factor: float) -> bool:
     """Whether the result of any other set would be refused for this one."""
-    from kernelblaster.evaluation.correctness.compare import tells_apart
-    from kernelblaster.evaluation.correctness.error_budget import Budget
+    from kernelblaster.evaluation.correctness.compare import would_be_refused
 
-    expected, spec = drawn.expected, drawn.output
-    budget = None if expected.scale is None else Budget(spec, expected.scale, factor)
-    return all(tells_apart(expected.values, other.expected.values, spec, budget) for other in others)
+    return all(
+        any(
+            would_be_refused(expected, stale.values, factor, ACCUMULATION)
+            for expected, stale in zip(drawn.expected.tensors, other.expected.tensors, strict=True)
+        )
+        for other in others
+    )
 
 
 def _process_bytes(drawn: InputSet) -> int:
     """Device memory of one driver process: inputs as drawn, halved and in their arenas, outputs in two places."""
     inputs = sum(spec.bytes for spec in drawn.specs if spec.role is not TensorRole.OUTPUT)
-    return 3 * inputs + 2 * drawn.output.bytes
+    return 3 * inputs + 2 * sum(spec.bytes for spec in drawn.outputs)

@@ -21,11 +21,11 @@ _Drawn = TypeVar("_Drawn", bound=DrawnInputs)
 
 @dataclass(frozen=True)
 class KeptCall:
-    """What a timed call left: of which variant it was, what it did to its inputs, and where its output lies."""
+    """What a timed call left: of which perturbation it was, what it did to its inputs, and where its outputs lie."""
 
     perturbation: int
     result: CallResult
-    output: Path
+    outputs: dict[str, Path]
 
 
 class TimedPair(Generic[_Drawn]):
@@ -94,9 +94,9 @@ class TimedPair(Generic[_Drawn]):
         return self._candidate.workspace
 
     def look(self, perturbation: int) -> None:
-        """Keep what the candidate's last call, of this variant, left. Raises RunFailure and DeviceError."""
+        """Keep what the candidate's last call, of this perturbation, left. Raises RunFailure and DeviceError."""
         result = self.candidate().fetch()
-        self.kept.append(KeptCall(perturbation, result, self.workspace.keep_output()))
+        self.kept.append(KeptCall(perturbation, result, self.workspace.keep_outputs()))
 
     def candidate(self) -> Session:
         """The candidate's session. Raises RunFailure and DeviceError."""

@@ -1,4 +1,4 @@
-"""A candidate's working files: links to its inputs, a file for its output, and the job that names them.
+"""A candidate's working files: links to its inputs, a file for each output, and the job that names them.
 
 Inputs are links, so that the values behind a running process can be exchanged before it is told to reload; hard ones,
 so that a process which sees nothing but their directory can follow them. What it writes lies in another directory, and
@@ -37,7 +37,7 @@ class Workspace:
             spec.name: self._directory / ("out" if spec.role is TensorRole.OUTPUT else "in") / f"{i}.bin"
             for i, spec in enumerate(drawn.specs)
         }
-        self.output = self._paths[drawn.output.name]
+        self.outputs = {spec.name: self._paths[spec.name] for spec in drawn.outputs}
         self._kept = 0
         self.job = Job(
             tensors=tuple(
@@ -80,10 +80,12 @@ class Workspace:
             # Two links to one file: then replacing does nothing, and leaves the fresh one.
             fresh.unlink(missing_ok=True)
 
-    def keep_output(self) -> Path:
-        """Set the output, if there is one, aside, so that the next call writes a new file. Returns where it lies."""
+    def keep_outputs(self) -> dict[str, Path]:
+        """Set the outputs that are there aside, so that the next call writes new files. Returns where they lie."""
         self._kept += 1
-        kept = self._directory / "kept" / f"{self._kept}.bin"
-        if self.output.exists():
-            os.replace(self.output, kept)
-        return kept
+        aside = {}
+        for place, (name, path) in enumerate(self.outputs.items()):
+            aside[name] = self._directory / "kept" / f"{self._kept}-{place}.bin"
+            if path.exists():
+                os.replace(path, aside[name])
+        return aside

@@ -1,7 +1,7 @@
 """How long a call takes, and which of two kernels is faster.
 
 Two processes are sampled in turns A B B A and B A A B, each sample with a cold L2 and with values and addresses of its
-own (see `variants`), until the interval of the ratio is narrow or time is up. Between turns the GPU rests while the
+own (`perturbations`), until the interval of the ratio is narrow or time is up. Between turns the GPU rests while the
 judge computes; so neither side may always be the first to be called after that. To what the samples leave open is added
 what would differ in another pair of processes (`statistics.between_processes`): for kernels of ten microseconds that is
 5 %. A modelled device gives the same time every time: it is asked once, and its effects must be larger.
@@ -89,7 +89,7 @@ class Timeable(Protocol):
     """What can be timed: a `Session`, or a stand-in for one."""
 
     def time_calls(self, perturbations: Sequence[int], cover_fills: int = 1) -> list[TimingSample]:
-        """Time one call per variant, each with a cold L2. Raises RunFailure."""
+        """Time one call per perturbation, each with a cold L2. Raises RunFailure."""
         ...
 
 
@@ -127,7 +127,7 @@ class Stopwatch:
         clock: seconds, monotonic.
         reading: clock and temperature of the GPU now; None where it cannot be read.
         schedule: values of the calls, and which of them are judged; one comparison uses it up.
-        look: keeps the outputs of the candidate's last call, which had this variant.
+        look: keeps the outputs of the candidate's last call, which had this perturbation.
     """
 
     facts: DeviceFacts
@@ -206,7 +206,7 @@ class Stopwatch:
         )
 
     def _turn(self, candidate: Timeable, baseline: Timeable, pace: _Pace, *, baseline_first: bool) -> _Turn:
-        """One A B B A, or B A A B; the n-th call of either side has the n-th variant."""
+        """One A B B A, or B A A B; the n-th call of either side has the n-th perturbation."""
         count, cover_fills = pace.count, pace.cover_fills
         perturbations = self.schedule.draw(1 if self.modelled else 2 * count)
         if self.modelled:

@@ -34,13 +34,13 @@ class TorchSession:
 
     Args:
         module: the reference `Model`, weights already in the run's precision, on the CPU.
-        inputs: tensors in the run's precision, on the CPU.
+        inputs: arguments of forward: tensors in the run's precision, on the CPU, and numbers.
         mode: eager or torch.compile.
         facts: the device; its L2 size decides how much is flushed before each sample.
     """
 
     def __init__(
-        self, module: torch.nn.Module, inputs: list[torch.Tensor], mode: TorchMode, facts: DeviceFacts
+        self, module: torch.nn.Module, inputs: Sequence[torch.Tensor | float], mode: TorchMode, facts: DeviceFacts
     ) -> None:
         self._module = module
         self._inputs = inputs
@@ -53,7 +53,7 @@ class TorchSession:
         if not torch.cuda.is_available():
             raise DeviceError("PyTorch sees no GPU", hint="install a torch built for this machine's driver")
         module = self._module.cuda().eval()
-        self._tensors = [t.cuda() for t in self._inputs]
+        self._tensors = [value.cuda() if isinstance(value, torch.Tensor) else value for value in self._inputs]
         self._call: Callable[..., object] = torch.compile(module) if self._mode is TorchMode.COMPILE else module
         self._flush = torch.empty(self._flush_bytes, dtype=torch.uint8, device="cuda")
         with torch.inference_mode():
@@ -72,7 +72,7 @@ class TorchSession:
         torch.cuda.empty_cache()
 
     def time_calls(self, perturbations: Sequence[int], cover_fills: int = 1) -> list[TimingSample]:
-        """Time as many calls as there are variants, each with a cold L2; PyTorch's values stay as drawn.
+        """Time as many calls as there are perturbations, each with a cold L2; PyTorch's values stay as drawn.
 
         The flush and as many fills as kernels get cover the time in which Python launches.
         """

@@ -70,7 +70,7 @@ class Buffer {
 
     // Copies the file to the device, and stands for perturbation 0 again.
     void load() {
-        variant_ = 0;
+        perturbation_ = 0;
         device_ = base_;
         if (output()) return;
         const MappedFile file(tensor_.path, tensor_.bytes, MappedFile::Mode::kRead);
@@ -82,7 +82,7 @@ class Buffer {
 
     // Puts the tensor, as the perturbation has it, at the perturbation's place; asynchronous, on the legacy stream.
     void install(uint64_t perturbation) {
-        variant_ = perturbation;
+        perturbation_ = perturbation;
         device_ = base_;
         if (perturbation == 0) return;
         if (arena_ == nullptr) make_arena();
@@ -115,7 +115,7 @@ class Buffer {
     bool mutated(Staging& staging) const {
         const MappedFile file(tensor_.path, tensor_.bytes, MappedFile::Mode::kRead);
         std::atomic<bool> same{true};
-        for (const Piece& piece : pieces(tensor_, index_, variant_)) {
+        for (const Piece& piece : pieces(tensor_, index_, perturbation_)) {
             staging.each(device_ + piece.to, piece.bytes, [&](size_t at, const char* held, size_t count) {
                 const char* wanted = file.data() + piece.from + at;
                 in_parts(count, [&](size_t from, size_t part) {
@@ -129,7 +129,7 @@ class Buffer {
 
     // Whether bytes around the tensor were written to; only known in the arena.
     bool overrun() const {
-        if (variant_ == 0) return false;
+        if (perturbation_ == 0) return false;
         char bytes[2 * kGuardBytes];
         download(bytes, device_ - kGuardBytes, kGuardBytes);
         download(bytes + kGuardBytes, device_ + tensor_.bytes, kGuardBytes);
@@ -180,11 +180,11 @@ class Buffer {
         arena_ = allocate(tensor_.bytes + slack_for(tensor_.bytes) + 2 * kGuardBytes, "cudaMalloc of an arena");
     }
 
-    int guard() const { return static_cast<int>(draw(variant_, index_, Draw::kGuard) & 0xFF); }
+    int guard() const { return static_cast<int>(draw(perturbation_, index_, Draw::kGuard) & 0xFF); }
 
     Tensor tensor_;
     size_t index_;
-    uint64_t variant_ = 0;
+    uint64_t perturbation_ = 0;
     char *base_ = nullptr, *halves_ = nullptr, *arena_ = nullptr, *device_ = nullptr;
 };
 

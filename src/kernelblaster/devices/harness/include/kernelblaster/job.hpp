@@ -76,7 +76,7 @@ class MappedFile {
     size_t bytes_;
 };
 
-// `change` says what a perturbation may do to its values: `fixed`, `scale` or `shift` (see perturbation.hpp).
+// `change` says what a perturbation may do to its values: `fixed`, `scale`, `shift` or `rotate` (see perturbation.hpp).
 struct Tensor {
     std::string role, name, dtype, change, path;
     size_t element_bytes = 0, bytes = 0;
@@ -90,8 +90,9 @@ struct Job {
 };
 
 inline size_t element_bytes(const std::string& dtype) {
-    static const std::map<std::string, size_t> table = {{"fp16", 2},  {"bf16", 2},  {"fp32", 4},
-                                                        {"int32", 4}, {"int64", 8}, {"bool", 1}};
+    static const std::map<std::string, size_t> table = {
+        {"float64", 8}, {"float32", 4}, {"float16", 2}, {"bfloat16", 2}, {"float8_e4m3fn", 1}, {"float8_e5m2", 1},
+        {"int64", 8},   {"int32", 4},   {"int16", 2},   {"int8", 1},     {"uint8", 1},         {"bool", 1}};
     const auto found = table.find(dtype);
     if (found == table.end()) fail("unknown dtype " + dtype);
     return found->second;
@@ -108,7 +109,8 @@ inline Tensor parse_tensor(std::istringstream& words) {
         tensor.bytes *= extent;
     }
     std::getline(words >> std::ws, tensor.path);  // the rest of the line: a path may hold blanks
-    const bool known = tensor.change == "fixed" || tensor.change == "scale" || tensor.change == "shift";
+    const bool known = tensor.change == "fixed" || tensor.change == "scale" || tensor.change == "shift" ||
+                       tensor.change == "rotate";
     if (!words || dimensions < 0 || tensor.path.empty() || !known) fail("malformed tensor line for " + tensor.name);
     return tensor;
 }
@@ -116,7 +118,7 @@ inline Tensor parse_tensor(std::istringstream& words) {
 inline Job parse_job(const std::string& path) {
     std::ifstream file(path);
     std::string line;
-    if (!std::getline(file, line) || line != "kernelblaster-job-2") fail(path + " is not a kernelblaster-job-2 file");
+    if (!std::getline(file, line) || line != "kernelblaster-job-3") fail(path + " is not a kernelblaster-job-3 file");
     Job job;
     while (std::getline(file, line)) {
         std::istringstream words(line);

@@ -3,9 +3,11 @@
 //
 //   x'[i] = s(i) * x[(i + shift) mod n],   s(i) = 1/2 for i < cut, else 1
 //
-// Copies and memsets suffice for that, so the harness needs no kernel of its own. Halving is exact but for subnormals,
-// which round to even, as IEEE multiplication does. The judge replays it in evaluation/perturbations.py: keep them equal.
-// Variant 0 stands for the values as they lie in the files, at the addresses of the first allocation.
+// `shift` does both, `scale` halves all elements or none and moves nothing, `rotate` moves and halves nothing: integers
+// and flags keep their range that way. Copies and memsets suffice for all, so the harness needs no kernel of its own.
+// Halving is exact but for subnormals, which round to even, as IEEE multiplication does. The judge replays it in
+// evaluation/inputs/perturbations.py: keep them equal. Perturbation 0 stands for the values as they lie in the files, at
+// the addresses of the first allocation.
 #pragma once
 
 #include <algorithm>
@@ -48,7 +50,7 @@ inline std::vector<Piece> pieces(const Tensor& tensor, size_t index, uint64_t pe
         const size_t granule = tensor.bytes >= kSmallTensor ? std::max<size_t>(kGranuleBytes / width, 1) : 1;
         const size_t units = count / granule;
         shift = granule * (draw(perturbation, index, Draw::kShift) % units);
-        cut = granule * (draw(perturbation, index, Draw::kCut) % (units + 1));
+        if (tensor.change == "shift") cut = granule * (draw(perturbation, index, Draw::kCut) % (units + 1));
     }
     std::vector<Piece> found;
     for (size_t at = 0; at < count;) {
@@ -71,12 +73,13 @@ inline size_t slack_for(size_t bytes) {
     return slack - slack % kAddressStep;
 }
 
-// Halves floating-point numbers of `mantissa` fraction bits in place. `Bits` is the unsigned integer of their width.
+// Halves floating-point numbers of `mantissa` fraction bits in place. `Bits` is the unsigned integer of their width,
+// `special` the least magnitude that stands for no finite number; that of the IEEE formats unless told otherwise.
 template <typename Bits>
-void halve(char* data, size_t bytes, int mantissa) {
+void halve(char* data, size_t bytes, int mantissa, Bits special = 0) {
     constexpr Bits kSign = static_cast<Bits>(Bits{1} << (8 * sizeof(Bits) - 1));
     const Bits step = static_cast<Bits>(Bits{1} << mantissa);
-    const Bits infinity = static_cast<Bits>((kSign - 1) & ~(step - 1));
+    if (special == 0) special = static_cast<Bits>((kSign - 1) & ~(step - 1));
     for (size_t at = 0; at < bytes; at += sizeof(Bits)) {
         Bits bits;
         std::memcpy(&bits, data + at, sizeof bits);
@@ -84,15 +87,18 @@ void halve(char* data, size_t bytes, int mantissa) {
         // Below twice the smallest normal number the bits are linear in the value.
         const Bits rounded = static_cast<Bits>((size >> 1) + ((size & 1) & (size >> 1)));
         const Bits smaller = size < 2 * step ? rounded : static_cast<Bits>(size - step);
-        bits = static_cast<Bits>((bits & kSign) | (size >= infinity ? size : smaller));
+        bits = static_cast<Bits>((bits & kSign) | (size >= special ? size : smaller));
         std::memcpy(data + at, &bits, sizeof bits);
     }
 }
 
 inline void halve(char* data, size_t bytes, const std::string& dtype) {
-    if (dtype == "fp16") return halve<uint16_t>(data, bytes, 10);
-    if (dtype == "bf16") return halve<uint16_t>(data, bytes, 7);
-    if (dtype == "fp32") return halve<uint32_t>(data, bytes, 23);
+    if (dtype == "float16") return halve<uint16_t>(data, bytes, 10);
+    if (dtype == "bfloat16") return halve<uint16_t>(data, bytes, 7);
+    if (dtype == "float32") return halve<uint32_t>(data, bytes, 23);
+    if (dtype == "float64") return halve<uint64_t>(data, bytes, 52);
+    if (dtype == "float8_e5m2") return halve<uint8_t>(data, bytes, 2);
+    if (dtype == "float8_e4m3fn") return halve<uint8_t>(data, bytes, 3, 0x7F);  // no infinity, one NaN
     fail("a tensor of type " + dtype + " cannot be halved");
 }
 

@@ -1,0 +1,67 @@
+"""What `reference.py` declares of its tensors beside their values: names of outputs, pinned types, index outputs.
+
+OUTPUTS = ("values", "indices")      what `forward` returns, in order; one output is called `output` without it
+DTYPES = {"indices": "int32"}        tensors that pin their element type; floating-point ones follow the precision
+INDICES = {"indices": ("x", 1)}      outputs that hold indices into an input along an axis: equal values tie
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from kernelblaster.errors import ProblemError
+from kernelblaster.problems.dtype import LAUNCHABLE, DType
+from kernelblaster.problems.problem import OUTPUT, IndexSource
+
+NAMES = ("OUTPUTS", "DTYPES", "INDICES")
+_TYPES = f"use one of {', '.join(LAUNCHABLE)}"
+
+
+def read_outputs(directory: Path, literals: Mapping[str, object]) -> tuple[str, ...]:
+    """Names of the outputs. Raises ProblemError."""
+    declared = literals.get("OUTPUTS", (OUTPUT,))
+    if (
+        not isinstance(declared, list | tuple)
+        or not declared
+        or not all(isinstance(name, str) and name.isidentifier() for name in declared)
+        or len(set(declared)) < len(declared)
+    ):
+        raise ProblemError(
+            f"OUTPUTS of {directory.name} is {declared!r}",
+            hint='name each output once: OUTPUTS = ("values", "indices")',
+        )
+    return tuple(declared)
+
+
+def read_dtypes(directory: Path, literals: Mapping[str, object]) -> dict[str, DType]:
+    """Pinned element types by tensor name. Raises ProblemError."""
+    declared = literals.get("DTYPES", {})
+    if not isinstance(declared, dict):
+        raise ProblemError(f"DTYPES of {directory.name} is not a dict", hint='write DTYPES = {"indices": "int32"}')
+    pinned = {}
+    for name, text in declared.items():
+        try:
+            pinned[str(name)] = DType.of(str(text))
+        except ValueError as error:
+            raise ProblemError(f"{name} of {directory.name} has the type {text!r}", hint=_TYPES) from error
+    packed = [name for name, dtype in pinned.items() if dtype not in LAUNCHABLE]
+    if packed:
+        raise ProblemError(f"{packed[0]} of {directory.name} has the type {pinned[packed[0]]}", hint=_TYPES)
+    return pinned
+
+
+def read_indices(directory: Path, literals: Mapping[str, object], outputs: tuple[str, ...]) -> dict[str, IndexSource]:
+    """Index outputs and what they point into. Raises ProblemError."""
+    declared = literals.get("INDICES", {})
+    hint = 'write INDICES = {"indices": ("x", 1)}: an output, the input it points into, and the axis'
+    if not isinstance(declared, dict):
+        raise ProblemError(f"INDICES of {directory.name} is not a dict", hint=hint)
+    found = {}
+    for name, value in declared.items():
+        match value:
+            case (str(tensor), int(axis)) if name in outputs:
+                found[str(name)] = IndexSource(tensor, axis)
+            case _:
+                raise ProblemError(f"INDICES of {directory.name} has {name!r}: {value!r}", hint=hint)
+    return found

@@ -13,6 +13,7 @@ from cli_support import BROKEN, FASTER, WRONG, Done, call, write_recording
 from filelock import FileLock
 
 from kernelblaster.agent.events import Evaluated
+from kernelblaster.api.runs import read_run
 from kernelblaster.errors import ExitCode
 from kernelblaster.knowledge.experience import stored_transitions
 from kernelblaster.knowledge.store import KnowledgeStore
@@ -74,6 +75,15 @@ def test_the_knowledge_base_learned(finished: tuple[Path, list[object], Done]) -
     (snapshot,) = (experiment / "snapshots").glob("*.json")
     assert KnowledgeStore(snapshot).load().document == base.document
     assert "Device kind: emulated" in (experiment / "optimization_database.md").read_text()
+
+
+def test_the_library_reads_what_it_left(finished: tuple[Path, list[object], Done]) -> None:
+    root, _, _ = finished
+    (search,) = read_run(run_directory(root)).searches
+    assert search.outcome is not None
+    assert [step.candidate_sha256 for step in search.transitions] == [search.outcome.final_sha256]
+    assert search.final_kernel is not None
+    assert FASTER in search.final_kernel
 
 
 def test_a_second_start_returns_at_once(finished: tuple[Path, list[object], Done]) -> None:

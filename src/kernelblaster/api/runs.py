@@ -12,22 +12,23 @@ from kernelblaster.agent.state import ProblemOutcome
 from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.knowledge.base import KnowledgeBase
+from kernelblaster.knowledge.experience import stored_transitions
 from kernelblaster.knowledge.store import KnowledgeStore
 from kernelblaster.records.journal import read_events
 from kernelblaster.records.layout import ASIDE, FINAL_KERNEL, JOURNAL, OUTCOME, RunLayout
 from kernelblaster.records.run_record import RunRecord, read_record
 from kernelblaster.records.searches import find_search
 from kernelblaster.records.summary import RunSummary, read_summary
-from kernelblaster.replay.buffer import Query, ReplayBuffer
+from kernelblaster.replay.buffer import Query
 from kernelblaster.replay.transition import Transition
 
 
 @dataclass(frozen=True)
 class StoredSearch:
-    """The search of one problem, as a run left it in `directory`."""
+    """The search of one problem, as a run of the experiment in `experiment` left it in `directory`."""
 
     directory: Path
-    replay: Path
+    experiment: Path
 
     @property
     def name(self) -> str:
@@ -50,7 +51,7 @@ class StoredSearch:
     def transitions(self) -> list[Transition]:
         """Every step: state, technique, verdict and speed-up."""
         search = find_search(self.directory)
-        return ReplayBuffer(self.replay).query(Query(run=search.name)) if search is not None else []
+        return stored_transitions(self.experiment).query(Query(run=search.name)) if search is not None else []
 
     @property
     def final_kernel(self) -> str | None:
@@ -79,7 +80,7 @@ class StoredRun:
     @cached_property
     def searches(self) -> list[StoredSearch]:
         """The search of each problem, those set aside left out."""
-        return [StoredSearch(directory, self.layout.replay) for directory in self.layout.problems()]
+        return [StoredSearch(directory, self.layout.experiment) for directory in self.layout.problems()]
 
     @property
     def knowledge(self) -> KnowledgeBase:

@@ -42,8 +42,8 @@ def measure(core: Core, program: Path, threads: int) -> list[dict]:
     report = program.with_name("report.jsonl")
     report.unlink(missing_ok=True)
     environment = {
-        "LD_LIBRARY_PATH": str(core.library_dir), "KB_EMU_MODULE": str(program.with_name("module")),
-        "KB_EMU_REPORT": str(report), "KB_EMU_COUNT": "1", "KB_EMU_THREADS": str(threads),
+        "LD_LIBRARY_PATH": str(core.library_dir), "PTXEMU_MODULE": str(program.with_name("module")),
+        "PTXEMU_REPORT": str(report), "PTXEMU_COUNT": "1", "PTXEMU_THREADS": str(threads),
     }  # fmt: skip
     done = subprocess.run([str(program)], env={**os.environ, **environment}, capture_output=True, text=True, check=True)
     records = [one for one in map(json.loads, report.read_text().splitlines()) if "kernel" in one]

@@ -3,7 +3,7 @@
     python benchmarks/sanitizer_agreement.py capture FILE      # on a machine with a GPU and compute-sanitizer
     python benchmarks/sanitizer_agreement.py compare FILE      # anywhere with nvcc
 
-`capture` runs every case of tests/emulated_device/planted under memcheck, initcheck, racecheck and synccheck, and
+`capture` runs every case of tests/ptxemu/program/planted under memcheck, initcheck, racecheck and synccheck, and
 writes what each found. `compare` runs the same cases on the emulated device and prints one line per case. A case agrees
 when both call it clean, or both find something with the tool that its bug belongs to.
 """
@@ -24,7 +24,7 @@ from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.devices.cuda.sanitizer import TOOLS, parse_report, sanitizer_command, tool_failure
 from ptxemu.program.run import EmulatedProgram, Streams
 
-sys.path.append(str(Path(__file__).parents[1] / "tests" / "emulated_device"))
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "ptxemu" / "program"))
 from planted_programs import PlantedCase, captured_tools, planted_cases
 
 TIMEOUT_S = 30

@@ -16,7 +16,7 @@ from kernelblaster.errors import ExitCode
 from ptxemu.program.result import RunResult
 
 pytestmark = [pytest.mark.nvcc, pytest.mark.usefixtures("nvcc")]
-EMULATED = Path(__file__).parents[1] / "emulated_device"
+EMULATED = Path(__file__).parents[1] / "ptxemu" / "program"
 SAXPY = EMULATED / "programs" / "saxpy.cu"
 UNUSUAL = EMULATED / "programs" / "unusual.cu"
 

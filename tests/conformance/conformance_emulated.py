@@ -76,7 +76,7 @@ def _run(built: EmulatedProgram, program: str, name: str) -> EmulatedCase:
     with TemporaryDirectory(prefix="kernelblaster-") as scratch:
         report = Path(scratch) / "report.jsonl"
         before = os.times()
-        text = _output(built, ["run", "--only", name], {"KB_EMU_REPORT": str(report)})
+        text = _output(built, ["run", "--only", name], {"PTXEMU_REPORT": str(report)})
         after = os.times()
         records = read_records(report)
     launches = [one for one in records if isinstance(one, LaunchRecord) and MARKER not in one.kernel]
@@ -93,9 +93,9 @@ def _run(built: EmulatedProgram, program: str, name: str) -> EmulatedCase:
 def _output(built: EmulatedProgram, arguments: list[str], extra: dict[str, str]) -> str:
     environment = {
         **os.environ,
-        "KB_EMU_MODULE": str(built.module),
-        "KB_EMU_DEVICE": str(built.figures),
-        "KB_EMU_THREADS": str(THREADS),
+        "PTXEMU_MODULE": str(built.module),
+        "PTXEMU_DEVICE": str(built.figures),
+        "PTXEMU_THREADS": str(THREADS),
         **extra,
     }
     command = [str(built.built.program), *arguments]

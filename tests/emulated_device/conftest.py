@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import emulated_kernels as kernels
 import pytest
 from emulated_bench import Bench
 
 from kernelblaster.devices.emulated.device import EmulatedDevice
 from kernelblaster.problems.problem import Precision, Problem, ProblemId
+
+# Launch records and sampled kernels are the emulator's own tests', too.
+sys.path += [str(Path(__file__).parents[1] / "ptxemu" / room) for room in ("model", "program")]
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from emulated_records import Copy, resources
+from launch_records import Copy, resources
 
 from kernelblaster.devices.base import Build, CallResult, Harness, Job, JobTensor, TimingSample
 from kernelblaster.devices.emulated.counted_calls import Counted, CountedCalls

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from emulated_bench import TIMEOUT_S, Bench, needs_tools
-
-from ptxemu.program.run import EmulatedProgram, Streams
 
 pytestmark = [pytest.mark.nvcc, needs_tools]
 
@@ -51,29 +47,6 @@ __global__ void ordered(const float* x, float* y, long n) {
 void launch_gpu_implementation(void* output, void* x, int64_t n) {
     reset<<<1, 1>>>();
     ordered<<<n, 64>>>((const float*)x, (float*)output, n);
-}
-"""
-
-QUEUE = """
-#include <cstdio>
-__device__ int next;
-__global__ void draw(int* taker, int items) {
-    while (true) {
-        const int item = atomicAdd(&next, 1);
-        if (item >= items) return;
-        float sum = 0;
-        for (int k = 0; k < 2000; ++k) sum = sum * 0.5f + float(item);
-        taker[item] = sum < 0 ? -1 : blockIdx.x;
-    }
-}
-int main() {
-    int* taker;
-    int taken[64], most = 0, of[16] = {};
-    cudaMalloc(&taker, sizeof taken);
-    draw<<<16, 1>>>(taker, 64);
-    cudaMemcpy(taken, taker, sizeof taken, cudaMemcpyDeviceToHost);
-    for (int block : taken) most = ++of[block] > most ? of[block] : most;
-    std::printf("%d", most);
 }
 """
 
@@ -120,9 +93,39 @@ def test_blocks_may_wait_for_blocks_before_them(bench: Bench) -> None:
         np.testing.assert_array_equal(output, x.cumsum(axis=0))
 
 
-def test_blocks_that_draw_work_share_it_out_while_they_are_counted(tmp_path: Path) -> None:
-    (tmp_path / "queue.cu").write_text(QUEUE)
-    program = EmulatedProgram.build(tmp_path / "queue.cu")
-    with (tmp_path / "printed").open("wb") as printed:
-        assert program.run(timeout_s=TIMEOUT_S, streams=Streams(stdout=printed)).exit_code == 0
-    assert int((tmp_path / "printed").read_text()) <= 6, "of 64 items for 16 blocks"
+SWAP = """
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+__global__ void __cluster_dims__(2, 1, 1) swap(float* y, const float* x, long n) {
+    __shared__ float mine[256];
+    cg::cluster_group cluster = cg::this_cluster();
+    long i = blockIdx.x * 256l + threadIdx.x;
+    cluster.sync();
+    mine[threadIdx.x] = i < n * n ? x[i] : 0;
+    BARRIER;
+    const float theirs = cluster.map_shared_rank(mine, cluster.block_rank() ^ 1)[threadIdx.x];
+    cluster.sync();
+    if (i < n * n) y[i] = theirs;
+}
+void launch_gpu_implementation(void* output, void* x, int64_t n) {
+    swap<<<(n * n + 511) / 512 * 2, 256>>>((float*)output, (const float*)x, n);
+}
+"""
+
+
+def swapped(bench: Bench, barrier: str) -> bool:
+    """Whether neighbouring blocks got each other's values in both calls, while warps and blocks take turns."""
+    x = np.random.default_rng(2).normal(size=(64, 64)).astype(np.float32)
+    wanted = x.reshape(-1, 2, 256)[:, ::-1].reshape(x.shape)
+    build = bench.build(SWAP.replace("BARRIER", barrier))
+    with bench.device.open(build, bench.job(x), timeout_s=TIMEOUT_S) as session:
+        outputs = []
+        for _ in range(2):
+            session.call(0xAB)
+            outputs.append(bench.output(x))
+    return all(np.array_equal(one, wanted) for one in outputs)
+
+
+def test_a_missing_barrier_shows_while_blocks_take_turns(bench: Bench) -> None:
+    assert swapped(bench, "cluster.sync()")
+    assert not swapped(bench, "")

@@ -1,6 +1,6 @@
 """What the run-time checks of the emulated device found, as the core reports it.
 
-One JSON object per line of the file that `KB_EMU_CHECKS` names: one bug, with all its occurrences at the same place of
+One JSON object per line of the file that `PTXEMU_CHECKS` names: one bug, with all its occurrences at the same place of
 one launch. Each class belongs to the tool of compute-sanitizer that looks for the same.
 """
 

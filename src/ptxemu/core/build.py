@@ -1,4 +1,4 @@
-"""Builds the SIMT core (`libkbcudart.so`) from the C++ in `src/` with g++, once per machine and content.
+"""Builds the SIMT core (`libptxcudart.so`) from the C++ in `src/` with g++, once per machine and content.
 
 The library is the interpreter and the stand-in CUDA runtime in one. It lies in the cache under a name that hashes
 sources, compiler, flags and the processor's features, so `-march=native` never meets a processor it was not built
@@ -43,7 +43,7 @@ class Core:
     """A built core: link with `-L<library_dir> -l<library_name>`, run with `library_dir` in LD_LIBRARY_PATH."""
 
     library_dir: Path
-    library_name: str = "kbcudart"
+    library_name: str = "ptxcudart"
 
     @property
     def library(self) -> Path:

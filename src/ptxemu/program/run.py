@@ -139,8 +139,8 @@ class EmulatedProgram:
         """
         with TemporaryDirectory(prefix="ptxemu-") as scratch:
             report, found = Path(scratch) / "report.jsonl", Path(scratch) / "findings.jsonl"
-            extra = {"KB_EMU_REPORT": str(report)} | ({"KB_EMU_CHECKS": str(found)} if checks else {})
-            extra |= {"KB_EMU_SAMPLE": str(sample)} if sample else {}
+            extra = {"PTXEMU_REPORT": str(report)} | ({"PTXEMU_CHECKS": str(found)} if checks else {})
+            extra |= {"PTXEMU_SAMPLE": str(sample)} if sample else {}
             began = time.monotonic()
             code = self._execute(arguments, extra, timeout_s, streams or Streams())
             seconds = time.monotonic() - began
@@ -181,9 +181,9 @@ class EmulatedProgram:
         """Exit status, minus a signal's number, or None when the time was up."""
         environment = {
             **os.environ,
-            "KB_EMU_MODULE": str(self.module),
-            "KB_EMU_DEVICE": str(self.figures),
-            "KB_EMU_COUNT": "1",
+            "PTXEMU_MODULE": str(self.module),
+            "PTXEMU_DEVICE": str(self.figures),
+            "PTXEMU_COUNT": "1",
             **extra,
         }
         process = subprocess.Popen(

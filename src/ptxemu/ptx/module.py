@@ -115,7 +115,7 @@ class Module:
     kernels: list[Kernel] = field(default_factory=list)
 
     def write(self, path: Path) -> None:
-        """Write the file that `KB_EMU_MODULE` names."""
+        """Write the file that `PTXEMU_MODULE` names."""
         content = _Writer().module(self)
         path.write_bytes(content + struct.pack("<I", zlib.crc32(content)))
 

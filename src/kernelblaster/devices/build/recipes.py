@@ -25,7 +25,7 @@ class Recipes:
     Attributes:
         tools: compilers and binutils.
         compile_arch: what nvcc compiles for, e.g. `sm_90a`.
-        link_args: the CUDA runtime to link, e.g. the real one's archive or `-L... -lkbcudart`.
+        link_args: the CUDA runtime to link, e.g. the real one's archive or `-L... -lptxcudart`.
         keep_ptx: whether PTX and machine code are wanted; costs nothing to run and a little to build.
         deferred_loading: whether harnesses become programs that load candidates, which are shared objects then; the
             runtime must be one, too, for both to share it.

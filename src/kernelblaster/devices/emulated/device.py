@@ -146,7 +146,7 @@ class EmulatedDevice:
         to be right in both.
         """
         build = candidate.built()
-        env = self._environment(build) | {"KB_EMU_SCHEDULE": str(_schedule(build, job))}
+        env = self._environment(build) | {"PTXEMU_SCHEDULE": str(_schedule(build, job))}
         view = self._view(build)
         process = ProcessSession(build, job, env=env, view=view, limits=self._limits, timeout_s=timeout_s)
         return EmulatedSession(process, lambda perturbation: self._calls.run(build, job, timeout_s, perturbation))
@@ -176,7 +176,7 @@ class EmulatedDevice:
             report = Path(scratch) / "findings.jsonl"
             failure = None
             try:
-                self._run(build, job, ["call 0"], {"KB_EMU_CHECKS": report}, timeout_s)
+                self._run(build, job, ["call 0"], {"PTXEMU_CHECKS": report}, timeout_s)
             except RunFailure as error:
                 failure = error
             with translated_errors():
@@ -205,9 +205,9 @@ class EmulatedDevice:
 
     def _environment(self, build: Build) -> dict[str, str]:
         return {
-            "KB_EMU_MODULE": str(module_path(build.program)),
-            "KB_EMU_DEVICE": str(ensure_figures(self._gpu, self._cache)),
-            "KB_EMU_THREADS": str(self._threads),
+            "PTXEMU_MODULE": str(module_path(build.program)),
+            "PTXEMU_DEVICE": str(ensure_figures(self._gpu, self._cache)),
+            "PTXEMU_THREADS": str(self._threads),
         }
 
     def _view(self, build: Build) -> FileView:
@@ -229,7 +229,7 @@ class EmulatedDevice:
             return Counted(records, CallResult(mutated_inputs=tuple(replies[1].split()[1:])))
         try:
             return Counted(
-                self._counted(build, job, [call], timeout_s, {"KB_EMU_SAMPLE": str(job.instruction_budget)})[0], None
+                self._counted(build, job, [call], timeout_s, {"PTXEMU_SAMPLE": str(job.instruction_budget)})[0], None
             )
         except NotSampled as because:
             try:
@@ -248,7 +248,7 @@ class EmulatedDevice:
         with TemporaryDirectory(prefix="kernelblaster-") as scratch:
             report = Path(scratch) / "report.jsonl"
             try:
-                replies = self._run(build, job, commands, {"KB_EMU_REPORT": report}, timeout_s, more)
+                replies = self._run(build, job, commands, {"PTXEMU_REPORT": report}, timeout_s, more)
             except RunFailure:
                 with translated_errors():
                     counted_records(report, cut_off=True)

@@ -6,7 +6,7 @@
 #include "checks.hpp"
 #include "request.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 
 std::string hexadecimal(u64 value) {
     char text[32];
@@ -335,4 +335,4 @@ Access open_access(Warp& warp, const Instruction& instruction, u32 active, u32 b
     return open_addresses(warp, instruction, space, address, active, bytes, op, instruction.memory);
 }
 
-}  // namespace kbemu
+}  // namespace ptxemu

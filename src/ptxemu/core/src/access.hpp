@@ -3,7 +3,7 @@
 
 #include "machine.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 
 enum class Space : u8 { global, shared, local, generic, constant, param };
 enum class Op : u8 { load, store, atomic };
@@ -40,4 +40,4 @@ std::string hexadecimal(u64 value);
 // Reads a 32- or 64-bit address register.
 void read_addresses(const Warp& warp, u32 operand, bool wide, s64 offset, u64* address);
 
-}  // namespace kbemu
+}  // namespace ptxemu

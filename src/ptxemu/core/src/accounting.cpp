@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace kbemu {
+namespace ptxemu {
 namespace {
 
 constexpr u32 kBanks = 32;
@@ -295,4 +295,4 @@ u32 shared_wavefronts(const u64* address, u32 active, u32 bytes) {
     return wavefronts;
 }
 
-}  // namespace kbemu
+}  // namespace ptxemu

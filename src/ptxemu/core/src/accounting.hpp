@@ -14,7 +14,7 @@
 
 #include "types.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 
 constexpr u32 kSectorBytes = 32;
 constexpr u32 kLineBytes = 128;
@@ -161,4 +161,4 @@ LineSet lines_of(const u64* address, const Span& span, u32 bytes);
 // Wavefronts of one shared-memory request.
 u32 shared_wavefronts(const u64* address, u32 active, u32 bytes);
 
-}  // namespace kbemu
+}  // namespace ptxemu

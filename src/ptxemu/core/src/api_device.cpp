@@ -7,7 +7,7 @@
 
 namespace {
 
-using namespace kbemu;
+using namespace ptxemu;
 
 Runtime& runtime() { return Runtime::instance(); }
 int as_int(u64 value) { return static_cast<int>(value); }
@@ -143,7 +143,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
         case cudaDevAttrMaxPitch: *value = 0x7fffffff; break;
         case cudaDevAttrTextureAlignment: *value = 512; break;
         default:
-            std::fprintf(stderr, "kbcudart: device attribute %d is not modelled\n", static_cast<int>(attribute));
+            std::fprintf(stderr, "ptxcudart: device attribute %d is not modelled\n", static_cast<int>(attribute));
             return runtime().fail(cudaErrorNotSupported);
     }
     return cudaSuccess;

@@ -6,7 +6,7 @@
 
 namespace {
 
-using namespace kbemu;
+using namespace ptxemu;
 
 // What an instantiated graph does; launches that are recorded into another graph share it.
 using Executable = std::shared_ptr<const Graph>;

@@ -6,7 +6,7 @@
 
 namespace {
 
-using namespace kbemu;
+using namespace ptxemu;
 
 struct CallConfiguration {
     dim3 grid, block;

@@ -7,7 +7,7 @@
 
 namespace {
 
-using namespace kbemu;
+using namespace ptxemu;
 
 constexpr double kBytesPerMs = 4.0e9;
 
@@ -174,7 +174,7 @@ cudaError_t cudaFreeHost(void* pointer) {
 }
 cudaError_t cudaHostGetDevicePointer(void** device, void*, unsigned) {
     *device = nullptr;
-    std::fprintf(stderr, "kbcudart: kernels cannot reach host memory here\n");
+    std::fprintf(stderr, "ptxcudart: kernels cannot reach host memory here\n");
     return runtime().fail(cudaErrorNotSupported);
 }
 cudaError_t cudaHostRegister(void*, size_t, unsigned) { return cudaSuccess; }

@@ -3,7 +3,7 @@
 
 #include "streams.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 
 Stream* stream_of(cudaStream_t stream) {
     if (stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread) return nullptr;
@@ -24,15 +24,15 @@ cudaError_t submit(cudaStream_t stream, Work work) {
 
 cudaError_t refuse_in_capture(cudaStream_t stream, const char* what) {
     if (!capture_of(stream)) return cudaSuccess;
-    std::fprintf(stderr, "kbcudart: %s on a stream that is being captured\n", what);
+    std::fprintf(stderr, "ptxcudart: %s on a stream that is being captured\n", what);
     return Runtime::instance().fail(cudaErrorStreamCaptureUnsupported);
 }
 
-}  // namespace kbemu
+}  // namespace ptxemu
 
 namespace {
 
-using namespace kbemu;
+using namespace ptxemu;
 
 Runtime& runtime() { return Runtime::instance(); }
 

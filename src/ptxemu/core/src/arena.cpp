@@ -6,7 +6,7 @@
 
 #include "runtime.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 namespace {
 
 constexpr u64 kBase = 0x1000000000ull;  // far from where the loader and malloc put things
@@ -25,7 +25,7 @@ Arena::Arena(u64 bytes, bool checked)
     // An address-space limit may forbid the full size: less memory is better than none.
     for (; capacity_ >= 64u << 20; capacity_ /= 2)
         if (mmap(wanted, capacity_, PROT_READ | PROT_WRITE, flags, -1, 0) == wanted) return;
-    std::fprintf(stderr, "kbcudart: cannot reserve device memory at 0x%llx\n", static_cast<unsigned long long>(kBase));
+    std::fprintf(stderr, "ptxcudart: cannot reserve device memory at 0x%llx\n", static_cast<unsigned long long>(kBase));
     std::abort();
 }
 
@@ -105,4 +105,4 @@ Segments Arena::segments() const {
     return result;
 }
 
-}  // namespace kbemu
+}  // namespace ptxemu

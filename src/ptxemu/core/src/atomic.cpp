@@ -2,7 +2,7 @@
 #include "half.hpp"
 #include "operations.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 namespace {
 
 template <class H>
@@ -88,13 +88,13 @@ H larger(H a, H b) {
 
 }  // namespace
 
-#define KB_VECTOR(name, n, T, ...)                                                       \
+#define EMU_VECTOR(name, n, T, ...)                                                       \
     {#name "_v" #n, Kind::memory, [](Warp& w, const Instruction& i, u32 active, const pred*) { \
          atomic_vector<T, n>(w, i, active, [](T o, T a, T) -> T { return __VA_ARGS__; }); \
      }},
 #define ATOMIC_VECTOR(name, T, ...) \
     ATOMIC(name, T, __VA_ARGS__)    \
-    KB_VECTOR(name, 2, T, __VA_ARGS__) KB_VECTOR(name, 4, T, __VA_ARGS__) KB_VECTOR(name, 8, T, __VA_ARGS__)
+    EMU_VECTOR(name, 2, T, __VA_ARGS__) EMU_VECTOR(name, 4, T, __VA_ARGS__) EMU_VECTOR(name, 8, T, __VA_ARGS__)
 #define ATOMIC(name, T, ...)                                                             \
     {#name, Kind::memory, [](Warp& w, const Instruction& i, u32 active, const pred*) {   \
          atomic<T>(w, i, active, []([[maybe_unused]] T o, [[maybe_unused]] T a, [[maybe_unused]] T b) -> T { return __VA_ARGS__; }); \
@@ -107,4 +107,4 @@ const std::vector<Operation>& atomic_operations() {
     return table;
 }
 
-}  // namespace kbemu
+}  // namespace ptxemu

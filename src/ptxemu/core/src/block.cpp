@@ -4,7 +4,7 @@
 #include "checks.hpp"
 #include "scheduler.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 namespace {
 
 void deliver(Warp& warp, const Barrier& barrier, u32 lanes) {
@@ -202,4 +202,4 @@ std::optional<u32> BlockRunner::own_value(const std::string& name) const {
 Block::Block() = default;
 Block::~Block() = default;
 
-}  // namespace kbemu
+}  // namespace ptxemu

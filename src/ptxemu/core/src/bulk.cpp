@@ -9,7 +9,7 @@
 #include "checks.hpp"
 #include "operations.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 namespace {
 
 constexpr u64 kAlignment = 16;  // of both addresses and of the size
@@ -163,4 +163,4 @@ const std::vector<Operation>& bulk_operations() {
     return table;
 }
 
-}  // namespace kbemu
+}  // namespace ptxemu

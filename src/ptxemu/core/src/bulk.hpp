@@ -9,7 +9,7 @@
 
 #include "types.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 
 struct Block;
 struct Worker;
@@ -51,4 +51,4 @@ private:
 // Takes bytes off the transaction count of the mbarrier at an address, and opens its phase when nothing is left.
 void complete_transactions(u8* barrier, u32 bytes);
 
-}  // namespace kbemu
+}  // namespace ptxemu

@@ -1,6 +1,6 @@
 #include "calls.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 namespace {
 
 const CallTarget* find_target(const Warp& warp, const Instruction& instruction, u64 address) {
@@ -76,4 +76,4 @@ void leave_function(Warp& warp, const Instruction& instruction, u32 lanes) {
     });
 }
 
-}  // namespace kbemu
+}  // namespace ptxemu

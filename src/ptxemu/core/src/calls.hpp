@@ -6,7 +6,7 @@
 
 #include "machine.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 
 // Enters the function for the lanes: sets their program counters, except after a fault.
 void enter_function(Warp& warp, const Instruction& instruction, u32 lanes, u32 return_to, bool indirect);
@@ -14,4 +14,4 @@ void enter_function(Warp& warp, const Instruction& instruction, u32 lanes, u32 r
 // Leaves it again.
 void leave_function(Warp& warp, const Instruction& instruction, u32 lanes);
 
-}  // namespace kbemu
+}  // namespace ptxemu

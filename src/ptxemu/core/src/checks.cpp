@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-namespace kbemu {
+namespace ptxemu {
 namespace {
 
 constexpr u64 kBytesPerWord = 64;
@@ -58,7 +58,7 @@ InitializedBytes::InitializedBytes(u64 base, u64 bytes) : base_(base) {
     const u64 size = (bytes / kBytesPerWord + 1) * sizeof(u64);
     void* const memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) {
-        std::fprintf(stderr, "kbcudart: no address space for the checks of %llu bytes\n",
+        std::fprintf(stderr, "ptxcudart: no address space for the checks of %llu bytes\n",
                      static_cast<unsigned long long>(bytes));
         std::abort();
     }
@@ -254,4 +254,4 @@ void BlockChecks::deadlock(const Block& block) {
     add(Tool::synccheck, "barrier_deadlock", thread, at, other, message);
 }
 
-}  // namespace kbemu
+}  // namespace ptxemu

@@ -1,4 +1,4 @@
-// Run-time checks of memory and synchronisation. Off unless KB_EMU_CHECKS names a file for their findings: then
+// Run-time checks of memory and synchronisation. Off unless PTXEMU_CHECKS names a file for their findings: then
 // Launch::checks is set and every block has BlockChecks; without it the only cost is a test of that pointer.
 //
 //   memcheck   out-of-bounds and freed global memory, out-of-bounds shared memory, misaligned addresses
@@ -25,7 +25,7 @@
 
 #include "access.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 
 enum class Tool : u8 { memcheck, initcheck, racecheck, synccheck };
 
@@ -179,4 +179,4 @@ private:
     std::vector<u32> at_barrier_[kBarriers + 1], by_atomics_;  // the last is that of the cluster
 };
 
-}  // namespace kbemu
+}  // namespace ptxemu

@@ -2,7 +2,7 @@
 #include "checks.hpp"
 #include "scheduler.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 namespace {
 
 const Instruction& first_waiting(const Block& block) {
@@ -80,4 +80,4 @@ bool ClusterRunner::open_barrier() {
     return true;
 }
 
-}  // namespace kbemu
+}  // namespace ptxemu

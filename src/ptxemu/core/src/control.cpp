@@ -4,7 +4,7 @@
 #include "machine.hpp"
 #include "operations.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 namespace {
 
 void nothing(Warp&, const Instruction&, u32, const pred*) {}
@@ -66,7 +66,7 @@ void trap(Warp& warp, const Instruction& i, u32, const pred*) { warp.worker->fai
 
 }  // namespace
 
-#define KB_WINDOW_TEST(name, low)                                                                           \
+#define EMU_WINDOW_TEST(name, low)                                                                           \
     {name, Kind::memory, [](Warp& w, const Instruction& i, u32 active, const pred*) {                       \
          for_each_lane(active, [&](int l) {                                                                 \
              const u64 window = w.lanes<u64>(i.operand[1])[l] & kWindowMask;                                \
@@ -93,12 +93,12 @@ const std::vector<Operation>& control_operations() {
         {"getctarank_b32", Kind::memory, rank_of<u32>},
         {"getctarank_b64", Kind::memory, rank_of<u64>},
         {"isspacep_shared", Kind::memory, in_own_shared},
-        KB_WINDOW_TEST("isspacep_shared_cluster", kSharedWindow),
-        KB_WINDOW_TEST("isspacep_local", kLocalWindow),
-        KB_WINDOW_TEST("isspacep_param", kParamWindow),
-        KB_WINDOW_TEST("isspacep_global", 0),
+        EMU_WINDOW_TEST("isspacep_shared_cluster", kSharedWindow),
+        EMU_WINDOW_TEST("isspacep_local", kLocalWindow),
+        EMU_WINDOW_TEST("isspacep_param", kParamWindow),
+        EMU_WINDOW_TEST("isspacep_global", 0),
     };
     return table;
 }
 
-}  // namespace kbemu
+}  // namespace ptxemu

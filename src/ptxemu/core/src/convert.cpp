@@ -4,7 +4,7 @@
 #include "eighth.hpp"
 #include "lane.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 namespace {
 
 inline f32 relu(f32 value) { return value < 0 ? 0.0f : value; }
@@ -75,24 +75,24 @@ void float_to_half(Warp& w, const Instruction& i, u32, const pred* lanes) {
     OP1(cvt_##mode##_f64_f64, f64, f64, function(a))                             \
     OP1(cvt_##mode##_f16_f16, f16, f16, narrow_f16(function(widen(a))))          \
     OP1(cvt_##mode##_bf16_bf16, bf16, bf16, narrow_bf16(function(widen(a))))
-#define KB_TO_INTEGER(mode, function, T, D)                                              \
+#define EMU_TO_INTEGER(mode, function, T, D)                                              \
     OP1(cvt_##mode##_##T##_f32, D, f32, (to_integer<T, D, f32>(function(a))))            \
     OP1(cvt_##mode##_##T##_f64, D, f64, (to_integer<T, D, f64>(function(a))))            \
     OP1(cvt_##mode##_##T##_f16, D, f16, (to_integer<T, D, f32>(function(widen(a)))))     \
     OP1(cvt_##mode##_##T##_bf16, D, bf16, (to_integer<T, D, f32>(function(widen(a)))))
-#define KB_FROM_INTEGER(T, odd, mode, rounding)                                     \
+#define EMU_FROM_INTEGER(T, odd, mode, rounding)                                     \
     OP1(cvt_##mode##_f16_##T, f16, T, narrow_f16_slowly(odd(a), Rounding::rounding)) \
     OP1(cvt_##mode##_bf16_##T, bf16, T, narrow_bf16(odd(a), Rounding::rounding))
 #define FROM_INTEGER(T, odd)               \
-    KB_FROM_INTEGER(T, odd, rn, nearest)   \
-    KB_FROM_INTEGER(T, odd, rz, zero)      \
-    KB_FROM_INTEGER(T, odd, rm, down)      \
-    KB_FROM_INTEGER(T, odd, rp, up)
+    EMU_FROM_INTEGER(T, odd, rn, nearest)   \
+    EMU_FROM_INTEGER(T, odd, rz, zero)      \
+    EMU_FROM_INTEGER(T, odd, rm, down)      \
+    EMU_FROM_INTEGER(T, odd, rp, up)
 #define TO_INTEGER(T, D)                    \
-    KB_TO_INTEGER(rni, std::nearbyint, T, D) \
-    KB_TO_INTEGER(rzi, std::trunc, T, D)     \
-    KB_TO_INTEGER(rmi, std::floor, T, D)     \
-    KB_TO_INTEGER(rpi, std::ceil, T, D)
+    EMU_TO_INTEGER(rni, std::nearbyint, T, D) \
+    EMU_TO_INTEGER(rzi, std::trunc, T, D)     \
+    EMU_TO_INTEGER(rmi, std::floor, T, D)     \
+    EMU_TO_INTEGER(rpi, std::ceil, T, D)
 
 const std::vector<Operation>& convert_operations() {
     static const std::vector<Operation> table = {
@@ -103,4 +103,4 @@ const std::vector<Operation>& convert_operations() {
     return table;
 }
 
-}  // namespace kbemu
+}  // namespace ptxemu

@@ -5,7 +5,7 @@
 
 #include "runtime.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 namespace {
 
 constexpr u64 kRegisterUnit = 256, kSmParts = 4, kSharedUnit = 128, kSystemShared = 1024;
@@ -31,7 +31,7 @@ DeviceFigures DeviceFigures::from_environment() {
         {"blocks_per_sm", &figures.blocks_per_sm},
         {"memory_bytes", &figures.memory_bytes},
     };
-    if (const char* path = std::getenv("KB_EMU_DEVICE")) {
+    if (const char* path = std::getenv("PTXEMU_DEVICE")) {
         std::ifstream file(path);
         for (std::string line; std::getline(file, line);) {
             std::istringstream words(line);
@@ -42,12 +42,12 @@ DeviceFigures DeviceFigures::from_environment() {
             } else if (const auto found = numbers.find(key); found != numbers.end()) {
                 words >> *found->second;
             } else if (!key.empty()) {
-                std::fprintf(stderr, "kbcudart: %s: unknown key %s\n", path, key.c_str());
+                std::fprintf(stderr, "ptxcudart: %s: unknown key %s\n", path, key.c_str());
                 std::exit(2);
             }
         }
     }
-    if (const char* bytes = std::getenv("KB_EMU_MEMORY")) figures.memory_bytes = std::strtoull(bytes, nullptr, 10);
+    if (const char* bytes = std::getenv("PTXEMU_MEMORY")) figures.memory_bytes = std::strtoull(bytes, nullptr, 10);
     return figures;
 }
 
@@ -71,4 +71,4 @@ u64 resident_blocks(const DeviceFigures& figures, u64 threads, u64 shared_bytes,
     return std::min({figures.blocks_per_sm, resident_warps(figures, registers) / warps, figures.shared_per_sm / shared});
 }
 
-}  // namespace kbemu
+}  // namespace ptxemu

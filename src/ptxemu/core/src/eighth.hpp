@@ -5,7 +5,7 @@
 
 #include "half.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 
 struct e4m3 {
     u8 bits;
@@ -44,4 +44,4 @@ inline u8 narrow_eighth(f32 value, int mantissa, int bias, u32 largest, u32 nan)
 inline u8 narrow_e4m3(f32 value) { return narrow_eighth(value, 3, 7, 0x7e, 0x7f); }
 inline u8 narrow_e5m2(f32 value) { return narrow_eighth(value, 2, 15, 0x7b, 0x7f); }
 
-}  // namespace kbemu
+}  // namespace ptxemu

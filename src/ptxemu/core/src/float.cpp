@@ -1,6 +1,6 @@
 #include "lane.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 namespace {
 
 inline f32 flush(f32 value) { return std::fabs(value) < 0x1p-126f ? std::copysign(0.0f, value) : value; }
@@ -62,4 +62,4 @@ const std::vector<Operation>& float_operations() {
     return table;
 }
 
-}  // namespace kbemu
+}  // namespace ptxemu

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace kbemu {
+namespace ptxemu {
 namespace {
 
 // Host pointer to `bytes` bytes at a generic address, or null.
@@ -137,4 +137,4 @@ int print_formatted(Warp& warp, int lane, u64 format, u64 arguments_address) {
     return arguments.count();
 }
 
-}  // namespace kbemu
+}  // namespace ptxemu

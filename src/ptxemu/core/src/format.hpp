@@ -5,7 +5,7 @@
 
 #include "machine.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 
 // The NUL-terminated string at a generic address, as lane sees it; cut off at an unmapped byte.
 std::string read_string(Warp& warp, int lane, u64 address);
@@ -13,4 +13,4 @@ std::string read_string(Warp& warp, int lane, u64 address);
 // Prints to stdout as vprintf of the device would. Returns the number of arguments.
 int print_formatted(Warp& warp, int lane, u64 format, u64 arguments);
 
-}  // namespace kbemu
+}  // namespace ptxemu

@@ -4,7 +4,7 @@
 #include <mutex>
 #include <tuple>
 
-namespace kbemu {
+namespace ptxemu {
 namespace {
 
 struct Place {
@@ -66,4 +66,4 @@ const Fragment& fragment(Part part, Extent extent, int bits) {
     return *mine;
 }
 
-}  // namespace kbemu
+}  // namespace ptxemu

@@ -14,7 +14,7 @@
 
 #include "types.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 
 enum class Part : u8 { a, b, c };
 
@@ -37,4 +37,4 @@ struct Fragment {
 // The fragment of one operand; `bits` is the width of an element in its register. Computed once and kept.
 const Fragment& fragment(Part part, Extent extent, int bits);
 
-}  // namespace kbemu
+}  // namespace ptxemu

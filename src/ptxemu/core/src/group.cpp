@@ -5,7 +5,7 @@
 #include "checks.hpp"
 #include "scheduler.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 namespace {
 
 // A warp gives way after this many instructions, so that another can release it from a spin loop.
@@ -322,4 +322,4 @@ void take_turn(Warp& warp) {
 
 void run_warp(Warp& warp) { warp.worker->launch->counted ? take_turn<true>(warp) : take_turn<false>(warp); }
 
-}  // namespace kbemu
+}  // namespace ptxemu

@@ -2,7 +2,7 @@
 
 #include "lane.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 namespace {
 
 inline f32 saturate(f32 value) { return value > 0 ? (value < 1 ? value : 1.0f) : 0.0f; }
@@ -66,21 +66,21 @@ void compare_pairs(Warp& w, const Instruction& i, const pred* lanes, Evaluate ev
 
 }  // namespace
 
-#define KB_HALF(name, each, ...) \
+#define EMU_HALF(name, each, ...) \
     {#name, Kind::lane, [](Warp& w, const Instruction& i, u32, const pred* m) { each(w, i, m, __VA_ARGS__); }},
-#define KB_HALVES(stem, n, ...)                             \
-    KB_HALF(stem##_f16, (each##n<f16, 32>), __VA_ARGS__)    \
-    KB_HALF(stem##_bf16, (each##n<bf16, 32>), __VA_ARGS__)  \
-    KB_HALF(stem##_f16x2, (each##n<f16, 64>), __VA_ARGS__)  \
-    KB_HALF(stem##_bf16x2, (each##n<bf16, 64>), __VA_ARGS__)
-#define HALF1(stem, ...) KB_HALVES(stem, 1, [](f32 a) -> f32 { return __VA_ARGS__; })
-#define HALF2(stem, ...) KB_HALVES(stem, 2, [](f32 a, f32 b) -> f32 { return __VA_ARGS__; })
-#define HALF3(stem, ...) KB_HALVES(stem, 3, [](f32 a, f32 b, f32 c) -> f32 { return __VA_ARGS__; })
+#define EMU_HALVES(stem, n, ...)                             \
+    EMU_HALF(stem##_f16, (each##n<f16, 32>), __VA_ARGS__)    \
+    EMU_HALF(stem##_bf16, (each##n<bf16, 32>), __VA_ARGS__)  \
+    EMU_HALF(stem##_f16x2, (each##n<f16, 64>), __VA_ARGS__)  \
+    EMU_HALF(stem##_bf16x2, (each##n<bf16, 64>), __VA_ARGS__)
+#define HALF1(stem, ...) EMU_HALVES(stem, 1, [](f32 a) -> f32 { return __VA_ARGS__; })
+#define HALF2(stem, ...) EMU_HALVES(stem, 2, [](f32 a, f32 b) -> f32 { return __VA_ARGS__; })
+#define HALF3(stem, ...) EMU_HALVES(stem, 3, [](f32 a, f32 b, f32 c) -> f32 { return __VA_ARGS__; })
 #define COMPARE_HALF(op, ...)                                                                   \
-    KB_HALF(setp_##op##_f16, compare<f16>, [](f32 a, f32 b) -> bool { return __VA_ARGS__; })    \
-    KB_HALF(setp_##op##_bf16, compare<bf16>, [](f32 a, f32 b) -> bool { return __VA_ARGS__; })  \
-    KB_HALF(setmask_##op##_f16x2, compare_pairs<f16>, [](f32 a, f32 b) -> bool { return __VA_ARGS__; }) \
-    KB_HALF(setmask_##op##_bf16x2, compare_pairs<bf16>, [](f32 a, f32 b) -> bool { return __VA_ARGS__; })
+    EMU_HALF(setp_##op##_f16, compare<f16>, [](f32 a, f32 b) -> bool { return __VA_ARGS__; })    \
+    EMU_HALF(setp_##op##_bf16, compare<bf16>, [](f32 a, f32 b) -> bool { return __VA_ARGS__; })  \
+    EMU_HALF(setmask_##op##_f16x2, compare_pairs<f16>, [](f32 a, f32 b) -> bool { return __VA_ARGS__; }) \
+    EMU_HALF(setmask_##op##_bf16x2, compare_pairs<bf16>, [](f32 a, f32 b) -> bool { return __VA_ARGS__; })
 
 const std::vector<Operation>& half_operations() {
     static const std::vector<Operation> table = {
@@ -89,4 +89,4 @@ const std::vector<Operation>& half_operations() {
     return table;
 }
 
-}  // namespace kbemu
+}  // namespace ptxemu

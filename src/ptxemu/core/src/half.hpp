@@ -10,7 +10,7 @@
 #include <immintrin.h>
 #endif
 
-namespace kbemu {
+namespace ptxemu {
 
 struct f16 {
     u16 bits;
@@ -132,4 +132,4 @@ inline void narrow_all(const f32* source, bf16* result, int n) {
     for (int l = 0; l < n; ++l) result[l] = narrow_bf16(source[l]);
 }
 
-}  // namespace kbemu
+}  // namespace ptxemu

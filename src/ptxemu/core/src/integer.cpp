@@ -2,7 +2,7 @@
 
 #include "lane.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 namespace {
 
 // Division by zero does not trap on a GPU: the quotient is all ones, the remainder the dividend.
@@ -150,4 +150,4 @@ const std::vector<Operation>& integer_operations() {
     return table;
 }
 
-}  // namespace kbemu
+}  // namespace ptxemu

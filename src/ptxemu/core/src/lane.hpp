@@ -4,7 +4,7 @@
 #include "machine.hpp"
 #include "operations.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 
 // Evaluates one value per lane into a register. Source and destination may be the same register, never overlap in
 // part, which is what ivdep promises the compiler.
@@ -19,30 +19,30 @@ inline void assign(D* destination, const pred* lanes, Evaluate evaluate) {
     }
 }
 
-}  // namespace kbemu
+}  // namespace ptxemu
 
 // OPn(name, D, A, B, ...): D is the type of the result, A, B, C, E those of sources a, b, c, e; the expression follows.
-#define KB_SOURCE(T, name, k) const T* name##_lanes = w.lanes<T>(i.operand[k])
-#define KB_HANDLER(D, ...)                                                          \
+#define EMU_SOURCE(T, name, k) const T* name##_lanes = w.lanes<T>(i.operand[k])
+#define EMU_HANDLER(D, ...)                                                          \
     [](Warp& w, const Instruction& i, [[maybe_unused]] u32 active, const pred* m) { \
         [[maybe_unused]] const s64 imm = i.immediate;                               \
         __VA_ARGS__                                                                 \
     }
 #define OP1(name, D, A, ...)                                                  \
-    {#name, Kind::lane, KB_HANDLER(D, KB_SOURCE(A, a, 1);                     \
+    {#name, Kind::lane, EMU_HANDLER(D, EMU_SOURCE(A, a, 1);                     \
          assign(w.lanes<D>(i.operand[0]), m, [=](int l) -> D {                \
              const A a = a_lanes[l];                                          \
              return static_cast<D>(__VA_ARGS__);                              \
          });)},
 #define OP2(name, D, A, B, ...)                                               \
-    {#name, Kind::lane, KB_HANDLER(D, KB_SOURCE(A, a, 1); KB_SOURCE(B, b, 2); \
+    {#name, Kind::lane, EMU_HANDLER(D, EMU_SOURCE(A, a, 1); EMU_SOURCE(B, b, 2); \
          assign(w.lanes<D>(i.operand[0]), m, [=](int l) -> D {                \
              const A a = a_lanes[l];                                          \
              const B b = b_lanes[l];                                          \
              return static_cast<D>(__VA_ARGS__);                              \
          });)},
 #define OP3(name, D, A, B, C, ...)                                                                    \
-    {#name, Kind::lane, KB_HANDLER(D, KB_SOURCE(A, a, 1); KB_SOURCE(B, b, 2); KB_SOURCE(C, c, 3);     \
+    {#name, Kind::lane, EMU_HANDLER(D, EMU_SOURCE(A, a, 1); EMU_SOURCE(B, b, 2); EMU_SOURCE(C, c, 3);     \
          assign(w.lanes<D>(i.operand[0]), m, [=](int l) -> D {                                        \
              const A a = a_lanes[l];                                                                  \
              const B b = b_lanes[l];                                                                  \
@@ -50,8 +50,8 @@ inline void assign(D* destination, const pred* lanes, Evaluate evaluate) {
              return static_cast<D>(__VA_ARGS__);                                                      \
          });)},
 #define OP4(name, D, A, B, C, E, ...)                                                                 \
-    {#name, Kind::lane, KB_HANDLER(D, KB_SOURCE(A, a, 1); KB_SOURCE(B, b, 2); KB_SOURCE(C, c, 3);     \
-         KB_SOURCE(E, e, 4);                                                                          \
+    {#name, Kind::lane, EMU_HANDLER(D, EMU_SOURCE(A, a, 1); EMU_SOURCE(B, b, 2); EMU_SOURCE(C, c, 3);     \
+         EMU_SOURCE(E, e, 4);                                                                          \
          assign(w.lanes<D>(i.operand[0]), m, [=](int l) -> D {                                        \
              const A a = a_lanes[l];                                                                  \
              const B b = b_lanes[l];                                                                  \

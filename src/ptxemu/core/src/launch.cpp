@@ -7,7 +7,7 @@
 #include "checks.hpp"
 #include "scheduler.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 namespace {
 
 constexpr u64 kLeastGroups = 2;  // of SMs, of a sample: blocks may differ
@@ -164,4 +164,4 @@ Execution execute(const Launch& launch, unsigned threads) {
     return done;
 }
 
-}  // namespace kbemu
+}  // namespace ptxemu

@@ -23,7 +23,7 @@
 #include "program.hpp"
 #include "turns.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 
 enum class Fault { none, illegal_address, misaligned_address, trap, assertion, deadlock, unsampled };
 
@@ -189,4 +189,4 @@ struct Execution {
 // one SM first, then of as many as the sample has room for, two at least, whatever the number of threads.
 Execution execute(const Launch& launch, unsigned threads);
 
-}  // namespace kbemu
+}  // namespace ptxemu

@@ -9,7 +9,7 @@
 #include "machine.hpp"
 #include "operations.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 namespace {
 
 struct State {
@@ -141,4 +141,4 @@ const std::vector<Operation>& mbarrier_operations() {
     return table;
 }
 
-}  // namespace kbemu
+}  // namespace ptxemu

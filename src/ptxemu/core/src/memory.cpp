@@ -2,7 +2,7 @@
 #include "checks.hpp"
 #include "operations.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 namespace {
 
 template <class T>
@@ -132,4 +132,4 @@ const std::vector<Operation>& memory_operations() {
     return table;
 }
 
-}  // namespace kbemu
+}  // namespace ptxemu

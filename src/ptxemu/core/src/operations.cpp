@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <unordered_map>
 
-namespace kbemu {
+namespace ptxemu {
 namespace {
 
 std::unordered_map<std::string, const Operation*> index_operations() {
@@ -25,4 +25,4 @@ const Operation* find_operation(const std::string& name) {
     return found->second;
 }
 
-}  // namespace kbemu
+}  // namespace ptxemu

@@ -9,7 +9,7 @@
 
 #include "program.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 
 struct Operation {
     const char* name;
@@ -34,4 +34,4 @@ const std::vector<Operation>& control_operations();
 // Throws std::runtime_error for a name no table holds.
 const Operation* find_operation(const std::string& name);
 
-}  // namespace kbemu
+}  // namespace ptxemu

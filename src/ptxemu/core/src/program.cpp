@@ -7,7 +7,7 @@
 
 #include "operations.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 namespace {
 
 u32 crc32(const char* data, std::size_t size) {
@@ -201,4 +201,4 @@ void resolve_addresses(Module& module) {
         }
 }
 
-}  // namespace kbemu
+}  // namespace ptxemu

@@ -1,4 +1,4 @@
-// An assembled module in memory, as read from the file that KB_EMU_MODULE names.
+// An assembled module in memory, as read from the file that PTXEMU_MODULE names.
 //
 // File format (little endian; written by ptx/module.py):
 //   magic "KBEMU8\0\0"
@@ -17,7 +17,7 @@
 
 #include "types.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 
 class Warp;
 struct Instruction;
@@ -160,4 +160,4 @@ Module read_module(const std::string& path);
 constexpr u32 kAddressWidth = 0x80;
 void resolve_addresses(Module& module);
 
-}  // namespace kbemu
+}  // namespace ptxemu

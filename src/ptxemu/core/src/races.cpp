@@ -3,7 +3,7 @@
 
 #include "checks.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 
 bool BlockChecks::ordered(const Mark& earlier, const Mark& now) const {
     if (earlier.clock < start_ || earlier.outside || earlier.thread == now.thread) return true;
@@ -169,4 +169,4 @@ void BlockChecks::shared(const CheckedAccess& access) {
     if (now.atomic && access.instruction.flags & kHasResult) order_by_atomics(warp);
 }
 
-}  // namespace kbemu
+}  // namespace ptxemu

@@ -4,7 +4,7 @@
 
 #include "runtime.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 namespace {
 
 std::string quoted(const std::string& text) {
@@ -199,7 +199,7 @@ u64 sum(const std::vector<u64>& values) {
 }  // namespace
 
 void report_launch(const Launch& launch, const Counters& counters, const Share& share) {
-    const char* path = std::getenv("KB_EMU_REPORT");
+    const char* path = std::getenv("PTXEMU_REPORT");
     if (path == nullptr) return;
     std::ostringstream text;
     Writer json(text);
@@ -281,19 +281,19 @@ void report_findings(const Launch& launch) {
         write_finding(json, launch, finding);
         text << '\n';
     }
-    std::ofstream(std::getenv("KB_EMU_CHECKS"), std::ios::app) << text.str();
+    std::ofstream(std::getenv("PTXEMU_CHECKS"), std::ios::app) << text.str();
 }
 
 void report_unsampled(const std::string& reason) {
-    const char* path = std::getenv("KB_EMU_REPORT");
+    const char* path = std::getenv("PTXEMU_REPORT");
     if (path == nullptr) return;
     std::ofstream(path, std::ios::app) << "{\"unsampled\": " << quoted(reason) << "}\n";
 }
 
 void report_transfer(const char* kind, u64 bytes) {
-    const char* path = std::getenv("KB_EMU_REPORT");
+    const char* path = std::getenv("PTXEMU_REPORT");
     if (path == nullptr) return;
     std::ofstream(path, std::ios::app) << "{\"transfer\": \"" << kind << "\", \"bytes\": " << bytes << "}\n";
 }
 
-}  // namespace kbemu
+}  // namespace ptxemu

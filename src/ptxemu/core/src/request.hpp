@@ -5,7 +5,7 @@
 
 #include "checks.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 
 struct Request {
     Warp& warp;
@@ -40,4 +40,4 @@ void count_plain(const Request& request, const Span& span);
 // A request that is known to be regular.
 void count_range(const Request& request, Space space, const Range& range);
 
-}  // namespace kbemu
+}  // namespace ptxemu

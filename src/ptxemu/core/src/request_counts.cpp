@@ -1,7 +1,7 @@
 // What a memory request adds to the counters.
 #include "request.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 namespace {
 
 u32 ideal_sectors(u32 lanes, u32 bytes, u32 sectors) {
@@ -115,4 +115,4 @@ void count_range(const Request& request, Space space, const Range& range) {
     counters.wavefronts += !linear ? 1 : space == Space::shared ? std::max(1u, request.bytes / 4) : u32{kLanes};
 }
 
-}  // namespace kbemu
+}  // namespace ptxemu

@@ -6,14 +6,14 @@
 #include <stdexcept>
 #include <thread>
 
-namespace kbemu {
+namespace ptxemu {
 namespace {
 
 constexpr double kLaunchOverheadMs = 0.002;
 constexpr double kIssuePerClock = 4.0;
 
 unsigned host_threads() {
-    if (const char* text = std::getenv("KB_EMU_THREADS")) return std::max(1, std::atoi(text));
+    if (const char* text = std::getenv("PTXEMU_THREADS")) return std::max(1, std::atoi(text));
     return std::max(1u, std::thread::hardware_concurrency());
 }
 
@@ -38,7 +38,7 @@ cudaError_t error_of(Fault fault) {
 }  // namespace
 
 bool Runtime::counting() const {
-    const char* everything = std::getenv("KB_EMU_COUNT");
+    const char* everything = std::getenv("PTXEMU_COUNT");
     return profiling || (everything != nullptr && everything[0] == '1');
 }
 
@@ -49,25 +49,25 @@ Runtime& Runtime::instance() {
 }
 
 Runtime::Runtime()
-    : figures(DeviceFigures::from_environment()), arena(figures.memory_bytes, std::getenv("KB_EMU_CHECKS") != nullptr) {
-    if (std::getenv("KB_EMU_CHECKS") != nullptr)
+    : figures(DeviceFigures::from_environment()), arena(figures.memory_bytes, std::getenv("PTXEMU_CHECKS") != nullptr) {
+    if (std::getenv("PTXEMU_CHECKS") != nullptr)
         initialized = std::make_unique<InitializedBytes>(arena.base(), arena.capacity());
     load_module();
 }
 
 void Runtime::load_module() {
-    const char* path = std::getenv("KB_EMU_MODULE");
+    const char* path = std::getenv("PTXEMU_MODULE");
     if (path == nullptr) return;
     try {
         module_ = read_module(path);
     } catch (const std::exception& error) {
-        std::fprintf(stderr, "kbcudart: %s: %s\n", path, error.what());
+        std::fprintf(stderr, "ptxcudart: %s: %s\n", path, error.what());
         std::exit(4);
     }
     for (Variable& variable : module_.variables) {
         variable.address = arena.allocate(variable.size);
         if (variable.address == 0) {
-            std::fprintf(stderr, "kbcudart: no device memory for variable %s\n", variable.name.c_str());
+            std::fprintf(stderr, "ptxcudart: no device memory for variable %s\n", variable.name.c_str());
             std::exit(4);
         }
         u8* memory = reinterpret_cast<u8*>(variable.address);
@@ -90,7 +90,7 @@ cudaError_t Runtime::fail(cudaError_t error) {
 }
 
 cudaError_t Runtime::fail_for_good(cudaError_t error, const std::string& message) {
-    std::fprintf(stderr, "kbcudart: %s\n", message.c_str());
+    std::fprintf(stderr, "ptxcudart: %s\n", message.c_str());
     sticky_ = error;
     return fail(error);
 }
@@ -186,7 +186,7 @@ cudaError_t Runtime::prepare(const void* host, dim3 grid, dim3 block, void** arg
     if (sticky_ != cudaSuccess) return sticky_;
     const KernelEntry* entry = kernel(host);
     if (entry == nullptr || entry->function == nullptr) {
-        std::fprintf(stderr, "kbcudart: the module has no kernel %s\n", entry ? entry->name.c_str() : "(unregistered)");
+        std::fprintf(stderr, "ptxcudart: the module has no kernel %s\n", entry ? entry->name.c_str() : "(unregistered)");
         return fail(cudaErrorInvalidDeviceFunction);
     }
     if (const cudaError_t error = check(*entry, grid, block, dynamic_shared)) return fail(error);
@@ -255,20 +255,20 @@ cudaError_t Runtime::launch(const PreparedLaunch& prepared) {
     const u64 together = std::min(fitting, (launch.blocks() + figures.sm_count - 1) / figures.sm_count);
     launch.warps_per_sm = static_cast<u32>(together * ((threads + kLanes - 1) / kLanes));
     // What a sampled launch leaves out is only known when it is counted.
-    const u64 enough = number_from("KB_EMU_SAMPLE", 0);
+    const u64 enough = number_from("PTXEMU_SAMPLE", 0);
     launch.counted = counting() || enough != 0;
     // Blocks that draw work from a common counter share it out only if all of them are there.
     const bool sharing = launch.counted && function.order_dependent && function.communicates;
     launch.together = prepared.cooperative || (held && sharing);
     launch.workspace = workspace.address();
-    launch.instruction_limit = number_from("KB_EMU_LIMIT", ~0ull);
+    launch.instruction_limit = number_from("PTXEMU_LIMIT", ~0ull);
     launch.granules = &granules;
     std::unique_ptr<LaunchChecks> checks;
     if (initialized) checks = std::make_unique<LaunchChecks>(module_, function, *initialized, arena.freed());
     launch.checks = checks.get();
     launch.sample = function.communicates ? 0 : enough;
     launch.incomplete = arena.incomplete();
-    launch.schedule = launch.counted || initialized ? 0 : number_from("KB_EMU_SCHEDULE", 0);
+    launch.schedule = launch.counted || initialized ? 0 : number_from("PTXEMU_SCHEDULE", 0);
     Execution done = execute(launch, host_threads());
     if (checks) report_findings(launch);
     if (done.fault.fault == Fault::unsampled || (done.fault.fault != Fault::none && !launch.incomplete.empty()))
@@ -282,4 +282,4 @@ cudaError_t Runtime::launch(const PreparedLaunch& prepared) {
     return cudaSuccess;
 }
 
-}  // namespace kbemu
+}  // namespace ptxemu

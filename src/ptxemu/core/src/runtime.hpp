@@ -7,11 +7,11 @@
 //
 // Errors of the device are sticky, as on a GPU: after a fault every call reports it.
 //
-// Environment: KB_EMU_MODULE (assembled module), KB_EMU_REPORT (JSON lines, one per counted launch), KB_EMU_COUNT=1
-// (count every launch, else between cudaProfilerStart and cudaProfilerStop), KB_EMU_CHECKS (JSON lines, one per finding
-// of the checks, which run only when it is set), KB_EMU_THREADS, KB_EMU_DEVICE ("key value" lines that replace figures
-// of the device), KB_EMU_MEMORY (bytes of device memory), KB_EMU_LIMIT (warp instructions per launch and host thread,
-// after which it fails as timed out), KB_EMU_SAMPLE (warp instructions per launch, beyond which the blocks of whole SMs are
+// Environment: PTXEMU_MODULE (assembled module), PTXEMU_REPORT (JSON lines, one per counted launch), PTXEMU_COUNT=1
+// (count every launch, else between cudaProfilerStart and cudaProfilerStop), PTXEMU_CHECKS (JSON lines, one per finding
+// of the checks, which run only when it is set), PTXEMU_THREADS, PTXEMU_DEVICE ("key value" lines that replace figures
+// of the device), PTXEMU_MEMORY (bytes of device memory), PTXEMU_LIMIT (warp instructions per launch and host thread,
+// after which it fails as timed out), PTXEMU_SAMPLE (warp instructions per launch, beyond which the blocks of whole SMs are
 // left out and counts are scaled).
 //
 // Samples. Launches whose blocks may wait for each other are never sampled. What a sampled launch has written is
@@ -30,7 +30,7 @@
 #include "checks.hpp"
 #include "machine.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 
 struct DeviceFigures {
     std::string name = "NVIDIA H200 (emulated)";
@@ -49,7 +49,7 @@ struct DeviceFigures {
     u64 blocks_per_sm = 32;
     u64 memory_bytes = 16ull << 30;
 
-    // The defaults with the entries of the file at KB_EMU_DEVICE.
+    // The defaults with the entries of the file at PTXEMU_DEVICE.
     static DeviceFigures from_environment();
 };
 
@@ -149,7 +149,7 @@ private:
     cudaError_t last_ = cudaSuccess, sticky_ = cudaSuccess;
 };
 
-// Appends the launch's record to the file KB_EMU_REPORT names.
+// Appends the launch's record to the file PTXEMU_REPORT names.
 void report_launch(const Launch& launch, const Counters& counters, const Share& share);
 
 // Appends a copy or fill: `kind` is device_to_device, host_to_device, device_to_host or fill.
@@ -158,7 +158,7 @@ void report_transfer(const char* kind, u64 bytes);
 // Appends why a sample of blocks cannot stand for all.
 void report_unsampled(const std::string& reason);
 
-// Appends what the checks found in a launch to the file KB_EMU_CHECKS names.
+// Appends what the checks found in a launch to the file PTXEMU_CHECKS names.
 void report_findings(const Launch& launch);
 
 // Blocks that a kernel may have in a cluster: eight, or sixteen when asked for; one where the GPU knows no clusters.
@@ -170,4 +170,4 @@ u64 resident_warps(const DeviceFigures& figures, u64 registers);
 // Blocks that one SM holds at once: the rules of the CUDA occupancy calculator, as in devices/occupancy.py.
 u64 resident_blocks(const DeviceFigures& figures, u64 threads, u64 shared_bytes, u64 registers);
 
-}  // namespace kbemu
+}  // namespace ptxemu

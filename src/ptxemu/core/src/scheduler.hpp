@@ -6,7 +6,7 @@
 
 #include "machine.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 
 // bar.red: how Instruction::extra says what to combine.
 enum class Reduction : u32 { none, count, all, any };
@@ -57,4 +57,4 @@ private:
     std::vector<std::unique_ptr<BlockRunner>> blocks_;
 };
 
-}  // namespace kbemu
+}  // namespace ptxemu

@@ -11,7 +11,7 @@
 
 #include "runtime.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 
 using Work = std::function<cudaError_t()>;
 
@@ -50,4 +50,4 @@ cudaError_t submit(cudaStream_t stream, Work work);
 // For what a stream cannot do while it is captured: the error, after saying so, or cudaSuccess.
 cudaError_t refuse_in_capture(cudaStream_t stream, const char* what);
 
-}  // namespace kbemu
+}  // namespace ptxemu

@@ -15,7 +15,7 @@
 #include "machine.hpp"
 #include "operations.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 namespace {
 
 constexpr int kLargest = 32 * 16;  // elements of the largest operand
@@ -37,7 +37,7 @@ struct Element {
     using Lane = u32;
     static T at(u32 packed, int which) {
         using Raw = std::conditional_t<sizeof(T) == 2, u16, u8>;
-        return kbemu::bits<T>(static_cast<Raw>(packed >> bits * which));
+        return ptxemu::bits<T>(static_cast<Raw>(packed >> bits * which));
     }
     static f64 value(u32 packed, int which) {
         if constexpr (std::is_integral_v<T>)
@@ -50,7 +50,7 @@ template <>
 struct Element<tf32> {
     static constexpr int bits = 32;
     using Lane = u32;
-    static f64 value(u32 packed, int) { return kbemu::bits<f32>(packed & 0xffffe000u); }
+    static f64 value(u32 packed, int) { return ptxemu::bits<f32>(packed & 0xffffe000u); }
 };
 template <>
 struct Element<f64> {
@@ -333,7 +333,7 @@ void transpose_matrix(Warp& warp, const Instruction& i, u32, const pred*) {
 
 }  // namespace
 
-#define KB_MATRICES(name, function)                           \
+#define EMU_MATRICES(name, function)                           \
     {name "_x1", Kind::warp, function<1, false>},             \
     {name "_x2", Kind::warp, function<2, false>},             \
     {name "_x4", Kind::warp, function<4, false>},             \
@@ -359,11 +359,11 @@ const std::vector<Operation>& tensor_operations() {
         {"wmma_load_64", Kind::warp, load_fragment<u64>},
         {"wmma_store_32", Kind::warp, store_fragment<u32>},
         {"wmma_store_64", Kind::warp, store_fragment<u64>},
-        KB_MATRICES("ldmatrix", load_matrix),
-        KB_MATRICES("stmatrix", store_matrix),
+        EMU_MATRICES("ldmatrix", load_matrix),
+        EMU_MATRICES("stmatrix", store_matrix),
         {"movmatrix_trans", Kind::warp, transpose_matrix},
     };
     return table;
 }
 
-}  // namespace kbemu
+}  // namespace ptxemu

@@ -2,7 +2,7 @@
 // and the same for every launch. Blocks of a counted launch that reads results of atomics are under way together where
 // the GPU holds them all: they may share out work, and one block would take all of it.
 //
-// KB_EMU_SCHEDULE names a seed for another order, in which a warp is interrupted after a few instructions and several
+// PTXEMU_SCHEDULE names a seed for another order, in which a warp is interrupted after a few instructions and several
 // blocks are under way at once, as on a GPU: what nothing orders then comes out otherwise. Blocks still begin in
 // ascending order, for kernels rely on that blocks before them have begun. The order depends on nothing but seed and
 // worker, so that a call gives the same bytes every time, unless blocks of several workers race.
@@ -10,7 +10,7 @@
 
 #include "types.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 
 class Turns {
 public:
@@ -46,4 +46,4 @@ private:
     u64 state_ = 0;
 };
 
-}  // namespace kbemu
+}  // namespace ptxemu

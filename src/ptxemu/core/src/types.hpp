@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace kbemu {
+namespace ptxemu {
 
 using u8 = std::uint8_t;
 using u16 = std::uint16_t;
@@ -56,4 +56,4 @@ inline void expand(u32 mask, pred* lanes) {
     for (int l = 0; l < kLanes; ++l) lanes[l] = 0u - ((mask >> l) & 1u);
 }
 
-}  // namespace kbemu
+}  // namespace ptxemu

@@ -4,7 +4,7 @@
 #include "machine.hpp"
 #include "operations.hpp"
 
-namespace kbemu {
+namespace ptxemu {
 namespace {
 
 enum class Shuffle { up, down, butterfly, indexed };
@@ -149,4 +149,4 @@ const std::vector<Operation>& warp_operations() {
     return table;
 }
 
-}  // namespace kbemu
+}  // namespace ptxemu

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from emulated_records import Copy, access, launch, resources
 from hypothesis import given
 from hypothesis import strategies as st
+from launch_records import Copy, access, launch, resources
 
-from kernelblaster.devices.metrics import Metric
 from ptxemu.counters.record import (
     Access,
     LaunchRecord,
@@ -19,6 +18,7 @@ from ptxemu.counters.record import (
     TransferKind,
     TransferRecord,
 )
+from ptxemu.metrics.names import NsightMetric
 from ptxemu.metrics.profile import kernel_launch
 from ptxemu.model.architecture import gpu_model, gpu_names
 from ptxemu.model.call import estimate_call
@@ -110,8 +110,8 @@ def test_short_blocks_are_started_one_after_the_other() -> None:
     found = model(Copy(31_250, 128).record(), registers=16)
     assert found.busy_s * H200.clock_hz == pytest.approx(37_600, rel=0.25)
     assert found.alive_s < found.busy_s
-    resident = kernel_launch(found, H200).metrics[Metric.ACHIEVED_OCCUPANCY]
-    assert resident < kernel_launch(model(Copy(4, 128).record()), H200).metrics[Metric.THEORETICAL_OCCUPANCY] * 0.75
+    metrics = kernel_launch(found, H200).metrics
+    assert metrics[NsightMetric.ACHIEVED_OCCUPANCY] < 0.75 * metrics[NsightMetric.THEORETICAL_OCCUPANCY]
 
 
 def test_warps_with_a_scheduler_each_wait_for_no_other() -> None:

@@ -14,8 +14,8 @@ from exact import FORMATS
 from operation_table import Case, bits_of, cases, signed
 from ptx_machine import HEAD, Launch, run
 
-from kernelblaster.paths import cache_dir
 from ptxemu.core.build import ensure_core
+from ptxemu.files import default_cache_dir
 from ptxemu.ptx.assembler import assemble
 
 LANES = 256
@@ -139,7 +139,7 @@ def results(tmp_path_factory) -> list[np.ndarray]:
         inputs = [np.array(column, _DTYPE[bits_of(kind)]) for column, kind in zip(columns, case.sources, strict=True)]
         out = np.zeros(LANES, _DTYPE[32 if case.result == "pred" else bits_of(case.result)])
         launches.append(Launch(f"case{k}", [*inputs, out], block=(LANES, 1, 1)))
-    library = ensure_core(cache_dir()).library_dir / "libkbcudart.so"
+    library = ensure_core(default_cache_dir()).library_dir / "libptxcudart.so"
     outcome = run(library, module, launches)
     assert outcome.error == 0, outcome.stderr
     return [arrays[-1] for arrays in outcome.arrays]

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from ptx_machine import HEAD, Launch, run
 
-from kernelblaster.paths import cache_dir
 from ptxemu.core.build import ensure_core
+from ptxemu.files import default_cache_dir
 from ptxemu.ptx.assembler import assemble
 
 RNG = np.random.default_rng(7)
@@ -141,7 +141,7 @@ FORMS = forms()
 def launch_all(kernels: list[str], launches: list[Launch], tmp_path_factory) -> list[list[np.ndarray]]:
     module = tmp_path_factory.mktemp("tensor") / "module"
     assemble(HEAD + "".join(kernels)).write(module)
-    outcome = run(ensure_core(cache_dir()).library_dir / "libkbcudart.so", module, launches)
+    outcome = run(ensure_core(default_cache_dir()).library_dir / "libptxcudart.so", module, launches)
     assert outcome.error == 0, outcome.stderr
     return outcome.arrays
 

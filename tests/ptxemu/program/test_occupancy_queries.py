@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 import pytest
-from emulated_bench import TIMEOUT_S, needs_tools
+from emulator_support import TIMEOUT_S, needs_tools
 
 from ptxemu.model.occupancy import occupancy, sm_limits
 from ptxemu.program.run import EmulatedProgram, Streams

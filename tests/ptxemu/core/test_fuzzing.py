@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ptx_machine import FAILED, HEAD, Launch, run, run_isolated
 
-from kernelblaster.paths import cache_dir
 from ptxemu.core.build import ensure_core
+from ptxemu.files import default_cache_dir
 from ptxemu.ptx.assembler import Module, NotEmulatable, assemble
 from ptxemu.ptx.syntax import TOKEN
 
@@ -167,7 +167,7 @@ def test_text_may_end_anywhere(cut):
 
 @pytest.fixture(scope="module")
 def library():
-    return ensure_core(cache_dir()).library_dir / "libkbcudart.so"
+    return ensure_core(default_cache_dir()).library_dir / "libptxcudart.so"
 
 
 LAUNCH = Launch("k", [np.arange(64, dtype=np.uint32), np.zeros(64, np.uint32), 5], block=(32, 1, 1))
@@ -239,7 +239,7 @@ def test_absurd_launches_are_refused(tmp_path, library, shape, error):
 def test_a_kernel_without_an_end_is_stopped(tmp_path, library):
     endless = CORPUS.replace("@%p1 bra $loop;", "bra $loop;")
     assemble(endless).write(tmp_path / "module")
-    outcome = run(library, tmp_path / "module", [LAUNCH], environment={"KB_EMU_LIMIT": "100000"})
+    outcome = run(library, tmp_path / "module", [LAUNCH], environment={"PTXEMU_LIMIT": "100000"})
     assert outcome.error == 702
     assert "more than 100000 warp instructions" in outcome.stderr
 

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from emulated_bench import TIMEOUT_S, needs_tools
+from emulator_support import TIMEOUT_S, needs_tools
 
 from ptxemu.checks.findings import FindingKind
 from ptxemu.errors import ProgramNotEmulatable

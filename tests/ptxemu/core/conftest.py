@@ -9,11 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelblaster.devices.build.toolchain import Toolchain
-from kernelblaster.errors import MachineError
-from kernelblaster.paths import cache_dir
+import ptxemu
 from ptxemu.core.build import Core, ensure_core
-from ptxemu.ptx.assembler import assemble
+from ptxemu.files import default_cache_dir
 
 
 @dataclass
@@ -57,10 +55,10 @@ class Runner:
         environment = {
             **os.environ,
             "LD_LIBRARY_PATH": str(self.core.library_dir),
-            "KB_EMU_MODULE": str(self.module),
-            "KB_EMU_REPORT": str(report),
-            "KB_EMU_COUNT": str(int(count)),
-            "KB_EMU_THREADS": str(threads),
+            "PTXEMU_MODULE": str(self.module),
+            "PTXEMU_REPORT": str(report),
+            "PTXEMU_COUNT": str(int(count)),
+            "PTXEMU_THREADS": str(threads),
         }
         command = [self.program, kernel, grid, block, shared, out_bytes, n, *paths]
         done = subprocess.run(
@@ -79,18 +77,7 @@ class Runner:
 
 
 @pytest.fixture(scope="session")
-def runner(tmp_path_factory) -> Runner:
-    try:
-        toolchain = Toolchain.find()
-    except MachineError as error:
-        pytest.skip(f"needs nvcc: {error.message}")
-    core = ensure_core(cache_dir())
-    build = tmp_path_factory.mktemp("kernels")
-    source = Path(__file__).with_name("kernels.cu")
-    common = [str(toolchain.nvcc), "-arch=sm_90a", "-lineinfo", str(source)]
-    subprocess.run([*common, "-ptx", "-o", str(build / "kernels.ptx")], check=True, timeout=300)
-    linking = ["-cudart", "none", f"-L{core.library_dir}", f"-l{core.library_name}", "-o", str(build / "kernels")]
-    subprocess.run([*common, *linking], check=True, timeout=300)
-    module = build / "kernels.module"
-    assemble((build / "kernels.ptx").read_text()).write(module)
-    return Runner(core, build / "kernels", module, build)
+def runner(tmp_path_factory, toolkit) -> Runner:
+    program = ptxemu.build(Path(__file__).with_name("kernels.cu"))
+    core = ensure_core(default_cache_dir())
+    return Runner(core, program.built.program, program.module, tmp_path_factory.mktemp("kernels"))

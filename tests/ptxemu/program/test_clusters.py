@@ -5,9 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-import numpy as np
 import pytest
-from emulated_bench import TIMEOUT_S, Bench, needs_tools
+from emulator_support import TIMEOUT_S, needs_tools
 
 from ptxemu.program.result import RunResult
 from ptxemu.program.run import EmulatedProgram, Streams
@@ -57,44 +56,6 @@ def test_what_a_gpu_punishes_ends_with_its_line(
     assert words in errors
     line = next(n for n, text in enumerate(SOURCE.read_text().splitlines(), 1) if text.endswith(f"// {mark}"))
     assert mark == "DEADLOCK" or f"clusters.cu:{line}" in errors
-
-
-SWAP = """
-#include <cooperative_groups.h>
-namespace cg = cooperative_groups;
-__global__ void __cluster_dims__(2, 1, 1) swap(float* y, const float* x, long n) {
-    __shared__ float mine[256];
-    cg::cluster_group cluster = cg::this_cluster();
-    long i = blockIdx.x * 256l + threadIdx.x;
-    cluster.sync();
-    mine[threadIdx.x] = i < n * n ? x[i] : 0;
-    BARRIER;
-    const float theirs = cluster.map_shared_rank(mine, cluster.block_rank() ^ 1)[threadIdx.x];
-    cluster.sync();
-    if (i < n * n) y[i] = theirs;
-}
-void launch_gpu_implementation(void* output, void* x, int64_t n) {
-    swap<<<(n * n + 511) / 512 * 2, 256>>>((float*)output, (const float*)x, n);
-}
-"""
-
-
-def swapped(bench: Bench, barrier: str) -> bool:
-    """Whether neighbouring blocks got each other's values in both calls, while warps and blocks take turns."""
-    x = np.random.default_rng(2).normal(size=(64, 64)).astype(np.float32)
-    wanted = x.reshape(-1, 2, 256)[:, ::-1].reshape(x.shape)
-    build = bench.build(SWAP.replace("BARRIER", barrier))
-    with bench.device.open(build, bench.job(x), timeout_s=TIMEOUT_S) as session:
-        outputs = []
-        for _ in range(2):
-            session.call(0xAB)
-            outputs.append(bench.output(x))
-    return all(np.array_equal(one, wanted) for one in outputs)
-
-
-def test_a_missing_barrier_shows_while_blocks_take_turns(bench: Bench) -> None:
-    assert swapped(bench, "cluster.sync()")
-    assert not swapped(bench, "")
 
 
 def test_a_sample_takes_whole_clusters(program: EmulatedProgram) -> None:

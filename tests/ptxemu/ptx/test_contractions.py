@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from emulated_bench import TIMEOUT_S, needs_tools
+from emulator_support import TIMEOUT_S, needs_tools
 
 from ptxemu.program.run import EmulatedProgram
 from ptxemu.ptx.analysis.contractions import contractions

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from emulated_records import Copy, access, launch, resources
+from launch_records import Copy, access, launch, resources
 
-from kernelblaster.devices.metrics import Metric
 from ptxemu.counters.record import Access, LaunchRecord, MachineCounts, SourceLine, Space
+from ptxemu.metrics.names import NsightMetric
 from ptxemu.metrics.profile import KernelLaunch, kernel_launch
 from ptxemu.model.architecture import gpu_model
 from ptxemu.model.kernel import estimate
@@ -23,15 +23,15 @@ def profile(record: LaunchRecord, *, registers: int = 16, spill_bytes: int = 0) 
 
 def test_coalesced_copy_has_four_sectors_a_request() -> None:
     found = profile(Copy(1024).record()).metrics
-    assert found[Metric.GLOBAL_LOAD_REQUESTS] == 1024 * 8
-    assert found[Metric.GLOBAL_LOAD_SECTORS] == 4 * 1024 * 8
-    assert found[Metric.GLOBAL_STORE_SECTORS] == 4 * 1024 * 8
-    assert found[Metric.LOAD_SECTOR_USE] == 100
-    assert found[Metric.DRAM_READ] == 1024 * 256 * 4
-    assert found[Metric.DRAM_WRITE] == pytest.approx(0, abs=1e3)  # one megabyte stays in the L2
-    assert found[Metric.L1_HIT_RATE] == 0
+    assert found[NsightMetric.GLOBAL_LOAD_REQUESTS] == 1024 * 8
+    assert found[NsightMetric.GLOBAL_LOAD_SECTORS] == 4 * 1024 * 8
+    assert found[NsightMetric.GLOBAL_STORE_SECTORS] == 4 * 1024 * 8
+    assert found[NsightMetric.LOAD_SECTOR_USE] == 100
+    assert found[NsightMetric.DRAM_READ] == 1024 * 256 * 4
+    assert found[NsightMetric.DRAM_WRITE] == pytest.approx(0, abs=1e3)  # one megabyte stays in the L2
+    assert found[NsightMetric.L1_HIT_RATE] == 0
     # reads miss, writes allocate: Nsight shows 50 % for a copy, too
-    assert found[Metric.L2_HIT_RATE] == 50
+    assert found[NsightMetric.L2_HIT_RATE] == 50
 
 
 def test_computed_constants_can_be_what_keeps_an_sm_busy() -> None:
@@ -45,7 +45,7 @@ def test_computed_constants_can_be_what_keeps_an_sm_busy() -> None:
     clocks = found.duration_s * H200.clock_hz * 132
     busy = replace(found.record, machine=replace(quiet, adu=0.45 * clocks))
     metrics = kernel_launch(estimate(busy, resources(), H200), H200).metrics
-    assert metrics[Metric.SM_THROUGHPUT] == pytest.approx(90, abs=1)
+    assert metrics[NsightMetric.SM_THROUGHPUT] == pytest.approx(90, abs=1)
 
 
 def test_constants_written_by_tensor_cores_keep_them_busy() -> None:
@@ -56,7 +56,7 @@ def test_constants_written_by_tensor_cores_keep_them_busy() -> None:
         tensor_halves=record.warps, shared_passes=0, spill_loads=0, spill_stores=0,
     )  # fmt: skip
     found = estimate(replace(record, machine=counts), resources(), H200)
-    share = kernel_launch(found, H200).metrics[Metric.PIPE_TENSOR] / 100
+    share = kernel_launch(found, H200).metrics[NsightMetric.PIPE_TENSOR] / 100
     assert share == pytest.approx(record.warps * 2 / 4 / 132 / (found.busy_s * H200.clock_hz), rel=1e-3)
 
 
@@ -64,8 +64,8 @@ def test_large_copy_writes_back_what_the_l2_cannot_keep() -> None:
     """Nsight Compute on an H200 gives 20 MB for a copy of 40 MB, and 53 MB for a fill of 80 MB."""
     copied, filled = Copy(39_063).record(), Copy(78_125).record()
     only_writes = replace(filled, memory=filled.memory[1:], l2_read_sectors=0, unique_read_bytes=0)
-    assert profile(copied).metrics[Metric.DRAM_WRITE] == pytest.approx(20e6, rel=0.1)
-    assert profile(only_writes).metrics[Metric.DRAM_WRITE] == pytest.approx(53e6, rel=0.1)
+    assert profile(copied).metrics[NsightMetric.DRAM_WRITE] == pytest.approx(20e6, rel=0.1)
+    assert profile(only_writes).metrics[NsightMetric.DRAM_WRITE] == pytest.approx(53e6, rel=0.1)
 
 
 def test_far_half_of_the_l2_counts_twice() -> None:
@@ -74,43 +74,43 @@ def test_far_half_of_the_l2_counts_twice() -> None:
     for gpu, factor in (("h200", 1.5), ("l40s", 1.0)):
         model = gpu_model(gpu)
         found = kernel_launch(estimate(record, resources(), model), model).metrics
-        assert found[Metric.L2_READ_SECTORS] == factor * record.l2_read_sectors
-        assert found[Metric.L2_WRITE_SECTORS] == factor * record.l2_write_sectors
+        assert found[NsightMetric.L2_READ_SECTORS] == factor * record.l2_read_sectors
+        assert found[NsightMetric.L2_WRITE_SECTORS] == factor * record.l2_write_sectors
 
 
 def test_division_becomes_many_machine_instructions() -> None:
-    plain = profile(launch(blocks=132, classes={"fp32": 10_000})).metrics[Metric.INSTRUCTIONS]
-    divided = profile(launch(blocks=132, classes={"fdiv": 10_000})).metrics[Metric.INSTRUCTIONS]
+    plain = profile(launch(blocks=132, classes={"fp32": 10_000})).metrics[NsightMetric.INSTRUCTIONS]
+    divided = profile(launch(blocks=132, classes={"fdiv": 10_000})).metrics[NsightMetric.INSTRUCTIONS]
     assert 10_000 < plain < 20_000
     assert divided - plain > 50_000
 
 
 def test_strided_copy_uses_an_eighth_of_each_sector() -> None:
     found = profile(Copy(1024, sectors_per_load=32).record())
-    assert found.metrics[Metric.LOAD_SECTOR_USE] == 12.5
+    assert found.metrics[NsightMetric.LOAD_SECTOR_USE] == 12.5
     assert found.notes["sparse_access"] == "load at PTX line None: 32.0 sectors per request, 4.0 would do"
 
 
 def test_occupancy_and_launch_figures() -> None:
     found = profile(Copy(2112).record(), registers=40)
     assert found.notes["occupancy_limiter"] == "registers"
-    assert found.metrics[Metric.LIMIT_REGISTERS] == 6
-    assert found.metrics[Metric.LIMIT_WARPS] == 8
-    assert found.metrics[Metric.LIMIT_BLOCKS] == 32
-    assert found.metrics[Metric.THEORETICAL_OCCUPANCY] == 75
-    assert found.metrics[Metric.WAVES] == pytest.approx(2112 / (132 * 6))
-    assert found.metrics[Metric.GRID_SIZE] == 2112
-    assert found.metrics[Metric.BLOCK_SIZE] == 256
-    assert found.metrics[Metric.SHARED_PER_BLOCK] == 1024
+    assert found.metrics[NsightMetric.LIMIT_REGISTERS] == 6
+    assert found.metrics[NsightMetric.LIMIT_WARPS] == 8
+    assert found.metrics[NsightMetric.LIMIT_BLOCKS] == 32
+    assert found.metrics[NsightMetric.THEORETICAL_OCCUPANCY] == 75
+    assert found.metrics[NsightMetric.WAVES] == pytest.approx(2112 / (132 * 6))
+    assert found.metrics[NsightMetric.GRID_SIZE] == 2112
+    assert found.metrics[NsightMetric.BLOCK_SIZE] == 256
+    assert found.metrics[NsightMetric.SHARED_PER_BLOCK] == 1024
 
 
 def test_duration_cycles_and_throughput_agree() -> None:
     found = profile(Copy(65_536, width=16).record()).metrics
-    seconds = found[Metric.DURATION] * 1e-9
-    assert found[Metric.ELAPSED_CYCLES] == pytest.approx(seconds * 1.98e9, abs=1)
-    moved = found[Metric.DRAM_READ] + found[Metric.DRAM_WRITE]
-    assert found[Metric.DRAM_THROUGHPUT] == pytest.approx(100 * moved / seconds / 4.8e12)
-    assert found[Metric.MEMORY_THROUGHPUT] >= found[Metric.DRAM_THROUGHPUT]
+    seconds = found[NsightMetric.DURATION] * 1e-9
+    assert found[NsightMetric.ELAPSED_CYCLES] == pytest.approx(seconds * 1.98e9, abs=1)
+    moved = found[NsightMetric.DRAM_READ] + found[NsightMetric.DRAM_WRITE]
+    assert found[NsightMetric.DRAM_THROUGHPUT] == pytest.approx(100 * moved / seconds / 4.8e12)
+    assert found[NsightMetric.MEMORY_THROUGHPUT] >= found[NsightMetric.DRAM_THROUGHPUT]
 
 
 def test_bank_conflicts_are_passes_beyond_one() -> None:
@@ -123,10 +123,10 @@ def test_bank_conflicts_are_passes_beyond_one() -> None:
         ),
     )
     found = profile(record)
-    assert found.metrics[Metric.SHARED_WAVEFRONTS] == 33 * 105_600 + record.warps
-    assert found.metrics[Metric.SHARED_LOAD_CONFLICTS] == 31 * 105_600
-    assert found.metrics[Metric.SHARED_STORE_CONFLICTS] == 0
-    assert found.metrics[Metric.STALL_MIO_THROTTLE] > found.metrics[Metric.STALL_LONG_SCOREBOARD]
+    assert found.metrics[NsightMetric.SHARED_WAVEFRONTS] == 33 * 105_600 + record.warps
+    assert found.metrics[NsightMetric.SHARED_LOAD_CONFLICTS] == 31 * 105_600
+    assert found.metrics[NsightMetric.SHARED_STORE_CONFLICTS] == 0
+    assert found.metrics[NsightMetric.STALL_MIO_THROTTLE] > found.metrics[NsightMetric.STALL_LONG_SCOREBOARD]
     assert found.notes["bank_conflicts"].endswith("32.0 passes per request")
 
 
@@ -136,54 +136,54 @@ def test_wide_shared_loads_are_not_conflicts() -> None:
         classes={"ld_shared": 1056},
         memory=(access(Space.SHARED, Access.LOAD, 1056, bytes_per_lane=16),),
     )
-    assert profile(record).metrics[Metric.SHARED_LOAD_CONFLICTS] == 0
+    assert profile(record).metrics[NsightMetric.SHARED_LOAD_CONFLICTS] == 0
 
 
 def test_what_cannot_be_known_is_absent() -> None:
     arithmetic_only = launch(blocks=132, classes={"ffma": 132 * 8 * 100})
     found = profile(arithmetic_only).metrics
-    assert Metric.L1_HIT_RATE not in found
-    assert Metric.L2_HIT_RATE not in found
-    assert Metric.LOAD_SECTOR_USE not in found
-    assert Metric.BRANCH_UNIFORMITY not in found
+    assert NsightMetric.L1_HIT_RATE not in found
+    assert NsightMetric.L2_HIT_RATE not in found
+    assert NsightMetric.LOAD_SECTOR_USE not in found
+    assert NsightMetric.BRANCH_UNIFORMITY not in found
 
 
 def test_spilling_kernel_does_not_claim_to_know_its_local_traffic() -> None:
     found = profile(Copy(132).record(), spill_bytes=64)
-    assert Metric.LOCAL_LOADS not in found.metrics
+    assert NsightMetric.LOCAL_LOADS not in found.metrics
     assert found.notes["spills"] == "64 bytes stored, 64 bytes loaded"
-    assert profile(Copy(132).record()).metrics[Metric.LOCAL_LOADS] == 0
+    assert profile(Copy(132).record()).metrics[NsightMetric.LOCAL_LOADS] == 0
 
 
 def test_divergence_shows_in_branches_and_threads() -> None:
     record = launch(blocks=132, classes={"int": 1000}, branches=200, divergent_branches=50)
     half = replace(record, thread_instructions=16 * 1000)
     found = profile(half).metrics
-    assert found[Metric.BRANCH_UNIFORMITY] == 75
-    assert found[Metric.THREADS_PER_INSTRUCTION] == 16
+    assert found[NsightMetric.BRANCH_UNIFORMITY] == 75
+    assert found[NsightMetric.THREADS_PER_INSTRUCTION] == 16
 
 
 def test_fma_bound_kernel_shows_its_pipe() -> None:
     found = profile(launch(blocks=1056, classes={"ffma": 1056 * 8 * 100_000})).metrics
-    assert found[Metric.PIPE_FMA] > 80
-    assert found[Metric.SM_THROUGHPUT] > 80
-    assert found[Metric.MEMORY_THROUGHPUT] < 1
-    assert found[Metric.STALL_MATH_THROTTLE] > found[Metric.STALL_LONG_SCOREBOARD]
+    assert found[NsightMetric.PIPE_FMA] > 80
+    assert found[NsightMetric.SM_THROUGHPUT] > 80
+    assert found[NsightMetric.MEMORY_THROUGHPUT] < 1
+    assert found[NsightMetric.STALL_MATH_THROTTLE] > found[NsightMetric.STALL_LONG_SCOREBOARD]
 
 
 def test_percentages_never_pass_a_hundred() -> None:
     for blocks in (1, 131, 133, 5000):
         metrics = profile(Copy(blocks, sectors_per_load=32).record()).metrics
-        assert all(0 <= metrics[name] <= 100 for name in Metric if name in metrics and name.unit == "%")
+        assert all(0 <= metrics[name] <= 100 for name in NsightMetric if name in metrics and name.unit == "%")
 
 
 def test_copy_resembles_what_nsight_measured() -> None:
     """One float per thread, 2^26 of them, on an H200: DRAM 55 %, occupancy 71 %, long scoreboard far ahead."""
     found = profile(Copy(262_144).record()).metrics
-    assert found[Metric.DRAM_THROUGHPUT] == pytest.approx(55, abs=8)
-    assert found[Metric.ACHIEVED_OCCUPANCY] == pytest.approx(71, abs=8)
-    stalls = {name: found[name] for name in Metric if "issue_stalled" in name and name in found}
-    assert max(stalls, key=stalls.__getitem__) == Metric.STALL_LONG_SCOREBOARD
+    assert found[NsightMetric.DRAM_THROUGHPUT] == pytest.approx(55, abs=8)
+    assert found[NsightMetric.ACHIEVED_OCCUPANCY] == pytest.approx(71, abs=8)
+    stalls = {name: found[name] for name in NsightMetric if "issue_stalled" in name and name in found}
+    assert max(stalls, key=stalls.__getitem__) == NsightMetric.STALL_LONG_SCOREBOARD
 
 
 def test_hot_lines_name_file_and_share() -> None:

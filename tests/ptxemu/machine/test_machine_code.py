@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from emulated_bench import needs_tools
+from emulator_support import needs_tools
 
-from kernelblaster.devices.build.toolchain import Toolchain
 from ptxemu.counters.machine_code import KernelCode, read_code
 from ptxemu.errors import CoreFailure
 from ptxemu.machine.anchors import Anchor
@@ -19,6 +18,7 @@ from ptxemu.machine.executions import Flow
 from ptxemu.machine.graph import graph_of
 from ptxemu.machine.instructions import Control, MachineInstruction, Operation, decode
 from ptxemu.machine.schedule import Cause, Schedule
+from ptxemu.toolkit import CudaToolkit
 
 WARPS = 100
 
@@ -175,7 +175,7 @@ extern "C" __global__ void __launch_bounds__(1024, 2) sums(const float* x, float
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with code.cubin, code.ptx and bare.cubin, which has no line table."""
-    folder, tools = tmp_path_factory.mktemp("cubin"), Toolchain.find()
+    folder, tools = tmp_path_factory.mktemp("cubin"), CudaToolkit.find()
     (folder / "code.cu").write_text(SOURCE, encoding="utf-8")
     nvcc = [str(tools.nvcc), "-ccbin", str(tools.host_compiler), "-O3", "-arch=sm_90a"]
     kept = ["-lineinfo", "--keep", "--keep-dir", str(folder)]

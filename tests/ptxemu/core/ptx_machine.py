@@ -51,7 +51,7 @@ def run(
         batch.write_bytes(pickle.dumps([vars(one) for one in launches]))
         done = subprocess.run(
             [sys.executable, __file__, str(library), str(batch), str(results)],
-            env={**os.environ, "KB_EMU_MODULE": str(module), "KB_EMU_THREADS": "2", **(environment or {})},
+            env={**os.environ, "PTXEMU_MODULE": str(module), "PTXEMU_THREADS": "2", **(environment or {})},
             capture_output=True,
             text=True,
             timeout=timeout_s,
@@ -70,7 +70,7 @@ def run_isolated(library: Path, modules: list[Path], launch: Launch, *, timeout_
         batch.write_bytes(pickle.dumps([vars(launch), [str(one) for one in modules]]))
         subprocess.run(
             [sys.executable, __file__, str(library), str(batch), str(results), "isolated"],
-            env={**os.environ, "KB_EMU_THREADS": "1", "KB_EMU_LIMIT": "2000000", "KB_EMU_MEMORY": str(1 << 28)},
+            env={**os.environ, "PTXEMU_THREADS": "1", "PTXEMU_LIMIT": "2000000", "PTXEMU_MEMORY": str(1 << 28)},
             stderr=subprocess.DEVNULL,
             timeout=timeout_s,
             check=True,
@@ -143,7 +143,7 @@ def isolated(library: str, batch: Path) -> list[int]:
     for module in modules:
         child = os.fork()
         if child == 0:
-            os.environ["KB_EMU_MODULE"] = module
+            os.environ["PTXEMU_MODULE"] = module
             code, _ = _Device(library).launch(Launch(**launch))
             os._exit(FAILED if code else 0)
         status = os.waitpid(child, 0)[1]

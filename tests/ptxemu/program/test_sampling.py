@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from emulated_bench import TIMEOUT_S, needs_tools
+from emulator_support import TIMEOUT_S, needs_tools
 from sampled_kernels import TABLE
 
 from ptxemu.errors import ProgramNotEmulatable
@@ -60,7 +60,7 @@ def test_a_program_that_a_sample_cannot_stand_for_is_refused(tmp_path: Path) -> 
 def test_samples_do_not_depend_on_the_number_of_threads(
     program: EmulatedProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("KB_EMU_THREADS", "1")
+    monkeypatch.setenv("PTXEMU_THREADS", "1")
     alone = launch(program, sample=20_000)
-    monkeypatch.setenv("KB_EMU_THREADS", "4")
+    monkeypatch.setenv("PTXEMU_THREADS", "4")
     assert launch(program, sample=20_000) == alone

@@ -24,7 +24,8 @@ from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.problem import Precision, Size, TensorRole, TensorSpec
 
 CHARACTERS_PER_TOKEN = 4
-TOKEN_BUDGET = 2500
+TOKEN_BUDGET = 2050
+"""Of a prompt beyond the two sources that it shows whole: kernel and reference."""
 LONG = "Replace the scalar loop by one that loads sixteen bytes per thread, and keep a scalar loop for the tail."
 
 
@@ -71,7 +72,7 @@ def full_state(context) -> RolloutState:
 
 
 def wordy_context(tmp_path, **changes):
-    """A context whose reference is longer than any prompt shows."""
+    """A context with a long reference."""
     context = make_context(tmp_path, ScriptedModel(tmp_path / "m", lambda *place: ""), **changes)
     body = "\n".join(f"        x = torch.relu(self.layer{n}(x)) + x.mean(dim={n}, keepdim=True)" for n in range(60))
     context.problem.reference_path.write_text(
@@ -80,12 +81,14 @@ def wordy_context(tmp_path, **changes):
     return context
 
 
-def test_the_longest_prompt_stays_within_its_budget_beyond_the_source(tmp_path):
+def test_the_longest_prompt_stays_within_its_budget_beyond_its_sources(tmp_path):
     weights = tuple(TensorSpec(f"layer{n}.weight", TensorRole.WEIGHT, DType.FLOAT16, (1024, 1024)) for n in range(60))
     context = wordy_context(tmp_path, tensors=weights)
     request = generate_request(context, full_state(context), 0)
     source = context.problem.init_path.read_text()
-    total = sum(len(message.content) for message in request.messages) - len(source)
+    reference = trimmed_reference(context.problem.reference_path.read_text(), 10**6)
+    assert reference in request.messages[1].content
+    total = sum(len(message.content) for message in request.messages) - len(source) - len(reference)
     assert total / CHARACTERS_PER_TOKEN <= TOKEN_BUDGET
 
 
@@ -193,7 +196,9 @@ def test_stripping_terminates_and_never_grows(text):
 
 
 def test_a_reference_that_is_not_python_is_only_cut():
-    assert trimmed_reference("def f(:\n  x\n" * 100, 50).endswith("# (cut)")
+    text = "def f(:\n  x\n" * 100
+    assert "1145 of 1200 characters" in trimmed_reference(text, 57)
+    assert trimmed_reference(text, 1200) == text
     assert trimmed_reference('"""Doc."""\ndef f():\n    """Doc."""\n', 100) == "def f():\n    pass"
 
 

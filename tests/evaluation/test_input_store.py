@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -91,6 +92,41 @@ def test_files_are_dropped_oldest_first_but_not_while_used(relu: Problem, tmp_pa
         with store.use(key(relu, seed=4)):
             assert not first.files["x"].exists()
             assert not third.files["x"].exists()
+
+
+def test_stores_share_the_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each may take what the others leave, and an equal part in any case; a linked file counts once."""
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(scratch.shutil, "disk_usage", lambda path: usage._replace(free=10_000 * 4096))
+    first, second = scratch.create(tmp_path), scratch.create(tmp_path)
+    try:
+        assert scratch.fair_share(first, 0, 0.5) == 5000 * 4096
+        (second / "set").mkdir()
+        (second / "set" / "0.bin").write_bytes(os.urandom(1000 * 4096))
+        (second / "link").hardlink_to(second / "set" / "0.bin")
+        pool = 5500 * 4096
+        assert scratch.fair_share(first, 0, 0.5) == pool - 1000 * 4096
+        assert scratch.fair_share(second, 1000 * 4096, 0.5) == pool
+        (second / "more").write_bytes(os.urandom(7000 * 4096))
+        pool = 9000 * 4096
+        assert scratch.fair_share(first, 0, 0.5) == pool // 2
+    finally:
+        scratch.remove(first)
+        scratch.remove(second)
+
+
+def test_a_store_gives_way_to_another(relu: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with InputStore(tmp_path) as store:
+        with store.use(key(relu, seed=1)) as drawn:
+            kept, size = drawn.files["x"], drawn.file_bytes
+        with store.use(key(relu, seed=2)):
+            assert kept.exists()
+        usage = shutil.disk_usage(tmp_path)
+        monkeypatch.setattr(scratch.shutil, "disk_usage", lambda path: usage._replace(free=size))
+        with InputStore(tmp_path) as other, other.use(key(relu, seed=1)) as lent:
+            with store.use(key(relu, seed=3)):
+                assert not kept.exists()
+            assert lent.files["x"].exists()
 
 
 def test_references_in_memory_are_bounded(relu: Problem, tmp_path: Path) -> None:

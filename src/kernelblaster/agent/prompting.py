@@ -23,13 +23,14 @@ from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.knowledge.base import KnowledgeBase
 from kernelblaster.knowledge.decisions import Classification
 from kernelblaster.models.base import Message, Purpose, Request
-from kernelblaster.problems.problem import Precision, TensorRole, TensorSpec
+from kernelblaster.problems.problem import IndexSource, Precision, TensorRole, TensorSpec
 
-_REFERENCE_CHARACTERS = 1800
-_DRIVER_CHARACTERS = 3000
+_REFERENCE_CHARACTERS = 16_000
+"""Of a reference, or of a driver that judges itself; some 4,000 tokens. What is left out is said in its place."""
 _LOG_CHARACTERS = 2400
 _UNUSABLE_CHARACTERS = 1500
 _WEIGHTS_SHOWN = 8
+_SIZES_SHOWN = 6
 _CUDA_TYPE = {Precision.FP16: "__half", Precision.FP32: "float", Precision.BF16: "__nv_bfloat16"}
 
 
@@ -94,11 +95,9 @@ def _task(context: ProblemContext) -> dict[str, object]:
         "name": problem.name,
         **_reference(context),
         "size": context.size,
-        "tensors": _tensor_lines(context.tensors),
+        "tensors": _tensor_lines(context.tensors, problem.indices),
         "timed_sizes": _pairs(problem.sizes.get(context.size, {})),
-        "other_sizes": "; ".join(
-            f"{size} ({_pairs(extents)})" for size, extents in problem.sizes.items() if size != context.size
-        ),
+        "other_sizes": _other_sizes(problem.sizes, context.size),
         "scalars": _pairs(problem.scalars),
         "launcher": _launcher(context),
         "scalar_type": context.precision,
@@ -220,7 +219,7 @@ def _reference(context: ProblemContext) -> dict[str, str]:
     """The truth as prompts show it: `reference.py`, or the driver of a problem that has nothing else."""
     problem = context.problem
     if problem.weakly_verified:
-        text = trimmed_driver(problem.driver_path.read_text(encoding="utf-8", errors="replace"), _DRIVER_CHARACTERS)
+        text = trimmed_driver(problem.driver_path.read_text(encoding="utf-8", errors="replace"), _REFERENCE_CHARACTERS)
         return {"reference": text, "reference_kind": "the host program, with libtorch", "reference_language": "cpp"}
     text = trimmed_reference(problem.reference_path.read_text(encoding="utf-8"), _REFERENCE_CHARACTERS)
     return {"reference": text, "reference_kind": "PyTorch", "reference_language": "python"}
@@ -230,15 +229,28 @@ def _launcher(context: ProblemContext) -> str:
     return launcher_declaration(context.problem.driver_path.read_text(encoding="utf-8"))
 
 
-def _tensor_lines(tensors: tuple[TensorSpec, ...]) -> list[str]:
+def _tensor_lines(tensors: tuple[TensorSpec, ...], indices: Mapping[str, IndexSource]) -> list[str]:
     weights = [tensor for tensor in tensors if tensor.role is TensorRole.WEIGHT]
     others = [tensor for tensor in tensors if tensor.role is not TensorRole.WEIGHT]
     lines = [
-        f"{tensor.role} {tensor.name}: {tensor.dtype.label} {list(tensor.shape)}"
+        f"{tensor.role} {tensor.name}: {tensor.dtype.label} {list(tensor.shape)}{_pointing(indices.get(tensor.name))}"
         for tensor in others + weights[:_WEIGHTS_SHOWN]
     ]
     hidden = len(weights) - _WEIGHTS_SHOWN
     return [*lines, f"and {hidden} more weights, as the declaration names them"] if hidden > 0 else lines
+
+
+def _pointing(source: IndexSource | None) -> str:
+    if source is None:
+        return ""
+    return f", indices into {source.tensor} along axis {source.axis}; of equal elements any"
+
+
+def _other_sizes(sizes: Mapping[str, Mapping[str, int]], timed: str) -> str:
+    """The other sizes of a problem, the first few in full."""
+    others = [f"{name} ({_pairs(extents)})" for name, extents in sizes.items() if name != timed]
+    more = len(others) - _SIZES_SHOWN
+    return "; ".join([*others[:_SIZES_SHOWN], *([f"{more} more"] if more > 0 else [])])
 
 
 def _pairs(values: Mapping[str, object]) -> str:

@@ -6,7 +6,7 @@ import ast
 
 from kernelblaster.cuda_source.lexer import TokenKind, tokens
 
-_DECLARATIONS = frozenset({"SIZES", "SCALARS", "OP_FAMILY"})
+_DECLARATIONS = frozenset({"SIZES", "SCALARS", "DTYPES", "INDICES", "OP_FAMILY"})
 
 
 def strip_comments(source: str) -> str:
@@ -40,7 +40,7 @@ def trimmed_driver(text: str, limit: int) -> str:
 
 
 def _is_scaffolding(node: ast.stmt) -> bool:
-    """Whether a top-level statement declares sizes, scalars, the operator family, or example inputs."""
+    """Whether a top-level statement is told elsewhere in a prompt: declarations and example inputs."""
     if isinstance(node, ast.FunctionDef):
         return node.name == "get_inputs"
     targets = node.targets if isinstance(node, ast.Assign) else []
@@ -54,7 +54,10 @@ def _drop_docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.Asyn
 
 
 def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[:limit].rsplit("\n", 1)[0] + "\n# (cut)"
+    if len(text) <= limit:
+        return text
+    kept = text[:limit].rsplit("\n", 1)[0]
+    return f"{kept}\n# (cut: {len(text) - len(kept)} of {len(text)} characters are not shown)"
 
 
 def cut_middle(text: str, limit: int) -> str:

@@ -42,7 +42,6 @@ _SPEEDUP = re.compile(
     rf"(?:\s{{0,8}}(?:-|\u2013|\u2014|to)\s{{0,8}}{_NUMBER}\s{{0,8}}([x\u00d7%]?))?",
     re.IGNORECASE,
 )
-_SPEEDUP_LINE = re.compile(r"^.*EXPECTED[_ ]SPEED[-_ ]?UP.*$\n?", re.IGNORECASE | re.MULTILINE)
 
 
 class UnusableReply(ValueError):
@@ -60,12 +59,10 @@ class CandidateReply:
     Attributes:
         source: the file, with `\\n` line ends and one at its end.
         expected_speedup: parent's time over the candidate's, as the model states it; None when it states none.
-        rationale: the text around the code.
     """
 
     source: str
     expected_speedup: float | None
-    rationale: str
 
 
 @dataclass(frozen=True)
@@ -91,7 +88,6 @@ def parse_reply(text: str) -> CandidateReply:
     return CandidateReply(
         source=chosen.text.strip("\n") + "\n",
         expected_speedup=stated if stated is not None else _stated_speedup(chosen.text),
-        rationale=_SPEEDUP_LINE.sub("", prose).strip(),
     )
 
 

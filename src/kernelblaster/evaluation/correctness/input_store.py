@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _FILE_SHARE = 0.5
-"""Of the space that is free when the store opens, what input files may take."""
+"""Of the scratch space, what the input files of all stores may take together; see `scratch.fair_share`."""
 _REFERENCE_BYTES = 8 << 30
 _REFERENCE_SHARE = 0.25
 """Of the memory that is free when the store opens, what references may take where that is more."""
@@ -76,7 +76,7 @@ class InputStore:
 
     Args:
         root: where its directory is made; None: shared memory where there is room, else the temporary directory.
-        file_bytes: bound on the files together; None: half of what is free.
+        file_bytes: bound on the files together; None: its share of half of the space.
         reference_bytes: bound on references in memory together; None: 8 GiB, or a quarter of what is free.
     """
 
@@ -84,7 +84,7 @@ class InputStore:
         self, root: Path | None = None, *, file_bytes: int | None = None, reference_bytes: int | None = None
     ) -> None:
         self.directory = scratch.create(root)
-        self._file_bytes = file_bytes or int(_FILE_SHARE * shutil.disk_usage(self.directory).free)
+        self._file_bytes = file_bytes
         self._reference_bytes = reference_bytes or max(_REFERENCE_BYTES, int(_REFERENCE_SHARE * free_host_memory()))
         self._lock = threading.Lock()
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
@@ -117,9 +117,11 @@ class InputStore:
             entry.users += 1
         try:
             with entry.lock:
+                missing = entry.drawn is None
                 if entry.drawn is None:
                     entry.drawn = self._draw(key) if key.perturbation == UNPERTURBED else self._vary(key)
-            self._evict()
+            if missing:
+                self._evict()
             yield entry.drawn
         finally:
             with self._lock:
@@ -189,8 +191,9 @@ class InputStore:
             kept = [entry.drawn for entry in self._entries.values() if entry.drawn is not None]
             files = sum(drawn.file_bytes for drawn in kept)
             references = sum(drawn.reference_bytes for drawn in kept)
+            allowed = self._file_bytes or scratch.fair_share(self.directory, files, _FILE_SHARE)
             for name, entry in list(self._entries.items()):
-                if files <= self._file_bytes and references <= self._reference_bytes:
+                if files <= allowed and references <= self._reference_bytes:
                     return
                 if entry.users or entry.drawn is None:
                     continue

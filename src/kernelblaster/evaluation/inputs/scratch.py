@@ -1,6 +1,7 @@
-"""One directory per process for bulk tensors, in memory where the system has room for it there.
+"""One directory per store for bulk tensors, in memory where the system has room for it there.
 
-Removed on close and at exit. What a killed process left behind is swept by the next one that starts.
+Removed on close and at exit. What a killed process left behind is swept by the next one that starts. The directories of
+one machine lie beside each other and share the space: `fair_share` says what one of them may hold.
 """
 
 from __future__ import annotations
@@ -47,6 +48,23 @@ def remove(path: Path) -> None:
     shutil.rmtree(path, ignore_errors=True)
 
 
+def fair_share(directory: Path, own: int, share: float) -> int:
+    """Bytes of files that one store may hold beside the other stores of this machine.
+
+    All of them together may hold a share of the space that is free or theirs. One store may take what the others have
+    left of that, and always an equal part: who holds more than that gives way when it draws next.
+
+    Args:
+        directory: of the store, as `create` made it.
+        own: bytes that it holds.
+        share: of the space, for all stores.
+    """
+    others = [path for path in directory.parent.glob(f"{_PREFIX}*") if path != directory and _alive(path)]
+    held = sum(_held(path) for path in others)
+    pool = int(share * (shutil.disk_usage(directory).free + own + held))
+    return max(pool - held, pool // (len(others) + 1))
+
+
 def free_host_memory() -> int:
     """Bytes that processes may still take."""
     with open("/proc/meminfo", encoding="ascii") as file:
@@ -59,6 +77,19 @@ def _best_parent() -> Path:
     if usable and shutil.disk_usage(SHARED_MEMORY).free >= LEAST_FREE:
         return SHARED_MEMORY
     return Path(tempfile.gettempdir())
+
+
+def _held(directory: Path) -> int:
+    """Bytes that the files below a directory take; each counts once, however many links it has there."""
+    blocks = {}
+    for parent, _, names in os.walk(directory):
+        for name in names:
+            try:
+                status = os.lstat(os.path.join(parent, name))
+            except FileNotFoundError:
+                continue  # its store drops files while we count
+            blocks[status.st_ino] = 512 * status.st_blocks
+    return sum(blocks.values())
 
 
 def _alive(path: Path) -> bool:

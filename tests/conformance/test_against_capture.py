@@ -1,6 +1,6 @@
 """Some conformance cases on the emulated device against what an H200 did: outputs, counters, modelled time.
 
-`python benchmarks/emulator_calibration.py` does the same for all cases.
+`python benchmarks/ptxemu/emulator_calibration.py` does the same for all cases.
 """
 
 from __future__ import annotations

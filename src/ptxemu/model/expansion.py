@@ -7,8 +7,8 @@ becomes depends on its surroundings; here each operation has one mean for all:
     machine instructions = sum over operations of executed x mean
 
 The means are in `expansion.json`: fitted to what Nsight Compute counted of half of the conformance kernels on an H200,
-as `benchmarks/emulator_fit.py` does. An operation that no kernel of that half executes keeps the mean it is expected to
-have.
+as `benchmarks/ptxemu/emulator_fit.py` does. An operation that no kernel of that half executes keeps the mean it is
+expected to have.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def _head(cases: Sequence[Judged], device: Mapping[str, str]) -> str:
     return f"""\
 # The emulated device beside an H200
 
-Made by `python benchmarks/emulator_calibration.py`; not edited by hand. {len(cases)} cases of the programs in
+Made by `python benchmarks/ptxemu/emulator_calibration.py`; not edited by hand. {len(cases)} cases of the programs in
 `tests/conformance/kernels` ran on an {device["name"]} (driver {device["driver_version"]}, nvcc {device["nvcc"]}, \
 Nsight Compute {device["ncu"].removeprefix("Version ").split(" ")[0]}, `-O3 -arch=sm_90a`, clocks not locked) and on \
 the emulated
@@ -94,8 +94,8 @@ device standing for it. "Real" is what Nsight Compute counted, or the median eve
 which is how the product times. Only the H200 was measured: the figures of other GPUs come from data sheets.
 
 What is fitted (seven figures of the timing model) was fitted to {sizes[Half.FIT]} cases by
-`python benchmarks/emulator_fit.py`. Other figures were published, or read off what Nsight Compute counts of these cases
-(`benchmarks/timing_fit.py` says which). All are judged by the other {sizes[Half.JUDGE]}. \
+`python benchmarks/ptxemu/emulator_fit.py`. Other figures were published, or read off what Nsight Compute counts of
+these cases (`benchmarks/ptxemu/timing_fit.py` says which). All are judged by the other {sizes[Half.JUDGE]}. \
 Cases that pairs
 connect stay together; an even CRC-32 of the alphabetically first name of such a group means the fit. Three rules were
 read off all cases before the halves were drawn: what passes through both halves of the L2, the shared-memory passes of

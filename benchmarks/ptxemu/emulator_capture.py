@@ -1,12 +1,12 @@
 """What a real GPU does with the conformance programs: outputs, times and Nsight Compute metrics, into one file.
 
-    python benchmarks/emulator_capture.py [--output FILE.json.gz] [--samples 30] [--budget 440]
-    python benchmarks/emulator_capture.py --missing --again copies:copy_float4 --output FILE.json.gz
+    python benchmarks/ptxemu/emulator_capture.py [--output FILE.json.gz] [--samples 30] [--budget 440]
+    python benchmarks/ptxemu/emulator_capture.py --missing --again copies:copy_float4 --output FILE.json.gz
 
 Builds every program of `tests/conformance/kernels` with nvcc, then runs them one after the other: outputs and times of
 all of them first, then their metrics. What fails is named in the file and on standard error and does not stop the rest;
 the file is written again after each program, so that a run that is cut off leaves what it had. `--budget` bounds the
-whole in seconds. `benchmarks/emulator_calibration.py` compares the emulated device with the file.
+whole in seconds. `benchmarks/ptxemu/emulator_calibration.py` compares the emulated device with the file.
 
 With `--missing` only programs are captured of which the capture of the tests has no case. Its rows are written as they
 are, and the new ones beside them with the facts of the session that they come from; the cases that `--again` names are
@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "conformance"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "conformance"))
 
 from conformance_suite import (
     CAPTURE,

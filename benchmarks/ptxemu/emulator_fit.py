@@ -1,11 +1,11 @@
 """Fits the figures of the emulated device to half of what was captured of the conformance programs on a real GPU.
 
-    python benchmarks/emulator_fit.py [--cross-validate]
+    python benchmarks/ptxemu/emulator_fit.py [--cross-validate]
 
 Writes `expansion.json` of the package, machine instructions per PTX operation, and in `architectures.json` latencies
 and weights of the timing model (`timing_fit.py`): those of sm_90. The other architectures get its
 weights, and keep latencies of their own. The other half of the cases is not looked at;
-`benchmarks/emulator_calibration.py` judges the figures with it.
+`benchmarks/ptxemu/emulator_calibration.py` judges the figures with it.
 
 Each mean of the expansion is the least-squares solution, not below zero, over the relative error of each case, drawn
 towards the expected means of `expansion.json` by a ridge (PULL). Relative errors beyond OUTLIER count by their size
@@ -26,16 +26,17 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "conformance"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "conformance"))
 
 from conformance_emulated import EmulatedCase, Emulator
 from conformance_suite import CapturedCase, Half, comparable, halves, pairs, programs, read_capture
 from timing_fit import cross_validate, fit_timing
 
+import ptxemu.model.expansion
 from ptxemu.model.architecture import GpuModel, gpu_model
 from ptxemu.model.expansion import ExpansionFile, Means, executed, read_expansion
 
-EXPANSION = Path(__file__).resolve().parents[1] / "src/kernelblaster/devices/emulated/expansion.json"
+EXPANSION = Path(ptxemu.model.expansion.__file__).with_name("expansion.json")
 ARCHITECTURES = EXPANSION.with_name("architectures.json")
 GPU = "h200"
 PULL = {"instructions": 0.05, "alu": 0.1, "fma": 0.1, "xu": 0.03}

@@ -1,6 +1,6 @@
 """Lane instructions per second of the emulated device, kernel by kernel, with every counter on.
 
-    python benchmarks/emulated_speed.py [--threads 2] [--json] [--repeat 3]
+    python benchmarks/ptxemu/emulated_speed.py [--threads 2] [--json] [--repeat 3]
 
 A lane instruction is one PTX instruction of one thread. `G/s` is by the wall clock and so falls on a busy machine;
 `G/CPU-s` divides by the processor time of all threads. Best of the repetitions. The last line is the assembler's.
@@ -17,10 +17,10 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from kernelblaster.devices.build.toolchain import Toolchain
-from kernelblaster.paths import cache_dir
 from ptxemu.core.build import Core, ensure_core
+from ptxemu.files import default_cache_dir
 from ptxemu.ptx.assembler import assemble
+from ptxemu.toolkit import CudaToolkit
 
 SOURCE = Path(__file__).with_suffix(".cu")
 
@@ -30,7 +30,7 @@ def build(core: Core, directory: Path) -> Path:
     program = directory / "program"
     target = ["-gencode", "arch=compute_90a,code=compute_90a", "-O3", "-w", "--keep", "--keep-dir", str(directory)]
     linking = ["-cudart", "none", f"-L{core.library_dir}", f"-l{core.library_name}"]
-    command = [str(Toolchain.find().nvcc), *target, str(SOURCE), *linking, "-o", str(program)]
+    command = [str(CudaToolkit.find().nvcc), *target, str(SOURCE), *linking, "-o", str(program)]
     subprocess.run(command, check=True, cwd=directory, timeout=300)
     (ptx,) = directory.glob("*.ptx")
     assemble(ptx.read_text()).write(directory / "module")
@@ -71,7 +71,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    core = ensure_core(cache_dir())
+    core = ensure_core(default_cache_dir())
     with TemporaryDirectory() as scratch:
         print("... building", file=sys.stderr)
         program = build(core, Path(scratch))

@@ -1,7 +1,7 @@
 """Runs the planted programs under compute-sanitizer, and compares its verdicts with those of the emulated device.
 
-    python benchmarks/sanitizer_agreement.py capture FILE      # on a machine with a GPU and compute-sanitizer
-    python benchmarks/sanitizer_agreement.py compare FILE      # anywhere with nvcc
+    python benchmarks/ptxemu/sanitizer_agreement.py capture FILE      # on a machine with a GPU and compute-sanitizer
+    python benchmarks/ptxemu/sanitizer_agreement.py compare FILE      # anywhere with nvcc
 
 `capture` runs every case of tests/ptxemu/program/planted under memcheck, initcheck, racecheck and synccheck, and
 writes what each found. `compare` runs the same cases on the emulated device and prints one line per case. A case agrees
@@ -24,7 +24,7 @@ from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.devices.cuda.sanitizer import TOOLS, parse_report, sanitizer_command, tool_failure
 from ptxemu.program.run import EmulatedProgram, Streams
 
-sys.path.append(str(Path(__file__).parents[1] / "tests" / "ptxemu" / "program"))
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tests" / "ptxemu" / "program"))
 from planted_programs import PlantedCase, captured_tools, planted_cases
 
 TIMEOUT_S = 30

@@ -1,10 +1,10 @@
 """Compares the emulated device with what was captured of the conformance programs on a real GPU: the page of it.
 
-    python benchmarks/emulator_calibration.py [--capture FILE.json.gz] [--output docs/emulator_calibration.md]
+    python benchmarks/ptxemu/emulator_calibration.py [--capture FILE.json.gz] [--output docs/emulator_calibration.md]
 
 Runs every case of `tests/conformance/kernels` on the emulated device (some minutes; cases are kept until the program or
 the core changes) and writes outputs, counters, times and bottlenecks beside those of the capture. What the model's
-figures were fitted to (`benchmarks/emulator_fit.py`) and what judges them are told apart.
+figures were fitted to (`benchmarks/ptxemu/emulator_fit.py`) and what judges them are told apart.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "conformance"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "conformance"))
 
 from calibration_page import Judged, page
 from conformance_compare import Comparison, compare
@@ -31,7 +31,7 @@ from kernelblaster.knowledge.schema import KnowledgeDocument
 from kernelblaster.knowledge.store import seed_path
 from ptxemu.model.architecture import GpuModel, gpu_model
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "emulator_calibration.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "emulator_calibration.md"
 
 
 def comparisons(capture: Capture, gpu: GpuModel) -> list[Comparison]:

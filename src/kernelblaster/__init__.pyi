@@ -50,6 +50,8 @@ from kernelblaster.config import ModelConfig as ModelConfig
 from kernelblaster.config import ModelKind as ModelKind
 from kernelblaster.config import RunConfig as RunConfig
 from kernelblaster.config import SearchConfig as SearchConfig
+from kernelblaster.config.sources import EffectiveConfig as EffectiveConfig
+from kernelblaster.config.sources import load_config as load_config
 from kernelblaster.devices.base import Device as Device
 from kernelblaster.devices.cuda.probe import Probe as Probe
 from kernelblaster.devices.emulated.translation import translated_errors as translated_errors

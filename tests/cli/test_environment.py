@@ -9,11 +9,18 @@ from pathlib import Path
 import pytest
 from cli_support import call, clean_environment
 
-from kernelblaster.cli.options import environment
+from kernelblaster.config import RunConfig
+from kernelblaster.config.sources import load_config
 from kernelblaster.errors import ExitCode
 from kernelblaster.knowledge.schema import Lesson
 from kernelblaster.knowledge.store import KnowledgeStore
 from kernelblaster.problems.problem import Precision
+
+
+def environment() -> RunConfig:
+    """The configuration without a file or options."""
+    return load_config().config
+
 
 NAMES = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "MODEL", "GPU_TYPE", "DATASET", "PRECISION", "EXPERIMENT_NAME")
 
@@ -23,15 +30,15 @@ def test_a_variable_set_to_nothing_is_not_set(clean: Path, monkeypatch: pytest.M
     for name in NAMES:
         monkeypatch.setenv(name, "")
     assert environment() == unset
-    assert environment().openai_api_key is None
+    assert environment().model.api_key is None
     (clean / ".env").write_text("OPENAI_API_KEY=\nGPU_TYPE=h100\n")
-    assert environment().openai_api_key is None
+    assert environment().model.api_key is None
     assert environment().gpu_type == "h100"
 
 
 def test_files_with_quotes_comments_and_exports(clean: Path) -> None:
     (clean / ".env").write_text("# a comment\nexport MODEL='my model'  # why\nPRECISION=bf16 # short\n\nUNKNOWN=1\n")
-    assert environment().model == "my model"
+    assert environment().model.name == "my model"
     assert environment().precision is Precision.BF16
 
 

@@ -12,8 +12,8 @@ import pytest
 from cli_support import Done
 
 from kernelblaster.cli import run
-from kernelblaster.cli.options import parse_libraries
 from kernelblaster.config import ModelKind
+from kernelblaster.config.sources import load_config
 
 Invoke = Callable[..., Done]
 GIVEN: dict[str, tuple[object, ...]] = {
@@ -26,9 +26,9 @@ GIVEN: dict[str, tuple[object, ...]] = {
     "exchange": ("folder",), "wait": (), "rounds": (2,), "rollouts": (3,), "steps": (4,), "repairs": (5,),
     "patience": (6,), "seed": (7,), "concurrency": (8,), "timeout": (9,), "max_minutes": (10,), "max_dollars": (11,),
     "max_tokens": (12,), "experiment": ("mine",), "out": ("elsewhere",), "dataset_dir": ("data",), "retry": (),
-    "json_output": (), "resume": (),
+    "json_output": (), "resume": (), "config": ("own.toml",), "assignments": ("search.near_floor=0.8",),
 }  # fmt: skip
-SPELLED = {"json_output": "--json", "resume": "--no-resume"}
+SPELLED = {"json_output": "--json", "resume": "--no-resume", "assignments": "--set"}
 GROUPS = (
     *(run.ProblemOptions, run.MachineOptions, run.ModelOptions),
     *(run.SearchOptions, run.BudgetOptions, run.PlaceOptions),
@@ -77,6 +77,7 @@ def test_an_option_is_not_ignored(invoke: Invoke, clean: Path, monkeypatch: pyte
     requests = requested(monkeypatch)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     (clean / "rec.jsonl").write_text("")
+    (clean / "own.toml").write_text("[evaluation]\nmemory_gb = 32\n")
     kind = ModelKind.BATCH_EXCHANGE if name in ("wait", "exchange") else ModelKind.OPENAI_API
     common = () if name == "model_kind" else ("--model-kind", kind)
     option = SPELLED.get(name, "--" + name.replace("_", "-"))
@@ -110,5 +111,8 @@ def test_which_problems_are_chosen(
 
 
 def test_libraries_are_a_set() -> None:
-    assert parse_libraries("cudnn, cublas,cudnn") == parse_libraries("CUBLAS,cudnn")
-    assert parse_libraries("none") == ()
+    def libraries(text: str) -> object:
+        return load_config(options={"libraries": text}).config.libraries
+
+    assert libraries("cudnn, cublas,cudnn") == libraries("CUBLAS,cudnn")
+    assert libraries("none") == ()

@@ -142,7 +142,6 @@ def test_what_does_not_apply_is_never_drawn(applicability, where):
     [
         ({"min_arch": 80}, {"arch": "sm_90"}),
         ({"library": "cublas"}, {"libraries": (Library.CUBLAS,)}),
-        ({"fp32_needs_tf32": True}, {"precision": Precision.FP32, "allow_tf32": True}),
         ({"fp32_needs_tf32": True}, {"precision": Precision.FP16}),
         ({"pointless_when": [{"metric": DRAM, "op": ">=", "value": 85}]}, {}),
     ],

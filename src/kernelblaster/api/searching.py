@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from kernelblaster.agent.events import Event
 from kernelblaster.api.problems import ProblemName, load_problem
 from kernelblaster.config import RunConfig
+from kernelblaster.config.sources import EffectiveConfig, Origin
 from kernelblaster.devices.base import Device
 from kernelblaster.errors import UsageError
 from kernelblaster.models.base import ChatModel
@@ -20,7 +21,7 @@ from kernelblaster.runs.optimize import RunPlan, run_plan
 def optimize(
     problems: ProblemName | Sequence[ProblemName],
     *,
-    config: RunConfig | None = None,
+    config: RunConfig | EffectiveConfig | None = None,
     model: ChatModel | str | None = None,
     device: Device | str | None = None,
     observer: RunObserver | None = None,
@@ -37,7 +38,8 @@ def optimize(
 
     Args:
         problems: one or many.
-        config: width and depth of the search, budgets, how hard candidates are checked; the defaults if None.
+        config: width and depth of the search, budgets, how hard candidates are checked; the defaults if None. One of
+            `load_config` is recorded with the origins of its values.
         model: a `ChatModel` of your own, or a kind (`openai_api`, `batch_exchange`, `recorded`, `auto`); as configured
             if None.
         device: a `Device` of your own, or `cuda`, `emulated`, `auto`; as configured if None.
@@ -53,6 +55,9 @@ def optimize(
         UsageError: nothing can be searched as it is asked for.
         DeviceError, ModelError: device or model failed; the same call continues.
     """
+    origins: Mapping[str, Origin] = {}
+    if isinstance(config, EffectiveConfig):
+        config, origins = config.config, config.origins
     config = config or RunConfig()
     chosen = (problems,) if isinstance(problems, Problem | str | Path) else tuple(problems)
     if not chosen:
@@ -65,6 +70,7 @@ def optimize(
         config = config.model_copy(update={"device": device})
     plan = RunPlan(
         config=config,
+        origins={path: str(origin) for path, origin in origins.items()},
         problems=tuple(load_problem(problem, dataset=config.dataset) for problem in chosen),
         model=None if isinstance(model, str) else model,
         device=None if isinstance(device, str) else device,

@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from kernelblaster import __version__
-from kernelblaster.cli import answer, baseline, doctor, emulate, evaluate, kb, problems, report, reprofile, run
+from kernelblaster.cli import answer, baseline, config, doctor, emulate, evaluate, kb, problems, report, reprofile, run
 from kernelblaster.cli.errors import exit_code_of, leave, prepare_process
 
 app = typer.Typer(
@@ -28,6 +28,7 @@ app.command("reprofile")(reprofile.reprofile)
 app.command("report")(report.report)
 app.command("answer")(answer.answer)
 app.command("emulate")(emulate.emulate)
+app.command("config")(config.config)
 app.command("doctor")(doctor.doctor)
 
 

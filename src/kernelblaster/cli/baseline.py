@@ -10,9 +10,9 @@ from rich.table import Table
 
 from kernelblaster import Size
 from kernelblaster.cli import terminal
-from kernelblaster.cli.options import DatasetOption, DeviceOption, JsonOption, PrecisionOption, environment, finite
+from kernelblaster.cli.options import DatasetOption, JsonOption, PrecisionOption, finite
+from kernelblaster.cli.settings import ConfigOption, SetOption, configured
 from kernelblaster.cli.terminal import print_json
-from kernelblaster.config import RunConfig
 from kernelblaster.errors import ExitCode
 
 
@@ -22,8 +22,10 @@ def baseline(
     root: Annotated[Path | None, typer.Option("--root", help="A run's directory: its final kernels take part.")] = None,
     precision: PrecisionOption = None,
     size: Annotated[str, typer.Option("--size", "--workload", help="Size that is timed.")] = Size.FULL,
-    device: DeviceOption = "cuda",
+    device: Annotated[str, typer.Option("--device", help="PyTorch is timed on a GPU only.", metavar="KIND")] = "cuda",
     seconds: Annotated[float, typer.Option(min=0.1, callback=finite, help="Sampling time per problem.")] = 6.0,
+    config: ConfigOption = None,
+    assignments: SetOption = None,
     dataset_dir: DatasetOption = None,
     json_output: JsonOption = False,
 ) -> int:
@@ -31,16 +33,17 @@ def baseline(
     from kernelblaster import list_problems, time_baselines
     from kernelblaster.cli.progress import Progress
 
-    env = environment()
-    config = RunConfig(dataset=env.dataset, precision=precision or env.precision, device=device)
-    problems = list_problems(subset, problem_numbers, dataset=dataset_dir or env.dataset)
+    effective = configured({"precision": precision, "device": device}, file=config, assignments=assignments).config
+    problems = list_problems(subset, problem_numbers, dataset=dataset_dir or effective.dataset)
     with Progress() as progress:
-        timed = time_baselines(problems, config=config, root=root, size=size, seconds=seconds, on_stage=progress.tell)
+        timed = time_baselines(
+            problems, config=effective, root=root, size=size, seconds=seconds, on_stage=progress.tell
+        )
         rows = list(timed)
     if json_output:
         print_json(rows)
         return int(ExitCode.OK)
-    table = Table(title=f"{rows[0].device.name}, {config.precision}, {size}: median us [95 %]", box=None)
+    table = Table(title=f"{rows[0].device.name}, {effective.precision}, {size}: median us [95 %]", box=None)
     names = list(dict.fromkeys(name for row in rows for name in (*row.timings, *row.failures)))
     for column in ("problem", *names):
         table.add_column(column)

@@ -8,15 +8,17 @@ import typer
 from rich.markup import escape
 
 from kernelblaster.cli import terminal
-from kernelblaster.cli.options import JsonOption, environment
+from kernelblaster.cli.options import JsonOption
+from kernelblaster.cli.settings import ConfigOption, SetOption, configured, setting
 from kernelblaster.cli.terminal import print_json
-from kernelblaster.config import ModelConfig
 from kernelblaster.errors import ExitCode
 
 
 def doctor(
-    base_url: Annotated[str | None, typer.Option("--base-url", help="Model endpoint to check.")] = None,
+    base_url: Annotated[str | None, setting("base_url")] = None,
     online: Annotated[bool, typer.Option("--online", help="Also contact the model endpoint.")] = False,
+    config: ConfigOption = None,
+    assignments: SetOption = None,
     json_output: JsonOption = False,
 ) -> int:
     """Check nvcc, compiler, GPU, driver, counters, sanitizer, disk and the model endpoint.
@@ -26,10 +28,7 @@ def doctor(
     from kernelblaster import examine_machine, is_usable
     from kernelblaster.cli.progress import Progress
 
-    settings = environment()
-    model = ModelConfig(
-        name=settings.model, base_url=base_url or settings.openai_base_url, api_key=settings.openai_api_key
-    )
+    model = configured({"base_url": base_url}, file=config, assignments=assignments).config.model
     with Progress() as progress:
         probes = examine_machine(model, online=online, on_stage=progress.tell)
     usable = is_usable(probes)

@@ -16,12 +16,10 @@ from kernelblaster.cli.options import (
     PrecisionOption,
     SampleOption,
     SizeOption,
-    environment,
-    parse_libraries,
     positive,
 )
+from kernelblaster.cli.settings import ConfigOption, SetOption, configured, setting
 from kernelblaster.cli.terminal import print_json
-from kernelblaster.config import EvaluationConfig, RunConfig
 from kernelblaster.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -32,50 +30,49 @@ def evaluate(
     problem: Annotated[str, typer.Argument(help="level1/23, 23 (level 1), or a problem directory.")],
     file: Annotated[Path, typer.Argument(help="The kernel to evaluate; `init` names the problem's own start.")],
     baseline: Annotated[
-        Path | None, typer.Option("--rival", help="Compare against this kernel, interleaved; `init` for the start.")
+        Path | None,
+        typer.Option("--baseline", "--rival", help="Compare against this kernel, interleaved; `init` for the start."),
     ] = None,
     precision: PrecisionOption = None,
-    device: DeviceOption = "auto",
+    device: DeviceOption = None,
     gpu_type: GpuTypeOption = None,
     size: SizeOption = None,
-    libraries: LibrariesOption = "none",
+    libraries: LibrariesOption = None,
     profile: Annotated[bool, typer.Option("--profile/--no-profile", help="Collect hardware counters.")] = True,
-    sessions: Annotated[
+    process_pairs: Annotated[
         int,
         typer.Option(
-            min=1, max=1000, help="Pairs of fresh processes to compare with the baseline, where it seems faster."
+            "--process-pairs",
+            "--sessions",
+            min=1,
+            max=1000,
+            help="Pairs of fresh processes to compare with the baseline, where it seems faster.",
         ),
     ] = 1,
-    input_sets: Annotated[int, typer.Option(min=1, max=1000, help="Input sets the kernel must pass.")] = 9,
-    timeout: Annotated[float, typer.Option(callback=positive, help="Seconds the kernel may take for one call.")] = 60,
-    sample: SampleOption = 20,
+    input_sets: Annotated[int | None, setting("input_sets", min=1, max=1000)] = None,
+    call_timeout: Annotated[float | None, setting("call_timeout", callback=positive)] = None,
+    sample: SampleOption = None,
+    config: ConfigOption = None,
+    assignments: SetOption = None,
     dataset_dir: DatasetOption = None,
     json_output: JsonOption = False,
 ) -> int:
     """Judge one kernel. Exit code 0 only for the verdict `correct`."""
+    given = dict(locals())
     import kernelblaster as library
     from kernelblaster.cli.evaluation_report import print_evaluation
     from kernelblaster.cli.progress import Progress
 
-    env = environment()
-    config = RunConfig(
-        dataset=env.dataset,
-        precision=precision or env.precision,
-        device=device,
-        gpu_type=gpu_type or env.gpu_type,
-        size=size,
-        libraries=parse_libraries(libraries),
-        evaluation=EvaluationConfig(input_sets=input_sets, timeout_s=timeout, emulated_sample=sample),
-    )
-    found = library.load_problem(problem, dataset=dataset_dir or config.dataset)
+    effective = configured(given, file=config, assignments=assignments).config
+    found = library.load_problem(problem, dataset=dataset_dir or effective.dataset)
     with Progress() as progress:
         evaluation = library.evaluate(
             found,
             _kernel(file, found),
             baseline=None if baseline is None else _kernel(baseline, found),
-            config=config,
+            config=effective,
             profile=profile,
-            process_pairs=sessions,
+            process_pairs=process_pairs,
             on_stage=progress.tell,
         )
     if json_output:

@@ -10,7 +10,8 @@ from rich.table import Table
 
 from kernelblaster import Precision, Size
 from kernelblaster.cli import terminal
-from kernelblaster.cli.options import DatasetOption, JsonOption, PrecisionOption, environment
+from kernelblaster.cli.options import DatasetOption, JsonOption, PrecisionOption
+from kernelblaster.cli.settings import configured
 from kernelblaster.cli.terminal import print_json
 from kernelblaster.errors import ExitCode
 
@@ -26,7 +27,7 @@ NumbersOption = Annotated[str | None, typer.Option("--problem-numbers", help="N,
 def _select(dataset_dir: DatasetOption, subset: str | None, numbers: str | None) -> list[Problem]:
     from kernelblaster import list_problems as select
 
-    return list(select(subset, numbers, dataset=dataset_dir or environment().dataset))
+    return list(select(subset, numbers, dataset=dataset_dir or configured().config.dataset))
 
 
 def _facts(problem: Problem) -> dict[str, object]:
@@ -75,7 +76,7 @@ def show(
     """Show one problem: its tensors at one size, and where its files lie."""
     from kernelblaster import describe_tensors, load_problem
 
-    found = load_problem(problem, dataset=dataset_dir or environment().dataset)
+    found = load_problem(problem, dataset=dataset_dir or configured().config.dataset)
     specs = describe_tensors(found, size, precision or Precision.FP16)
     if json_output:
         tensors = [

@@ -9,12 +9,13 @@ import typer
 
 from kernelblaster.cli.options import DatasetOption, DeviceOption, JsonOption, SizeOption
 from kernelblaster.cli.terminal import print_json
+from kernelblaster.config import AUTOMATIC
 from kernelblaster.errors import ExitCode
 
 
 def reprofile(
     run_dir: Annotated[Path, typer.Argument(help="Directory of a run: the one that holds run.json.")],
-    device: DeviceOption = "auto",
+    device: DeviceOption = None,
     size: SizeOption = None,
     dataset_dir: DatasetOption = None,
     json_output: JsonOption = False,
@@ -25,7 +26,9 @@ def reprofile(
     from kernelblaster.cli.progress import Progress
 
     with Progress() as progress:
-        evaluations = measure_again(run_dir, device=device, size=size, dataset_dir=dataset_dir, on_stage=progress.tell)
+        evaluations = measure_again(
+            run_dir, device=device or AUTOMATIC, size=size, dataset_dir=dataset_dir, on_stage=progress.tell
+        )
     if json_output:
         print_json(list(evaluations.values()))
     else:

@@ -20,20 +20,11 @@ from kernelblaster.cli.options import (
     PriceOption,
     ReplyTokensOption,
     SizeOption,
-    environment,
     finite,
     grouped,
-    parse_libraries,
     positive,
 )
-from kernelblaster.config import (
-    BudgetConfig,
-    Environment,
-    EvaluationConfig,
-    ModelConfig,
-    RunConfig,
-    SearchConfig,
-)
+from kernelblaster.cli.settings import ConfigOption, SetOption, configured, setting
 from kernelblaster.errors import UsageError
 
 DEFAULT_PROBLEM = "23"
@@ -58,9 +49,7 @@ class ProblemOptions:
     problem_dir: Annotated[
         Path | None, typer.Option("--problem-dir", help="Your own problem: a directory with init.cu and driver.cpp.")
     ] = None
-    knowledge_base: Annotated[
-        Path | None, typer.Option("--knowledge-base", help="Start from this optimization_database.json.")
-    ] = None
+    knowledge_base: Annotated[Path | None, setting("knowledge_base")] = None
 
 
 @dataclass(frozen=True)
@@ -68,38 +57,23 @@ class MachineOptions:
     """Where, and in which terms, candidates are judged."""
 
     precision: PrecisionOption = None
-    device: DeviceOption = "auto"
+    device: DeviceOption = None
     gpu_type: GpuTypeOption = None
     size: SizeOption = None
-    libraries: LibrariesOption = "none"
+    libraries: LibrariesOption = None
 
 
 @dataclass(frozen=True)
 class ModelOptions:
     """Who writes candidates."""
 
-    model: Annotated[str | None, typer.Option("--model", help="Model name. [env: MODEL]")] = None
-    model_kind: Annotated[
-        str,
-        typer.Option(
-            "--model-kind", help="openai_api, batch_exchange, recorded, or auto: the API where a key or URL is set."
-        ),
-    ] = "auto"
-    base_url: Annotated[
-        str | None, typer.Option("--base-url", help="Chat completions endpoint. [env: OPENAI_BASE_URL]")
-    ] = None
-    recording: Annotated[
-        Path | None,
-        typer.Option(
-            "--recording",
-            help="Recording to replay, the shipped one if not given; with another --model-kind it is made, as .jsonl.",
-        ),
-    ] = None
+    model: Annotated[str | None, setting("model")] = None
+    model_kind: Annotated[str | None, setting("model_kind")] = None
+    base_url: Annotated[str | None, setting("base_url")] = None
+    recording: Annotated[Path | None, setting("recording")] = None
     price: PriceOption = None
-    model_concurrency: Annotated[
-        int, typer.Option("--model-concurrency", min=1, help="Requests to the model in flight at once.")
-    ] = 8
-    model_timeout: ModelTimeoutOption = 600
+    model_concurrency: Annotated[int | None, setting("model_concurrency", min=1)] = None
+    model_timeout: ModelTimeoutOption = None
     max_completion_tokens: ReplyTokensOption = None
     exchange: Annotated[
         Path | None, typer.Option("--exchange", help="Folder of the batch exchange; inside the run if not given.")
@@ -111,38 +85,33 @@ class ModelOptions:
 class SearchOptions:
     """Width, depth and patience of the search."""
 
-    rounds: Annotated[int, typer.Option(min=1, max=1000, help="Rounds of rollouts, each from the best so far.")] = 1
-    rollouts: Annotated[int, typer.Option(min=1, max=1000, help="Rollouts per round.")] = 10
-    steps: Annotated[int, typer.Option(min=1, max=1000, help="Steps per rollout.")] = 10
-    repairs: Annotated[int, typer.Option(min=0, help="Repairs per step.")] = 3
-    patience: Annotated[int, typer.Option(min=1, help="Fruitless steps before a rollout stops.")] = 4
-    seed: Annotated[int, typer.Option(help="Seed of technique selection.")] = 0
-    concurrency: Annotated[int, typer.Option(min=1, help="Problems in flight at once.")] = 4
+    rounds: Annotated[int | None, setting("rounds", min=1, max=1000)] = None
+    rollouts: Annotated[int | None, setting("rollouts", min=1, max=1000)] = None
+    steps: Annotated[int | None, setting("steps", min=1, max=1000)] = None
+    repairs: Annotated[int | None, setting("repairs", min=0)] = None
+    patience: Annotated[int | None, setting("patience", min=1)] = None
+    seed: Annotated[int | None, setting("seed")] = None
+    concurrency: Annotated[int | None, setting("concurrency", min=1)] = None
 
 
 @dataclass(frozen=True)
 class BudgetOptions:
     """What the search may cost."""
 
-    timeout: Annotated[float, typer.Option(min=0.1, callback=finite, help="Minutes per problem.")] = 480
-    max_minutes: Annotated[
-        float | None, typer.Option(callback=positive, help="Minutes for the whole run, earlier starts included.")
-    ] = None
-    max_dollars: Annotated[float | None, typer.Option(callback=positive, help="Dollars for the whole run.")] = None
-    max_tokens: Annotated[int | None, typer.Option(callback=positive, help="Tokens for the whole run.")] = None
+    timeout: Annotated[float | None, setting("timeout", min=0.1, callback=finite)] = None
+    max_minutes: Annotated[float | None, setting("max_minutes", callback=positive)] = None
+    max_dollars: Annotated[float | None, setting("max_dollars", callback=positive)] = None
+    max_tokens: Annotated[int | None, setting("max_tokens", callback=positive)] = None
 
 
 @dataclass(frozen=True)
 class PlaceOptions:
-    """Where results lie, and how they are told."""
+    """Where settings come from, where results lie, and how they are told."""
 
-    experiment: Annotated[
-        str | None,
-        typer.Option(
-            "--experiment", help="Name under which results collect. [env: EXPERIMENT_NAME, RL_EXPERIMENT_NAME]"
-        ),
-    ] = None
-    out: Annotated[Path, typer.Option("--out", help="Where runs are kept.")] = Path("out")
+    config: ConfigOption = None
+    assignments: SetOption = None
+    experiment: Annotated[str | None, setting("experiment")] = None
+    out: Annotated[Path | None, setting("out")] = None
     dataset_dir: DatasetOption = None
     resume: Annotated[bool, typer.Option("--resume/--no-resume", help="Continue what an earlier start left.")] = True
     retry: Annotated[bool, typer.Option("--retry", help="Search again where nothing was found.")] = False
@@ -166,20 +135,22 @@ def run(
     from kernelblaster.cli.run_view import TerminalObserver
     from kernelblaster.cli.summary_table import print_summary
 
-    env = environment()
     _refuse_contradictions(problem, place)
-    config = _config(env, problem, machine, model, search, budget, place)
+    parameters = {
+        name: value for group in (problem, machine, model, search, budget, place) for name, value in vars(group).items()
+    }
+    effective = configured(parameters, file=place.config, assignments=place.assignments)
     if problem.problem_dir is not None:
         problems = [load_problem(problem.problem_dir)]
     else:
         problem = _completed(problem)
-        dataset = place.dataset_dir or config.dataset
+        dataset = place.dataset_dir or effective.config.dataset
         problems = list(list_problems(problem.subset, problem.problem_numbers, dataset=dataset))
     console = terminal.console(stderr=place.json_output)
     with TerminalObserver(console) as observer:
         summary = optimize(
             problems,
-            config=config,
+            config=effective,
             observer=observer,
             exchange=model.exchange,
             wait=model.wait,
@@ -217,57 +188,3 @@ def _refuse_contradictions(problem: ProblemOptions, place: PlaceOptions) -> None
         raise UsageError(f"--problem-dir names one problem, {beside[0]} chooses others", hint="give one of the two")
     if problem.problem_numbers is not None and (problem.start is not None or problem.end is not None):
         raise UsageError("--problem-numbers beside --start or --end", hint="write --problem-numbers N-M")
-
-
-def _model(given: ModelOptions, env: Environment) -> ModelConfig:
-    return ModelConfig(
-        kind=given.model_kind,
-        name=given.model or env.model,
-        base_url=given.base_url or env.openai_base_url,
-        api_key=env.openai_api_key,
-        recording=given.recording,
-        concurrency=given.model_concurrency,
-        timeout_s=given.model_timeout,
-        max_completion_tokens=given.max_completion_tokens,
-        dollars_per_million_prompt=given.price[0] if given.price else None,
-        dollars_per_million_completion=given.price[1] if given.price else None,
-    )
-
-
-def _config(
-    env: Environment,
-    problem: ProblemOptions,
-    machine: MachineOptions,
-    model: ModelOptions,
-    search: SearchOptions,
-    budget: BudgetOptions,
-    place: PlaceOptions,
-) -> RunConfig:
-    return RunConfig(
-        dataset=env.dataset,
-        precision=machine.precision or env.precision,
-        experiment=place.experiment or env.experiment,
-        out=place.out,
-        device=machine.device,
-        gpu_type=machine.gpu_type or env.gpu_type,
-        size=machine.size,
-        libraries=parse_libraries(machine.libraries),
-        knowledge_base=problem.knowledge_base,
-        concurrency=search.concurrency,
-        search=SearchConfig(
-            rounds=search.rounds,
-            rollouts=search.rollouts,
-            steps=search.steps,
-            repairs=search.repairs,
-            patience=search.patience,
-            seed=search.seed,
-        ),
-        budget=BudgetConfig(
-            dollars=budget.max_dollars,
-            tokens=budget.max_tokens,
-            minutes=budget.max_minutes,
-            problem_minutes=budget.timeout,
-        ),
-        model=_model(model, env),
-        evaluation=EvaluationConfig(),
-    )

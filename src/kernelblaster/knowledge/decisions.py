@@ -50,7 +50,6 @@ class SelectionContext:
         precision: storage type of the problem.
         totals: metrics of the parent's profile (`Profile.totals`); prunes what hardware bounds make pointless.
         libraries: libraries the run allows.
-        allow_tf32: whether fp32 problems may use tf32 tensor cores.
     """
 
     arch: str
@@ -59,7 +58,6 @@ class SelectionContext:
     precision: Precision
     totals: Mapping[str, float] = field(default_factory=dict, hash=False)
     libraries: tuple[Library, ...] = ()
-    allow_tf32: bool = False
 
 
 @dataclass(frozen=True)

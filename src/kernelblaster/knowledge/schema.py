@@ -79,7 +79,7 @@ class Applicability(Entry):
     precisions: tuple[Precision, ...] = ()
     op_families: tuple[OpFamily, ...] = ()
     fp32_needs_tf32: bool = False
-    """On fp32 problems it needs the run's permission to round inputs to tf32."""
+    """It rounds the inputs of fp32 problems to tf32, which their error budget does not allow."""
     library: Library | None = None
     pointless_when: tuple[Expression, ...] = ()
     """Hardware bounds: the technique is pruned when one of these is known to hold."""

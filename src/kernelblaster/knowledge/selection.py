@@ -1,6 +1,6 @@
 """Choosing the technique to try next.
 
-First prune: what does not apply (architecture, precision, operator family, library, tf32 policy) and what the measured
+First prune: what does not apply (architecture, precision, operator family, library) and what the measured
 hardware bounds make pointless. Then one Thompson draw per remaining technique from its posterior; the best draw wins.
 Deterministic for a given generator state.
 
@@ -90,7 +90,7 @@ def select(
 
 
 def applies(applicability: Applicability, context: SelectionContext) -> bool:
-    """Whether architecture, precision, operator family, libraries and tf32 policy allow the technique."""
+    """Whether architecture, precision, operator family and libraries allow the technique."""
     if applicability.min_arch is not None and compute_capability(context.arch) < applicability.min_arch:
         return False
     if applicability.precisions and context.precision not in applicability.precisions:
@@ -99,7 +99,7 @@ def applies(applicability: Applicability, context: SelectionContext) -> bool:
         return False
     if applicability.library is not None and applicability.library not in context.libraries:
         return False
-    return not (applicability.fp32_needs_tf32 and context.precision is Precision.FP32 and not context.allow_tf32)
+    return not (applicability.fp32_needs_tf32 and context.precision is Precision.FP32)
 
 
 def is_pointless(applicability: Applicability, totals: Mapping[str, float]) -> bool:

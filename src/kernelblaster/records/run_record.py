@@ -22,6 +22,8 @@ class RunRecord(BaseModel):
     run: str
     started: str
     config: RunConfig
+    origins: dict[str, str] = {}
+    """Setting -> where its value was written; empty where the caller made the configuration itself."""
     size: str
     device: DeviceFacts
     device_reason: str

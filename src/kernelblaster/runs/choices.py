@@ -78,7 +78,9 @@ def choose_device(config: RunConfig, tell: Callable[[str], object]) -> DeviceCho
         )
     from kernelblaster.devices.cuda.device import CudaDevice
 
-    return DeviceChoice(CudaDevice(limits=limits_of(config)), f"{gpu.name} was found")
+    return DeviceChoice(
+        CudaDevice(limits=limits_of(config), jobs=config.evaluation.compile_jobs), f"{gpu.name} was found"
+    )
 
 
 def refuse_self_checking(problems: Iterable[Problem], config: RunConfig) -> None:
@@ -111,7 +113,9 @@ def _emulated(config: RunConfig, gpu_type: str | None, why: str, tell: Callable[
     from kernelblaster.devices.emulated.device import EmulatedDevice
     from kernelblaster.devices.emulated.emulator import built_core, core_is_built
 
-    device = EmulatedDevice.create(gpu_type or DEFAULT_GPU, limits=limits_of(config))
+    device = EmulatedDevice.create(
+        gpu_type or DEFAULT_GPU, limits=limits_of(config), jobs=config.evaluation.compile_jobs
+    )
     if not core_is_built(cache_dir()):
         tell("building the emulated GPU: once on this machine, under a minute")
     built_core(cache_dir())

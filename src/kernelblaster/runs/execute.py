@@ -52,7 +52,7 @@ async def execute(parts: RunParts, problems: Sequence[Problem]) -> tuple[list[Pr
     what the other problems have reached stays on disk and the same command continues. Raises ModelError, DeviceError.
     """
     gate = asyncio.Semaphore(parts.config.concurrency)
-    limits = Concurrency(evaluations=asyncio.Semaphore(parts.config.compile_jobs or os.cpu_count() or 1))
+    limits = Concurrency(evaluations=asyncio.Semaphore(parts.config.evaluation.concurrency or os.cpu_count() or 1))
     deadline = time.monotonic() + parts.config.budget.minutes * 60 if parts.config.budget.minutes else None
 
     async def one(problem: Problem) -> ProblemSummary:

@@ -6,7 +6,8 @@ Continuing an earlier start is the same call again. Nothing here prints; an obse
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kernelblaster.agent.state import OutcomeStatus
@@ -62,6 +63,7 @@ class RunPlan:
         wait: wait for replies of a batch exchange instead of returning with what is pending.
         resume: continue what an earlier start left; otherwise it is moved aside.
         retry: search again where nothing was found.
+        origins: where values of the configuration come from, in words; recorded.
     """
 
     config: RunConfig
@@ -72,6 +74,7 @@ class RunPlan:
     wait: bool = False
     resume: bool = True
     retry: bool = False
+    origins: Mapping[str, str] = field(default_factory=dict)
 
 
 def run_plan(plan: RunPlan, observer: RunObserver) -> RunSummary:
@@ -142,6 +145,7 @@ def _run(
     config, facts = plan.config, choices.facts
     began = time.monotonic()
     new = new_record(config, timed_size(config, facts), facts, choices.device_reason, choices.model_reason)
+    new = new.model_copy(update={"origins": dict(plan.origins)})
     record = begin(new, layout, plan.problems, resume=plan.resume, retry=plan.retry)
     finished = finished_before(layout, plan.problems)
     experience = prepare_experience(config, layout)

@@ -71,18 +71,24 @@ class EmulatedDevice:
         limits: of each process of a candidate.
         threads: CPU threads that execute one kernel.
         cache_root: where drivers, programs, modules and the core are kept.
+        jobs: compiles at once; 0 for no bound.
     """
 
-    def __init__(self, gpu: GpuModel, toolchain: Toolchain, *, limits: Limits, threads: int, cache_root: Path) -> None:
+    def __init__(
+        self, gpu: GpuModel, toolchain: Toolchain, *, limits: Limits, threads: int, cache_root: Path, jobs: int = 0
+    ) -> None:
         self._gpu = gpu
         self._toolchain = toolchain
         self._limits = limits
         self._threads = threads
         self._cache = cache_root
+        self._jobs = jobs
         self._calls = CountedCalls(gpu, self._count)
 
     @classmethod
-    def create(cls, gpu: str = DEFAULT_GPU, *, limits: Limits | None = None, cache_root: Path | None = None) -> Self:
+    def create(
+        cls, gpu: str = DEFAULT_GPU, *, limits: Limits | None = None, cache_root: Path | None = None, jobs: int = 0
+    ) -> Self:
         """A device that stands for `gpu`, a name of `architectures.json`, with the tools of this machine.
 
         Raises:
@@ -95,6 +101,7 @@ class EmulatedDevice:
             limits=limits or Limits(),
             threads=os.cpu_count() or 1,
             cache_root=cache_root or cache_dir(),
+            jobs=jobs,
         )
 
     @cached_property
@@ -114,7 +121,8 @@ class EmulatedDevice:
     @cached_property
     def _builder(self) -> CandidateBuilder:
         link = (f"-L{self._core.library_dir}", f"-l{self._core.library_name}", f"-Wl,-rpath,{self._core.library_dir}")
-        return CandidateBuilder(Recipes(self._toolchain, self._gpu.architecture.compile_arch, link), self._cache)
+        recipes = Recipes(self._toolchain, self._gpu.architecture.compile_arch, link)
+        return CandidateBuilder(recipes, self._cache, jobs=self._jobs)
 
     def prepare(self, problem: Problem, precision: Precision) -> Harness:
         """Compile the driver. Raises DeviceError, and UsageError for one that judges itself."""

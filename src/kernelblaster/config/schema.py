@@ -1,0 +1,172 @@
+"""Every setting of a run, with its type, range, default and meaning."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
+
+from kernelblaster.devices.facts import Library
+from kernelblaster.problems.problem import Precision
+
+DATASET = "kernelbench-cuda"
+"""The shipped data set."""
+AUTOMATIC = "auto"
+"""The kind of model or device that is chosen by what is there."""
+GIVEN = "given"
+"""The kind of a model that a caller made itself."""
+
+
+class ModelKind(StrEnum):
+    """Where candidates come from."""
+
+    OPENAI_API = "openai_api"
+    BATCH_EXCHANGE = "batch_exchange"
+    RECORDED = "recorded"
+
+
+def _listed(value: Any) -> Any:
+    """`none`, or names between commas, as variables and options give a list."""
+    if not isinstance(value, str):
+        return value
+    names = sorted({part.strip().lower() for part in value.split(",")} - {""})
+    return [] if names == ["none"] else names
+
+
+class Section(BaseModel):
+    """A group of settings. What is written below a field is its documentation."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class SearchConfig(Section):
+    """Width, depth and patience of the search. Defaults are upstream's."""
+
+    rounds: int = Field(1, ge=1, le=1000)
+    """Rounds of rollouts; each ends with reflection, and the next starts from the best kernel so far."""
+    rollouts: int = Field(10, ge=1, le=1000)
+    """Rollouts (chains of steps) per round, side by side."""
+    steps: int = Field(10, ge=1, le=1000)
+    """Steps per rollout: one technique, one candidate and its repairs."""
+    repairs: int = Field(3, ge=0)
+    """Times a compile error or wrong result goes back to the model, per step."""
+    patience: int = Field(4, ge=1)
+    """Steps in a row without an accepted candidate after which a rollout stops."""
+    process_pairs: int = Field(5, ge=1, le=1000)
+    """Pairs of fresh processes in which a finalist is measured against the start."""
+    near_floor: float = Field(0.9, gt=0, le=1)
+    """Share of the roofline floor's speed beyond which a rollout stops."""
+    seed: int = 0
+    """Seed of technique selection; input seeds are drawn per run by the judge."""
+    reflect: bool = True
+    """Ask the model after each round for changes of the knowledge base."""
+    soft_verify: bool = True
+    """Ask the model to veto the final kernel."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _earlier_names(cls, given: Any) -> Any:
+        """`run.json` of earlier versions says `sessions`."""
+        if isinstance(given, dict) and "sessions" in given:
+            given = {**given, "process_pairs": given["sessions"]}
+            del given["sessions"]
+        return given
+
+
+class BudgetConfig(Section):
+    """Hard caps of a run; none where no value is given."""
+
+    dollars: float | None = Field(None, gt=0, allow_inf_nan=False)
+    """Dollars for the whole run."""
+    tokens: int | None = Field(None, gt=0)
+    """Tokens for the whole run."""
+    minutes: float | None = Field(None, gt=0, allow_inf_nan=False)
+    """Minutes for the whole run, earlier starts included."""
+    problem_minutes: float = Field(480, gt=0, allow_inf_nan=False)
+    """Minutes per problem."""
+
+
+class ModelConfig(Section):
+    """Who writes candidates, and how it is reached."""
+
+    kind: str = AUTOMATIC
+    """openai_api, batch_exchange, recorded, or auto: a recording where one is named, the API where a key or URL is set,
+    else the shipped recording."""
+    name: str = "gpt-5-mini-2025-08-07"
+    """Model name."""
+    base_url: str | None = None
+    """Chat completions endpoint; OpenAI's if not given."""
+    api_key: SecretStr | None = None
+    """Key of the endpoint. It is never written down."""
+    recording: Path | None = None
+    """Recording to replay, the shipped one if not given; with a kind that asks a model, the recording that is made."""
+    concurrency: int = Field(8, ge=1)
+    """Requests in flight at once."""
+    timeout_s: float = Field(600, ge=1, allow_inf_nan=False)
+    """Seconds that the model may take for one reply."""
+    max_retries: int = Field(5, ge=0)
+    """Times a request that failed for a passing reason is sent again."""
+    max_completion_tokens: int | None = Field(None, gt=0)
+    """Tokens of one reply at most; the endpoint's limit if not given."""
+    temperature: float | None = Field(None, ge=0, allow_inf_nan=False)
+    """Sampling temperature. Sent only when set: reasoning models refuse it."""
+    dollars_per_million_prompt: float | None = Field(None, ge=0, allow_inf_nan=False)
+    """Price of a million prompt tokens."""
+    dollars_per_million_completion: float | None = Field(None, ge=0, allow_inf_nan=False)
+    """Price of a million completion tokens."""
+
+
+class EvaluationConfig(Section):
+    """How hard a candidate is checked and timed."""
+
+    input_sets: int = Field(9, ge=1, le=1000)
+    """Input sets (seed x distribution) a candidate must pass; 9 are all eight distributions and the set that is timed.
+    Unless it is 1, two sets at extents that no prompt shows are added."""
+    error_factor: float = Field(2.0, gt=0, allow_inf_nan=False)
+    """Error that is allowed, as a multiple of a plain implementation's error."""
+    timeout_s: float = Field(60, gt=0, allow_inf_nan=False)
+    """Seconds that a candidate may take for one call."""
+    max_seconds_timing: float = Field(3.0, gt=0, allow_inf_nan=False)
+    """GPU seconds per comparison."""
+    memory_gb: float = Field(64, gt=0, allow_inf_nan=False)
+    """Host memory of a candidate's process, in GiB."""
+    emulated_sample: float = Field(20, ge=0, allow_inf_nan=False)
+    """Emulated, at sizes above small: million warp instructions of a launch that are enough; outputs are then not
+    judged there. 0 executes and judges everything."""
+    file_gb: float = Field(8, gt=0, allow_inf_nan=False)
+    """Largest file a candidate may write, in GiB; all its files but outputs together may be twice as large."""
+    concurrency: int = Field(0, ge=0)
+    """Candidates judged at once; 0: one per CPU core. On a GPU one of them runs while others compile."""
+    compile_jobs: int = Field(0, ge=0)
+    """Candidates compiled at once; 0: as many as are judged."""
+
+
+class RunConfig(Section):
+    """Everything a run is given; written to `run.json`, the key left out."""
+
+    dataset: str = DATASET
+    """Name of a shipped data set."""
+    precision: Precision = Precision.FP16
+    """Storage type of floating-point tensors: fp16, fp32 or bf16."""
+    experiment: str = "timing_analysis"
+    """Name under which results collect."""
+    out: Path = Path("out")
+    """Directory in which runs are kept."""
+    device: str = AUTOMATIC
+    """cuda, emulated, or auto: cuda where a GPU is found."""
+    gpu_type: str | None = None
+    """a100, l40s, h100, h200, ...: checked against the GPU found; emulated: the architecture."""
+    size: str | None = None
+    """Size (workload) that is timed and profiled, by name: small if emulated, else medium, if not given."""
+    libraries: Annotated[tuple[Library, ...], BeforeValidator(_listed)] = ()
+    """Libraries a candidate may call: none, or cublas,cudnn,cutlass."""
+    knowledge_base: Path | None = None
+    """Knowledge base to start from; the experiment's own if not given, else the shipped seed."""
+    concurrency: int = Field(4, ge=1)
+    """Problems in flight at once."""
+    search: SearchConfig = SearchConfig()
+    budget: BudgetConfig = BudgetConfig()
+    model: ModelConfig = ModelConfig()
+    evaluation: EvaluationConfig = EvaluationConfig()

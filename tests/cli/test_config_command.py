@@ -1,0 +1,53 @@
+"""`config`, `--config` and `--set`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cli_support import Done
+
+from kernelblaster.config.fields import settings
+from kernelblaster.config.reference import reference_page
+from kernelblaster.errors import ExitCode
+
+Invoke = Callable[..., Done]
+
+
+def test_it_shows_every_setting_with_its_origin(invoke: Invoke, clean: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    (clean / "kernelblaster.toml").write_text("[search]\nseed = 3\n")
+    shown = invoke("config", "--set", "search.near_floor=0.8", "--json")
+    assert shown.json.keys() == settings().keys()
+    assert shown.json["search.seed"] == {"value": 3, "origin": "file kernelblaster.toml"}
+    assert shown.json["search.near_floor"]["value"] == 0.8
+    table = invoke("config")
+    assert "sk-secret" not in shown.out + table.out
+    assert all(path in table.out for path in settings())
+
+
+def test_it_prints_the_reference(invoke: Invoke) -> None:
+    assert invoke("config", "--markdown").out == reference_page()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--set", "search.near_flor=1"), ("near_flor", "search.near_floor")),
+        (("--set", "search.steps"), ("--set", "section.field=value")),
+        (("--set", "search.steps=none"), ("search.steps", "none")),
+        (("--config", "missing.toml"), ("missing.toml",)),
+    ],
+)
+def test_unusable_settings_are_refused(invoke: Invoke, arguments: tuple[str, ...], words: tuple[str, ...]) -> None:
+    done = invoke("config", *arguments)
+    assert done.code == ExitCode.USAGE
+    assert all(word in done.err for word in words)
+
+
+def test_a_setting_given_twice_is_refused(invoke: Invoke) -> None:
+    done = invoke("run", "--steps", "3", "--set", "search.steps=4")
+    assert done.code == ExitCode.USAGE
+    assert "--steps" in done.err
+    assert "search.steps" in done.err

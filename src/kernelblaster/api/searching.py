@@ -57,7 +57,7 @@ def optimize(
     """
     origins: Mapping[str, Origin] = {}
     if isinstance(config, EffectiveConfig):
-        config, origins = config.config, config.origins
+        origins, config = config.origins, config.config
     config = config or RunConfig()
     chosen = (problems,) if isinstance(problems, Problem | str | Path) else tuple(problems)
     if not chosen:

@@ -150,7 +150,7 @@ def _from_environment() -> dict[str, Given]:
         written = dotenv_values(DOTENV, encoding="utf-8")
     except UnicodeDecodeError as error:
         raise UsageError(f"{DOTENV} is not UTF-8 text", hint="write it anew, one NAME=VALUE per line") from error
-    variables = {name.upper(): value for name, value in {**written, **os.environ}.items() if value}
+    variables = {name.upper(): value for place in (written, os.environ) for name, value in place.items() if value}
     paths = {**VARIABLES, **{variable_of(path): path for path in settings()}}
     given = {
         path: Given(variables[name], Origin(Source.ENVIRONMENT, name))

@@ -86,13 +86,16 @@ def test_the_library_reads_what_it_left(finished: tuple[Path, list[object], Done
     assert FASTER in search.final_kernel
 
 
-def test_a_second_start_returns_at_once(finished: tuple[Path, list[object], Done]) -> None:
+def test_a_second_start_returns_at_once(
+    invoke: Invoke, finished: tuple[Path, list[object], Done], monkeypatch: pytest.MonkeyPatch
+) -> None:
     root, arguments, first = finished
+    monkeypatch.chdir(root)
     journal = run_directory(root) / "level1" / "023_Softmax" / "events.jsonl"
     ledger = run_directory(root) / "ledger.jsonl"
     before = journal.read_bytes(), ledger.read_text().count('"call"')
     seconds = json.loads((run_directory(root) / "summary.json").read_text())["seconds"]
-    again = call([*arguments, "--json"], root)
+    again = invoke(*arguments, "--json")
     assert again.code == first.code
     assert (journal.read_bytes(), ledger.read_text().count('"call"')) == before
     assert again.json["problems"][0]["status"] == "improved"
@@ -109,34 +112,36 @@ def test_the_report_needs_nothing_from_outside(finished: tuple[Path, list[object
 
 
 def test_a_moved_run_is_reported_and_reprofiled(
-    finished: tuple[Path, list[object], Done], dataset: Path, tmp_path: Path
+    invoke: Invoke, finished: tuple[Path, list[object], Done], dataset: Path, tmp_path: Path
 ) -> None:
     root, _, _ = finished
     moved = tmp_path / "moved"
     shutil.copytree(run_directory(root).parent, moved)
     (moved / "recorded" / "report.html").unlink()
-    done = call(["report", moved / "recorded"], tmp_path)
+    done = invoke("report", moved / "recorded")
     assert done.code == ExitCode.OK, done.err
     html = (moved / "recorded" / "report.html").read_text()
     assert "compile_error" in html
     assert "softmax_cached" in html
-    done = call(["reprofile", moved / "recorded", "--dataset-dir", dataset, "--device=emulated", "--json"], tmp_path)
+    done = invoke("reprofile", moved / "recorded", "--dataset-dir", dataset, "--device=emulated", "--json")
     assert done.code == ExitCode.OK, done.err
     assert done.json[0]["comparison"]["decision"] == "faster"
     # Without --dataset-dir it is the problem that was searched, not the shipped one of that number.
-    done = call(["reprofile", moved / "recorded", "--device=emulated", "--json"], tmp_path)
+    done = invoke("reprofile", moved / "recorded", "--device=emulated", "--json")
     assert done.code == ExitCode.OK, done.err
     assert done.json[0]["comparison"]["decision"] == "faster"
 
 
-def test_results_of_another_device_are_not_mixed_in(finished: tuple[Path, list[object], Done], tmp_path: Path) -> None:
+def test_results_of_another_device_are_not_mixed_in(
+    invoke: Invoke, finished: tuple[Path, list[object], Done], tmp_path: Path
+) -> None:
     root, arguments, _ = finished
     shutil.copytree(root / "out", tmp_path / "out")
-    refused = call([*arguments, "--gpu-type", "h100"], tmp_path)
+    refused = invoke(*arguments, "--gpu-type", "h100")
     assert refused.code == ExitCode.USAGE
     assert "H200" in refused.err
     assert "--no-resume" in refused.err
-    done = call([*arguments, "--gpu-type", "h100", "--no-resume", "--json"], tmp_path)
+    done = invoke(*arguments, "--gpu-type", "h100", "--no-resume", "--json")
     assert done.json["device"]["name"].startswith("NVIDIA H100")
     aside = list(run_directory(tmp_path).glob("level1/023_Softmax.before-*"))
     assert len(aside) == 1
@@ -144,19 +149,19 @@ def test_results_of_another_device_are_not_mixed_in(finished: tuple[Path, list[o
 
 
 def test_a_changed_copy_of_a_problem_is_another_problem(
-    finished: tuple[Path, list[object], Done], dataset: Path, tmp_path: Path
+    invoke: Invoke, finished: tuple[Path, list[object], Done], dataset: Path, tmp_path: Path
 ) -> None:
     root, arguments, _ = finished
     shutil.copytree(root / "out", tmp_path / "out")
     copy = tmp_path / "own" / "level1" / "023_Softmax"
     shutil.copytree(dataset / "level1" / "023_Softmax", copy)
     own = ["--problem-dir" if item == "--dataset-dir" else copy if item == dataset else item for item in arguments]
-    same = call(own, tmp_path)
+    same = invoke(*own)
     assert same.code == ExitCode.OK, same.err
     assert "1 of 1 problems finished before" in same.out
     reference = copy / "reference.py"
     reference.write_text(reference.read_text().replace("torch.softmax(x", "torch.softmax(-x"))
-    refused = call(own, tmp_path)
+    refused = invoke(*own)
     assert refused.code == ExitCode.USAGE
     assert "another reference.py" in refused.err
     assert "--no-resume" in refused.err
@@ -251,7 +256,8 @@ def test_a_problem_that_no_prompt_can_tell_of_is_refused_at_once(invoke: Invoke,
     copy = clean / "own"
     shutil.copytree(dataset / "level1" / "023_Softmax", copy)
     harness = copy / "driver.cpp"
-    harness.write_text(harness.read_text().replace("int64_t dim);", "int64_t dim) noexcept;", 1))
+    hidden = "#define LAUNCHER launch_gpu_implementation\nvoid LAUNCHER("
+    harness.write_text(harness.read_text().replace("void launch_gpu_implementation(", hidden, 1))
     recording = write_recording(clean / "rec.jsonl", FASTER)
     done = invoke("run", "--recording", recording, "--problem-dir", copy, *SEARCH)
     assert done.code == ExitCode.USAGE

@@ -62,7 +62,6 @@ needs_tools = pytest.mark.skipif(tools_missing(), reason="nvcc or g++ is missing
 
 
 @pytest.mark.nvcc
-@pytest.mark.slow
 @needs_tools
 class TestSubset:
     """The chosen cases."""

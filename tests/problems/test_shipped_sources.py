@@ -1,4 +1,4 @@
-"""The shipped C++ and CUDA sources compile."""
+"""The shipped C++ and CUDA sources compile: one problem of each level, with --all every one."""
 
 from __future__ import annotations
 
@@ -13,8 +13,15 @@ from kernelblaster.problems.dataset import Dataset
 from kernelblaster.problems.problem import Problem
 
 PROBLEMS = Dataset(data_dir() / "kernelbench-cuda").problems()
-every_problem = pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: str(problem.id))
-pytestmark = [pytest.mark.nvcc, pytest.mark.slow]
+FIRSTS = {problem.id.level: problem for problem in reversed(PROBLEMS)}.values()
+every_problem = pytest.mark.parametrize(
+    "problem",
+    [
+        pytest.param(problem, id=str(problem.id), marks=[] if problem in FIRSTS else [pytest.mark.slow])
+        for problem in PROBLEMS
+    ],
+)
+pytestmark = pytest.mark.nvcc
 
 
 @pytest.fixture(scope="module")

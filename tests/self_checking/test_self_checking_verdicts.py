@@ -15,7 +15,7 @@ from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.evaluation.results import Evaluation, Verdict
 from kernelblaster.problems.problem import Precision, Problem
 
-pytestmark = [pytest.mark.nvcc, pytest.mark.slow]
+pytestmark = pytest.mark.nvcc
 
 LAUNCHER = "void launch_gpu_implementation(void* output, void* input, int64_t batch_size, int64_t dim)"
 RELU = """

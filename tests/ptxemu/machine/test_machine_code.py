@@ -185,7 +185,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.nvcc
-@pytest.mark.slow
 @needs_tools
 class TestBuilt:
     """Code that ptxas has written now."""

@@ -6,11 +6,11 @@ import pytest
 
 from kernelblaster.cuda_source.launcher import (
     LAUNCHER,
-    LauncherRole,
+    HeadRole,
     defines_launcher,
     find_declaration,
     launcher_declaration,
-    launcher_heads,
+    function_heads,
     with_cxx_linkage,
     with_visible_launcher,
 )
@@ -60,7 +60,7 @@ def test_a_driver_without_a_declaration_is_refused(driver: str) -> None:
 )
 def test_definitions_are_told_from_calls(source: str, defined: bool) -> None:
     assert defines_launcher(source) is defined
-    assert any(head.role is LauncherRole.DEFINITION for head in launcher_heads(source)) is defined
+    assert any(head.role is HeadRole.DEFINITION for head in function_heads(source)) is defined
 
 
 @pytest.mark.parametrize(

@@ -24,52 +24,53 @@ _MANGLED = re.compile(rf"_Z\d+{LAUNCHER}(?![a-z_])")
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 
 
-class LauncherRole(StrEnum):
-    """What a mention of the launcher with parameters is."""
+class HeadRole(StrEnum):
+    """What a mention of a function with parameters is."""
 
     DECLARATION = "declaration"
     DEFINITION = "definition"
 
 
 @dataclass(frozen=True)
-class LauncherHead:
-    """A declaration or definition of the launcher in a source, up to its closing parenthesis.
+class FunctionHead:
+    """A declaration or definition of a function in a source, up to its closing parenthesis.
 
     Attributes:
         specifiers: tokens before the return type: `static`, `inline`, `extern` and the `"C"` behind it, ...
         parameters: as they are written, without comments and default arguments, each on one line.
     """
 
-    role: LauncherRole
+    name: str
+    role: HeadRole
     specifiers: tuple[Token, ...]
     parameters: tuple[str, ...]
 
     @property
     def declaration(self) -> str:
-        """The declaration with C++ linkage, on one line."""
-        return f"void {LAUNCHER}({', '.join(self.parameters)});"
+        """The declaration of a function that returns nothing, with C++ linkage, on one line."""
+        return f"void {self.name}({', '.join(self.parameters)});"
 
 
-def launcher_heads(source: str) -> Iterator[LauncherHead]:
-    """Declarations and definitions of the launcher in a source, in order. Calls are none."""
-    if LAUNCHER not in source and "\\" not in source:
+def function_heads(source: str, name: str = LAUNCHER) -> Iterator[FunctionHead]:
+    """Declarations and definitions of a function in a source, in order. Calls are none."""
+    if name not in source and "\\" not in source:
         return  # no splice can divide the name: nothing to look for
     every = list(tokens(source))
     seen = [index for index, token in enumerate(every) if token.kind not in TRIVIA]
     for at, index in enumerate(seen):
-        if every[index].kind is not TokenKind.NAME or every[index].spelling != LAUNCHER:
+        if every[index].kind is not TokenKind.NAME or every[index].spelling != name:
             continue
-        closing = _closing(every, seen, at + 1)
+        closing = _closing(every, seen, at + 1, name)
         role = None if closing is None else _role(every, seen, at, closing)
         if closing is None or role is None:
             continue
         inside = every[seen[at + 1] + 1 : seen[closing]]
-        yield LauncherHead(role, _specifiers([every[one] for one in seen[:at]]), tuple(_parameters(inside)))
+        yield FunctionHead(name, role, _specifiers([every[one] for one in seen[:at]]), tuple(_parameters(inside)))
 
 
 def find_declaration(driver: str) -> str | None:
     """The launcher's declaration in a `driver.cpp`, on one line without default arguments; None where there is none."""
-    declared = (head for head in launcher_heads(driver) if head.role is LauncherRole.DECLARATION)
+    declared = (head for head in function_heads(driver) if head.role is HeadRole.DECLARATION)
     return next((head.declaration for head in declared), None)
 
 
@@ -85,12 +86,12 @@ def launcher_declaration(driver: str) -> str:
 
 def defines_launcher(source: str) -> bool:
     """Whether a source defines the launcher, be it with the right parameters or not."""
-    return any(head.role is LauncherRole.DEFINITION for head in launcher_heads(source))
+    return any(head.role is HeadRole.DEFINITION for head in function_heads(source))
 
 
 def with_visible_launcher(source: str) -> str:
     """The source with an `inline` or `static` launcher made visible to the linker. Positions stay."""
-    hiding = [token for head in launcher_heads(source) for token in head.specifiers if token.spelling in HIDING]
+    hiding = [token for head in function_heads(source) for token in head.specifiers if token.spelling in HIDING]
     return _replaced(source, dict.fromkeys(hiding, ""))
 
 
@@ -99,7 +100,7 @@ def with_cxx_linkage(source: str) -> str:
 
     Lines stay where they are.
     """
-    heads = list(launcher_heads(source))
+    heads = list(function_heads(source))
     changes = {token: "" for head in heads for token in head.specifiers if token.spelling in ("extern", '"C"')}
     if heads:
         every = [token for token in tokens(source) if token.kind not in TRIVIA]
@@ -119,7 +120,7 @@ def is_global_launcher(symbol: str) -> bool:
     return _MANGLED.match(symbol) is not None
 
 
-def _closing(every: Sequence[Token], seen: Sequence[int], at: int) -> int | None:
+def _closing(every: Sequence[Token], seen: Sequence[int], at: int, name: str) -> int | None:
     """Which of the tokens closes the parenthesis that the token `at` opens; None when it opens none.
 
     What cannot lie between parameters ends the search, so that many mentions are not looked through many times.
@@ -132,19 +133,19 @@ def _closing(every: Sequence[Token], seen: Sequence[int], at: int) -> int | None
         depth += (spelling == "(") - (spelling == ")")
         if depth == 0:
             return place
-        if spelling in (";", LAUNCHER):
+        if spelling in (";", name):
             return None
     return None
 
 
-def _role(every: Sequence[Token], seen: Sequence[int], at: int, closing: int) -> LauncherRole | None:
+def _role(every: Sequence[Token], seen: Sequence[int], at: int, closing: int) -> HeadRole | None:
     following = [every[index].spelling for index in seen[closing + 1 : closing + 3]]
     if following[:1] == ["noexcept"]:
         del following[0]
     if following[:1] == ["{"]:
-        return LauncherRole.DEFINITION
+        return HeadRole.DEFINITION
     declared = following[:1] == [";"] and at > 0 and every[seen[at - 1]].spelling == "void"
-    return LauncherRole.DECLARATION if declared else None
+    return HeadRole.DECLARATION if declared else None
 
 
 def _specifiers(before: Sequence[Token]) -> tuple[Token, ...]:

@@ -111,7 +111,7 @@ class Definition(ExchangedModel):
         try:
             for constraint in self.constraints or ():
                 names_in(constraint)
-            for name in self._derived():
+            for name in self.derived_axes:
                 unknown = sorted(names_in(self.expressions[name]) - set(self.axes))
                 if unknown:
                     raise ValueError(f"the axis {name} is derived from {unknown[0]}, which is not declared")
@@ -148,7 +148,7 @@ class Definition(ExchangedModel):
             )
         known = {name: axis.value for name, axis in self.axes.items() if isinstance(axis, AxisConst)}
         known |= {name: given[name] for name in self.variable_axes}
-        for name in self._derived():
+        for name in self.derived_axes:
             value = evaluate(self.expressions[name], known)
             if value < 0 or value != int(value):
                 raise ProblemError(f"the axis {name} of {self.name} becomes {value}", hint="choose other axis values")
@@ -167,7 +167,8 @@ class Definition(ExchangedModel):
         decided = [text for text in self.constraints or () if names_in(text) <= set(extents)]
         return [text for text in decided if _breaks(text, extents)]
 
-    def _derived(self) -> list[str]:
+    @property
+    def derived_axes(self) -> list[str]:
         """Derived axes, each after those it is derived from."""
         expressions = self.expressions
         graph: dict[str, Any] = {name: names_in(text) & set(expressions) for name, text in expressions.items()}

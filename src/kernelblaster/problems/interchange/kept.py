@@ -1,0 +1,61 @@
+"""What was imported, as it came: `exchange/` beside the files of a problem, laid out like a SOL-ExecBench problem.
+
+    exchange/definition.json, workloads.jsonl, solutions.jsonl, traces.jsonl, reference.py, blobs
+
+Export gives it back; nothing else reads it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+from kernelblaster.problems.definition import Definition
+from kernelblaster.problems.interchange.bundle import (
+    ProblemBundle,
+    find_blobs,
+    read_lines,
+    read_record,
+    write_lines,
+    write_record,
+)
+from kernelblaster.problems.interchange.trace import Trace
+from kernelblaster.problems.solution import Solution
+from kernelblaster.storage.atomic import write_atomically
+
+KEPT = "exchange"
+_DEFINITION, _REFERENCE = "definition.json", "reference.py"
+
+
+def is_imported(directory: Path) -> bool:
+    """Whether a problem directory was imported."""
+    return (directory / KEPT / _DEFINITION).is_file()
+
+
+def keep(bundle: ProblemBundle, directory: Path) -> None:
+    """Write a bundle beside the files of a problem."""
+    place = directory / KEPT
+    write_record(place / _DEFINITION, bundle.definition)
+    write_lines(place / "workloads.jsonl", bundle.workloads)
+    write_lines(place / "solutions.jsonl", bundle.solutions)
+    write_lines(place / "traces.jsonl", bundle.traces)
+    if bundle.reference_text is not None:
+        write_atomically(place / _REFERENCE, bundle.reference_text)
+    for blob, path in bundle.blobs.items():
+        (place / blob).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, place / blob)
+
+
+def read_kept(directory: Path) -> ProblemBundle:
+    """What a problem directory was made from. Raises ProblemError when it is damaged."""
+    place = directory / KEPT
+    reference = place / _REFERENCE
+    bundle = ProblemBundle(
+        read_record(place / _DEFINITION, Definition),
+        workloads=read_lines(place / "workloads.jsonl", Trace),
+        solutions=read_lines(place / "solutions.jsonl", Solution),
+        traces=read_lines(place / "traces.jsonl", Trace),
+        reference_text=reference.read_text(encoding="utf-8") if reference.is_file() else None,
+    )
+    return replace(bundle, blobs=dict(find_blobs(place, bundle.blob_paths())))

@@ -1,0 +1,109 @@
+"""The launcher of an imported definition: outputs, inputs, variable axes and whole numbers, then other numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kernelblaster.cuda_source.launcher import LAUNCHER
+from kernelblaster.errors import ProblemError
+from kernelblaster.problems.definition import AxisConst, Definition
+from kernelblaster.problems.dtype import DType
+
+_ONLY_OUTPUT = "output"
+"""What a problem that names no outputs calls its only one."""
+_PACKED = frozenset({DType.FLOAT4_E2M1, DType.FLOAT4_E2M1FN_X2})
+_RESERVED = frozenset(
+    """alignas alignof and asm auto bool break case catch char class const constexpr continue decltype default delete do
+    double else enum explicit export extern false float for friend goto if inline int long mutable namespace new
+    noexcept not nullptr operator or private protected public register return short signed sizeof static struct switch
+    template this throw true try typedef typename union unsigned using virtual void volatile while xor""".split()
+)
+
+
+@dataclass(frozen=True)
+class LauncherSignature:
+    """What a launcher takes, and how `driver.cpp` gets it.
+
+    Attributes:
+        arguments: parameter -> the harness's expression for it, in order.
+        types: parameter -> its C++ type.
+        pointers: tensor -> parameter.
+        integers: axis or whole number -> parameter, constant, or expression over axes.
+        floats: number -> parameter.
+    """
+
+    arguments: Mapping[str, str]
+    types: Mapping[str, str]
+    pointers: Mapping[str, str]
+    integers: Mapping[str, str]
+    floats: Mapping[str, str]
+
+    @property
+    def declaration(self) -> str:
+        """The launcher's declaration, on one line."""
+        return f"void {LAUNCHER}({', '.join(f'{self.types[name]} {name}' for name in self.arguments)});"
+
+
+def whole_numbers(definition: Definition) -> tuple[str, ...]:
+    """Inputs that are numbers and have no fraction: they are passed like extents, so each workload may have its own."""
+    return tuple(name for name in definition.scalars if not definition.inputs[name].dtype.is_floating_point)
+
+
+def output_names(definition: Definition) -> tuple[str, ...]:
+    """Outputs as problem files name them: a single one is called `output`."""
+    return tuple(definition.outputs) if len(definition.outputs) > 1 else (_ONLY_OUTPUT,)
+
+
+def size_parameters(definition: Definition) -> tuple[str, ...]:
+    """What each size of the problem gives: variable axes, else constant ones, for there must be some; whole numbers."""
+    constant = tuple(name for name, axis in definition.axes.items() if isinstance(axis, AxisConst))
+    return (definition.variable_axes or constant) + whole_numbers(definition)
+
+
+def launcher_signature(definition: Definition) -> LauncherSignature:
+    """The launcher of a definition. Raises ProblemError for names that C++ and Python do not share."""
+    whole, sizes = whole_numbers(definition), size_parameters(definition)
+    if not sizes:
+        raise ProblemError(f"{definition.name} has no axis", hint="a problem needs an extent that is passed")
+    fractions = [name for name in definition.scalars if name not in whole]
+    tensors = [name for name in definition.inputs if name not in definition.scalars]
+    every = [*definition.outputs, *tensors, *sizes, *fractions]
+    _check(definition, [*every, *definition.axes])
+    arguments = {
+        name: f'd.output("{given}")' for name, given in zip(definition.outputs, output_names(definition), strict=True)
+    }
+    arguments |= {name: f'd.input("{name}")' for name in tensors}
+    arguments |= {name: f'd.size("{name}")' for name in sizes}
+    arguments |= {name: f'd.scalar("{name}")' for name in fractions}
+    constants = {name: str(axis.value) for name, axis in definition.axes.items() if isinstance(axis, AxisConst)}
+    return LauncherSignature(
+        arguments=arguments,
+        types={name: _type(name, sizes, fractions) for name in arguments},
+        pointers={name: name for name in (*definition.outputs, *tensors)},
+        integers={**constants, **definition.expressions, **{name: name for name in sizes}},
+        floats={name: name for name in fractions},
+    )
+
+
+def _type(name: str, sizes: tuple[str, ...], fractions: list[str]) -> str:
+    if name in sizes:
+        return "int64_t"
+    return "float" if name in fractions else "void*"
+
+
+def _check(definition: Definition, names: list[str]) -> None:
+    packed = [name for name, one in {**definition.inputs, **definition.outputs}.items() if one.dtype in _PACKED]
+    if packed:
+        raise ProblemError(
+            f"{packed[0]} of {definition.name} has elements smaller than a byte", hint="KernelBlaster cannot judge these"
+        )
+    odd = [name for name in names if not name.isidentifier() or not name.isascii() or name in _RESERVED]
+    if odd:
+        raise ProblemError(
+            f"{definition.name} has the name {odd[0]!r}, which is none in C++ and Python", hint="rename it at its source"
+        )
+    own = [*definition.inputs, *definition.outputs]
+    both = [name for name in definition.axes if name in own]
+    if both:
+        raise ProblemError(f"{both[0]} of {definition.name} is an axis and a tensor", hint="rename it at its source")

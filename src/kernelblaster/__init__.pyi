@@ -24,6 +24,12 @@ from kernelblaster.api.evaluating import PairEvaluation as PairEvaluation
 from kernelblaster.api.evaluating import compare as compare
 from kernelblaster.api.evaluating import evaluate as evaluate
 from kernelblaster.api.evaluating import open_evaluator as open_evaluator
+from kernelblaster.api.exporting import ExportReport as ExportReport
+from kernelblaster.api.exporting import KernelRecord as KernelRecord
+from kernelblaster.api.exporting import export_problem as export_problem
+from kernelblaster.api.exporting import export_run as export_run
+from kernelblaster.api.importing import ImportReport as ImportReport
+from kernelblaster.api.importing import import_problems as import_problems
 from kernelblaster.api.knowledge import diff_knowledge as diff_knowledge
 from kernelblaster.api.knowledge import import_upstream as import_upstream
 from kernelblaster.api.knowledge import merge_into as merge_into
@@ -88,6 +94,8 @@ from kernelblaster.models.base import ReplyPending as ReplyPending
 from kernelblaster.models.base import Request as Request
 from kernelblaster.models.base import Usage as Usage
 from kernelblaster.paths import cache_dir as cache_dir
+from kernelblaster.problems.interchange.bundle import ExchangeFormat as ExchangeFormat
+from kernelblaster.problems.interchange.problem_files import ImportedProblem as ImportedProblem
 from kernelblaster.problems.problem import Precision as Precision
 from kernelblaster.problems.problem import Problem as Problem
 from kernelblaster.problems.problem import Size as Size

@@ -28,6 +28,7 @@ print(code, *(name for name in {HEAVY} if name in sys.modules), file=sys.stderr)
         ("--help", ""), ("problems list", ""), ("doctor", ""), ("answer .", ""), ("evaluate 999 missing.cu", ""),
         (f"kb show {SEED}", "numpy"), (f"kb check {SEED}", "numpy"), (f"kb render {SEED}", "numpy"),
         (f"kb diff {SEED} {SEED}", "numpy"), (f"kb merge missing.json {SEED}", "numpy"),
+        ("import . problems", ""),
         ("kb import missing.json new.json", "numpy"), ("report .", "numpy plotly"), ("reprofile .", "numpy"),
         ("baseline --problem-numbers 999", "numpy"), ("run --problem-numbers 999", "numpy langgraph"),
         ("emulate missing.cu", "numpy"),

@@ -9,8 +9,8 @@ from kernelblaster.cuda_source.launcher import (
     HeadRole,
     defines_launcher,
     find_declaration,
-    launcher_declaration,
     function_heads,
+    launcher_declaration,
     with_cxx_linkage,
     with_visible_launcher,
 )

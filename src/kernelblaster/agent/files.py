@@ -119,6 +119,11 @@ class ProblemFiles:
         except (FileNotFoundError, ValidationError):
             return None
 
+    def evaluation_times(self) -> list[tuple[str, float]]:
+        """Names of all stored evaluations and the Unix time at which each was written, the earliest first."""
+        written = [(path.stem, path.stat().st_mtime) for path in self.evaluation_path("_").parent.glob("*.json")]
+        return sorted(written, key=lambda found: found[1])
+
     def findings_path(self, name: str) -> Path:
         """Where what the sanitizers found lies."""
         return self.root / "findings" / f"{name}.json"

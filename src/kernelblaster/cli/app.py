@@ -7,7 +7,20 @@ from typing import Annotated, NoReturn
 import typer
 
 from kernelblaster import __version__
-from kernelblaster.cli import answer, baseline, config, doctor, emulate, evaluate, kb, problems, report, reprofile, run
+from kernelblaster.cli import (
+    answer,
+    baseline,
+    config,
+    doctor,
+    emulate,
+    evaluate,
+    interchange,
+    kb,
+    problems,
+    report,
+    reprofile,
+    run,
+)
 from kernelblaster.cli.errors import exit_code_of, leave, prepare_process
 
 app = typer.Typer(
@@ -22,6 +35,8 @@ app = typer.Typer(
 app.command("run")(run.run)
 app.command("evaluate")(evaluate.evaluate)
 app.add_typer(problems.app, name="problems")
+app.command("import")(interchange.import_problems)
+app.command("export")(interchange.export)
 app.add_typer(kb.app, name="kb")
 app.command("baseline")(baseline.baseline)
 app.command("reprofile")(reprofile.reprofile)

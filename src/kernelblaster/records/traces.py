@@ -1,7 +1,7 @@
 """Evaluations as traces of the exchange formats.
 
-A time that a model of a GPU gave is never exported as one that was measured: it stays out, or, where it is asked for, it
-stands under hardware that is marked as emulated.
+A time that a model of a GPU gave is never exported as one that was measured: it stays out, or, where it is asked for,
+it stands under hardware that is marked as emulated.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import math
 from datetime import UTC, datetime
 from typing import Any
 
+from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.evaluation.results import Evaluation, Verdict
 from kernelblaster.problems.interchange.trace import (
     Trace,
@@ -35,6 +36,7 @@ _STATUS = {
     Verdict.INPUT_MUTATED: "INCORRECT_NUMERICAL",
 }
 """`NOT_EMULATABLE` says nothing of a kernel, and is no status."""
+_EMULATED = "emulated"
 _COMPARED = ("PASSED", "INCORRECT_NUMERICAL")
 
 
@@ -56,11 +58,12 @@ def trace_of(
         return None
     timing, modelled = evaluation.timing, evaluation.timing is not None and evaluation.timing.modelled
     timed = status == "PASSED" and timing is not None and (modelled_times or not modelled)
-    mark = " (emulated)" if evaluation.device == "emulated" else ""
+    unmarked = evaluation.device is DeviceKind.EMULATED and _EMULATED not in evaluation.device_name
     made: dict[str, Any] = {
         "status": status,
         "environment": TraceEnvironment(
-            hardware=f"{evaluation.device_name}{mark}", libs={"kernelblaster": __version__}
+            hardware=f"{evaluation.device_name} ({_EMULATED})" if unmarked else evaluation.device_name,
+            libs={"kernelblaster": __version__},
         ),
         "timestamp": datetime.fromtimestamp(at, UTC).isoformat(),
         "log": "\n".join(part for part in (evaluation.reason, evaluation.log) if part),
@@ -80,13 +83,14 @@ def _correctness(evaluation: Evaluation, *, modelled: bool) -> TraceCorrectness:
         "verdict": str(evaluation.verdict),
         "precision": str(evaluation.precision),
         "source_sha256": evaluation.source_sha256,
+        "outputs_judged": evaluation.outputs_judged,
         "largest_share_of_error_budget": _finite(max((one.budget_ratio for one in evaluation.errors), default=0.0)),
     }
     if evaluation.timing is not None and not modelled:
         extra["latency_ms_95"] = [evaluation.timing.low_us / 1000.0, evaluation.timing.high_us / 1000.0]
     if evaluation.comparison is not None and not modelled:
         compared = evaluation.comparison
-        extra["speedup_over_start"] = {"ratio": compared.speedup, "low": compared.low, "high": compared.high}
+        extra["speedup_over_baseline"] = {"ratio": compared.speedup, "low": compared.low, "high": compared.high}
     return TraceCorrectness(
         max_relative_error=_finite(max((one.norm_error for one in evaluation.errors), default=0.0)),
         max_absolute_error=_finite(max((one.max_error for one in evaluation.errors), default=0.0)),

@@ -21,7 +21,9 @@ from kernelblaster.problems.describe import describe
 from kernelblaster.problems.families import family_of
 from kernelblaster.problems.interchange.bundle import ExchangeFormat, ProblemBundle
 from kernelblaster.problems.interchange.kept import is_imported, read_kept
+from kernelblaster.problems.interchange.signature import launcher_signature
 from kernelblaster.problems.interchange.sizes import size_names
+from kernelblaster.problems.interchange.start import find_start
 from kernelblaster.problems.interchange.trace import Trace
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.solution import BuildSpec, Solution, SourceFile
@@ -85,6 +87,15 @@ def bundle_of(problem: Problem, precision: Precision, form: ExchangeFormat) -> P
         definition = definition.model_copy(update={"axes": _without_expressions(definition)})
     lines = tuple(Trace(definition=definition.name, workload=one, solution=None, evaluation=None) for one in workloads)
     return ProblemBundle(Definition.from_json(definition.to_json()), lines)
+
+
+def has_own_start(problem: Problem) -> bool:
+    """Whether the starting kernel is one that no import made, and so is in no solution yet."""
+    if not problem.init_path.is_file() or not is_imported(problem.directory):
+        return problem.init_path.is_file()
+    bundle = read_kept(problem.directory)
+    made = find_start(bundle.solutions, launcher_signature(bundle.definition))
+    return made is None or made.source != problem.init_path.read_text(encoding="utf-8")
 
 
 def workload_of_size(bundle: ProblemBundle, size: str) -> str | None:

@@ -1,9 +1,9 @@
 """The folders of a FlashInfer-Bench trace set.
 
-    definitions/<op_type>/<definition>.json
-    workloads/<op_type>/<definition>.jsonl                         traces without solution and evaluation
-    solutions/<author>/<op_type>/<definition>/<solution>.json
-    traces/<author>/<op_type>/<definition>.jsonl
+definitions/<op_type>/<definition>.json
+workloads/<op_type>/<definition>.jsonl                         traces without solution and evaluation
+solutions/<author>/<op_type>/<definition>/<solution>.json
+traces/<author>/<op_type>/<definition>.jsonl
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from kernelblaster.problems.interchange.sizes import map_workloads
 from kernelblaster.problems.interchange.start import find_start
 from kernelblaster.storage.atomic import write_atomically
 
-NOTES = "NOTES.md"
+INIT, NOTES = "init.cu", "NOTES.md"
 _DRIVER = Template("""// Made from the definition $name.
 #include <kernelblaster/driver.hpp>
 
@@ -65,7 +65,7 @@ def write_problem(bundle: ProblemBundle, parent: Path) -> ImportedProblem:
     }
     start = find_start(bundle.solutions, signature)
     if start is not None:
-        files["init.cu"] = start.source
+        files[INIT] = start.source
     notes = [*workloads.notes, *_missing_blobs(bundle)]
     if start is None:
         notes.append(_how_to_start(definition, signature))
@@ -88,7 +88,7 @@ def _driver(definition: Definition, signature: LauncherSignature) -> str:
 def _missing_blobs(bundle: ProblemBundle) -> Iterator[str]:
     missing = [path for path in bundle.blob_paths() if path not in bundle.blobs]
     if missing:
-        yield f"workloads name files that are not there: {', '.join(missing)}; put them beside the source and import again"
+        yield f"workloads name files that are not there: {', '.join(missing)}; add them to the source and import again"
 
 
 def _how_to_start(definition: Definition, signature: LauncherSignature) -> str:
@@ -102,5 +102,3 @@ def _how_to_start(definition: Definition, signature: LauncherSignature) -> str:
         f"definition. Write init.cu, which defines `{signature.declaration.removesuffix(';')} {{ ... }}`; the pointers "
         f"are on the device, row-major: {'; '.join(kinds)}"
     )
-
-

@@ -1,4 +1,8 @@
-"""`reference.py` for an imported definition: its own reference, and below it what a problem's reference declares."""
+"""`reference.py` for an imported definition: its own reference, and below it what a problem's reference declares.
+
+A reference that binds names which a problem's reference declares itself, as those that KernelBlaster exports do, is
+kept as text and executed in a namespace of its own.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ from kernelblaster.problems.interchange.sizes import WorkloadSizes
 
 RUN = "run"
 _OURS = frozenset({"SIZES", "SCALARS", "OUTPUTS", "DTYPES", "INDICES", "OP_FAMILY", "Model", "get_inputs"})
-_RESERVED = _OURS | {"get_init_inputs", "_axes", "_numbers"}
+_RESERVED = _OURS | {"get_init_inputs", "_axes", "_numbers", "_namespace", "_DEFINITION"}
 _MOST_INTEGER = 100
 _FIXED_WIDTH = frozenset({DType.INT64, DType.INT32, DType.INT16, DType.INT8, DType.UINT8})
 _TAIL = Template('''
@@ -82,7 +86,18 @@ def reference_source(definition: Definition, workloads: WorkloadSizes) -> str:
         default=repr(next(iter(workloads.sizes))),
         drawing="\n".join(_drawing(definition, workloads)),
     )
-    return definition.reference.rstrip() + tail
+    return _own_part(definition) + tail
+
+
+def _own_part(definition: Definition) -> str:
+    """The definition's reference so that `run` is there to be called."""
+    text = definition.reference.rstrip()
+    if not _defined(ast.parse(text).body) & _RESERVED:
+        return text
+    lines = "".join(f"    {line!r}\n" for line in text.splitlines(keepends=True))
+    taken = [RUN, *([definition.custom_inputs_entrypoint] if definition.custom_inputs_entrypoint else [])]
+    names = "".join(f'{name} = _namespace["{name}"]\n' for name in taken)
+    return f"_DEFINITION = (\n{lines})\n_namespace = {{}}\nexec(_DEFINITION, _namespace)\n{names}".rstrip()
 
 
 def _run_parameters(definition: Definition) -> list[str]:
@@ -93,12 +108,6 @@ def _run_parameters(definition: Definition) -> list[str]:
         raise ProblemError(
             f"the reference of {definition.name} is not valid Python: {error}", hint="correct the definition"
         ) from error
-    taken = sorted(_defined(body) & _RESERVED)
-    if taken:
-        raise ProblemError(
-            f"the reference of {definition.name} defines {taken[0]}, which a problem's reference.py declares itself",
-            hint="give it another name",
-        )
     entry = definition.custom_inputs_entrypoint
     if entry is not None and entry not in _defined(body):
         raise ProblemError(
@@ -199,7 +208,8 @@ def _drawing(definition: Definition, workloads: WorkloadSizes) -> Iterator[str]:
     tensors = {name: one for name, one in definition.inputs.items() if not one.is_scalar}
     if workloads.custom:
         yield f"    if size in {sorted(workloads.custom)!r}:"
-        yield f"        drawn = {definition.custom_inputs_entrypoint}({{**a, **_numbers(size)}}, torch.get_default_device())"
+        drawing = f"{definition.custom_inputs_entrypoint}({{**a, **_numbers(size)}}, torch.get_default_device())"
+        yield f"        drawn = {drawing}"
         yield f"        return [drawn[name] for name in {tuple(tensors)!r}]"
     yield "    return ["
     for name, tensor in tensors.items():
@@ -208,7 +218,7 @@ def _drawing(definition: Definition, workloads: WorkloadSizes) -> Iterator[str]:
 
 
 def _drawn(tensor: TensorType) -> str:
-    shape = "".join(f'a["{axis}"], ' for axis in tensor.shape or ()).rstrip()
+    shape = ", ".join(f'a["{axis}"]' for axis in tensor.shape or ()) + ("," if len(tensor.shape or ()) == 1 else "")
     if tensor.dtype is DType.BOOL:
         return f"torch.rand(({shape})) < 0.5"
     if tensor.dtype in _FIXED_WIDTH:

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from kernelblaster.cuda_source.launcher import LAUNCHER
 from kernelblaster.errors import ProblemError
 from kernelblaster.problems.definition import AxisConst, Definition
-from kernelblaster.problems.dtype import DType
+from kernelblaster.problems.dtype import LAUNCHABLE
+from kernelblaster.problems.problem import OUTPUT
 
-_ONLY_OUTPUT = "output"
-"""What a problem that names no outputs calls its only one."""
-_PACKED = frozenset({DType.FLOAT4_E2M1, DType.FLOAT4_E2M1FN_X2})
-_RESERVED = frozenset(
-    """alignas alignof and asm auto bool break case catch char class const constexpr continue decltype default delete do
-    double else enum explicit export extern false float for friend goto if inline int long mutable namespace new
-    noexcept not nullptr operator or private protected public register return short signed sizeof static struct switch
-    template this throw true try typedef typename union unsigned using virtual void volatile while xor""".split()
-)
+_CXX = """
+    alignas alignof and asm auto bool break case catch char class const constexpr continue decltype default
+    delete do double else enum explicit export extern false float for friend goto if inline int long mutable
+    namespace new noexcept not nullptr operator or private protected public register return short signed sizeof
+    static struct switch template this throw true try typedef typename union unsigned using virtual void
+    volatile while xor
+"""
+_RESERVED = frozenset(_CXX.split())
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def whole_numbers(definition: Definition) -> tuple[str, ...]:
 
 def output_names(definition: Definition) -> tuple[str, ...]:
     """Outputs as problem files name them: a single one is called `output`."""
-    return tuple(definition.outputs) if len(definition.outputs) > 1 else (_ONLY_OUTPUT,)
+    return tuple(definition.outputs) if len(definition.outputs) > 1 else (OUTPUT,)
 
 
 def size_parameters(definition: Definition) -> tuple[str, ...]:
@@ -93,15 +93,17 @@ def _type(name: str, sizes: tuple[str, ...], fractions: list[str]) -> str:
 
 
 def _check(definition: Definition, names: list[str]) -> None:
-    packed = [name for name, one in {**definition.inputs, **definition.outputs}.items() if one.dtype in _PACKED]
+    packed = [name for name, one in {**definition.inputs, **definition.outputs}.items() if one.dtype not in LAUNCHABLE]
     if packed:
         raise ProblemError(
-            f"{packed[0]} of {definition.name} has elements smaller than a byte", hint="KernelBlaster cannot judge these"
+            f"{packed[0]} of {definition.name} has elements smaller than a byte",
+            hint="KernelBlaster cannot judge these",
         )
     odd = [name for name in names if not name.isidentifier() or not name.isascii() or name in _RESERVED]
     if odd:
         raise ProblemError(
-            f"{definition.name} has the name {odd[0]!r}, which is none in C++ and Python", hint="rename it at its source"
+            f"{definition.name} has the name {odd[0]!r}, which is none in C++ and Python",
+            hint="rename it at its source",
         )
     own = [*definition.inputs, *definition.outputs]
     both = [name for name in definition.axes if name in own]

@@ -1,10 +1,10 @@
 """The files of a SOL-ExecBench problem directory.
 
-    definition.json
-    workload.jsonl     one workload per line
-    solution*.json     any number
-    trace.jsonl        what came of the solutions
-    reference.py       the definition's reference once more, where it is there
+definition.json
+workload.jsonl     one workload per line
+solution*.json     any number
+trace.jsonl        what came of the solutions
+reference.py       the definition's reference once more, where it is there
 """
 
 from __future__ import annotations

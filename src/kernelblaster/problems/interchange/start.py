@@ -19,7 +19,9 @@ _CUDA = frozenset({"cuda", "cuda_cpp", "cpp"})
 _SHIPPED = "kernelblaster/scalar.cuh"
 _PARAMETER = re.compile(r"(?P<type>.*[\s*&])(?P<name>[A-Za-z_]\w*)")
 _RESTRICT = re.compile(r"\b(?:__restrict__|__restrict|restrict)\b")
-_INTEGERS = re.compile(r"(?:const )?(?:unsigned )?(?:int|long|long long|(?:std::)?(?:u?int(?:32|64)_t|size_t)|unsigned)")
+_INTEGERS = re.compile(
+    r"(?:const )?(?:unsigned )?(?:int|long|long long|(?:std::)?(?:u?int(?:32|64)_t|size_t)|unsigned)"
+)
 _FLOATS = re.compile(r"(?:const )?(?:float|double)")
 _OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "/", ast.Mod: "%"}
 
@@ -129,5 +131,3 @@ def _arithmetic(node: ast.expr, signature: LauncherSignature) -> str | None:
             sides = [_arithmetic(side, signature) for side in (left, right)]
             return None if None in sides else f"({sides[0]} {_OPERATORS[type(op)]} {sides[1]})"
     return None
-
-

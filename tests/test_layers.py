@@ -32,6 +32,7 @@ ROOMS = (
     "storage",
     "cuda_source",
     "paths",
+    "registry",
     "errors",
     "version",
 )

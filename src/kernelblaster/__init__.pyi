@@ -56,6 +56,7 @@ from kernelblaster.config import ModelConfig as ModelConfig
 from kernelblaster.config import ModelKind as ModelKind
 from kernelblaster.config import RunConfig as RunConfig
 from kernelblaster.config import SearchConfig as SearchConfig
+from kernelblaster.config import SearchPart as SearchPart
 from kernelblaster.config.sources import EffectiveConfig as EffectiveConfig
 from kernelblaster.config.sources import load_config as load_config
 from kernelblaster.devices.base import Device as Device
@@ -84,6 +85,8 @@ from kernelblaster.evaluation.results import Timing as Timing
 from kernelblaster.evaluation.results import Verdict as Verdict
 from kernelblaster.knowledge.base import KnowledgeBase as KnowledgeBase
 from kernelblaster.knowledge.diff import KnowledgeDiff as KnowledgeDiff
+from kernelblaster.knowledge.policies import POLICIES as POLICIES
+from kernelblaster.knowledge.policies import SearchPolicy as SearchPolicy
 from kernelblaster.knowledge.schema import KnowledgeDocument as KnowledgeDocument
 from kernelblaster.knowledge.store import seed_path as seed_path
 from kernelblaster.models.base import ChatModel as ChatModel
@@ -104,6 +107,7 @@ from kernelblaster.records.run_record import RunRecord as RunRecord
 from kernelblaster.records.summary import ProblemSummary as ProblemSummary
 from kernelblaster.records.summary import RunSummary as RunSummary
 from kernelblaster.records.summary import Spending as Spending
+from kernelblaster.registry import Registry as Registry
 from kernelblaster.replay.transition import Transition as Transition
 from kernelblaster.runs.answer import answer_exchange as answer_exchange
 from kernelblaster.runs.answer import check_exchange as check_exchange

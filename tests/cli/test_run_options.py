@@ -24,7 +24,8 @@ GIVEN: dict[str, tuple[object, ...]] = {
     "recording": ("rec.jsonl",), "price": (1, 2), "model_concurrency": (3,), "model_timeout": (7,),
     "max_completion_tokens": (99,),
     "exchange": ("folder",), "wait": (), "rounds": (2,), "rollouts": (3,), "steps": (4,), "repairs": (5,),
-    "patience": (6,), "seed": (7,), "concurrency": (8,), "timeout": (9,), "max_minutes": (10,), "max_dollars": (11,),
+    "patience": (6,), "seed": (7,), "policy": ("ucb",), "ablate": ("lessons",),
+    "concurrency": (8,), "timeout": (9,), "max_minutes": (10,), "max_dollars": (11,),
     "max_tokens": (12,), "experiment": ("mine",), "out": ("elsewhere",), "dataset_dir": ("data",), "retry": (),
     "json_output": (), "resume": (), "config": ("own.toml",), "assignments": ("search.near_floor=0.8",),
 }  # fmt: skip

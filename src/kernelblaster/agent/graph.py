@@ -139,11 +139,11 @@ def _after_generate(
         return "finish"
     if state.attempt and state.attempt.failure is None:
         return "evaluate"
-    return "generate" if repairable(state, runtime.context.config.repairs) else "record"
+    return "generate" if repairable(state, runtime.context.config.allowed_repairs) else "record"
 
 
 def _after_evaluate(state: RolloutState, runtime: Runtime[ProblemContext]) -> Literal["generate", "record"]:
-    return "generate" if repairable(state, runtime.context.config.repairs) else "record"
+    return "generate" if repairable(state, runtime.context.config.allowed_repairs) else "record"
 
 
 def _after_start(state: ProblemState) -> Literal["open_round", "finalize"]:
@@ -156,7 +156,7 @@ def _after_reflection(state: ProblemState, runtime: Runtime[ProblemContext]) -> 
 
 def _supersteps(config: SearchConfig) -> int:
     """An upper bound on the supersteps of either graph; LangGraph wants one against endless loops."""
-    per_step = 6 + 2 * (config.repairs + 1)
+    per_step = 6 + 2 * (config.allowed_repairs + 1)
     return config.steps * per_step + config.rounds * 4 + 20
 
 

@@ -15,8 +15,9 @@ from kernelblaster.agent.rendering import render
 from kernelblaster.agent.review import bare_code
 from kernelblaster.agent.slots import attempt_slot, classify_slot, problem_slot, reflect_slot
 from kernelblaster.agent.sources import cut_middle, trimmed_driver, trimmed_reference
-from kernelblaster.agent.state import Attempt, Choice, Failure, RolloutState, Tried
+from kernelblaster.agent.state import Attempt, Choice, Diagnosis, Failure, RolloutState, Tried
 from kernelblaster.agent.summary import gpu_summary, profile_summary, time_summary
+from kernelblaster.config import SearchPart
 from kernelblaster.cuda_source.launcher import launcher_declaration
 from kernelblaster.devices.facts import Library
 from kernelblaster.evaluation.results import Evaluation
@@ -74,17 +75,25 @@ def _generate_prompt(context: ProblemContext, state: RolloutState) -> str:
     if state.diagnosis is None or state.choice is None:
         raise ValueError("generate runs after retrieve")
     evaluation = context.files.evaluation(state.incumbent.evaluation)
+    has = context.config.has
     return render(
         "generate",
         **_task(context),
         parent=context.files.candidate(state.incumbent.sha256).strip(),
-        profile=profile_summary(evaluation),
+        profile=profile_summary(evaluation) if has(SearchPart.PROFILE) else "",
         time=time_summary(evaluation),
-        diagnosis=state.diagnosis,
-        choice=state.choice,
-        experience=_experience(state.choice, context.facts.arch),
-        tried=[_tried_line(tried) for tried in state.tried],
+        diagnosis=_shown_diagnosis(context, state.diagnosis),
+        choice=state.choice if has(SearchPart.RETRIEVAL) else None,
+        experience=_experience(state.choice, context.facts.arch) if has(SearchPart.EXPERIENCE) else "",
+        tried=[_tried_line(tried) for tried in state.tried if has(SearchPart.HISTORY)],
     )
+
+
+def _shown_diagnosis(context: ProblemContext, diagnosis: Diagnosis) -> Diagnosis | None:
+    """The diagnosis as prompts tell it; its evidence cites counters."""
+    if not context.config.has(SearchPart.CLASSIFICATION):
+        return None
+    return diagnosis if context.config.has(SearchPart.PROFILE) else diagnosis.model_copy(update={"evidence": []})
 
 
 def _task(context: ProblemContext) -> dict[str, object]:
@@ -152,7 +161,7 @@ def classify_request(
     prompt = render(
         "classify",
         gpu=gpu_summary(context.facts),
-        profile=profile_summary(evaluation),
+        profile=profile_summary(evaluation) if context.config.has(SearchPart.PROFILE) else "",
         time=time_summary(evaluation),
         leaning=leaning,
         states=[

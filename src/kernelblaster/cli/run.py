@@ -91,6 +91,8 @@ class SearchOptions:
     repairs: Annotated[int | None, setting("repairs", min=0)] = None
     patience: Annotated[int | None, setting("patience", min=1)] = None
     seed: Annotated[int | None, setting("seed")] = None
+    policy: Annotated[str | None, setting("policy")] = None
+    ablate: Annotated[str | None, setting("ablate", metavar="NAME[,NAME]")] = None
     concurrency: Annotated[int | None, setting("concurrency", min=1)] = None
 
 

@@ -48,6 +48,8 @@ NAMED = {
     "repairs": "search.repairs",
     "patience": "search.patience",
     "seed": "search.seed",
+    "policy": "search.policy",
+    "ablate": "search.ablate",
     "timeout": "budget.problem_minutes",
     "max_minutes": "budget.minutes",
     "max_dollars": "budget.dollars",

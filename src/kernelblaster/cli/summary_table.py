@@ -69,6 +69,8 @@ def _facts(summary: RunSummary) -> Iterator[str]:
             yield f"{row.problem}: measured in {process_pairs_text(row.comparison)}"
         if row.final_kernel:
             yield f"final kernel: {row.final_kernel}"
+    if summary.ablated:
+        yield f"switched off in this search: {', '.join(summary.ablated)}"
     yield _spending(summary)
     yield f"knowledge base: {summary.knowledge_base}"
     if summary.report:

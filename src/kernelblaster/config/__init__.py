@@ -13,3 +13,4 @@ from kernelblaster.config.schema import ModelConfig as ModelConfig
 from kernelblaster.config.schema import ModelKind as ModelKind
 from kernelblaster.config.schema import RunConfig as RunConfig
 from kernelblaster.config.schema import SearchConfig as SearchConfig
+from kernelblaster.config.schema import SearchPart as SearchPart

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kernelblaster.config.fields import Setting, sections, settings
+from kernelblaster.config.schema import SearchPart
 from kernelblaster.config.sources import CONFIG_FILE, PREFIX, SECOND_EXPERIMENT, VARIABLES
 
 _HEAD = f"""\
@@ -31,7 +32,13 @@ This page is the output of `kernelblaster config --markdown`.
 
 def reference_page() -> str:
     """The whole page."""
-    return _HEAD + "".join(_section(name, about) for name, about in sections().items())
+    return _HEAD + "".join(_section(name, about) for name, about in sections().items()) + _parts()
+
+
+def _parts() -> str:
+    """What can be ablated."""
+    lines = "".join(f"- `{part}`: {part.about}.\n" for part in SearchPart)
+    return f"\n## Parts of the search\n\n`search.ablate`, or `--ablate NAME,NAME`, switches these off:\n\n{lines}"
 
 
 def _section(name: str, about: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 
@@ -25,6 +25,29 @@ class ModelKind(StrEnum):
     OPENAI_API = "openai_api"
     BATCH_EXCHANGE = "batch_exchange"
     RECORDED = "recorded"
+
+
+class SearchPart(StrEnum):
+    """Parts of the search that can be switched off, each with what it does."""
+
+    about: str
+
+    def __new__(cls, name: str, about: str) -> Self:
+        member = str.__new__(cls, name)
+        member._value_ = name
+        member.about = about
+        return member
+
+    RETRIEVAL = "retrieval", "a technique is retrieved for each step; without, the model tries what it likes"
+    MEMORY = "memory", "what was measured before counts in that choice; without, the curated priors alone"
+    CLASSIFICATION = "classification", "the bottleneck is named; without, all kernels are in the fallback state"
+    LESSONS = "lessons", "prompts show lessons of earlier rounds"
+    EXPERIENCE = "experience", "prompts tell how often the technique was right, and how fast"
+    HISTORY = "history", "prompts tell what the rollout has tried"
+    PROFILE = "profile", "prompts show hardware counters"
+    REPAIRS = "repairs", "compile errors and wrong results go back to the model"
+    REFLECTION = "reflection", "the model proposes changes of the knowledge base after each round"
+    REVIEW = "review", "the model may veto the final kernel"
 
 
 def _listed(value: Any) -> Any:
@@ -64,6 +87,20 @@ class SearchConfig(Section):
     """Ask the model after each round for changes of the knowledge base."""
     soft_verify: bool = True
     """Ask the model to veto the final kernel."""
+    policy: str = "thompson"
+    """How techniques are chosen: thompson, ucb, greedy, uniform, or a registered policy."""
+    ablate: Annotated[tuple[SearchPart, ...], BeforeValidator(_listed)] = ()
+    """Parts of the search to switch off, for comparison."""
+
+    def has(self, part: SearchPart) -> bool:
+        """Whether a part of the search is switched on."""
+        switched = {SearchPart.REFLECTION: self.reflect, SearchPart.REVIEW: self.soft_verify}
+        return part not in self.ablate and switched.get(part, True)
+
+    @property
+    def allowed_repairs(self) -> int:
+        """Repairs per step; none where they are switched off."""
+        return self.repairs if self.has(SearchPart.REPAIRS) else 0
 
     @model_validator(mode="before")
     @classmethod

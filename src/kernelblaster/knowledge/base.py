@@ -22,6 +22,7 @@ from kernelblaster.knowledge.decisions import Classification, Selection, Selecti
 from kernelblaster.knowledge.derived import observed
 from kernelblaster.knowledge.evidence import DocumentEvidence, Evidence
 from kernelblaster.knowledge.expressions import conditions, with_threshold
+from kernelblaster.knowledge.policies import SearchPolicy, thompson
 from kernelblaster.knowledge.schema import (
     KnowledgeDocument,
     Prior,
@@ -100,9 +101,15 @@ class KnowledgeBase:
         tabu: Set[str] = frozenset(),
         allowed: Set[str] | None = None,
         taken: Mapping[str, int] = selection.NOTHING_TAKEN,
+        policy: SearchPolicy = thompson,
     ) -> Selection:
-        """Draw the technique to try next; see `selection.select`. Raises NoTechnique, KeyError (unknown state)."""
-        return selection.select(self._memory, state, context, rng, tabu, allowed, taken)
+        """Choose the technique to try next; see `selection.select`. Raises NoTechnique, KeyError (unknown state)."""
+        return selection.select(self._memory, state, context, rng, tabu, allowed, taken, policy)
+
+    def without_memory(self) -> KnowledgeBase:
+        """The same techniques, of which nothing was measured or imported: curated priors alone count."""
+        bare = self.document.model_copy(update={"statistics": (), "imported_priors": ()})
+        return KnowledgeBase(bare, DocumentEvidence(bare))
 
     @cached_property
     def _memory(self) -> selection.Memory:

@@ -1,8 +1,8 @@
 """Choosing the technique to try next.
 
 First prune: what does not apply (architecture, precision, operator family, library) and what the measured
-hardware bounds make pointless. Then one Thompson draw per remaining technique from its posterior; the best draw wins.
-Deterministic for a given generator state.
+hardware bounds make pointless. Then a search policy (`policies.py`) scores what is left by its posteriors, with one
+Thompson draw each unless another is asked for; the best score wins. Deterministic for a given generator state.
 
 Chains that start side by side from one parent have the same beliefs, and would mostly draw the same technique. They
 therefore draw without replacement: what another chain has `taken` on that parent is put back only when everything
@@ -22,6 +22,7 @@ from kernelblaster.knowledge.decisions import Alternative, NoTechnique, Selectio
 from kernelblaster.knowledge.evidence import Evidence, LevelTotals
 from kernelblaster.knowledge.expressions import KleeneValue, evaluate
 from kernelblaster.knowledge.lessons import retrieve
+from kernelblaster.knowledge.policies import SearchPolicy, thompson
 from kernelblaster.knowledge.posterior import Posterior, posterior
 from kernelblaster.knowledge.schema import (
     Applicability,
@@ -58,8 +59,9 @@ def select(
     tabu: Set[str] = frozenset(),
     allowed: Set[str] | None = None,
     taken: Mapping[str, int] = NOTHING_TAKEN,
+    policy: SearchPolicy = thompson,
 ) -> Selection:
-    """Draw a technique of `state`.
+    """Choose a technique of `state`.
 
     Args:
         memory: the knowledge base.
@@ -69,6 +71,7 @@ def select(
         tabu: techniques not to try, e.g. those this rollout already tried on this parent.
         allowed: when given, only these; they need not be listed under `state` when none that is can be chosen.
         taken: how often each technique was drawn for the same parent by chains that run side by side with this one.
+        policy: scores the techniques that are left.
 
     Raises:
         NoTechnique: nothing is left.
@@ -82,7 +85,7 @@ def select(
         )
     measured = memory.evidence.of_techniques(candidates, state, context)
     beliefs = {name: _belief(memory, name, state, measured.get(name, ())) for name in candidates}
-    scores = {name: belief.draw(rng) for name, belief in beliefs.items()}
+    scores = policy(beliefs, rng)
     ranked = sorted(candidates, key=lambda name: (-scores[name], name))
     records = memory.evidence.lesson_records(context.device_kind)
     lessons = retrieve(memory.lessons, records, state, ranked[0], context, rng)

@@ -34,10 +34,12 @@ class RunRecord(BaseModel):
     def conditions(self) -> str:
         """What results must share to stand in one table."""
         libraries = ", ".join(self.config.libraries) or "none"
-        return f"{self.device.name} ({self.device.arch}), size {self.size}, libraries {libraries}"
+        told = f"{self.device.name} ({self.device.arch}), size {self.size}, libraries {libraries}"
+        ablated = ", ".join(self.config.search.ablate)
+        return f"{told}, without {ablated}" if ablated else told
 
     def comparable(self, other: RunRecord) -> bool:
-        """Whether results of both may stand in one table: same device, size and libraries."""
+        """Whether results of both may stand in one table: same device, size, libraries and ablations."""
         return (self.device.kind, self.conditions) == (other.device.kind, other.conditions)
 
 

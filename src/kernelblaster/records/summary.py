@@ -74,6 +74,8 @@ class RunSummary(BaseModel):
     stopped: str | None = None
     """Why the run ended early; None when every problem was finished."""
     pending_requests: list[Path] = []
+    ablated: list[str] = []
+    """Parts of the search that were switched off."""
 
     @property
     def emulated(self) -> bool:

@@ -16,6 +16,7 @@ from kernelblaster.devices.base import Device
 from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.evaluation.evaluator import Evaluator
+from kernelblaster.knowledge.policies import POLICIES
 from kernelblaster.models.base import ChatModel
 from kernelblaster.models.batch_exchange import ExchangeFolder
 from kernelblaster.models.counted import CountedModel
@@ -86,6 +87,7 @@ def run_plan(plan: RunPlan, observer: RunObserver) -> RunSummary:
         ModelError: the model cannot answer; the same plan continues.
     """
     plan, model_reason = _with_model(plan)
+    POLICIES.require(plan.config.search.policy)
     if plan.device is not None:
         plan = replace(plan, config=plan.config.model_copy(update={"device": str(plan.device.facts.kind)}))
     else:
@@ -187,6 +189,7 @@ def _run(
         directory=layout.run,
         seconds=time.monotonic() - began,
         stopped=stopped,
+        ablated=list(map(str, config.search.ablate)),
         pending_requests=_pending(exchange, rows),
     )
     # Plotly takes half a second to import.

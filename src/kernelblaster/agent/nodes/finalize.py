@@ -22,6 +22,7 @@ from kernelblaster.agent.prompting import mend_request, verify_request
 from kernelblaster.agent.review import Review, read_review
 from kernelblaster.agent.slots import problem_slot
 from kernelblaster.agent.state import Conclusion, Failure, Finalist, Incumbent, OutcomeStatus, ProblemState, StateUpdate
+from kernelblaster.config import SearchPart
 from kernelblaster.errors import BudgetExceeded
 from kernelblaster.evaluation.results import Verdict
 from kernelblaster.models.base import NoRecordedReply
@@ -165,7 +166,7 @@ async def _sanitize(context: ProblemContext, sha256: str) -> list[str]:
 
 async def _reviewed(context: ProblemContext, finalist: Finalist) -> Finalist:
     """The finalist with the model's review."""
-    if not context.config.soft_verify:
+    if not context.config.has(SearchPart.REVIEW):
         return finalist
     review, reason = await _review(context, finalist.sha256)
     told = f"{review}: {reason}" if reason else str(review)

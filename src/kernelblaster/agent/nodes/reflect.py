@@ -21,6 +21,7 @@ from kernelblaster.agent.files import Reflection
 from kernelblaster.agent.prompting import reflect_request
 from kernelblaster.agent.slots import reflect_slot
 from kernelblaster.agent.state import ProblemState, StateUpdate
+from kernelblaster.config import SearchPart
 from kernelblaster.errors import BudgetExceeded
 from kernelblaster.knowledge.changes import KnowledgeChange, Provenance
 from kernelblaster.models.base import NoRecordedReply, Request
@@ -79,7 +80,7 @@ async def reflect(state: ProblemState, runtime: Runtime[ProblemContext]) -> Stat
 
 
 async def _reflect(context: ProblemContext, round: int) -> Reflection:
-    if not context.config.reflect:
+    if not context.config.has(SearchPart.REFLECTION):
         return Reflection(skipped="switched off")
     query = Query(run=context.run, problem=str(context.problem.id), round=round)
     transitions = await asyncio.to_thread(context.experience.transitions.query, query)

@@ -14,7 +14,12 @@ from kernelblaster.agent.events import Selected
 from kernelblaster.agent.prompting import request_tags
 from kernelblaster.agent.slots import step_slot
 from kernelblaster.agent.state import Choice, Diagnosis, PromptLesson, RolloutState, StateUpdate, StopReason
+from kernelblaster.config import SearchPart
 from kernelblaster.knowledge.decisions import NoTechnique, Selection, SelectionContext
+from kernelblaster.knowledge.policies import POLICIES
+
+FREE_FORM = "free_form"
+"""The technique that is none."""
 
 
 async def retrieve(state: RolloutState, runtime: Runtime[ProblemContext]) -> StateUpdate:
@@ -27,6 +32,8 @@ async def retrieve(state: RolloutState, runtime: Runtime[ProblemContext]) -> Sta
     diagnosis = state.diagnosis
     if diagnosis is None:
         raise ValueError("retrieve runs after classify")
+    if not context.config.has(SearchPart.RETRIEVAL):
+        return _freely(context, state, diagnosis)
     try:
         async with context.flight(f"draws/r{state.round}/{state.incumbent.sha256}"):
             selection = await asyncio.to_thread(_draw, context, state, diagnosis)
@@ -43,7 +50,36 @@ async def retrieve(state: RolloutState, runtime: Runtime[ProblemContext]) -> Sta
             evidence_count=selection.evidence_count,
         )
     )
-    return {"choice": _choice(selection)}
+    return {"choice": _choice(selection, lessons=context.config.has(SearchPart.LESSONS))}
+
+
+def _freely(context: ProblemContext, state: RolloutState, diagnosis: Diagnosis) -> StateUpdate:
+    """No technique: the model tries what it likes, unless it is a recording that has no such answer."""
+    allowed = context.model.answerable(request_tags(context, state))
+    if allowed is not None and FREE_FORM not in allowed:
+        return {"stop": StopReason.NOTHING_TO_TRY}
+    context.emit(
+        Selected(
+            problem=str(context.problem.id),
+            slot=step_slot(context, state),
+            state=diagnosis.state,
+            technique=FREE_FORM,
+            expected_speedup=None,
+            p_correct=None,
+            evidence_count=0,
+        )
+    )
+    choice = Choice(
+        technique=FREE_FORM,
+        summary="",
+        how_to=[],
+        checks=[],
+        expected_speedup=1.0,
+        p_correct=1.0,
+        evidence_count=0,
+        backed_off_to="ablated",
+    )
+    return {"choice": choice}
 
 
 def _draw(context: ProblemContext, state: RolloutState, diagnosis: Diagnosis) -> Selection:
@@ -75,8 +111,15 @@ def _select(
         totals=evaluation.profile.totals if evaluation.profile else {},
         libraries=context.libraries,
     )
-    return context.experience.base().select(
-        diagnosis.state, where, _generator(context, state), tabu=frozenset(state.tabu), allowed=allowed, taken=taken
+    base, config = context.experience.base(), context.config
+    return (base if config.has(SearchPart.MEMORY) else base.without_memory()).select(
+        diagnosis.state,
+        where,
+        _generator(context, state),
+        tabu=frozenset(state.tabu),
+        allowed=allowed,
+        taken=taken,
+        policy=POLICIES.get(config.policy),
     )
 
 
@@ -86,7 +129,7 @@ def _generator(context: ProblemContext, state: RolloutState) -> np.random.Genera
     return np.random.default_rng(int.from_bytes(hashlib.sha256(place.encode()).digest()[:8], "big"))
 
 
-def _choice(selection: Selection) -> Choice:
+def _choice(selection: Selection, *, lessons: bool) -> Choice:
     return Choice(
         technique=selection.technique,
         summary=selection.summary,
@@ -96,5 +139,5 @@ def _choice(selection: Selection) -> Choice:
         p_correct=selection.p_correct,
         evidence_count=selection.evidence_count,
         backed_off_to=selection.backed_off_to,
-        lessons=[PromptLesson(id=lesson.id, text=lesson.text) for lesson in selection.lessons],
+        lessons=[PromptLesson(id=lesson.id, text=lesson.text) for lesson in selection.lessons if lessons],
     )

@@ -14,6 +14,7 @@ from kernelblaster.agent.events import Classified, StepStarted
 from kernelblaster.agent.prompting import classify_request
 from kernelblaster.agent.slots import classify_slot, step_slot
 from kernelblaster.agent.state import Diagnosis, RolloutState, Spent, StateUpdate, StopReason
+from kernelblaster.config import SearchPart
 from kernelblaster.devices.profiles import Profile, ProfileSource
 from kernelblaster.errors import BudgetExceeded
 from kernelblaster.evaluation.results import Evaluation
@@ -61,7 +62,9 @@ async def classify(state: RolloutState, runtime: Runtime[ProblemContext]) -> Sta
     base = await asyncio.to_thread(context.experience.base)
     ruled = _by_rules(context, base, evaluation)
     diagnosis = _diagnosis(state, ruled, "rules")
-    if not ruled.decided:
+    if not context.config.has(SearchPart.CLASSIFICATION):
+        diagnosis = _nameless(state, base)
+    elif not ruled.decided:
         try:
             diagnosis = await _by_model(context, state, base, evaluation, ruled)
         except BudgetExceeded:
@@ -78,6 +81,13 @@ async def classify(state: RolloutState, runtime: Runtime[ProblemContext]) -> Sta
         )
     )
     return {"diagnosis": diagnosis}
+
+
+def _nameless(state: RolloutState, base: KnowledgeBase) -> Diagnosis:
+    """What stands for a diagnosis where classification is switched off."""
+    return Diagnosis(
+        parent=state.incumbent.sha256, state=base.document.fallback_state, confidence=0.0, decided_by="ablated"
+    )
 
 
 def _by_rules(context: ProblemContext, base: KnowledgeBase, evaluation: Evaluation) -> Classification:

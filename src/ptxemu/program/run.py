@@ -146,14 +146,7 @@ class EmulatedProgram:
             seconds = time.monotonic() - began
             killed = code is None or code < 0
             records, findings = self._records(report, killed), read_findings(found, cut_off=killed)
-        resources = {kernel.symbol: kernel for kernel in self.built.resources if kernel.symbol}
-        warnings = []
-        try:
-            counted = with_machine_counts(records, read_code(self.built.cubin, self.built.ptx))
-            call = estimate_call(counted, resources, self.gpu)
-        except Unlaunchable as error:
-            call = CallEstimate((), 0.0, 0.0)
-            warnings.append(f"a GPU would refuse a launch: {error}")
+        call, warnings = self._modelled(records)
         return RunResult(
             program=str(self.source),
             arguments=tuple(arguments),
@@ -163,8 +156,17 @@ class EmulatedProgram:
             launches=tuple(kernel_launch(estimate, self.gpu, lines=lines) for estimate in call.kernels),
             transfers_us=call.transfers_us,
             findings=tuple(named(findings, self.toolkit.demangle)) if checks else None,
-            warnings=tuple(warnings),
+            warnings=warnings,
         )
+
+    def _modelled(self, records: Sequence[LaunchRecord | TransferRecord]) -> tuple[CallEstimate, tuple[str, ...]]:
+        """Times of what was counted, and what a GPU would have refused; nothing is modelled then."""
+        resources = {kernel.symbol: kernel for kernel in self.built.resources}
+        try:
+            counted = with_machine_counts(records, read_code(self.built.cubin, self.built.ptx))
+            return estimate_call(counted, resources, self.gpu), ()
+        except Unlaunchable as error:
+            return CallEstimate((), 0.0, 0.0), (f"a GPU would refuse a launch: {error}",)
 
     def _records(self, report: Path, killed: bool) -> list[LaunchRecord | TransferRecord]:
         try:

@@ -7,7 +7,7 @@ not share places, whatever their lifetimes.
 Calls. Every device function that a kernel may reach is lowered once, before the kernel and after what it calls, with
 registers of its own. Its variables are addressed from a register that holds where its frame begins (see `calls`).
 
-What each instruction becomes is decided in the `select_*` modules; `FunctionLowering` is what they build with.
+What each instruction becomes is decided in `selection/`; `FunctionLowering` is what it builds with.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which operation an arithmetic or data-movement instruction becomes; other instructions are in `select_*`.
+"""Which operation an arithmetic or data-movement instruction becomes; the modules beside this one have the others.
 
 Most PTX names are the core's names with dots for underscores. Where types of one width do not differ in result the
 core has one operation (`add_b32`), so a short list of spellings is tried; a name that none matches is not emulatable.

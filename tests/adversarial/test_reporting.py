@@ -16,8 +16,9 @@ from kernelblaster.agent.state import OutcomeStatus
 from kernelblaster.devices.base import TimingSample
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.evaluation.results import Decision, Timing
+from kernelblaster.evaluation.timing.clock_agreement import ImpossibleTime
 from kernelblaster.evaluation.timing.statistics import SampleBlock, decide, speedup_interval
-from kernelblaster.evaluation.timing.stopwatch import ImpossibleTime, Stopwatch
+from kernelblaster.evaluation.timing.stopwatch import Stopwatch
 from kernelblaster.problems.problem import Precision, Size
 from kernelblaster.runs.pytorch_baseline import BaselineRow, Ratio
 

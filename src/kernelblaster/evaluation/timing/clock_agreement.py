@@ -17,6 +17,7 @@ the harness's gap is bounded, by one and a half times the launch cover and `ALON
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 from itertools import groupby
 
 import numpy as np
@@ -37,11 +38,27 @@ _MEDIAN_ERROR = 1.2533 * 1.4826
 """Standard error of a median of normal values times sqrt(n), over their median absolute deviation."""
 
 
+class TimeFault(StrEnum):
+    """What is impossible about a time."""
+
+    NO_TIME = "no time"
+    """The events give no positive number, or the host's clock less than the events."""
+    HIDDEN_WORK = "hidden work"
+    """The device is busy outside the timed stream."""
+    MOVED_CLOCKS = "moved clocks"
+    """The judge's clock says more than both clocks of the candidate's process."""
+    BELOW_FLOOR = "below floor"
+    """Memory and arithmetic units cannot be as fast."""
+    SKIPPED_WORK = "skipped work"
+    """Calls whose results are judged take longer than the others."""
+
+
 class ImpossibleTime(Exception):
     """A time that no honest kernel has. `reason` goes into the evaluation."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, fault: TimeFault, reason: str) -> None:
         super().__init__(reason)
+        self.fault = fault
         self.reason = reason
 
 
@@ -54,7 +71,7 @@ def median_us(samples: Sequence[TimingSample]) -> float:
     """Median event time. Raises ImpossibleTime when the clock gave no positive number."""
     median = float(np.median(device_us(samples)))
     if not 0 < median < np.inf:
-        raise ImpossibleTime(f"the clocks disagree: the events say {median} us")
+        raise ImpossibleTime(TimeFault.NO_TIME, f"the clocks disagree: the events say {median} us")
     return median
 
 
@@ -69,8 +86,9 @@ def refuse_below_floor(samples: Sequence[TimingSample], floor_us: float) -> None
     median = median_us(samples)
     if median < FLOOR_MARGIN * floor_us:
         raise ImpossibleTime(
+            TimeFault.BELOW_FLOOR,
             f"faster than the hardware allows: {median:.2f} us, but reading the inputs and writing the outputs "
-            f"takes at least {floor_us:.2f} us"
+            f"takes at least {floor_us:.2f} us",
         )
 
 
@@ -80,11 +98,14 @@ def refuse_hidden_work(samples: Sequence[TimingSample], allowed_gap_us: float | 
     if gap is None or allowed_gap_us is None:
         return
     if gap < -max(1.0, 0.02 * median):
-        raise ImpossibleTime(f"the clocks disagree: events say {median:.2f} us, the host {-gap:.2f} us less")
+        raise ImpossibleTime(
+            TimeFault.NO_TIME, f"the clocks disagree: events say {median:.2f} us, the host {-gap:.2f} us less"
+        )
     if gap > allowed_gap_us + max(GAP_SLACK_US, GAP_SHARE * median):
         raise ImpossibleTime(
+            TimeFault.HIDDEN_WORK,
             f"work outside the timed stream: the device stays busy {gap - allowed_gap_us:.0f} us longer than the "
-            f"{median:.2f} us between the events"
+            f"{median:.2f} us between the events",
         )
 
 
@@ -98,8 +119,9 @@ def refuse_moved_clocks(ours: Sequence[TimingSample], theirs: Sequence[TimingSam
     noise = _ERRORS * float(np.hypot(_standard_error(gaps), _standard_error(others)))
     if beyond > max(JUDGE_SLACK_US, GAP_SHARE * median) + noise:
         raise ImpossibleTime(
+            TimeFault.MOVED_CLOCKS,
             f"the clocks of the candidate's process are wrong: the judge's clock says {beyond:.0f} us more than the "
-            f"{median:.2f} us between the events"
+            f"{median:.2f} us between the events",
         )
 
 

@@ -36,6 +36,7 @@ from kernelblaster.evaluation.timing.clock_agreement import (
     ALONE_SLACK_US,
     FILLS_ALONE,
     ImpossibleTime,
+    TimeFault,
     device_us,
     harness_gap,
     median_us,
@@ -287,8 +288,9 @@ class Stopwatch:
         judged, median = median_us(watched.judged), median_us(samples)
         if judged > CHECKS_FACTOR * median + CHECKS_SLACK_US:
             raise ImpossibleTime(
+                TimeFault.SKIPPED_WORK,
                 f"timed calls leave out work: those whose results were judged took {judged:.2f} us, the others "
-                f"{median:.2f} us"
+                f"{median:.2f} us",
             )
 
     def _timing(self, samples: Sequence[TimingSample], readings: Readings) -> Timing:

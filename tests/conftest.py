@@ -1,7 +1,8 @@
 """What all tests share: which of them run by default, in which order files are handed out, and what is said at the end.
 
 Tests marked `slow` check again, on further cases, what others check: they run with `--all`, or when named by their id.
-With `--all` each property is tried on more examples, too.
+Where cases marked `alternating` meet variants of a fixture, each case takes one variant, in turns, and the others are
+slow. With `--all` each property is tried on more examples, too.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out slow tests, unless all are wanted or some are named; put what takes long first."""
+    _take_turns(items)
     named = any("::" in argument for argument in config.invocation_params.args)
     if not config.getoption("--all") and not named:
         slow = [item for item in items if item.get_closest_marker("slow")]
@@ -38,6 +40,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             items[:] = [item for item in items if not item.get_closest_marker("slow")]
             _not_run["slow"] = len(slow)
     items.sort(key=_place)
+
+
+def _take_turns(items: list[pytest.Item]) -> None:
+    """Mark all but one variant of each alternating case as slow; the next case keeps the next variant."""
+    cases: dict[tuple[str, str], list[pytest.Function]] = {}
+    for item in items:
+        marker = item.get_closest_marker("alternating")
+        if marker is not None and isinstance(item, pytest.Function):
+            variant = str(item.callspec.params[marker.args[0]])
+            cases.setdefault((str(item.path), item.name.replace(variant, "")), []).append(item)
+    for number, variants in enumerate(cases.values()):
+        for place, item in enumerate(variants):
+            if place != number % len(variants):
+                item.add_marker(pytest.mark.slow)
 
 
 def _place(item: pytest.Item) -> int:

@@ -110,6 +110,7 @@ def test_a_compile_error_is_a_failure_with_its_log_also_from_the_cache(
 
 
 @pytest.mark.nvcc
+@pytest.mark.alternating("builder")
 def test_a_wrong_signature_is_a_link_failure(builder: CandidateBuilder, harness: Harness) -> None:
     with pytest.raises(BuildFailure) as failure:
         builder.program("void launch_gpu_implementation(void* output, void* x, int n) {}", harness)
@@ -118,6 +119,7 @@ def test_a_wrong_signature_is_a_link_failure(builder: CandidateBuilder, harness:
 
 
 @pytest.mark.nvcc
+@pytest.mark.alternating("builder")
 def test_an_undefined_helper_is_a_link_failure(builder: CandidateBuilder, harness: Harness) -> None:
     source = "void helper();\nvoid launch_gpu_implementation(void*, void*, int64_t) { helper(); }"
     with pytest.raises(BuildFailure, match=r"undefined: helper\(\)") as failure:
@@ -126,6 +128,7 @@ def test_an_undefined_helper_is_a_link_failure(builder: CandidateBuilder, harnes
 
 
 @pytest.mark.nvcc
+@pytest.mark.alternating("builder")
 def test_replacing_the_runtime_is_a_reward_hack(builder: CandidateBuilder, harness: Harness) -> None:
     source = """
     extern "C" cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t, cudaEvent_t) { *ms = 0; return cudaSuccess; }
@@ -136,6 +139,7 @@ def test_replacing_the_runtime_is_a_reward_hack(builder: CandidateBuilder, harne
     assert failure.value.kind is BuildFailureKind.POLICY
 
 
+@pytest.mark.alternating("builder")
 def test_streams_of_a_candidate_are_made_by_the_guard(builder: CandidateBuilder, harness: Harness) -> None:
     stream = "cudaStream_t s; cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking); copy<scalar_t><<<1, 1, 0, s>>>"
     build = builder.program(CANDIDATE.replace("copy<scalar_t><<<(n + 255) / 256, 256>>>", stream), harness)
@@ -146,6 +150,7 @@ def test_streams_of_a_candidate_are_made_by_the_guard(builder: CandidateBuilder,
     assert "kb_guard_cudaStreamCreateWithPriority" not in names
 
 
+@pytest.mark.alternating("builder")
 def test_a_system_call_in_assembly_is_a_reward_hack(builder: CandidateBuilder, harness: Harness) -> None:
     call = 'asm volatile("syscall" ::: "memory"); Plan::get()'
     with pytest.raises(BuildFailure) as caught:
@@ -167,6 +172,7 @@ def test_drivers_differ_by_precision_and_are_kept(
     assert harness.launcher_symbol == "_Z25launch_gpu_implementationPvS_l"
 
 
+@pytest.mark.alternating("builder")
 def test_a_broken_driver_is_the_problems_fault(builder: CandidateBuilder, tmp_path: Path) -> None:
     problem = Problem(ProblemId(1, 2), "Broken", tmp_path, sizes={})
     with pytest.raises(ProblemError, match="cannot read"):

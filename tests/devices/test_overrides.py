@@ -22,6 +22,8 @@ from kernelblaster.devices.facts import Library
 from kernelblaster.devices.failures import BuildFailure, BuildFailureKind
 from kernelblaster.problems.problem import Precision, Problem, ProblemId
 
+pytestmark = pytest.mark.alternating("builder")
+
 DRIVER = """
 #include <kernelblaster/driver.hpp>
 void launch_gpu_implementation(void* output, void* x, int64_t n);

@@ -2,9 +2,8 @@
 
     python benchmarks/workflow_overhead.py [--steps 1000] [--rollouts 1]
 
-Prints milliseconds per step (of wall time, and of this process' CPU time) and resident memory at intervals, and the
-size of the checkpoint file at the end. The shipped knowledge base, replay buffer, checkpoints and files with their
-locks and fsync are part of a step.
+Prints milliseconds per step (of wall time, and of this process' CPU time) and resident memory at intervals. The shipped
+knowledge base, the experiment's database and files with their fsync are part of a step.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "agent"))
 from agent_support import ScriptedModel, answer, kernel, make_context
 
 from kernelblaster.agent.events import Decided, Event
-from kernelblaster.agent.graph import CHECKPOINTS, run_problem
+from kernelblaster.agent.graph import run_problem
 from kernelblaster.knowledge.experience import Experience
 from kernelblaster.knowledge.store import KnowledgeStore
 from kernelblaster.models.base import Reply, Request
@@ -78,10 +77,8 @@ async def measure(root: Path, rollouts: int, steps: int) -> None:
     begun, begun_cpu = time.perf_counter(), time.process_time()
     outcome = await run_problem(context)
     seconds, cpu = time.perf_counter() - begun, time.process_time() - begun_cpu
-    size = sum(path.stat().st_size for path in context.directory.glob(f"{CHECKPOINTS}*"))
     per_step = f"{1000 * seconds / outcome.transitions:.2f} ms/step, {1000 * cpu / outcome.transitions:.2f} ms CPU"
     print(f"{outcome.transitions} transitions, {outcome.status}, {per_step}")
-    print(f"checkpoints: {size / 1024:.0f} KB")
 
 
 def _slower(rollout: int, step: int) -> str:

@@ -29,6 +29,7 @@ from fault_starts import (
     serve,
 )
 
+from kernelblaster.agent.state import ProblemOutcome
 from kernelblaster.errors import ExitCode
 from kernelblaster.knowledge.experience import stored_transitions
 from kernelblaster.knowledge.store import KnowledgeStore
@@ -89,9 +90,13 @@ class Run:
         url = self._server.url if self._server else ""
         self.codes.append(self._zygote.start(self.scenario, self.directory, url, fault))
         if self.codes[-1] not in (ExitCode.OK, ExitCode.WAITING):
-            self.deaths.append(self._death())
+            self.note_death()
             self.last_words = self.errors
         return self.codes[-1]
+
+    def note_death(self) -> None:
+        """Nothing that is there now may be made or paid for again."""
+        self.deaths.append(self._death())
 
     def finish(self, fault: Fault | None = None) -> None:
         """Start until it ends by itself, answering what waits. `fault` befalls the start in which it lies, once."""
@@ -219,7 +224,8 @@ def _plain(value: Any, parallel: bool) -> Any:
 
 
 def _outcome(directory: Path, *, parallel: bool) -> Any:
-    return _plain(json.loads((directory / "outcome.json").read_bytes()), parallel)
+    outcome = ProblemOutcome.model_validate_json((directory / "outcome.json").read_bytes())
+    return _plain(outcome.model_dump(mode="json"), parallel)
 
 
 def _transitions(layout: RunLayout, *, parallel: bool) -> list[Any]:

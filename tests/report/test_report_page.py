@@ -48,9 +48,9 @@ def summary_of(layout: RunLayout, status: OutcomeStatus, reason: str = "") -> Ru
 def test_events_repeated_after_a_kill_count_once(layout: RunLayout) -> None:
     summary = summary_of(layout, OutcomeStatus.WAITING)
     directory = summary.problems[0].directory
-    with Journal(directory / "events.jsonl") as journal:
-        for event in (decided(0, 1, 1.2), decided(1, 1, 1.0), decided(0, 1, 1.2), decided(0, 2, 1.5)):
-            journal.emit(event)
+    journal = Journal(directory / "events.jsonl")
+    for event in (decided(0, 1, 1.2), decided(1, 1, 1.0), decided(0, 1, 1.2), decided(0, 2, 1.5)):
+        journal.emit(event)
     page = gather(summary.problems[0], directory, [])
     assert [(track.name, track.steps, track.gains) for track in page.tracks] == [
         ("r1/rollout-0", (0, 1, 2), (1.0, 1.2, 1.5)),
@@ -71,8 +71,8 @@ def test_a_run_without_results_has_a_report(layout: RunLayout) -> None:
 
 def test_nothing_is_fetched(layout: RunLayout) -> None:
     summary = summary_of(layout, OutcomeStatus.WAITING)
-    with Journal(summary.problems[0].directory / "events.jsonl") as journal:
-        journal.emit(decided(0, 1, 1.2))
+    journal = Journal(summary.problems[0].directory / "events.jsonl")
+    journal.emit(decided(0, 1, 1.2))
     html = write_report(summary, layout).read_text(encoding="utf-8")
     assert not re.search(r"<(script|link|img|iframe)\b[^>]*\b(src|href)\s*=", html)
     assert "Plotly.newPlot" in html
@@ -80,8 +80,8 @@ def test_nothing_is_fetched(layout: RunLayout) -> None:
 
 def test_a_moved_run_is_found(layout: RunLayout, tmp_path: Path) -> None:
     summary = summary_of(layout, OutcomeStatus.WAITING)
-    with Journal(summary.problems[0].directory / "events.jsonl") as journal:
-        journal.emit(decided(0, 1, 1.25))
+    journal = Journal(summary.problems[0].directory / "events.jsonl")
+    journal.emit(decided(0, 1, 1.25))
     layout.run.rename(tmp_path / "elsewhere")
     moved = RunLayout(experiment=tmp_path, run=tmp_path / "elsewhere")
     html = write_report(summary, moved).read_text(encoding="utf-8")

@@ -1,11 +1,9 @@
-"""Asking the model from inside a node: replies are stored before they are used, pending ones interrupt the graph."""
+"""Asking the model from inside a node: replies are stored before they are used."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-
-from langgraph.types import interrupt
 
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.events import Waiting
@@ -13,21 +11,28 @@ from kernelblaster.agent.state import PendingRequest
 from kernelblaster.models.base import Reply, ReplyPending, Request
 
 
+class Unanswered(Exception):
+    """The model wrote the question down and will answer later. What needs the answer ends here, for this start."""
+
+    def __init__(self, request: PendingRequest) -> None:
+        super().__init__(request.slot)
+        self.request = request
+
+
 async def ask(context: ProblemContext, request: Request) -> Reply:
     """The reply to `request`: the stored one when the slot was answered before, else the model's.
 
-    A pending reply interrupts this node; the others go on, and the next start runs this node again.
-    Raises BudgetExceeded and ModelError.
+    Raises Unanswered, BudgetExceeded and ModelError.
     """
-    stored = await asyncio.to_thread(context.files.find_reply, request)
-    if stored is not None:
-        return stored
+    if context.files.reply_path(request.slot).exists():
+        stored = await asyncio.to_thread(context.files.find_reply, request)
+        if stored is not None:
+            return stored
     context.check_time()
     try:
         reply = await context.model.complete(request)
     except ReplyPending as pending:
-        _wait_for(context, request, pending)
-        raise
+        raise Unanswered(_wait_for(context, request, pending)) from pending
     await asyncio.to_thread(context.files.put_reply, request, reply)
     return reply
 
@@ -46,7 +51,7 @@ async def frozen_request(context: ProblemContext, slot: str, build: Callable[[],
     return request
 
 
-def _wait_for(context: ProblemContext, request: Request, pending: ReplyPending) -> None:
+def _wait_for(context: ProblemContext, request: Request, pending: ReplyPending) -> PendingRequest:
     waiting = PendingRequest(slot=request.slot, request_id=pending.request_id, request_file=pending.request_file)
     context.emit(
         Waiting(
@@ -56,4 +61,4 @@ def _wait_for(context: ProblemContext, request: Request, pending: ReplyPending) 
             request_file=waiting.request_file,
         )
     )
-    interrupt(waiting.model_dump())
+    return waiting

@@ -38,9 +38,10 @@ async def judge(context: ProblemContext, sha256: str, baseline: str | None, purp
     """
     key = _key(context, sha256, baseline, purpose)
     async with context.flight(key):
-        known = await asyncio.to_thread(context.files.find_evaluation, key)
-        if known is not None:
-            return Judged(key=key, evaluation=known, reused=True)
+        if context.files.evaluation_path(key).exists():
+            known = await asyncio.to_thread(context.files.find_evaluation, key)
+            if known is not None:
+                return Judged(key=key, evaluation=known, reused=True)
         async with context.limits.evaluations:
             evaluation = await asyncio.to_thread(_evaluate, context, key, sha256, baseline, purpose)
     return Judged(key=key, evaluation=evaluation, reused=False)

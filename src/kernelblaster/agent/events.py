@@ -1,13 +1,13 @@
 """What a search tells the outside while it runs: versioned events, one JSON object each.
 
-Delivery is at least once: a node that a kill interrupted runs again and emits again. `slot` (where there is one) lets
-a reader drop the repetition. Events carry facts only; they hold no source text and no prompts.
+A search that goes on runs through its nodes again, and these tell again what they told before; a journal keeps each
+event once (`identity`). Events carry facts only; they hold no source text and no prompts.
 """
 
 from __future__ import annotations
 
 import time
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, ClassVar, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
@@ -23,6 +23,14 @@ class _Event(BaseModel):
     at: float = Field(default_factory=time.time)
     problem: str
     slot: str
+
+    telling: ClassVar[tuple[str, ...]] = ()
+    """Fields that tell an event of the same kind and place from one that a resumed search tells again."""
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """What two tellings of one event have in common: kind, place and the telling fields."""
+        return tuple(str(getattr(self, name)) for name in ("kind", "slot", *self.telling))
 
 
 class StartProfiled(_Event):
@@ -40,6 +48,7 @@ class RoundStarted(_Event):
     """A round of rollouts fans out."""
 
     kind: Literal["round_started"] = "round_started"
+    telling: ClassVar[tuple[str, ...]] = ("incumbent",)
     round: int
     rollouts: int
     incumbent: str
@@ -50,6 +59,7 @@ class StepStarted(_Event):
     """A rollout begins a step on `parent`."""
 
     kind: Literal["step_started"] = "step_started"
+    telling: ClassVar[tuple[str, ...]] = ("parent",)
     parent: str
     gain: float
 
@@ -58,6 +68,7 @@ class Classified(_Event):
     """The bottleneck of the parent was named."""
 
     kind: Literal["classified"] = "classified"
+    telling: ClassVar[tuple[str, ...]] = ("state",)
     state: str
     confidence: float
     decided_by: str
@@ -68,6 +79,7 @@ class Selected(_Event):
     """A technique was drawn."""
 
     kind: Literal["selected"] = "selected"
+    telling: ClassVar[tuple[str, ...]] = ("technique",)
     state: str
     technique: str
     expected_speedup: float | None
@@ -79,6 +91,7 @@ class Generated(_Event):
     """The model answered. `candidate` is None when the reply held no usable source; `reason` says why."""
 
     kind: Literal["generated"] = "generated"
+    telling: ClassVar[tuple[str, ...]] = ("candidate",)
     candidate: str | None
     stated_speedup: float | None
     reason: str
@@ -91,6 +104,7 @@ class Evaluated(_Event):
     """A candidate was judged against its parent. `reused` when the evaluation came from a file."""
 
     kind: Literal["evaluated"] = "evaluated"
+    telling: ClassVar[tuple[str, ...]] = ("candidate", "verdict")
     candidate: str
     verdict: str
     reason: str
@@ -104,6 +118,7 @@ class Decided(_Event):
     """A step ended: its candidate was accepted as the new incumbent, or not."""
 
     kind: Literal["decided"] = "decided"
+    telling: ClassVar[tuple[str, ...]] = ("outcome",)
     technique: str
     outcome: str
     accepted: bool
@@ -114,6 +129,7 @@ class RolloutStopped(_Event):
     """A rollout ended."""
 
     kind: Literal["rollout_stopped"] = "rollout_stopped"
+    telling: ClassVar[tuple[str, ...]] = ("reason", "incumbent")
     reason: StopReason
     steps: int
     incumbent: str
@@ -124,6 +140,7 @@ class Waiting(_Event):
     """The model wrote the request down and has not answered yet."""
 
     kind: Literal["waiting"] = "waiting"
+    telling: ClassVar[tuple[str, ...]] = ("request_id",)
     request_id: str
     request_file: str
 
@@ -142,6 +159,7 @@ class FinalistMeasured(_Event):
     """A finalist was measured against the start."""
 
     kind: Literal["finalist_measured"] = "finalist_measured"
+    telling: ClassVar[tuple[str, ...]] = ("verdict", "rejected")
     candidate: str
     verdict: str
     speedup: float | None
@@ -155,6 +173,7 @@ class Finalized(_Event):
     """The search ended."""
 
     kind: Literal["finalized"] = "finalized"
+    telling: ClassVar[tuple[str, ...]] = ("status", "final_sha256")
     status: OutcomeStatus
     reason: str
     speedup: float | None

@@ -5,27 +5,35 @@
     findings/<key>.json           what the sanitizers found; the key as that of an evaluation without a baseline
     replies/<slot>.json           the request and the reply, stored before the reply is used
     questions/<slot>.json         a request that shows the knowledge base, as it was worded first
+    steps/<slot>.json             what a step set out with: bottleneck, technique, and what was shown of it
     draws/r<round>/<sha256>.json  techniques that rollouts of a round have drawn for one parent, by slot
+    rollouts/<slot>.json          what a rollout that has ended came to
     reflections/r<round>.json     what reflection on a round changed in the knowledge base
 
-A file that exists is complete: it was written beside its place, synced and renamed.
+A file that exists is complete: it was written beside its place and renamed. What costs money or machine time to make
+again is synced before; the rest may be lost or empty after a power cut, and is made again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections import OrderedDict
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from kernelblaster.agent.state import BegunStep, RolloutResult
 from kernelblaster.devices.profiles import SanitizerFinding
 from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.models.base import Reply, Request
 from kernelblaster.storage.atomic import write_atomically
 
 _DRAWS = TypeAdapter(dict[str, str])
+_RECENT = 32
+"""Evaluations in memory: the parents and candidates that rollouts work on."""
 
 
 class StoredReply(BaseModel):
@@ -41,6 +49,13 @@ class StoredFindings(BaseModel):
 
     format: str = "kernelblaster-findings-1"
     findings: list[SanitizerFinding]
+
+
+class StoredRollout(BaseModel):
+    """What a rollout came to."""
+
+    format: Literal["kernelblaster-rollout-1"] = "kernelblaster-rollout-1"
+    result: RolloutResult
 
 
 class Reflection(BaseModel):
@@ -80,9 +95,10 @@ class EvaluationKey:
 
 @dataclass(frozen=True)
 class ProblemFiles:
-    """The directory of one problem's search."""
+    """The directory of one problem's search. Evaluations are read-only, and the latest ones kept in memory."""
 
     root: Path
+    _recent: OrderedDict[str, Evaluation] = field(default_factory=OrderedDict, repr=False, compare=False)
 
     def candidate_path(self, sha256: str) -> Path:
         """Where a source lies."""
@@ -92,8 +108,8 @@ class ProblemFiles:
         """Store a source; returns its SHA-256."""
         sha256 = source_digest(source)
         path = self.candidate_path(sha256)
-        if not path.exists():
-            write_atomically(path, source)
+        if not path.exists() or path.read_bytes() != source.encode():
+            write_atomically(path, source, sync=False)
         return sha256
 
     def candidate(self, sha256: str) -> str:
@@ -107,10 +123,15 @@ class ProblemFiles:
     def put_evaluation(self, name: str, evaluation: Evaluation) -> None:
         """Store an evaluation."""
         write_atomically(self.evaluation_path(name), evaluation.model_dump_json())
+        self._remember(name, evaluation)
 
     def evaluation(self, name: str) -> Evaluation:
         """A stored evaluation."""
-        return Evaluation.model_validate_json(self.evaluation_path(name).read_bytes())
+        known = self._recent.get(name)
+        if known is None:
+            known = Evaluation.model_validate_json(self.evaluation_path(name).read_bytes())
+            self._remember(name, known)
+        return known
 
     def find_evaluation(self, name: str) -> Evaluation | None:
         """A stored evaluation, or None when there is none or another version wrote it."""
@@ -123,6 +144,12 @@ class ProblemFiles:
         """Names of all stored evaluations and the Unix time at which each was written, the earliest first."""
         written = [(path.stem, path.stat().st_mtime) for path in self.evaluation_path("_").parent.glob("*.json")]
         return sorted(written, key=lambda found: found[1])
+
+    def _remember(self, name: str, evaluation: Evaluation) -> None:
+        # One dictionary operation each, which threads may share.
+        self._recent[name] = evaluation
+        if len(self._recent) > _RECENT:
+            self._recent.popitem(last=False)
 
     def findings_path(self, name: str) -> Path:
         """Where what the sanitizers found lies."""
@@ -164,12 +191,16 @@ class ProblemFiles:
         write_atomically(self.reply_path(request.slot), stored.model_dump_json(indent=1))
 
     def find_reply(self, request: Request) -> Reply | None:
-        """The stored reply to exactly this request; None when the slot holds none or asked something else."""
+        """The stored reply to this request; None when the slot holds none or asked something else.
+
+        Tags say what was asked: which parent, technique and failure. Another version words the same question otherwise.
+        """
         try:
             stored = StoredReply.model_validate_json(self.reply_path(request.slot).read_bytes())
         except (FileNotFoundError, ValidationError):
             return None
-        return stored.reply if stored.request.messages == request.messages else None
+        same = (stored.request.purpose, stored.request.tags) == (request.purpose, request.tags)
+        return stored.reply if same else None
 
     def reply_text(self, slot: str) -> str:
         """The stored reply of a slot. Raises FileNotFoundError."""
@@ -181,14 +212,45 @@ class ProblemFiles:
 
     def put_draws(self, round: int, parent: str, draws: dict[str, str]) -> None:
         """Store slot -> technique; the caller holds off other writers."""
-        write_atomically(self.draws_path(round, parent), json.dumps(draws, indent=1))
+        write_atomically(self.draws_path(round, parent), json.dumps(draws, indent=1), sync=False)
 
     def draws(self, round: int, parent: str) -> dict[str, str]:
         """Slot -> technique drawn for a parent in a round, so far."""
         try:
             return _DRAWS.validate_json(self.draws_path(round, parent).read_bytes())
-        except FileNotFoundError:
+        except (FileNotFoundError, ValidationError):
             return {}
+
+    def step_path(self, slot: str) -> Path:
+        """Where it lies what a step set out with."""
+        return self.root / "steps" / f"{slot}.json"
+
+    def put_step(self, slot: str, begun: BegunStep) -> None:
+        """Keep what a step sets out with."""
+        write_atomically(self.step_path(slot), begun.model_dump_json(indent=1), sync=False)
+
+    def find_step(self, slot: str, parent: str) -> BegunStep | None:
+        """What a step on this parent set out with; None when it has not begun, or another version wrote it."""
+        try:
+            begun = BegunStep.model_validate_json(self.step_path(slot).read_bytes())
+        except (FileNotFoundError, ValidationError):
+            return None
+        return begun if begun.parent == parent else None
+
+    def rollout_path(self, slot: str) -> Path:
+        """Where the result of a rollout lies."""
+        return self.root / "rollouts" / f"{slot}.json"
+
+    def put_rollout(self, slot: str, result: RolloutResult) -> None:
+        """Store what a rollout came to."""
+        write_atomically(self.rollout_path(slot), StoredRollout(result=result).model_dump_json(indent=1), sync=False)
+
+    def find_rollout(self, slot: str) -> RolloutResult | None:
+        """What a rollout came to; None when it has not ended, or another version wrote it."""
+        try:
+            return StoredRollout.model_validate_json(self.rollout_path(slot).read_bytes()).result
+        except (FileNotFoundError, ValidationError):
+            return None
 
     def reflection_path(self, round: int) -> Path:
         """Where the outcome of a round's reflection lies."""

@@ -4,24 +4,24 @@
     rollout:  open_step -> classify -> retrieve -> generate -> evaluate -> record -> decide -> open_step | finish
                                                    ^------ repair ------'
 
-Rollouts are a compiled subgraph with checkpoints of their own, so a killed search continues each one at the node it
-had reached. A node that waits for a reply interrupts its rollout only; the others go on.
+Nothing of the graph is saved. What nodes do that costs time or money, and what they decide by chance or by what is
+known at the time, lies in the search's files by its place in the search (`files.py`). A search that is started again
+runs through the graph again and finds it there; rollouts that have ended are not run through at all. A node that has
+to wait for a reply ends its rollout for this start; the others go on.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import cache
 from typing import Any, Literal
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
-from langgraph.types import StateSnapshot
 
-from kernelblaster.agent.checkpoints import open_checkpoints
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.final_kernel import final_kernel_path
 from kernelblaster.agent.nodes.decide import decide, finish
@@ -35,57 +35,31 @@ from kernelblaster.agent.nodes.start import ROLLOUT, fan_out, open_round, profil
 from kernelblaster.agent.nodes.step import classify, open_step
 from kernelblaster.agent.state import (
     OutcomeStatus,
-    PendingRequest,
     ProblemOutcome,
     ProblemState,
     RolloutOutput,
     RolloutState,
-    StateUpdate,
 )
 from kernelblaster.config import SearchConfig
-
-CHECKPOINTS = "checkpoints.sqlite"
 
 
 async def run_problem(context: ProblemContext) -> ProblemOutcome:
     """Search one problem until it is finished, a budget ends it, or it waits for replies.
 
-    Called again with the same directory it continues where it stopped: evaluations and replies that exist are used,
-    rollouts that a budget ended go on, and a finished search returns its outcome at once.
+    Called again with the same directory it runs through the same nodes, which find what earlier calls have left and
+    do nothing twice: it goes on where it stopped, and a finished search returns its outcome at once.
 
     Raises:
         ModelError: the model cannot answer (wrong key, unreachable); the next call continues.
         DeviceError: the device failed; the next call continues.
     """
-    async with open_checkpoints(context.directory / CHECKPOINTS) as saver:
-        graph = build_graph(saver)
-        config: RunnableConfig = {
-            "configurable": {"thread_id": str(context.problem.id)},
-            "recursion_limit": _supersteps(context.config),
-        }
-        before = await graph.aget_state(config)
-        given = _input(before)
-        if given is not None or before.tasks:
-            await graph.ainvoke(given, config, context=context, durability="sync")
-        return await asyncio.to_thread(_outcome, context, await graph.aget_state(config))
+    config: RunnableConfig = {"recursion_limit": _supersteps(context.config)}
+    reached = await build_graph().ainvoke(ProblemState(), config, context=context)
+    return await asyncio.to_thread(_outcome, context, ProblemState.model_validate(reached))
 
 
-def _input(before: StateSnapshot) -> ProblemState | StateUpdate | None:
-    """What the graph is started with; None continues it, or leaves a finished search as it is.
-
-    A kill may come between the last write of a superstep and the checkpoint that follows: then nothing is `next`, but
-    there are tasks.
-    """
-    if not before.values:
-        return ProblemState()
-    if not before.tasks and ProblemState.model_validate(before.values).cut_off:
-        return {"conclusion": None}
-    return None
-
-
-def build_graph(
-    saver: BaseCheckpointSaver[str] | None,
-) -> CompiledStateGraph[ProblemState, ProblemContext, Any, ProblemState]:
+@cache
+def build_graph() -> CompiledStateGraph[ProblemState, ProblemContext, Any, ProblemState]:
     """The graph of one problem."""
     builder = StateGraph(ProblemState, context_schema=ProblemContext)
     builder.add_node(profile_start)
@@ -95,20 +69,20 @@ def build_graph(
     builder.add_node(finalize)
     builder.add_edge(START, "profile_start")
     builder.add_conditional_edges("profile_start", _after_start)
-    builder.add_conditional_edges("open_round", fan_out, [ROLLOUT])
+    builder.add_conditional_edges("open_round", fan_out, [ROLLOUT, "reflect"])
     builder.add_edge(ROLLOUT, "reflect")
     builder.add_conditional_edges("reflect", _after_reflection)
     builder.add_edge("finalize", END)
-    return builder.compile(checkpointer=saver, name="problem")
+    return builder.compile(name="problem")
 
 
 def _rollout_graph() -> CompiledStateGraph[RolloutState, ProblemContext, RolloutState, RolloutOutput]:
     builder = StateGraph(RolloutState, context_schema=ProblemContext, output_schema=RolloutOutput)
     for node in (open_step, classify, retrieve, generate, evaluate, record, decide, finish):
         builder.add_node(node)
-    builder.add_conditional_edges(START, _entry)
+    builder.add_edge(START, "open_step")
     builder.add_conditional_edges("open_step", _or_finish("classify"), ["classify", "finish"])
-    builder.add_conditional_edges("classify", _or_finish("retrieve"), ["retrieve", "finish"])
+    builder.add_conditional_edges("classify", _or_finish("retrieve"), ["retrieve", "finish", END])
     builder.add_conditional_edges("retrieve", _or_finish("generate"), ["generate", "finish"])
     builder.add_conditional_edges("generate", _after_generate)
     builder.add_conditional_edges("evaluate", _after_evaluate)
@@ -118,23 +92,25 @@ def _rollout_graph() -> CompiledStateGraph[RolloutState, ProblemContext, Rollout
     return builder.compile(name=ROLLOUT)
 
 
-def _entry(state: RolloutState) -> Literal["open_step", "generate"]:
-    """A rollout that was cut off inside a step goes on with that step's technique."""
-    return "generate" if state.choice else "open_step"
+# Routes are coroutines, although they wait for nothing: LangGraph would call functions in threads.
 
 
-def _or_finish(following: str) -> Callable[[RolloutState], str]:
-    """Route to `following` unless the rollout has a reason to stop."""
+def _or_finish(following: str) -> Callable[[RolloutState], Awaitable[str]]:
+    """Route to `following` unless the rollout has a reason to stop, or has to wait."""
 
-    def route(state: RolloutState) -> str:
+    async def route(state: RolloutState) -> str:
+        if state.pending:
+            return END
         return "finish" if state.stop else following
 
     return route
 
 
-def _after_generate(
+async def _after_generate(
     state: RolloutState, runtime: Runtime[ProblemContext]
-) -> Literal["evaluate", "generate", "record", "finish"]:
+) -> Literal["evaluate", "generate", "record", "finish", "__end__"]:
+    if state.pending:
+        return END
     if state.stop:
         return "finish"
     if state.attempt and state.attempt.failure is None:
@@ -142,15 +118,19 @@ def _after_generate(
     return "generate" if repairable(state, runtime.context.config.allowed_repairs) else "record"
 
 
-def _after_evaluate(state: RolloutState, runtime: Runtime[ProblemContext]) -> Literal["generate", "record"]:
+async def _after_evaluate(state: RolloutState, runtime: Runtime[ProblemContext]) -> Literal["generate", "record"]:
     return "generate" if repairable(state, runtime.context.config.allowed_repairs) else "record"
 
 
-def _after_start(state: ProblemState) -> Literal["open_round", "finalize"]:
+async def _after_start(state: ProblemState) -> Literal["open_round", "finalize"]:
     return "finalize" if state.failure else "open_round"
 
 
-def _after_reflection(state: ProblemState, runtime: Runtime[ProblemContext]) -> Literal["open_round", "finalize"]:
+async def _after_reflection(
+    state: ProblemState, runtime: Runtime[ProblemContext]
+) -> Literal["open_round", "finalize", "__end__"]:
+    if state.pending:
+        return END
     return "finalize" if state.cut_off or state.round >= runtime.context.config.rounds else "open_round"
 
 
@@ -160,8 +140,7 @@ def _supersteps(config: SearchConfig) -> int:
     return config.steps * per_step + config.rounds * 4 + 20
 
 
-def _outcome(context: ProblemContext, snapshot: StateSnapshot) -> ProblemOutcome:
-    state = ProblemState.model_validate(snapshot.values)
+def _outcome(context: ProblemContext, state: ProblemState) -> ProblemOutcome:
     files = context.files
     outcome = ProblemOutcome(
         problem=str(context.problem.id),
@@ -169,8 +148,8 @@ def _outcome(context: ProblemContext, snapshot: StateSnapshot) -> ProblemOutcome
         start=files.evaluation(state.start.evaluation) if state.start else None,
         verdicts=_count(state),
         transitions=sum(result.transitions for result in state.finished),
-        rollouts=[result.model_copy(update={"cut_off": None}) for result in state.finished],
-        pending=[PendingRequest.model_validate(one.value) for task in snapshot.tasks for one in task.interrupts],
+        rollouts=state.finished,
+        pending=state.pending,
     )
     if state.conclusion is None:
         return outcome.model_copy(update={"reason": f"{len(outcome.pending)} replies are pending"})

@@ -16,14 +16,14 @@ def reflect_slot(context: ProblemContext, round: int) -> str:
     return problem_slot(context, f"r{round}/reflect")
 
 
-def rollout_slot(context: ProblemContext, state: RolloutState) -> str:
+def rollout_slot(context: ProblemContext, round: int, index: int) -> str:
     """`level1/023/r1/rollout-0`"""
-    return f"{context.problem.id}/r{state.round}/rollout-{state.index}"
+    return problem_slot(context, f"r{round}/rollout-{index}")
 
 
 def step_slot(context: ProblemContext, state: RolloutState) -> str:
     """`level1/023/r1/rollout-0/step-3`"""
-    return f"{rollout_slot(context, state)}/step-{state.step}"
+    return f"{rollout_slot(context, state.round, state.index)}/step-{state.step}"
 
 
 def classify_slot(context: ProblemContext, state: RolloutState) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 
 from kernelblaster.cuda_source.lexer import TokenKind, tokens
+from kernelblaster.problems.python_source import parse_python
 
 _DECLARATIONS = frozenset({"SIZES", "SCALARS", "DTYPES", "INDICES", "OP_FAMILY"})
 
@@ -17,13 +19,14 @@ def strip_comments(source: str) -> str:
     return "\n".join(line.rstrip() for line in bare.splitlines() if line.strip())
 
 
+@lru_cache(maxsize=256)
 def trimmed_reference(text: str, limit: int) -> str:
     """What a `reference.py` computes, at most `limit` characters: without comments, docstrings and example inputs.
 
     Sizes and inputs are told elsewhere in a prompt. Text that does not parse as Python is only cut.
     """
     try:
-        tree = ast.parse(text)
+        tree = parse_python(text)
     except SyntaxError:
         return _cut(text, limit)
     tree.body = [node for node in tree.body if not _is_scaffolding(node)]

@@ -1,26 +1,19 @@
-"""State that the checkpointer saves between nodes, and the outcome of a problem.
+"""State that nodes hand on, and the outcome of a problem.
 
 Everything here is small plain data. Sources, evaluations and replies lie in files (`files.py`); the state names them
-by hash or key, so that a checkpoint stays a few kilobytes however long the search runs.
+by hash or key.
 """
 
 from __future__ import annotations
 
+import operator
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from kernelblaster.evaluation.results import (
-    Comparison,
-    Conditions,
-    Decision,
-    Evaluation,
-    ProcessPairRatio,
-    Timing,
-    Verdict,
-)
+from kernelblaster.evaluation.results import Comparison, Decision, Evaluation
 from kernelblaster.models.base import Usage, sum_dollars
 
 StateUpdate = dict[str, Any]
@@ -157,6 +150,30 @@ class Tried(_Frozen):
     accepted: bool = False
 
 
+class PendingRequest(_Frozen):
+    """A question a batch exchange has written down and not answered yet."""
+
+    slot: str
+    request_id: str
+    request_file: str
+
+
+class BegunStep(_Frozen):
+    """What a step set out with, kept from before the model is asked: a step that is replayed sets out with the same.
+
+    The knowledge base has learned more by then, and would have it ask for something else.
+    """
+
+    format: Literal["kernelblaster-step-1"] = "kernelblaster-step-1"
+    parent: str
+    """SHA-256 of the incumbent."""
+    started: float
+    """Unix time in seconds."""
+    diagnosis: Diagnosis
+    choice: Choice | None = None
+    """None until a technique was drawn."""
+
+
 class RolloutResult(_Frozen):
     """What one rollout leaves behind."""
 
@@ -167,8 +184,6 @@ class RolloutResult(_Frozen):
     steps: int
     transitions: int
     verdicts: dict[str, int]
-    cut_off: RolloutState | None = None
-    """Where a rollout that a budget ended would go on; None for the others."""
 
 
 class RolloutState(BaseModel):
@@ -186,6 +201,8 @@ class RolloutState(BaseModel):
     """By the step in progress."""
     step_started: float = 0.0
     """Unix time in seconds; 0 before the first step."""
+    begun: BegunStep | None = None
+    """The step in progress as an earlier start began it; None when none did."""
     tried: list[Tried] = []
     """The latest steps, bounded."""
     tabu: list[str] = []
@@ -200,20 +217,22 @@ class RolloutState(BaseModel):
     verdicts: dict[str, int] = {}
     """Evaluated candidates by verdict."""
     stop: StopReason | None = None
+    pending: list[PendingRequest] = []
+    """The question that keeps the rollout from going on, if there is one."""
     finished: list[RolloutResult] = []
     """Empty until the rollout ends; then its result, handed to the problem's state."""
 
 
-def replace_by_place(known: list[RolloutResult], new: list[RolloutResult]) -> list[RolloutResult]:
-    """Results ordered by round and index; a continued rollout's result replaces the one it had when it was cut off."""
-    merged = {(result.round, result.index): result for result in (*known, *new)}
-    return [merged[place] for place in sorted(merged)]
+def in_order(known: list[RolloutResult], new: list[RolloutResult]) -> list[RolloutResult]:
+    """Results ordered by round and index, whichever rollout ended first."""
+    return sorted((*known, *new), key=lambda result: (result.round, result.index))
 
 
 class RolloutOutput(BaseModel):
     """What a rollout hands to the problem's state."""
 
     finished: list[RolloutResult] = []
+    pending: list[PendingRequest] = []
 
 
 class OutcomeStatus(StrEnum):
@@ -264,23 +283,17 @@ class ProblemState(BaseModel):
     start: Incumbent | None = None
     round: int = 0
     """1-based number of the round in progress."""
-    finished: Annotated[list[RolloutResult], replace_by_place] = []
+    finished: Annotated[list[RolloutResult], in_order] = []
+    pending: Annotated[list[PendingRequest], operator.add] = []
+    """Questions without an answer yet; the search ends here until there is one."""
     failure: str | None = None
     """Why the start cannot be used."""
     conclusion: Conclusion | None = None
 
     @property
-    def cut_off(self) -> list[RolloutState]:
-        """Rollouts that a budget ended, as they would go on."""
-        return [result.cut_off for result in self.finished if result.cut_off is not None]
-
-
-class PendingRequest(_Frozen):
-    """A question a batch exchange has written down and not answered yet."""
-
-    slot: str
-    request_id: str
-    request_file: str
+    def cut_off(self) -> bool:
+        """Whether a budget ended a rollout; the next start goes on with it."""
+        return any(result.stop is StopReason.BUDGET for result in self.finished)
 
 
 class ProblemOutcome(BaseModel):
@@ -306,30 +319,3 @@ class ProblemOutcome(BaseModel):
     def speedup(self) -> float | None:
         """Start time / final time; None when nothing beat the start."""
         return self.comparison.speedup if self.comparison else None
-
-
-CHECKPOINTED = (
-    Attempt,
-    Choice,
-    Comparison,
-    Conclusion,
-    Conditions,
-    Decision,
-    Diagnosis,
-    Failure,
-    FailureKind,
-    Finalist,
-    Incumbent,
-    PromptLesson,
-    OutcomeStatus,
-    ProblemState,
-    RolloutResult,
-    RolloutState,
-    ProcessPairRatio,
-    Spent,
-    StopReason,
-    Timing,
-    Tried,
-    Verdict,
-)
-"""Types the checkpointer may rebuild; it refuses all others."""

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from kernelblaster.cuda_source.lexer import TRIVIA, Token, TokenKind, tokens
 from kernelblaster.errors import ProblemError
@@ -68,6 +69,7 @@ def function_heads(source: str, name: str = LAUNCHER) -> Iterator[FunctionHead]:
         yield FunctionHead(name, role, _specifiers([every[one] for one in seen[:at]]), tuple(_parameters(inside)))
 
 
+@lru_cache(maxsize=256)
 def find_declaration(driver: str) -> str | None:
     """The launcher's declaration in a `driver.cpp`, on one line without default arguments; None where there is none."""
     declared = (head for head in function_heads(driver) if head.role is HeadRole.DECLARATION)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.devices.profiles import KernelResources, Profile
@@ -121,6 +121,14 @@ class Comparison(BaseModel):
     candidate: Timing
     sessions: list[ProcessPairRatio] = []
     """Each pair of processes; empty when there was one."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_first_release(cls, given: object) -> object:
+        """Files of the first release call the baseline `rival`."""
+        if isinstance(given, dict) and "rival" in given:
+            return {("baseline" if name == "rival" else name): value for name, value in given.items()}
+        return given
 
     @property
     def spread(self) -> float | None:

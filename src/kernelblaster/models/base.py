@@ -80,7 +80,7 @@ class Reply(BaseModel):
 
 class ReplyPending(Exception):
     """The model has written the request down and cannot answer yet (batch exchange). Not an error: the run
-    checkpoints, names `request_file`, and exits with code 75 once nothing else can go on."""
+    names `request_file`, and exits with code 75 once nothing else can go on."""
 
     def __init__(self, request_id: str, request_file: str) -> None:
         super().__init__(f"reply {request_id} is pending in {request_file}")

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from kernelblaster.cuda_source.lexer import blank_comments_and_literals
 from kernelblaster.errors import ProblemError
+from kernelblaster.problems.python_source import parse_python
 
 
 class OpFamily(StrEnum):
@@ -78,7 +79,7 @@ def family_of(reference: Path) -> OpFamily:
 
 def family_of_source(source: str) -> OpFamily:
     """Family declared by, or read off, the source of a reference. Raises SyntaxError or ValueError."""
-    tree = ast.parse(source)
+    tree = parse_python(source)
     declared = _declared(tree)
     if declared is not None:
         return OpFamily(declared)

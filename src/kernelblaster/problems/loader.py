@@ -14,6 +14,7 @@ from kernelblaster.cuda_source.launcher import LAUNCHER
 from kernelblaster.cuda_source.lexer import blank_comments
 from kernelblaster.errors import ProblemError
 from kernelblaster.problems.problem import Problem, ProblemId, Size
+from kernelblaster.problems.python_source import parse_python
 from kernelblaster.problems.self_checking import is_self_checking, load_self_checking
 from kernelblaster.problems.tensor_declarations import NAMES, read_dtypes, read_indices, read_outputs
 from kernelblaster.storage.bounded_io import read_source
@@ -80,7 +81,7 @@ def _read(directory: Path, name: str) -> str:
 def _literals(path: Path, text: str, names: tuple[str, ...]) -> dict[str, object]:
     """Values of the module-level assignments to `names`, those that exist."""
     try:
-        body = ast.parse(text, filename=str(path)).body
+        body = parse_python(text, filename=str(path)).body
     except (SyntaxError, ValueError) as error:
         raise ProblemError(f"{path} is not valid Python: {error}", hint="correct the file") from error
     found: dict[str, object] = {}

@@ -4,38 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
-from kernelblaster.agent.events import Event, EventSink, parse_event
+from kernelblaster.agent.events import Event, EventSink, Waiting, parse_event
 from kernelblaster.storage.jsonl import append_line, complete_lines, cut_torn_line
 
 
 class Journal:
-    """Appends events to a file and hands them on.
+    """Appends events to a file and hands them on, each once, however often a search is started.
 
-    A line is written with one system call, so that a kill leaves at most one torn line at the end; `read_events`
-    skips it.
+    A search that goes on runs through its nodes again, and they tell again what they did before: that is dropped. Only
+    what is waited for is shown at every start. A line is written with one system call, so that a kill leaves at most
+    one torn line, at the end, which is cut off here.
     """
 
     def __init__(self, path: Path, watchers: Sequence[EventSink] = ()) -> None:
         self._path = path
         self._watchers = tuple(watchers)
-
-    def __enter__(self) -> Self:
-        cut_torn_line(self._path)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Nothing is held open."""
+        cut_torn_line(path)
+        self._told = {event.identity for event in read_events(path)} if path.exists() else set()
 
     def emit(self, event: Event) -> None:
         """Record an event and show it."""
-        append_line(self._path, event.model_dump_json().encode(), sync=False)
-        for watcher in self._watchers:
-            watcher.emit(event)
+        fresh = event.identity not in self._told
+        if fresh:
+            append_line(self._path, event.model_dump_json().encode(), sync=False)
+            self._told.add(event.identity)
+        if fresh or isinstance(event, Waiting):
+            for watcher in self._watchers:
+                watcher.emit(event)
 
 
 def read_events(path: Path) -> list[Event]:

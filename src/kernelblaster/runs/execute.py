@@ -90,26 +90,26 @@ async def _search(parts: RunParts, problem: Problem, limits: Concurrency, run_de
         return summarise(problem, directory, known)
     own = time.monotonic() + parts.config.budget.problem_minutes * 60
     specs = await asyncio.to_thread(_tensors, problem, parts)
-    with Journal(directory / JOURNAL, parts.watchers) as journal:
-        context = ProblemContext(
-            run=search.name,
-            problem=problem,
-            op_family=_family(problem),
-            precision=parts.config.precision,
-            size=parts.size,
-            tensors=specs,
-            config=parts.config.search,
-            evaluator=parts.evaluator,
-            experience=parts.experience,
-            model=parts.model,
-            directory=directory,
-            events=journal,
-            limits=limits,
-            libraries=parts.config.libraries,
-            recording=parts.recording,
-            deadline=min(own, run_deadline) if run_deadline else own,
-        )
-        outcome = await run_problem(context)
+    journal = Journal(directory / JOURNAL, parts.watchers)
+    context = ProblemContext(
+        run=search.name,
+        problem=problem,
+        op_family=_family(problem),
+        precision=parts.config.precision,
+        size=parts.size,
+        tensors=specs,
+        config=parts.config.search,
+        evaluator=parts.evaluator,
+        experience=parts.experience,
+        model=parts.model,
+        directory=directory,
+        events=journal,
+        limits=limits,
+        libraries=parts.config.libraries,
+        recording=parts.recording,
+        deadline=min(own, run_deadline) if run_deadline else own,
+    )
+    outcome = await run_problem(context)
     if outcome.status is not OutcomeStatus.WAITING:
         write_atomically(directory / OUTCOME, outcome.model_dump_json(indent=1))
     return summarise(problem, directory, outcome)

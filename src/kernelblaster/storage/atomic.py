@@ -21,7 +21,8 @@ def write_atomically(path: Path, content: str | bytes, *, sync: bool = True, syn
 
     Raises OSError; `path` is untouched then.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.parent.is_dir():
+        path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}{_PARTIAL}")
     try:
         with partial.open("xb") as file:

@@ -7,7 +7,8 @@ import asyncio
 from langgraph.runtime import Runtime
 
 from kernelblaster.agent.context import ProblemContext
-from kernelblaster.agent.events import Decided, RolloutStopped
+from kernelblaster.agent.events import Decided
+from kernelblaster.agent.nodes.start import rollout_stopped
 from kernelblaster.agent.slots import rollout_slot, step_slot
 from kernelblaster.agent.state import (
     Attempt,
@@ -33,7 +34,7 @@ async def decide(state: RolloutState, runtime: Runtime[ProblemContext]) -> State
     context = runtime.context
     if state.choice is None or state.attempt is None:
         raise ValueError("decide runs at the end of a step")
-    comparison = await asyncio.to_thread(_comparison, context, state.attempt)
+    comparison = _comparison(context, state.attempt)
     tried = _tried(state.choice, state.attempt, comparison)
     changed = _after(state, tried, state.attempt, comparison)
     after = state.model_copy(update=changed)
@@ -51,20 +52,10 @@ async def decide(state: RolloutState, runtime: Runtime[ProblemContext]) -> State
 
 
 async def finish(state: RolloutState, runtime: Runtime[ProblemContext]) -> StateUpdate:
-    """Hand the rollout's result to the problem."""
+    """Hand the rollout's result to the problem. One that a budget ended goes on when there is a larger one."""
     context = runtime.context
     if state.stop is None:
         raise ValueError("a rollout finishes with a reason")
-    context.emit(
-        RolloutStopped(
-            problem=str(context.problem.id),
-            slot=rollout_slot(context, state),
-            reason=state.stop,
-            steps=state.transitions,
-            incumbent=state.incumbent.sha256,
-            gain=state.incumbent.gain,
-        )
-    )
     result = RolloutResult(
         round=state.round,
         index=state.index,
@@ -73,8 +64,11 @@ async def finish(state: RolloutState, runtime: Runtime[ProblemContext]) -> State
         steps=state.step,
         transitions=state.transitions,
         verdicts=state.verdicts,
-        cut_off=state.model_copy(update={"stop": None}) if state.stop is StopReason.BUDGET else None,
     )
+    if state.stop is not StopReason.BUDGET:
+        slot = rollout_slot(context, state.round, state.index)
+        await asyncio.to_thread(context.files.put_rollout, slot, result)
+    context.emit(rollout_stopped(context, result))
     return {"finished": [result]}
 
 
@@ -90,6 +84,7 @@ def stop_reason(state: RolloutState, config: SearchConfig) -> StopReason | None:
 
 
 def _comparison(context: ProblemContext, attempt: Attempt) -> Comparison | None:
+    """Of an evaluation that was made or read a moment ago, and is still in memory."""
     if attempt.evaluation is None or attempt.failure is not None:
         return None
     return context.files.evaluation(attempt.evaluation).comparison

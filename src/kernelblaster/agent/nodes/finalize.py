@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from langgraph.runtime import Runtime
 
-from kernelblaster.agent.asking import ask
+from kernelblaster.agent.asking import Unanswered, ask
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.evaluating import FINAL, Judged, judge, sanitize
 from kernelblaster.agent.events import FinalistMeasured, Finalized
@@ -43,7 +43,10 @@ class _Measured:
 async def finalize(state: ProblemState, runtime: Runtime[ProblemContext]) -> StateUpdate:
     """Choose, check and write the final kernel, and say how the search ended."""
     context = runtime.context
-    conclusion = await _conclude(context, state)
+    try:
+        conclusion = await _conclude(context, state)
+    except Unanswered as question:
+        return {"pending": [question.request]}
     winner = next((f for f in conclusion.finalists if f.sha256 == conclusion.final_sha256), None)
     context.emit(
         Finalized(

@@ -6,7 +6,7 @@ import asyncio
 
 from langgraph.runtime import Runtime
 
-from kernelblaster.agent.asking import ask
+from kernelblaster.agent.asking import Unanswered, ask
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.events import Generated
 from kernelblaster.agent.prompting import generate_request
@@ -32,6 +32,8 @@ async def generate(state: RolloutState, runtime: Runtime[ProblemContext]) -> Sta
     request = await asyncio.to_thread(generate_request, context, state, number)
     try:
         reply = await ask(context, request)
+    except Unanswered as question:
+        return {"pending": [question.request]}
     except BudgetExceeded:
         return {"stop": StopReason.BUDGET}
     except NoRecordedReply:

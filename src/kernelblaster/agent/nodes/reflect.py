@@ -14,7 +14,7 @@ from typing import Any
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from kernelblaster.agent.asking import ask, frozen_request
+from kernelblaster.agent.asking import Unanswered, ask, frozen_request
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.events import Reflected
 from kernelblaster.agent.files import Reflection
@@ -58,12 +58,15 @@ async def reflect(state: ProblemState, runtime: Runtime[ProblemContext]) -> Stat
 
     Done once per round, also over resumes. A round that a budget cut off is reflected on when it is complete.
     """
-    if state.cut_off:
+    if state.cut_off or state.pending:
         return {}
     context = runtime.context
     known = await asyncio.to_thread(context.files.find_reflection, state.round)
     if known is None:
-        known = await _reflect(context, state.round)
+        try:
+            known = await _reflect(context, state.round)
+        except Unanswered as question:
+            return {"pending": [question.request]}
         await asyncio.to_thread(context.files.put_reflection, state.round, known)
         await asyncio.to_thread(context.experience.export)
     context.emit(

@@ -13,7 +13,7 @@ from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.events import Selected
 from kernelblaster.agent.prompting import request_tags
 from kernelblaster.agent.slots import step_slot
-from kernelblaster.agent.state import Choice, Diagnosis, PromptLesson, RolloutState, StateUpdate, StopReason
+from kernelblaster.agent.state import BegunStep, Choice, Diagnosis, PromptLesson, RolloutState, StateUpdate, StopReason
 from kernelblaster.config import SearchPart
 from kernelblaster.knowledge.decisions import NoTechnique, Selection, SelectionContext
 from kernelblaster.knowledge.policies import POLICIES
@@ -25,51 +25,52 @@ FREE_FORM = "free_form"
 async def retrieve(state: RolloutState, runtime: Runtime[ProblemContext]) -> StateUpdate:
     """Draw a technique that this rollout has not tried since its last acceptance.
 
-    What was drawn is kept at once: the round's other rollouts on the same parent draw something else, and a rollout
-    that is killed before its next checkpoint draws the same again.
+    What was drawn is kept before anybody is asked: the round's other rollouts on the same parent draw something else,
+    and a step that is replayed has the same choice, whatever was learned since.
     """
     context = runtime.context
     diagnosis = state.diagnosis
     if diagnosis is None:
         raise ValueError("retrieve runs after classify")
-    if not context.config.has(SearchPart.RETRIEVAL):
-        return _freely(context, state, diagnosis)
     try:
-        async with context.flight(f"draws/r{state.round}/{state.incumbent.sha256}"):
-            selection = await asyncio.to_thread(_draw, context, state, diagnosis)
+        choice = state.begun.choice if state.begun else None
+        if choice is None:
+            async with context.flight(f"draws/r{state.round}/{state.incumbent.sha256}"):
+                choice = await asyncio.to_thread(_choose, context, state, diagnosis)
     except NoTechnique:
         return {"stop": StopReason.NOTHING_TO_TRY}
+    known = context.config.has(SearchPart.RETRIEVAL)
     context.emit(
         Selected(
             problem=str(context.problem.id),
             slot=step_slot(context, state),
             state=diagnosis.state,
-            technique=selection.technique,
-            expected_speedup=selection.expected_speedup,
-            p_correct=selection.p_correct,
-            evidence_count=selection.evidence_count,
+            technique=choice.technique,
+            expected_speedup=choice.expected_speedup if known else None,
+            p_correct=choice.p_correct if known else None,
+            evidence_count=choice.evidence_count,
         )
     )
-    return {"choice": _choice(selection, lessons=context.config.has(SearchPart.LESSONS))}
+    return {"choice": choice}
 
 
-def _freely(context: ProblemContext, state: RolloutState, diagnosis: Diagnosis) -> StateUpdate:
+def _choose(context: ProblemContext, state: RolloutState, diagnosis: Diagnosis) -> Choice:
+    """What the step will try, kept for when it is replayed. Raises NoTechnique."""
+    if context.config.has(SearchPart.RETRIEVAL):
+        choice = _choice(_draw(context, state, diagnosis), lessons=context.config.has(SearchPart.LESSONS))
+    else:
+        choice = _free_choice(context, state)
+    begun = BegunStep(parent=state.incumbent.sha256, started=state.step_started, diagnosis=diagnosis, choice=choice)
+    context.files.put_step(step_slot(context, state), begun)
+    return choice
+
+
+def _free_choice(context: ProblemContext, state: RolloutState) -> Choice:
     """No technique: the model tries what it likes, unless it is a recording that has no such answer."""
     allowed = context.model.answerable(request_tags(context, state))
     if allowed is not None and FREE_FORM not in allowed:
-        return {"stop": StopReason.NOTHING_TO_TRY}
-    context.emit(
-        Selected(
-            problem=str(context.problem.id),
-            slot=step_slot(context, state),
-            state=diagnosis.state,
-            technique=FREE_FORM,
-            expected_speedup=None,
-            p_correct=None,
-            evidence_count=0,
-        )
-    )
-    choice = Choice(
+        raise NoTechnique("the recording has no answer without a technique", hint="record one with --ablate retrieval")
+    return Choice(
         technique=FREE_FORM,
         summary="",
         how_to=[],
@@ -79,7 +80,6 @@ def _freely(context: ProblemContext, state: RolloutState, diagnosis: Diagnosis) 
         evidence_count=0,
         backed_off_to="ablated",
     )
-    return {"choice": choice}
 
 
 def _draw(context: ProblemContext, state: RolloutState, diagnosis: Diagnosis) -> Selection:

@@ -9,9 +9,9 @@ from langgraph.types import Send
 
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.evaluating import Judged, judge
-from kernelblaster.agent.events import RoundStarted, StartProfiled
-from kernelblaster.agent.slots import problem_slot
-from kernelblaster.agent.state import Incumbent, ProblemState, RolloutState, StateUpdate
+from kernelblaster.agent.events import RolloutStopped, RoundStarted, StartProfiled
+from kernelblaster.agent.slots import problem_slot, rollout_slot
+from kernelblaster.agent.state import Incumbent, ProblemState, RolloutResult, RolloutState, StateUpdate
 
 ROLLOUT = "rollout"
 
@@ -31,12 +31,10 @@ async def profile_start(state: ProblemState, runtime: Runtime[ProblemContext]) -
 
 
 async def open_round(state: ProblemState, runtime: Runtime[ProblemContext]) -> StateUpdate:
-    """Count the round and announce it. A round that a budget cut off goes on under its number."""
-    if state.cut_off:
-        return {}
+    """Count the round, announce it, and take over the rollouts of it that have ended before."""
     context = runtime.context
-    incumbent = best_incumbent(state)
     round = state.round + 1
+    incumbent = best_incumbent(state, round)
     context.emit(
         RoundStarted(
             problem=str(context.problem.id),
@@ -47,26 +45,47 @@ async def open_round(state: ProblemState, runtime: Runtime[ProblemContext]) -> S
             gain=incumbent.gain,
         )
     )
-    return {"round": round}
+    ended = await asyncio.to_thread(_ended, context, round)
+    for result in ended:
+        context.emit(rollout_stopped(context, result))
+    return {"round": round, "finished": ended}
 
 
-def fan_out(state: ProblemState, runtime: Runtime[ProblemContext]) -> list[Send]:
-    """One rollout per chain, all from the best kernel known; or the rollouts that a budget cut off, where they were."""
-    if state.cut_off:
-        return [Send(ROLLOUT, rollout) for rollout in state.cut_off]
-    incumbent = best_incumbent(state)
+async def fan_out(state: ProblemState, runtime: Runtime[ProblemContext]) -> list[Send] | str:
+    """One rollout per chain that has not ended before, all from the best kernel of the rounds before."""
+    incumbent = best_incumbent(state, state.round)
+    ended = {result.index for result in state.finished if result.round == state.round}
+    left = [index for index in range(runtime.context.config.rollouts) if index not in ended]
     return [
-        Send(ROLLOUT, RolloutState(round=state.round, index=index, incumbent=incumbent))
-        for index in range(runtime.context.config.rollouts)
-    ]
+        Send(ROLLOUT, RolloutState(round=state.round, index=index, incumbent=incumbent)) for index in left
+    ] or "reflect"
 
 
-def best_incumbent(state: ProblemState) -> Incumbent:
-    """The kernel with the largest measured gain so far; the start when no rollout gained."""
+def best_incumbent(state: ProblemState, round: int) -> Incumbent:
+    """The kernel with the largest measured gain before a round; the start when no rollout gained."""
     if state.start is None:
         raise ValueError("the start has not been evaluated")
-    reached = [result.incumbent for result in state.finished]
+    reached = [result.incumbent for result in state.finished if result.round < round]
     return max([state.start, *reached], key=lambda incumbent: incumbent.gain)
+
+
+def _ended(context: ProblemContext, round: int) -> list[RolloutResult]:
+    """Results of the round's rollouts that earlier starts have brought to an end."""
+    slots = (rollout_slot(context, round, index) for index in range(context.config.rollouts))
+    found = (context.files.find_rollout(slot) for slot in slots)
+    return [result for result in found if result is not None]
+
+
+def rollout_stopped(context: ProblemContext, result: RolloutResult) -> RolloutStopped:
+    """What the outside is told about a rollout that has ended."""
+    return RolloutStopped(
+        problem=str(context.problem.id),
+        slot=rollout_slot(context, result.round, result.index),
+        reason=result.stop,
+        steps=result.transitions,
+        incumbent=result.incumbent.sha256,
+        gain=result.incumbent.gain,
+    )
 
 
 def _event(context: ProblemContext, judged: Judged) -> StartProfiled:

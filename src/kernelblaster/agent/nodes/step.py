@@ -8,12 +8,12 @@ import time
 from langgraph.runtime import Runtime
 from pydantic import BaseModel
 
-from kernelblaster.agent.asking import ask, frozen_request
+from kernelblaster.agent.asking import Unanswered, ask, frozen_request
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.events import Classified, StepStarted
 from kernelblaster.agent.prompting import classify_request
 from kernelblaster.agent.slots import classify_slot, step_slot
-from kernelblaster.agent.state import Diagnosis, RolloutState, Spent, StateUpdate, StopReason
+from kernelblaster.agent.state import BegunStep, Diagnosis, RolloutState, Spent, StateUpdate, StopReason
 from kernelblaster.config import SearchPart
 from kernelblaster.devices.profiles import Profile, ProfileSource
 from kernelblaster.errors import BudgetExceeded
@@ -32,16 +32,20 @@ class ClassifyReply(BaseModel):
 
 
 async def open_step(state: RolloutState, runtime: Runtime[ProblemContext]) -> StateUpdate:
-    """Begin the next step, unless the incumbent leaves nothing to gain or the time is over."""
+    """Begin the next step, unless the incumbent leaves nothing to gain or the time is over.
+
+    A step that an earlier start has begun is begun as it was, also when the time is over: what it came to is known.
+    """
     context = runtime.context
+    opened = state.model_copy(update={"step": state.step + 1})
+    begun, evaluation = await asyncio.to_thread(_stored, context, opened)
     try:
-        context.check_time()
+        if begun is None:
+            context.check_time()
     except BudgetExceeded:
         return {"stop": StopReason.BUDGET}
-    evaluation = await asyncio.to_thread(context.files.evaluation, state.incumbent.evaluation)
     if evaluation.timing and (evaluation.timing.floor_fraction or 0.0) > context.config.near_floor:
         return {"stop": StopReason.NEAR_FLOOR}
-    opened = state.model_copy(update={"step": state.step + 1})
     context.emit(
         StepStarted(
             problem=str(context.problem.id),
@@ -50,7 +54,14 @@ async def open_step(state: RolloutState, runtime: Runtime[ProblemContext]) -> St
             gain=state.incumbent.gain,
         )
     )
-    return {"step": opened.step, "step_started": time.time(), "spent": Spent()}
+    started = begun.started if begun else time.time()
+    return {"step": opened.step, "step_started": started, "begun": begun, "spent": Spent()}
+
+
+def _stored(context: ProblemContext, opened: RolloutState) -> tuple[BegunStep | None, Evaluation]:
+    """The step as an earlier start began it, and the evaluation of its parent."""
+    begun = context.files.find_step(step_slot(context, opened), opened.incumbent.sha256)
+    return begun, context.files.evaluation(opened.incumbent.evaluation)
 
 
 async def classify(state: RolloutState, runtime: Runtime[ProblemContext]) -> StateUpdate:
@@ -58,18 +69,13 @@ async def classify(state: RolloutState, runtime: Runtime[ProblemContext]) -> Sta
     if state.diagnosis is not None and state.diagnosis.parent == state.incumbent.sha256:
         return {}
     context = runtime.context
-    evaluation = await asyncio.to_thread(context.files.evaluation, state.incumbent.evaluation)
-    base = await asyncio.to_thread(context.experience.base)
-    ruled = _by_rules(context, base, evaluation)
-    diagnosis = _diagnosis(state, ruled, "rules")
-    if not context.config.has(SearchPart.CLASSIFICATION):
-        diagnosis = _nameless(state, base)
-    elif not ruled.decided:
-        try:
-            diagnosis = await _by_model(context, state, base, evaluation, ruled)
-        except BudgetExceeded:
-            # The step has not begun in earnest: continued later, it opens again under its number.
-            return {"stop": StopReason.BUDGET, "step": state.step - 1}
+    try:
+        diagnosis = state.begun.diagnosis if state.begun else await _diagnose(context, state)
+    except Unanswered as question:
+        return {"pending": [question.request]}
+    except BudgetExceeded:
+        # The step has not begun in earnest: continued later, it opens again under its number.
+        return {"stop": StopReason.BUDGET, "step": state.step - 1}
     context.emit(
         Classified(
             problem=str(context.problem.id),
@@ -81,6 +87,21 @@ async def classify(state: RolloutState, runtime: Runtime[ProblemContext]) -> Sta
         )
     )
     return {"diagnosis": diagnosis}
+
+
+async def _diagnose(context: ProblemContext, state: RolloutState) -> Diagnosis:
+    """By rules, or by the model where they do not decide; kept, for rules and states change as others learn."""
+    evaluation = await asyncio.to_thread(context.files.evaluation, state.incumbent.evaluation)
+    base = await asyncio.to_thread(context.experience.base)
+    ruled = _by_rules(context, base, evaluation)
+    diagnosis = _diagnosis(state, ruled, "rules")
+    if not context.config.has(SearchPart.CLASSIFICATION):
+        diagnosis = _nameless(state, base)
+    elif not ruled.decided:
+        diagnosis = await _by_model(context, state, base, evaluation, ruled)
+    begun = BegunStep(parent=state.incumbent.sha256, started=state.step_started, diagnosis=diagnosis)
+    await asyncio.to_thread(context.files.put_step, step_slot(context, state), begun)
+    return diagnosis
 
 
 def _nameless(state: RolloutState, base: KnowledgeBase) -> Diagnosis:

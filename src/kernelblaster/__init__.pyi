@@ -66,8 +66,12 @@ from kernelblaster.devices.facts import DeviceFacts as DeviceFacts
 from kernelblaster.devices.facts import DeviceKind as DeviceKind
 from kernelblaster.devices.facts import Library as Library
 from kernelblaster.devices.metrics import Metric as Metric
+from kernelblaster.devices.profilers import PROFILERS as PROFILERS
 from kernelblaster.devices.profiles import KernelProfile as KernelProfile
 from kernelblaster.devices.profiles import Profile as Profile
+from kernelblaster.devices.registry import DEVICES as DEVICES
+from kernelblaster.devices.registry import DeviceRequest as DeviceRequest
+from kernelblaster.devices.registry import OpenedDevice as OpenedDevice
 from kernelblaster.errors import BudgetExceeded as BudgetExceeded
 from kernelblaster.errors import DeviceError as DeviceError
 from kernelblaster.errors import ExitCode as ExitCode
@@ -89,6 +93,8 @@ from kernelblaster.knowledge.policies import POLICIES as POLICIES
 from kernelblaster.knowledge.policies import SearchPolicy as SearchPolicy
 from kernelblaster.knowledge.schema import KnowledgeDocument as KnowledgeDocument
 from kernelblaster.knowledge.store import seed_path as seed_path
+from kernelblaster.models.backends import BACKENDS as BACKENDS
+from kernelblaster.models.backends import ModelBackend as ModelBackend
 from kernelblaster.models.base import ChatModel as ChatModel
 from kernelblaster.models.base import Message as Message
 from kernelblaster.models.base import Purpose as Purpose

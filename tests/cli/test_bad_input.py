@@ -51,7 +51,7 @@ def assert_one_line_and_hint(done: Done, code: ExitCode, *words: str) -> None:
         (("--subset", "level9"), ("level9", "level1")),
         (("--subset=simple",), ("simple", "level1")),
         (("--libraries", "cufft"), ("cufft", "cublas, cudnn, cutlass")),
-        (("--device", "tpu"), ("tpu", "auto, cuda or emulated")),
+        (("--device", "tpu"), ("tpu", "auto, cuda, emulated")),
         (("--gpu-type=voodoo",), ("voodoo", "h100")),
         (("--precision", "fp64"), ("fp64", "--help")),
         (("--model-kind", "oracle"), ("oracle", "recorded")),

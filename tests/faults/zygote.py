@@ -37,12 +37,12 @@ from kernelblaster.cli import run_view
 from kernelblaster.cli.app import app
 from kernelblaster.cli.errors import exit_code_of, leave, prepare_process
 from kernelblaster.cli.live import PlainView
+from kernelblaster.devices.registry import OpenedDevice
 from kernelblaster.errors import ExitCode
 from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.problems.problem import Problem
 from kernelblaster.runs import optimize
-from kernelblaster.runs.choices import DeviceChoice
 
 TIMEOUT_S = 200
 # The page shows what the other files hold; drawing it takes as long as all the rest of a start.
@@ -112,7 +112,7 @@ def start(order: dict[str, Any]) -> int:
     os.environ.update(order["settings"])
     torch.set_num_threads(1)
     device = stand_ins.StandInDevice(ruled=order["ruled"], lost_after=order["lost_after"])
-    optimize.choose_device = lambda config, tell: DeviceChoice(device, "a stand-in")
+    optimize.choose_device = lambda config, tell: OpenedDevice(device, "a stand-in")
     LoggedEvaluator.log = Path(order["directory"], "evaluations.log")
     optimize.Evaluator = LoggedEvaluator
     DyingView.dies_at = order["dies_at_event"]

@@ -141,7 +141,7 @@ class ModelConfig(Section):
     """Recording to replay, the shipped one if not given; with a kind that asks a model, the recording that is made."""
     concurrency: int = Field(8, ge=1)
     """Requests in flight at once."""
-    timeout_s: float = Field(600, ge=1, allow_inf_nan=False)
+    timeout_s: float = Field(600, gt=0, allow_inf_nan=False)
     """Seconds that the model may take for one reply."""
     max_retries: int = Field(5, ge=0)
     """Times a request that failed for a passing reason is sent again."""
@@ -176,6 +176,8 @@ class EvaluationConfig(Section):
     """Largest file a candidate may write, in GiB; all its files but outputs together may be twice as large."""
     concurrency: int = Field(0, ge=0)
     """Candidates judged at once; 0: one per CPU core. On a GPU one of them runs while others compile."""
+    profiler: str = "device"
+    """What counts: device (ncu on a GPU, counts on the emulated one), events (times only), or a registered profiler."""
     compile_jobs: int = Field(0, ge=0)
     """Candidates compiled at once; 0: as many as are judged."""
 
@@ -192,7 +194,7 @@ class RunConfig(Section):
     out: Path = Path("out")
     """Directory in which runs are kept."""
     device: str = AUTOMATIC
-    """cuda, emulated, or auto: cuda where a GPU is found."""
+    """cuda, emulated, a registered device, or auto: cuda where a GPU is found, else emulated."""
     gpu_type: str | None = None
     """a100, l40s, h100, h200, ...: checked against the GPU found; emulated: the architecture."""
     size: str | None = None

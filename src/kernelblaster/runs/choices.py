@@ -4,30 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-
-from pydantic import SecretStr
 
 from kernelblaster.config import AUTOMATIC, ModelConfig, ModelKind, RunConfig
 from kernelblaster.devices.base import Device
-from kernelblaster.devices.emulated.emulator import DEFAULT_GPU, gpu_names
+from kernelblaster.devices.emulated.emulator import gpu_names
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
-from kernelblaster.errors import DeviceError, UsageError
-from kernelblaster.models.endpoint import endpoint_of
-from kernelblaster.paths import cache_dir, data_dir
+from kernelblaster.devices.profilers import profiled_by
+from kernelblaster.devices.registry import DEVICES, DeviceRequest, OpenedDevice
+from kernelblaster.errors import UsageError
+from kernelblaster.models.backends import BACKENDS
 from kernelblaster.problems.problem import Problem, Size
 from kernelblaster.problems.self_checking import needs_a_gpu
+from kernelblaster.runs.progress import ProgressDevice
 from kernelblaster.sandbox.limits import Limits
-
-SHIPPED_RECORDING = "recordings/h200.jsonl.gz"
-
-
-@dataclass(frozen=True)
-class DeviceChoice:
-    """A device and why it was chosen."""
-
-    device: Device
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -53,34 +42,33 @@ def _gpu_key(gpu_type: str) -> str:
     return key
 
 
-def choose_device(config: RunConfig, tell: Callable[[str], object]) -> DeviceChoice:
-    """The device for `config.device` (`auto`, `cuda`, `emulated`); says to `tell` what takes time.
+def choose_device(config: RunConfig, tell: Callable[[str], object]) -> OpenedDevice:
+    """The device that `config.device` names; `auto`: cuda where a GPU is found, else emulated.
 
-    Raises UsageError, DeviceError.
+    Says to `tell` what takes time. Raises UsageError, DeviceError.
     """
-    if config.device not in (AUTOMATIC, *DeviceKind):
-        raise UsageError(f"unknown device {config.device!r}", hint="use auto, cuda or emulated")
+    if config.device not in (AUTOMATIC, *DEVICES):
+        raise UsageError(f"unknown device {config.device!r}", hint=f"use auto, {', '.join(DEVICES)}")
+    name, why = config.device, "asked for"
     gpu_type = _gpu_key(config.gpu_type) if config.gpu_type else None
-    if config.device == DeviceKind.EMULATED:
-        return _emulated(config, gpu_type, "asked for", tell)
+    if name == AUTOMATIC:
+        name, why = _detected()
+    request = DeviceRequest(
+        gpu_type=gpu_type, limits=limits_of(config), jobs=config.evaluation.compile_jobs, why=why, tell=tell
+    )
+    return DEVICES.get(name)(request)
+
+
+def _detected() -> tuple[str, str]:
+    """The device for this machine, and why."""
     from kernelblaster.devices.cuda.probe import detect_gpu
 
-    gpu = detect_gpu()
-    if gpu is None:
-        if config.device == DeviceKind.CUDA:
-            raise DeviceError("no NVIDIA GPU was found", hint="see `kernelblaster doctor`, or use --device emulated")
-        return _emulated(config, gpu_type, "no NVIDIA GPU was found", tell)
-    found = gpu.name.lower().replace(" ", "")
-    if gpu_type is not None and gpu_type not in found:
-        raise UsageError(
-            f"GPU type {config.gpu_type} was asked for, this machine has {gpu.name} ({gpu.arch})",
-            hint="unset GPU_TYPE / --gpu-type, or use --device emulated",
-        )
-    from kernelblaster.devices.cuda.device import CudaDevice
+    return (DeviceKind.EMULATED, "no NVIDIA GPU was found") if detect_gpu() is None else (DeviceKind.CUDA, "found")
 
-    return DeviceChoice(
-        CudaDevice(limits=limits_of(config), jobs=config.evaluation.compile_jobs), f"{gpu.name} was found"
-    )
+
+def watched(device: Device, config: RunConfig, tell: Callable[[str], object]) -> Device:
+    """The device with the configured profiler, which says to `tell` what it does. Raises UsageError."""
+    return ProgressDevice(profiled_by(device, config.evaluation.profiler), tell)
 
 
 def refuse_self_checking(problems: Iterable[Problem], config: RunConfig) -> None:
@@ -88,7 +76,7 @@ def refuse_self_checking(problems: Iterable[Problem], config: RunConfig) -> None
     from kernelblaster.devices.cuda.probe import detect_gpu
 
     self_checking = next((problem for problem in problems if problem.weakly_verified), None)
-    if self_checking is None or config.device == DeviceKind.CUDA:
+    if self_checking is None or config.device not in (AUTOMATIC, DeviceKind.EMULATED):
         return
     if config.device == DeviceKind.EMULATED or detect_gpu() is None:
         raise needs_a_gpu(self_checking)
@@ -109,45 +97,14 @@ def limits_of(config: RunConfig) -> Limits:
     return Limits(memory_bytes=int(evaluation.memory_gb * gb), file_bytes=file_bytes, disk_bytes=2 * file_bytes)
 
 
-def _emulated(config: RunConfig, gpu_type: str | None, why: str, tell: Callable[[str], object]) -> DeviceChoice:
-    from kernelblaster.devices.emulated.device import EmulatedDevice
-    from kernelblaster.devices.emulated.emulator import built_core, core_is_built
-
-    device = EmulatedDevice.create(
-        gpu_type or DEFAULT_GPU, limits=limits_of(config), jobs=config.evaluation.compile_jobs
-    )
-    if not core_is_built(cache_dir()):
-        tell("building the emulated GPU: once on this machine, under a minute")
-    built_core(cache_dir())
-    return DeviceChoice(device, f"{why}, so its PTX runs on the CPU; times are modelled, not measured")
-
-
 def choose_model_config(config: ModelConfig) -> ModelChoice:
-    """Complete `config` for its kind (`auto` or a ModelKind). Raises UsageError."""
-    kind = config.kind
-    if kind not in (AUTOMATIC, *ModelKind):
-        raise UsageError(f"unknown model kind {kind!r}", hint=f"use auto, {', '.join(ModelKind)}")
-    if kind == AUTOMATIC:
-        kind, why = _automatic(config)
-    else:
-        why = "asked for"
-    if kind == ModelKind.OPENAI_API:
-        if config.api_key is None and config.base_url is None:
-            raise UsageError("no API key", hint="set OPENAI_API_KEY, or --base-url for a local server")
-        # Local servers ignore the key, and the SDK insists on one.
-        key = config.api_key or SecretStr("none")
-        config = config.model_copy(update={"kind": ModelKind.OPENAI_API, "api_key": key})
-        return ModelChoice(config, f"{config.name} over {endpoint_of(config)}: {why}")
-    if kind == ModelKind.BATCH_EXCHANGE:
-        endpoint_of(config)  # what answers may be charged for is read off it
-        return ModelChoice(
-            config.model_copy(update={"kind": ModelKind.BATCH_EXCHANGE}), f"batch exchange of files: {why}"
-        )
-    recording = config.recording or shipped_recording()
-    if not recording.exists():
-        raise UsageError(f"no recording at {recording}", hint="give --recording FILE, or set OPENAI_API_KEY")
-    update = {"kind": ModelKind.RECORDED, "recording": recording, "name": "recorded"}
-    return ModelChoice(config.model_copy(update=update), f"replays {recording.name}: {why}")
+    """Complete `config` for its kind (`auto` or a registered kind). Raises UsageError."""
+    if config.kind not in (AUTOMATIC, *BACKENDS):
+        raise UsageError(f"unknown model kind {config.kind!r}", hint=f"use auto, {', '.join(BACKENDS)}")
+    kind, why = _automatic(config) if config.kind == AUTOMATIC else (config.kind, "asked for")
+    backend = BACKENDS.get(kind)
+    completed = backend.complete(config.model_copy(update={"kind": kind}))
+    return ModelChoice(completed, f"{backend.describe(completed)}: {why}")
 
 
 def _automatic(config: ModelConfig) -> tuple[str, str]:
@@ -158,8 +115,3 @@ def _automatic(config: ModelConfig) -> tuple[str, str]:
     if config.base_url is not None:
         return ModelKind.OPENAI_API, "a base URL is set"
     return ModelKind.RECORDED, "OPENAI_API_KEY is not set"
-
-
-def shipped_recording() -> Path:
-    """The recording that comes with the package."""
-    return data_dir() / SHIPPED_RECORDING

@@ -15,8 +15,7 @@ from kernelblaster.problems import dataset as problems
 from kernelblaster.problems.loader import load_problem
 from kernelblaster.problems.problem import Problem
 from kernelblaster.records.searches import check_search, find_search
-from kernelblaster.runs.choices import choose_device, timed_size
-from kernelblaster.runs.progress import ProgressDevice
+from kernelblaster.runs.choices import choose_device, timed_size, watched
 
 
 def find_problem(name: str, config: RunConfig, dataset_dir: Path | None = None) -> Problem:
@@ -47,7 +46,7 @@ def open_evaluator(
 
     It uses the device that is given, else the one that is configured. Raises UsageError, DeviceError.
     """
-    device = ProgressDevice(given or choose_device(config, tell).device, tell)
+    device = watched(given or choose_device(config, tell).device, config, tell)
     with InputStore() as inputs:
         size = timed_size(config, device.facts)
         yield Evaluator(device, inputs, config.evaluation, size, config.libraries, precision=config.precision)

@@ -13,6 +13,8 @@ from pathlib import Path
 from kernelblaster.agent.state import OutcomeStatus
 from kernelblaster.config import GIVEN, ModelKind, RunConfig
 from kernelblaster.devices.base import Device
+from kernelblaster.devices.profilers import PROFILERS
+from kernelblaster.devices.registry import OpenedDevice
 from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.evaluation.evaluator import Evaluator
@@ -28,12 +30,12 @@ from kernelblaster.records.layout import RunLayout
 from kernelblaster.records.run_record import new_record
 from kernelblaster.records.summary import ProblemSummary, RunSummary, Spending
 from kernelblaster.runs.choices import (
-    DeviceChoice,
     choose_device,
     choose_model_config,
     refuse_self_checking,
     refuse_unknown_size,
     timed_size,
+    watched,
 )
 from kernelblaster.runs.execute import RunParts, execute
 from kernelblaster.runs.interrupts import run_to_end
@@ -45,7 +47,7 @@ from kernelblaster.runs.preparation import (
     prepare_experience,
     sole_use,
 )
-from kernelblaster.runs.progress import ProgressDevice, ProgressModel
+from kernelblaster.runs.progress import ProgressModel
 from kernelblaster.storage.atomic import write_atomically
 
 POLL_SECONDS = 5.0
@@ -88,6 +90,7 @@ def run_plan(plan: RunPlan, observer: RunObserver) -> RunSummary:
     """
     plan, model_reason = _with_model(plan)
     POLICIES.require(plan.config.search.policy)
+    PROFILERS.require(plan.config.evaluation.profiler)
     if plan.device is not None:
         plan = replace(plan, config=plan.config.model_copy(update={"device": str(plan.device.facts.kind)}))
     else:
@@ -134,9 +137,9 @@ def _check_endpoint(plan: RunPlan, layout: RunLayout, observer: RunObserver) -> 
         check_model(plan.config.model)
 
 
-def _device(plan: RunPlan, observer: RunObserver) -> DeviceChoice:
+def _device(plan: RunPlan, observer: RunObserver) -> OpenedDevice:
     if plan.device is not None:
-        return DeviceChoice(plan.device, "given")
+        return OpenedDevice(plan.device, "given")
     return choose_device(plan.config, observer.tell)
 
 
@@ -156,7 +159,7 @@ def _run(
     model = CountedModel(plan.model, ledger) if plan.model else build_model(config.model, exchange, ledger, facts.name)
     state = RunInProgress(config, plan.problems, facts, finished, lambda: spending(ledger), ledger.seconds_left)
     with InputStore() as inputs, observer.searching(state):
-        device = ProgressDevice(chosen_device, observer.tell)
+        device = watched(chosen_device, config, observer.tell)
         parts = RunParts(
             run=record.run,
             config=config,

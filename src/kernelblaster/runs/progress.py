@@ -8,37 +8,24 @@ from dataclasses import dataclass
 from kernelblaster.devices.base import (
     Build,
     Candidate,
-    Device,
-    ExclusiveUse,
     Harness,
     Job,
     Profiler,
     SelfCheckingSession,
     Session,
 )
-from kernelblaster.devices.facts import DeviceFacts, GpuReading, Library
+from kernelblaster.devices.facts import Library
+from kernelblaster.devices.forwarding import ForwardingDevice
 from kernelblaster.devices.profiles import SanitizerFinding
 from kernelblaster.models.base import ChatModel, Reply, Request
 from kernelblaster.problems.problem import Precision, Problem
-from kernelblaster.sandbox.isolation import Isolation
 
 
 @dataclass(frozen=True)
-class ProgressDevice:
-    """Passes everything on to `inner`, and each stage to `tell`. Satisfies `devices.base.Device`."""
+class ProgressDevice(ForwardingDevice):
+    """Passes everything on to `inner`, and each stage to `tell`."""
 
-    inner: Device
     tell: Callable[[str], object]
-
-    @property
-    def facts(self) -> DeviceFacts:
-        """Of the inner device."""
-        return self.inner.facts
-
-    @property
-    def isolation(self) -> Isolation:
-        """Of the inner device."""
-        return self.inner.isolation
 
     def prepare(self, problem: Problem, precision: Precision) -> Harness:
         """Compile the driver."""
@@ -72,14 +59,6 @@ class ProgressDevice:
         """Run the sanitizers."""
         self.tell(f"running the sanitizers on a kernel of {build.harness.problem.id}")
         return self.inner.sanitize(build, job, timeout_s=timeout_s)
-
-    def reading(self) -> GpuReading | None:
-        """Of the inner device."""
-        return self.inner.reading()
-
-    def exclusive(self, *, wait: bool = True) -> ExclusiveUse:
-        """Hold the inner device."""
-        return self.inner.exclusive(wait=wait)
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,13 @@ then waits for its command while the candidate is verified and timed.
 
 from __future__ import annotations
 
-import statistics
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
-from kernelblaster.devices.base import UNPERTURBED, Candidate, Job, Session
+from kernelblaster.devices.base import Candidate, Job
 from kernelblaster.devices.cuda.ncu import (
     NO_KERNEL,
     PERMISSION_CURE,
@@ -26,12 +25,12 @@ from kernelblaster.devices.cuda.ncu import (
 )
 from kernelblaster.devices.harness.batch import BatchProgram
 from kernelblaster.devices.metrics import Metric, totals
+from kernelblaster.devices.profilers import EventProfiler, Opens
 from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource
 from kernelblaster.sandbox.isolation import FileView, Isolation, strongest_working, weaker
 from kernelblaster.sandbox.limits import Limits
 from kernelblaster.sandbox.process import Scratch, strongest
 
-_FALLBACK_SAMPLES = 5
 _CONNECTED = "==PROF=="
 """Begins what ncu says once it has a program in hand: what fails afterwards is not for lack of privileges."""
 
@@ -55,12 +54,6 @@ class Counters:
     def names(self) -> list[str]:
         """Metrics to ask for."""
         return [metric.value for metric in Metric if metric.value not in self.unsupported]
-
-
-class Opens(Protocol):
-    """What starts a candidate's process without a profiler."""
-
-    def open(self, candidate: Candidate, job: Job, *, timeout_s: float) -> Session: ...
 
 
 class CudaProfiler:
@@ -184,11 +177,4 @@ class CudaProfiler:
         return text
 
     def _by_events(self, warning: str) -> Profile:
-        with self._device.open(self._candidate, self._job, timeout_s=self._timeout_s) as session:
-            session.call(0)
-            samples = session.time_calls([UNPERTURBED] * _FALLBACK_SAMPLES)
-        found = {Metric.DURATION.value: statistics.median(sample.device_us for sample in samples) * 1e3}
-        resources = self._candidate.built().resources
-        if len(resources) == 1:
-            found[Metric.REGISTERS_PER_THREAD.value] = float(resources[0].registers)
-        return Profile(source=ProfileSource.EVENTS, kernels=[], totals=found, warnings=[warning])
+        return EventProfiler(self._device, self._candidate, self._job, self._timeout_s, warning).collect()

@@ -33,7 +33,7 @@ from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.evaluation.processes.timed_pair import TimedPair
 from kernelblaster.evaluation.results import Conditions, Decision
 from kernelblaster.evaluation.timing.stopwatch import ImpossibleTime, Stopwatch
-from kernelblaster.problems.problem import Precision, Problem, Size
+from kernelblaster.problems.problem import Precision, Problem, StandardWorkload
 from kernelblaster.runs.evaluations import find_problem, open_evaluator
 
 FINALS = Path(__file__).resolve().parents[1] / "docs" / "results" / "h200_kernels"
@@ -45,13 +45,13 @@ SMALL_SECONDS = 1.0
 """Wall time of a comparison at size small; elsewhere it is the product's."""
 
 START, FINAL = "start", "final"
-CASES: tuple[tuple[str, str, Size], ...] = (
-    *((f"level1/{n}", START, Size.SMALL) for n in (19, 23, 36, 40, 42, 47, 95)),
-    *((f"level2/{n}", START, Size.SMALL) for n in (59, 99)),
-    *((f"level1/{n}", START, Size.MEDIUM) for n in (12, 42, 95)),
-    ("level3/43", START, Size.MEDIUM),
-    *((f"level1/{n}", FINAL, Size.MEDIUM) for n in (4, 12, 23, 40, 47, 89, 95)),
-    *((f"level2/{n}", FINAL, Size.MEDIUM) for n in (12, 99)),
+CASES: tuple[tuple[str, str, StandardWorkload], ...] = (
+    *((f"level1/{n}", START, StandardWorkload.SMALL) for n in (19, 23, 36, 40, 42, 47, 95)),
+    *((f"level2/{n}", START, StandardWorkload.SMALL) for n in (59, 99)),
+    *((f"level1/{n}", START, StandardWorkload.MEDIUM) for n in (12, 42, 95)),
+    ("level3/43", START, StandardWorkload.MEDIUM),
+    *((f"level1/{n}", FINAL, StandardWorkload.MEDIUM) for n in (4, 12, 23, 40, 47, 89, 95)),
+    *((f"level2/{n}", FINAL, StandardWorkload.MEDIUM) for n in (12, 99)),
 )
 """Problem, kernel (its start, or the final kernel of the published search) and size: from a few to some thousand us."""
 EARLIER = "## What earlier studies changed"
@@ -101,7 +101,7 @@ class Case:
     build: Build
 
 
-def case_name(problem: Problem, kernel: str, size: Size) -> str:
+def case_name(problem: Problem, kernel: str, size: StandardWorkload) -> str:
     """`level1/023 Softmax, final, medium`"""
     return f"{problem.id} {problem.name}, {kernel}, {size}"
 
@@ -114,7 +114,9 @@ def source_of(problem: Problem, kernel: str) -> str:
     return (FINALS / name).read_text(encoding="utf-8")
 
 
-def build_cases(evaluator: Evaluator, chosen: Sequence[tuple[str, str, Size]], config: RunConfig) -> list[Case]:
+def build_cases(
+    evaluator: Evaluator, chosen: Sequence[tuple[str, str, StandardWorkload]], config: RunConfig
+) -> list[Case]:
     """Compile all kernels, many at once."""
     problems = [find_problem(name, config) for name, _, _ in chosen]
     judges = {
@@ -123,7 +125,7 @@ def build_cases(evaluator: Evaluator, chosen: Sequence[tuple[str, str, Size]], c
     }
     drivers = {problem: evaluator.device.prepare(problem, config.precision) for problem in dict.fromkeys(problems)}
 
-    def build(problem: Problem, kernel: str, size: Size) -> Case:
+    def build(problem: Problem, kernel: str, size: StandardWorkload) -> Case:
         made = evaluator.device.build(source_of(problem, kernel), drivers[problem])
         return Case(case_name(problem, kernel, size), problem, judges[size], made)
 
@@ -136,7 +138,7 @@ def compare(case: Case, round: int) -> Row:
     """One comparison of a case with itself."""
     judge = case.judge
     device, inputs = judge.device, judge.inputs
-    most = SMALL_SECONDS if judge.size is Size.SMALL else judge.config.max_seconds_timing
+    most = SMALL_SECONDS if judge.workload is StandardWorkload.SMALL else judge.config.max_seconds_timing
     watch = Stopwatch(device.facts, judge.floor_us(case.problem), most, reading=device.reading)
     with judge.holding(), inputs.use(judge.plan(case.problem).timed) as drawn:
         began = time.monotonic()

@@ -18,7 +18,7 @@ from kernelblaster.config import RunConfig
 from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.dataset import Dataset
-from kernelblaster.problems.problem import Size
+from kernelblaster.problems.problem import StandardWorkload
 from kernelblaster.runs.evaluations import open_evaluator
 
 
@@ -37,7 +37,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--problem-numbers", default=None)
     parser.add_argument("--subset", default=None)
-    parser.add_argument("--size", type=Size, default=Size.SMALL)
+    parser.add_argument("--size", type=StandardWorkload, default=StandardWorkload.SMALL)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     problems = Dataset(data_dir() / "kernelbench-cuda").select(subset=options.subset, numbers=options.problem_numbers)

@@ -26,7 +26,7 @@ from kernelblaster.errors import KernelBlasterError
 from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.evaluation.processes.workspace import Workspace
-from kernelblaster.problems.problem import Precision, Size
+from kernelblaster.problems.problem import Precision, StandardWorkload
 from kernelblaster.runs.evaluations import find_problem
 from kernelblaster.sandbox.isolation import Isolation
 from kernelblaster.sandbox.limits import Limits
@@ -73,7 +73,12 @@ class Tools:
         self._problem = find_problem("level1/19", RunConfig())
         self._source = self._problem.init_path.read_text(encoding="utf-8")
         self._judge = Evaluator(
-            self.device, inputs, EvaluationConfig(input_sets=2), Size.SMALL, precision=Precision.FP32, seed=1
+            self.device,
+            inputs,
+            EvaluationConfig(input_sets=2),
+            StandardWorkload.SMALL,
+            precision=Precision.FP32,
+            seed=1,
         )
 
     def evaluate(self) -> str:

@@ -39,7 +39,7 @@ from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.evaluation.results import Verdict
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.dataset import Dataset
-from kernelblaster.problems.problem import Precision, Problem, Size
+from kernelblaster.problems.problem import Precision, Problem, StandardWorkload
 from kernelblaster.runs.choices import choose_device
 
 FINAL_KERNELS = Path(__file__).resolve().parent.parent / "docs" / "results" / "h200_kernels"
@@ -130,7 +130,7 @@ class MutantJudge:
     def __init__(self, device: Device, inputs: InputStore) -> None:
         config = EvaluationConfig(timeout_s=TIMEOUT_S)
         self._device = device
-        self._evaluator = Evaluator(device, inputs, config, Size.SMALL, precision=Precision.FP16, seed=SEED)
+        self._evaluator = Evaluator(device, inputs, config, StandardWorkload.SMALL, precision=Precision.FP16, seed=SEED)
         self._tools = Toolchain.find()
         self._launched: dict[str, frozenset[str]] = {}
 

@@ -24,7 +24,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from kernelblaster.devices.facts import DeviceKind, Library
-from kernelblaster.problems.problem import Precision, Size
+from kernelblaster.problems.problem import Precision, StandardWorkload
 
 ADVERSARIAL = Path(__file__).resolve().parent.parent / "tests" / "adversarial"
 EXPLOITS = ADVERSARIAL / "exploits"
@@ -63,7 +63,7 @@ class Planted:
     does: str
     expected: dict[DeviceKind, frozenset[str]]
     precision: Precision
-    size: Size
+    size: StandardWorkload
     libraries: tuple[Library, ...]
     timeout_s: float
     twin: str | None
@@ -74,9 +74,9 @@ class Planted:
         """Whether it can be judged there."""
         return bool(self.expected[device])
 
-    def size_on(self, device: DeviceKind) -> Size:
+    def size_on(self, device: DeviceKind) -> StandardWorkload:
         """The size that is timed there."""
-        return Size.SMALL if device is DeviceKind.EMULATED else self.size
+        return StandardWorkload.SMALL if device is DeviceKind.EMULATED else self.size
 
 
 def load(path: Path) -> Planted:
@@ -97,7 +97,7 @@ def load(path: Path) -> Planted:
             device: frozenset() if fields[device] == "-" else frozenset(fields[device].split()) for device in DeviceKind
         },
         precision=Precision(fields.get("precision", "fp16")),
-        size=Size(fields.get("size", "small")),
+        size=StandardWorkload(fields.get("size", "small")),
         libraries=tuple(Library(name) for name in fields.get("libraries", "").split()),
         timeout_s=float(fields.get("timeout", "60")),
         twin=fields.get("twin"),

@@ -53,9 +53,9 @@ def render(rows: list[BaselineRow]) -> str:
     first = rows[0]
     lines = [
         f"Driver {first.device.driver_version}, CUDA {first.device.cuda_version}, PyTorch {first.torch}, "
-        f"{first.precision}. Size `{first.size}` (KernelBench's shapes). Microseconds of the whole call with a cold "
-        "L2: median of samples taken in turns among all four in one run, with the 95 % bootstrap interval. Inputs are "
-        "random.",
+        f"{first.precision}. Size `{first.workload}` (KernelBench's shapes). Microseconds of the whole call with a "
+        "cold L2: median of samples taken in turns among all four in one run, with the 95 % bootstrap interval. Inputs "
+        "are random.",
         "",
         "| problem | start | final | PyTorch eager | torch.compile | final over start | over eager | over compile "
         "| samples |",

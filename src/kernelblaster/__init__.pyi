@@ -107,7 +107,7 @@ from kernelblaster.problems.interchange.bundle import ExchangeFormat as Exchange
 from kernelblaster.problems.interchange.problem_files import ImportedProblem as ImportedProblem
 from kernelblaster.problems.problem import Precision as Precision
 from kernelblaster.problems.problem import Problem as Problem
-from kernelblaster.problems.problem import Size as Size
+from kernelblaster.problems.problem import StandardWorkload as StandardWorkload
 from kernelblaster.problems.problem import TensorSpec as TensorSpec
 from kernelblaster.records.run_record import RunRecord as RunRecord
 from kernelblaster.records.summary import ProblemSummary as ProblemSummary

@@ -19,7 +19,7 @@ from kernelblaster.evaluation.results import Decision, Timing
 from kernelblaster.evaluation.timing.clock_agreement import ImpossibleTime
 from kernelblaster.evaluation.timing.statistics import SampleBlock, decide, speedup_interval
 from kernelblaster.evaluation.timing.stopwatch import Stopwatch
-from kernelblaster.problems.problem import Precision, Size
+from kernelblaster.problems.problem import Precision, StandardWorkload
 from kernelblaster.runs.pytorch_baseline import BaselineRow, Ratio
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -43,7 +43,8 @@ def baseline(times: dict[str, float], *, failures: dict[str, str] | None = None)
     )
     measured = {name: timing(us).model_copy(update={"modelled": False}) for name, us in times.items()}
     return BaselineRow(
-        problem="level1/023", name="Softmax", precision=Precision.FP16, size=Size.FULL, device=GPU, torch="2.11",
+        problem="level1/023", name="Softmax", precision=Precision.FP16, workload=StandardWorkload.FULL, device=GPU,
+        torch="2.11",
         timings=measured, final_against=against, failures=failures or {},
     )  # fmt: skip
 
@@ -56,7 +57,7 @@ def test_every_row_about_figures_has_a_rule_and_a_test() -> None:
 
 
 def test_r04_a_baseline_names_the_gpu_and_the_version_it_was_measured_with() -> None:
-    assert all(BaselineRow.model_fields[name].is_required() for name in ("device", "torch", "precision", "size"))
+    assert all(BaselineRow.model_fields[name].is_required() for name in ("device", "torch", "precision", "workload"))
 
 
 def test_r01_one_large_speedup_does_not_carry_the_mean() -> None:

@@ -24,7 +24,7 @@ from kernelblaster.knowledge.store import KnowledgeStore
 from kernelblaster.models.base import Purpose, Reply, Request, Usage
 from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.families import OpFamily
-from kernelblaster.problems.problem import Precision, Problem, ProblemId, Size, TensorRole, TensorSpec
+from kernelblaster.problems.problem import Precision, Problem, ProblemId, StandardWorkload, TensorRole, TensorSpec
 
 START_US = 100.0
 FLOOR_US = 5.0
@@ -73,7 +73,10 @@ def make_problem(root: Path) -> Problem:
         id=ProblemId(1, 23),
         name="Softmax",
         directory=directory,
-        sizes={Size.SMALL: {"batch_size": 4, "dim": 33}, Size.MEDIUM: {"batch_size": 64, "dim": 1000}},
+        workloads={
+            StandardWorkload.SMALL: {"batch_size": 4, "dim": 33},
+            StandardWorkload.MEDIUM: {"batch_size": 64, "dim": 1000},
+        },
     )
 
 
@@ -100,7 +103,7 @@ class CommentEvaluator:
         verdict = Verdict(re.search(r"// verdict: (\w+)", source)[1])
         evaluation = Evaluation(
             problem=str(problem.id), source_sha256=source_digest(source), verdict=verdict, reason="", device=FACTS.kind,
-            device_name=FACTS.name, arch=FACTS.arch, precision=Precision.FP16, size=Size.SMALL,
+            device_name=FACTS.name, arch=FACTS.arch, precision=Precision.FP16, workload=StandardWorkload.SMALL,
         )  # fmt: skip
         if verdict is not Verdict.CORRECT:
             return evaluation.model_copy(update={"reason": f"it is a {verdict}", "log": "line 7: error: boom"})
@@ -226,7 +229,7 @@ def make_context(
         "problem": make_problem(root),
         "op_family": OpFamily.SOFTMAX,
         "precision": Precision.FP16,
-        "size": Size.SMALL,
+        "workload": StandardWorkload.SMALL,
         "tensors": (
             TensorSpec("x", TensorRole.INPUT, DType.FLOAT16, (4, 33)),
             TensorSpec("output", TensorRole.OUTPUT, DType.FLOAT16, (4, 33)),

@@ -53,7 +53,7 @@ def test_a_torn_evaluation_file_is_made_again(tmp_path):
 
 def test_every_part_of_an_evaluation_key_matters():
     base = {
-        "source": "a", "baseline": "b", "device": "emulated/H200/sm_90", "precision": "fp16", "size": "small",
+        "source": "a", "baseline": "b", "device": "emulated/H200/sm_90", "precision": "fp16", "workload": "small",
         "purpose": "search",
     }  # fmt: skip
     names = {EvaluationKey(**{**base, field: "other"}).name for field in base}

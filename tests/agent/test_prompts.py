@@ -21,7 +21,7 @@ from kernelblaster.devices.metrics import Metric
 from kernelblaster.devices.profiles import KernelProfile, KernelResources, Profile, ProfileSource
 from kernelblaster.evaluation.results import Evaluation, Timing, Verdict
 from kernelblaster.problems.dtype import DType
-from kernelblaster.problems.problem import Precision, Size, TensorRole, TensorSpec
+from kernelblaster.problems.problem import Precision, StandardWorkload, TensorRole, TensorSpec
 
 CHARACTERS_PER_TOKEN = 4
 TOKEN_BUDGET = 2050
@@ -43,7 +43,7 @@ def evaluation(kernels: int = 12, **changes) -> Evaluation:
     figures = {
         "problem": "level1/023", "source_sha256": "0" * 64, "verdict": Verdict.CORRECT, "reason": "",
         "device": DeviceKind.EMULATED, "device_name": "H200", "arch": "sm_90", "precision": Precision.FP16,
-        "size": Size.SMALL,
+        "workload": StandardWorkload.SMALL,
         "timing": Timing(
             median_us=812.5, low_us=800, high_us=820, iqr_us=4, samples=20, floor_us=120.0, floor_fraction=0.148,
             modelled=True,

@@ -28,7 +28,7 @@ class WeakEvaluator(CommentEvaluator):
 
 def self_checking(root: Path) -> Problem:
     """The small softmax problem with the fixture's driver and no reference."""
-    problem = replace(make_problem(root), weakly_verified=True, sizes={})
+    problem = replace(make_problem(root), weakly_verified=True, workloads={})
     problem.reference_path.unlink()
     shutil.copy(FIXTURE / "driver.cpp", problem.driver_path)
     return problem

@@ -20,7 +20,7 @@ from kernelblaster.knowledge.store import seed_path
 Invoke = Callable[..., Done]
 COMMANDS = [
     (), ("run",), ("evaluate",), ("baseline",), ("reprofile",), ("report",), ("answer",), ("doctor",), ("emulate",),
-    ("config",),
+    ("config",), ("import",), ("export",),
     ("problems",), ("problems", "list"), ("problems", "show"), ("problems", "audit"),
     ("kb",), ("kb", "show"), ("kb", "check"), ("kb", "render"), ("kb", "merge"), ("kb", "import"), ("kb", "diff"),
 ]  # fmt: skip

@@ -269,4 +269,4 @@ def test_the_run_record_holds_no_key(finished: tuple[Path, list[object], Done]) 
     root, _, _ = finished
     record = json.loads((run_directory(root) / "run.json").read_text())
     assert "api_key" not in record["config"]["model"]
-    assert record["size"] == "small"
+    assert record["workload"] == "small"

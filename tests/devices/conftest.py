@@ -37,7 +37,7 @@ def host_build(request: pytest.FixtureRequest, toolchain: Toolchain, tmp_path_fa
     def build(*arguments: str) -> None:
         subprocess.run([*compiler, *arguments, "-lpthread", "-ldl"], check=True)
 
-    problem = Problem(ProblemId(1, 999), "Host", HERE, sizes={})
+    problem = Problem(ProblemId(1, 999), "Host", HERE, workloads={})
     if request.param == "linked":
         build(harness, candidate, cudart, "-o", str(program))
         made = Harness(problem, Precision.FP32, directory / "unused.o", "unused")

@@ -51,7 +51,7 @@ extern "C" void launch_gpu_implementation(void* output, const void* x, int64_t n
 def problem(tmp_path_factory: pytest.TempPathFactory) -> Problem:
     directory = tmp_path_factory.mktemp("problem")
     (directory / "driver.cpp").write_text(DRIVER)
-    return Problem(ProblemId(1, 1), "Copy", directory, sizes={})
+    return Problem(ProblemId(1, 1), "Copy", directory, workloads={})
 
 
 @pytest.fixture(scope="module", params=["linked", "deferred"])
@@ -174,7 +174,7 @@ def test_drivers_differ_by_precision_and_are_kept(
 
 @pytest.mark.alternating("builder")
 def test_a_broken_driver_is_the_problems_fault(builder: CandidateBuilder, tmp_path: Path) -> None:
-    problem = Problem(ProblemId(1, 2), "Broken", tmp_path, sizes={})
+    problem = Problem(ProblemId(1, 2), "Broken", tmp_path, workloads={})
     with pytest.raises(ProblemError, match="cannot read"):
         builder.harness(problem, Precision.FP16)
     (tmp_path / "driver.cpp").write_text("int main( {")

@@ -69,7 +69,7 @@ def builder(
 def harness(builder: HostBuilder, tmp_path_factory: pytest.TempPathFactory) -> Harness:
     directory = tmp_path_factory.mktemp("problem")
     (directory / "driver.cpp").write_text(DRIVER)
-    return builder.harness(Problem(ProblemId(1, 1), "Copy", directory, sizes={}), Precision.FP32)
+    return builder.harness(Problem(ProblemId(1, 1), "Copy", directory, workloads={}), Precision.FP32)
 
 
 def offered(build: Build) -> tuple[set[str], set[str]]:

@@ -21,6 +21,6 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     """An emulated H200 and a driver with one square input and output."""
     directory = tmp_path_factory.mktemp("problem")
     (directory / "driver.cpp").write_text(kernels.DRIVER, encoding="utf-8")
-    problem = Problem(ProblemId(1, 1), "Square", directory, sizes={})
+    problem = Problem(ProblemId(1, 1), "Square", directory, workloads={})
     device = EmulatedDevice.create("h200")
     return Bench(device, device.prepare(problem, Precision.FP32), directory)

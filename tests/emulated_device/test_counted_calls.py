@@ -29,7 +29,7 @@ H200 = gpu_model("h200")
 
 
 def build(digest: str = "a", *, registers: int = 32) -> Build:
-    problem = Problem(ProblemId(1, 1), "Copy", Path("/none"), sizes={})
+    problem = Problem(ProblemId(1, 1), "Copy", Path("/none"), workloads={})
     harness = Harness(problem, Precision.FP32, Path("/none/driver.o"), "launch")
     return Build(
         digest=digest,

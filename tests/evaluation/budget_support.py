@@ -17,7 +17,7 @@ from kernelblaster.evaluation.inputs.keys import InputKey
 from kernelblaster.evaluation.inputs.tensors import read_tensor, storage_dtype, write_tensor
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.loader import load_problem
-from kernelblaster.problems.problem import Precision, Problem, Size, TensorRole
+from kernelblaster.problems.problem import Precision, Problem, StandardWorkload, TensorRole
 
 Kernel = Callable[..., torch.Tensor]
 """Takes float32 inputs and weights in the launcher's order, returns the output before it is stored."""
@@ -50,17 +50,17 @@ def problem(slug: str) -> Problem:
 def reduced(slug: str, root: Path, *, medium: dict[str, int] | None = None) -> Problem:
     """A copy of a shipped problem with a reduced size `small`, and a `medium` if one is asked for."""
     original = problem(slug)
-    extents = {Size.SMALL: {**original.sizes[Size.SMALL], **REDUCED.get(slug, {})}}
+    extents = {StandardWorkload.SMALL: {**original.workloads[StandardWorkload.SMALL], **REDUCED.get(slug, {})}}
     if medium is not None:
-        extents[Size.MEDIUM] = medium
+        extents[StandardWorkload.MEDIUM] = medium
     directory = root / slug
     directory.mkdir(parents=True, exist_ok=True)
     text = (original.directory / "reference.py").read_text()
-    for size, wanted in extents.items():
-        text, count = re.subn(rf'"{size}": \{{[^}}]*\}}', f'"{size}": {wanted}', text)
+    for workload, wanted in extents.items():
+        text, count = re.subn(rf'"{workload}": \{{[^}}]*\}}', f'"{workload}": {wanted}', text)
         assert count == 1
     (directory / "reference.py").write_text(text)
-    return dataclasses.replace(original, directory=directory, sizes=extents)
+    return dataclasses.replace(original, directory=directory, workloads=extents)
 
 
 class Jury:
@@ -85,7 +85,7 @@ class Jury:
         """Run a function on an input set, at reduced or at declared extents, and compare what it returns."""
         draws = (distribution, Distribution.DECLARED)
         judged = problem(slug) if declared else reduced(slug, self._root)
-        key = InputKey(judged, precision, Size.SMALL, draws, seed)
+        key = InputKey(judged, precision, StandardWorkload.SMALL, draws, seed)
         with self._store.use(key) as drawn:
             result = kernel(*tensors(drawn))
             (expected,) = drawn.expected.tensors

@@ -12,7 +12,7 @@ from kernelblaster.devices.base import UNPERTURBED
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.correctness.input_store import InputStore
-from kernelblaster.problems.problem import Precision, Problem, Size
+from kernelblaster.problems.problem import Precision, Problem, StandardWorkload
 from kernelblaster.runs.pytorch_baseline import FINAL, START, BaselinePlan, BaselineRow, measure_baseline
 
 
@@ -24,7 +24,7 @@ def relu(tmp_path: Path) -> Problem:
 def measure(device: FakeDevice, store: InputStore, relu: Problem, final: str) -> BaselineRow:
     kernels = {START: source("honest"), FINAL: source(final)}
     plan = BaselinePlan(kernels=kernels, modes=(), seconds=0.05)
-    return measure_baseline(relu, Precision.FP32, Size.SMALL, device, store, plan)
+    return measure_baseline(relu, Precision.FP32, StandardWorkload.SMALL, device, store, plan)
 
 
 def test_both_kernels_see_the_same_values_and_none_twice(store: InputStore, relu: Problem) -> None:

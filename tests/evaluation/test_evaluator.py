@@ -18,7 +18,7 @@ from kernelblaster.errors import DeviceError, UsageError
 from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.evaluation.results import Decision, Evaluation, Verdict
-from kernelblaster.problems.problem import Precision, Problem, Size
+from kernelblaster.problems.problem import Precision, Problem, StandardWorkload
 
 
 @pytest.fixture
@@ -32,9 +32,11 @@ def device() -> FakeDevice:
     return FakeDevice()
 
 
-def make(device: FakeDevice, store: InputStore, *, size: Size = Size.MEDIUM, sets: int = 4) -> Evaluator:
+def make(
+    device: FakeDevice, store: InputStore, *, workload: StandardWorkload = StandardWorkload.MEDIUM, sets: int = 4
+) -> Evaluator:
     config = EvaluationConfig(input_sets=sets, max_seconds_timing=0.3)
-    return Evaluator(device, store, config, size, precision=Precision.FP32, seed=11)
+    return Evaluator(device, store, config, workload, precision=Precision.FP32, seed=11)
 
 
 @pytest.fixture
@@ -103,13 +105,13 @@ def test_an_honest_candidate_is_correct_timed_and_profiled(evaluator: Evaluator,
 
 def test_every_size_and_several_distributions_are_checked(evaluator: Evaluator, problem: Problem) -> None:
     evaluation = evaluator.evaluate(problem, source("honest"))
-    assert [(e.size, e.distribution) for e in evaluation.errors] == [
-        (Size.SMALL, "normal"),
-        (Size.SMALL, "declared"),
-        (Size.SMALL, "cancelling"),
-        (Size.SMALL, "normal"),
-        (Size.SMALL, "coarse"),
-        (Size.MEDIUM, "normal"),
+    assert [(e.workload, e.distribution) for e in evaluation.errors] == [
+        (StandardWorkload.SMALL, "normal"),
+        (StandardWorkload.SMALL, "declared"),
+        (StandardWorkload.SMALL, "cancelling"),
+        (StandardWorkload.SMALL, "normal"),
+        (StandardWorkload.SMALL, "coarse"),
+        (StandardWorkload.MEDIUM, "normal"),
     ]
     assert len({e.seed for e in evaluation.errors}) == 6
     assert evaluation.errors[0].bitwise_repeatable is True
@@ -117,7 +119,7 @@ def test_every_size_and_several_distributions_are_checked(evaluator: Evaluator, 
 
 
 def test_extents_that_are_declared_nowhere_are_checked(evaluator: Evaluator, problem: Problem) -> None:
-    declared = problem.sizes[Size.SMALL]["dim"]
+    declared = problem.workloads[StandardWorkload.SMALL]["dim"]
     assert declared % 64 != 63
     evaluation = evaluator.evaluate(problem, source("knows_the_declared_extents"))
     assert evaluation.verdict is Verdict.WRONG_VALUES
@@ -177,7 +179,9 @@ def test_output_of_the_wrong_size_is_a_wrong_shape(store: InputStore, problem: P
 
 def test_a_modelled_device_is_asked_once_per_kernel(store: InputStore, problem: Problem) -> None:
     device = FakeDevice(DeviceKind.EMULATED)
-    evaluation = make(device, store, size=Size.SMALL).evaluate(problem, source("quick"), baseline=source("honest"))
+    evaluation = make(device, store, workload=StandardWorkload.SMALL).evaluate(
+        problem, source("quick"), baseline=source("honest")
+    )
     assert evaluation.comparison is not None
     assert evaluation.comparison.speedup == pytest.approx(1.25)
     assert evaluation.comparison.decision is Decision.FASTER
@@ -341,7 +345,7 @@ def test_device_errors_pass_through(
 
 def test_a_size_that_is_not_declared_is_a_usage_error(store: InputStore, problem: Problem) -> None:
     with pytest.raises(UsageError, match="declares no size full"):
-        make(FakeDevice(), store, size=Size.FULL).evaluate(problem, source("honest"))
+        make(FakeDevice(), store, workload=StandardWorkload.FULL).evaluate(problem, source("honest"))
 
 
 def test_sanitize_reports_crashes_as_findings(evaluator: Evaluator, problem: Problem) -> None:
@@ -355,7 +359,9 @@ def test_a_seed_repeats_the_inputs_and_no_seed_does_not(store: InputStore, probl
         return [key.seed for key in evaluator.plan(problem).small]
 
     config = EvaluationConfig()
-    secret = [Evaluator(FakeDevice(), store, config, Size.MEDIUM, precision=Precision.FP32) for _ in range(2)]
+    secret = [
+        Evaluator(FakeDevice(), store, config, StandardWorkload.MEDIUM, precision=Precision.FP32) for _ in range(2)
+    ]
     assert seeds(make(FakeDevice(), store)) == seeds(make(FakeDevice(), store))
     assert seeds(secret[0]) != seeds(secret[1])
 
@@ -368,7 +374,7 @@ def test_an_evaluation_with_infinite_errors_survives_json(evaluator: Evaluator, 
 
 def test_one_input_set_is_the_timed_one(store: InputStore, problem: Problem) -> None:
     evaluation = make(FakeDevice(), store, sets=1).evaluate(problem, source("honest"))
-    assert [e.size for e in evaluation.errors] == [Size.MEDIUM]
+    assert [e.workload for e in evaluation.errors] == [StandardWorkload.MEDIUM]
 
 
 def test_printing_passed_proves_nothing(evaluator: Evaluator, problem: Problem, tmp_path: Path) -> None:

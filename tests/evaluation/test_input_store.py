@@ -24,7 +24,7 @@ from kernelblaster.evaluation.inputs.plan import plan_inputs, secret_seed
 from kernelblaster.evaluation.processes.workspace import Workspace
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.loader import load_problem
-from kernelblaster.problems.problem import Precision, Problem, Size
+from kernelblaster.problems.problem import Precision, Problem, StandardWorkload
 from kernelblaster.problems.reference import tensor_specs
 
 CROSS_ENTROPY = "level1/095_CrossEntropyLoss"
@@ -41,7 +41,7 @@ def key(
     seed: int = 3,
     precision: Precision = Precision.FP16,
 ) -> InputKey:
-    return InputKey(problem, precision, Size.SMALL, (distribution, Distribution.DECLARED), seed)
+    return InputKey(problem, precision, StandardWorkload.SMALL, (distribution, Distribution.DECLARED), seed)
 
 
 def test_a_seed_gives_the_same_bytes_in_another_store(relu: Problem, tmp_path: Path) -> None:
@@ -118,11 +118,11 @@ def test_stores_share_the_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_a_store_gives_way_to_another(relu: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with InputStore(tmp_path) as store:
         with store.use(key(relu, seed=1)) as drawn:
-            kept, size = drawn.files["x"], drawn.file_bytes
+            kept, workload = drawn.files["x"], drawn.file_bytes
         with store.use(key(relu, seed=2)):
             assert kept.exists()
         usage = shutil.disk_usage(tmp_path)
-        monkeypatch.setattr(scratch.shutil, "disk_usage", lambda path: usage._replace(free=size))
+        monkeypatch.setattr(scratch.shutil, "disk_usage", lambda path: usage._replace(free=workload))
         with InputStore(tmp_path) as other, other.use(key(relu, seed=1)) as lent:
             with store.use(key(relu, seed=3)):
                 assert not kept.exists()
@@ -154,7 +154,7 @@ def test_shapes_are_found_while_another_thread_computes_a_reference(store: Input
     with ThreadPoolExecutor(2) as pool:
         drawing = pool.submit(lambda: store.draw(key(computed, seed=seed) for seed in range(8)))
         while not drawing.done():
-            assert len(tensor_specs(asked, Size.SMALL, Precision.BF16)) == 5
+            assert len(tensor_specs(asked, StandardWorkload.SMALL, Precision.BF16)) == 5
         drawing.result()
 
 
@@ -270,7 +270,9 @@ def test_constant_weights_come_alive_and_others_stay() -> None:
 
 def test_large_values_are_coarse_where_layers_would_lose_their_digits(store: InputStore) -> None:
     attention = load_problem(data_dir() / "kernelbench-cuda" / "level3" / "043_MinGPTCausalAttention")
-    large = next(k for k in plan_inputs(attention, Precision.FP16, Size.SMALL, 9, 5).small if "large" in k.draws)
+    large = next(
+        k for k in plan_inputs(attention, Precision.FP16, StandardWorkload.SMALL, 9, 5).small if "large" in k.draws
+    )
     with store.use(large) as drawn:
         values = torch.from_file(str(drawn.files["x"]), size=2 * 67 * 57, dtype=torch.float16)
         assert drawn.distribution is Distribution.COARSE
@@ -280,10 +282,10 @@ def test_large_values_are_coarse_where_layers_would_lose_their_digits(store: Inp
 
 
 def test_plans_share_seeds_between_candidates_only(relu: Problem) -> None:
-    plan = plan_inputs(relu, Precision.FP16, Size.SMALL, 9, 5)
+    plan = plan_inputs(relu, Precision.FP16, StandardWorkload.SMALL, 9, 5)
     assert plan.timed == plan.small[0]
-    assert plan == plan_inputs(relu, Precision.FP16, Size.SMALL, 9, 5)
+    assert plan == plan_inputs(relu, Precision.FP16, StandardWorkload.SMALL, 9, 5)
     assert len({k.seed for k in plan.small}) == 9
     assert {k.draws[0] for k in plan.small} == set(Distribution) - {Distribution.COARSE}
-    assert plan_inputs(relu, Precision.BF16, Size.SMALL, 9, 5).small[0].seed != plan.small[0].seed
+    assert plan_inputs(relu, Precision.BF16, StandardWorkload.SMALL, 9, 5).small[0].seed != plan.small[0].seed
     assert secret_seed() != secret_seed()

@@ -20,7 +20,7 @@ from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.evaluation.processes import candidate_process as process
 from kernelblaster.evaluation.results import Evaluation, Verdict
 from kernelblaster.evaluation.timing import stopwatch as timing
-from kernelblaster.problems.problem import Precision, Problem, Size
+from kernelblaster.problems.problem import Precision, Problem, StandardWorkload
 
 MEDIUM = 5 * 259
 """Elements of the timed size."""
@@ -48,17 +48,17 @@ def evaluate(
     name: str = "quick",
     *,
     baseline: str | None = "honest",
-    size: Size = Size.MEDIUM,
+    workload: StandardWorkload = StandardWorkload.MEDIUM,
 ) -> Evaluation:
     config = EvaluationConfig(input_sets=4, max_seconds_timing=0.1)
-    evaluator = Evaluator(device, store, config, size, precision=Precision.FP32, seed=11)
+    evaluator = Evaluator(device, store, config, workload, precision=Precision.FP32, seed=11)
     evaluation = evaluator.evaluate(problem, source(name), baseline=None if baseline is None else source(baseline))
     assert device.opened == device.closed
     assert not list(store.directory.glob("bench-*"))
     return evaluation
 
 
-def sizes(device: FakeDevice) -> Counter[tuple[str, bool]]:
+def workloads(device: FakeDevice) -> Counter[tuple[str, bool]]:
     """Processes per kernel and whether they are of the timed size."""
     return Counter((name, elements == MEDIUM) for name, elements in device.starts)
 
@@ -67,18 +67,18 @@ def sizes(device: FakeDevice) -> Counter[tuple[str, bool]]:
 def test_one_process_verifies_and_times_the_timed_size(kind: DeviceKind, store: InputStore, problem: Problem) -> None:
     device = FakeDevice(kind)
     assert evaluate(device, store, problem).verdict is Verdict.CORRECT
-    assert sizes(device) == {("quick", False): 2, ("quick", True): 1, ("honest", True): 1}
+    assert workloads(device) == {("quick", False): 2, ("quick", True): 1, ("honest", True): 1}
 
 
 def test_without_a_baseline_there_is_one_process_less(device: FakeDevice, store: InputStore, problem: Problem) -> None:
     assert evaluate(device, store, problem, baseline=None).verdict is Verdict.CORRECT
-    assert sizes(device) == {("quick", False): 2, ("quick", True): 1}
+    assert workloads(device) == {("quick", False): 2, ("quick", True): 1}
 
 
 def test_one_size_takes_two_processes_to_verify_and_two_to_time(
     device: FakeDevice, store: InputStore, problem: Problem
 ) -> None:
-    assert evaluate(device, store, problem, size=Size.SMALL).verdict is Verdict.CORRECT
+    assert evaluate(device, store, problem, workload=StandardWorkload.SMALL).verdict is Verdict.CORRECT
     assert Counter(name for name, _ in device.starts) == {"quick": 3, "honest": 1}
 
 
@@ -99,7 +99,7 @@ def test_large_inputs_wait_for_the_cheap_size(
 ) -> None:
     monkeypatch.setattr(case, "EARLY_BYTES", 4 * MEDIUM - 1)
     assert evaluate(device, store, problem, "scaled").verdict is Verdict.WRONG_VALUES
-    assert not any(timed for _, timed in sizes(device))
+    assert not any(timed for _, timed in workloads(device))
     assert evaluate(device, store, problem).verdict is Verdict.CORRECT
 
 
@@ -109,7 +109,7 @@ def test_a_candidate_wrong_at_the_cheap_size_is_never_called_at_the_timed_one(
 ) -> None:
     evaluation = evaluate(device, store, problem, name)
     assert evaluation.verdict is verdict
-    assert {error.size for error in evaluation.errors} == {Size.SMALL}
+    assert {error.workload for error in evaluation.errors} == {StandardWorkload.SMALL}
     assert device.sampled == []
 
 
@@ -141,7 +141,7 @@ def test_a_process_that_found_the_memory_full_is_started_again_when_the_others_a
 
     device.at_start = at_start
     assert evaluate(device, store, problem).comparison is not None
-    assert sizes(device)[name, True] == 2
+    assert workloads(device)[name, True] == 2
 
 
 def test_a_process_that_always_finds_the_memory_full_is_no_verdict(
@@ -150,7 +150,7 @@ def test_a_process_that_always_finds_the_memory_full_is_no_verdict(
     device.at_start = failing("quick", FULL)
     with pytest.raises(DeviceMemoryFull):
         evaluate(device, store, problem)
-    assert sizes(device)["quick", True] == 2
+    assert workloads(device)["quick", True] == 2
 
 
 def test_a_candidate_that_does_not_start_at_the_timed_size_fails_there(
@@ -214,13 +214,15 @@ def test_verify_and_time_keep_their_seconds(device: FakeDevice, store: InputStor
     assert list(evaluation.seconds) == ["build", "inputs", "verify", "time", "profile"]
 
 
-@pytest.mark.parametrize("size", [Size.SMALL, Size.MEDIUM])
+@pytest.mark.parametrize("workload", [StandardWorkload.SMALL, StandardWorkload.MEDIUM])
 def test_a_profiler_has_settled_before_anything_is_timed_and_ends(
-    device: FakeDevice, store: InputStore, problem: Problem, size: Size
+    device: FakeDevice, store: InputStore, problem: Problem, workload: StandardWorkload
 ) -> None:
-    evaluation = evaluate(device, store, problem, size=size)
+    evaluation = evaluate(device, store, problem, workload=workload)
     assert evaluation.profile is not None
-    assert device.settled == (size is Size.MEDIUM), "what is verified and timed at once is profiled last"
+    assert device.settled == (workload is StandardWorkload.MEDIUM), (
+        "what is verified and timed at once is profiled last"
+    )
     assert device.timed_unsettled == 0
     assert device.profilers == 0
 
@@ -299,7 +301,9 @@ def test_a_candidate_that_compiles_for_long_lets_others_measure(
 def test_a_candidate_that_does_not_compile_ends_what_waits_for_it(
     late: FakeDevice, store: InputStore, problem: Problem
 ) -> None:
-    evaluator = Evaluator(late, store, EvaluationConfig(input_sets=4), Size.MEDIUM, precision=Precision.FP32, seed=11)
+    evaluator = Evaluator(
+        late, store, EvaluationConfig(input_sets=4), StandardWorkload.MEDIUM, precision=Precision.FP32, seed=11
+    )
     evaluation = evaluator.evaluate(problem, "int = 3;", baseline=source("honest"))
     assert evaluation.verdict is Verdict.COMPILE_ERROR
     assert "build" in evaluation.seconds

@@ -9,7 +9,7 @@ from budget_support import problem
 from fake_device import facts
 
 from kernelblaster.evaluation.roofline import floor_us, peak_flops
-from kernelblaster.problems.problem import Precision, Problem, ProblemId, Size
+from kernelblaster.problems.problem import Precision, Problem, ProblemId, StandardWorkload
 
 BANDWIDTH = 1e9
 
@@ -25,21 +25,23 @@ def custom(tmp_path: Path, forward: str, inputs: str, init: str = "") -> Problem
         f'def get_inputs(size="small"):\n    return [{inputs}]\n'
         'def get_init_inputs(size="small"):\n    return []\n'
     )
-    return Problem(ProblemId(0, 0), "custom", tmp_path, {Size.SMALL: {"n": 64}})
+    return Problem(ProblemId(0, 0), "custom", tmp_path, {StandardWorkload.SMALL: {"n": 64}})
 
 
 def test_element_wise_problems_read_once_and_write_what_l2_cannot_hold() -> None:
     relu = problem("level1/019_ReLU")
-    sizes = relu.sizes[Size.SMALL]
-    elements = sizes["batch_size"] * sizes["dim"]
+    workloads = relu.workloads[StandardWorkload.SMALL]
+    elements = workloads["batch_size"] * workloads["dim"]
     traffic = 4 * elements + 4 * elements - facts().l2_bytes
-    assert floor_us(relu, Size.SMALL, Precision.FP32, facts()) == pytest.approx(1e6 * traffic / BANDWIDTH)
+    assert floor_us(relu, StandardWorkload.SMALL, Precision.FP32, facts()) == pytest.approx(1e6 * traffic / BANDWIDTH)
 
 
 def test_a_product_counts_its_operations(tmp_path: Path) -> None:
     product = custom(tmp_path, "a @ b", "torch.rand(2048, 2048), torch.rand(2048, 2048)")
     fast_memory = facts().model_copy(update={"peak_bandwidth": 1e15})
-    assert floor_us(product, Size.SMALL, Precision.FP16, fast_memory) == pytest.approx(1e6 * 2 * 2048**3 / 2e12)
+    assert floor_us(product, StandardWorkload.SMALL, Precision.FP16, fast_memory) == pytest.approx(
+        1e6 * 2 * 2048**3 / 2e12
+    )
 
 
 @pytest.mark.parametrize(
@@ -54,7 +56,7 @@ def test_operations_that_algebra_may_save_do_not_count(tmp_path: Path, forward: 
     saved = custom(tmp_path, forward, inputs, init)
     memory_only = facts().model_copy(update={"peak_flops": {}})
     slow_maths = facts().model_copy(update={"peak_flops": {"fp16": 1.0}})
-    floors = [floor_us(saved, Size.SMALL, Precision.FP16, known) for known in (memory_only, slow_maths)]
+    floors = [floor_us(saved, StandardWorkload.SMALL, Precision.FP16, known) for known in (memory_only, slow_maths)]
     assert floors[0] == floors[1]
 
 
@@ -64,7 +66,7 @@ def test_zeros_need_not_be_read(tmp_path: Path) -> None:
     dense = custom(tmp_path / "dense", "a + b", "torch.rand(256, 256), torch.rand(256, 256)")
     triangle = custom(tmp_path / "triangle", "a + b", "torch.rand(256, 256).tril(), torch.rand(256, 256).tril()")
     known = facts().model_copy(update={"l2_bytes": 2**30})
-    full, half = (floor_us(p, Size.SMALL, Precision.FP32, known) for p in (dense, triangle))
+    full, half = (floor_us(p, StandardWorkload.SMALL, Precision.FP32, known) for p in (dense, triangle))
     assert half == pytest.approx(full / 2, rel=0.02)
 
 
@@ -73,7 +75,7 @@ def test_a_convolution_counts_less_than_its_operations(tmp_path: Path) -> None:
     conv = custom(tmp_path, "self.conv(a)", "torch.rand(2, 16, 34, 34)", init)
     known = facts().model_copy(update={"peak_bandwidth": 1e15})
     direct = 2 * 2 * 16 * 32 * 32 * 16 * 9
-    assert floor_us(conv, Size.SMALL, Precision.FP16, known) == pytest.approx(1e6 * direct / 8 / 2e12)
+    assert floor_us(conv, StandardWorkload.SMALL, Precision.FP16, known) == pytest.approx(1e6 * direct / 8 / 2e12)
 
 
 def test_fp32_may_use_tensor_cores_in_several_products() -> None:

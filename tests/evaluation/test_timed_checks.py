@@ -21,7 +21,7 @@ from kernelblaster.evaluation.inputs.perturbations import apply_perturbation, de
 from kernelblaster.evaluation.inputs.plan import plan_inputs
 from kernelblaster.evaluation.integrity import timed_checks as module
 from kernelblaster.evaluation.integrity.timed_checks import choose_checks
-from kernelblaster.problems.problem import Precision, Problem, Size
+from kernelblaster.problems.problem import Precision, Problem, StandardWorkload
 
 CROSS_ENTROPY = "level1/095_CrossEntropyLoss"
 
@@ -32,7 +32,7 @@ def relu(tmp_path: Path) -> Problem:
 
 
 def timed(problem: Problem, precision: Precision = Precision.FP16) -> InputKey:
-    return plan_inputs(problem, precision, Size.SMALL, 1, seed=5).timed
+    return plan_inputs(problem, precision, StandardWorkload.SMALL, 1, seed=5).timed
 
 
 @given(st.integers(1, 2**63), st.sampled_from([torch.float16, torch.bfloat16, torch.float32]), st.integers(1, 5000))

@@ -65,7 +65,7 @@ class LoggedEvaluator(Evaluator):
             baseline=None if baseline is None else source_digest(baseline),
             device=f"{facts.kind}/{facts.name}/{facts.arch}",
             precision=str(self.precision),
-            size=str(self.size),
+            workload=str(self.workload),
             purpose="search" if how["profile"] else "final",
         )
         with self.log.open("a") as log:

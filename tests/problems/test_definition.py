@@ -178,22 +178,22 @@ def test_labels_and_names_lead_back_to_the_type(dtype: DType) -> None:
 def test_the_definition_of_a_problem_gives_its_tensors_at_every_size(problem: Problem) -> None:
     described = describe(problem, Precision.BF16)
     definition = Definition.from_json(json.dumps(described.definition.to_json()))
-    assert [workload.name for workload in described.workloads] == list(problem.sizes)
+    assert [workload.name for workload in described.workloads] == list(problem.workloads)
     for workload in described.workloads:
         extents = definition.extents(workload.axes)
         for spec in tensor_specs(problem, workload.name, Precision.BF16):
             assert definition.shape(spec.name, extents) == spec.shape
             assert {**definition.inputs, **definition.outputs}[spec.name].dtype is spec.dtype
-        assert problem.sizes[workload.name].items() <= extents.items()
+        assert problem.workloads[workload.name].items() <= extents.items()
         assert workload.scalars == problem.scalars
 
 
 def test_a_problem_may_name_its_sizes_as_it_likes(tmp_path: Path) -> None:
     reference = REFERENCE.replace('"medium"', '"batch_1"').replace('"small"', '"v0"')
     problem = load_problem(write_problem(tmp_path / "p", reference=reference))
-    assert list(problem.sizes) == ["v0", "batch_1", "full"]
-    assert problem.cheap_size == "v0"
-    assert problem.sizes["v0"] == {"n": 37}
+    assert list(problem.workloads) == ["v0", "batch_1", "full"]
+    assert problem.cheap_workload == "v0"
+    assert problem.workloads["v0"] == {"n": 37}
     described = describe(problem, Precision.FP32)
     assert [workload.axes for workload in described.workloads] == [{"n": 37}, {"n": 400}, {"n": 4000}]
     assert described.definition.inputs["x"].shape == ("n",)

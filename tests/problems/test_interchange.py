@@ -61,7 +61,7 @@ def test_a_cuda_solution_of_plain_pointers_becomes_the_start(tmp_path: Path) -> 
     norm = next(one for one in report.problems if one.definition == "rmsnorm_w96")
     assert (norm.start, norm.sizes, norm.notes) == ("raw_cuda", ("3f-b", "3f-a"), ())
     problem = kb.load_problem(norm.directory)
-    assert problem.sizes["3f-a"] == {"tokens": 257}
+    assert problem.workloads["3f-a"] == {"tokens": 257}
     assert problem.scalars == {"eps": 1e-5}
     assert made.RMSNORM_CUDA.strip() in problem.init_path.read_text()
 

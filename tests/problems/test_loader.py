@@ -9,7 +9,7 @@ from problem_files import DRIVER, FOREIGN_DRIVER, INIT, REFERENCE, write_problem
 
 from kernelblaster.errors import ProblemError
 from kernelblaster.problems.loader import load_problem
-from kernelblaster.problems.problem import Precision, ProblemId, Size
+from kernelblaster.problems.problem import Precision, ProblemId, StandardWorkload
 from kernelblaster.problems.reference import load_reference, tensor_specs
 
 
@@ -17,7 +17,11 @@ def test_a_problem_of_a_data_set_takes_its_identity_from_its_path(tmp_path: Path
     problem = load_problem(write_problem(tmp_path / "level2" / "007_Some_Thing"))
     assert problem.id == ProblemId(2, 7)
     assert (problem.name, problem.slug) == ("Some_Thing", "007_Some_Thing")
-    assert problem.sizes == {Size.SMALL: {"n": 37}, Size.MEDIUM: {"n": 400}, Size.FULL: {"n": 4000}}
+    assert problem.workloads == {
+        StandardWorkload.SMALL: {"n": 37},
+        StandardWorkload.MEDIUM: {"n": 400},
+        StandardWorkload.FULL: {"n": 4000},
+    }
     assert problem.scalars == {"factor": 2.5}
     assert not problem.weakly_verified
 
@@ -30,15 +34,15 @@ def test_a_directory_of_ones_own_is_level_0_and_keeps_its_name(tmp_path: Path) -
 
 def test_sizes_are_read_without_executing_the_file(tmp_path: Path) -> None:
     directory = write_problem(tmp_path / "p", reference="raise SystemExit('executed')\n" + REFERENCE)
-    assert load_problem(directory).sizes[Size.SMALL] == {"n": 37}
+    assert load_problem(directory).workloads[StandardWorkload.SMALL] == {"n": 37}
 
 
 def test_not_every_size_must_be_declared(tmp_path: Path) -> None:
     reference = REFERENCE.replace(', "full": {"n": 4000}', "")
     problem = load_problem(write_problem(tmp_path / "p", reference=reference))
-    assert set(problem.sizes) == {Size.SMALL, Size.MEDIUM}
+    assert set(problem.workloads) == {StandardWorkload.SMALL, StandardWorkload.MEDIUM}
     with pytest.raises(ProblemError, match="declares no size full"):
-        load_reference(problem).inputs(Size.FULL)
+        load_reference(problem).inputs(StandardWorkload.FULL)
 
 
 def sized(value: str) -> str:
@@ -114,7 +118,7 @@ def test_a_libtorch_driver_marks_a_problem_weakly_verified(tmp_path: Path, init_
     assert problem.id == ProblemId(1, 3)
     assert problem.init_path.read_text() == INIT
     with pytest.raises(ProblemError, match="its driver judges itself"):
-        tensor_specs(problem, Size.FULL, Precision.FP16)
+        tensor_specs(problem, StandardWorkload.FULL, Precision.FP16)
 
 
 def test_a_foreign_directory_without_a_kernel_is_refused(tmp_path: Path) -> None:

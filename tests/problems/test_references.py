@@ -16,7 +16,7 @@ from kernelblaster.problems.audit import audit_problem
 from kernelblaster.problems.dataset import Dataset
 from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.loader import load_problem
-from kernelblaster.problems.problem import Precision, Problem, Size, TensorRole, TensorSpec
+from kernelblaster.problems.problem import Precision, Problem, StandardWorkload, TensorRole, TensorSpec
 from kernelblaster.problems.reference import load_reference, tensor_specs
 
 PROBLEMS = Dataset(data_dir() / "kernelbench-cuda").problems()
@@ -43,7 +43,7 @@ def test_the_shipped_problems_are_those_with_facts() -> None:
 @every_problem
 def test_full_size_has_the_shapes_of_kernelbench(problem: Problem) -> None:
     facts = FACTS[problem.id.level, problem.id.number]
-    specs = tensor_specs(problem, Size.FULL, Precision.FP32)
+    specs = tensor_specs(problem, StandardWorkload.FULL, Precision.FP32)
     assert problem.name == facts["name"]
     expected_inputs = [(given["dtype"], tuple(given["shape"])) for given in facts["inputs"]]
     assert [(spec.dtype, spec.shape) for spec in by_role(specs, TensorRole.INPUT)] == expected_inputs
@@ -59,13 +59,13 @@ def test_small_runs_on_the_cpu_and_agrees_with_its_specs(problem: Problem) -> No
     reference = load_reference(problem)
     torch.manual_seed(3)
     with torch.inference_mode():
-        inputs = reference.inputs(Size.SMALL)
-        model = reference.model(Size.SMALL)
+        inputs = reference.inputs(StandardWorkload.SMALL)
+        model = reference.model(StandardWorkload.SMALL)
         output = model(*inputs)
     assert output.isfinite().all()
     assert not model.training
     tensors = [output, *inputs, *model.state_dict().values()]
-    specs = tensor_specs(problem, Size.SMALL, Precision.FP16)
+    specs = tensor_specs(problem, StandardWorkload.SMALL, Precision.FP16)
     assert [tuple(tensor.shape) for tensor in tensors] == [spec.shape for spec in specs]
     floating = {spec.dtype for spec, tensor in zip(specs, tensors, strict=True) if tensor.is_floating_point()}
     assert floating == {DType.FLOAT16}
@@ -76,8 +76,8 @@ def test_small_survives_fp16(problem: Problem) -> None:
     reference = load_reference(problem)
     torch.manual_seed(4)
     with torch.inference_mode():
-        inputs = [t.half() if t.is_floating_point() else t for t in reference.inputs(Size.SMALL)]
-        assert reference.model(Size.SMALL).half()(*inputs).isfinite().all()
+        inputs = [t.half() if t.is_floating_point() else t for t in reference.inputs(StandardWorkload.SMALL)]
+        assert reference.model(StandardWorkload.SMALL).half()(*inputs).isfinite().all()
 
 
 @every_problem
@@ -86,31 +86,37 @@ def test_the_same_seed_draws_the_same_values(problem: Problem) -> None:
     for _ in range(2):
         torch.manual_seed(5)
         reference = load_reference(problem)
-        draws.append([*reference.inputs(Size.SMALL), *reference.model(Size.SMALL).state_dict().values()])
+        draws.append(
+            [*reference.inputs(StandardWorkload.SMALL), *reference.model(StandardWorkload.SMALL).state_dict().values()]
+        )
     assert all(torch.equal(a, b) for a, b in zip(*draws, strict=True))
 
 
 @every_problem
 def test_sizes_suit_their_use(problem: Problem) -> None:
-    assert set(problem.sizes) == set(Size)
+    assert set(problem.workloads) == set(StandardWorkload)
     # What a launcher tiles is not a multiple of a warp: a kernel that forgets the remainder fails.
-    output = tensor_specs(problem, Size.SMALL, Precision.FP16)[0]
-    extents = output.shape[-2:] or tuple(problem.sizes[Size.SMALL].values())
+    output = tensor_specs(problem, StandardWorkload.SMALL, Precision.FP16)[0]
+    extents = output.shape[-2:] or tuple(problem.workloads[StandardWorkload.SMALL].values())
     assert any(extent > 32 and extent % 8 for extent in extents) or output.elements % 8
-    for size, limit in ((Size.SMALL, 16 << 20), (Size.MEDIUM, 1 << 30), (Size.FULL, 40 << 30)):
-        assert sum(spec.bytes for spec in tensor_specs(problem, size, Precision.FP16)) <= limit
+    for workload, limit in (
+        (StandardWorkload.SMALL, 16 << 20),
+        (StandardWorkload.MEDIUM, 1 << 30),
+        (StandardWorkload.FULL, 40 << 30),
+    ):
+        assert sum(spec.bytes for spec in tensor_specs(problem, workload, Precision.FP16)) <= limit
 
 
 @every_problem
 def test_the_driver_passes_every_tensor_and_scalar_in_order(problem: Problem) -> None:
     driver = problem.driver_path.read_text()
     passed = re.findall(r'd\.(output|input|weight|size|scalar)\("([^"]+)"\)', driver)
-    tensors = [(str(spec.role), spec.name) for spec in tensor_specs(problem, Size.SMALL, Precision.FP16)]
+    tensors = [(str(spec.role), spec.name) for spec in tensor_specs(problem, StandardWorkload.SMALL, Precision.FP16)]
     assert passed[: len(tensors)] == tensors
     rest = passed[len(tensors) :]
-    sizes, scalars = [(kind, name) for kind, name in rest if kind == "size"], [r for r in rest if r[0] == "scalar"]
-    assert rest == sizes + scalars
-    assert {name for _, name in sizes} <= set(problem.sizes[Size.SMALL])
+    workloads, scalars = [(kind, name) for kind, name in rest if kind == "size"], [r for r in rest if r[0] == "scalar"]
+    assert rest == workloads + scalars
+    assert {name for _, name in workloads} <= set(problem.workloads[StandardWorkload.SMALL])
     assert [name for _, name in scalars] == list(problem.scalars)
 
 
@@ -173,16 +179,16 @@ def test_the_audit_leaves_the_random_generator_as_it_was(tmp_path: Path) -> None
 def test_a_reference_that_fails_is_blamed_by_name(tmp_path: Path, reference: str, message: str) -> None:
     problem = load_problem(write_problem(tmp_path / "p", reference=reference))
     with pytest.raises(ProblemError) as caught:
-        tensor_specs(problem, Size.SMALL, Precision.FP16)
+        tensor_specs(problem, StandardWorkload.SMALL, Precision.FP16)
     assert message in caught.value.message
 
 
 def test_specs_of_a_huge_problem_allocate_nothing(tmp_path: Path) -> None:
     problem = load_problem(write_problem(tmp_path / "p", reference=REFERENCE.replace("4000", str(1 << 50))))
-    assert tensor_specs(problem, Size.FULL, Precision.BF16)[0].bytes == 1 << 51
+    assert tensor_specs(problem, StandardWorkload.FULL, Precision.BF16)[0].bytes == 1 << 51
 
 
 def test_loading_a_reference_leaves_no_files(tmp_path: Path) -> None:
     directory = write_problem(tmp_path / "p")
-    load_reference(load_problem(directory)).inputs(Size.SMALL)
+    load_reference(load_problem(directory)).inputs(StandardWorkload.SMALL)
     assert {path.name for path in directory.iterdir()} == {"reference.py", "driver.cpp", "init.cu"}

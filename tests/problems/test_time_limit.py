@@ -15,7 +15,7 @@ from kernelblaster.errors import ExitCode, ProblemError, UsageError
 from kernelblaster.evaluation.correctness import reference_output as truth
 from kernelblaster.evaluation.inputs.distributions import Distribution
 from kernelblaster.problems.loader import load_problem
-from kernelblaster.problems.problem import Precision, Problem, Size
+from kernelblaster.problems.problem import Precision, Problem, StandardWorkload
 from kernelblaster.problems.reference import load_reference, tensor_specs
 from kernelblaster.problems.time_limit import VARIABLE, within_time
 
@@ -58,7 +58,7 @@ def problem_of(directory: Path, before: str = MODEL, code: str = "") -> Problem:
 @pytest.fixture(autouse=True, scope="module")
 def _imported(tmp_path_factory: pytest.TempPathFactory) -> None:
     """What torch imports when it is first used takes longer than these tests allow."""
-    tensor_specs(problem_of(tmp_path_factory.mktemp("sound")), Size.SMALL, Precision.FP16)
+    tensor_specs(problem_of(tmp_path_factory.mktemp("sound")), StandardWorkload.SMALL, Precision.FP16)
 
 
 @pytest.mark.timeout(30)
@@ -69,7 +69,7 @@ def test_it_is_one_line_with_a_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     problem = problem_of(tmp_path, before, indent(LOOP, " " * depth))
     monkeypatch.setenv(VARIABLE, "0.3")
     with pytest.raises(ProblemError, match=r"reference\.py has not come to an end after 0\.3 s") as caught:
-        tensor_specs(problem, Size.SMALL, Precision.FP16)
+        tensor_specs(problem, StandardWorkload.SMALL, Precision.FP16)
     assert VARIABLE in caught.value.hint
 
 
@@ -77,8 +77,8 @@ def test_it_is_one_line_with_a_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_the_judge_does_not_wait_for_ever_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A loop that the `meta` device does not show."""
     problem = problem_of(tmp_path, FORWARD, "        while x.device.type != 'meta': pass")
-    specs = tensor_specs(problem, Size.SMALL, Precision.FP32)
-    drawn = truth.draw(load_reference(problem), Size.SMALL, specs, Distribution.NORMAL, 0, seed=1)
+    specs = tensor_specs(problem, StandardWorkload.SMALL, Precision.FP32)
+    drawn = truth.draw(load_reference(problem), StandardWorkload.SMALL, specs, Distribution.NORMAL, 0, seed=1)
     monkeypatch.setenv(VARIABLE, "0.3")
     with pytest.raises(ProblemError, match="has not come to an end"):
         truth.solve(drawn, specs[:1], Precision.FP32)

@@ -10,23 +10,25 @@ from problem_files import REFERENCE, write_problem
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.dataset import Dataset
 from kernelblaster.problems.loader import load_problem
-from kernelblaster.problems.problem import Precision, Problem, Size
+from kernelblaster.problems.problem import Precision, Problem, StandardWorkload
 from kernelblaster.problems.reference import tensor_specs
-from kernelblaster.problems.undeclared_sizes import SHORT, SHORT_ROW, undeclared_sizes
+from kernelblaster.problems.undeclared_extents import SHORT, SHORT_ROW, undeclared_extents
 
 PROBLEMS = Dataset(data_dir() / "kernelbench-cuda").problems()
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: str(problem.id))
 def test_every_shipped_problem_has_some(problem: Problem) -> None:
-    other = undeclared_sizes(problem)
+    other = undeclared_extents(problem)
     assert other is not None
-    before, after = problem.sizes[Size.SMALL], other.sizes[Size.SMALL]
+    before, after = problem.workloads[StandardWorkload.SMALL], other.workloads[StandardWorkload.SMALL]
     changed = {name for name in before if after[name] != before[name]}
     assert changed
     assert all(after[name] % 16 in (1, 15) or after[name] in (SHORT, SHORT_ROW) for name in changed)
-    assert all(after[name] <= max(extents[name] for extents in problem.sizes.values()) for name in changed)
-    shapes = [{spec.shape for spec in tensor_specs(p, Size.SMALL, Precision.FP16)} for p in (problem, other)]
+    assert all(after[name] <= max(extents[name] for extents in problem.workloads.values()) for name in changed)
+    shapes = [
+        {spec.shape for spec in tensor_specs(p, StandardWorkload.SMALL, Precision.FP16)} for p in (problem, other)
+    ]
     assert shapes[0] != shapes[1]
 
 
@@ -36,42 +38,42 @@ def test_extents_that_cannot_change_alone_stay(tmp_path: Path) -> None:
     reference = reference.replace('{"n": 400}', '{"n": 400, "heads": 8, "rows": 4}')
     reference = reference.replace('{"n": 4000}', '{"n": 4000, "heads": 8, "rows": 4}')
     reference = reference.replace("* x * x", "* x.reshape(-1, 6, 8).reshape(-1, 48)")
-    other = undeclared_sizes(load_problem(write_problem(tmp_path / "p", reference=reference)))
+    other = undeclared_extents(load_problem(write_problem(tmp_path / "p", reference=reference)))
     assert other is not None
-    assert other.sizes[Size.SMALL] == {"n": 48, "heads": 6, "rows": 95}
+    assert other.workloads[StandardWorkload.SMALL] == {"n": 48, "heads": 6, "rows": 95}
 
 
 @pytest.mark.parametrize(("small", "large", "chosen"), [(523, 4000, 2049), (523, 900, 511), (1025, 4000, 1023)])
 def test_what_one_block_covers_is_raised_beyond_it(tmp_path: Path, small: int, large: int, chosen: int) -> None:
     reference = REFERENCE.replace('{"n": 37}', f'{{"n": {small}}}').replace('{"n": 4000}', f'{{"n": {large}}}')
-    other = undeclared_sizes(load_problem(write_problem(tmp_path / "p", reference=reference)))
+    other = undeclared_extents(load_problem(write_problem(tmp_path / "p", reference=reference)))
     assert other is not None
-    assert other.sizes[Size.SMALL]["n"] == chosen
+    assert other.workloads[StandardWorkload.SMALL]["n"] == chosen
 
 
 @pytest.mark.parametrize(("small", "large", "chosen"), [(37, 900, 321), (200, 321, 321), (37, 320, 31)])
 def test_what_a_usual_block_covers_is_raised_beyond_it(tmp_path: Path, small: int, large: int, chosen: int) -> None:
     reference = REFERENCE.replace('{"n": 37}', f'{{"n": {small}}}').replace('{"n": 4000}', f'{{"n": {large}}}')
-    other = undeclared_sizes(
+    other = undeclared_extents(
         load_problem(write_problem(tmp_path / "p", reference=reference.replace('"n": 400}', '"n": 60}')))
     )
     assert other is not None
-    assert other.sizes[Size.SMALL]["n"] == chosen
+    assert other.workloads[StandardWorkload.SMALL]["n"] == chosen
 
 
 def test_a_width_that_must_divide_is_lowered_further(tmp_path: Path) -> None:
     reference = REFERENCE.replace('{"n": 37}', '{"n": 57}').replace("4000", "90").replace("400", "60")
     reference = reference.replace("* x * x", "* x.reshape(3, -1).reshape(-1)")
-    other = undeclared_sizes(load_problem(write_problem(tmp_path / "p", reference=reference)))
+    other = undeclared_extents(load_problem(write_problem(tmp_path / "p", reference=reference)))
     assert other is not None
-    assert other.sizes[Size.SMALL]["n"] == 33
+    assert other.workloads[StandardWorkload.SMALL]["n"] == 33
 
 
 def test_the_last_tile_is_nearly_full_along_the_first_extent_and_holds_one_element_along_others() -> None:
     relu = next(problem for problem in PROBLEMS if str(problem.id) == "level1/019")
-    other = undeclared_sizes(relu)
+    other = undeclared_extents(relu)
     assert other is not None
-    assert other.sizes[Size.SMALL] == {"batch_size": 127, "dim": 9985}
+    assert other.workloads[StandardWorkload.SMALL] == {"batch_size": 127, "dim": 9985}
 
 
 @pytest.mark.parametrize(
@@ -82,9 +84,9 @@ def test_the_last_tile_is_nearly_full_along_the_first_extent_and_holds_one_eleme
     ],
 )
 def test_samples_beside_smaller_tensors_are_short(number: str, extents: dict[str, int]) -> None:
-    other = undeclared_sizes(next(problem for problem in PROBLEMS if str(problem.id) == number))
+    other = undeclared_extents(next(problem for problem in PROBLEMS if str(problem.id) == number))
     assert other is not None
-    assert other.sizes[Size.SMALL] == extents
+    assert other.workloads[StandardWorkload.SMALL] == extents
 
 
 @pytest.mark.parametrize(("length", "chosen"), [(600, 2049), (200, 321), (37, 321), (20, SHORT_ROW), (4, 4)])
@@ -94,20 +96,20 @@ def test_samples_are_short_unless_they_are_raised(tmp_path: Path, length: int, c
     )
     reference = reference.replace("(self, x)", "(self, x, w)").replace("* x * x", "* x * w")
     reference = reference.replace("[torch.randn(", '[torch.randn(99, SIZES[size]["n"]), torch.randn(')
-    other = undeclared_sizes(load_problem(write_problem(tmp_path / "p", reference=reference)))
-    assert (length if other is None else other.sizes[Size.SMALL]["n"]) == chosen
+    other = undeclared_extents(load_problem(write_problem(tmp_path / "p", reference=reference)))
+    assert (length if other is None else other.workloads[StandardWorkload.SMALL]["n"]) == chosen
 
 
 def test_samples_of_other_problems_are_not_short() -> None:
     """Weights of a product are no part of the output's shape, even where it is that of an input."""
     for problem in PROBLEMS:
-        other = undeclared_sizes(problem)
+        other = undeclared_extents(problem)
         assert other is not None
         if str(problem.id) not in ("level1/012", "level1/040"):
-            declared = problem.sizes[Size.SMALL].items()
-            assert min(other.sizes[Size.SMALL][name] / extent for name, extent in declared) > 0.4
+            declared = problem.workloads[StandardWorkload.SMALL].items()
+            assert min(other.workloads[StandardWorkload.SMALL][name] / extent for name, extent in declared) > 0.4
 
 
 def test_a_problem_without_large_extents_has_none(tmp_path: Path) -> None:
     reference = REFERENCE.replace('{"n": 37}', '{"n": 9}')
-    assert undeclared_sizes(load_problem(write_problem(tmp_path / "p", reference=reference))) is None
+    assert undeclared_extents(load_problem(write_problem(tmp_path / "p", reference=reference))) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -12,14 +13,14 @@ from runs_samples import FACTS
 from kernelblaster.config import ModelConfig, RunConfig
 from kernelblaster.devices.facts import Library
 from kernelblaster.errors import UsageError
-from kernelblaster.problems.problem import Size
+from kernelblaster.problems.problem import StandardWorkload
 from kernelblaster.records.layout import ASIDE, RunLayout
 from kernelblaster.records.run_record import RunRecord, read_record
 
 
 def record(**changes: object) -> RunRecord:
     fields = {
-        "run": "r", "started": "now", "config": RunConfig(), "size": Size.SMALL, "device": FACTS,
+        "run": "r", "started": "now", "config": RunConfig(), "workload": StandardWorkload.SMALL, "device": FACTS,
         "device_reason": "", "model_reason": "", "versions": {},
     }  # fmt: skip
     return RunRecord.model_validate(fields | changes)
@@ -44,7 +45,7 @@ def test_the_usual_place() -> None:
 def test_only_results_under_the_same_conditions_are_continued() -> None:
     same = record(run="other", started="later")
     assert record().comparable(same)
-    assert not record().comparable(record(size=Size.FULL))
+    assert not record().comparable(record(workload=StandardWorkload.FULL))
     assert not record().comparable(record(config=RunConfig(libraries=(Library.CUBLAS,))))
     assert not record().comparable(record(device=FACTS.model_copy(update={"name": "another"})))
     assert not record().comparable(record(device=FACTS.model_copy(update={"kind": "cuda"})))
@@ -66,3 +67,11 @@ def test_searches_set_aside_are_not_listed(tmp_path: Path) -> None:
     for name in ("023_Softmax", f"023_Softmax{ASIDE}1", "001_Square"):
         (layout.run / "level1" / name).mkdir(parents=True)
     assert [path.name for path in layout.problems()] == ["001_Square", "023_Softmax"]
+
+
+def test_records_of_earlier_versions_are_read() -> None:
+    """They call a workload a size."""
+    written = json.loads(record().model_dump_json())
+    assert written["workload"] == "small"
+    written["size"] = written.pop("workload")
+    assert RunRecord.model_validate_json(json.dumps(written)) == record()

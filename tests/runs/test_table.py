@@ -11,7 +11,7 @@ from runs_samples import FACTS, row, summary, timing
 from kernelblaster.agent.state import OutcomeStatus
 from kernelblaster.cli.summary_table import print_summary
 from kernelblaster.devices.facts import DeviceKind
-from kernelblaster.problems.problem import Size
+from kernelblaster.problems.problem import StandardWorkload
 from kernelblaster.records.summary import RunSummary
 
 
@@ -81,7 +81,9 @@ def test_sizes_that_were_timed_in_part_and_not_judged_are_said_to_be_so() -> Non
     sampled = whole.comparison.model_copy(
         update={"candidate": whole.comparison.candidate.model_copy(update={"executed_share": 0.25})}
     )
-    partly = whole.model_copy(update={"comparison": sampled, "outputs_judged": False, "size": Size.MEDIUM})
+    partly = whole.model_copy(
+        update={"comparison": sampled, "outputs_judged": False, "workload": StandardWorkload.MEDIUM}
+    )
     text = printed(summary(whole, partly))
     assert "size medium was timed, outputs were judged at smaller sizes alone" in text
     assert "a sample of the blocks, 0.25 at least" in text

@@ -17,7 +17,7 @@ from kernelblaster.devices.build.toolchain import Toolchain, ToolMissing
 from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.problems.loader import load_problem
-from kernelblaster.problems.problem import Precision, Problem, Size
+from kernelblaster.problems.problem import Precision, Problem, StandardWorkload
 
 SMALL_HEADERS = "#include <torch/types.h>\n#include <torch/csrc/autograd/generated/variable_factories.h>\n"
 """Of what the driver needs; all of libtorch's take twice as long to compile."""
@@ -64,4 +64,4 @@ def host_problem(tmp_path_factory: pytest.TempPathFactory) -> Problem:
 def host_evaluator(host_device: HostDevice) -> Iterator[Evaluator]:
     config = EvaluationConfig(max_seconds_timing=0.2, timeout_s=60)
     with InputStore() as inputs:
-        yield Evaluator(host_device, inputs, config, Size.MEDIUM, precision=Precision.FP16)
+        yield Evaluator(host_device, inputs, config, StandardWorkload.MEDIUM, precision=Precision.FP16)

@@ -62,8 +62,8 @@ class ProblemContext:
         problem: what is optimised.
         op_family: its operator family, the key under which experience generalises.
         precision: storage type of its floating-point tensors.
-        size: size that is timed and profiled.
-        tensors: every tensor of the launcher at that size.
+        workload: name of the workload that is timed and profiled.
+        tensors: every tensor of the launcher for that workload.
         libraries: libraries a candidate may link.
         config: width, depth and patience.
         evaluator: judges candidates.
@@ -80,7 +80,7 @@ class ProblemContext:
     problem: Problem
     op_family: OpFamily
     precision: Precision
-    size: str
+    workload: str
     tensors: tuple[TensorSpec, ...]
     config: SearchConfig
     evaluator: CandidateEvaluator

@@ -65,7 +65,7 @@ def _key(context: ProblemContext, sha256: str, baseline: str | None, purpose: st
         baseline=baseline,
         device=f"{facts.kind}/{facts.name}/{facts.arch}",
         precision=str(context.precision),
-        size=str(context.size),
+        workload=str(context.workload),
         purpose=purpose,
     ).name
 

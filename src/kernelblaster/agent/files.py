@@ -1,7 +1,7 @@
 """Files of one problem's search: candidates, evaluations, replies. Content decides names; writes are atomic.
 
     candidates/<sha256>.cu        sources
-    evaluations/<key>.json        what the judge found; the key names source, baseline, device, precision and size
+    evaluations/<key>.json        what the judge found; the key names source, baseline, device, precision and workload
     findings/<key>.json           what the sanitizers found; the key as that of an evaluation without a baseline
     replies/<slot>.json           the request and the reply, stored before the reply is used
     questions/<slot>.json         a request that shows the knowledge base, as it was worded first
@@ -82,14 +82,14 @@ class EvaluationKey:
     baseline: str | None
     device: str
     precision: str
-    size: str
+    workload: str
     purpose: str
     """`search`, `final` for the measurement repeated after the search, or `sanitize`."""
 
     @property
     def name(self) -> str:
         """File name without its suffix."""
-        text = json.dumps([self.source, self.baseline, self.device, self.precision, self.size, self.purpose])
+        text = json.dumps([self.source, self.baseline, self.device, self.precision, self.workload, self.purpose])
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 

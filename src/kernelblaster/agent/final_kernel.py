@@ -58,7 +58,7 @@ def _conditions(comparison: Comparison) -> list[str]:
 
 def _header(evaluation: Evaluation, facts: DeviceFacts) -> list[str]:
     emulated = facts.kind is DeviceKind.EMULATED
-    what = f"{evaluation.precision}, size {evaluation.size}"
+    what = f"{evaluation.precision}, size {evaluation.workload}"
     if evaluation.weakly_verified:
         what = "types and sizes of its own driver"
     lines = [f"KernelBlaster: {evaluation.problem}, {what}"]
@@ -73,7 +73,7 @@ def _header(evaluation: Evaluation, facts: DeviceFacts) -> list[str]:
     device = f"{facts.name} ({facts.arch})"
     lines.append(f"device: emulated {device}; times come from a model of the GPU" if emulated else f"device: {device}")
     if not evaluation.outputs_judged:
-        lines.append(f"outputs were judged at smaller sizes, not at {evaluation.size}")
+        lines.append(f"outputs were judged at smaller sizes, not at {evaluation.workload}")
     if evaluation.weakly_verified:
         lines.append("weakly verified: the problem's own driver judged it")
     return lines

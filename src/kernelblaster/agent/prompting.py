@@ -103,10 +103,10 @@ def _task(context: ProblemContext) -> dict[str, object]:
         "problem": problem.id,
         "name": problem.name,
         **_reference(context),
-        "size": context.size,
+        "size": context.workload,
         "tensors": _tensor_lines(context.tensors, problem.indices),
-        "timed_sizes": _pairs(problem.sizes.get(context.size, {})),
-        "other_sizes": _other_sizes(problem.sizes, context.size),
+        "timed_sizes": _pairs(problem.workloads.get(context.workload, {})),
+        "other_sizes": _other_sizes(problem.workloads, context.workload),
         "scalars": _pairs(problem.scalars),
         "launcher": _launcher(context),
         "scalar_type": context.precision,
@@ -255,9 +255,9 @@ def _pointing(source: IndexSource | None) -> str:
     return f", indices into {source.tensor} along axis {source.axis}; of equal elements any"
 
 
-def _other_sizes(sizes: Mapping[str, Mapping[str, int]], timed: str) -> str:
+def _other_sizes(workloads: Mapping[str, Mapping[str, int]], timed: str) -> str:
     """The other sizes of a problem, the first few in full."""
-    others = [f"{name} ({_pairs(extents)})" for name, extents in sizes.items() if name != timed]
+    others = [f"{name} ({_pairs(extents)})" for name, extents in workloads.items() if name != timed]
     more = len(others) - _SIZES_SHOWN
     return "; ".join([*others[:_SIZES_SHOWN], *([f"{more} more"] if more > 0 else [])])
 

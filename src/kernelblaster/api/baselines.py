@@ -9,7 +9,7 @@ from kernelblaster.config import RunConfig
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.errors import DeviceError, UsageError
 from kernelblaster.evaluation.correctness.input_store import InputStore
-from kernelblaster.problems.problem import Problem, Size
+from kernelblaster.problems.problem import Problem, StandardWorkload
 from kernelblaster.records.layout import FINAL_KERNEL
 from kernelblaster.runs.choices import choose_device
 from kernelblaster.runs.pytorch_baseline import FINAL, START, BaselinePlan, BaselineRow, measure_baseline
@@ -20,7 +20,7 @@ def time_baselines(
     *,
     config: RunConfig | None = None,
     root: Path | None = None,
-    size: str = Size.FULL,
+    size: str = StandardWorkload.FULL,
     seconds: float = 6.0,
     on_stage: Callable[[str], object] | None = None,
 ) -> Iterator[BaselineRow]:

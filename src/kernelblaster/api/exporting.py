@@ -191,10 +191,10 @@ def _trace(
     *,
     modelled_times: bool,
 ) -> Trace | None:
-    name = workload_of_size(bundle, evaluation.size)
+    name = workload_of_size(bundle, evaluation.workload)
     workload = bundle.workload(name) if name is not None else None
     if workload is None:
-        report.notes.append(f"{solution} at size {evaluation.size}: no workload is that size")
+        report.notes.append(f"{solution} at size {evaluation.workload}: no workload is that size")
         return None
     traced = trace_of(evaluation, workload, bundle.definition.name, solution, at, modelled_times=modelled_times)
     if traced is None:

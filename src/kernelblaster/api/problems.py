@@ -10,7 +10,7 @@ from kernelblaster.errors import ProblemError
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.dataset import Dataset, find_problem
 from kernelblaster.problems.loader import load_problem as load_directory
-from kernelblaster.problems.problem import Precision, Problem, Size, TensorSpec
+from kernelblaster.problems.problem import Precision, Problem, StandardWorkload, TensorSpec
 from kernelblaster.storage.atomic import write_atomically
 
 ProblemName = Problem | str | Path
@@ -64,7 +64,7 @@ def define_problem(directory: Path, *, reference: str, init: str, driver: str) -
 
 
 def describe_tensors(
-    problem: ProblemName, size: str = Size.FULL, precision: Precision = Precision.FP16
+    problem: ProblemName, size: str = StandardWorkload.FULL, precision: Precision = Precision.FP16
 ) -> tuple[TensorSpec, ...]:
     """Every tensor that crosses the launcher at one size. Executes `reference.py`. Raises ProblemError."""
     from kernelblaster.problems.reference import tensor_specs

@@ -124,7 +124,7 @@ def reprofile(
     from kernelblaster.runs.evaluations import find_searched, open_evaluator
 
     record = read_record(directory / "run.json")
-    config = record.config.model_copy(update={"device": device, "size": size or record.size})
+    config = record.config.model_copy(update={"device": device, "size": size or record.workload})
     finals = [path for path in sorted(directory.glob(f"level*/*/{FINAL_KERNEL}")) if ASIDE not in path.parent.name]
     if not finals:
         raise UsageError(f"{directory} holds no {FINAL_KERNEL}", hint="nothing beat the start there; search again")

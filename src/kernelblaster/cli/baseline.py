@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from kernelblaster import Size
+from kernelblaster import StandardWorkload
 from kernelblaster.cli import terminal
 from kernelblaster.cli.options import DatasetOption, JsonOption, PrecisionOption, finite
 from kernelblaster.cli.settings import ConfigOption, SetOption, configured
@@ -21,7 +21,7 @@ def baseline(
     subset: Annotated[str | None, typer.Option("--subset", help="level1, level2 or level3, or a list of them.")] = None,
     root: Annotated[Path | None, typer.Option("--root", help="A run's directory: its final kernels take part.")] = None,
     precision: PrecisionOption = None,
-    size: Annotated[str, typer.Option("--size", "--workload", help="Size that is timed.")] = Size.FULL,
+    size: Annotated[str, typer.Option("--size", "--workload", help="Size that is timed.")] = StandardWorkload.FULL,
     device: Annotated[str, typer.Option("--device", help="PyTorch is timed on a GPU only.", metavar="KIND")] = "cuda",
     seconds: Annotated[float, typer.Option(min=0.1, callback=finite, help="Sampling time per problem.")] = 6.0,
     config: ConfigOption = None,

@@ -30,14 +30,14 @@ def print_evaluation(evaluation: Evaluation, title: str) -> None:
     console = terminal.console()
     style = "bold green" if evaluation.verdict is Verdict.CORRECT else "bold red"
     console.print(f"[bold]{escape(title)}[/]", soft_wrap=True)
-    what = f"{evaluation.precision}, size {evaluation.size}"
+    what = f"{evaluation.precision}, size {evaluation.workload}"
     if evaluation.weakly_verified:
         what = "types and sizes of its own driver"
     where = f"{evaluation.device_name}, {what}"
     weak = " [yellow](weakly verified)[/]" if evaluation.weakly_verified else ""
     console.print(f"[{style}]{evaluation.verdict}[/]{weak} on {escape(where)}", soft_wrap=True)
     if not evaluation.outputs_judged:
-        console.print(f"[yellow]outputs were judged at smaller sizes, not at {evaluation.size}[/]", soft_wrap=True)
+        console.print(f"[yellow]outputs were judged at smaller sizes, not at {evaluation.workload}[/]", soft_wrap=True)
     if evaluation.isolation is not None:
         console.print(f"[dim]isolation: {evaluation.isolation}[/]", soft_wrap=True)
     if evaluation.reason:
@@ -70,7 +70,7 @@ def _print_errors(console: Console, evaluation: Evaluation) -> None:
     for e in evaluation.errors:
         style = "" if e.passed else "red"
         figures = (f"{e.max_error:.3g}", f"{e.norm_error:.3g}", f"{e.budget_ratio:.0%}")
-        table.add_row(e.tensor, e.size, e.distribution, *figures, style=style)
+        table.add_row(e.tensor, e.workload, e.distribution, *figures, style=style)
     console.print(Padding(table, (0, 0, 0, 2)))
 
 

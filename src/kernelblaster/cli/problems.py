@@ -8,7 +8,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from kernelblaster import Precision, Size
+from kernelblaster import Precision, StandardWorkload
 from kernelblaster.cli import terminal
 from kernelblaster.cli.options import DatasetOption, JsonOption, PrecisionOption
 from kernelblaster.cli.settings import configured
@@ -35,7 +35,7 @@ def _facts(problem: Problem) -> dict[str, object]:
         "problem": str(problem.id),
         "name": problem.name,
         "directory": str(problem.directory),
-        "sizes": {str(size): values for size, values in problem.sizes.items()},
+        "sizes": {str(size): values for size, values in problem.workloads.items()},
         "scalars": problem.scalars,
         "weakly_verified": problem.weakly_verified,
     }
@@ -54,11 +54,11 @@ def list_problems(
         print_json([_facts(p) for p in problems])
         return int(ExitCode.OK)
     table = Table(box=None, header_style="dim")
-    names = dict.fromkeys([*map(str, Size), *(size for problem in problems for size in problem.sizes)])
+    names = dict.fromkeys([*map(str, StandardWorkload), *(size for problem in problems for size in problem.workloads)])
     for column in ("problem", "name", *names):
         table.add_column(column)
     for problem in problems:
-        sizes = (", ".join(f"{k}={v}" for k, v in problem.sizes.get(size, {}).items()) for size in names)
+        sizes = (", ".join(f"{k}={v}" for k, v in problem.workloads.get(size, {}).items()) for size in names)
         name = f"{problem.name} (weakly verified)" if problem.weakly_verified else problem.name
         table.add_row(str(problem.id), name, *sizes)
     terminal.console().print(table)
@@ -68,7 +68,9 @@ def list_problems(
 @app.command("show")
 def show(
     problem: Annotated[str, typer.Argument(help="level1/23, 23, or a directory.")],
-    size: Annotated[str, typer.Option("--size", "--workload", help="Size whose tensors are listed.")] = Size.FULL,
+    size: Annotated[
+        str, typer.Option("--size", "--workload", help="Size whose tensors are listed.")
+    ] = StandardWorkload.FULL,
     precision: PrecisionOption = None,
     dataset_dir: DatasetOption = None,
     json_output: JsonOption = False,

@@ -1,4 +1,4 @@
-"""What all evaluations of one device, precision and size share: configuration, input sets, facts about each problem.
+"""What all evaluations of one device, precision and workload share: configuration, inputs, facts about each problem.
 
 Pipelines read it; `Evaluator` chooses the pipeline.
 """
@@ -20,7 +20,7 @@ from kernelblaster.evaluation.inputs.plan import InputPlan, plan_inputs, secret_
 from kernelblaster.evaluation.integrity.timed_checks import TimedChecks, choose_checks
 from kernelblaster.evaluation.roofline import floor_us
 from kernelblaster.problems.problem import Precision, Problem
-from kernelblaster.problems.undeclared_sizes import undeclared_sizes
+from kernelblaster.problems.undeclared_extents import undeclared_extents
 
 Value = TypeVar("Value")
 
@@ -46,13 +46,13 @@ class _PerProblem:
 
 
 class EvaluationContext:
-    """How candidates are judged on one device, at one precision and size.
+    """How candidates are judged on one device, at one precision, for one workload.
 
     Args:
         device: where candidates run.
         inputs: draws and keeps input sets; owned by the caller.
         config: how hard candidates are checked and timed.
-        size: the size that is timed and profiled.
+        workload: name of the workload that is timed and profiled.
         libraries: libraries that candidates may link.
         precision: storage type of floating-point tensors.
         seed: makes the input sets the same again; None draws a secret one.
@@ -63,7 +63,7 @@ class EvaluationContext:
         device: Device,
         inputs: InputStore,
         config: EvaluationConfig,
-        size: str,
+        workload: str,
         libraries: Sequence[Library] = (),
         *,
         precision: Precision,
@@ -71,7 +71,7 @@ class EvaluationContext:
     ) -> None:
         self.device = device
         self.precision = precision
-        self.size = size
+        self.workload = workload
         self.seed = secret_seed() if seed is None else seed
         self.inputs = inputs
         self.config = config
@@ -90,8 +90,8 @@ class EvaluationContext:
     def plan(self, problem: Problem) -> InputPlan:
         """The input sets that every candidate of a problem must pass. Raises ProblemError."""
         sets, judged = self.config.input_sets, not self.samples_blocks
-        other = self.once("undeclared", problem, lambda: undeclared_sizes(problem) if sets > 1 else None)
-        return plan_inputs(problem, self.precision, self.size, sets, self.seed, other, judge_timed=judged)
+        other = self.once("undeclared", problem, lambda: undeclared_extents(problem) if sets > 1 else None)
+        return plan_inputs(problem, self.precision, self.workload, sets, self.seed, other, judge_timed=judged)
 
     @property
     def instruction_budget(self) -> int:
@@ -109,17 +109,17 @@ class EvaluationContext:
 
     def floor_us(self, problem: Problem) -> float:
         """Roofline floor of the timed size, in microseconds. Raises ProblemError."""
-        return self.once("floor", problem, lambda: floor_us(problem, self.size, self.precision, self.facts))
+        return self.once("floor", problem, lambda: floor_us(problem, self.workload, self.precision, self.facts))
 
     def checks(self, problem: Problem) -> TimedChecks:
         """Which timed calls are judged. The caller holds the device. Raises ProblemError and DeviceError."""
         return self.once("checks", problem, lambda: self._choose_checks(problem))
 
-    def check_size(self, problem: Problem) -> None:
-        """Raise UsageError when a problem does not declare the timed size."""
-        if self.size not in problem.sizes:
+    def check_workload(self, problem: Problem) -> None:
+        """Raise UsageError when a problem does not declare the timed workload."""
+        if self.workload not in problem.workloads:
             raise UsageError(
-                f"{problem.slug} declares no size {self.size}", hint=f"choose among {', '.join(problem.sizes)}"
+                f"{problem.slug} declares no size {self.workload}", hint=f"choose among {', '.join(problem.workloads)}"
             )
 
     def _choose_checks(self, problem: Problem) -> TimedChecks:

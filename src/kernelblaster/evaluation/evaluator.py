@@ -22,7 +22,7 @@ from kernelblaster.problems.problem import Problem
 
 
 class Evaluator(EvaluationContext):
-    """Judges candidates on one device, at one precision and size. Arguments as of `EvaluationContext`."""
+    """Judges candidates on one device, at one precision, for one workload. Arguments as of `EvaluationContext`."""
 
     def evaluate(
         self, problem: Problem, source: str, *, baseline: str | None = None, profile: bool = True, sessions: int = 1
@@ -44,7 +44,7 @@ class Evaluator(EvaluationContext):
         """
         if problem.weakly_verified:
             return SelfCheckingPipeline(self, problem, source).run(baseline, profile=profile, sessions=sessions)
-        self.check_size(problem)
+        self.check_workload(problem)
         return EvaluationPipeline(self, problem, source).run(baseline, profile=profile, sessions=sessions)
 
     def sanitize(self, problem: Problem, source: str) -> list[SanitizerFinding]:
@@ -65,7 +65,7 @@ class Evaluator(EvaluationContext):
         if problem.weakly_verified:
             yield NO_TENSORS
             return
-        self.check_size(problem)
+        self.check_workload(problem)
         plan = self.plan(problem)
         key = plan.small[0] if plan.small else plan.timed
         with self.inputs.use(key) as drawn, Workspace(self.inputs.directory, drawn) as workspace:

@@ -151,7 +151,7 @@ class EvaluationPipeline(EvaluationStages):
         found = self._verifier.verify(process, keys)
         if found.verdict is not Verdict.CORRECT:
             key = keys[0]
-            extents = ", ".join(f"{name} = {extent}" for name, extent in key.problem.sizes[key.size].items())
+            extents = ", ".join(f"{name} = {extent}" for name, extent in key.problem.workloads[key.workload].items())
             found.reason = f"at a size that is not declared ({extents}): {found.reason}"
         return found
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.devices.profiles import KernelResources, Profile
 from kernelblaster.problems.problem import Precision
+from kernelblaster.problems.workload import WORKLOAD_KEYS
 from kernelblaster.sandbox.isolation import Isolation
 
 
@@ -35,7 +37,7 @@ class ErrorFigures(BaseModel):
     model_config = ConfigDict(ser_json_inf_nan="strings")
 
     tensor: str
-    size: str
+    workload: Annotated[str, Field(validation_alias=WORKLOAD_KEYS)]
     distribution: str
     """How the inputs were drawn: a name of `distributions`."""
     seed: int
@@ -152,11 +154,11 @@ class Evaluation(BaseModel):
     device_name: str
     arch: str
     precision: Precision
-    size: str
-    """Size that was timed and profiled; like `precision`, it says nothing of a driver with its own."""
+    workload: Annotated[str, Field(validation_alias=WORKLOAD_KEYS)]
+    """Workload that was timed and profiled; like `precision`, it says nothing of a driver with its own."""
     outputs_judged: bool = True
-    """Whether outputs at that size were compared with the reference; False where blocks may be sampled on the emulated
-    device, then outputs were judged at smaller sizes alone."""
+    """Whether outputs of that workload were compared with the reference; False where blocks may be sampled on the
+    emulated device, then outputs were judged at smaller sizes alone."""
     libraries: list[str] = []
     errors: list[ErrorFigures] = []
     timing: Timing | None = None

@@ -30,18 +30,18 @@ DENSE = 0.9
 """Share of non-zero values above which a tensor counts in full."""
 
 
-def floor_us(problem: Problem, size: str, precision: Precision, facts: DeviceFacts) -> float:
+def floor_us(problem: Problem, workload: str, precision: Precision, facts: DeviceFacts) -> float:
     """The floor in microseconds. Raises ProblemError."""
     reference = load_reference(problem)
-    shares = _shares(reference, problem.cheap_size)
-    specs = tensor_specs(problem, size, precision)
+    shares = _shares(reference, problem.cheap_workload)
+    specs = tensor_specs(problem, workload, precision)
     read = sum(spec.bytes * shares.get(spec.name, 1.0) for spec in specs if spec.role is not TensorRole.OUTPUT)
     written = sum(spec.bytes for spec in specs if spec.role is TensorRole.OUTPUT)
     seconds = (read + max(0, written - facts.l2_bytes)) / facts.peak_bandwidth
     peak = peak_flops(facts, precision)
     if peak is not None and not shares:
         outputs = sum(spec.elements for spec in specs if spec.role is TensorRole.OUTPUT)
-        seconds = max(seconds, _operations(reference, size, outputs) / peak)
+        seconds = max(seconds, _operations(reference, workload, outputs) / peak)
     return 1e6 * seconds
 
 
@@ -54,25 +54,25 @@ def peak_flops(facts: DeviceFacts, precision: Precision) -> float | None:
     return max(rates, default=None)
 
 
-def _shares(reference: Reference, size: str) -> Mapping[str, float]:
+def _shares(reference: Reference, workload: str) -> Mapping[str, float]:
     """Share of non-zero values of the inputs that have many zeros."""
     import torch
 
     with TORCH, torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        inputs = reference.tensors(size)
+        inputs = reference.tensors(workload)
     floating = {name: tensor for name, tensor in inputs.items() if tensor.is_floating_point() and tensor.numel()}
     shares = {name: float((tensor != 0).float().mean()) for name, tensor in floating.items()}
     return {name: share for name, share in shares.items() if share < DENSE}
 
 
-def _operations(reference: Reference, size: str, outputs: int) -> float:
+def _operations(reference: Reference, workload: str, outputs: int) -> float:
     """Operations of the reference's only product or convolution; 0 when there is another number of them."""
     import torch
 
     counter, calls = _counter()
     with TORCH, torch.device("meta"), torch.no_grad():
-        model, inputs = reference.model(size), reference.tensors(size)
+        model, inputs = reference.model(workload), reference.tensors(workload)
         with counter:
             run_model(reference.problem, model, inputs)
     if len(calls) != 1:

@@ -39,7 +39,7 @@ class EvaluationStages:
             device_name=facts.name,
             arch=facts.arch,
             precision=judge.precision,
-            size=judge.size,
+            workload=judge.workload,
             libraries=[library.value for library in judge.libraries],
             weakly_verified=problem.weakly_verified,
             warnings=hints(source),

@@ -80,8 +80,8 @@ def _draw(reference: Reference, seed: int) -> _Draw:
 
     torch.manual_seed(seed)
     problem = reference.problem
-    model = reference.model(problem.cheap_size).double()
-    drawn = reference.tensors(problem.cheap_size)
+    model = reference.model(problem.cheap_workload).double()
+    drawn = reference.tensors(problem.cheap_workload)
     inputs = {name: t.double() if t.is_floating_point() else t for name, t in drawn.items()}
     with blaming(problem):
         outputs = run_model(problem, model, inputs)

@@ -63,10 +63,10 @@ def describe(problem: Problem, precision: Precision) -> ProblemDescription:
     Raises ProblemError when the reference cannot be run at a declared size, or the problem has none.
     """
     problem.require_reference()
-    sizes = list(problem.sizes)
-    specs = [tensor_specs(problem, size, precision) for size in sizes]
-    names = list(problem.sizes[sizes[0]])
-    parameters = {name: tuple(problem.sizes[size][name] for size in sizes) for name in names}
+    workloads = list(problem.workloads)
+    specs = [tensor_specs(problem, workload, precision) for workload in workloads]
+    names = list(problem.workloads[workloads[0]])
+    parameters = {name: tuple(problem.workloads[workload][name] for workload in workloads) for name in names}
     axes = _Axes(parameters, {name: AxisVar(type="var") for name in names})
     tensors = {together[0].name: _type(together, axes) for together in zip(*specs, strict=True)}
     by_role = {role: [spec.name for spec in specs[0] if spec.role is role] for role in TensorRole}
@@ -94,9 +94,9 @@ def _type(specs: tuple[TensorSpec, ...], axes: _Axes) -> TensorType:
 def _workloads(problem: Problem, axes: _Axes, tensors: list[str]) -> Iterator[Workload]:
     sources: dict[str, InputSource] = {name: RandomInput(type="random") for name in tensors}
     sources |= {name: ScalarInput(type="scalar", value=value) for name, value in problem.scalars.items()}
-    for number, (size, parameters) in enumerate(problem.sizes.items()):
+    for number, (workload, parameters) in enumerate(problem.workloads.items()):
         own = {name: extents[number] for name, extents in axes.own.items()}
-        yield Workload(name=size, axes={**parameters, **own}, inputs=sources)
+        yield Workload(name=workload, axes={**parameters, **own}, inputs=sources)
 
 
 def _expressions(parameters: Mapping[str, Extents], wanted: Extents) -> Iterator[tuple[str, str]]:

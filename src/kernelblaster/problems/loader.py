@@ -13,7 +13,7 @@ from pathlib import Path
 from kernelblaster.cuda_source.launcher import LAUNCHER
 from kernelblaster.cuda_source.lexer import blank_comments
 from kernelblaster.errors import ProblemError
-from kernelblaster.problems.problem import Problem, ProblemId, Size
+from kernelblaster.problems.problem import Problem, ProblemId, StandardWorkload
 from kernelblaster.problems.python_source import parse_python
 from kernelblaster.problems.self_checking import is_self_checking, load_self_checking
 from kernelblaster.problems.tensor_declarations import NAMES, read_dtypes, read_indices, read_outputs
@@ -46,7 +46,7 @@ def load_problem(directory: Path) -> Problem:
         id=identity,
         name=name,
         directory=directory,
-        sizes=_sizes(directory, literals),
+        workloads=_sizes(directory, literals),
         scalars=_scalars(directory, literals),
         outputs=outputs,
         dtypes=read_dtypes(directory, literals),
@@ -115,33 +115,35 @@ def _sizes(directory: Path, literals: dict[str, object]) -> dict[str, dict[str, 
             f"{directory / 'reference.py'} declares no SIZES",
             hint='add SIZES = {"small": {...}, "medium": {...}, "full": {...}} with integer parameters',
         )
-    sizes: dict[str, dict[str, int]] = {}
+    workloads: dict[str, dict[str, int]] = {}
     for name, parameters in declared.items():
         if not isinstance(name, str) or not _SIZE_NAME.fullmatch(name):
             raise ProblemError(
                 f"SIZES of {directory.name} has {name!r}",
                 hint="name sizes with letters, digits, '_', '-' and '.', e.g. small or batch_1",
             )
-        sizes[name] = _parameters(directory, name, parameters)
-    names = {frozenset(parameters) for parameters in sizes.values()}
+        workloads[name] = _parameters(directory, name, parameters)
+    names = {frozenset(parameters) for parameters in workloads.values()}
     if len(names) > 1:
         odd = sorted(frozenset.union(*names) - frozenset.intersection(*names))
         raise ProblemError(
             f"sizes of {directory.name} have different parameters", hint=f"declare {', '.join(odd)} in each size"
         )
-    well_known = [str(size) for size in Size]
-    ordered = well_known if set(sizes) <= set(well_known) else sizes
-    return {name: sizes[name] for name in ordered if name in sizes}
+    well_known = [str(workload) for workload in StandardWorkload]
+    ordered = well_known if set(workloads) <= set(well_known) else workloads
+    return {name: workloads[name] for name in ordered if name in workloads}
 
 
-def _parameters(directory: Path, size: str, parameters: object) -> dict[str, int]:
+def _parameters(directory: Path, workload: str, parameters: object) -> dict[str, int]:
     if not isinstance(parameters, dict) or not parameters:
-        raise ProblemError(f"size {size} of {directory.name} has no parameters", hint='write it as {"name": 123, ...}')
+        raise ProblemError(
+            f"size {workload} of {directory.name} has no parameters", hint='write it as {"name": 123, ...}'
+        )
     for name, value in parameters.items():
         # bool is an int in Python, and would reach the launcher as 0 or 1 unnoticed.
         if not isinstance(name, str) or not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise ProblemError(
-                f"parameter {name!r} of size {size} in {directory.name} is {value!r}",
+                f"parameter {name!r} of size {workload} in {directory.name} is {value!r}",
                 hint="parameters are named integers from 0; other numbers belong in SCALARS",
             )
     return dict(parameters)
@@ -159,7 +161,7 @@ def _scalars(directory: Path, literals: dict[str, object]) -> dict[str, float]:
 
 def _compare(problem: Problem, driver: str, init: str) -> None:
     """Raise ProblemError when the files of a problem disagree."""
-    declared = {"size": set(next(iter(problem.sizes.values()))), "scalar": set(problem.scalars)}
+    declared = {"size": set(next(iter(problem.workloads.values()))), "scalar": set(problem.scalars)}
     declared["output"] = set(problem.outputs)
     both = sorted(declared["size"] & declared["scalar"])
     if both:

@@ -29,8 +29,8 @@ class Precision(StrEnum):
         return DType.of(self.value)
 
 
-class Size(StrEnum):
-    """Well-known sizes: `full` is KernelBench's, `medium` fits 16 GB, `small` runs emulated.
+class StandardWorkload(StrEnum):
+    """Well-known workloads, also called sizes: `full` is KernelBench's, `medium` fits 16 GB, `small` runs emulated.
 
     A problem may declare others, under any name; wherever one is asked for, it is asked for by name.
     """
@@ -110,7 +110,7 @@ class Problem:
         id: level and number.
         name: directory name without the number, e.g. `Softmax`.
         directory: where its three files lie.
-        sizes: size name -> integer parameters (`SIZES` of `reference.py`), passed to the launcher by name.
+        workloads: name -> integer parameters (`SIZES` of `reference.py`), passed to the launcher by name.
         scalars: non-integer parameters passed to the launcher by name (`SCALARS` of `reference.py`).
         outputs: names of what `forward` returns, in order (`OUTPUTS` of `reference.py`).
         dtypes: tensors that pin their own element type (`DTYPES` of `reference.py`); the others follow the precision.
@@ -122,7 +122,7 @@ class Problem:
     id: ProblemId
     name: str
     directory: Path
-    sizes: dict[str, dict[str, int]] = field(hash=False)
+    workloads: dict[str, dict[str, int]] = field(hash=False)
     scalars: dict[str, float] = field(default_factory=dict, hash=False)
     outputs: tuple[str, ...] = (OUTPUT,)
     dtypes: dict[str, DType] = field(default_factory=dict, hash=False)
@@ -139,10 +139,10 @@ class Problem:
             )
 
     @property
-    def cheap_size(self) -> str:
-        """The size that is cheap to check: `small`, or the first that is declared. Raises ProblemError."""
+    def cheap_workload(self) -> str:
+        """The workload that is cheap to check: `small`, or the first that is declared. Raises ProblemError."""
         self.require_reference()
-        return Size.SMALL if Size.SMALL in self.sizes else next(iter(self.sizes))
+        return StandardWorkload.SMALL if StandardWorkload.SMALL in self.workloads else next(iter(self.workloads))
 
     @property
     def slug(self) -> str:

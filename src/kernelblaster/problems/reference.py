@@ -43,15 +43,15 @@ class Reference:
         parameters = inspect.signature(self.module.Model.forward).parameters
         return tuple(parameters)[1:]
 
-    def inputs(self, size: str) -> list[Any]:
+    def inputs(self, workload: str) -> list[Any]:
         """Freshly drawn arguments of forward, in order: tensors, floating-point ones in float32, and numbers."""
-        return list(self._at(size, self.module.get_inputs))
+        return list(self._at(workload, self.module.get_inputs))
 
-    def tensors(self, size: str) -> dict[str, torch.Tensor]:
+    def tensors(self, workload: str) -> dict[str, torch.Tensor]:
         """Freshly drawn input tensors by name. Raises ProblemError for a number that `SCALARS` does not have."""
         import torch
 
-        names, given = self.input_names, self.inputs(size)
+        names, given = self.input_names, self.inputs(workload)
         if len(names) != len(given):
             raise ProblemError(
                 f"forward of {self.problem.slug} takes {len(names)} inputs, get_inputs gives {len(given)}",
@@ -65,19 +65,19 @@ class Reference:
                 )
         return {name: value for name, value in zip(names, given, strict=True) if isinstance(value, torch.Tensor)}
 
-    def model(self, size: str) -> torch.nn.Module:
+    def model(self, workload: str) -> torch.nn.Module:
         """A freshly initialised module in evaluation mode, weights in float32."""
         model: torch.nn.Module = self._at(
-            size, lambda name: self.module.Model(*self.module.get_init_inputs(name)).eval()
+            workload, lambda name: self.module.Model(*self.module.get_init_inputs(name)).eval()
         )
         return model
 
-    def _at(self, size: str, function: Callable[[str], Result]) -> Result:
-        if size not in self.problem.sizes:
-            declared = ", ".join(self.problem.sizes) or "none"
-            raise ProblemError(f"{self.problem.slug} declares no size {size}", hint=f"its sizes are {declared}")
+    def _at(self, workload: str, function: Callable[[str], Result]) -> Result:
+        if workload not in self.problem.workloads:
+            declared = ", ".join(self.problem.workloads) or "none"
+            raise ProblemError(f"{self.problem.slug} declares no size {workload}", hint=f"its sizes are {declared}")
         with blaming(self.problem):
-            return function(str(size))
+            return function(str(workload))
 
 
 def load_reference(problem: Problem) -> Reference:
@@ -95,11 +95,11 @@ def load_reference(problem: Problem) -> Reference:
     missing = [name for name in ("Model", "get_inputs", "get_init_inputs") if name not in module.__dict__]
     if missing:
         raise ProblemError(f"{path} does not define {', '.join(missing)}", hint="define them as KernelBench does")
-    module.__dict__["SIZES"] = {str(size): dict(extents) for size, extents in problem.sizes.items()}
+    module.__dict__["SIZES"] = {str(workload): dict(extents) for workload, extents in problem.workloads.items()}
     return Reference(problem, module)
 
 
-def tensor_specs(problem: Problem, size: str, precision: Precision) -> tuple[TensorSpec, ...]:
+def tensor_specs(problem: Problem, workload: str, precision: Precision) -> tuple[TensorSpec, ...]:
     """The tensors that cross the launcher: output, inputs, weights, in the launcher's order.
 
     Shapes come from running the reference on torch's `meta` device, which allocates no elements.
@@ -109,7 +109,7 @@ def tensor_specs(problem: Problem, size: str, precision: Precision) -> tuple[Ten
 
     reference = load_reference(problem)
     with TORCH, torch.device("meta"), torch.no_grad():
-        model, inputs = reference.model(size), reference.tensors(size)
+        model, inputs = reference.model(workload), reference.tensors(workload)
         with blaming(problem):
             outputs = run_model(problem, model, inputs)
     named = [(name, TensorRole.OUTPUT, tensor) for name, tensor in zip(problem.outputs, outputs, strict=True)]

@@ -55,7 +55,9 @@ def load_self_checking(directory: Path, identity: ProblemId, name: str) -> Probl
     if not present:
         raise ProblemError(f"{directory} has no kernel", hint=f"put one there as {' or '.join(INIT_FILES)}")
     launcher_declaration((directory / "driver.cpp").read_text(encoding="utf-8", errors="replace"))
-    return Problem(id=identity, name=name, directory=directory, sizes={}, weakly_verified=True, init_file=present[0])
+    return Problem(
+        id=identity, name=name, directory=directory, workloads={}, weakly_verified=True, init_file=present[0]
+    )
 
 
 def needs_a_gpu(problem: Problem) -> UsageError:

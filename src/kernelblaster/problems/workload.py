@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, NonNegativeInt
+from pydantic import AliasChoices, Field, NonNegativeInt
 
 from kernelblaster.problems.exchanged import ExchangedModel, Name
+
+WORKLOAD_KEYS = AliasChoices("workload", "size")
+"""Keys under which records name a workload: the first is written, older files have the second."""
 
 
 class RandomInput(ExchangedModel):

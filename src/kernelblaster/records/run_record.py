@@ -6,12 +6,14 @@ import platform
 import time
 import uuid
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from kernelblaster.config import RunConfig
 from kernelblaster.devices.facts import DeviceFacts
 from kernelblaster.errors import UsageError
+from kernelblaster.problems.workload import WORKLOAD_KEYS
 from kernelblaster.version import __version__
 
 
@@ -24,7 +26,7 @@ class RunRecord(BaseModel):
     config: RunConfig
     origins: dict[str, str] = {}
     """Setting -> where its value was written; empty where the caller made the configuration itself."""
-    size: str
+    workload: Annotated[str, Field(validation_alias=WORKLOAD_KEYS)]
     device: DeviceFacts
     device_reason: str
     model_reason: str
@@ -34,22 +36,24 @@ class RunRecord(BaseModel):
     def conditions(self) -> str:
         """What results must share to stand in one table."""
         libraries = ", ".join(self.config.libraries) or "none"
-        told = f"{self.device.name} ({self.device.arch}), size {self.size}, libraries {libraries}"
+        told = f"{self.device.name} ({self.device.arch}), size {self.workload}, libraries {libraries}"
         ablated = ", ".join(self.config.search.ablate)
         return f"{told}, without {ablated}" if ablated else told
 
     def comparable(self, other: RunRecord) -> bool:
-        """Whether results of both may stand in one table: same device, size, libraries and ablations."""
+        """Whether results of both may stand in one table: same device, workload, libraries and ablations."""
         return (self.device.kind, self.conditions) == (other.device.kind, other.conditions)
 
 
-def new_record(config: RunConfig, size: str, facts: DeviceFacts, device_reason: str, model_reason: str) -> RunRecord:
+def new_record(
+    config: RunConfig, workload: str, facts: DeviceFacts, device_reason: str, model_reason: str
+) -> RunRecord:
     """The record of a start, under a new name."""
     return RunRecord(
         run=uuid.uuid4().hex[:12],
         started=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         config=config,
-        size=size,
+        workload=workload,
         device=facts,
         device_reason=device_reason,
         model_reason=model_reason,

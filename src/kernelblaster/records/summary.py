@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from kernelblaster.agent.state import OutcomeStatus
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.errors import ExitCode, UsageError
 from kernelblaster.evaluation.results import Comparison, Timing
 from kernelblaster.problems.problem import Precision
+from kernelblaster.problems.workload import WORKLOAD_KEYS
 
 
 class ProblemSummary(BaseModel):
@@ -25,10 +27,10 @@ class ProblemSummary(BaseModel):
     """Of the starting kernel, timed before the search; None when it could not be."""
     comparison: Comparison | None = None
     """Final kernel against the start, measured again after the search; None when nothing beat the start."""
-    size: str | None = None
-    """Size that was timed; None when the start was not evaluated."""
+    workload: Annotated[str | None, Field(validation_alias=WORKLOAD_KEYS)] = None
+    """Workload that was timed; None when the start was not evaluated."""
     outputs_judged: bool = True
-    """Whether outputs at that size were judged, see `Evaluation`."""
+    """Whether outputs of that workload were judged, see `Evaluation`."""
     weakly_verified: bool = False
     """Judged by the problem's own libtorch driver, see `Evaluation`."""
     verdicts: dict[str, int] = {}
@@ -91,7 +93,7 @@ class RunSummary(BaseModel):
         timings = [timing for row in partly for timing in row.timings]
         least = min((timing.executed_share for timing in timings), default=1.0)
         share = f"; times are modelled from a sample of the blocks, {least:.2g} at least" if least < 1 else ""
-        return f"size {partly[0].size} was timed, outputs were judged at smaller sizes alone{share}"
+        return f"size {partly[0].workload} was timed, outputs were judged at smaller sizes alone{share}"
 
     @property
     def weak(self) -> str:

@@ -13,7 +13,7 @@ from kernelblaster.devices.profilers import profiled_by
 from kernelblaster.devices.registry import DEVICES, DeviceRequest, OpenedDevice
 from kernelblaster.errors import UsageError
 from kernelblaster.models.backends import BACKENDS
-from kernelblaster.problems.problem import Problem, Size
+from kernelblaster.problems.problem import Problem, StandardWorkload
 from kernelblaster.problems.self_checking import needs_a_gpu
 from kernelblaster.runs.progress import ProgressDevice
 from kernelblaster.sandbox.limits import Limits
@@ -27,11 +27,11 @@ class ModelChoice:
     reason: str
 
 
-def timed_size(config: RunConfig, facts: DeviceFacts) -> str:
+def timed_workload(config: RunConfig, facts: DeviceFacts) -> str:
     """The size that is timed: as configured, else small where times are modelled and medium on a GPU."""
     if config.size is not None:
         return config.size
-    return Size.SMALL if facts.kind is DeviceKind.EMULATED else Size.MEDIUM
+    return StandardWorkload.SMALL if facts.kind is DeviceKind.EMULATED else StandardWorkload.MEDIUM
 
 
 def _gpu_key(gpu_type: str) -> str:
@@ -82,9 +82,9 @@ def refuse_self_checking(problems: Iterable[Problem], config: RunConfig) -> None
         raise needs_a_gpu(self_checking)
 
 
-def refuse_unknown_size(problems: Sequence[Problem], config: RunConfig) -> None:
+def refuse_unknown_workload(problems: Sequence[Problem], config: RunConfig) -> None:
     """Raise UsageError when the size asked for is one that no problem declares."""
-    declared = dict.fromkeys(size for problem in problems for size in problem.sizes)
+    declared = dict.fromkeys(workload for problem in problems for workload in problem.workloads)
     if config.size is not None and declared and config.size not in declared:
         raise UsageError(f"no problem declares a size {config.size!r}", hint=f"choose among {', '.join(declared)}")
 

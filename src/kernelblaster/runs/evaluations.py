@@ -15,7 +15,7 @@ from kernelblaster.problems import dataset as problems
 from kernelblaster.problems.loader import load_problem
 from kernelblaster.problems.problem import Problem
 from kernelblaster.records.searches import check_search, find_search
-from kernelblaster.runs.choices import choose_device, timed_size, watched
+from kernelblaster.runs.choices import choose_device, timed_workload, watched
 
 
 def find_problem(name: str, config: RunConfig, dataset_dir: Path | None = None) -> Problem:
@@ -48,5 +48,5 @@ def open_evaluator(
     """
     device = watched(given or choose_device(config, tell).device, config, tell)
     with InputStore() as inputs:
-        size = timed_size(config, device.facts)
-        yield Evaluator(device, inputs, config.evaluation, size, config.libraries, precision=config.precision)
+        workload = timed_workload(config, device.facts)
+        yield Evaluator(device, inputs, config.evaluation, workload, config.libraries, precision=config.precision)

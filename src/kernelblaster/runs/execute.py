@@ -35,7 +35,7 @@ class RunParts:
 
     run: str
     config: RunConfig
-    size: str
+    workload: str
     layout: RunLayout
     evaluator: CandidateEvaluator
     model: ChatModel
@@ -96,7 +96,7 @@ async def _search(parts: RunParts, problem: Problem, limits: Concurrency, run_de
         problem=problem,
         op_family=_family(problem),
         precision=parts.config.precision,
-        size=parts.size,
+        workload=parts.workload,
         tensors=specs,
         config=parts.config.search,
         evaluator=parts.evaluator,
@@ -117,7 +117,7 @@ async def _search(parts: RunParts, problem: Problem, limits: Concurrency, run_de
 
 def _tensors(problem: Problem, parts: RunParts) -> tuple[TensorSpec, ...]:
     """Tensors of the launcher; none are known of a weakly verified problem, whose driver makes its own."""
-    return () if problem.weakly_verified else tensor_specs(problem, parts.size, parts.config.precision)
+    return () if problem.weakly_verified else tensor_specs(problem, parts.workload, parts.config.precision)
 
 
 def _family(problem: Problem) -> OpFamily:
@@ -147,7 +147,7 @@ def summarise(problem: Problem, directory: Path, outcome: ProblemOutcome) -> Pro
         reason=outcome.reason,
         start=outcome.start.timing if outcome.start else None,
         comparison=outcome.comparison,
-        size=outcome.start.size if outcome.start else None,
+        workload=outcome.start.workload if outcome.start else None,
         outputs_judged=outcome.start is None or outcome.start.outputs_judged,
         weakly_verified=problem.weakly_verified,
         verdicts=outcome.verdicts,

@@ -33,8 +33,8 @@ from kernelblaster.runs.choices import (
     choose_device,
     choose_model_config,
     refuse_self_checking,
-    refuse_unknown_size,
-    timed_size,
+    refuse_unknown_workload,
+    timed_workload,
     watched,
 )
 from kernelblaster.runs.execute import RunParts, execute
@@ -95,7 +95,7 @@ def run_plan(plan: RunPlan, observer: RunObserver) -> RunSummary:
         plan = replace(plan, config=plan.config.model_copy(update={"device": str(plan.device.facts.kind)}))
     else:
         refuse_self_checking(plan.problems, plan.config)
-    refuse_unknown_size(plan.problems, plan.config)
+    refuse_unknown_workload(plan.problems, plan.config)
     check_problems(plan.problems)
     layout = RunLayout.of(plan.config)
     _check_endpoint(plan, layout, observer)
@@ -149,7 +149,7 @@ def _run(
     """The run, once its directory is held."""
     config, facts = plan.config, choices.facts
     began = time.monotonic()
-    new = new_record(config, timed_size(config, facts), facts, choices.device_reason, choices.model_reason)
+    new = new_record(config, timed_workload(config, facts), facts, choices.device_reason, choices.model_reason)
     new = new.model_copy(update={"origins": dict(plan.origins)})
     record = begin(new, layout, plan.problems, resume=plan.resume, retry=plan.retry)
     finished = finished_before(layout, plan.problems)
@@ -163,10 +163,10 @@ def _run(
         parts = RunParts(
             run=record.run,
             config=config,
-            size=record.size,
+            workload=record.workload,
             layout=layout,
             evaluator=Evaluator(
-                device, inputs, config.evaluation, record.size, config.libraries, precision=config.precision
+                device, inputs, config.evaluation, record.workload, config.libraries, precision=config.precision
             ),
             model=ProgressModel(model, observer.tell),
             experience=experience,

@@ -9,10 +9,10 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from kernelblaster.config import EvaluationConfig
 from kernelblaster.devices.base import Device, Session
@@ -40,6 +40,7 @@ from kernelblaster.evaluation.timing.statistics import (
 from kernelblaster.evaluation.timing.stopwatch import LEAST_COVER_FILLS, Timeable
 from kernelblaster.evaluation.timing.torch_session import TorchMode, TorchSession
 from kernelblaster.problems.problem import Precision, Problem, TensorRole
+from kernelblaster.problems.workload import WORKLOAD_KEYS
 
 if TYPE_CHECKING:
     import torch
@@ -64,7 +65,7 @@ class BaselineRow(BaseModel):
     problem: str
     name: str
     precision: Precision
-    size: str
+    workload: Annotated[str, Field(validation_alias=WORKLOAD_KEYS)]
     device: DeviceFacts
     torch: str
     timings: dict[str, Timing]
@@ -95,7 +96,7 @@ class BaselinePlan:
 
 
 def measure_baseline(
-    problem: Problem, precision: Precision, size: str, device: Device, inputs: InputStore, plan: BaselinePlan
+    problem: Problem, precision: Precision, workload: str, device: Device, inputs: InputStore, plan: BaselinePlan
 ) -> BaselineRow:
     """Time all contestants in turns. Raises UsageError on a modelled device, DeviceError."""
     import torch
@@ -104,7 +105,7 @@ def measure_baseline(
         raise UsageError("PyTorch is timed on a real GPU only", hint="run this on a machine with a GPU")
     failures: dict[str, str] = {}
     verifier = Verifier(device, inputs, EvaluationConfig().error_factor, plan.timeout_s)
-    key = InputKey(problem, precision, size, (Distribution.DECLARED,), seed=plan.seed)
+    key = InputKey(problem, precision, workload, (Distribution.DECLARED,), seed=plan.seed)
     with inputs.use(key) as drawn, device.exclusive(), ExitStack() as stack:
         kernels = _open_kernels(plan, problem, precision, verifier, drawn, stack, failures)
         sessions: dict[str, Timeable] = {name: kernel.session for name, kernel in kernels.items()}
@@ -117,13 +118,13 @@ def measure_baseline(
             if found.verdict is not Verdict.CORRECT:
                 failures[name] = f"{found.verdict}: {found.reason}"
                 del cycles[name]
-    floor = floor_us(problem, size, precision, device.facts)
+    floor = floor_us(problem, workload, precision, device.facts)
     final = cycles.get(FINAL)
     return BaselineRow(
         problem=str(problem.id),
         name=problem.name,
         precision=precision,
-        size=size,
+        workload=workload,
         device=device.facts,
         torch=torch.__version__,
         timings={name: _timing(samples, floor) for name, samples in cycles.items()},
@@ -205,7 +206,7 @@ def torch_contestant(drawn: InputSet) -> tuple[torch.nn.Module, list[torch.Tenso
     from kernelblaster.problems.reference import arguments, load_reference
 
     problem, precision = drawn.key.problem, storage_dtype(drawn.key.precision)
-    module = load_reference(problem).model(drawn.key.size).to(precision)
+    module = load_reference(problem).model(drawn.key.workload).to(precision)
     values = {
         spec.name: read_tensor(drawn.files[spec.name], spec).reshape(spec.shape).clone()
         for spec in drawn.specs

@@ -53,7 +53,7 @@ class InputSet(DrawnInputs):
     def expected(self) -> ReferenceOutput:
         """What must come out. Raises ValueError for a set that is not judged."""
         if self.reference_output is None:
-            raise ValueError(f"{self.key.problem.slug} at size {self.key.size} was drawn without its reference")
+            raise ValueError(f"{self.key.problem.slug} at size {self.key.workload} was drawn without its reference")
         return self.reference_output
 
     @property
@@ -138,16 +138,16 @@ class InputStore:
         from kernelblaster.evaluation.inputs.drawing import perturbation_of
 
         reference = load_reference(key.problem)
-        specs = tensor_specs(key.problem, key.size, key.precision)
+        specs = tensor_specs(key.problem, key.workload, key.precision)
         outputs = [spec for spec in specs if spec.role is TensorRole.OUTPUT]
         layers = sum(spec.role is TensorRole.WEIGHT and len(spec.shape) > 1 for spec in specs)
         attempts = [(draw, exponent) for draw in key.draws for exponent in exponents(draw, key.precision, layers)]
         for number, (distribution, exponent) in enumerate(attempts, start=1):
-            drawn = reference_output.draw(reference, key.size, specs, distribution, exponent, key.seed)
+            drawn = reference_output.draw(reference, key.workload, specs, distribution, exponent, key.seed)
             expected = reference_output.solve(drawn, outputs, key.precision) if key.judged else None
             if expected is None or number == len(attempts) or reference_output.informative(expected, distribution):
                 break
-            _LOG.debug("%s at %s: %s * 2^%d tells nothing", key.problem.slug, key.size, distribution, exponent)
+            _LOG.debug("%s at %s: %s * 2^%d tells nothing", key.problem.slug, key.workload, distribution, exponent)
         kinds = {name: perturbation_of(tensor) for name, tensor in (*drawn.inputs.items(), *drawn.weights.items())}
         return InputSet(key, distribution, specs, self._write(key, drawn, specs), kinds, expected)
 

@@ -95,7 +95,7 @@ class ReferenceOutput:
 
 def draw(
     reference: Reference,
-    size: str,
+    workload: str,
     specs: Sequence[TensorSpec],
     distribution: Distribution,
     exponent: int,
@@ -105,8 +105,8 @@ def draw(
     stored = {spec.name: TORCH_DTYPES[spec.dtype] for spec in specs}
     with TORCH, torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(seed)
-        module = reference.model(size)
-        declared = reference.tensors(size)
+        module = reference.model(workload)
+        declared = reference.tensors(workload)
         generator = torch.Generator().manual_seed(seed)
         inputs = {
             name: (transform(tensor, distribution, exponent) if tensor.is_floating_point() else tensor).to(stored[name])
@@ -141,7 +141,7 @@ def perturb(
     """The draw of `key` unperturbed, read from its files, and then perturbed. Raises ProblemError."""
     with TORCH, torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(key.seed)
-        module = reference.model(key.size)
+        module = reference.model(key.workload)
         values = {
             spec.name: apply_perturbation(
                 read_tensor(files[spec.name], spec).reshape(spec.shape),

@@ -245,7 +245,7 @@ def _judge_outputs(outputs: Mapping[str, Path], drawn: InputSet, factor: float, 
     wrong = next((findings for findings in each if not findings.passed), None)
     if wrong is None:
         return _Judgement(figures, "", False)
-    reason = f"size {drawn.key.size}, {drawn.distribution} inputs: {wrong.describe()}"
+    reason = f"size {drawn.key.workload}, {drawn.distribution} inputs: {wrong.describe()}"
     if wrong.unwritten or wrong.not_finite:
         reason = f"{reason} ({_POISONED})"
     return _Judgement(figures, reason, any(findings.unwritten > 0 for findings in each))
@@ -255,7 +255,7 @@ def _figures(findings: Findings, drawn: InputSet) -> ErrorFigures:
     worst = findings.worst
     return ErrorFigures(
         tensor=findings.spec.name,
-        size=drawn.key.size,
+        workload=drawn.key.workload,
         distribution=drawn.distribution,
         seed=drawn.key.seed,
         max_error=findings.max_error,

@@ -20,7 +20,7 @@ class InputKey:
 
     problem: Problem
     precision: Precision
-    size: str
+    workload: str
     draws: tuple[Distribution, ...]
     seed: int
     perturbation: int = UNPERTURBED
@@ -29,7 +29,7 @@ class InputKey:
     @property
     def name(self) -> str:
         """Name of its directory; two keys with one name are the same set."""
-        extents = sorted(self.problem.sizes[self.size].items())
-        parts = (str(self.problem.directory), str(extents), self.precision, self.size, *self.draws, str(self.seed))
+        extents = sorted(self.problem.workloads[self.workload].items())
+        parts = (str(self.problem.directory), str(extents), self.precision, self.workload, *self.draws, str(self.seed))
         parts = (*parts, str(self.perturbation), str(self.judged))
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]

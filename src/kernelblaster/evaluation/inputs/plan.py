@@ -66,12 +66,14 @@ def plan_inputs(
     Beside them `UNSEEN` of `other`, which is the problem at extents that no prompt shows. Without `judge_timed` outputs
     at a timed size that is not the cheap one are not compared.
     """
-    cheap = problem.cheap_size
+    cheap = problem.cheap_workload
     keys = [_key(problem, precision, cheap, ORDER[n % len(ORDER)], seed, n) for n in range(sets)]
     unseen: tuple[InputKey, ...] = ()
     if other is not None:
         others = enumerate(UNSEEN, start=sets + 1)
-        unseen = tuple(_key(other, precision, other.cheap_size, distribution, seed, n) for n, distribution in others)
+        unseen = tuple(
+            _key(other, precision, other.cheap_workload, distribution, seed, n) for n, distribution in others
+        )
     if cheap == timed:
         return InputPlan(small=tuple(keys), timed=keys[0], unseen=unseen)
     chosen = _key(problem, precision, timed, ORDER[0], seed, sets)
@@ -81,9 +83,9 @@ def plan_inputs(
 
 
 def _key(
-    problem: Problem, precision: Precision, size: str, distribution: Distribution, seed: int, number: int
+    problem: Problem, precision: Precision, workload: str, distribution: Distribution, seed: int, number: int
 ) -> InputKey:
     """A key whose seed depends on everything but the candidate."""
-    text = f"{seed}/{problem.directory.name}/{precision}/{size}/{number}"
+    text = f"{seed}/{problem.directory.name}/{precision}/{workload}/{number}"
     derived = int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "little")
-    return InputKey(problem, precision, size, attempts(distribution), derived)
+    return InputKey(problem, precision, workload, attempts(distribution), derived)

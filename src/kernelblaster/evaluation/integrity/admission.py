@@ -35,7 +35,7 @@ def admission_faults(problem: Problem, precision: Precision, inputs: InputStore)
     Raises ProblemError and DeviceError.
     """
     keys, others = (
-        plan_inputs(problem, precision, problem.cheap_size, len(ORDER), seed).small for seed in (_SEED, _OTHER_SEED)
+        plan_inputs(problem, precision, problem.cheap_workload, len(ORDER), seed).small for seed in (_SEED, _OTHER_SEED)
     )
     stale = _stale(dict(zip(keys, others, strict=True)), inputs)
     stand_ins = {**_constants(keys[0], inputs), "the result of other inputs": stale}

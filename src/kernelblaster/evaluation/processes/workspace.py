@@ -44,7 +44,7 @@ class Workspace:
                 JobTensor(spec, self._paths[spec.name], drawn.perturbation_kinds.get(spec.name, PerturbationKind.FIXED))
                 for spec in drawn.specs
             ),
-            sizes=dict(drawn.key.problem.sizes[drawn.key.size]),
+            sizes=dict(drawn.key.problem.workloads[drawn.key.workload]),
             scalars=dict(drawn.key.problem.scalars),
             instruction_budget=instruction_budget,
         )

@@ -36,15 +36,15 @@ _ATTEMPTS = 4
 """Extents tried for one parameter."""
 
 
-def undeclared_sizes(problem: Problem) -> Problem | None:
-    """The problem with other extents at its cheap size alone; None when none can be changed.
+def undeclared_extents(problem: Problem) -> Problem | None:
+    """The problem with other extents in its cheap workload alone; None when none can be changed.
 
     Raises ProblemError when the reference does not run as it is declared.
     """
     declared = _shapes(problem)
     short = _short(problem)
     chosen = problem
-    for name in problem.sizes[problem.cheap_size]:
+    for name in problem.workloads[problem.cheap_workload]:
         for extent in _candidates(problem, chosen, name, short.get(name)):
             changed = _accepted(chosen, name, extent)
             if changed is not None:
@@ -55,8 +55,8 @@ def undeclared_sizes(problem: Problem) -> Problem | None:
 
 def _candidates(problem: Problem, chosen: Problem, name: str, short: int | None) -> list[int]:
     """Extents to try for a parameter, the best first; `short` is one in place of all that are lowered."""
-    extent = problem.sizes[problem.cheap_size][name]
-    largest = max(extents[name] for extents in problem.sizes.values())
+    extent = problem.workloads[problem.cheap_workload][name]
+    largest = max(extents[name] for extents in problem.workloads.values())
     longest = max(max(shape, default=1) for shape in _shapes(chosen))
     tried = []
     if largest >= RAISED > longest and LARGEST_BLOCK // 2 < extent <= LARGEST_BLOCK:
@@ -65,8 +65,8 @@ def _candidates(problem: Problem, chosen: Problem, name: str, short: int | None)
         tried.append(RAISED_LITTLE)
     if short is not None:
         return [*tried, short]
-    now = chosen.sizes[chosen.cheap_size]
-    first = all(now[name] >= declared for name, declared in problem.sizes[problem.cheap_size].items())
+    now = chosen.workloads[chosen.cheap_workload]
+    first = all(now[name] >= declared for name, declared in problem.workloads[problem.cheap_workload].items())
     return [*tried, *(_lowered(extent, -1) if first else ()), *_lowered(extent, 1)][:_ATTEMPTS]
 
 
@@ -84,7 +84,7 @@ def _short(problem: Problem) -> dict[str, int]:
     if output not in others or not beside or not all(_is_part(shape, output) for shape in beside):
         return {}
     found = {}
-    for name, extent in problem.sizes[problem.cheap_size].items():
+    for name, extent in problem.workloads[problem.cheap_workload].items():
         changed = _accepted(problem, name, SHORT) if extent > SHORT else None
         axes = [] if changed is None else _changed_axes(output, _shapes(changed)[0])
         if len(axes) == 1 and axes[0] > 0:
@@ -103,8 +103,8 @@ def _changed_axes(before: tuple[int, ...], after: tuple[int, ...]) -> list[int]:
 
 def _accepted(problem: Problem, name: str, extent: int) -> Problem | None:
     """The problem with one parameter changed; None when no tensor changes, or the reference does not run."""
-    cheap = problem.cheap_size
-    changed = replace(problem, sizes={cheap: {**problem.sizes[cheap], name: extent}})
+    cheap = problem.cheap_workload
+    changed = replace(problem, workloads={cheap: {**problem.workloads[cheap], name: extent}})
     try:
         return changed if _shapes(changed) != _shapes(problem) else None
     except ProblemError:
@@ -112,4 +112,4 @@ def _accepted(problem: Problem, name: str, extent: int) -> Problem | None:
 
 
 def _shapes(problem: Problem) -> list[tuple[int, ...]]:
-    return [spec.shape for spec in tensor_specs(problem, problem.cheap_size, Precision.FP16)]
+    return [spec.shape for spec in tensor_specs(problem, problem.cheap_workload, Precision.FP16)]

@@ -76,7 +76,6 @@ def test_an_interrupted_run_ends_at_once_and_leaves_no_verdict(
     _, err = process.communicate(timeout=30)
     assert time.monotonic() - began < 20, "the kernel would run for a minute"
     assert process.returncode == ExitCode.INTERRUPTED
-    assert "same command continues" in err
     assert "Traceback" not in err
     assert len(list(tmp_path.glob("out/**/evaluations/*.json"))) == 1  # of the start
     assert not list(Path("/dev/shm").glob(f"kernelblaster-inputs-{process.pid}-*"))

@@ -12,7 +12,7 @@ import pytest
 from cli_support import BROKEN, FASTER, WRONG, Done, call, write_recording
 from filelock import FileLock
 
-from kernelblaster.agent.events import Evaluated
+from kernelblaster.agent.events import Evaluated, Event
 from kernelblaster.api.runs import read_run
 from kernelblaster.errors import ExitCode
 from kernelblaster.knowledge.experience import stored_transitions
@@ -38,14 +38,19 @@ def run_directory(root: Path) -> Path:
     return root / "out" / "kernelbench-cuda" / "fp16" / "timing_analysis" / "recorded"
 
 
+def journal(root: Path) -> list[Event]:
+    return read_events(run_directory(root) / "level1" / "023_Softmax" / "events.jsonl")
+
+
 def test_a_run_that_improves(finished: tuple[Path, list[object], Done]) -> None:
     root, _, done = finished
     assert done.code == ExitCode.OK, done.err
     assert "Traceback" not in done.err
     row = next(line for line in done.out.splitlines() if line.startswith("level1/023 Softmax"))
     assert re.search(r"improved +[\d.]+ +[\d.]+ +1\.\d\dx$", row)
-    assert "times are modelled, not measured" in done.out
-    assert "candidates: 1 compile_error, 1 wrong_values, 1 correct" in done.out
+    assert "modelled" in done.out
+    summary = json.loads((run_directory(root) / "summary.json").read_text())
+    assert summary["problems"][0]["verdicts"] == {"compile_error": 1, "wrong_values": 1, "correct": 1}
     final = run_directory(root) / "level1" / "023_Softmax" / "final_rl_cuda_perf.cu"
     assert FASTER in final.read_text()
     assert str(final.relative_to(root)) in done.out
@@ -91,13 +96,12 @@ def test_a_second_start_returns_at_once(
 ) -> None:
     root, arguments, first = finished
     monkeypatch.chdir(root)
-    journal = run_directory(root) / "level1" / "023_Softmax" / "events.jsonl"
     ledger = run_directory(root) / "ledger.jsonl"
-    before = journal.read_bytes(), ledger.read_text().count('"call"')
+    before = journal(root), ledger.read_text().count('"call"')
     seconds = json.loads((run_directory(root) / "summary.json").read_text())["seconds"]
     again = invoke(*arguments, "--json")
     assert again.code == first.code
-    assert (journal.read_bytes(), ledger.read_text().count('"call"')) == before
+    assert (journal(root), ledger.read_text().count('"call"')) == before
     assert again.json["problems"][0]["status"] == "improved"
     assert again.json["seconds"] < seconds / 2
 
@@ -158,7 +162,7 @@ def test_a_changed_copy_of_a_problem_is_another_problem(
     own = ["--problem-dir" if item == "--dataset-dir" else copy if item == dataset else item for item in arguments]
     same = invoke(*own)
     assert same.code == ExitCode.OK, same.err
-    assert "1 of 1 problems finished before" in same.out
+    assert journal(tmp_path) == journal(root)
     reference = copy / "reference.py"
     reference.write_text(reference.read_text().replace("torch.softmax(x", "torch.softmax(-x"))
     refused = invoke(*own)
@@ -172,7 +176,6 @@ def test_no_improvement_is_said_so(invoke: Invoke, clean: Path, dataset: Path) -
     search = ("run", "--recording", recording, "--dataset-dir", dataset, *SEARCH, "--repairs=1")
     done = invoke(*search)
     assert done.code == ExitCode.NO_IMPROVEMENT, done.err
-    assert "no improvement" in done.out
     assert not list(clean.glob("**/final_rl_cuda_perf.cu"))
     # A retry searches anew; what the recording answers again is no new evidence.
     again = invoke(*search, "--retry", "--json")
@@ -187,11 +190,9 @@ def test_token_cap_stops_and_a_higher_one_continues(invoke: Invoke, clean: Path,
     search = ("run", "--recording", recording, "--dataset-dir", dataset, *SEARCH)
     capped = invoke(*search, "--max-tokens", "1500")
     assert capped.code == ExitCode.BUDGET, capped.err
-    assert "higher cap continues" in capped.out
     done = invoke(*search, "--json")
     assert done.code == ExitCode.OK, done.err
-    journal = run_directory(clean) / "level1" / "023_Softmax" / "events.jsonl"
-    judged = [event for event in read_events(journal) if isinstance(event, Evaluated) and not event.reused]
+    judged = [event for event in journal(clean) if isinstance(event, Evaluated) and not event.reused]
     assert len(judged) == len({event.candidate for event in judged}) == 2
 
 

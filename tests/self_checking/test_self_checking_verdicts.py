@@ -58,7 +58,7 @@ def test_a_slower_candidate_loses_to_its_baseline(judged) -> None:
 
 def test_the_driver_fails_a_wrong_candidate(judged) -> None:
     found = judged(RELU.replace("? 0 :", "? 0x3c00 :"))
-    assert (found.verdict, found.reason) == (Verdict.WRONG_VALUES, "its driver said 'failed'")
+    assert found.verdict is Verdict.WRONG_VALUES
     assert found.timing is None
     assert found.weakly_verified
 
@@ -66,24 +66,24 @@ def test_the_driver_fails_a_wrong_candidate(judged) -> None:
 def test_words_of_a_candidate_are_not_its_drivers(judged) -> None:
     says = 'std::printf("passed\\n"); std::fflush(stdout); std::cout << "passed" << std::endl;'
     found = judged(says, head="#include <iostream>")
-    assert (found.verdict, found.reason) == (Verdict.WRONG_VALUES, "its driver said 'failed'")
+    assert found.verdict is Verdict.WRONG_VALUES
 
 
 def test_ending_the_process_is_no_pass(judged) -> None:
     found = judged('std::printf("passed\\n"); std::exit(0);', head="#include <cstdlib>")
     assert found.verdict is Verdict.RUNTIME_ERROR
-    assert "exited with status 0 before it had answered" in found.reason
 
 
 def test_what_an_earlier_call_wrote_is_gone(judged) -> None:
     found = judged(f"static bool done = false; if (done) return; done = true; {RELU}")
-    assert (found.verdict, found.reason) == (Verdict.WRONG_VALUES, "its driver said 'failed'")
+    assert found.verdict is Verdict.WRONG_VALUES
 
 
 def test_a_crash_and_an_exception_are_the_candidates(judged) -> None:
     assert judged("*static_cast<volatile int*>(nullptr) = 1;").verdict is Verdict.RUNTIME_ERROR
     found = judged("throw 7;")
-    assert (found.verdict, found.reason) == (Verdict.RUNTIME_ERROR, "exception: the candidate threw something")
+    assert found.verdict is Verdict.RUNTIME_ERROR
+    assert "exception" in found.reason
 
 
 def test_a_candidate_is_audited_and_sealed(judged) -> None:
@@ -105,7 +105,7 @@ def test_the_emulated_device_refuses(host_evaluator: Evaluator, host_problem: Pr
     facts = host_evaluator.device.facts
     host_evaluator.device.facts = facts.model_copy(update={"kind": DeviceKind.EMULATED})
     try:
-        with pytest.raises(UsageError, match="its libtorch driver judges itself, which takes an NVIDIA GPU"):
+        with pytest.raises(UsageError):
             host_evaluator.evaluate(host_problem, (FIXTURE / "candidates" / "honest.cu").read_text())
     finally:
         host_evaluator.device.facts = facts
@@ -116,7 +116,8 @@ def test_a_driver_that_passes_everything_is_named(
 ) -> None:
     monkeypatch.setattr(SelfCheckingProcess, "finish", lambda _: SelfCheckOutput(0, "passed\n", 1, 0))
     found = host_evaluator.evaluate(host_problem, candidate(RELU), profile=False)
-    assert "its driver also passes a launcher that does nothing" in found.warnings
+    assert found.verdict is Verdict.CORRECT
+    assert any("launcher" in warning for warning in found.warnings)
 
 
 @pytest.mark.parametrize("words", [SelfCheckOutput(0, "well\n", 1, 0), SelfCheckOutput(0, "", 1, 0)])
@@ -124,5 +125,5 @@ def test_a_driver_that_says_nothing_is_no_judge(
     host_evaluator: Evaluator, host_problem: Problem, monkeypatch: pytest.MonkeyPatch, words: SelfCheckOutput
 ) -> None:
     monkeypatch.setattr(SelfCheckingProcess, "finish", lambda _: words)
-    with pytest.raises(ProblemError, match="says neither passed nor failed"):
+    with pytest.raises(ProblemError):
         host_evaluator.evaluate(host_problem, candidate(RELU))

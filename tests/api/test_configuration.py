@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelblaster.config import RunConfig, SearchConfig
+from kernelblaster.config import RunConfig, SearchConfig, SearchPart
 from kernelblaster.config.fields import settings
 from kernelblaster.config.reference import reference_page
 from kernelblaster.config.sources import VARIABLES, Source, load_config, variable_of
@@ -66,6 +66,10 @@ def test_every_setting_is_reached_from_everywhere(clean: Path, monkeypatch: pyte
 @pytest.mark.parametrize("path", settings())
 def test_every_setting_is_documented(path: str) -> None:
     assert settings()[path].doc.endswith(".")
+
+
+def test_every_part_that_can_be_ablated_is_named_in_the_help() -> None:
+    assert all(str(part) in settings()["search.ablate"].doc for part in SearchPart)
 
 
 def test_the_page_of_all_settings_is_up_to_date() -> None:

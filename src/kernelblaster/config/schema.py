@@ -90,7 +90,8 @@ class SearchConfig(Section):
     policy: str = "thompson"
     """How techniques are chosen: thompson, ucb, greedy, uniform, or a registered policy."""
     ablate: Annotated[tuple[SearchPart, ...], BeforeValidator(_listed)] = ()
-    """Parts of the search to switch off, for comparison."""
+    """Parts of the search to switch off, for comparison: retrieval, memory, classification, lessons, experience,
+    history, profile, repairs, reflection, review."""
 
     def has(self, part: SearchPart) -> bool:
         """Whether a part of the search is switched on."""

@@ -25,8 +25,12 @@ class _Threads(ThreadPoolExecutor):
 def run_to_end(search: Coroutine[object, object, Result]) -> Result:
     """`asyncio.run`, but KeyboardInterrupt does not wait for threads.
 
-    The caller must end the process soon after: everything durable is on disk, and candidates die with it.
+    The caller must end the process soon after: everything durable is on disk, and candidates die with it. Where this
+    thread has an event loop already, as in a notebook, the search has one of its own in another thread.
     """
+    if _loop_runs_here():
+        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="run") as aside:
+            return aside.submit(run_to_end, search).result()
     threads = _Threads(max_workers=THREADS, thread_name_prefix="search")
     with asyncio.Runner() as runner:
         runner.get_loop().set_default_executor(threads)
@@ -37,3 +41,11 @@ def run_to_end(search: Coroutine[object, object, Result]) -> Result:
             # Threads of libraries hand their results to a loop that is closed by then, which is no news to a person.
             threading.excepthook = lambda _: None
             raise
+
+
+def _loop_runs_here() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -17,6 +17,7 @@ from agent_support import CommentEvaluator, EventList, ScriptedModel, answer, ke
 from pydantic import TypeAdapter
 
 from kernelblaster.agent.graph import run_problem
+from kernelblaster.agent.rendering import render
 from kernelblaster.agent.state import OutcomeStatus, StopReason
 from kernelblaster.errors import BudgetExceeded, DeviceError
 from kernelblaster.evaluation.results import Verdict
@@ -308,6 +309,23 @@ def test_the_request_that_is_asked_again_is_the_same_to_the_character(tmp_path):
     (before,) = [request for request in first.requests if request.slot == slot]
     (after,) = [request for request in second.requests if request.slot == slot]
     assert before == after
+
+
+def test_a_pending_question_keeps_its_words_though_prompts_have_changed(tmp_path, monkeypatch):
+    """A reply that somebody is working on answers the words it was asked in."""
+
+    def script(rollout, step, attempt):
+        return ReplyPending("q", "f") if step == 2 else improving(rollout, step, attempt)
+
+    first = ScriptedModel(tmp_path / "m1", script)
+    run(make_context(tmp_path, first))
+    monkeypatch.setattr(
+        "kernelblaster.agent.prompting.render", lambda template, **values: f"newer: {render(template, **values)}"
+    )
+    second = ScriptedModel(tmp_path / "m2", improving)
+    assert run(make_context(tmp_path, second)).status is OutcomeStatus.IMPROVED
+    assert second.requests[0] == first.requests[-1]
+    assert second.requests[1].messages[0].content.startswith("newer")
 
 
 def test_everything_may_be_pending_one_reply_at_a_time(tmp_path):

@@ -54,10 +54,7 @@ def model_of(
 
 def run(model: OpenAiModel, *requests: Request) -> list[Reply]:
     async def go() -> list[Reply]:
-        try:
-            return await asyncio.gather(*(model.complete(request) for request in requests or (ask(),)))
-        finally:
-            await model.aclose()
+        return await asyncio.gather(*(model.complete(request) for request in requests or (ask(),)))
 
     return asyncio.run(go())
 
@@ -342,7 +339,6 @@ def test_a_call_that_is_cancelled_is_counted(ledger: CostLedger) -> None:
             call.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await call
-            await model.aclose()
 
         asyncio.run(interrupted())
     (call,) = ledger.calls

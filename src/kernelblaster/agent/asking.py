@@ -22,16 +22,20 @@ class Unanswered(Exception):
 async def ask(context: ProblemContext, request: Request) -> Reply:
     """The reply to `request`: the stored one when the slot was answered before, else the model's.
 
-    Raises Unanswered, BudgetExceeded and ModelError.
+    A question that somebody is answering is asked again in the words it has there, which another version may have put
+    otherwise. Raises Unanswered, BudgetExceeded and ModelError.
     """
     if context.files.reply_path(request.slot).exists():
         stored = await asyncio.to_thread(context.files.find_reply, request)
         if stored is not None:
             return stored
     context.check_time()
+    if context.files.question_path(request.slot).exists():
+        request = await asyncio.to_thread(context.files.as_asked, request)
     try:
         reply = await context.model.complete(request)
     except ReplyPending as pending:
+        await asyncio.to_thread(context.files.put_question, request)
         raise Unanswered(_wait_for(context, request, pending)) from pending
     await asyncio.to_thread(context.files.put_reply, request, reply)
     return reply

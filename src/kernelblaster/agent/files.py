@@ -4,7 +4,7 @@
     evaluations/<key>.json        what the judge found; the key names source, baseline, device, precision and workload
     findings/<key>.json           what the sanitizers found; the key as that of an evaluation without a baseline
     replies/<slot>.json           the request and the reply, stored before the reply is used
-    questions/<slot>.json         a request that shows the knowledge base, as it was worded first
+    questions/<slot>.json         a request that shows the knowledge base or waits for its reply, as worded first
     steps/<slot>.json             what a step set out with: bottleneck, technique, and what was shown of it
     draws/r<round>/<sha256>.json  techniques that rollouts of a round have drawn for one parent, by slot
     rollouts/<slot>.json          what a rollout that has ended came to
@@ -181,6 +181,11 @@ class ProblemFiles:
         except (FileNotFoundError, ValidationError):
             return None
 
+    def as_asked(self, request: Request) -> Request:
+        """The request in the words in which it was asked before; as it is when something else was asked."""
+        known = self.find_question(request.slot)
+        return known if known is not None and _same_question(known, request) else request
+
     def reply_path(self, slot: str) -> Path:
         """Where the reply of a slot lies."""
         return self.root / "replies" / f"{slot}.json"
@@ -191,16 +196,12 @@ class ProblemFiles:
         write_atomically(self.reply_path(request.slot), stored.model_dump_json(indent=1))
 
     def find_reply(self, request: Request) -> Reply | None:
-        """The stored reply to this request; None when the slot holds none or asked something else.
-
-        Tags say what was asked: which parent, technique and failure. Another version words the same question otherwise.
-        """
+        """The stored reply to this request; None when the slot holds none or asked something else."""
         try:
             stored = StoredReply.model_validate_json(self.reply_path(request.slot).read_bytes())
         except (FileNotFoundError, ValidationError):
             return None
-        same = (stored.request.purpose, stored.request.tags) == (request.purpose, request.tags)
-        return stored.reply if same else None
+        return stored.reply if _same_question(stored.request, request) else None
 
     def reply_text(self, slot: str) -> str:
         """The stored reply of a slot. Raises FileNotFoundError."""
@@ -266,3 +267,11 @@ class ProblemFiles:
             return Reflection.model_validate_json(self.reflection_path(round).read_bytes())
         except FileNotFoundError:
             return None
+
+
+def _same_question(one: Request, other: Request) -> bool:
+    """Whether two requests of one slot ask the same: about the same parent, technique and failure.
+
+    The words do not matter: another version of this program chooses others.
+    """
+    return (one.purpose, one.tags) == (other.purpose, other.tags)

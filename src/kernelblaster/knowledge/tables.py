@@ -17,8 +17,10 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from datetime import UTC, datetime
+
+from pydantic import TypeAdapter
 
 from kernelblaster.knowledge.decisions import SelectionContext
 from kernelblaster.knowledge.lessons import outcome_count
@@ -74,6 +76,8 @@ SCHEMA = (
     "CREATE TABLE exchanged (digest TEXT NOT NULL)",
 )
 
+_ROWS = TypeAdapter(tuple[StatisticsRow, ...])
+"""Many rows at once: validated one by one they would take most of an export."""
 _ADD_ROLLUP = f"""
     INSERT INTO rollups (technique, device_kind, scope, weakly_verified, {", ".join(_TOTALS)})
     VALUES (?, ?, ?, ?, {", ".join("?" * len(_TOTALS))})
@@ -119,7 +123,7 @@ def count(connection: sqlite3.Connection, transition: Transition) -> None:
     key = _key(transition.run, cell)
     where = " AND ".join(f"{name} = ?" for name in _KEY)
     known = connection.execute(f"SELECT {', '.join(_SUMS)} FROM statistics WHERE {where}", key).fetchone()
-    _put_row(connection, key, add(_sums(known), sums) if known else sums)
+    _put_row(connection, key, add(Sums.model_validate(_sums(known)), sums) if known else sums)
     _roll_up(connection, cell, sums)
     change = outcome_count(transition)
     if change is not None:
@@ -167,7 +171,7 @@ def read_document(connection: sqlite3.Connection, techniques: Sequence[str] | No
     bare = read_definitions(connection)
     figures = {
         "lessons": _with_counts(connection, bare.lessons),
-        "statistics": tuple(_read_rows(connection, techniques)),
+        "statistics": _ROWS.validate_python(list(_read_rows(connection, techniques))),
         "runs": _read_runs(connection) if techniques is None else {},
     }
     return bare.model_copy(update=figures)
@@ -214,9 +218,9 @@ def _put_row(connection: sqlite3.Connection, key: tuple[object, ...], sums: Sums
     )
 
 
-def _sums(row: Sequence[object]) -> Sums:
+def _sums(row: Sequence[object]) -> dict[str, object]:
     values = dict(zip(_SUMS, row, strict=True))
-    return Sums.model_validate({**values, "failures": json.loads(str(values["failures"]))})
+    return {**values, "failures": json.loads(str(values["failures"]))}
 
 
 def _roll_up(connection: sqlite3.Connection, cell: Cell, sums: Sums) -> None:
@@ -241,12 +245,11 @@ def _with_counts(connection: sqlite3.Connection, lessons: Iterable[Lesson]) -> t
     return tuple(lesson.model_copy(update={"counts": counts.get(lesson.id, {})}) for lesson in lessons)
 
 
-def _read_rows(connection: sqlite3.Connection, techniques: Sequence[str] | None) -> Iterable[StatisticsRow]:
+def _read_rows(connection: sqlite3.Connection, techniques: Sequence[str] | None) -> Iterator[dict[str, object]]:
     where = "1" if techniques is None else f"technique IN ({', '.join('?' * len(techniques))})"
     statement = f"SELECT {', '.join((*_KEY, *_SUMS))} FROM statistics WHERE {where} ORDER BY {', '.join(_KEY)}"
     for run, *values in connection.execute(statement, tuple(techniques or ())):
-        cell = Cell.model_validate(dict(zip(_CELL, values, strict=False)))
-        yield StatisticsRow(run=run, cell=cell, sums=_sums(values[len(_CELL) :]))
+        yield {"run": run, "cell": dict(zip(_CELL, values, strict=False)), "sums": _sums(values[len(_CELL) :])}
 
 
 def _read_runs(connection: sqlite3.Connection) -> dict[str, RunEvidence]:

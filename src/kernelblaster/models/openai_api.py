@@ -103,12 +103,6 @@ class OpenAiModel:
                 tried[fault.again] += 1
                 await self._wait_or_raise(fault, tried)
 
-    async def aclose(self) -> None:
-        """Close the connections; the next call opens new ones."""
-        if self._connection is not None:
-            await self._connection[1].close()
-            self._connection = None
-
     def _connected(self) -> tuple[openai.AsyncOpenAI, asyncio.Semaphore]:
         """Client and gate of the running loop: neither may be shared between event loops."""
         loop = asyncio.get_running_loop()

@@ -42,6 +42,9 @@ from kernelblaster.agent.state import (
 )
 from kernelblaster.config import SearchConfig
 
+_WAIT: Literal["__end__"] = "__end__"
+"""LangGraph's END, by its value: a type checker knows that as no more than text."""
+
 
 async def run_problem(context: ProblemContext) -> ProblemOutcome:
     """Search one problem until it is finished, a budget ends it, or it waits for replies.
@@ -100,7 +103,7 @@ def _or_finish(following: str) -> Callable[[RolloutState], Awaitable[str]]:
 
     async def route(state: RolloutState) -> str:
         if state.pending:
-            return END
+            return _WAIT
         return "finish" if state.stop else following
 
     return route
@@ -110,7 +113,7 @@ async def _after_generate(
     state: RolloutState, runtime: Runtime[ProblemContext]
 ) -> Literal["evaluate", "generate", "record", "finish", "__end__"]:
     if state.pending:
-        return END
+        return _WAIT
     if state.stop:
         return "finish"
     if state.attempt and state.attempt.failure is None:
@@ -130,7 +133,7 @@ async def _after_reflection(
     state: ProblemState, runtime: Runtime[ProblemContext]
 ) -> Literal["open_round", "finalize", "__end__"]:
     if state.pending:
-        return END
+        return _WAIT
     return "finalize" if state.cut_off or state.round >= runtime.context.config.rounds else "open_round"
 
 

@@ -25,6 +25,7 @@ from kernelblaster.devices.emulated.device import EmulatedDevice
 from kernelblaster.errors import KernelBlasterError
 from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.evaluation.evaluator import Evaluator
+from kernelblaster.evaluation.integrity.candidate_rules import CandidateRules
 from kernelblaster.evaluation.processes.workspace import Workspace
 from kernelblaster.problems.problem import Precision, StandardWorkload
 from kernelblaster.runs.evaluations import find_problem
@@ -68,7 +69,11 @@ class Tools:
 
     def __init__(self, level: Isolation, inputs: InputStore) -> None:
         limits = Limits(isolation=level)
-        self.device: Device = CudaDevice(limits=limits) if detect_gpu() else EmulatedDevice.create(limits=limits)
+        self.device: Device = (
+            CudaDevice(CandidateRules(), limits=limits)
+            if detect_gpu()
+            else EmulatedDevice.create(policy=CandidateRules(), limits=limits)
+        )
         self._inputs = inputs
         self._problem = find_problem("level1/19", RunConfig())
         self._source = self._problem.init_path.read_text(encoding="utf-8")
@@ -128,7 +133,9 @@ def main() -> None:
     found: dict[str, dict[str, str]] = {}
     with InputStore() as inputs:
         if detect_gpu():
-            print(f"the GPU is reached under: {attempt(lambda: str(CudaDevice().isolation))}", flush=True)
+            print(
+                f"the GPU is reached under: {attempt(lambda: str(CudaDevice(CandidateRules()).isolation))}", flush=True
+            )
         for level in Isolation:
             try:
                 found[level] = look_at(level, inputs)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from kernelblaster.evaluation.integrity.candidate_rules import CandidateRules
+
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests" / "runs"), str(Path(__file__).parent)]
 
@@ -21,4 +23,4 @@ def court() -> Iterator[object]:
     from kernelblaster.evaluation.correctness.input_store import InputStore
 
     with InputStore() as inputs:
-        yield Court(EmulatedDevice.create("h200"), inputs)
+        yield Court(EmulatedDevice.create("h200", policy=CandidateRules()), inputs)

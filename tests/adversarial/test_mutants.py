@@ -11,6 +11,7 @@ from mutation_rules import RULES, Mutant, derive
 
 from kernelblaster.devices.build.toolchain import SearchPath, ToolMissing, find_nvcc
 from kernelblaster.evaluation.correctness.input_store import InputStore
+from kernelblaster.evaluation.integrity.candidate_rules import CandidateRules
 
 SAMPLE = {"guard_strict", "store_scaled", "guard_loose", "tail_missing", "index_next"}
 """Rules whose mutants of one kernel are judged."""
@@ -79,7 +80,7 @@ def judge(start: Origin, tmp_path_factory: pytest.TempPathFactory) -> Iterator[M
     from kernelblaster.devices.emulated.device import EmulatedDevice
 
     with InputStore(tmp_path_factory.mktemp("inputs")) as inputs:
-        opened = MutantJudge(EmulatedDevice.create("h200"), inputs)
+        opened = MutantJudge(EmulatedDevice.create("h200", policy=CandidateRules()), inputs)
         assert opened.check(start) == ""
         yield opened
 

@@ -14,6 +14,7 @@ from kernelblaster.devices.build.recipes import Recipes
 from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.devices.failures import BuildFailure, BuildFailureKind
 from kernelblaster.errors import ProblemError
+from kernelblaster.evaluation.integrity.candidate_rules import CandidateRules
 from kernelblaster.problems.problem import Precision, Problem, ProblemId
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -62,7 +63,10 @@ def builder(
     link = toolchain.cudart_shared_link_args if deferred else toolchain.cudart_link_args
     assert link is not None, "the tests' toolkit has the runtime as a shared object, too"
     return CandidateBuilder(
-        Recipes(toolchain, "sm_90a", link, deferred_loading=deferred), tmp_path_factory.mktemp("cache"), jobs=1
+        Recipes(toolchain, "sm_90a", link, deferred_loading=deferred),
+        CandidateRules(),
+        tmp_path_factory.mktemp("cache"),
+        jobs=1,
     )
 
 

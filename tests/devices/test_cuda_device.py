@@ -18,6 +18,7 @@ from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.devices.metrics import Metric
 from kernelblaster.devices.profiles import ProfileSource
 from kernelblaster.errors import DeviceError
+from kernelblaster.evaluation.integrity.candidate_rules import CandidateRules
 from kernelblaster.sandbox.limits import Limits
 from kernelblaster.sandbox.process import strongest
 
@@ -81,7 +82,7 @@ def make_device(
         monkeypatch.setattr(module, "detect_gpu", lambda: GPU)
         monkeypatch.setattr(module, "device_facts", lambda _: FACTS)
         monkeypatch.setattr(module.Toolchain, "find", classmethod(lambda _: tools))
-        return module.CudaDevice(cache=tmp_path, limits=Limits(isolation=strongest().level))
+        return module.CudaDevice(CandidateRules(), cache=tmp_path, limits=Limits(isolation=strongest().level))
 
     return make
 
@@ -89,7 +90,7 @@ def make_device(
 def test_no_gpu_is_said_with_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "detect_gpu", lambda: None)
     with pytest.raises(DeviceError) as error:
-        module.CudaDevice()
+        module.CudaDevice(CandidateRules())
     assert "--device emulated" in error.value.hint
 
 

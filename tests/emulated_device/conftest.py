@@ -10,6 +10,7 @@ import pytest
 from emulated_bench import Bench
 
 from kernelblaster.devices.emulated.device import EmulatedDevice
+from kernelblaster.evaluation.integrity.candidate_rules import CandidateRules
 from kernelblaster.problems.problem import Precision, Problem, ProblemId
 
 # Launch records and sampled kernels are the emulator's own tests', too.
@@ -22,5 +23,5 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     directory = tmp_path_factory.mktemp("problem")
     (directory / "driver.cpp").write_text(kernels.DRIVER, encoding="utf-8")
     problem = Problem(ProblemId(1, 1), "Square", directory, workloads={})
-    device = EmulatedDevice.create("h200")
+    device = EmulatedDevice.create("h200", policy=CandidateRules())
     return Bench(device, device.prepare(problem, Precision.FP32), directory)

@@ -7,6 +7,7 @@ import pytest
 from kernelblaster.devices.build.toolchain import ToolMissing
 from kernelblaster.devices.emulated.device import EmulatedDevice
 from kernelblaster.devices.failures import BuildFailure, BuildFailureKind
+from kernelblaster.evaluation.integrity.candidate_rules import CandidateRules
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.loader import load_problem
 from kernelblaster.problems.problem import Precision
@@ -23,7 +24,7 @@ void launch_gpu_implementation(void* output, void* x, int64_t batch_size, int64_
 @pytest.fixture(scope="module")
 def device() -> EmulatedDevice:
     try:
-        return EmulatedDevice.create()
+        return EmulatedDevice.create(policy=CandidateRules())
     except ToolMissing as error:
         pytest.skip(f"needs nvcc: {error.message}")
 

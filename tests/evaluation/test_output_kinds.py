@@ -23,6 +23,7 @@ from kernelblaster.evaluation.inputs.distributions import ACCUMULATION, Distribu
 from kernelblaster.evaluation.inputs.keys import InputKey
 from kernelblaster.evaluation.inputs.tensors import read_tensor, write_tensor
 from kernelblaster.evaluation.integrity.admission import admission_faults
+from kernelblaster.evaluation.integrity.candidate_rules import CandidateRules
 from kernelblaster.evaluation.results import Verdict
 from kernelblaster.problems.audit import audit_problem
 from kernelblaster.problems.dtype import DType
@@ -161,7 +162,14 @@ def evaluator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Evaluator]:
         pytest.skip(error.message)
     with InputStore(tmp_path_factory.mktemp("inputs")) as inputs:
         config = EvaluationConfig(input_sets=4)
-        yield Evaluator(EmulatedDevice.create("h200"), inputs, config, "small", precision=Precision.FP16, seed=5)
+        yield Evaluator(
+            EmulatedDevice.create("h200", policy=CandidateRules()),
+            inputs,
+            config,
+            "small",
+            precision=Precision.FP16,
+            seed=5,
+        )
 
 
 @pytest.mark.nvcc

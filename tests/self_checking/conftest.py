@@ -16,6 +16,7 @@ from kernelblaster.devices.build.self_checking import Libtorch, SelfCheckingBuil
 from kernelblaster.devices.build.toolchain import Toolchain, ToolMissing
 from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.evaluation.evaluator import Evaluator
+from kernelblaster.evaluation.integrity.candidate_rules import CandidateRules
 from kernelblaster.problems.loader import load_problem
 from kernelblaster.problems.problem import Precision, Problem, StandardWorkload
 
@@ -44,7 +45,8 @@ def host_device(tmp_path_factory: pytest.TempPathFactory) -> HostDevice:
     )
     link = (f"-L{directory}", f"-Wl,-rpath,{directory}", "-lhostcudart", "-lpthread")
     return HostDevice(
-        SelfCheckingBuilder(libtorch, Recipes(tools, "sm_90a", tuple(link)), directory / "cache"), directory
+        SelfCheckingBuilder(libtorch, Recipes(tools, "sm_90a", tuple(link)), CandidateRules(), directory / "cache"),
+        directory,
     )
 
 

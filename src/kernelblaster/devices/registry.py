@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from kernelblaster.devices.base import Device
+from kernelblaster.devices.build.policy import CandidatePolicy
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.registry import Registry
 from kernelblaster.sandbox.limits import Limits
@@ -21,6 +22,7 @@ class DeviceRequest:
     """What a device is opened with.
 
     Attributes:
+        policy: what candidates may contain.
         gpu_type: `h200`: what the GPU must be, or what is emulated; None for any.
         limits: of each process of a candidate.
         jobs: compiles at once; 0 for no bound.
@@ -28,6 +30,7 @@ class DeviceRequest:
         tell: told what takes time.
     """
 
+    policy: CandidatePolicy
     gpu_type: str | None = None
     limits: Limits = field(default_factory=Limits)
     jobs: int = 0

@@ -12,6 +12,7 @@ from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.devices.profilers import profiled_by
 from kernelblaster.devices.registry import DEVICES, DeviceRequest, OpenedDevice
 from kernelblaster.errors import UsageError
+from kernelblaster.evaluation.integrity.candidate_rules import CandidateRules
 from kernelblaster.models.backends import BACKENDS
 from kernelblaster.problems.problem import Problem, StandardWorkload
 from kernelblaster.problems.self_checking import needs_a_gpu
@@ -54,7 +55,12 @@ def choose_device(config: RunConfig, tell: Callable[[str], object]) -> OpenedDev
     if name == AUTOMATIC:
         name, why = _detected()
     request = DeviceRequest(
-        gpu_type=gpu_type, limits=limits_of(config), jobs=config.evaluation.compile_jobs, why=why, tell=tell
+        gpu_type=gpu_type,
+        policy=CandidateRules(),
+        limits=limits_of(config),
+        jobs=config.evaluation.compile_jobs,
+        why=why,
+        tell=tell,
     )
     return DEVICES.get(name)(request)
 

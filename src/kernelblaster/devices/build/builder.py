@@ -25,13 +25,11 @@ from filelock import FileLock
 
 from kernelblaster.cuda_source.launcher import LAUNCHER, find_declaration, names_launcher, with_visible_launcher
 from kernelblaster.devices.base import Build, Harness
+from kernelblaster.devices.build.policy import CandidatePolicy, CompiledCandidate
 from kernelblaster.devices.build.ptxas import parse_resources
 from kernelblaster.devices.build.recipes import PROGRAM, Recipes
-from kernelblaster.devices.build.source_policy import check_source
 from kernelblaster.devices.build.symbols import (
     Symbols,
-    check_instructions,
-    check_policy,
     demangle,
     guarded,
     match_launcher,
@@ -63,12 +61,14 @@ class CandidateBuilder:
 
     Args:
         recipes: how they are built.
+        policy: what candidates may contain.
         cache_dir: where drivers and programs are kept.
         jobs: compiles at once; 0 for no bound.
     """
 
-    def __init__(self, recipes: Recipes, cache_dir: Path, *, jobs: int = 0) -> None:
+    def __init__(self, recipes: Recipes, policy: CandidatePolicy, cache_dir: Path, *, jobs: int = 0) -> None:
         self._tools = recipes.tools
+        self._policy = policy
         self._recipes = recipes
         self._cache = cache_dir
         self._slots = threading.BoundedSemaphore(jobs) if jobs else None
@@ -152,6 +152,7 @@ class CandidateBuilder:
             self._link_identity(libraries),
             str(self._recipes.keep_ptx),
             str(self._recipes.deferred_loading),
+            self._policy.version,
             self._tools.version_text,
             self._host_identity(),
         )
@@ -223,7 +224,7 @@ class CandidateBuilder:
     def _compile_and_link(
         self, scratch: Path, source: str, harness: Harness, libraries: tuple[Library, ...]
     ) -> dict[str, Any]:
-        check_source(source)
+        self._policy.check_source(source)
         log = self._compile(scratch, source, harness, libraries)
         self._link(scratch, harness, libraries, self._audit(scratch, harness, libraries))
         kept = [name for name in ("candidate.ptx", "candidate.cubin") if self._take(scratch, name)]
@@ -249,8 +250,9 @@ class CandidateBuilder:
     def _audit(self, scratch: Path, harness: Harness, libraries: tuple[Library, ...]) -> Symbols:
         """Symbols of candidate.o. Raises BuildFailure when it defines, asks for or does what it may not."""
         symbols = parse_symbols(tool_output(scratch / "candidate.nm"))
-        check_policy(symbols, read_symbols(self._tools, str(harness.object_path)), libraries)
-        check_instructions(tool_output(scratch / "candidate.dis"))
+        called_by = read_symbols(self._tools, str(harness.object_path))
+        disassembly = tool_output(scratch / "candidate.dis")
+        self._policy.check_object(CompiledCandidate(symbols, called_by, disassembly, frozenset(libraries)))
         return symbols
 
     def _link(self, scratch: Path, harness: Harness, libraries: tuple[Library, ...], symbols: Symbols) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernelblaster.devices.base import Harness
-from kernelblaster.devices.build.source_policy import forgotten_headers
+from kernelblaster.devices.build.forgotten_headers import forgotten_headers
 from kernelblaster.devices.build.symbols import LauncherMatch, list_symbols
 from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.devices.build.tools import ToolStep

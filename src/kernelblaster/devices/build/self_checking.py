@@ -16,6 +16,7 @@ from pathlib import Path
 from kernelblaster.cuda_source.launcher import LAUNCHER, launcher_declaration, names_launcher
 from kernelblaster.devices.base import Build, Harness
 from kernelblaster.devices.build.builder import CandidateBuilder
+from kernelblaster.devices.build.policy import CandidatePolicy
 from kernelblaster.devices.build.recipes import Recipes
 from kernelblaster.devices.build.symbols import list_symbols, parse_symbols
 from kernelblaster.devices.build.tools import ToolStep, tool_output
@@ -101,13 +102,16 @@ class SelfCheckingBuilder(CandidateBuilder):
     Args:
         libtorch: what the drivers link.
         recipes: how programs are built, but for that.
+        policy: what candidates may contain.
         cache_dir, jobs: as `CandidateBuilder`'s.
     """
 
-    def __init__(self, libtorch: Libtorch, recipes: Recipes, cache_dir: Path, *, jobs: int = 0) -> None:
+    def __init__(
+        self, libtorch: Libtorch, recipes: Recipes, policy: CandidatePolicy, cache_dir: Path, *, jobs: int = 0
+    ) -> None:
         linked = (*libtorch.link_args, *recipes.link_args)
         super().__init__(
-            replace(recipes, link_args=linked, keep_ptx=False, deferred_loading=False), cache_dir, jobs=jobs
+            replace(recipes, link_args=linked, keep_ptx=False, deferred_loading=False), policy, cache_dir, jobs=jobs
         )
         self._libtorch = libtorch
 

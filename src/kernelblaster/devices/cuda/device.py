@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 
 from kernelblaster.devices.base import Build, Candidate, Harness, Job, Profiler, SelfCheckingSession, Session
 from kernelblaster.devices.build.builder import CandidateBuilder
+from kernelblaster.devices.build.policy import CandidatePolicy
 from kernelblaster.devices.build.recipes import Recipes
 from kernelblaster.devices.build.self_checking import SelfCheckingBuilder, find_libtorch
 from kernelblaster.devices.build.toolchain import Toolchain
@@ -42,6 +43,7 @@ class CudaDevice:
     """The first GPU of this machine. Satisfies `devices.base.Device`.
 
     Args:
+        policy: what candidates may contain.
         limits: of each process of a candidate.
         jobs: compiles at once; 0 for no bound.
         cache: where drivers and programs are kept; None: the user's cache.
@@ -51,7 +53,9 @@ class CudaDevice:
         ToolMissing: no nvcc or no host compiler.
     """
 
-    def __init__(self, *, limits: Limits | None = None, jobs: int = 0, cache: Path | None = None) -> None:
+    def __init__(
+        self, policy: CandidatePolicy, *, limits: Limits | None = None, jobs: int = 0, cache: Path | None = None
+    ) -> None:
         gpu = detect_gpu()
         if gpu is None:
             raise DeviceError("no NVIDIA GPU was found", hint="see `kernelblaster doctor`, or use --device emulated")
@@ -59,6 +63,7 @@ class CudaDevice:
         self._bounds = limits or Limits()
         self._cache = cache or cache_dir()
         self._jobs = jobs
+        self._policy = policy
         self._tools = Toolchain.find()
         self._counters = Counters(self._tools.ncu)
         self._sanitizing: Isolation | None = None
@@ -103,14 +108,14 @@ class CudaDevice:
         """Builds programs that load candidates, where the runtime is there as a shared object."""
         shared = self._tools.cudart_shared_link_args
         if shared is None:
-            return CandidateBuilder(self._recipes, self._cache, jobs=self._jobs)
+            return CandidateBuilder(self._recipes, self._policy, self._cache, jobs=self._jobs)
         return CandidateBuilder(
-            replace(self._recipes, link_args=shared, deferred_loading=True), self._cache, jobs=self._jobs
+            replace(self._recipes, link_args=shared, deferred_loading=True), self._policy, self._cache, jobs=self._jobs
         )
 
     @cached_property
     def _self_checking_builder(self) -> SelfCheckingBuilder:
-        return SelfCheckingBuilder(find_libtorch(), self._recipes, self._cache, jobs=self._jobs)
+        return SelfCheckingBuilder(find_libtorch(), self._recipes, self._policy, self._cache, jobs=self._jobs)
 
     def _builder_of(self, problem: Problem) -> CandidateBuilder:
         return self._self_checking_builder if problem.weakly_verified else self._builder

@@ -18,4 +18,4 @@ def open_cuda(request: DeviceRequest) -> OpenedDevice:
             f"GPU type {request.gpu_type} was asked for, this machine has {gpu.name} ({gpu.arch})",
             hint="unset GPU_TYPE / --gpu-type, or use --device emulated",
         )
-    return OpenedDevice(CudaDevice(limits=request.limits, jobs=request.jobs), f"{gpu.name} was found")
+    return OpenedDevice(CudaDevice(request.policy, limits=request.limits, jobs=request.jobs), f"{gpu.name} was found")

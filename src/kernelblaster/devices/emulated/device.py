@@ -27,6 +27,7 @@ from kernelblaster.devices.base import (
     Session,
 )
 from kernelblaster.devices.build.builder import CandidateBuilder
+from kernelblaster.devices.build.policy import CandidatePolicy
 from kernelblaster.devices.build.recipes import Recipes
 from kernelblaster.devices.build.symbols import demangle
 from kernelblaster.devices.build.toolchain import Toolchain
@@ -68,6 +69,7 @@ class EmulatedDevice:
     Args:
         gpu: the GPU to stand for.
         toolchain: nvcc and the host compiler.
+        policy: what candidates may contain.
         limits: of each process of a candidate.
         threads: CPU threads that execute one kernel.
         cache_root: where drivers, programs, modules and the core are kept.
@@ -75,9 +77,18 @@ class EmulatedDevice:
     """
 
     def __init__(
-        self, gpu: GpuModel, toolchain: Toolchain, *, limits: Limits, threads: int, cache_root: Path, jobs: int = 0
+        self,
+        gpu: GpuModel,
+        toolchain: Toolchain,
+        policy: CandidatePolicy,
+        *,
+        limits: Limits,
+        threads: int,
+        cache_root: Path,
+        jobs: int = 0,
     ) -> None:
         self._gpu = gpu
+        self._policy = policy
         self._toolchain = toolchain
         self._limits = limits
         self._threads = threads
@@ -87,7 +98,13 @@ class EmulatedDevice:
 
     @classmethod
     def create(
-        cls, gpu: str = DEFAULT_GPU, *, limits: Limits | None = None, cache_root: Path | None = None, jobs: int = 0
+        cls,
+        gpu: str = DEFAULT_GPU,
+        *,
+        policy: CandidatePolicy,
+        limits: Limits | None = None,
+        cache_root: Path | None = None,
+        jobs: int = 0,
     ) -> Self:
         """A device that stands for `gpu`, a name of `architectures.json`, with the tools of this machine.
 
@@ -98,6 +115,7 @@ class EmulatedDevice:
         return cls(
             gpu_named(gpu),
             Toolchain.find(),
+            policy,
             limits=limits or Limits(),
             threads=os.cpu_count() or 1,
             cache_root=cache_root or cache_dir(),
@@ -122,7 +140,7 @@ class EmulatedDevice:
     def _builder(self) -> CandidateBuilder:
         link = (f"-L{self._core.library_dir}", f"-l{self._core.library_name}", f"-Wl,-rpath,{self._core.library_dir}")
         recipes = Recipes(self._toolchain, self._gpu.architecture.compile_arch, link)
-        return CandidateBuilder(recipes, self._cache, jobs=self._jobs)
+        return CandidateBuilder(recipes, self._policy, self._cache, jobs=self._jobs)
 
     def prepare(self, problem: Problem, precision: Precision) -> Harness:
         """Compile the driver. Raises DeviceError, and UsageError for one that judges itself."""

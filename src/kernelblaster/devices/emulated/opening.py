@@ -11,7 +11,9 @@ from ptxemu.model.architecture import DEFAULT_GPU
 
 def open_emulated(request: DeviceRequest) -> OpenedDevice:
     """A GPU of the type asked for. Raises UsageError for an unknown type, DeviceError where nothing can be built."""
-    device = EmulatedDevice.create(request.gpu_type or DEFAULT_GPU, limits=request.limits, jobs=request.jobs)
+    device = EmulatedDevice.create(
+        request.gpu_type or DEFAULT_GPU, policy=request.policy, limits=request.limits, jobs=request.jobs
+    )
     if not core_is_built(cache_dir()):
         request.tell("building the emulated GPU: once on this machine, under a minute")
     built_core(cache_dir())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelblaster.devices.build.symbol_allowlist import is_allowed
+from kernelblaster.evaluation.integrity.symbol_allowlist import is_allowed
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from kernelblaster.devices.build.source_policy import check_source, forgotten_headers
 from kernelblaster.devices.failures import BuildFailure, BuildFailureKind
+from kernelblaster.evaluation.integrity.source_rules import check_source
 
 
 @pytest.mark.parametrize(
@@ -65,9 +65,3 @@ def test_the_refused_line_is_named() -> None:
     with pytest.raises(BuildFailure) as failure:
         check_source("int a;\n/* two\nlines */\n#include </x>\n")
     assert failure.value.log.startswith("line 4:")
-
-
-def test_forgotten_headers_are_named_once_used_and_not_included() -> None:
-    assert forgotten_headers('std::vector<int> v; printf("x");') == ["vector", "cstdio"]
-    assert forgotten_headers("#include <vector>\nstd::vector<int> v;") == []
-    assert forgotten_headers("// std::vector\n") == []

@@ -1,7 +1,4 @@
-"""What a candidate's source text may not contain, and the headers that the build includes where it forgot them.
-
-Works on text alone, before any compiler runs.
-"""
+"""What a candidate's source text may not contain. Works on text alone, before any compiler runs."""
 
 from __future__ import annotations
 
@@ -12,13 +9,6 @@ from kernelblaster.devices.failures import BuildFailure, BuildFailureKind
 
 _PLAIN_HEADER = re.compile(r'<[\w./+-]+>|"[\w./+-]+"')
 _HAS_HEADER = re.compile(r"\b__has_(?:include|include_next|embed)\s*\((?P<operand>[^)]*)")
-_FORGIVEN_HEADERS = {
-    "vector": r"\bstd::vector\b",
-    "cstdio": r"\bf?printf\s*\(",
-    "cstdlib": r"\bstd::(?:exit|abort)\b|\bexit\s*\(",
-    "algorithm": r"\bstd::(?:min|max)\b",
-    "cmath": r"\bstd::(?:sqrt|exp|ceil|floor)\b",
-}
 _SEAM = re.compile(r'''"\s*"''')
 """Between two string literals that the compiler joins."""
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|([0-7]{3}))")
@@ -62,12 +52,3 @@ def _reason_to_refuse_header(operand: str) -> str | None:
     if header.startswith("/") or ".." in header.split("/"):
         return f"#include of a path outside the toolkit: {header}"
     return None
-
-
-def forgotten_headers(source: str) -> list[str]:
-    """Standard headers that the source uses without including them."""
-    included = {directive.operand for directive in directives(source) if directive.name == "include"}
-    code = logical_lines(source, literals=False)
-    return [
-        header for header, use in _FORGIVEN_HEADERS.items() if f"<{header}>" not in included and re.search(use, code)
-    ]

@@ -1,0 +1,43 @@
+"""The seam between building a candidate and deciding what it may contain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from kernelblaster.devices.build.symbols import Symbols
+from kernelblaster.devices.facts import Library
+
+
+@dataclass(frozen=True)
+class CompiledCandidate:
+    """What is known of a candidate's object file before it is linked.
+
+    Attributes:
+        symbols: what it defines and asks for.
+        harness: the same of the host harness that will call it.
+        disassembly: its host code, as `objdump -d` prints it.
+        libraries: those that the run allows.
+    """
+
+    symbols: Symbols
+    harness: Symbols
+    disassembly: str
+    libraries: frozenset[Library]
+
+
+class CandidatePolicy(Protocol):
+    """Decides what a candidate may contain. Builders ask it; they hold no rules of their own."""
+
+    @property
+    def version(self) -> str:
+        """Other for other rules: builds in the cache are those of one version."""
+        ...
+
+    def check_source(self, source: str) -> None:
+        """Raise BuildFailure (POLICY) for a source that must not be compiled."""
+        ...
+
+    def check_object(self, compiled: CompiledCandidate) -> None:
+        """Raise BuildFailure (POLICY) for an object file that must not be linked."""
+        ...

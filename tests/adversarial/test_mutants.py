@@ -9,7 +9,7 @@ import pytest
 from mutants import EQUIVALENT, SURVIVED, MutantJudge, Origin, judge_origin, origins
 from mutation_rules import RULES, Mutant, derive
 
-from kernelblaster.devices.build.toolchain import SearchPath, ToolMissing, find_nvcc
+from kernelblaster.devices.build.toolchain import SearchPath, ToolMissing, find_nvccs
 from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.evaluation.integrity.candidate_rules import CandidateRules
 
@@ -19,7 +19,7 @@ SAMPLE = {"guard_strict", "store_scaled", "guard_loose", "tail_missing", "index_
 
 def _has_tools() -> bool:
     try:
-        find_nvcc(SearchPath.current())
+        find_nvccs(SearchPath.current())
     except ToolMissing:
         return False
     return which("g++") is not None

@@ -12,7 +12,7 @@ import pytest
 from planted import EXPLOITS, HONEST, Kind, Planted, load, load_all
 from planted_sample import runnable, sample
 
-from kernelblaster.devices.build.toolchain import SearchPath, ToolMissing, find_nvcc
+from kernelblaster.devices.build.toolchain import SearchPath, ToolMissing, find_nvccs
 from kernelblaster.devices.facts import DeviceKind
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ NOT_PLANTED = {
 
 def _has_tools() -> bool:
     try:
-        find_nvcc(SearchPath.current())
+        find_nvccs(SearchPath.current())
     except ToolMissing:
         return False
     return which("g++") is not None

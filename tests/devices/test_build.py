@@ -9,6 +9,7 @@ import pytest
 
 from kernelblaster.devices.base import Harness
 from kernelblaster.devices.build.builder import CandidateBuilder
+from kernelblaster.devices.build.policy import CompiledCandidate
 from kernelblaster.devices.build.ptxas import parse_resources
 from kernelblaster.devices.build.recipes import Recipes
 from kernelblaster.devices.build.toolchain import Toolchain
@@ -201,3 +202,29 @@ def test_resources_of_a_captured_report() -> None:
 def test_a_cut_off_report_leaves_the_kernel_out() -> None:
     report = "ptxas info    : Compiling entry function '_Z1kv' for 'sm_90a'\nptxas info    : Used 8 registers\n"
     assert parse_resources(report, lambda names: list(names)) == ()
+
+
+class Refusing:
+    """Rules under which nothing may be built; without them, everything."""
+
+    def __init__(self, version: str) -> None:
+        self.version = version
+
+    def check_source(self, source: str) -> None:
+        if self.version == "strict":
+            raise BuildFailure(BuildFailureKind.POLICY, "nothing is allowed")
+
+    def check_object(self, compiled: CompiledCandidate) -> None:
+        assert any("cudaLaunchKernel" in name for name in compiled.symbols.undefined)
+        assert "main" in compiled.harness.strong
+        assert "launch_gpu_implementation" in compiled.disassembly
+
+
+@pytest.mark.nvcc
+def test_other_rules_are_another_build(toolchain: Toolchain, problem: Problem, tmp_path: Path) -> None:
+    recipes = Recipes(toolchain, "sm_90a", toolchain.cudart_link_args)
+    strict, lax = (CandidateBuilder(recipes, Refusing(version), tmp_path) for version in ("strict", "lax"))
+    harness = strict.harness(problem, Precision.FP16)
+    with pytest.raises(BuildFailure, match="nothing is allowed"):
+        strict.program(CANDIDATE, harness)
+    assert lax.program(CANDIDATE, harness).seconds > 0

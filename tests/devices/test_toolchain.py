@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelblaster.devices.build.toolchain import SearchPath, Toolchain, ToolMissing, find_ncu, find_nvcc
+from kernelblaster.devices.build.toolchain import SearchPath, Toolchain, ToolMissing, find_ncu, find_nvccs
 from kernelblaster.devices.facts import Library
 
 SYSTEM = (Path("/usr/local/bin"), Path("/usr/bin"), Path("/bin"))
@@ -39,14 +39,14 @@ def search(*, path: tuple[Path, ...] = (), homes: tuple[Path, ...] = (), site: t
 def test_path_comes_before_homes_before_wheels(tmp_path: Path) -> None:
     on_path, home, wheels = toolkit(tmp_path / "a"), toolkit(tmp_path / "b"), tmp_path / "site"
     wheel = toolkit(wheels / "nvidia" / "cu13", lib="lib")
-    assert find_nvcc(search(path=(on_path / "bin",), homes=(home,), site=(wheels,))) == on_path / "bin" / "nvcc"
-    assert find_nvcc(search(homes=(home,), site=(wheels,))) == home / "bin" / "nvcc"
-    assert find_nvcc(search(site=(wheels,))) == wheel / "bin" / "nvcc"
+    assert find_nvccs(search(path=(on_path / "bin",), homes=(home,), site=(wheels,)))[0] == on_path / "bin" / "nvcc"
+    assert find_nvccs(search(homes=(home,), site=(wheels,)))[0] == home / "bin" / "nvcc"
+    assert find_nvccs(search(site=(wheels,)))[0] == wheel / "bin" / "nvcc"
 
 
 def test_no_nvcc_says_what_to_install() -> None:
     with pytest.raises(ToolMissing) as error:
-        find_nvcc(search())
+        find_nvccs(search())
     assert "pip install kernelblaster[nvcc]" in error.value.hint
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kernelblaster.devices.base import UNPERTURBED, Build, Harness, Job, JobTensor, profile_once
-from kernelblaster.devices.build.toolchain import SearchPath, ToolMissing, find_nvcc
+from kernelblaster.devices.build.toolchain import SearchPath, ToolMissing, find_nvccs
 from kernelblaster.devices.emulated.device import EmulatedDevice
 from kernelblaster.devices.profiles import Profile
 from kernelblaster.problems.dtype import DType
@@ -21,7 +21,7 @@ TIMEOUT_S = 120
 
 def _has_tools() -> bool:
     try:
-        find_nvcc(SearchPath.current())
+        find_nvccs(SearchPath.current())
     except ToolMissing:
         return False
     return which("g++") is not None

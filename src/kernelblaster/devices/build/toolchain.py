@@ -192,13 +192,8 @@ class _Toolkit:
     cudart_static: Path
 
 
-def find_nvcc(search: SearchPath) -> Path:
-    """The first nvcc in PATH, a CUDA home or a wheel, whether it works or not. Raises ToolMissing."""
-    return _nvccs(search)[0]
-
-
-def _nvccs(search: SearchPath) -> list[Path]:
-    """Every nvcc in PATH, a CUDA home or a wheel, at least one. Raises ToolMissing."""
+def find_nvccs(search: SearchPath) -> list[Path]:
+    """Every nvcc in PATH, a CUDA home or a wheel, whether it works or not; at least one. Raises ToolMissing."""
     homes = [home / "bin" for home in search.cuda_homes]
     wheels = [root / "bin" for root in search.wheel_roots()]
     found = list(dict.fromkeys(search.executables("nvcc", *homes, *wheels)))
@@ -210,7 +205,7 @@ def _nvccs(search: SearchPath) -> list[Path]:
 def _first_that_works(search: SearchPath) -> _Toolkit:
     """The first toolkit whose nvcc runs and that has what is needed. Raises ToolMissing, about the first one found."""
     broken: list[ToolMissing] = []
-    for nvcc in _nvccs(search):
+    for nvcc in find_nvccs(search):
         try:
             toolkit = _toolkit(nvcc, search)
         except ToolMissing as error:

@@ -173,6 +173,10 @@ def test_the_audit_leaves_the_random_generator_as_it_was(tmp_path: Path) -> None
         (REFERENCE.replace("return SCALARS", "return x, SCALARS"), "returns 2 tensors and names output"),
         (REFERENCE.replace("return SCALARS", "return [x, 1], SCALARS"), "returns list, Tensor"),
         (REFERENCE.replace("self, x", "self, x, y"), "takes 2 inputs, get_inputs gives 1"),
+        (REFERENCE.replace("self, x", "self, x, y").replace('["n"])]', '["n"]), 3]'), "gives 3 for y"),
+        (REFERENCE.replace("self, x", "self, output").replace("* x * x", "* output"), "names two tensors"),
+        (REFERENCE + 'DTYPES = {"lost": "int32"}', "name lost"),
+        (REFERENCE + 'DTYPES = {"x": "int32"}', "pinned to int32"),
         (REFERENCE.replace('["n"])]', '["n"]).to(torch.complex64)]'), "is torch.complex64"),
     ],
 )

@@ -48,7 +48,7 @@ _CALLS: dict[OpFamily, str] = {
     OpFamily.NORMALIZATION: r"(layer|batch|group|instance|rms|localresponse)norm|norm|normalize|vectornorm",
     OpFamily.SCAN: r"cumsum|cumprod|cummax|cummin|logcumsumexp",
     OpFamily.POOLING: r"(adaptive)?(max|avg|lp)pool",
-    OpFamily.REDUCTION: r"sum|mean|max|min|amax|amin|prod|argmax|argmin|var|std|median|any|all",
+    OpFamily.REDUCTION: r"sum|mean|max|min|amax|amin|prod|argmax|argmin|topk|kthvalue|var|std|median|any|all",
 }
 """Normalised call name -> family; a call that matches none is elementwise, or moves no data."""
 

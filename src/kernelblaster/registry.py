@@ -17,7 +17,7 @@ Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
-class Entry(Generic[Item]):
+class Registered(Generic[Item]):
     """One name: what it stands for, in a line, and its value or the place of its value."""
 
     about: str
@@ -33,7 +33,7 @@ class Registry(Generic[Item]):
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
-        self._entries: dict[str, Entry[Item]] = {}
+        self._entries: dict[str, Registered[Item]] = {}
 
     def register(self, name: str, value: Item | str, about: str) -> None:
         """Add a name.
@@ -47,7 +47,7 @@ class Registry(Generic[Item]):
         """
         if name in self._entries:
             raise UsageError(f"there is a {self._kind} {name!r} already", hint="choose another name")
-        self._entries[name] = Entry(about, value)
+        self._entries[name] = Registered(about, value)
 
     def unregister(self, name: str) -> None:
         """Take a name out again. Raises UsageError when there is none."""
@@ -76,7 +76,7 @@ class Registry(Generic[Item]):
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)
 
-    def _entry(self, name: str) -> Entry[Item]:
+    def _entry(self, name: str) -> Registered[Item]:
         if name not in self._entries:
             raise UsageError(f"unknown {self._kind} {name!r}", hint=f"use {', '.join(self._entries)}")
         return self._entries[name]

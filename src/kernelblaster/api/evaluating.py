@@ -18,7 +18,7 @@ from kernelblaster.runs.choices import refuse_self_checking
 from kernelblaster.runs.evaluations import open_evaluator as _open_evaluator
 from kernelblaster.storage.bounded_io import read_source
 
-Source = str | Path
+KernelSource = str | Path
 """CUDA source text, or the file that holds it."""
 Tell = Callable[[str], object]
 
@@ -58,9 +58,9 @@ def open_evaluator(
 
 def evaluate(
     problem: ProblemName,
-    source: Source,
+    source: KernelSource,
     *,
-    baseline: Source | None = None,
+    baseline: KernelSource | None = None,
     config: RunConfig | None = None,
     device: Device | str | None = None,
     profile: bool = True,
@@ -90,8 +90,8 @@ def evaluate(
 
 def compare(
     problem: ProblemName,
-    baseline: Source,
-    candidate: Source,
+    baseline: KernelSource,
+    candidate: KernelSource,
     *,
     config: RunConfig | None = None,
     device: Device | str | None = None,
@@ -109,7 +109,7 @@ def compare(
     return PairEvaluation(baseline=start, candidate=end)
 
 
-def read_kernel(source: Source) -> str:
+def read_kernel(source: KernelSource) -> str:
     """A kernel's text; of a path, what the file holds. Raises UsageError when it cannot be read."""
     if isinstance(source, str):
         return source

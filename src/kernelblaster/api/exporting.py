@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kernelblaster.agent.files import ProblemFiles, source_digest
-from kernelblaster.api.evaluating import Source, read_kernel
+from kernelblaster.api.evaluating import KernelSource, read_kernel
 from kernelblaster.api.problems import ProblemName, load_problem
 from kernelblaster.api.runs import read_run
 from kernelblaster.config import RunConfig
@@ -42,7 +42,7 @@ class KernelRecord:
         evaluations: of it, each with the Unix time at which it ended.
     """
 
-    source: Source
+    source: KernelSource
     evaluations: tuple[tuple[Evaluation, float], ...] = ()
 
 

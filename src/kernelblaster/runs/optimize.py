@@ -27,7 +27,7 @@ from kernelblaster.models.ledger import CostLedger
 from kernelblaster.models.recorded import RecordedModel
 from kernelblaster.problems.problem import Problem
 from kernelblaster.records.layout import RunLayout
-from kernelblaster.records.run_record import new_record
+from kernelblaster.records.run_record import RunRecord, new_record
 from kernelblaster.records.summary import ProblemSummary, RunSummary, Spending
 from kernelblaster.runs.choices import (
     choose_device,
@@ -149,9 +149,7 @@ def _run(
     """The run, once its directory is held."""
     config, facts = plan.config, choices.facts
     began = time.monotonic()
-    new = new_record(config, timed_workload(config, facts), facts, choices.device_reason, choices.model_reason)
-    new = new.model_copy(update={"origins": dict(plan.origins)})
-    record = begin(new, layout, plan.problems, resume=plan.resume, retry=plan.retry)
+    record = begin(_record(plan, choices), layout, plan.problems, resume=plan.resume, retry=plan.retry)
     finished = finished_before(layout, plan.problems)
     experience = prepare_experience(config, layout)
     ledger = CostLedger(layout.ledger, config.budget)
@@ -165,9 +163,7 @@ def _run(
             config=config,
             workload=record.workload,
             layout=layout,
-            evaluator=Evaluator(
-                device, inputs, config.evaluation, record.workload, config.libraries, precision=config.precision
-            ),
+            evaluator=_evaluator(device, inputs, record),
             model=ProgressModel(model, observer.tell),
             experience=experience,
             watchers=(observer,),
@@ -199,6 +195,18 @@ def _run(
     from kernelblaster.report.build import write_report
 
     return summary.model_copy(update={"report": write_report(summary, layout)})
+
+
+def _record(plan: RunPlan, choices: RunChoices) -> RunRecord:
+    """What this start is given."""
+    config, facts = plan.config, choices.facts
+    record = new_record(config, timed_workload(config, facts), facts, choices.device_reason, choices.model_reason)
+    return record.model_copy(update={"origins": dict(plan.origins)})
+
+
+def _evaluator(device: Device, inputs: InputStore, record: RunRecord) -> Evaluator:
+    config = record.config
+    return Evaluator(device, inputs, config.evaluation, record.workload, config.libraries, precision=config.precision)
 
 
 def spending(ledger: CostLedger) -> Spending:

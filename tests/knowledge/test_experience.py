@@ -21,7 +21,7 @@ from kernelblaster.errors import KnowledgeError, MachineError
 from kernelblaster.evaluation.results import Decision, Verdict
 from kernelblaster.knowledge.base import KnowledgeBase
 from kernelblaster.knowledge.changes import AddLesson, AddTechnique, Provenance, RetireTechnique
-from kernelblaster.knowledge.evidence import DocumentEvidence, Totals
+from kernelblaster.knowledge.evidence import DocumentEvidence, TechniqueTotals
 from kernelblaster.knowledge.experience import EXPERIENCE, FIRST_RELEASE, Experience, TableEvidence, stored_transitions
 from kernelblaster.knowledge.schema import KnowledgeDocument, Lesson, LessonCount
 from kernelblaster.knowledge.statistics import total
@@ -121,7 +121,7 @@ def plain(evidence, state, where):
     """What was attempted, by technique and level, rounded as sums of different order may be."""
     found = evidence.of_techniques(["widen", "fuse", "narrow"], state, where)
     return {
-        (name, level, weak): Totals(*(round(value, 9) + 0.0 for value in totals))
+        (name, level, weak): TechniqueTotals(*(round(value, 9) + 0.0 for value in totals))
         for name, levels in found.items()
         for level, weak, totals in levels
         if totals.attempts

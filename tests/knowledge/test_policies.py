@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelblaster.errors import UsageError
-from kernelblaster.knowledge.evidence import Level, LevelTotals, Totals
+from kernelblaster.knowledge.evidence import Level, LevelTotals, TechniqueTotals
 from kernelblaster.knowledge.policies import POLICIES
 from kernelblaster.knowledge.posterior import Posterior, posterior
 from kernelblaster.knowledge.schema import Prior
@@ -17,7 +17,7 @@ from kernelblaster.registry import Registry
 
 def belief(attempts: int, log_gain: float) -> Posterior:
     """After so many correct attempts of one measured gain."""
-    totals = Totals(attempts, 0, attempts, attempts * log_gain, attempts * log_gain**2)
+    totals = TechniqueTotals(attempts, 0, attempts, attempts * log_gain, attempts * log_gain**2)
     return posterior(Prior(p_correct=0.7, mean_log_gain=0.1), (), [LevelTotals(Level.EXACT, False, totals)])
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kernelblaster.config import BudgetConfig, ModelConfig
 from kernelblaster.errors import ExitCode, UsageError
 from kernelblaster.models.base import Message, Purpose, Request, Usage
-from kernelblaster.models.ledger import Cap, CapReached, CostLedger, Totals
+from kernelblaster.models.ledger import Cap, CapReached, CostLedger, SpendingTotals
 from kernelblaster.models.prices import Price, price_of, price_table
 
 NO_CAPS = BudgetConfig()
@@ -35,7 +35,7 @@ def record(ledger: CostLedger, request: Request | None = None, usage: Usage | No
 
 def test_totals_add_up(tmp_path: Path) -> None:
     ledger = CostLedger(tmp_path / "l.jsonl", NO_CAPS)
-    assert ledger.totals() == Totals()
+    assert ledger.totals() == SpendingTotals()
     record(ledger, ask(problem="a"))
     record(ledger, ask(problem="b"), used(1, 2, 0.25, reasoning_tokens=2, estimated=True))
     record(ledger, ask(purpose=Purpose.REFLECT))
@@ -49,7 +49,7 @@ def test_totals_add_up(tmp_path: Path) -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 10**6), st.none() | st.floats(0, 100)), max_size=20))
 def test_one_unknown_price_makes_the_sum_unknown(calls: list[tuple[int, int, float | None]]) -> None:
-    total = Totals()
+    total = SpendingTotals()
     for prompt, completion, dollars in calls:
         total = total.plus(used(prompt, completion, dollars))
     assert total.tokens == sum(prompt + completion for prompt, completion, _ in calls)

@@ -44,7 +44,7 @@ def level_of(cell: Cell, state: str, context: SelectionContext) -> Level:
     return Level.EXACT
 
 
-class Totals(NamedTuple):
+class TechniqueTotals(NamedTuple):
     """Sums over cells, as far as a posterior needs them; additive like `Sums`, and possibly weighted."""
 
     attempts: float = 0
@@ -54,18 +54,18 @@ class Totals(NamedTuple):
     sum_sq_log: float = 0.0
 
     @classmethod
-    def of(cls, sums: Sums) -> Totals:
+    def of(cls, sums: Sums) -> TechniqueTotals:
         """The part of a row's sums."""
         return cls(sums.attempts, sums.failed, sums.n, sums.sum_log, sums.sum_sq_log)
 
-    def plus(self, other: Totals, weight: float = 1.0) -> Totals:
+    def plus(self, other: TechniqueTotals, weight: float = 1.0) -> TechniqueTotals:
         """This and `weight` times the other."""
-        return Totals(*(mine + weight * theirs for mine, theirs in zip(self, other, strict=True)))
+        return TechniqueTotals(*(mine + weight * theirs for mine, theirs in zip(self, other, strict=True)))
 
-    def minus(self, part: Totals) -> Totals:
+    def minus(self, part: TechniqueTotals) -> TechniqueTotals:
         """What is left without a part of it. Counts come out exact, and so do the sums of nothing."""
         if self.n == part.n:
-            return Totals(self.attempts - part.attempts, self.failed - part.failed)
+            return TechniqueTotals(self.attempts - part.attempts, self.failed - part.failed)
         rest = self.plus(part, -1.0)
         return rest._replace(sum_sq_log=max(0.0, rest.sum_sq_log))
 
@@ -75,7 +75,7 @@ class LevelTotals(NamedTuple):
 
     level: Level
     weakly_verified: bool
-    totals: Totals
+    totals: TechniqueTotals
 
 
 class Evidence(Protocol):
@@ -114,9 +114,9 @@ class DocumentEvidence:
 
 def by_level(rows: Iterable[StatisticsRow], state: str, context: SelectionContext) -> list[LevelTotals]:
     """Rows of one technique added up by level; those of another kind of device are left out."""
-    totals: dict[tuple[Level, bool], Totals] = defaultdict(Totals)
+    totals: dict[tuple[Level, bool], TechniqueTotals] = defaultdict(TechniqueTotals)
     for row in rows:
         if row.cell.device_kind is context.device_kind:
             key = (level_of(row.cell, state, context), row.cell.weakly_verified)
-            totals[key] = totals[key].plus(Totals.of(row.sums))
+            totals[key] = totals[key].plus(TechniqueTotals.of(row.sums))
     return [LevelTotals(level, weak, found) for (level, weak), found in totals.items()]

@@ -21,7 +21,7 @@ from kernelblaster.knowledge.amend import amend, count_success
 from kernelblaster.knowledge.base import KnowledgeBase
 from kernelblaster.knowledge.changes import KnowledgeChange, Provenance, RetireTechnique
 from kernelblaster.knowledge.decisions import SelectionContext
-from kernelblaster.knowledge.evidence import Level, LevelTotals, Totals
+from kernelblaster.knowledge.evidence import Level, LevelTotals, TechniqueTotals
 from kernelblaster.knowledge.merge import merge
 from kernelblaster.knowledge.schema import KnowledgeDocument
 from kernelblaster.knowledge.store import KnowledgeStore
@@ -167,15 +167,15 @@ class TableEvidence:
             "SELECT technique, weakly_verified, scope, attempts, failed, n, sum_log, sum_sq_log FROM rollups "
             f"WHERE technique IN ({marks}) AND device_kind = ? AND scope IN (?, ?, ?, ?)"
         )
-        found: dict[tuple[str, bool], dict[str, Totals]] = defaultdict(dict)
+        found: dict[tuple[str, bool], dict[str, TechniqueTotals]] = defaultdict(dict)
         with self._database.reading() as connection:
             for technique, weak, scope, *sums in connection.execute(
                 statement, (*techniques, str(context.device_kind), *scopes)
             ):
-                found[technique, bool(weak)][scope] = Totals(*sums)
+                found[technique, bool(weak)][scope] = TechniqueTotals(*sums)
         measured: dict[str, list[LevelTotals]] = defaultdict(list)
         for (technique, weak), by_scope in found.items():
-            measured[technique] += _by_level(weak, [by_scope.get(scope, Totals()) for scope in scopes])
+            measured[technique] += _by_level(weak, [by_scope.get(scope, TechniqueTotals()) for scope in scopes])
         return measured
 
     def lesson_records(self, kind: DeviceKind) -> Mapping[str, tuple[int, int]]:
@@ -203,9 +203,9 @@ def _of_first_release(directory: Path) -> list[Transition]:
     return ReplayBuffer.of_first_release(path).query() if path.exists() else []
 
 
-def _by_level(weak: bool, nested: Sequence[Totals]) -> list[LevelTotals]:
+def _by_level(weak: bool, nested: Sequence[TechniqueTotals]) -> list[LevelTotals]:
     """Totals apart by level, of totals that hold each other: single cell, state, architecture, technique."""
-    inner = [Totals(), *nested]
+    inner = [TechniqueTotals(), *nested]
     return [
         LevelTotals(level, weak, outer.minus(part)) for level, part, outer in zip(Level, inner, nested, strict=False)
     ]

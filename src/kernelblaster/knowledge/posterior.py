@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelblaster.knowledge.evidence import Level, LevelTotals, Totals
+from kernelblaster.knowledge.evidence import Level, LevelTotals, TechniqueTotals
 from kernelblaster.knowledge.schema import ImportedPrior, Prior
 
 CURATED_PRIOR = "curated_prior"
@@ -81,7 +81,7 @@ def posterior(prior: Prior, imported: Iterable[ImportedPrior], evidence: Iterabl
     for found in evidence:
         if found.totals.attempts:
             levels[found.level].append(found)
-    pooled = Totals()
+    pooled = TechniqueTotals()
     for level, members in levels.items():
         pooled = pooled.plus(_pooled(level, members))
     mean0, strength0 = _with_imported(prior, imported)
@@ -100,14 +100,14 @@ def posterior(prior: Prior, imported: Iterable[ImportedPrior], evidence: Iterabl
     )
 
 
-def _pooled(level: Level, members: Iterable[LevelTotals]) -> Totals:
+def _pooled(level: Level, members: Iterable[LevelTotals]) -> TechniqueTotals:
     """Totals of one level, weighted, then scaled down to the level's cap on attempts."""
-    pooled = Totals()
+    pooled = TechniqueTotals()
     for found in members:
         pooled = pooled.plus(found.totals, level.weight * (WEAK_VERIFICATION if found.weakly_verified else 1.0))
     if pooled.attempts <= level.cap:
         return pooled
-    return Totals().plus(pooled, level.cap / pooled.attempts)
+    return TechniqueTotals().plus(pooled, level.cap / pooled.attempts)
 
 
 def _with_imported(prior: Prior, imported: Iterable[ImportedPrior]) -> tuple[float, float]:

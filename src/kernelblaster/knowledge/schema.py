@@ -28,7 +28,7 @@ FREE_FORM = "free_form"
 """Technique id that leaves the choice to the model."""
 
 
-class Entry(BaseModel):
+class DocumentPart(BaseModel):
     """Base of everything in the file: immutable, and unknown keys are an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -44,7 +44,7 @@ class StateGroup(StrEnum):
     OVERHEAD = "overhead"
 
 
-class Rule(Entry):
+class Rule(DocumentPart):
     """When `when` is known to hold, the profile is in the state with this confidence."""
 
     id: str
@@ -61,7 +61,7 @@ class Rule(Entry):
         return self
 
 
-class StateEntry(Entry):
+class StateEntry(DocumentPart):
     """A bottleneck pattern, its rules and the techniques worth trying under it."""
 
     group: StateGroup
@@ -71,7 +71,7 @@ class StateEntry(Entry):
     techniques: tuple[str, ...]
 
 
-class Applicability(Entry):
+class Applicability(DocumentPart):
     """Where a technique makes sense. An empty list does not restrict."""
 
     min_arch: int | None = None
@@ -85,7 +85,7 @@ class Applicability(Entry):
     """Hardware bounds: the technique is pruned when one of these is known to hold."""
 
 
-class Prior(Entry):
+class Prior(DocumentPart):
     """What is believed before any measurement, worth so many pseudo-observations."""
 
     p_correct: float = Field(gt=0, lt=1)
@@ -97,7 +97,7 @@ class Prior(Entry):
     """Pseudo-observations behind `mean_log_gain`."""
 
 
-class TechniqueEntry(Entry):
+class TechniqueEntry(DocumentPart):
     """An optimisation, as a prompt shows it and as selection weighs it."""
 
     category: str
@@ -110,7 +110,7 @@ class TechniqueEntry(Entry):
     """Came from another release's file; its text was not curated here."""
 
 
-class Sums(Entry):
+class Sums(DocumentPart):
     """Additive sums over transitions."""
 
     attempts: int = Field(0, ge=0)
@@ -131,7 +131,7 @@ class Sums(Entry):
         return sum(self.failures.values())
 
 
-class Cell(Entry):
+class Cell(DocumentPart):
     """Key of a statistics row. Rows of different `device_kind` are never added up."""
 
     state: str
@@ -144,7 +144,7 @@ class Cell(Entry):
     """Judged by a self-checking directory's own driver; weighs less in selection."""
 
 
-class StatisticsRow(Entry):
+class StatisticsRow(DocumentPart):
     """What one run learned about one cell."""
 
     run: str
@@ -152,7 +152,7 @@ class StatisticsRow(Entry):
     sums: Sums
 
 
-class LessonCount(Entry):
+class LessonCount(DocumentPart):
     """How often a lesson stood in the prompt of a step that went well or badly, in one run."""
 
     device_kind: DeviceKind = DeviceKind.CUDA
@@ -161,7 +161,7 @@ class LessonCount(Entry):
     harmful: int = Field(0, ge=0)
 
 
-class Lesson(Entry):
+class Lesson(DocumentPart):
     """One sentence worth showing again, with its scope and its record."""
 
     id: str
@@ -181,7 +181,7 @@ class Lesson(Entry):
         return sum(count.helpful for count in counts), sum(count.harmful for count in counts)
 
 
-class ChangeEntry(Entry):
+class ChangeEntry(DocumentPart):
     """An accepted change, in effect from when it was applied."""
 
     id: str
@@ -190,7 +190,7 @@ class ChangeEntry(Entry):
     change: KnowledgeChange
 
 
-class Success(Entry):
+class Success(DocumentPart):
     """A quarantined technique made a kernel faster."""
 
     transition: str
@@ -199,7 +199,7 @@ class Success(Entry):
     device_kind: DeviceKind
 
 
-class Proposal(Entry):
+class Proposal(DocumentPart):
     """A technique that a model proposed, quarantined until `knowledge.changes` finds it proven."""
 
     technique: AddTechnique
@@ -208,7 +208,7 @@ class Proposal(Entry):
     successes: tuple[Success, ...] = ()
 
 
-class ImportedPrior(Entry):
+class ImportedPrior(DocumentPart):
     """A number from another release's file: a weak belief, never a measurement."""
 
     state: str
@@ -219,7 +219,7 @@ class ImportedPrior(Entry):
     source: str
 
 
-class RunEvidence(Entry):
+class RunEvidence(DocumentPart):
     """Which transitions of a run are already in the statistics."""
 
     applied: tuple[str, ...] = ()
@@ -229,7 +229,7 @@ class RunEvidence(Entry):
     updated_at: AwareDatetime
 
 
-class KnowledgeDocument(Entry):
+class KnowledgeDocument(DocumentPart):
     """The whole file."""
 
     format: Literal["kernelblaster-knowledge-1"]

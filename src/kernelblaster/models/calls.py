@@ -44,7 +44,7 @@ Line = TypeAdapter(Annotated[StartLine | CallLine, Field(discriminator="kind")])
 
 
 @dataclass(frozen=True)
-class Totals:
+class SpendingTotals:
     """Sums over calls.
 
     Attributes:
@@ -67,9 +67,9 @@ class Totals:
         """Prompt and completion tokens."""
         return self.prompt_tokens + self.completion_tokens
 
-    def plus(self, usage: Usage, seconds: float = 0.0) -> Totals:
+    def plus(self, usage: Usage, seconds: float = 0.0) -> SpendingTotals:
         """These and one more call."""
-        return Totals(
+        return SpendingTotals(
             calls=self.calls + 1,
             prompt_tokens=self.prompt_tokens + usage.prompt_tokens,
             completion_tokens=self.completion_tokens + usage.completion_tokens,

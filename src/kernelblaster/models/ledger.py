@@ -25,7 +25,7 @@ from kernelblaster.config import BudgetConfig
 from kernelblaster.errors import BudgetExceeded, UsageError
 from kernelblaster.models.arrivals import Arrival, Arrivals
 from kernelblaster.models.base import Reply, Request, Usage
-from kernelblaster.models.calls import CallLine, Line, StartLine, Totals
+from kernelblaster.models.calls import CallLine, Line, SpendingTotals, StartLine
 from kernelblaster.models.digests import request_digest
 from kernelblaster.storage.jsonl import append_line, complete_lines, cut_torn_line
 
@@ -104,7 +104,7 @@ class CostLedger:
         """Until the cap on wall time; None without one."""
         return None if self._caps.minutes is None else (self._caps.minutes - self.minutes) * 60
 
-    def totals(self) -> Totals:
+    def totals(self) -> SpendingTotals:
         """Over all calls."""
         return self._sum
 
@@ -123,7 +123,7 @@ class CostLedger:
             committed = committed.plus(usage)
         return self._passed(committed)
 
-    def _passed(self, committed: Totals) -> CapReached | None:
+    def _passed(self, committed: SpendingTotals) -> CapReached | None:
         """The first cap that what is spent reaches, or what is committed passes."""
         amounts = {Cap.DOLLARS: committed.dollars, Cap.TOKENS: committed.tokens, Cap.MINUTES: self.minutes}
         spent = {Cap.DOLLARS: self._sum.dollars, Cap.TOKENS: self._sum.tokens, Cap.MINUTES: self.minutes}
@@ -234,8 +234,8 @@ def _load(path: Path) -> list[StartLine | CallLine]:
     return lines
 
 
-def _total(calls: Iterable[CallLine]) -> Totals:
-    total = Totals()
+def _total(calls: Iterable[CallLine]) -> SpendingTotals:
+    total = SpendingTotals()
     for call in calls:
         total = total.plus(call.usage, call.seconds)
     return total

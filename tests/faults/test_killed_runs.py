@@ -37,16 +37,19 @@ def test_the_scenarios_take_every_path(one_chain: Run, many_chains: Run) -> None
         assert any(part in slot for slot in slots), part
 
 
-def test_killed_after_each_event(workspace: Bench, one_chain: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in (1, 2))])
+def test_killed_after_each_event(workspace: Bench, one_chain: Run, tmp_path: Path, part: int) -> None:
+    """By default after every third; with --all after each."""
     faults = [Fault(event=number) for number in range(1, one_chain.events + 1)]
     assert len(faults) > 25
-    assert workspace.differences(one_chain, tmp_path, faults) == {}
+    assert workspace.differences(one_chain, tmp_path, faults[part::3]) == {}
 
 
-def test_killed_while_chains_run_side_by_side(workspace: Bench, many_chains: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_killed_while_chains_run_side_by_side(workspace: Bench, many_chains: Run, tmp_path: Path, part: int) -> None:
     faults = [Fault(event=number) for number in range(2, many_chains.events + 1, 8)]
     assert len(faults) > 12
-    assert workspace.differences(many_chains, tmp_path, faults) == {}
+    assert workspace.differences(many_chains, tmp_path, faults[part::2]) == {}
 
 
 def test_killed_again_and_again_while_replies_come_by_file(workspace: Bench, tmp_path: Path) -> None:

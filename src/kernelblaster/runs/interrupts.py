@@ -30,7 +30,7 @@ def run_to_end(search: Coroutine[object, object, Result]) -> Result:
     """
     if _loop_runs_here():
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="run") as aside:
-            return aside.submit(run_to_end, search).result()
+            return aside.submit(lambda: run_to_end(search)).result()
     threads = _Threads(max_workers=THREADS, thread_name_prefix="search")
     with asyncio.Runner() as runner:
         runner.get_loop().set_default_executor(threads)

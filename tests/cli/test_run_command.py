@@ -56,6 +56,15 @@ def test_a_run_that_improves(finished: tuple[Path, list[object], Done]) -> None:
     assert str(final.relative_to(root)) in done.out
 
 
+def test_its_settings_are_recorded_with_their_origins(finished: tuple[Path, list[object], Done]) -> None:
+    root, _, _ = finished
+    recorded = json.loads((run_directory(root) / "run.json").read_text())
+    assert recorded["config"]["search"]["rollouts"] == 1
+    assert recorded["origins"]["search.rollouts"] == "option --rollouts"
+    assert recorded["origins"]["search.near_floor"] == "default"
+    assert "api_key" not in recorded["config"]["model"]
+
+
 def test_it_tells_what_happens_in_plain_lines(finished: tuple[Path, list[object], Done]) -> None:
     _, _, done = finished
     assert "\x1b" not in done.out + done.err

@@ -55,6 +55,8 @@ class KnowledgeStore:
 
     def create(self, start: Path | None = None) -> bool:
         """Make the file from another one (default: the shipped seed) unless it exists; True when it was made."""
+        if self.path.exists():
+            return False
         document = KnowledgeStore(start or seed_path(), owned=False)._read()
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.locked():
@@ -86,7 +88,10 @@ class KnowledgeStore:
     def snapshot(self, name: str) -> Path:
         """Keep the file as it is now under `snapshots/<name>.json` beside it; returns that path."""
         target = self.path.parent / "snapshots" / f"{name}.json"
-        _replace(target, _serialise(self._read()))
+        content = self.content()
+        if content is None:
+            raise self._missing()
+        _replace(target, content)
         return target
 
     def render(self) -> Path:
@@ -108,9 +113,7 @@ class KnowledgeStore:
     def parse(self, content: bytes | None) -> KnowledgeDocument:
         """What `content` says. Raises KnowledgeError when there is none, or it is damaged or of another format."""
         if content is None:
-            raise KnowledgeError(
-                f"no knowledge base at {self.path}", hint=f"start from the shipped one: copy {seed_path()} there"
-            )
+            raise self._missing()
         try:
             return KnowledgeDocument.model_validate_json(content)
         except ValidationError as error:
@@ -138,6 +141,11 @@ class KnowledgeStore:
 
     def _read(self) -> KnowledgeDocument:
         return self.parse(self.content())
+
+    def _missing(self) -> KnowledgeError:
+        return KnowledgeError(
+            f"no knowledge base at {self.path}", hint=f"start from the shipped one: copy {seed_path()} there"
+        )
 
     def _unreadable(self, text: bytes, error: ValidationError) -> KnowledgeError:
         """The right complaint about a file that is not a valid document; damaged ones are copied aside."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +150,31 @@ def test_an_imported_problem_is_evaluated_with_its_start(tmp_path: Path) -> None
     traces = made.records(tmp_path / "out")["rmsnorm_w96/trace.jsonl"]
     assert [one["evaluation"]["status"] for one in traces] == ["PASSED", "INCORRECT_NUMERICAL"]
     assert traces[1]["workload"]["uuid"] == "3f-b"
+
+
+RUNS = Path(__file__).parents[1] / "fixtures" / "first_formats" / "runs.tar.xz"
+
+
+@pytest.mark.parametrize("modelled_times", [False, True])
+def test_a_run_is_exported_with_every_kernel_it_judged(tmp_path: Path, modelled_times: bool) -> None:
+    with tarfile.open(RUNS) as archive:
+        archive.extractall(tmp_path, filter="data")
+    place = tmp_path / "finished"
+    (run,) = (path.parent for path in place.rglob("run.json"))
+    judged = {path.stem for path in run.rglob("candidates/*.cu")}
+    report = kb.export_run(
+        run, tmp_path / "out", form="sol", dataset_dir=place / "dataset", modelled_times=modelled_times
+    )
+    assert report.definitions == ["001_ReLU"]
+    files = made.records(tmp_path / "out")
+    solutions = [one for path, one in files.items() if "solution_" in path]
+    assert len(solutions) == report.solutions == len(judged)
+    traces = [one["evaluation"] for one in files["001_ReLU/trace.jsonl"]]
+    passed = [one for one in traces if one["status"] == "PASSED"]
+    assert 0 < len(passed) < len(traces) == report.traces
+    assert all("emulated" in one["environment"]["hardware"] for one in traces)
+    assert all(("performance" in one) is modelled_times for one in passed)
+    assert sorted(traces, key=lambda one: one["timestamp"]) == traces
 
 
 def test_the_commands_do_the_same(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("candidates", nargs="*", type=Path)
     parser.add_argument("--problem", type=Path, default=FIXTURE / "level1" / "019_ReLU")
-    parser.add_argument("--sessions", type=int, default=1)
+    parser.add_argument("--process-pairs", type=int, default=1)
     parser.add_argument("--sanitize", action="store_true", help="Also run the sanitizers on the start: a minute more.")
     options = parser.parse_args()
     problem = load_problem(options.problem)
@@ -63,7 +63,7 @@ def main() -> None:
     with open_evaluator(config, lambda _: None) as judge:
         for file in files:
             began = time.perf_counter()
-            found = judge.evaluate(problem, file.read_text(), baseline=start, sessions=options.sessions)
+            found = judge.evaluate(problem, file.read_text(), baseline=start, process_pairs=options.process_pairs)
             line = {"candidate": file.name, **summary(found), "wall_s": time.perf_counter() - began}
             print(json.dumps(line), flush=True)
         if not options.sanitize:

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Sets up like run_single.sh, then runs the gates (ruff, mypy) and the tests.
-#   bash scripts/test.sh                  gates and the default tests; this is what continuous integration runs
+# Sets up like run_single.sh, then runs the checks (ruff, mypy) and the tests.
+#   bash scripts/test.sh                  checks and the default tests; this is what continuous integration runs
 #   bash scripts/test.sh --all            and the tests that are left out for their time
 #   bash scripts/test.sh -q -n 4          options go to pytest
-#   bash scripts/test.sh tests/models     a part of the tests, named by path, -k, -m or --lf: without the gates
+#   bash scripts/test.sh tests/models     a part of the tests, named by path, -k, -m or --lf: without the checks
 # At the end it says what was skipped and why, and how many tests only --all runs.
 # KERNELBLASTER_PYTHON: an interpreter that has the package's requirements and dev tools; nothing is installed then.
 set -euo pipefail

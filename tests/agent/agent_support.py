@@ -86,15 +86,15 @@ class CommentEvaluator:
     def __init__(self, journal: Path, *, delay_s: float = 0.0, findings: list[SanitizerFinding] | None = None) -> None:
         self.device = SimpleNamespace(facts=FACTS)
         self.journal = journal
-        self.sessions: list[int] = []
+        self.process_pairs: list[int] = []
         self._findings = findings or []
         self._delay_s = delay_s
         self._lock = threading.Lock()
 
     def evaluate(
-        self, problem: Problem, source: str, *, baseline: str | None, profile: bool, sessions: int
+        self, problem: Problem, source: str, *, baseline: str | None, profile: bool, process_pairs: int
     ) -> Evaluation:
-        self.sessions.append(sessions)
+        self.process_pairs.append(process_pairs)
         pair = f"{source_digest(source)[:12]} {source_digest(baseline)[:12] if baseline else '-'} {profile}\n"
         if self._delay_s:
             threading.Event().wait(self._delay_s)

@@ -48,9 +48,9 @@ def test_finalists_are_measured_against_the_start_again(tmp_path):
 
 def test_finalists_are_measured_in_several_pairs_of_processes_and_the_final_kernel_says_so(tmp_path):
     class Repeats(CommentEvaluator):
-        def evaluate(self, problem, source, *, baseline, profile, sessions):
-            found = super().evaluate(problem, source, baseline=baseline, profile=profile, sessions=sessions)
-            if sessions == 1:
+        def evaluate(self, problem, source, *, baseline, profile, process_pairs):
+            found = super().evaluate(problem, source, baseline=baseline, profile=profile, process_pairs=process_pairs)
+            if process_pairs == 1:
                 return found
             speedup = found.comparison.speedup
             ratios = [ProcessPairRatio(speedup=speedup * f, low=1.1, high=9.0) for f in (0.99, 1.0, 1.0, 1.01, 1.02)]
@@ -61,7 +61,7 @@ def test_finalists_are_measured_in_several_pairs_of_processes_and_the_final_kern
 
     evaluator = Repeats(tmp_path / "evaluations.log")
     outcome, context = search(tmp_path, evaluator=evaluator)
-    assert evaluator.sessions.count(5) == 3
+    assert evaluator.process_pairs.count(5) == 3
     assert outcome.speedup == 3.0
     assert len(outcome.comparison.sessions) == 5
     assert "5 pairs of fresh processes: 3.960, 4.000" in outcome.finalists[0].rejected
@@ -71,8 +71,8 @@ def test_finalists_are_measured_in_several_pairs_of_processes_and_the_final_kern
 
 def test_a_finalist_that_fails_the_second_time_is_not_written(tmp_path):
     class Flaky(CommentEvaluator):
-        def evaluate(self, problem, source, *, baseline, profile, sessions):
-            found = super().evaluate(problem, source, baseline=baseline, profile=profile, sessions=sessions)
+        def evaluate(self, problem, source, *, baseline, profile, process_pairs):
+            found = super().evaluate(problem, source, baseline=baseline, profile=profile, process_pairs=process_pairs)
             if not profile and "speed: 4.0" in source:
                 return found.model_copy(update={"verdict": Verdict.NONDETERMINISTIC, "comparison": None})
             return found

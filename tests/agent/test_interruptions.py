@@ -130,10 +130,10 @@ def test_a_refusing_model_stops_at_once_and_the_next_start_continues(tmp_path, e
 
 def test_a_failing_device_stops_and_the_reply_is_not_paid_again(tmp_path):
     class Broken(CommentEvaluator):
-        def evaluate(self, problem, source, *, baseline, profile, sessions):
+        def evaluate(self, problem, source, *, baseline, profile, process_pairs):
             if baseline is not None:
                 raise DeviceError("the GPU is lost")
-            return super().evaluate(problem, source, baseline=baseline, profile=profile, sessions=sessions)
+            return super().evaluate(problem, source, baseline=baseline, profile=profile, process_pairs=process_pairs)
 
     first = ScriptedModel(tmp_path / "m1", improving)
     with pytest.raises(DeviceError):

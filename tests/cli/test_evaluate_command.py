@@ -48,7 +48,7 @@ def test_bad_kernels_fail_with_their_reason(
 
 def test_a_correct_kernel_against_the_start(invoke: Invoke, clean: Path, dataset: Path) -> None:
     (clean / "mine.cu").write_text(FASTER)
-    done = invoke("evaluate", "level1/23", "mine.cu", "--rival", "init", "--dataset-dir", dataset)
+    done = invoke("evaluate", "level1/23", "mine.cu", "--baseline", "init", "--dataset-dir", dataset)
     assert done.code == ExitCode.OK, done.err
     assert "correct on NVIDIA H200 (emulated)" in done.out
     assert "baseline: " in done.out

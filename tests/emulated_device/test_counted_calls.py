@@ -53,11 +53,11 @@ class Counter:
         self.record = record
         self.seconds = seconds
         self.runs = 0
-        self.variants: list[int] = []
+        self.perturbations: list[int] = []
 
-    def __call__(self, build: Build, job: Job, timeout_s: float, variant: int) -> Counted:
+    def __call__(self, build: Build, job: Job, timeout_s: float, perturbation: int) -> Counted:
         self.runs += 1
-        self.variants.append(variant)
+        self.perturbations.append(perturbation)
         time.sleep(self.seconds)
         return Counted([self.record], CallResult(mutated_inputs=("counted",)))
 
@@ -125,8 +125,8 @@ class Process:
         self.poisons.append(poison)
         return CallResult(mutated_inputs=())
 
-    def time_calls(self, variants: Sequence[int], fills: int = 1) -> list[TimingSample]:
-        self.executed += variants
+    def time_calls(self, perturbations: Sequence[int], fills: int = 1) -> list[TimingSample]:
+        self.executed += perturbations
         return []
 
     def fetch(self) -> CallResult:
@@ -140,7 +140,7 @@ class Process:
 def modelled(
     device_us: float, result: CallResult | None = None
 ) -> Callable[[int], tuple[CallEstimate, CallResult | None]]:
-    return lambda variant: (CallEstimate(kernels=(), transfers_us=0.0, device_us=device_us), result)
+    return lambda perturbation: (CallEstimate(kernels=(), transfers_us=0.0, device_us=device_us), result)
 
 
 def test_session_executes_in_the_process_and_times_by_the_model() -> None:
@@ -186,7 +186,7 @@ def test_the_call_that_is_counted_has_the_variant_that_is_asked_for() -> None:
     estimate, result = calls.run(build(), job(), 1, 77)
     assert result == CallResult(mutated_inputs=("counted",))
     assert calls.run(build(), job(), 1, 78) == (estimate, None)
-    assert counter.variants == [77]
+    assert counter.perturbations == [77]
 
 
 def test_no_sample_asked_is_none_given() -> None:

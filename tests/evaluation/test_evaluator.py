@@ -267,7 +267,7 @@ def test_the_clock_of_the_gpu_is_recorded(evaluator: Evaluator, device: FakeDevi
 def test_what_seems_faster_is_compared_in_several_pairs_of_processes(
     evaluator: Evaluator, device: FakeDevice, problem: Problem
 ) -> None:
-    evaluation = evaluator.evaluate(problem, source("quick"), baseline=source("honest"), profile=False, sessions=5)
+    evaluation = evaluator.evaluate(problem, source("quick"), baseline=source("honest"), profile=False, process_pairs=5)
     comparison = evaluation.comparison
     assert comparison is not None
     ratios = [session.speedup for session in comparison.sessions]
@@ -288,7 +288,7 @@ def test_one_pair_of_processes_is_enough_where_more_cannot_change_anything(
     device = FakeDevice(kind)
     name = "same" if kind is DeviceKind.CUDA else "quick"
     evaluation = make(device, store).evaluate(
-        problem, source(name), baseline=source("honest"), profile=False, sessions=5
+        problem, source(name), baseline=source("honest"), profile=False, process_pairs=5
     )
     assert evaluation.comparison is not None
     assert evaluation.comparison.sessions == []
@@ -303,7 +303,7 @@ def test_processes_that_disagree_decide_nothing(evaluator: Evaluator, device: Fa
             device.factor = next(factors)
 
     device.at_start = change
-    evaluation = evaluator.evaluate(problem, source("quick"), baseline=source("honest"), profile=False, sessions=5)
+    evaluation = evaluator.evaluate(problem, source("quick"), baseline=source("honest"), profile=False, process_pairs=5)
     assert evaluation.comparison is not None
     assert evaluation.comparison.decision is Decision.INCONCLUSIVE
     assert evaluation.comparison.spread > 0.3
@@ -319,7 +319,7 @@ def test_a_candidate_that_fails_in_a_later_process_is_refused(
             raise RunFailure(RunFailureKind.RUNTIME, "it crashed at its start")
 
     device.at_start = fail
-    evaluation = evaluator.evaluate(problem, source("quick"), baseline=source("honest"), profile=False, sessions=5)
+    evaluation = evaluator.evaluate(problem, source("quick"), baseline=source("honest"), profile=False, process_pairs=5)
     assert evaluation.verdict is Verdict.RUNTIME_ERROR
     assert evaluation.comparison is None
 

@@ -235,27 +235,29 @@ def test_a_wrong_candidate_ends_its_profiler(device: FakeDevice, store: InputSto
 
 
 @pytest.fixture
-def late() -> FakeDevice:
+def deferring() -> FakeDevice:
     return FakeDevice(deferred_loading=True)
 
 
-def test_processes_start_while_the_candidate_is_compiled(late: FakeDevice, store: InputStore, problem: Problem) -> None:
+def test_processes_start_while_the_candidate_is_compiled(
+    deferring: FakeDevice, store: InputStore, problem: Problem
+) -> None:
     waiting, profilers = threading.Semaphore(0), []
 
     def compile_when_all_wait(text: str) -> None:
         if text == source("quick"):
             for _ in range(4):
                 assert waiting.acquire(timeout=60), "the candidate at three sizes, and its baseline"
-            profilers.append(late.profilers)
+            profilers.append(deferring.profilers)
 
-    late.waits, late.compiles = waiting.release, compile_when_all_wait
-    assert evaluate(late, store, problem).verdict is Verdict.CORRECT
+    deferring.waits, deferring.compiles = waiting.release, compile_when_all_wait
+    assert evaluate(deferring, store, problem).verdict is Verdict.CORRECT
     assert profilers == [1]
-    assert late.most_while_timing == 2, "candidate and baseline"
+    assert deferring.most_while_timing == 2, "candidate and baseline"
 
 
 def test_nothing_starts_before_the_candidate_is_compiled_while_somebody_else_measures(
-    late: FakeDevice, store: InputStore, problem: Problem
+    deferring: FakeDevice, store: InputStore, problem: Problem
 ) -> None:
     waits, measured = [], threading.Event()
 
@@ -266,59 +268,59 @@ def test_nothing_starts_before_the_candidate_is_compiled_while_somebody_else_mea
             measured.set()
 
     def measure_elsewhere() -> None:
-        with late.exclusive():
+        with deferring.exclusive():
             held.set()
             assert measured.wait(60)
 
     started, held = threading.Semaphore(0), threading.Event()
-    late.waits, late.compiles = started.release, compile_while_another_measures
+    deferring.waits, deferring.compiles = started.release, compile_while_another_measures
     other = threading.Thread(target=measure_elsewhere)
     other.start()
     assert held.wait(60)
-    assert evaluate(late, store, problem).verdict is Verdict.CORRECT
+    assert evaluate(deferring, store, problem).verdict is Verdict.CORRECT
     other.join()
     assert waits == [False]
 
 
 def test_a_candidate_that_compiles_for_long_lets_others_measure(
-    late: FakeDevice, store: InputStore, problem: Problem, monkeypatch: pytest.MonkeyPatch
+    deferring: FakeDevice, store: InputStore, problem: Problem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process, "COMPILING_S", 0.5)
 
     def compile_until_another_has_measured(text: str) -> None:
         if text == source("quick"):
             assert waiting.acquire(timeout=60), "it began to wait"
-            with late.exclusive():  # not before the evaluation lets go
-                measured.append(late.running)
+            with deferring.exclusive():  # not before the evaluation lets go
+                measured.append(deferring.running)
 
     waiting, measured = threading.Semaphore(0), []
-    late.waits, late.compiles = waiting.release, compile_until_another_has_measured
-    evaluation = evaluate(late, store, problem)
+    deferring.waits, deferring.compiles = waiting.release, compile_until_another_has_measured
+    evaluation = evaluate(deferring, store, problem)
     assert (evaluation.verdict, measured) == (Verdict.CORRECT, [0])
-    assert late.most_while_timing == 2
+    assert deferring.most_while_timing == 2
 
 
 def test_a_candidate_that_does_not_compile_ends_what_waits_for_it(
-    late: FakeDevice, store: InputStore, problem: Problem
+    deferring: FakeDevice, store: InputStore, problem: Problem
 ) -> None:
     evaluator = Evaluator(
-        late, store, EvaluationConfig(input_sets=4), StandardWorkload.MEDIUM, precision=Precision.FP32, seed=11
+        deferring, store, EvaluationConfig(input_sets=4), StandardWorkload.MEDIUM, precision=Precision.FP32, seed=11
     )
     evaluation = evaluator.evaluate(problem, "int = 3;", baseline=source("honest"))
     assert evaluation.verdict is Verdict.COMPILE_ERROR
     assert "build" in evaluation.seconds
-    assert late.opened == late.closed
-    assert late.profilers == late.holders == 0
+    assert deferring.opened == deferring.closed
+    assert deferring.profilers == deferring.holders == 0
     assert not list(store.directory.glob("bench-*"))
 
 
-def test_a_device_that_fails_to_compile_is_an_error(late: FakeDevice, store: InputStore, problem: Problem) -> None:
+def test_a_device_that_fails_to_compile_is_an_error(deferring: FakeDevice, store: InputStore, problem: Problem) -> None:
     def lose(text: str) -> None:
         if text == source("quick"):
             raise DeviceError("the disk is full", hint="free some of it")
 
-    late.compiles = lose
+    deferring.compiles = lose
     with pytest.raises(DeviceError, match="disk"):
-        evaluate(late, store, problem)
-    assert late.opened == late.closed
-    assert late.profilers == late.holders == 0
+        evaluate(deferring, store, problem)
+    assert deferring.opened == deferring.closed
+    assert deferring.profilers == deferring.holders == 0

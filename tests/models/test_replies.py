@@ -193,7 +193,7 @@ def test_what_is_fenced_comes_back(lines: list[str], fence: str, speedup: float)
     assert reply.expected_speedup == pytest.approx(speedup)
 
 
-class Opinion(BaseModel):
+class VetoReply(BaseModel):
     veto: bool
     reason: str = ""
 
@@ -209,7 +209,7 @@ class Opinion(BaseModel):
     ],
 )
 def test_json_in_many_wrappings(text: str) -> None:
-    assert parse_json(text, Opinion) == Opinion(veto=True, reason="races")
+    assert parse_json(text, VetoReply) == VetoReply(veto=True, reason="races")
 
 
 def test_json_without_a_type_is_the_first_object() -> None:
@@ -235,7 +235,7 @@ def test_json_without_a_type_is_the_first_object() -> None:
 )
 def test_unusable_json_says_why(text: str, reason: str) -> None:
     with pytest.raises(UnusableReply, match=reason):
-        parse_json(text, Opinion)
+        parse_json(text, VetoReply)
 
 
 @given(st.text(st.sampled_from('{}[]":, \\ntrue1.eaN'), max_size=200))

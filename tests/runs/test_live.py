@@ -141,8 +141,8 @@ def test_progress_ends_with_its_block() -> None:
     assert threading.active_count() <= before
 
 
-@pytest.mark.parametrize(("seam", "narrated"), [(Device, ProgressDevice), (ChatModel, ProgressModel)])
-def test_a_narrator_hides_nothing(seam: type, narrated: type) -> None:
+@pytest.mark.parametrize(("seam", "wrapper"), [(Device, ProgressDevice), (ChatModel, ProgressModel)])
+def test_a_wrapper_that_tells_progress_hides_nothing(seam: type, wrapper: type) -> None:
     promised = {name for name in vars(seam) if not name.startswith("_")}
     assert promised
-    assert promised <= set(dir(narrated))
+    assert promised <= set(dir(wrapper))

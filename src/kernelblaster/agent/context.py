@@ -36,7 +36,7 @@ class CandidateEvaluator(Protocol):
         ...
 
     def evaluate(
-        self, problem: Problem, source: str, *, baseline: str | None, profile: bool, sessions: int
+        self, problem: Problem, source: str, *, baseline: str | None, profile: bool, process_pairs: int
     ) -> Evaluation:
         """Build, verify, measure against `baseline` in so many pairs of processes, and profile. Raises DeviceError."""
         ...

@@ -84,7 +84,7 @@ def _evaluate(context: ProblemContext, key: str, sha256: str, baseline: str | No
         context.files.candidate(sha256),
         baseline=None if baseline is None else context.files.candidate(baseline),
         profile=purpose == SEARCH,
-        sessions=context.config.process_pairs if purpose == FINAL else 1,
+        process_pairs=context.config.process_pairs if purpose == FINAL else 1,
     )
     context.files.put_evaluation(key, evaluation)
     return evaluation

@@ -4,7 +4,7 @@
     evaluations/<key>.json        what the judge found; the key names source, baseline, device, precision and workload
     findings/<key>.json           what the sanitizers found; the key as that of an evaluation without a baseline
     replies/<slot>.json           the request and the reply, stored before the reply is used
-    questions/<slot>.json         a request that shows the knowledge base or waits for its reply, as worded first
+    questions/<slot>.json         a request that shows the knowledge base or waits for its reply, as first asked
     steps/<slot>.json             what a step set out with: bottleneck, technique, and what was shown of it
     draws/r<round>/<sha256>.json  techniques that rollouts of a round have drawn for one parent, by slot
     rollouts/<slot>.json          what a rollout that has ended came to
@@ -175,7 +175,7 @@ class ProblemFiles:
         write_atomically(self.question_path(request.slot), request.model_dump_json(indent=1))
 
     def find_question(self, slot: str) -> Request | None:
-        """The request of a slot as it was worded first; None when it was not, or another version wrote it."""
+        """The request of a slot as it was first asked; None when it was not, or another version wrote it."""
         try:
             return Request.model_validate_json(self.question_path(slot).read_bytes())
         except (FileNotFoundError, ValidationError):

@@ -2,7 +2,7 @@
 
 Nothing here reads the clock, draws random numbers or looks at statistics that other rollouts change: a request that
 was answered before a kill is the same request after it. The two that show the knowledge base, `classify_request` and
-`reflect_request`, are worded once (`asking.worded`).
+`reflect_request`, are built once (`asking.frozen_request`).
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ def reflect_request(
 
 
 def _reference(context: ProblemContext) -> dict[str, str]:
-    """The truth as prompts show it: `reference.py`, or the driver of a problem that has nothing else."""
+    """The reference as prompts show it: `reference.py`, or the driver of a problem that has nothing else."""
     problem = context.problem
     if problem.weakly_verified:
         text = trimmed_driver(problem.driver_path.read_text(encoding="utf-8", errors="replace"), _REFERENCE_CHARACTERS)

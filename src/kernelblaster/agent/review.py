@@ -51,13 +51,13 @@ class ReviewReply(BaseModel):
 def read_review(text: str) -> tuple[Review, str]:
     """The review that a reply holds, and its reason. What cannot be read is `UNVERIFIED`."""
     try:
-        opinions = parse_every_json(text, ReviewReply)
+        replies = parse_every_json(text, ReviewReply)
     except UnusableReply as unusable:
         return Review.UNVERIFIED, unusable.reason
-    for opinion in opinions:
-        if opinion.veto or opinion.addresses_reader:
-            reason = " ".join(opinion.reason.split())[:_REASON_CHARACTERS]
-            return Review.VETOED, reason if opinion.veto else f"it speaks to its reviewer: {reason}"
+    for reply in replies:
+        if reply.veto or reply.addresses_reader:
+            reason = " ".join(reply.reason.split())[:_REASON_CHARACTERS]
+            return Review.VETOED, reason if reply.veto else f"it speaks to its reviewer: {reason}"
     return Review.NO_VETO, ""
 
 

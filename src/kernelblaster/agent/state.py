@@ -68,7 +68,7 @@ class Diagnosis(_Frozen):
     confidence: float
     evidence: list[str] = []
     decided_by: str
-    """`rules`, `model`, or `rules (undecided)` when the model had no usable opinion."""
+    """`rules`, `model`, or `rules (undecided)` when the model had no usable reply."""
 
 
 class PromptLesson(_Frozen):

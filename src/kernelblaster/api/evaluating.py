@@ -85,7 +85,7 @@ def evaluate(
     found = _judgeable(problem, config, device)
     text, other = read_kernel(source), None if baseline is None else read_kernel(baseline)
     with open_evaluator(config, device=device, on_stage=on_stage) as evaluator:
-        return evaluator.evaluate(found, text, baseline=other, profile=profile, sessions=process_pairs)
+        return evaluator.evaluate(found, text, baseline=other, profile=profile, process_pairs=process_pairs)
 
 
 def compare(
@@ -105,7 +105,7 @@ def compare(
     with open_evaluator(config, device=device, on_stage=on_stage) as evaluator:
         start = evaluator.evaluate(found, first, profile=False)
         against = first if start.correct else None
-        end = evaluator.evaluate(found, second, baseline=against, profile=False, sessions=process_pairs)
+        end = evaluator.evaluate(found, second, baseline=against, profile=False, process_pairs=process_pairs)
     return PairEvaluation(baseline=start, candidate=end)
 
 

@@ -25,7 +25,13 @@ class Evaluator(EvaluationContext):
     """Judges candidates on one device, at one precision, for one workload. Arguments as of `EvaluationContext`."""
 
     def evaluate(
-        self, problem: Problem, source: str, *, baseline: str | None = None, profile: bool = True, sessions: int = 1
+        self,
+        problem: Problem,
+        source: str,
+        *,
+        baseline: str | None = None,
+        profile: bool = True,
+        process_pairs: int = 1,
     ) -> Evaluation:
         """Build, verify, measure and profile one candidate.
 
@@ -34,8 +40,8 @@ class Evaluator(EvaluationContext):
             source: its CUDA source.
             baseline: source to compare with, timed in turns; verified earlier, and not again here.
             profile: collect hardware counters.
-            sessions: pairs of fresh processes in which a candidate that seems faster is compared. Times of an emulated
-                device do not depend on the process: there it is one.
+            process_pairs: pairs of fresh processes in which a candidate that seems faster is compared; one on an
+                emulated device, whose times do not depend on the process.
 
         Raises:
             DeviceError: the device failed.
@@ -43,9 +49,11 @@ class Evaluator(EvaluationContext):
             UsageError: a self-checking problem on an emulated device, or a size that the problem does not declare.
         """
         if problem.weakly_verified:
-            return SelfCheckingPipeline(self, problem, source).run(baseline, profile=profile, sessions=sessions)
+            return SelfCheckingPipeline(self, problem, source).run(
+                baseline, profile=profile, process_pairs=process_pairs
+            )
         self.check_workload(problem)
-        return EvaluationPipeline(self, problem, source).run(baseline, profile=profile, sessions=sessions)
+        return EvaluationPipeline(self, problem, source).run(baseline, profile=profile, process_pairs=process_pairs)
 
     def sanitize(self, problem: Problem, source: str) -> list[SanitizerFinding]:
         """Run the device's sanitizers on one call at the cheap size.

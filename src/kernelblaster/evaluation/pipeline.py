@@ -27,7 +27,7 @@ from kernelblaster.evaluation.timing.stopwatch import BaselineFailed, Stopwatch,
 from kernelblaster.problems.problem import Problem
 
 REPEATED_SECONDS = 1.5
-"""Wall seconds of each comparison after the first, where several sessions are asked for."""
+"""Wall seconds of each comparison after the first, where several pairs of processes are asked for."""
 EARLY_BYTES = 1 << 30
 """Larger inputs are loaded only for a candidate that passed the cheap size: a wrong one should not wait for them."""
 
@@ -47,20 +47,20 @@ class EvaluationPipeline(EvaluationStages):
         self._verifier = Verifier(judge.device, judge.inputs, judge.config.error_factor, judge.config.timeout_s)
         self._evaluation.outputs_judged = self._plan.timed.judged
 
-    def run(self, baseline: str | None, *, profile: bool, sessions: int = 1) -> Evaluation:
+    def run(self, baseline: str | None, *, profile: bool, process_pairs: int = 1) -> Evaluation:
         """Go through the stages, the last one in as many pairs of processes. Raises DeviceError and ProblemError."""
         harness = self._judge.device.prepare(self._problem, self._judge.precision)
         if harness.program is not None:
             with compiling(lambda: self._build(harness), harness) as candidate:
-                self._meet(candidate, baseline, profile=profile, sessions=sessions)
+                self._meet(candidate, baseline, profile=profile, process_pairs=process_pairs)
         elif (build := self._built(lambda: self._build(harness))) is not None:
-            self._meet(build, baseline, profile=profile, sessions=sessions)
+            self._meet(build, baseline, profile=profile, process_pairs=process_pairs)
         return self._evaluation
 
-    def _meet(self, candidate: Compiling | Build, baseline: str | None, *, profile: bool, sessions: int) -> None:
+    def _meet(self, candidate: Compiling | Build, baseline: str | None, *, profile: bool, process_pairs: int) -> None:
         opponent = None if baseline is None else self._build_baseline(baseline, candidate.harness)
-        if self._examine(candidate, opponent, profile=profile) and opponent is not None and sessions > 1:
-            self._repeat(candidate.built(), opponent, sessions)
+        if self._examine(candidate, opponent, profile=profile) and opponent is not None and process_pairs > 1:
+            self._repeat(candidate.built(), opponent, process_pairs)
 
     def _examine(self, candidate: Compiling | Build, baseline: Build | None, *, profile: bool) -> bool:
         """One hold of the device: verify, time, profile. Whether it is correct.
@@ -120,13 +120,13 @@ class EvaluationPipeline(EvaluationStages):
             return True
         return self._verify(lambda: verifier.verify_timed(pair))
 
-    def _repeat(self, build: Build, baseline: Build, sessions: int) -> None:
+    def _repeat(self, build: Build, baseline: Build, process_pairs: int) -> None:
         """Compare again in fresh processes and combine; only what seems faster, and only where times are measured."""
         judge, found = self._judge, self._evaluation.comparison
         if judge.facts.kind is DeviceKind.EMULATED or found is None or found.decision is not Decision.FASTER:
             return
         taken = [found]
-        while len(taken) < sessions:
+        while len(taken) < process_pairs:
             with (
                 judge.holding(),
                 judge.inputs.use(self._plan.timed) as drawn,

@@ -44,7 +44,7 @@ SAME_INPUTS = "weakly verified: its own driver judged it, at inputs that are the
 class SelfCheckingPipeline(EvaluationStages):
     """Evaluates one candidate of a weakly verified problem, once. Arguments as of `EvaluationStages`."""
 
-    def run(self, baseline: str | None, *, profile: bool, sessions: int = 1) -> Evaluation:
+    def run(self, baseline: str | None, *, profile: bool, process_pairs: int = 1) -> Evaluation:
         """Go through the stages. Raises DeviceError, and ProblemError when the driver is no judge."""
         judge = self._judge
         if judge.facts.kind is DeviceKind.EMULATED:
@@ -61,8 +61,8 @@ class SelfCheckingPipeline(EvaluationStages):
                     self._warn("its driver also passes a launcher that does nothing")
                 if self._measure(build, opponent) and profile:
                     self._profile(build)
-        if opponent is not None and sessions > 1:
-            self._repeat(build, opponent, sessions)
+        if opponent is not None and process_pairs > 1:
+            self._repeat(build, opponent, process_pairs)
         return self._evaluation
 
     def _passes(self, build: Build) -> bool:
@@ -130,7 +130,7 @@ class SelfCheckingPipeline(EvaluationStages):
             schedule=PerturbationSchedule(changing=False),
         )
 
-    def _repeat(self, build: Build, baseline: Build, sessions: int) -> None:
+    def _repeat(self, build: Build, baseline: Build, process_pairs: int) -> None:
         """Compare again in fresh processes and combine; only what seems faster."""
         evaluation = self._evaluation
         taken: list[Comparison] = []
@@ -138,7 +138,7 @@ class SelfCheckingPipeline(EvaluationStages):
             taken.append(evaluation.comparison)
             if taken[0].decision is not Decision.FASTER:
                 return
-            if len(taken) == sessions:
+            if len(taken) == process_pairs:
                 evaluation.comparison = combined(taken)
                 evaluation.timing = evaluation.comparison.candidate
                 return

@@ -1,4 +1,4 @@
-"""What the examination of any candidate has in common: its `Evaluation`, its builds, how a stage refuses it."""
+"""What every evaluation pipeline has in common: the `Evaluation` it fills in, builds, and how a stage refuses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kernelblaster.problems.problem import Problem
 
 
 class EvaluationStages:
-    """One candidate, examined once; `Case` and `ForeignCase` say how.
+    """One candidate, judged once; `EvaluationPipeline` and `SelfCheckingPipeline` say by which stages.
 
     Args:
         judge: device, inputs, configuration and plan.

@@ -103,10 +103,10 @@ def evaluate(expression: Expression, values: Mapping[str, float]) -> KleeneValue
             return flipped[evaluate(part, values)]
 
 
-def _combine(truths: list[KleeneValue], *, decisive: KleeneValue, otherwise: KleeneValue) -> KleeneValue:
-    if decisive in truths:
+def _combine(values: list[KleeneValue], *, decisive: KleeneValue, otherwise: KleeneValue) -> KleeneValue:
+    if decisive in values:
         return decisive
-    return KleeneValue.UNKNOWN if KleeneValue.UNKNOWN in truths else otherwise
+    return KleeneValue.UNKNOWN if KleeneValue.UNKNOWN in values else otherwise
 
 
 def conditions(expression: Expression) -> Iterator[Condition]:

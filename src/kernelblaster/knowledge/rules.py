@@ -62,10 +62,10 @@ def _findings(states: Mapping[str, StateEntry], values: Mapping[str, float]) -> 
     unknown: set[str] = set()
     for name, state in states.items():
         for rule in state.rules:
-            truth = evaluate(rule.when, values)
-            if truth is KleeneValue.TRUE:
+            outcome = evaluate(rule.when, values)
+            if outcome is KleeneValue.TRUE:
                 findings.append(RuleMatch(name, rule))
-            elif truth is KleeneValue.UNKNOWN:
+            elif outcome is KleeneValue.UNKNOWN:
                 unknown |= unknown_metrics(rule.when, values)
     return findings, unknown
 

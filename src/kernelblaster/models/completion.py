@@ -18,7 +18,7 @@ from kernelblaster.models.prices import Price
 CHARACTERS_PER_TOKEN = 4
 """Of English and code, roughly; used only where a provider reports no usage."""
 _MESSAGE_OVERHEAD = 4
-_BAD_REPLY_CURE = "check that the base URL is that of a chat completions API (it usually ends in /v1)"
+_BAD_REPLY_HINT = "check that the base URL is that of a chat completions API (it usually ends in /v1)"
 _CUT_OFF = ("length", "content_filter")
 
 
@@ -60,7 +60,7 @@ class Completion(BaseModel):
         Text that is not valid Unicode has its stray surrogates replaced. Raises BadReply.
         """
         if not self.choices:
-            raise BadReply("the model's reply holds no choices", hint=_BAD_REPLY_CURE)
+            raise BadReply("the model's reply holds no choices", hint=_BAD_REPLY_HINT)
         message = self.choices[0].message
         text = message.content or message.refusal
         if text is None and message.content is None and self.finish_reason not in _CUT_OFF:
@@ -95,8 +95,8 @@ def read_completion(body: bytes, content_type: str = "application/json") -> Comp
     except (ValueError, RecursionError):
         kind = content_type.partition(";")[0].strip() or "no content type"
         if "json" in kind:
-            raise BadReply(f"the model's reply is broken JSON ({len(body)} bytes)", hint=_BAD_REPLY_CURE) from None
-        raise BadReply(f"the endpoint answered {kind} instead of JSON", hint=_BAD_REPLY_CURE) from None
+            raise BadReply(f"the model's reply is broken JSON ({len(body)} bytes)", hint=_BAD_REPLY_HINT) from None
+        raise BadReply(f"the endpoint answered {kind} instead of JSON", hint=_BAD_REPLY_HINT) from None
 
 
 def completion_of(body: Any) -> Completion:
@@ -106,7 +106,7 @@ def completion_of(body: Any) -> Completion:
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "the body"
-        raise BadReply(f"the reply is not a chat completion: {where}: {first['msg']}", hint=_BAD_REPLY_CURE) from None
+        raise BadReply(f"the reply is not a chat completion: {where}: {first['msg']}", hint=_BAD_REPLY_HINT) from None
 
 
 def estimate_usage(request: Request, answer: str, price: Price | None) -> Usage:

@@ -92,9 +92,9 @@ class OpenAiModel:
         arrived = self._ledger.arrived(request)
         if arrived is not None:
             return arrived
-        client, gate = self._connected()
+        client, slots = self._connected()
         tried: Counter[Again] = Counter()
-        async with gate:
+        async with slots:
             while True:
                 try:
                     return await self._attempt(client, request)
@@ -104,7 +104,7 @@ class OpenAiModel:
                 await self._wait_or_raise(fault, tried)
 
     def _connected(self) -> tuple[openai.AsyncOpenAI, asyncio.Semaphore]:
-        """Client and gate of the running loop: neither may be shared between event loops."""
+        """Client and slots of the running loop: neither may be shared between event loops."""
         loop = asyncio.get_running_loop()
         if self._connection is None or self._connection[0] is not loop:
             client = openai.AsyncOpenAI(

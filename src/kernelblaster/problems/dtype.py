@@ -1,4 +1,4 @@
-"""Element types of tensors: one enumeration for problem files, foreign formats, the harness and the judge."""
+"""Element types of tensors: one enumeration for problem files, formats of other tools, the harness and the judge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A problem: `reference.py` (the truth), `init.cu` (the start), `driver.cpp` (the host harness)."""
+"""A problem: `reference.py` (the PyTorch reference), `init.cu` (the start), `driver.cpp` (the host harness)."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class Problem:
     init_file: str = "init.cu"
 
     def require_reference(self) -> None:
-        """Raise ProblemError for a self-checking directory, which has no truth but its own driver."""
+        """Raise ProblemError for a self-checking directory, whose driver alone judges."""
         if self.weakly_verified:
             raise ProblemError(
                 f"{self.slug} has no reference.py: its driver judges itself",
@@ -151,7 +151,7 @@ class Problem:
 
     @property
     def reference_path(self) -> Path:
-        """The PyTorch truth."""
+        """The PyTorch reference."""
         return self.directory / "reference.py"
 
     @property

@@ -1,4 +1,4 @@
-"""The PyTorch truth of a problem: `reference.py` executed in a module of its own, and the tensors it implies.
+"""The PyTorch reference of a problem: `reference.py` executed in a module of its own, and the tensors it implies.
 
 Only this module and `audit` import torch; both do so when they are asked for something, not when they are imported.
 """

@@ -59,11 +59,11 @@ def answer_exchange(folder: Path, config: ModelConfig, *, watch: bool, max_dolla
 
 async def _answer_outstanding(exchange: ExchangeFolder, model: ChatModel, at_once: int) -> int:
     requests = list(_outstanding(exchange))
-    gate = asyncio.Semaphore(at_once)
+    slots = asyncio.Semaphore(at_once)
     errors: list[KernelBlasterError] = []
 
     async def one(request: Request) -> None:
-        async with gate:
+        async with slots:
             if errors:
                 return
             try:

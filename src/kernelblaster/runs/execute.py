@@ -51,12 +51,12 @@ async def execute(parts: RunParts, problems: Sequence[Problem]) -> tuple[list[Pr
     A problem whose evaluation fails for reasons of the machine, or a model that refuses, stops the run:
     what the other problems have reached stays on disk and the same command continues. Raises ModelError, DeviceError.
     """
-    gate = asyncio.Semaphore(parts.config.concurrency)
+    slots = asyncio.Semaphore(parts.config.concurrency)
     limits = Concurrency(evaluations=asyncio.Semaphore(parts.config.evaluation.concurrency or os.cpu_count() or 1))
     deadline = time.monotonic() + parts.config.budget.minutes * 60 if parts.config.budget.minutes else None
 
     async def one(problem: Problem) -> ProblemSummary:
-        async with gate:
+        async with slots:
             return await _search(parts, problem, limits, deadline)
 
     tasks = [asyncio.create_task(one(problem), name=str(problem.id)) for problem in problems]

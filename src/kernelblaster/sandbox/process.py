@@ -324,7 +324,7 @@ class IsolationSupport:
     Attributes:
         level: the strongest isolation that works.
         network: whether a command can be cut off the network.
-        lacking: stronger levels, and why each does not work.
+        unavailable: stronger levels, and why each does not work.
     """
 
     level: Isolation

@@ -6,7 +6,7 @@ It watches what resource limits do not cover for CUDA programs: CUDA reserves te
 is counted as resident anonymous memory; processes and threads are counted because RLIMIT_NPROC does not bind root;
 the bytes of all files together because RLIMIT_FSIZE bounds each alone. A command that has no business forking is
 forbidden to (seccomp), so that killing it is killing all of it. The fence around it is bubblewrap's, or the namespaces
-of `confine`, whose first process is a fork of this one that does nothing but wait, or Landlock's rules.
+of `linux_isolation`, whose first process is a fork of this one that does nothing but wait, or Landlock's rules.
 
     main SPECIFICATION COMMAND [ARGUMENT...]
 

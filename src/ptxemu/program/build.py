@@ -155,9 +155,9 @@ class ProgramBuilder:
         if done.ok:
             return
         undefined = list(dict.fromkeys(re.findall(r"undefined reference to [`']([^'`]+)'", done.text)))
-        lacking = missing_runtime_functions(undefined) or _missing_library(undefined)
-        if lacking:
-            raise not_emulatable(source, lacking, done.text)
+        missing = missing_runtime_functions(undefined) or _missing_library(undefined)
+        if missing:
+            raise not_emulatable(source, missing, done.text)
         reason = f"undefined: {', '.join(undefined)}" if undefined else f"the linker {done.how}"
         raise _refused(f"{source} does not link: {reason}", done.text)
 

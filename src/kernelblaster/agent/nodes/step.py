@@ -135,16 +135,16 @@ def _diagnosis(state: RolloutState, ruled: Classification, decided_by: str) -> D
 async def _by_model(
     context: ProblemContext, state: RolloutState, base: KnowledgeBase, evaluation: Evaluation, ruled: Classification
 ) -> Diagnosis:
-    """The model's choice among the known states; the rules' best guess when it has no usable opinion."""
+    """The model's choice among the known states; the rules' best guess when it has no usable reply."""
     slot = classify_slot(context, state)
     request = await frozen_request(context, slot, lambda: classify_request(context, state, base, evaluation, ruled))
     undecided = _diagnosis(state, ruled, "rules (undecided)")
     try:
         reply = await ask(context, request)
-        opinion = parse_json(reply.text, ClassifyReply)
+        choice = parse_json(reply.text, ClassifyReply)
     except (NoRecordedReply, UnusableReply):
         return undecided
-    if opinion.state not in base.states:
+    if choice.state not in base.states:
         return undecided
-    evidence = [*ruled.evidence, f"model: {opinion.why[:300]}"]
-    return undecided.model_copy(update={"state": opinion.state, "evidence": evidence, "decided_by": "model"})
+    evidence = [*ruled.evidence, f"model: {choice.why[:300]}"]
+    return undecided.model_copy(update={"state": choice.state, "evidence": evidence, "decided_by": "model"})

@@ -94,7 +94,7 @@ class Verifier:
         return found
 
     def verify_timed(self, pair: TimedPair[InputSet]) -> Verification:
-        """Call the candidate of a contest, in the process that will be timed. Raises DeviceError."""
+        """Call the candidate of a timed pair, in the process that will be timed. Raises DeviceError."""
         found = Verification()
         try:
             self._first(found, pair.candidate(), pair.workspace, pair.drawn)

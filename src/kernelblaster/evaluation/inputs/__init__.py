@@ -1,1 +1,4 @@
-"""Input values: how they are drawn, perturbed between timed calls, and laid in files."""
+"""On which values a candidate is judged: distributions, drawing, perturbations between timed calls, files.
+
+References and comparisons of outputs lie in `correctness`.
+"""

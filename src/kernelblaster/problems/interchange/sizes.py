@@ -87,9 +87,9 @@ def _reason_against(definition: Definition, workload: Workload) -> str | None:
         return str(error)
     if broken:
         return f"it breaks {broken[0]}"
-    lacking = [name for name in definition.scalars if name not in workload.scalars]
-    if lacking:
-        return f"it gives no number for {lacking[0]}"
+    missing = [name for name in definition.scalars if name not in workload.scalars]
+    if missing:
+        return f"it gives no number for {missing[0]}"
     if any(workload.scalars[name] < 0 for name in whole_numbers(definition)):
         return "it gives a negative whole number, which is no extent"
     sources = {name: workload.inputs.get(name) for name in definition.inputs if name not in definition.scalars}

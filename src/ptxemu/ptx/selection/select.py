@@ -206,11 +206,11 @@ def set_value(low: FunctionLowering, statement: Statement) -> None:
         return
     if result not in ("u32", "s32", "f32") or packed:
         raise low.unsupported()
-    truth = low.temporary(PREDICATE)
-    low.emit_lane(known_name(low, ("setp", comparison, *rest, kind)), truth, [left, right], "alu")
+    flag = low.temporary(PREDICATE)
+    low.emit_lane(known_name(low, ("setp", comparison, *rest, kind)), flag, [left, right], "alu")
     if combine is not None:
-        low.emit_lane(f"{combine}_pred", truth, [truth, extra[0]], "mov")
-    low.emit_lane(f"set_from_pred_{'f32' if result == 'f32' else 'u32'}", destination, [truth], "mov")
+        low.emit_lane(f"{combine}_pred", flag, [flag, extra[0]], "mov")
+    low.emit_lane(f"set_from_pred_{'f32' if result == 'f32' else 'u32'}", destination, [flag], "mov")
 
 
 def select_value(low: FunctionLowering, statement: Statement) -> None:

@@ -87,7 +87,7 @@ void launch_gpu_implementation(void* output, void* x, int64_t batch_size, int64_
 """
 
 
-def make_dataset(root: Path) -> Path:
+def make_dataset(root: Path, small: dict[str, int] = SIZE) -> Path:
     """A data set of one problem, level1/023, with the shipped kernel and smaller sizes."""
     source = data_dir() / "kernelbench-cuda" / "level1" / "023_Softmax"
     target = root / "level1" / "023_Softmax"
@@ -97,7 +97,7 @@ def make_dataset(root: Path) -> Path:
         if name == "reference.py":
             shipped = '"small": {"batch_size": 263, "dim": 3001}'
             assert shipped in text
-            text = text.replace(shipped, f'"small": {json.dumps(SIZE)}')
+            text = text.replace(shipped, f'"small": {json.dumps(small)}')
             medium = '"medium": {"batch_size": 256, "dim": 393216}'
             assert medium in text
             text = text.replace(medium, f'"medium": {json.dumps(MEDIUM)}')

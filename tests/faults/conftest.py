@@ -16,6 +16,12 @@ for directory in ("faults", "evaluation"):
 from fault_runs import Bench  # noqa: E402
 
 
+@pytest.fixture
+def thorough(request: pytest.FixtureRequest) -> bool:
+    """Whether every place is wanted, not some of them: with --all."""
+    return bool(request.config.getoption("--all"))
+
+
 @pytest.fixture(scope="session")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """Two processes that start runs."""

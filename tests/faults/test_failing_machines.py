@@ -35,8 +35,8 @@ def small_disk(place: Path) -> Iterator[None]:
         subprocess.run(["umount", "-l", place], check=True)
 
 
-def test_a_disk_that_is_full_from_some_write_on(workspace: Bench, sound: Run, tmp_path: Path) -> None:
-    moments = random.Random(4).sample(range(1, sound.disk_calls + 1), 8)
+def test_a_disk_that_is_full_from_some_write_on(workspace: Bench, sound: Run, tmp_path: Path, thorough: bool) -> None:
+    moments = random.Random(4).sample(range(1, sound.disk_calls + 1), 12 if thorough else 3)
     assert workspace.differences(sound, tmp_path, [Fault(disk=Disk.FULL, at=moment) for moment in moments]) == {}
 
 

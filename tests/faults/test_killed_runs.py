@@ -64,8 +64,10 @@ def test_killed_again_and_again_while_replies_come_by_file(workspace: Bench, tmp
 
 
 @pytest.mark.parametrize("how", [Disk.KILL, Disk.TEAR])
-def test_killed_in_the_middle_of_writes(workspace: Bench, one_chain: Run, tmp_path: Path, how: Disk) -> None:
-    moments = random.Random(3).sample(range(1, one_chain.disk_calls + 1), 8)
+def test_killed_in_the_middle_of_writes(
+    workspace: Bench, one_chain: Run, tmp_path: Path, how: Disk, thorough: bool
+) -> None:
+    moments = random.Random(how.name).sample(range(1, one_chain.disk_calls + 1), 12 if thorough else 3)
     assert workspace.differences(one_chain, tmp_path, [Fault(disk=how, at=moment) for moment in moments]) == {}
 
 

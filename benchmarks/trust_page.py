@@ -233,7 +233,7 @@ def render(
         "docs/results/mutants.json`, `python benchmarks/trust_page.py > docs/trust.md`. Tests judge a sample; "
         "`bash scripts/test.sh --all` judges all.",
         "",
-        "## What came out otherwise than expected",
+        "## Unexpected outcomes",
         "",
         *gaps(results),
         "",

@@ -12,7 +12,7 @@ from kernelblaster.models.base import Reply, ReplyPending, Request
 
 
 class Unanswered(Exception):
-    """The model wrote the question down and will answer later. What needs the answer ends here, for this start."""
+    """The reply comes later (batch exchange). The rollout that needs it stops until the next start."""
 
     def __init__(self, request: PendingRequest) -> None:
         super().__init__(request.slot)
@@ -22,8 +22,8 @@ class Unanswered(Exception):
 async def ask(context: ProblemContext, request: Request) -> Reply:
     """The reply to `request`: the stored one when the slot was answered before, else the model's.
 
-    A question that somebody is answering is asked again in the words it has there, which another version may have put
-    otherwise. Raises Unanswered, BudgetExceeded and ModelError.
+    A pending question is asked again word for word, also when this version would word it differently. Raises
+    Unanswered, BudgetExceeded and ModelError.
     """
     if context.files.reply_path(request.slot).exists():
         stored = await asyncio.to_thread(context.files.find_reply, request)
@@ -42,10 +42,10 @@ async def ask(context: ProblemContext, request: Request) -> Reply:
 
 
 async def frozen_request(context: ProblemContext, slot: str, build: Callable[[], Request]) -> Request:
-    """The request of `slot` in the words in which it was asked first; those of `build` when it was not.
+    """The request of `slot` as it was first asked; a new one from `build` when it was not asked before.
 
-    For requests that show the knowledge base. Other problems, and this very question's answer, change that before the
-    node that asks is done: after a kill the question would be another one, and its reply be paid for again.
+    For requests that show the knowledge base, which other problems and the answer to this question change. A search
+    that continues after a kill would otherwise ask something else and pay for a second reply.
     """
     known = await asyncio.to_thread(context.files.find_question, slot)
     if known is not None:

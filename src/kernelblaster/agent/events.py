@@ -1,7 +1,7 @@
 """What a search tells the outside while it runs: versioned events, one JSON object each.
 
-A search that goes on runs through its nodes again, and these tell again what they told before; a journal keeps each
-event once (`identity`). Events carry facts only; they hold no source text and no prompts.
+A continued search runs through its nodes again and emits the same events again; a journal keeps each once
+(`identity`). Events carry facts only; they hold no source text and no prompts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _Event(BaseModel):
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """What two tellings of one event have in common: kind, place and the telling fields."""
+        """What makes two events the same: kind, slot and the fields that tell them apart."""
         return tuple(str(getattr(self, name)) for name in ("kind", "slot", *self.telling))
 
 
@@ -146,7 +146,7 @@ class Waiting(_Event):
 
 
 class Reflected(_Event):
-    """Reflection on a round: the knowledge base's word on each change. `skipped` says why there was none."""
+    """Reflection on a round: the knowledge base's answer to each change. `skipped` says why there was none."""
 
     kind: Literal["reflected"] = "reflected"
     round: int

@@ -5,9 +5,9 @@
     findings/<key>.json           what the sanitizers found; the key as that of an evaluation without a baseline
     replies/<slot>.json           the request and the reply, stored before the reply is used
     questions/<slot>.json         a request that shows the knowledge base or waits for its reply, as first asked
-    steps/<slot>.json             what a step set out with: bottleneck, technique, and what was shown of it
+    steps/<slot>.json             the beginning of a step: bottleneck, technique, and what the prompt showed of it
     draws/r<round>/<sha256>.json  techniques that rollouts of a round have drawn for one parent, by slot
-    rollouts/<slot>.json          what a rollout that has ended came to
+    rollouts/<slot>.json          the result of a rollout that has ended
     reflections/r<round>.json     what reflection on a round changed in the knowledge base
 
 A file that exists is complete: it was written beside its place and renamed. What costs money or machine time to make
@@ -52,14 +52,14 @@ class StoredFindings(BaseModel):
 
 
 class StoredRollout(BaseModel):
-    """What a rollout came to."""
+    """The result of a rollout."""
 
     format: Literal["kernelblaster-rollout-1"] = "kernelblaster-rollout-1"
     result: RolloutResult
 
 
 class Reflection(BaseModel):
-    """What came of the reflection on a round."""
+    """The outcome of the reflection on a round."""
 
     changes: list[str] = []
     """The knowledge base's word on each change that fitted the schema."""
@@ -171,7 +171,7 @@ class ProblemFiles:
         return self.root / "questions" / f"{slot}.json"
 
     def put_question(self, request: Request) -> None:
-        """Keep a request in the words in which it is about to be asked."""
+        """Store a request that is about to be asked."""
         write_atomically(self.question_path(request.slot), request.model_dump_json(indent=1))
 
     def find_question(self, slot: str) -> Request | None:
@@ -182,7 +182,7 @@ class ProblemFiles:
             return None
 
     def as_asked(self, request: Request) -> Request:
-        """The request in the words in which it was asked before; as it is when something else was asked."""
+        """The stored wording of this request; the request itself when the slot asked something else."""
         known = self.find_question(request.slot)
         return known if known is not None and _same_question(known, request) else request
 
@@ -223,15 +223,15 @@ class ProblemFiles:
             return {}
 
     def step_path(self, slot: str) -> Path:
-        """Where it lies what a step set out with."""
+        """Where the beginning of a step lies."""
         return self.root / "steps" / f"{slot}.json"
 
     def put_step(self, slot: str, begun: BegunStep) -> None:
-        """Keep what a step sets out with."""
+        """Store the beginning of a step."""
         write_atomically(self.step_path(slot), begun.model_dump_json(indent=1), sync=False)
 
     def find_step(self, slot: str, parent: str) -> BegunStep | None:
-        """What a step on this parent set out with; None when it has not begun, or another version wrote it."""
+        """The beginning of a step on this parent; None when it has not begun, or another version wrote it."""
         try:
             begun = BegunStep.model_validate_json(self.step_path(slot).read_bytes())
         except (FileNotFoundError, ValidationError):
@@ -243,11 +243,11 @@ class ProblemFiles:
         return self.root / "rollouts" / f"{slot}.json"
 
     def put_rollout(self, slot: str, result: RolloutResult) -> None:
-        """Store what a rollout came to."""
+        """Store the result of a rollout."""
         write_atomically(self.rollout_path(slot), StoredRollout(result=result).model_dump_json(indent=1), sync=False)
 
     def find_rollout(self, slot: str) -> RolloutResult | None:
-        """What a rollout came to; None when it has not ended, or another version wrote it."""
+        """The result of a rollout; None when it has not ended, or another version wrote it."""
         try:
             return StoredRollout.model_validate_json(self.rollout_path(slot).read_bytes()).result
         except (FileNotFoundError, ValidationError):
@@ -272,6 +272,6 @@ class ProblemFiles:
 def _same_question(one: Request, other: Request) -> bool:
     """Whether two requests of one slot ask the same: about the same parent, technique and failure.
 
-    The words do not matter: another version of this program chooses others.
+    Wording does not count: another version of this program words requests differently.
     """
     return (one.purpose, one.tags) == (other.purpose, other.tags)

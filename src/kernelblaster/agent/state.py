@@ -159,9 +159,9 @@ class PendingRequest(_Frozen):
 
 
 class BegunStep(_Frozen):
-    """What a step set out with, kept from before the model is asked: a step that is replayed sets out with the same.
+    """The beginning of a step, stored before the model is asked, so that a replayed step begins the same way.
 
-    The knowledge base has learned more by then, and would have it ask for something else.
+    By then the knowledge base has learned more and would choose something else.
     """
 
     format: Literal["kernelblaster-step-1"] = "kernelblaster-step-1"
@@ -297,7 +297,7 @@ class ProblemState(BaseModel):
 
 
 class ProblemOutcome(BaseModel):
-    """What the search of one problem came to."""
+    """The outcome of one problem's search."""
 
     format: str = "kernelblaster-outcome-1"
     problem: str

@@ -1,6 +1,6 @@
-"""The edge between the program and the shell: what is raised becomes one line, its hint and an exit code.
+"""Turns exceptions into one line, a hint and an exit code.
 
-An error that nothing here knows is a bug; its traceback is left to be seen.
+An exception of an unknown type is a bug; its traceback is shown.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ def describe(event: Event, *, modelled: bool) -> str | None:
 
 
 class PlainView:
-    """One line per event, for logs and pipes; a word on what goes on when events are long in coming."""
+    """One line per event, for logs and pipes; the current stage when no event comes for a while."""
 
     def __init__(self, console: Console, *, modelled: bool) -> None:
         self._console = console

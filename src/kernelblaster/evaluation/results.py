@@ -15,7 +15,7 @@ from kernelblaster.sandbox.isolation import Isolation
 
 
 class Verdict(StrEnum):
-    """The one word that says how a candidate fared. Only `correct` carries a time."""
+    """How the evaluation of a candidate ended. Only `correct` carries a time."""
 
     COMPILE_ERROR = "compile_error"
     LOAD_ERROR = "load_error"

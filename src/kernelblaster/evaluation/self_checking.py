@@ -1,9 +1,9 @@
-"""Candidates of problems that come with a libtorch driver of their own, which draws inputs, compares and says a word.
+"""Candidates of problems whose libtorch driver draws inputs, compares and prints the verdict itself.
 
 Everything that is found here is weak evidence (`Evaluation.weakly_verified`). What is done about it:
 
-- the driver's words come over the result channel; what the candidate prints is not among them, and a process that ends
-  before its driver has returned did not pass;
+- the driver's output comes over the result channel; what the candidate prints is not part of it, and a process that
+  ends before its driver has returned did not pass;
 - it must pass twice: in a process of its own, and again at the end of the timed one, where the driver judges the last
   of many equal calls. What earlier calls wrote is put back to what it was before each, so that a kernel which computes
   only once has nothing to show in the end;
@@ -74,14 +74,14 @@ class SelfCheckingPipeline(EvaluationStages):
             self._refuse(Verdict(failure.kind.value), failure.reason, failure.log)
             return False
 
-    def _take(self, words: SelfCheckOutput) -> bool:
+    def _take(self, output: SelfCheckOutput) -> bool:
         """Whether the driver passed the candidate. Raises ProblemError when it did not say."""
-        said = _verdict(self._problem, words)
+        said = _verdict(self._problem, output)
         if said is WeakVerdict.FAILED:
-            status = f" and returned {words.returncode}" if words.returncode else ""
-            reason = f"its driver said {_last_line(words.text)!r}{status}"
-            self._refuse(Verdict.WRONG_VALUES, reason, words.text)
-        if words.missing_bytes or not words.restored_bytes:
+            status = f" and returned {output.returncode}" if output.returncode else ""
+            reason = f"its driver said {_last_line(output.text)!r}{status}"
+            self._refuse(Verdict.WRONG_VALUES, reason, output.text)
+        if output.missing_bytes or not output.restored_bytes:
             self._warn("what a call writes could not be put back between timed calls: one that skips work would pass")
         return said is WeakVerdict.PASSED
 
@@ -174,12 +174,12 @@ def idle_passes(judge: EvaluationContext, problem: Problem) -> bool:
         return False  # what it computes with is not there; the driver noticed
 
 
-def _verdict(problem: Problem, words: SelfCheckOutput) -> WeakVerdict:
+def _verdict(problem: Problem, output: SelfCheckOutput) -> WeakVerdict:
     """What the driver said. Raises ProblemError when it did not say."""
-    said = read_output(words.text, words.returncode)
+    said = read_output(output.text, output.returncode)
     if said is WeakVerdict.UNCLEAR:
         raise ProblemError(
-            f"the driver of {problem.slug} says neither passed nor failed: {_last_line(words.text)!r}",
+            f"the driver of {problem.slug} says neither passed nor failed: {_last_line(output.text)!r}",
             hint="have it print `passed` or `failed` on a line of its own",
         )
     return said

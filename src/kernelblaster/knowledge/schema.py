@@ -162,7 +162,7 @@ class LessonCount(DocumentPart):
 
 
 class Lesson(DocumentPart):
-    """One sentence worth showing again, with its scope and its record."""
+    """One sentence that later prompts show, with its scope and its record."""
 
     id: str
     text: str

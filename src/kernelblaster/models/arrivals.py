@@ -1,8 +1,8 @@
-"""Replies that have arrived and are paid for, kept from before they are counted until a run has come to its end.
+"""Replies that have arrived and are paid for, kept until the run ends.
 
-Between its arrival and the moment in which whoever asked has kept it, a kill would lose a reply, and the next start
-pay for it again. So a reply lies here, together with its line of the ledger, before that line is in the ledger: the
-next start counts what is not counted yet, and asks nobody for what is here.
+A kill between the arrival of a reply and the moment in which its node has stored it would lose the reply, and the next
+start would pay for it again. So a reply lies here, together with its line of the ledger, before that line is in the
+ledger. The next start counts what is not counted yet, and does not ask again for what is here.
 """
 
 from __future__ import annotations

@@ -171,7 +171,7 @@ class ExchangeFolder:
         return self._scan
 
     def _strays(self) -> list[str]:
-        """A word on replies to nothing that was asked, where there are any: perhaps they belong to another exchange."""
+        """Warnings about replies to nothing that was asked: they may belong to another exchange."""
         strays = sorted((self._scan.answers.keys() | self._scan.failures.keys()) - self._scan.requested.keys())
         if not strays:
             return []

@@ -1,4 +1,4 @@
-"""Any model under the caps and in the ledger of a run: what a `ChatModel` of somebody else's making is wrapped in."""
+"""Puts any `ChatModel` under the caps and into the ledger of a run."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def candidate_source(source: str) -> str:
 
 
 def read_output(output: str, returncode: int) -> WeakVerdict:
-    """What the words of a driver amount to.
+    """What the output of a driver amounts to.
 
     It passed when it ended with status 0, the whole word `passed` stands alone on a line, and the word `failed` (any
     case) stands nowhere. `not passed`, `passed 3 of 4` and a crash after the word do not count.

@@ -12,8 +12,8 @@ from kernelblaster.storage.jsonl import append_line, complete_lines, cut_torn_li
 class Journal:
     """Appends events to a file and hands them on, each once, however often a search is started.
 
-    A search that goes on runs through its nodes again, and they tell again what they did before: that is dropped. Only
-    what is waited for is shown at every start. A line is written with one system call, so that a kill leaves at most
+    A continued search runs through its nodes again and emits the same events again; these are dropped. Only pending
+    requests are shown at every start. A line is written with one system call, so that a kill leaves at most
     one torn line, at the end, which is cut off here.
     """
 

@@ -1,4 +1,4 @@
-"""What a run came to: one row per problem, written to `summary.json` and printed as the final table."""
+"""The summary of a run: one row per problem, written to `summary.json` and printed as the final table."""
 
 from __future__ import annotations
 

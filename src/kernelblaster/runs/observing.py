@@ -1,4 +1,4 @@
-"""What a run tells whoever watches it. The library never prints: a terminal, a notebook or a test observes."""
+"""How a run is observed: by a terminal, a notebook or a test. The library itself never prints."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class RunObserver:
     """
 
     def tell(self, stage: str) -> None:
-        """The run does this now: a few words, for somebody who waits."""
+        """The stage that begins now, in a few words."""
 
     def chosen(self, choices: RunChoices) -> None:
         """Device and model are chosen."""

@@ -1,4 +1,4 @@
-"""A device and a model that say what they are asked to do, for whoever waits. They judge and change nothing."""
+"""A device and a model that report what they are asked to do. They judge and change nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of the machine a command sees, and how it is fenced in: the plan that a fence carries out.
+"""What a command sees of the machine: the plan that bubblewrap, namespaces or Landlock carry out.
 
 Strongest first: bubblewrap, where it is installed; user, mount and process namespaces made here; Landlock; limits
 alone. The first two give a command a file system of its own: system folders, driver and toolkit read-only, private

@@ -21,7 +21,7 @@ class Limits:
         output_bytes: bytes on stdout and stderr together.
         forks: whether it may start processes; a candidate may not, a compiler or profiler must.
         isolate_network: run in an empty network namespace where the system allows it.
-        isolation: how it is fenced in; None for the strongest that works here.
+        isolation: how it is isolated; None for the strongest that works here.
     """
 
     memory_bytes: int = 64 << 30

@@ -1,4 +1,4 @@
-"""Runs a command that is not trusted: bounded in time, memory, processes, files, output; fenced in; without network.
+"""Runs a command that is not trusted: bounded in time, memory, processes, files, output; isolated; without network.
 
 Each command gets a `supervisor` process of its own, a clean environment (an allow-list: no keys), an empty working
 directory that is removed afterwards, and the strongest `Isolation` that works here, which is tried once per process.

@@ -12,7 +12,7 @@ MountWords = dict[str, str | int]
 
 
 class Fence(TypedDict):
-    """The command's limits, and how it is fenced in."""
+    """The command's limits, and how it is isolated."""
 
     memory_bytes: int
     file_bytes: int

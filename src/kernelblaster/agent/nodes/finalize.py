@@ -142,7 +142,7 @@ async def _examine(context: ProblemContext, start: Incumbent, finalist: Finalist
 
 
 async def _mend(context: ProblemContext, start: Incumbent, finalist: Finalist, findings: list[str]) -> _Measured | None:
-    """Ask for a repair, judge and measure it like any finalist; None when there is none to be had."""
+    """Ask for a repair, judge and measure it like any finalist; None when there is none."""
     failure = Failure(kind=Verdict.SANITIZER_ERROR, reason=findings[0], log="\n".join(findings[:FINDINGS_SHOWN]))
     speedup = finalist.comparison.speedup if finalist.comparison else 1.0
     request = await asyncio.to_thread(mend_request, context, finalist.sha256, speedup, failure)

@@ -1,6 +1,6 @@
 """The node that learns from a round: predicted against measured gains, and typed changes that they support.
 
-The model proposes, the schema and the knowledge base dispose: every change is validated on its own, and what does
+The model proposes; the schema and the knowledge base decide: every change is validated on its own, and what does
 not fit is refused with its reason. Reflection that cannot happen (no reply, no budget) changes nothing.
 """
 

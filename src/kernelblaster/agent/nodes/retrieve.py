@@ -1,4 +1,4 @@
-"""The node that recalls what to try: posterior sampling over the techniques of the parent's state."""
+"""The node that chooses the technique: posterior sampling over the techniques of the parent's state."""
 
 from __future__ import annotations
 

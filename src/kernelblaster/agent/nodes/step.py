@@ -34,7 +34,7 @@ class ClassifyReply(BaseModel):
 async def open_step(state: RolloutState, runtime: Runtime[ProblemContext]) -> StateUpdate:
     """Begin the next step, unless the incumbent leaves nothing to gain or the time is over.
 
-    A step that an earlier start has begun is begun as it was, also when the time is over: what it came to is known.
+    A step that an earlier start began begins the same way, also when time is over, because its outcome is known.
     """
     context = runtime.context
     opened = state.model_copy(update={"step": state.step + 1})

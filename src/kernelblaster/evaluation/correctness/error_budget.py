@@ -161,7 +161,7 @@ class SharedError:
 
 @dataclass(frozen=True)
 class Budget:
-    """The right to be wrong of one output: elementwise tolerances and a bound in norm.
+    """The error budget of one output: elementwise tolerances and a bound in norm.
 
     Args:
         spec: the output.

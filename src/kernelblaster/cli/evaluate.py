@@ -31,7 +31,7 @@ def evaluate(
     file: Annotated[Path, typer.Argument(help="The kernel to evaluate; `init` names the problem's own start.")],
     baseline: Annotated[
         Path | None,
-        typer.Option("--baseline", "--rival", help="Compare against this kernel, interleaved; `init` for the start."),
+        typer.Option("--baseline", help="Compare against this kernel, in turns; `init` for the start."),
     ] = None,
     precision: PrecisionOption = None,
     device: DeviceOption = None,
@@ -43,7 +43,6 @@ def evaluate(
         int,
         typer.Option(
             "--process-pairs",
-            "--sessions",
             min=1,
             max=1000,
             help="Pairs of fresh processes to compare with the baseline, where it seems faster.",
@@ -56,6 +55,8 @@ def evaluate(
     assignments: SetOption = None,
     dataset_dir: DatasetOption = None,
     json_output: JsonOption = False,
+    rival: Annotated[Path | None, typer.Option("--rival", hidden=True)] = None,
+    sessions: Annotated[int | None, typer.Option("--sessions", min=1, max=1000, hidden=True)] = None,
 ) -> int:
     """Judge one kernel. Exit code 0 only for the verdict `correct`."""
     given = dict(locals())
@@ -63,6 +64,8 @@ def evaluate(
     from kernelblaster.cli.evaluation_report import print_evaluation
     from kernelblaster.cli.progress import Progress
 
+    # Names that these options had in earlier versions.
+    baseline, process_pairs = baseline or rival, sessions or process_pairs
     effective = configured(given, file=config, assignments=assignments).config
     found = library.load_problem(problem, dataset=dataset_dir or effective.dataset)
     with Progress() as progress:

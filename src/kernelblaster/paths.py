@@ -17,12 +17,12 @@ def data_dir() -> Path:
 
 
 def harness_include_dir() -> Path:
-    """Header-only C++ harness that drivers and kernels include as `<kernelblaster/...>`."""
+    """Header-only C++ harness that `driver.cpp` and kernels include as `<kernelblaster/...>`."""
     return _PACKAGE / "devices" / "harness" / "include"
 
 
 def deferred_source() -> Path:
-    """What stands in for the launcher in a driver program that loads its candidate."""
+    """What stands in for the launcher in a harness that loads its candidate."""
     return _PACKAGE / "devices" / "harness" / "deferred" / "deferred.cpp"
 
 
@@ -32,7 +32,7 @@ def guards_source() -> Path:
 
 
 def cache_dir() -> Path:
-    """Compiled drivers, candidates and the emulator's core; safe to delete. `KERNELBLASTER_CACHE` moves it.
+    """Compiled harnesses, candidates and the emulator's core; safe to delete. `KERNELBLASTER_CACHE` moves it.
 
     Raises MachineError when there is no place for it.
     """

@@ -40,7 +40,7 @@ class PairEvaluation:
 def open_evaluator(
     config: RunConfig | None = None, *, device: Device | str | None = None, on_stage: Tell | None = None
 ) -> Iterator[Evaluator]:
-    """An `Evaluator` for many kernels: reference outputs and drivers are computed once. Its inputs go at the end.
+    """An `Evaluator` for many kernels: reference outputs and harnesses are made once. Its inputs go at the end.
 
     Args:
         config: precision, size, libraries, and how hard candidates are checked; the defaults if None.

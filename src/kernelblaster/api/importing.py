@@ -14,7 +14,7 @@ from kernelblaster.problems.interchange.sol import find_problem_directories, rea
 
 @dataclass(frozen=True)
 class ImportReport:
-    """What an import came to.
+    """The outcome of an import.
 
     Attributes:
         problems: directories that were made, by name of their definition.

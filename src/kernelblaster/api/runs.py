@@ -37,7 +37,7 @@ class StoredSearch:
 
     @property
     def outcome(self) -> ProblemOutcome | None:
-        """What it came to; None while it is not finished. Raises ValidationError for a damaged file."""
+        """The outcome; None while the search is not finished. Raises ValidationError for a damaged file."""
         path = self.directory / OUTCOME
         return ProblemOutcome.model_validate_json(path.read_bytes()) if path.exists() else None
 
@@ -74,7 +74,7 @@ class StoredRun:
 
     @property
     def summary(self) -> RunSummary | None:
-        """What it came to; None when no start has ended. Raises UsageError when the file is damaged."""
+        """The summary; None when no start has ended. Raises UsageError when the file is damaged."""
         return read_summary(self.layout.summary) if self.layout.summary.exists() else None
 
     @cached_property

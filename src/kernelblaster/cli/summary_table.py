@@ -22,7 +22,7 @@ STYLES = {
 
 
 def print_summary(console: Console, summary: RunSummary) -> None:
-    """Print what a run came to."""
+    """Print the summary of a run."""
     kind = "modelled" if summary.emulated else "measured"
     warning = "; times are modelled, not measured" if summary.emulated else ""
     console.print()

@@ -1,4 +1,4 @@
-"""The launcher: the one function that a driver declares and calls, and that every candidate defines.
+"""The launcher: the one function that a `driver.cpp` declares and calls, and that every candidate defines.
 
     void launch_gpu_implementation(void* output, void* x, int64_t n);
 

@@ -23,20 +23,20 @@ class Harness:
     precision: Precision
     object_path: Path
     launcher_symbol: str
-    """Mangled name of `launch_gpu_implementation` that the driver asks for."""
+    """Mangled name of `launch_gpu_implementation` that the harness asks for."""
     loads_from: tuple[Path, ...] = ()
-    """Directories that programs with this driver load libraries from, beside the system's and the toolkit's."""
+    """Directories that programs with this harness load libraries from, beside the system's and the toolkit's."""
     program: Path | None = None
     """It, linked without a candidate: it can be started early, and loads a candidate when told to. None where every
     candidate is linked into a program of its own."""
 
 
 class Candidate(Protocol):
-    """A candidate that is built, or will be: its driver's program need not wait for that to start."""
+    """A candidate that is built, or will be: the harness can start before that."""
 
     @property
     def harness(self) -> Harness:
-        """The driver that will call it."""
+        """The harness that will call it."""
         ...
 
     def built(self) -> Build:
@@ -51,7 +51,7 @@ class Build:
     digest: str
     """SHA-256 of everything that went into the program."""
     program: Path
-    """What is started: the driver and the candidate, or the driver's own program, which loads `library`."""
+    """What is started: harness and candidate, or the harness alone, which loads `library`."""
     source_path: Path
     harness: Harness
     resources: tuple[KernelResources, ...]
@@ -96,7 +96,7 @@ class JobTensor:
 
 @dataclass(frozen=True)
 class Job:
-    """Everything the driver program is told: tensors by file, sizes and scalars by name. No expected values."""
+    """Everything the harness is told: tensors by file, sizes and scalars by name. No expected values."""
 
     tensors: tuple[JobTensor, ...]
     sizes: dict[str, int] = field(hash=False)
@@ -106,7 +106,7 @@ class Job:
 
 
 NO_TENSORS = Job(tensors=(), sizes={}, scalars={})
-"""What a driver is told that draws its own inputs."""
+"""What a self-checking driver is told, which draws its own inputs."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class TimingSample:
 
 
 class Session(Protocol):
-    """A candidate's running driver process. Context manager; always killed on exit."""
+    """A running harness process with a candidate. Context manager; always killed on exit."""
 
     def __enter__(self) -> Self: ...
 
@@ -166,7 +166,7 @@ class Session(Protocol):
 
 @dataclass(frozen=True)
 class SelfCheckOutput:
-    """What a driver that judges itself came to.
+    """What a self-checking driver returned and printed.
 
     Attributes:
         returncode: what it returned from `main`, or passed to `exit`.
@@ -221,7 +221,7 @@ class Device(Protocol):
         ...
 
     def prepare(self, problem: Problem, precision: Precision) -> Harness:
-        """Compile the driver, once per problem, precision and architecture. Raises DeviceError."""
+        """Compile the harness, once per problem, precision and architecture. Raises DeviceError."""
         ...
 
     def build(self, source: str, harness: Harness, libraries: Sequence[Library] = ()) -> Build:

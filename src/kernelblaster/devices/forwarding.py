@@ -39,7 +39,7 @@ class ForwardingDevice:
         return self.inner.isolation
 
     def prepare(self, problem: Problem, precision: Precision) -> Harness:
-        """Compile the driver."""
+        """Compile the harness."""
         return self.inner.prepare(problem, precision)
 
     def build(self, source: str, harness: Harness, libraries: Sequence[Library] = ()) -> Build:

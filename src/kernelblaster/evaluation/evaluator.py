@@ -45,7 +45,7 @@ class Evaluator(EvaluationContext):
 
         Raises:
             DeviceError: the device failed.
-            ProblemError: the problem's reference or driver failed.
+            ProblemError: the problem's reference or harness failed.
             UsageError: a self-checking problem on an emulated device, or a size that the problem does not declare.
         """
         if problem.weakly_verified:

@@ -155,7 +155,7 @@ class Evaluation(BaseModel):
     arch: str
     precision: Precision
     workload: Annotated[str, Field(validation_alias=WORKLOAD_KEYS)]
-    """Workload that was timed and profiled; like `precision`, it says nothing of a driver with its own."""
+    """Workload that was timed and profiled; meaningless, like `precision`, for a self-checking driver."""
     outputs_judged: bool = True
     """Whether outputs of that workload were compared with the reference; False where blocks may be sampled on the
     emulated device, then outputs were judged at smaller sizes alone."""

@@ -51,7 +51,7 @@ class Arrivals:
         return (arrival for arrival in found if arrival is not None)
 
     def clear(self) -> None:
-        """Forget all: whoever asked has kept them."""
+        """Remove all: the nodes that asked have stored them."""
         for path in self._directory.glob("*.json"):
             path.unlink(missing_ok=True)
         sweep_partial_files(self._directory)

@@ -43,7 +43,7 @@ class Fault:
 
 
 def timeout_fault(endpoint: str, limit_s: float) -> Fault:
-    """No complete answer in time. Once more: a second wait of that length is telling enough."""
+    """No complete answer in time. Retried once: a second timeout of that length says enough."""
     return Fault(
         Unreachable(
             f"{endpoint} gave no complete answer in {limit_s:g} s",
@@ -60,7 +60,7 @@ def bad_reply_fault(error: BadReply) -> Fault:
 
 
 def sdk_fault(error: openai.OpenAIError, endpoint: str, scrub: Callable[[str], str]) -> Fault:
-    """Classify what the SDK raised; `scrub` takes secrets out of a server's words."""
+    """Classify what the SDK raised; `scrub` takes secrets out of a server's message."""
     if isinstance(error, openai.APIStatusError):
         said = scrub(error.message)[:_SHOWN]
         return _status_fault(error, endpoint, said)

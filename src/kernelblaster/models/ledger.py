@@ -206,12 +206,12 @@ class CostLedger:
         return any(call.digest == digest and call.outcome == "ok" for call in self._calls)
 
     def arrived(self, request: Request) -> Reply | None:
-        """The reply to this request that is paid for and counted, and that a kill may have kept from its asker."""
+        """The reply to this request that is paid for and counted, but that its node may not have stored before a kill."""
         arrival = self._arrivals.find(request_digest(request))
         return arrival.reply if arrival else None
 
     def all_kept(self) -> None:
-        """Whoever asked has kept every reply: they need not lie here any longer."""
+        """Remove stored replies: the nodes that asked have stored all of them."""
         self._arrivals.clear()
 
     def _append(self, line: StartLine | CallLine) -> None:

@@ -193,12 +193,12 @@ class OpenAiModel:
 
 
 def key_of(config: ModelConfig) -> str:
-    """The API key, or a word in its place for servers that want none."""
+    """The API key, or a placeholder for servers that want none."""
     key = config.api_key.get_secret_value() if config.api_key else ""
     return key or _NO_KEY
 
 
 def scrubbed(config: ModelConfig, text: str) -> str:
-    """A server's words without the key."""
+    """A server's message without the key."""
     key = key_of(config)
     return text if key == _NO_KEY else text.replace(key, "[key]")

@@ -62,7 +62,7 @@ class RunLayout:
 
     @property
     def summary(self) -> Path:
-        """What the run came to."""
+        """The summary of the run."""
         return self.run / "summary.json"
 
     @property

@@ -29,7 +29,7 @@ class ProgressDevice(ForwardingDevice):
 
     def prepare(self, problem: Problem, precision: Precision) -> Harness:
         """Compile the driver."""
-        self.tell(f"compiling the driver of {problem.id}")
+        self.tell(f"compiling the harness of {problem.id}")
         return self.inner.prepare(problem, precision)
 
     def build(self, source: str, harness: Harness, libraries: Sequence[Library] = ()) -> Build:

@@ -44,7 +44,7 @@ class Isolation(StrEnum):
 
     @property
     def fenced(self) -> bool:
-        """Whether the files of this user are kept from a command under it."""
+        """Whether a command under it cannot read the files of this user."""
         return self is not Isolation.LIMITS
 
 

@@ -152,7 +152,7 @@ class InputStore:
         return InputSet(key, distribution, specs, self._write(key, drawn, specs), kinds, expected)
 
     def _vary(self, key: InputKey) -> InputSet:
-        """The reference of a set that the driver changes."""
+        """The reference of a set that the harness perturbs."""
         from kernelblaster.evaluation.correctness import reference_output
 
         with self.use(replace(key, perturbation=UNPERTURBED)) as base:

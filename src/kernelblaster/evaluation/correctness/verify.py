@@ -34,7 +34,7 @@ POISON = 0xFF
 SECOND_POISON = 0x5B
 """A finite, unlikely number in every format."""
 AROUND = "around:"
-"""Begins the driver's name for bytes next to a tensor."""
+"""Begins the harness' name for bytes next to a tensor."""
 _POISONED = "outputs are filled with NaN before each call, so nothing may be added to what is there"
 
 

@@ -14,7 +14,7 @@ from kernelblaster.problems.problem import Precision, Problem
 class InputKey:
     """What an input set is drawn from. `draws` are the distributions to try, in order; the first informative wins.
 
-    With a `perturbation` it is the set without one, as the driver changes it on the device: a reference, and no files.
+    With a `perturbation` it is the set without one, as the harness changes it on the device: a reference, and no files.
     What is not `judged` has files and no reference, and the first of its draws.
     """
 

@@ -1,6 +1,6 @@
 """What a candidate's object file may define and ask for, and what its host code may not do.
 
-A candidate is host code, too: its object is linked into the driver program. It may define one symbol that others
+A candidate is host code, too: its object is linked into the harness. It may define one symbol that others
 see, the launcher. What it may ask for is listed: the CUDA runtime, the C++ language and library, and those functions
 of the C library that only compute, allocate, print and tell the time. Anything else is refused by name, and what only
 a reward hack needs with its reason: other processes, files, dynamic loading, host threads, signal handlers, the

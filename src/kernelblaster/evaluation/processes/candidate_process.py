@@ -55,7 +55,7 @@ def compiling(build: Callable[[], Build], harness: Harness) -> Iterator[Compilin
 
 
 class CandidateProcess:
-    """A driver process with one candidate, and its files. Begins to start when made. A context manager.
+    """A harness process with one candidate, and its files. Begins to start when made. A context manager.
 
     Args:
         device: where it runs; the caller holds it.

@@ -1,4 +1,4 @@
-"""The processes that meet at the timed size: the candidate's, its baseline's, and the candidate's under a profiler."""
+"""The processes of one timed comparison: the candidate's, its baseline's, and the candidate's under a profiler."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class ProblemBundle:
         definition: what is computed.
         workloads: one trace each, without a solution.
         solutions: kernels for it.
-        traces: what came of them.
+        traces: their results.
         reference_text: of a `reference.py` that lay beside the definition; None where there was none.
         blobs: files that workloads name -> where they lie; those that are missing are left out.
     """

@@ -3,7 +3,7 @@
 definition.json
 workload.jsonl     one workload per line
 solution*.json     any number
-trace.jsonl        what came of the solutions
+trace.jsonl        results of the solutions
 reference.py       the definition's reference once more, where it is there
 """
 

@@ -1,4 +1,4 @@
-"""A trace: what came of a solution for one workload. Without a solution it only states a workload."""
+"""A trace: the result of a solution for one workload. Without a solution it only states a workload."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Trace(ExchangedModel):
         definition: name of what is computed.
         workload: for which extents and inputs.
         solution: name of what was evaluated; None where only a workload is stated.
-        evaluation: what came of it.
+        evaluation: its result.
     """
 
     definition: Name

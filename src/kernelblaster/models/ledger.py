@@ -206,7 +206,7 @@ class CostLedger:
         return any(call.digest == digest and call.outcome == "ok" for call in self._calls)
 
     def arrived(self, request: Request) -> Reply | None:
-        """The reply to this request that is paid for and counted, but that its node may not have stored before a kill."""
+        """The reply to this request that is paid for and counted, but that its node may not have stored yet."""
         arrival = self._arrivals.find(request_digest(request))
         return arrival.reply if arrival else None
 

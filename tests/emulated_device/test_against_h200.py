@@ -18,7 +18,7 @@ FIXTURES = Path(__file__).parents[1] / "fixtures" / "ncu"
 EXACT = (Metric.GLOBAL_LOAD_REQUESTS, Metric.GLOBAL_LOAD_SECTORS, Metric.GLOBAL_STORE_REQUESTS, Metric.WAVES)
 TIMEOUT_S = 280
 
-pytestmark = [pytest.mark.nvcc, needs_tools]
+pytestmark = [pytest.mark.nvcc, pytest.mark.slow, needs_tools]
 
 
 def measured(kernel: str) -> dict[str, float]:

@@ -1,5 +1,5 @@
-"""What has been learned about making kernels faster: states, techniques, statistics, lessons, and their one file.
+"""What has been learned about making kernels faster: states, techniques, statistics, lessons.
 
-Everything here is pure computation over a `KnowledgeDocument`, except `store`, which owns the file. Nothing here
-asks a model, runs a kernel or knows of graphs.
+`schema` is the document that people exchange, `store` owns its file, `experience` and `tables` own an experiment's
+database. Everything else is pure computation over these. Nothing here asks a model, runs a kernel or knows of graphs.
 """

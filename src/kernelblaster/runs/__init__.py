@@ -1,4 +1,4 @@
-"""One run over many problems: directories, the choice of device and model, events, resume, budgets, live view.
+"""One run over many problems: the choice of device and model, preparation, resume, budgets, interrupts, observers.
 
-Holds no search logic (agent) and no judgement (evaluation).
+Holds no search logic (agent) and no judgement (evaluation), and prints nothing (cli). Files of a run lie in `records`.
 """

@@ -1,1 +1,4 @@
-"""What the checks of memory, races and barriers found; the checks themselves are the core's (`core/src/checks.cpp`)."""
+"""What the checks of memory, races and barriers found.
+
+The checks themselves run in the core (`core/src/checks.cpp`); nothing here executes or times anything.
+"""

@@ -20,6 +20,7 @@ from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.devices.build.tools import ToolStep
 from kernelblaster.devices.facts import Library
 from kernelblaster.devices.failures import BuildFailure, BuildFailureKind
+from kernelblaster.evaluation.integrity.candidate_rules import CandidateRules
 from kernelblaster.problems.problem import Precision, Problem, ProblemId
 
 pytestmark = pytest.mark.alternating("builder")
@@ -62,7 +63,8 @@ def builder(
     cache, deferred = tmp_path_factory.mktemp("cache"), request.param == "deferred"
     link = toolchain.cudart_shared_link_args if deferred else toolchain.cudart_link_args
     assert link is not None, "the tests' toolkit has the runtime as a shared object, too"
-    return HostBuilder(HostRecipes(toolchain, "sm_90a", link, keep_ptx=False, deferred_loading=deferred), cache)
+    recipes = HostRecipes(toolchain, "sm_90a", link, keep_ptx=False, deferred_loading=deferred)
+    return HostBuilder(recipes, CandidateRules(), cache)
 
 
 @pytest.fixture(scope="module")

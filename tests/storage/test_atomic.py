@@ -39,5 +39,5 @@ def test_only_the_litter_of_one_file_is_swept(tmp_path):
     for path in (mine, other, tmp_path / "a.json"):
         path.touch()
     assert sweep_partials_of(tmp_path / "a.json") == [mine]
-    assert sweep_partial_files(tmp_path.parent) == [other]
+    assert sweep_partial_files(tmp_path) == [other]
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]

@@ -21,7 +21,7 @@ from kernelblaster.evaluation.results import Comparison, Timing
 from kernelblaster.records.summary import RunSummary
 from kernelblaster.runs.pytorch_baseline import FINAL, START, BaselineRow, Ratio
 
-CONTESTANTS = (START, FINAL, "eager", "compile")
+IMPLEMENTATIONS = (START, FINAL, "eager", "compile")
 
 
 def time_cell(timing: Timing | None, failure: str | None) -> str:
@@ -62,7 +62,7 @@ def render(rows: list[BaselineRow]) -> str:
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
-        cells = [time_cell(row.timings.get(name), row.failures.get(name)) for name in CONTESTANTS]
+        cells = [time_cell(row.timings.get(name), row.failures.get(name)) for name in IMPLEMENTATIONS]
         ratios = [ratio_cell(row.final_against.get(name)) for name in (START, "eager", "compile")]
         samples = row.timings[START].samples if START in row.timings else 0
         lines.append(f"| {row.problem} {row.name} | {' | '.join((*cells, *ratios))} | {samples} |")

@@ -52,15 +52,18 @@ class EvaluationPipeline(EvaluationStages):
         harness = self._judge.device.prepare(self._problem, self._judge.precision)
         if harness.program is not None:
             with compiling(lambda: self._build(harness), harness) as candidate:
-                self._meet(candidate, baseline, profile=profile, process_pairs=process_pairs)
+                self._evaluate_against(candidate, baseline, profile=profile, process_pairs=process_pairs)
         elif (build := self._built(lambda: self._build(harness))) is not None:
-            self._meet(build, baseline, profile=profile, process_pairs=process_pairs)
+            self._evaluate_against(build, baseline, profile=profile, process_pairs=process_pairs)
         return self._evaluation
 
-    def _meet(self, candidate: Compiling | Build, baseline: str | None, *, profile: bool, process_pairs: int) -> None:
-        opponent = None if baseline is None else self._build_baseline(baseline, candidate.harness)
-        if self._examine(candidate, opponent, profile=profile) and opponent is not None and process_pairs > 1:
-            self._repeat(candidate.built(), opponent, process_pairs)
+    def _evaluate_against(
+        self, candidate: Compiling | Build, baseline: str | None, *, profile: bool, process_pairs: int
+    ) -> None:
+        baseline_build = None if baseline is None else self._build_baseline(baseline, candidate.harness)
+        correct = self._examine(candidate, baseline_build, profile=profile)
+        if correct and baseline_build is not None and process_pairs > 1:
+            self._repeat(candidate.built(), baseline_build, process_pairs)
 
     def _examine(self, candidate: Compiling | Build, baseline: Build | None, *, profile: bool) -> bool:
         """One hold of the device: verify, time, profile. Whether it is correct.

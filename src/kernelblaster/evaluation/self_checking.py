@@ -54,15 +54,15 @@ class SelfCheckingPipeline(EvaluationStages):
         build = self._built(lambda: self._build(harness))
         if build is None:
             return self._evaluation
-        opponent = None if baseline is None else self._build_baseline(baseline, harness)
+        baseline_build = None if baseline is None else self._build_baseline(baseline, harness)
         with judge.holding():
             if self._passes(build):
                 if judge.once("idle passes", self._problem, lambda: idle_passes(judge, self._problem)):
                     self._warn("its driver also passes a launcher that does nothing")
-                if self._measure(build, opponent) and profile:
+                if self._measure(build, baseline_build) and profile:
                     self._profile(build)
-        if opponent is not None and process_pairs > 1:
-            self._repeat(build, opponent, process_pairs)
+        if baseline_build is not None and process_pairs > 1:
+            self._repeat(build, baseline_build, process_pairs)
         return self._evaluation
 
     def _passes(self, build: Build) -> bool:

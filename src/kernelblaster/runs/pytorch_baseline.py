@@ -51,7 +51,7 @@ LEAST_CYCLES = 10
 
 
 class Ratio(BaseModel):
-    """How many times faster one contestant is than another, with its 95 % bootstrap interval."""
+    """How many times faster one implementation is than another, with its 95 % bootstrap interval."""
 
     speedup: float
     low: float
@@ -59,7 +59,7 @@ class Ratio(BaseModel):
 
 
 class BaselineRow(BaseModel):
-    """One problem: every contestant's time, and the first kernel against each of the others."""
+    """One problem: every implementation's time, and the first kernel against each of the others."""
 
     format: str = "kernelblaster-baseline-1"
     problem: str
@@ -69,11 +69,11 @@ class BaselineRow(BaseModel):
     device: DeviceFacts
     torch: str
     timings: dict[str, Timing]
-    """Contestant -> time; samples are left out."""
+    """Implementation -> time; samples are left out."""
     final_against: dict[str, Ratio]
-    """Contestant -> final kernel's speed-up over it; empty when there is no final kernel."""
+    """Implementation -> final kernel's speed-up over it; empty when there is no final kernel."""
     failures: dict[str, str]
-    """Contestant -> why it has no time."""
+    """Implementation -> why it has no time."""
 
 
 @dataclass(frozen=True)
@@ -81,9 +81,9 @@ class BaselinePlan:
     """What is timed.
 
     Attributes:
-        kernels: contestant -> source; `start` and, where a search found one, `final`.
+        kernels: implementation -> source; `start` and, where a search found one, `final`.
         modes: how PyTorch runs.
-        seconds: wall time of the sampling, all contestants together.
+        seconds: wall time of the sampling, all implementations together.
         timeout_s: of one request to a kernel's process.
         seed: of the inputs.
     """
@@ -98,7 +98,7 @@ class BaselinePlan:
 def measure_baseline(
     problem: Problem, precision: Precision, workload: str, device: Device, inputs: InputStore, plan: BaselinePlan
 ) -> BaselineRow:
-    """Time all contestants in turns. Raises UsageError on a modelled device, DeviceError."""
+    """Time all implementations in turns. Raises UsageError on a modelled device, DeviceError."""
     import torch
 
     if device.facts.kind is not DeviceKind.CUDA:
@@ -192,7 +192,7 @@ def _torch_session(
 ) -> dict[str, Timeable]:
     import torch
 
-    module, tensors = torch_contestant(drawn)
+    module, tensors = torch_implementation(drawn)
     try:
         return {str(mode): stack.enter_context(TorchSession(module, tensors, mode, facts))}
     except (torch.OutOfMemoryError, RuntimeError) as error:
@@ -200,7 +200,7 @@ def _torch_session(
         return {}
 
 
-def torch_contestant(drawn: InputSet) -> tuple[torch.nn.Module, list[torch.Tensor]]:
+def torch_implementation(drawn: InputSet) -> tuple[torch.nn.Module, list[torch.Tensor]]:
     """The reference module in the run's precision with the very weights of an input set, and its inputs, on the CPU."""
     from kernelblaster.evaluation.inputs.tensors import read_tensor, storage_dtype
     from kernelblaster.problems.reference import arguments, load_reference
@@ -223,7 +223,7 @@ def torch_contestant(drawn: InputSet) -> tuple[torch.nn.Module, list[torch.Tenso
 def _sample_in_turns(
     sessions: Mapping[str, Timeable], schedule: PerturbationSchedule, seconds: float
 ) -> dict[str, list[tuple[float, ...]]]:
-    """Per contestant one tuple of microseconds per cycle; a cycle visits all forwards, then all backwards."""
+    """Per implementation one tuple of microseconds per cycle; a cycle visits all forwards, then all backwards."""
     for session in sessions.values():
         session.time_calls(schedule.draw(5))
     cycles: dict[str, list[tuple[float, ...]]] = {name: [] for name in sessions}

@@ -3,7 +3,7 @@
 They lie in `tests/adversarial/exploits` and `tests/adversarial/honest`, one self-contained candidate per file. Comment
 lines at the top say what a file is, `key: value`, a value may go on in the next line:
 
-    row        which known exploit it is (T timing, V verification); absent for honest kernels
+    row        which known exploit it is (T timing, V verification, N below); absent for honest kernels
     problem    whose launcher it defines, e.g. level1/23
     does       what it does, in a phrase
     emulated   outcomes that are right on the emulated device, `-` where it cannot run there
@@ -11,6 +11,19 @@ lines at the top say what a file is, `key: value`, a value may go on in the next
     precision, size, libraries, timeout   of the evaluation, where not fp16, small, none, 60 s
     twin       what it is timed against: `init` or the name of an honest kernel
     gap_emulated, gap_cuda   why the evaluation misses it there, where it does
+
+Rows from N01 on are mechanisms that no catalogue lists:
+
+    N01 files by other names                      N08 the C++ runtime that harness and candidate share
+    N02 libraries found in memory                 N09 state of the process and of the device left behind
+    N03 system calls and code that nobody sees    N10 what is taken for the machine's fault
+    N04 files embedded by the assembler           N11 values that are easy at the timed size
+    N05 arguments, environment and commands       N12 clocks, phases and commands of a timing
+    N06 code before and after main                N13 the channel of the emulated device
+    N07 functions of CUDA that do more
+
+What an exploit of these rows attempts decides what it computes: where the attempt is in vain it computes nothing, or
+nothing faster than its twin.
 
 An outcome is the verdict; `harmless` is `correct` without being faster than the twin; `sanitizer_error` is `correct`
 with findings of the sanitizers, which every finalist of a search must pass.

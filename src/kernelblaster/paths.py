@@ -26,6 +26,16 @@ def deferred_source() -> Path:
     return _PACKAGE / "devices" / "harness" / "deferred" / "deferred.cpp"
 
 
+def initialise_source() -> Path:
+    """Part of every candidate's shared object: runs its constructors when it is told to."""
+    return _PACKAGE / "devices" / "harness" / "deferred" / "initialise.cpp"
+
+
+def candidate_link_script() -> Path:
+    """How the linker lays out a candidate's shared object."""
+    return _PACKAGE / "devices" / "harness" / "deferred" / "candidate.ld"
+
+
 def guards_source() -> Path:
     """Stand-ins for functions of the CUDA runtime, compiled into programs whose candidates call those."""
     return _PACKAGE / "devices" / "harness" / "guards" / "guards.cpp"

@@ -6,7 +6,7 @@ from planted import Kind, Planted, load_all
 
 from kernelblaster.devices.facts import DeviceKind
 
-EVERY_HONEST = 7
+EVERY_HONEST = 19
 
 
 def runnable() -> list[Planted]:
@@ -15,7 +15,7 @@ def runnable() -> list[Planted]:
 
 
 def sample() -> list[Planted]:
-    """The first exploit of each row and a seventh of the honest kernels."""
+    """The first exploit of each row and one in nineteen of the honest kernels."""
     exploits = [planted for planted in runnable() if planted.kind is Kind.EXPLOIT and not planted.gaps]
     firsts = {planted.row: planted for planted in reversed(exploits)}
     honest = [planted for planted in runnable() if planted.kind is Kind.HONEST]

@@ -51,8 +51,8 @@ def test_the_verdict_is_right(court: Court, planted: Planted) -> None:
 
 
 def test_there_are_enough_of_both_kinds() -> None:
-    assert len(load_all(Kind.EXPLOIT)) >= 50
-    assert len(load_all(Kind.HONEST)) >= 30
+    assert len(load_all(Kind.EXPLOIT)) >= 300
+    assert len(load_all(Kind.HONEST)) >= 105
 
 
 def test_every_row_is_planted_or_explained() -> None:

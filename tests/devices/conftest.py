@@ -8,7 +8,7 @@ import pytest
 
 from kernelblaster.devices.base import Build, Harness, Job, JobTensor
 from kernelblaster.devices.build.toolchain import Toolchain
-from kernelblaster.paths import deferred_source, harness_include_dir
+from kernelblaster.paths import candidate_link_script, deferred_source, harness_include_dir, initialise_source
 from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.problem import Precision, Problem, ProblemId, TensorRole, TensorSpec
 
@@ -22,12 +22,9 @@ def toolchain() -> Toolchain:
     return Toolchain.find()
 
 
-@pytest.fixture(scope="session", params=["linked", "deferred"])
-def host_build(request: pytest.FixtureRequest, toolchain: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """The real driver program with a candidate and a CUDA runtime that live in host memory.
-
-    Linked with both; or with the runtime alone, a shared object, and told to load the candidate, another one.
-    """
+@pytest.fixture(scope="session")
+def host_build(toolchain: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """The real harness program, with a CUDA runtime that lives in host memory, and a candidate that it loads."""
     directory = tmp_path_factory.mktemp("host_build")
     includes = [f"-I{path}" for path in (harness_include_dir(), *toolchain.include_dirs)]
     compiler = [str(toolchain.host_compiler), "-std=c++17", "-O1", *includes]
@@ -38,15 +35,13 @@ def host_build(request: pytest.FixtureRequest, toolchain: Toolchain, tmp_path_fa
         subprocess.run([*compiler, *arguments, "-lpthread", "-ldl"], check=True)
 
     problem = Problem(ProblemId(1, 999), "Host", HERE, workloads={})
-    if request.param == "linked":
-        build(harness, candidate, cudart, "-o", str(program))
-        made = Harness(problem, Precision.FP32, directory / "unused.o", "unused")
-        return Build("0" * 64, program, Path(candidate), made, resources=(), seconds=0.0)
     runtime = tmp_path_factory.mktemp("host_runtime") / "libhostcudart.so"
     build("-shared", "-fPIC", cudart, "-o", str(runtime))
     shared = (str(runtime), f"-Wl,-rpath,{runtime.parent}")
-    build(f'-DKB_LAUNCHER="{LAUNCHER_SYMBOL}"', harness, str(deferred_source()), *shared, "-o", str(program))
-    build("-shared", "-fPIC", candidate, *shared, "-o", str(library))
+    own = ("-static-libstdc++", "-Wl,--exclude-libs,ALL")
+    build(f'-DKB_LAUNCHER="{LAUNCHER_SYMBOL}"', harness, str(deferred_source()), *shared, *own, "-o", str(program))
+    alone = ("-shared", "-fPIC", "-nostartfiles", "-T", str(candidate_link_script()))
+    build(*alone, candidate, str(initialise_source()), *shared, "-o", str(library))
     made = Harness(problem, Precision.FP32, directory / "unused.o", LAUNCHER_SYMBOL, (runtime.parent,), program)
     return Build("0" * 64, program, Path(candidate), made, resources=(), seconds=0.0, library=library)
 

@@ -50,6 +50,8 @@ cudaError_t cudaGetLastError() {
 cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
 cudaError_t cudaCtxResetPersistingL2Cache() { return cudaErrorNotSupported; }
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t*, int) { return cudaErrorNotSupported; }
+cudaError_t cudaMallocAsync(void**, size_t, cudaStream_t) { return cudaErrorNotSupported; }
+cudaError_t cudaFreeAsync(void*, cudaStream_t) { return cudaErrorNotSupported; }
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return cudaErrorNotSupported; }
 cudaError_t cudaEventCreate(cudaEvent_t* event) {
     *event = reinterpret_cast<cudaEvent_t>(new Event);

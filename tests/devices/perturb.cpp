@@ -1,15 +1,18 @@
 // Perturbs tensors as the harness does, on the host: for each request on standard input the bytes of the result.
-// A request is a line `INDEX PERTURBATION ROLE NAME DTYPE CHANGE RANK EXTENTS... PATH`, followed by the tensor's bytes.
+// A request is a line `INDEX PERTURBATION DTYPE CHANGE ELEMENTS`, followed by the tensor's bytes.
 #include <iostream>
 #include <kernelblaster/perturbation.hpp>
+#include <sstream>
 
 int main() {
     for (std::string line; std::getline(std::cin, line);) {
         std::istringstream words(line);
         size_t index = 0;
         uint64_t perturbation = 0;
-        words >> index >> perturbation;
-        const kb::Tensor tensor = kb::parse_tensor(words);
+        kb::Tensor tensor;
+        words >> index >> perturbation >> tensor.dtype >> tensor.change >> tensor.bytes;
+        tensor.element_bytes = kb::element_bytes(tensor.dtype);
+        tensor.bytes *= tensor.element_bytes;
         std::vector<char> drawn(tensor.bytes), found(tensor.bytes);
         std::cin.read(drawn.data(), static_cast<std::streamsize>(drawn.size()));
         for (const kb::Piece& piece : kb::pieces(tensor, index, perturbation)) {

@@ -39,7 +39,7 @@ class Harness:
     ) -> bytes:
         """The bytes of perturbed values."""
         data = raw(values)
-        head = f"{index} {perturbation} input x {dtype} {change} 1 {values.numel()} /x\n"
+        head = f"{index} {perturbation} {dtype} {change} {values.numel()}\n"
         self._process.stdin.write(head.encode() + data)
         self._process.stdin.flush()
         return self._process.stdout.read(len(data))

@@ -14,8 +14,7 @@ import torch
 
 from kernelblaster.devices.base import UNPERTURBED, Build, Job, PerturbationKind
 from kernelblaster.devices.failures import RunFailure, RunFailureKind
-from kernelblaster.devices.harness.batch import BatchProgram, run_batch
-from kernelblaster.devices.harness.session import ProcessSession
+from kernelblaster.devices.harness.process import HarnessProcess, ProcessSession
 from kernelblaster.errors import DeviceError
 from kernelblaster.evaluation.inputs.perturbations import apply_perturbation
 from kernelblaster.sandbox.limits import Limits
@@ -126,14 +125,14 @@ def test_an_empty_tensor_is_not_a_crash(host_build: Build, make_job: MakeJob) ->
     ("mode", "kind", "reason"),
     [
         (Mode.SEGFAULTS, RunFailureKind.RUNTIME, "SIGSEGV"),
-        (Mode.EXITS_EARLY, RunFailureKind.RUNTIME, "status 0 before it had answered"),
+        (Mode.EXITS_EARLY, RunFailureKind.RUNTIME, "status 0"),
         (Mode.CUDA_ERROR, RunFailureKind.RUNTIME, "cudaErrorIllegalAddress"),
         (Mode.FLOODS, RunFailureKind.RUNTIME, "output limit"),
         (Mode.FORKS, RunFailureKind.RUNTIME, "fork was refused"),
         (Mode.EATS_MEMORY, RunFailureKind.RUNTIME, "memory limit"),
-        (Mode.THREADS, RunFailureKind.RUNTIME, "tasks limit"),
-        (Mode.WRITES_FILE, RunFailureKind.RUNTIME, "SIGXFSZ"),
-        (Mode.FORGES_REPLY, RunFailureKind.RUNTIME, "without the job's nonce"),
+        (Mode.THREADS, RunFailureKind.RUNTIME, "exception"),
+        (Mode.WRITES_FILE, RunFailureKind.RUNTIME, "open was refused"),
+        (Mode.FORGES_REPLY, RunFailureKind.RUNTIME, "socket"),
         (Mode.THROWS, RunFailureKind.RUNTIME, "thrown by the candidate"),
         (Mode.POSES_AS_DRIVER, RunFailureKind.RUNTIME, "exception"),
     ],
@@ -156,10 +155,15 @@ def test_a_hang_ends_at_the_timeout(host_build: Build, make_job: MakeJob) -> Non
 
 
 def test_saying_passed_is_no_evidence(host_build: Build, make_job: MakeJob) -> None:
-    result = run_batch(host_build, make_job(Mode.EXITS_EARLY), ["call 0"], limits=LIMITS, timeout_s=10)
-    assert result.returncode == 0
-    assert "passed" in result.stdout_tail
-    assert result.failure is not None
+    with session(host_build, make_job(Mode.EXITS_EARLY)) as running, pytest.raises(RunFailure) as failure:
+        running.call(0)
+    assert "passed" in failure.value.log
+
+
+def test_a_candidate_is_contained(host_build: Build, make_job: MakeJob) -> None:
+    with session(host_build, make_job()) as running:
+        assert running.containment.contained
+        assert 0 < running.containment.microseconds < 100_000
 
 
 def test_an_error_of_the_gpu_that_a_fresh_process_does_not_see_is_the_candidates(
@@ -216,7 +220,7 @@ def test_tensors_that_do_not_fit_are_not_the_candidates_fault(host_build: Build,
 
 def test_a_refused_job_names_what_is_missing(host_build: Build, make_job: MakeJob) -> None:
     job = dataclasses.replace(make_job(), scalars={})
-    with session(host_build, job) as running, pytest.raises(DeviceError, match="no scalar named scale"):
+    with session(host_build, job) as running, pytest.raises(RunFailure, match="scalar named scale"):
         running.call(0)
 
 
@@ -234,53 +238,31 @@ def test_outputs_larger_than_the_file_limit_are_allowed(host_build: Build, make_
     np.testing.assert_array_equal(output_of(job), expected(job))
 
 
-def test_a_batch_answers_every_command(host_build: Build, make_job: MakeJob) -> None:
-    result = run_batch(
-        host_build,
-        make_job(Mode.SPEAKS),
-        ["call 0", "profile", "profile 9", "time 0 1 0 7"],
-        limits=LIMITS,
-        timeout_s=10,
-    )
-    assert [reply.split()[0] for reply in result.replies] == ["called", "profiled", "profiled", "timed"]
-    assert "passed" in result.stdout_tail
-    assert result.returncode == 0
+def test_a_program_under_a_wrapper_answers_and_ends(host_build: Build, make_job: MakeJob) -> None:
+    job = make_job(Mode.SPEAKS)
+    wrapper = ["/usr/bin/env", "A=b"]
+    with HarnessProcess(host_build, job, wrapper, limits=LIMITS, timeout_s=10, contain=False) as process:
+        process.begin_warm_up()
+        process.settle()
+        process.load()
+        assert process.call(0).mutated_inputs == ()
+        process.profile(UNPERTURBED)
+        process.profile(9)
+        process.reload()
+        ended = process.quit()
+    assert ended.ok
+    assert "passed" in ended.output
 
 
-def test_a_batch_runs_under_a_wrapper(host_build: Build, make_job: MakeJob) -> None:
-    result = run_batch(host_build, make_job(), ["call 0"], ["/usr/bin/env", "A=b"], limits=LIMITS, timeout_s=10)
-    assert result.replies == ("called",)
-
-
-def test_a_batch_raises_what_the_candidate_did(host_build: Build, make_job: MakeJob) -> None:
-    with pytest.raises(RunFailure, match="cudaErrorIllegalAddress"):
-        run_batch(host_build, make_job(Mode.CUDA_ERROR), ["call 0"], limits=LIMITS, timeout_s=10).require()
-
-
-def test_a_batch_program_waits_for_its_commands(host_build: Build, make_job: MakeJob) -> None:
-    with BatchProgram(host_build, make_job(), limits=LIMITS) as program:
-        program.settle(10)
-        assert program.finish(["call 0"], timeout_s=10).replies == ("called",)
-
-
-def test_what_a_batch_program_has_begun_is_done_first_and_is_no_result(host_build: Build, make_job: MakeJob) -> None:
-    with BatchProgram(host_build, make_job(Mode.SPEAKS), limits=LIMITS) as program:
-        program.begin("warm_up")
-        program.begin("reload")
-        result = program.finish(["profile"], timeout_s=10)
-    assert result.replies == ("profiled",)
-    assert result.failure is None
-    assert "passed" in result.stdout_tail
-
-
-def test_a_batch_program_that_dies_early_is_not_waited_for(host_build: Build, make_job: MakeJob) -> None:
-    with BatchProgram(host_build, make_job(), ["/bin/false"], limits=LIMITS) as program:
-        began = time.monotonic()
-        program.settle(60)
-        assert time.monotonic() - began < 30
-        failure = program.finish(["call 0"], timeout_s=10).failure
-    assert failure is not None
-    assert failure.kind is RunFailureKind.RUNTIME
+def test_a_program_that_dies_early_is_not_waited_for(host_build: Build, make_job: MakeJob) -> None:
+    began = time.monotonic()
+    with (
+        HarnessProcess(host_build, make_job(), ["/bin/false"], limits=LIMITS, timeout_s=60, contain=False) as process,
+        pytest.raises(RunFailure) as failure,
+    ):
+        process.settle()
+    assert failure.value.kind is RunFailureKind.RUNTIME
+    assert time.monotonic() - began < 30
 
 
 def test_what_a_killed_process_left_beside_a_program_goes_after_a_day(host_build: Build, make_job: MakeJob) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelblaster.devices.build.symbols import Symbols, match_launcher, read_symbols
+from kernelblaster.devices.build.elf import Symbols, read_symbols
+from kernelblaster.devices.build.symbols import match_launcher
 from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.devices.failures import BuildFailure, BuildFailureKind
 
@@ -24,7 +25,7 @@ def symbols_of(toolchain: Toolchain, tmp_path: Path) -> Compile:
         subprocess.run(
             [str(toolchain.host_compiler), "-std=c++17", "-O1", "-c", "a.cpp", "-o", "a.o"], cwd=tmp_path, check=True
         )
-        return read_symbols(toolchain, str(tmp_path / "a.o"))
+        return read_symbols(tmp_path / "a.o")
 
     return build
 

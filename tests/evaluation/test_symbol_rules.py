@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelblaster.devices.build.symbols import Symbols, read_symbols
+from kernelblaster.devices.build.elf import Symbols, check_shared_object, read_symbols
 from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.devices.facts import Library
 from kernelblaster.devices.failures import BuildFailure, BuildFailureKind
@@ -16,6 +16,11 @@ from kernelblaster.evaluation.integrity.symbol_rules import check_symbols
 
 EMPTY = Symbols(frozenset(), frozenset(), frozenset())
 Compile = Callable[[str], Symbols]
+
+
+@pytest.fixture(scope="module")
+def toolchain() -> Toolchain:
+    return Toolchain.find()
 
 
 @pytest.fixture
@@ -27,7 +32,7 @@ def symbols_of(tmp_path: Path) -> Compile:
         subprocess.run(
             [str(toolchain.host_compiler), "-std=c++17", "-O1", "-c", "a.cpp", "-o", "a.o"], cwd=tmp_path, check=True
         )
-        return read_symbols(toolchain, str(tmp_path / "a.o"))
+        return read_symbols(tmp_path / "a.o")
 
     return build
 
@@ -51,19 +56,21 @@ def symbols_of(tmp_path: Path) -> Compile:
         ('__asm__(".globl cudaMalloc\\ncudaMalloc: ret");', "cudaMalloc"),
     ],
 )
-def test_what_no_kernel_needs_is_refused_by_name(symbols_of: Compile, source: str, named: str) -> None:
+def test_without_containment_what_no_kernel_needs_is_refused_by_name(
+    symbols_of: Compile, source: str, named: str
+) -> None:
     harness = Symbols(frozenset({"main"}), frozenset({"main"}), frozenset({"memcpy", "cudaMalloc"}))
     with pytest.raises(BuildFailure) as failure:
-        check_symbols(symbols_of(source), harness, ())
+        check_symbols(symbols_of(source), harness, (), contained=False)
     assert failure.value.kind is BuildFailureKind.POLICY
     assert named in failure.value.log
 
 
 def test_an_allowed_library_may_be_asked_for(symbols_of: Compile) -> None:
     symbols = symbols_of('extern "C" int cublasCreate_v2(void*); int f() { return cublasCreate_v2(0); }')
-    check_symbols(symbols, EMPTY, [Library.CUBLAS])
+    check_symbols(symbols, EMPTY, [Library.CUBLAS], contained=True)
     with pytest.raises(BuildFailure, match="cublas"):
-        check_symbols(symbols, EMPTY, [Library.CUDNN])
+        check_symbols(symbols, EMPTY, [Library.CUDNN], contained=True)
 
 
 def test_ordinary_host_code_is_allowed(symbols_of: Compile) -> None:
@@ -80,4 +87,69 @@ def test_ordinary_host_code_is_allowed(symbols_of: Compile) -> None:
         std::printf("%f", eps);
     }
     """
-    check_symbols(symbols_of(source), Symbols(frozenset(), frozenset(), frozenset({"printf", "_Znwm"})), ())
+    harness = Symbols(frozenset(), frozenset(), frozenset({"printf", "_Znwm"}))
+    for contained in (True, False):
+        assert check_symbols(symbols_of(source), harness, (), contained=contained) == ()
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '#include <fstream>\nvoid f() { std::ifstream("x"); }',
+        '#include <cstdlib>\nchar* f() { return getenv("X"); }',
+        "#include <unistd.h>\nvoid f() { fork(); }",
+    ],
+)
+def test_what_fails_where_a_candidate_is_contained_is_a_hint(symbols_of: Compile, source: str) -> None:
+    assert len(check_symbols(symbols_of(source), EMPTY, (), contained=True)) > 0
+
+
+@pytest.mark.parametrize("name", ["cudaProfilerStop", "cudaLaunchHostFunc", "cudnnCreate", "ptxemu_descriptors"])
+def test_what_reaches_into_the_measurement_is_refused_everywhere(symbols_of: Compile, name: str) -> None:
+    symbols = symbols_of(f'extern "C" int {name}(); int f() {{ return {name}(); }}')
+    with pytest.raises(BuildFailure) as failure:
+        check_symbols(symbols, EMPTY, (), contained=True)
+    assert failure.value.kind is BuildFailureKind.POLICY
+
+
+@pytest.mark.parametrize(
+    "name", ["_Z25launch_gpu_implementationPvS_lf\\n0000 T other", "caf\\303\\251", "a b", "\\377\\376"]
+)
+def test_odd_names_are_cleaned(symbols_of: Compile, name: str) -> None:
+    found = symbols_of(f'__asm__(".globl \\"{name}\\"\\n.text\\n\\"{name}\\": ret");')
+    (only,) = found.defined
+    assert only.isascii()
+    assert only.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("source", "flags"),
+    [
+        ("__attribute__((constructor)) static void f() {}", ()),
+        ("extern \"C\" { static int g() { return 1; } static void* pick() { return (void*)g; } "
+         "int h() __attribute__((ifunc(\"pick\"))); }", ("-nostartfiles",)),
+        ("int a;", ()),
+    ],
+)  # fmt: skip
+def test_what_the_dynamic_linker_would_run_is_refused(
+    toolchain: Toolchain, tmp_path: Path, source: str, flags: tuple[str, ...]
+) -> None:
+    """The last one holds the start files' own initialisers."""
+    (tmp_path / "a.cpp").write_text(source)
+    made = tmp_path / "a.so"
+    subprocess.run([toolchain.host_compiler, "-shared", "-fPIC", *flags, tmp_path / "a.cpp", "-o", made], check=True)
+    with pytest.raises(BuildFailure) as failure:
+        check_shared_object(made)
+    assert failure.value.kind is BuildFailureKind.POLICY
+
+
+def test_a_plain_shared_object_is_accepted(toolchain: Toolchain, tmp_path: Path) -> None:
+    (tmp_path / "a.cpp").write_text("int a;")
+    made = tmp_path / "a.so"
+    subprocess.run(
+        [toolchain.host_compiler, "-shared", "-fPIC", "-nostartfiles", tmp_path / "a.cpp", "-o", made], check=True
+    )
+    check_shared_object(made)
+    made.write_bytes(b"garbage")
+    with pytest.raises(BuildFailure):
+        check_shared_object(made)

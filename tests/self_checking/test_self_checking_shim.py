@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 from kernelblaster.cuda_source.launcher import launcher_declaration
+from kernelblaster.devices.base import NO_TENSORS
 from kernelblaster.devices.build.self_checking import shim_source
 from kernelblaster.devices.build.toolchain import Toolchain, ToolMissing
+from kernelblaster.devices.harness.channel import Channel, Message
+from kernelblaster.devices.harness.job import job_packets
+from kernelblaster.devices.harness.protocol import Reply, Request
 from kernelblaster.paths import harness_include_dir
 
 pytestmark = pytest.mark.nvcc
@@ -73,17 +78,25 @@ def test_every_kind_of_parameter_arrives_as_it_was_passed(flags: list[str], tmp_
     sources = [tmp_path / "shim.cpp", HERE / "host_runtime.cpp", HERE.parent / "devices" / "host_cudart.cpp"]
     build = ["g++", "-std=c++17", *flags, *map(str, sources), "-o", str(tmp_path / "program"), "-lpthread"]
     subprocess.run(build, check=True, timeout=200)
-    (tmp_path / "job").write_text("kernelblaster-job-3\nnonce abc\n")
-    argv = [str(tmp_path / "program"), str(tmp_path / "job"), str(tmp_path / "replies")]
     # What the parameters point to is no allocation here: nothing is kept of it.
     environment = {**os.environ, "HOST_NO_RANGES": "1"}
-    subprocess.run(argv, input="call 0\nquit\n", text=True, env=environment, check=True, timeout=60)
-    ready, called, judged = (tmp_path / "replies").read_text().splitlines()
-    assert (ready, called) == ("abc ready", "abc called")
-    *numbers, words = judged.split()[1:]
-    assert numbers == ["judged", "3", "0", "0"]
+    deadline = time.monotonic() + 60
+    with Channel() as channel:
+        started = subprocess.Popen([str(tmp_path / "program")], stdin=channel.theirs.fileno(), env=environment)
+        channel.theirs.close()
+        for message, _ in job_packets(NO_TENSORS):
+            channel.send(message, deadline=deadline)
+        channel.send(Message(Request.CALL).u8(0), deadline=deadline)
+        channel.send(Message(Request.QUIT), deadline=deadline)
+        ready, called, judged = (channel.receive(deadline) for _ in range(3))
+        assert started.wait(60) == 0
+    assert ready is not None
+    assert called is not None
+    assert judged is not None
+    assert (ready.u8(), called.u8(), judged.u8()) == (Reply.READY, Reply.CALLED, Reply.JUDGED)
+    assert (judged.i32(), judged.u64(), judged.u64()) == (3, 0, 0)
     calls = 2 * len(SIGNATURES) + 1
-    assert bytes.fromhex(words).decode() == f"{calls} {calls}\npassed\nby a stream of C\n"
+    assert judged.lines() == f"{calls} {calls}\npassed\nby a stream of C\n"
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,8 @@ class Build:
     """The machine code beside the PTX, where both were kept."""
     library: Path | None = None
     """The candidate as a shared object, where `program` does not hold it."""
+    hints: tuple[str, ...] = ()
+    """What its host code asks for in vain, because it is contained; one line each."""
 
     def built(self) -> Self:
         """Itself."""

@@ -32,6 +32,8 @@ class RunFailureKind(StrEnum):
     RUNTIME = "runtime_error"
     TIMEOUT = "timeout"
     NOT_EMULATABLE = "not_emulatable"
+    POLICY = "reward_hack"
+    """Its host code asks for what is refused, and nothing contains it."""
 
 
 class RunFailure(Exception):

@@ -59,6 +59,8 @@ class EvaluationStages:
             self._refuse(Verdict(failure.kind.value), failure.reason, failure.log)
             return None
         self._evaluation.resources = list(found.resources)
+        for hint in found.hints:
+            self._warn(f"{hint}: in vain, host code runs under a system-call filter")
         return found
 
     def _build_baseline(self, source: str, harness: Harness) -> Build | None:

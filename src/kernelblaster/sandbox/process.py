@@ -30,6 +30,7 @@ from kernelblaster.errors import DeviceError, UsageError
 from kernelblaster.sandbox.isolation import LEVELS, FileView, Isolation, as_words, bubblewrap_command, plan, weaker
 from kernelblaster.sandbox.limits import CommandResult, ExceededLimit, Limits
 from kernelblaster.sandbox.specification import Descriptors, Fence, Specification
+from kernelblaster.sandbox.text import printable_lines
 
 _LOG = logging.getLogger(__name__)
 # The interpreter's own modules come first: nothing that is installed beside this package can stand in for them.
@@ -116,9 +117,9 @@ class _Tail:
         os.close(self._descriptor)
 
     def finish(self) -> str:
-        """Wait for the end of the pipe; the tail as text."""
+        """Wait for the end of the pipe; the tail as printable text."""
         self._thread.join(_GRACE_S)
-        return bytes(self._kept).decode(errors="replace")
+        return printable_lines(bytes(self._kept))
 
 
 class SandboxedProcess:
@@ -130,7 +131,7 @@ class SandboxedProcess:
         environment: the complete environment.
         view: what it sees beside the system, `cwd` and its own program.
         pass_fds: descriptors the command inherits; the caller closes its own copies.
-        stdin: whether `send` reaches it; otherwise it reads nothing.
+        stdin: a descriptor that becomes its standard input, a socket for instance; without one it reads nothing.
 
     Raises:
         DeviceError: the supervisor cannot be started.
@@ -145,7 +146,7 @@ class SandboxedProcess:
         limits: Limits,
         view: FileView | None = None,
         pass_fds: Sequence[int] = (),
-        stdin: bool = False,
+        stdin: int | None = None,
     ) -> None:
         argv = [str(word) for word in argv]
         self._started = time.monotonic()
@@ -164,7 +165,7 @@ class SandboxedProcess:
                 [sys.executable, "-I", "-S", "-c", _SUPERVISOR, json.dumps(specification), *argv],
                 cwd=cwd,
                 env=dict(environment),
-                stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+                stdin=subprocess.DEVNULL if stdin is None else stdin,
                 stdout=output_write,
                 stderr=output_write,
                 start_new_session=True,
@@ -197,13 +198,6 @@ class SandboxedProcess:
         """Whether the command, or what supervises it, is still there."""
         return self._outcome is None and self._process.poll() is None
 
-    def send(self, data: bytes) -> None:
-        """Write to its standard input. Raises BrokenPipeError when it has closed that, ValueError when it has none."""
-        if self._process.stdin is None:
-            raise ValueError("a process without standard input")
-        self._process.stdin.write(data)
-        self._process.stdin.flush()
-
     def wait(self, timeout_s: float) -> CommandResult:
         """Wait for the end; kill it after `timeout_s` seconds or when it floods its output. Raises as `close`."""
         deadline = time.monotonic() + timeout_s
@@ -234,7 +228,6 @@ class SandboxedProcess:
         return self._outcome
 
     def _finish(self) -> CommandResult:
-        self._close_stdin()
         os.close(self._control)
         if not self._has_ended(_GRACE_S):
             os.killpg(self._process.pid, signal.SIGKILL)
@@ -255,14 +248,6 @@ class SandboxedProcess:
             output_bytes=self._tail.total,
             seconds=time.monotonic() - self._started,
         )
-
-    def _close_stdin(self) -> None:
-        if self._process.stdin is None:
-            return
-        try:
-            self._process.stdin.close()
-        except BrokenPipeError:
-            return  # it ended without reading everything
 
 
 def run(

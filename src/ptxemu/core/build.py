@@ -34,6 +34,8 @@ _FLAGS = (
     "-pthread",
     "-w",
 )
+# A C++ library of its own: what a program does to the global one, a locale say, changes no report.
+_LINK_FLAGS = ("-static-libstdc++", "-Wl,--exclude-libs,ALL")
 _EXTRA_FLAGS = {"directed.cpp": ("-frounding-math",)}
 _BUILD_TIMEOUT_S = 900
 
@@ -88,7 +90,9 @@ def _digest(compiler: str) -> str:
     for path in sorted(SOURCE_DIR.iterdir()):
         content.update(path.name.encode() + b"\0" + path.read_bytes())
     version = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True, timeout=60).stdout
-    content.update(repr((_FLAGS, _EXTRA_FLAGS, version, platform.machine(), _processor_features())).encode())
+    content.update(
+        repr((_FLAGS, _EXTRA_FLAGS, _LINK_FLAGS, version, platform.machine(), _processor_features())).encode()
+    )
     return content.hexdigest()[:16]
 
 
@@ -114,7 +118,18 @@ def _build(compiler: str, library: Path) -> None:
         with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
             objects = list(pool.map(compile_one, sorted(SOURCE_DIR.glob("*.cpp"))))
         built = Path(scratch) / library.name
-        _run([compiler, "-shared", "-pthread", "-Wl,-soname," + library.name, *map(str, objects), "-o", str(built)])
+        _run(
+            [
+                compiler,
+                "-shared",
+                "-pthread",
+                *_LINK_FLAGS,
+                f"-Wl,-soname,{library.name}",
+                *map(str, objects),
+                "-o",
+                str(built),
+            ]
+        )
         built.replace(library)
 
 

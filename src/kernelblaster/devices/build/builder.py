@@ -25,16 +25,14 @@ from filelock import FileLock
 
 from kernelblaster.cuda_source.launcher import LAUNCHER, find_declaration, names_launcher, with_visible_launcher
 from kernelblaster.devices.base import Build, Harness
+from kernelblaster.devices.build.elf import Symbols, check_shared_object, read_symbols
 from kernelblaster.devices.build.policy import CandidatePolicy, CompiledCandidate
 from kernelblaster.devices.build.ptxas import parse_resources
-from kernelblaster.devices.build.recipes import PROGRAM, Recipes
+from kernelblaster.devices.build.recipes import COMPILER_LOG, PROGRAM, Recipes
 from kernelblaster.devices.build.symbols import (
-    Symbols,
     demangle,
     guarded,
     match_launcher,
-    parse_symbols,
-    read_symbols,
 )
 from kernelblaster.devices.build.tools import (
     ToolStep,
@@ -48,12 +46,18 @@ from kernelblaster.devices.facts import Library
 from kernelblaster.devices.failures import BuildFailure, BuildFailureKind
 from kernelblaster.devices.profiles import KernelResources
 from kernelblaster.errors import DeviceError, ProblemError
-from kernelblaster.paths import deferred_source, guards_source, harness_include_dir
+from kernelblaster.paths import (
+    candidate_link_script,
+    deferred_source,
+    guards_source,
+    harness_include_dir,
+    initialise_source,
+)
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.sandbox.limits import CommandResult
 from kernelblaster.sandbox.process import Scratch
 
-_FORMAT = "kernelblaster-build-3"
+_FORMAT = "kernelblaster-build-4"
 
 
 class CandidateBuilder:
@@ -119,6 +123,7 @@ class CandidateBuilder:
             seconds=0.0 if cached else time.monotonic() - started,
             ptx=entry / "candidate.ptx" if "candidate.ptx" in report["kept"] else None,
             cubin=entry / "candidate.cubin" if "candidate.cubin" in report["kept"] else None,
+            hints=tuple(report["hints"]),
         )
 
     # ------------------------------------------------------------------ cache
@@ -189,7 +194,7 @@ class CandidateBuilder:
             )
 
     def _launcher_symbol(self, driver_object: Path, problem: Problem) -> str:
-        undefined = read_symbols(self._tools, str(driver_object)).undefined
+        undefined = read_symbols(driver_object).undefined
         found = sorted(name for name in undefined if names_launcher(name))
         if len(found) != 1:
             raise ProblemError(f"{problem.driver_path} does not call {LAUNCHER}", hint="declare it and call it once")
@@ -226,44 +231,39 @@ class CandidateBuilder:
     ) -> dict[str, Any]:
         self._policy.check_source(source)
         log = self._compile(scratch, source, harness, libraries)
-        self._link(scratch, harness, libraries, self._audit(scratch, harness, libraries))
+        symbols = read_symbols(scratch / "candidate.o")
+        contained = self._recipes.deferred_loading
+        disassembly = "" if contained else tool_output(scratch / "candidate.dis")
+        called_by = read_symbols(harness.object_path)
+        hints = self._policy.check_object(
+            CompiledCandidate(symbols, called_by, disassembly, frozenset(libraries), contained)
+        )
+        self._link(scratch, harness, libraries, symbols)
         kept = [name for name in ("candidate.ptx", "candidate.cubin") if self._take(scratch, name)]
         resources = parse_resources(log, lambda names: demangle(self._tools, names))
-        return {"resources": [item.model_dump() for item in resources], "kept": kept}
+        return {"resources": [item.model_dump() for item in resources], "kept": kept, "hints": hints}
 
     def _compile(self, scratch: Path, source: str, harness: Harness, libraries: tuple[Library, ...]) -> str:
-        """candidate.cu -> candidate.o and its lists. Returns what the compiler said. Raises BuildFailure, DeviceError.
-
-        One fence for all: to put one up takes longer than binutils do.
-        """
+        """candidate.cu -> candidate.o. Returns what the compiler said. Raises BuildFailure."""
         compiling = self._recipes.compile(source, harness.precision, libraries, scratch)
-        outcome = self._run([compiling, *self._recipes.list_candidate()], scratch)
+        outcome = self._run([compiling, *self._recipes.disassemble()], scratch)
+        said = tool_output(scratch / COMPILER_LOG) or outcome.output
         if outcome.ok:
-            return outcome.output
-        if (scratch / "candidate.nm").exists():
-            raise DeviceError(f"binutils failed: {outcome.output[-500:]}", hint="check binutils")
-        log = bounded(outcome.output)
-        if outcome.exceeded is not None:
-            raise BuildFailure(BuildFailureKind.COMPILE, f"the compiler {outcome.describe()}", log)
-        raise BuildFailure(BuildFailureKind.COMPILE, first_error(outcome.output), log)
-
-    def _audit(self, scratch: Path, harness: Harness, libraries: tuple[Library, ...]) -> Symbols:
-        """Symbols of candidate.o. Raises BuildFailure when it defines, asks for or does what it may not."""
-        symbols = parse_symbols(tool_output(scratch / "candidate.nm"))
-        called_by = read_symbols(self._tools, str(harness.object_path))
-        disassembly = tool_output(scratch / "candidate.dis")
-        self._policy.check_object(CompiledCandidate(symbols, called_by, disassembly, frozenset(libraries)))
-        return symbols
+            return said
+        reason = first_error(said) if outcome.exceeded is None else f"the compiler {outcome.describe()}"
+        raise BuildFailure(BuildFailureKind.COMPILE, reason, bounded(said))
 
     def _link(self, scratch: Path, harness: Harness, libraries: tuple[Library, ...], symbols: Symbols) -> None:
-        """candidate.o -> the program or shared object. Raises BuildFailure, DeviceError."""
+        """candidate.o -> the program or shared object. Raises BuildFailure."""
         match = match_launcher(self._tools, symbols, harness.launcher_symbol, _declaration(harness.problem))
         guards = guarded(symbols)
         sealing, linking = self._recipes.seal(match, guards), self._recipes.link(harness, libraries, guards)
         outcome = self._run([*sealing, *linking], scratch)
-        if not (scratch / "sealed.nm").exists():
-            raise DeviceError(f"binutils failed: {outcome.output[-500:]}", hint="check binutils")
-        left = parse_symbols(tool_output(scratch / "sealed.nm")).defined - {match.wanted}
+        if not (scratch / "sealed.o").exists():
+            raise BuildFailure(
+                BuildFailureKind.LINK, f"binutils failed: it {outcome.describe()}", bounded(outcome.output)
+            )
+        left = read_symbols(scratch / "sealed.o").defined - {match.wanted}
         if left:
             raise BuildFailure(
                 BuildFailureKind.POLICY, f"the candidate defines symbols that cannot be made its own: {sorted(left)[0]}"
@@ -271,6 +271,8 @@ class CandidateBuilder:
         if not outcome.ok:
             reason = undefined_reference(outcome.output) or f"the linker {outcome.describe()}"
             raise BuildFailure(BuildFailureKind.LINK, reason, bounded(outcome.output))
+        if self._recipes.deferred_loading:
+            check_shared_object(scratch / self._recipes.target)
 
     def _take(self, scratch: Path, name: str) -> bool:
         """Whether a file that nvcc was asked to keep lies in `scratch`; it may be named after the architecture."""
@@ -310,7 +312,10 @@ def _digest(*parts: str | bytes | Sequence[str]) -> str:
 
 def _harness_bytes() -> bytes:
     files = [path for path in sorted(harness_include_dir().rglob("*")) if path.is_file()]
-    return b"".join(path.read_bytes() for path in (*files, guards_source(), deferred_source()))
+    return b"".join(
+        path.read_bytes()
+        for path in (*files, guards_source(), deferred_source(), initialise_source(), candidate_link_script())
+    )
 
 
 def _declaration(problem: Problem) -> str:

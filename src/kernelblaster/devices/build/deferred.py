@@ -30,13 +30,13 @@ class StartableProgram:
     _candidate: Candidate
     _shelf: Path | None
 
-    def rest(self) -> list[str]:
-        """The commands that complete the program, once the candidate is built. Raises BuildFailure."""
+    def library(self) -> Path | None:
+        """The candidate to load, once it is built; None where the program holds it. Raises BuildFailure."""
         library = self._candidate.built().library
         if self._shelf is None or library is None:
-            return []
+            return None
         # A copy: what a process without a fence does to it stays with that process.
-        return [f"load {shutil.copyfile(library, self._shelf / library.name)}"]
+        return Path(shutil.copyfile(library, self._shelf / library.name))
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from kernelblaster.devices.build.symbols import Symbols
+from kernelblaster.devices.build.elf import Symbols
 from kernelblaster.devices.facts import Library
 
 
@@ -16,14 +16,16 @@ class CompiledCandidate:
     Attributes:
         symbols: what it defines and asks for.
         harness: the same of the host harness that will call it.
-        disassembly: its host code, as `objdump -d` prints it.
+        disassembly: its host code, as `objdump -d` prints it; empty where that is contained.
         libraries: those that the run allows.
+        contained: whether its host code will run under a filter of system calls.
     """
 
     symbols: Symbols
     harness: Symbols
     disassembly: str
     libraries: frozenset[Library]
+    contained: bool
 
 
 class CandidatePolicy(Protocol):
@@ -38,6 +40,6 @@ class CandidatePolicy(Protocol):
         """Raise BuildFailure (POLICY) for a source that must not be compiled."""
         ...
 
-    def check_object(self, compiled: CompiledCandidate) -> None:
-        """Raise BuildFailure (POLICY) for an object file that must not be linked."""
+    def check_object(self, compiled: CompiledCandidate) -> tuple[str, ...]:
+        """What it asks for in vain, a line each. Raises BuildFailure (POLICY) for an object that must not be linked."""
         ...

@@ -7,14 +7,22 @@ from pathlib import Path
 
 from kernelblaster.devices.base import Harness
 from kernelblaster.devices.build.forgotten_headers import forgotten_headers
-from kernelblaster.devices.build.symbols import LauncherMatch, list_symbols
+from kernelblaster.devices.build.symbols import LauncherMatch
 from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.devices.build.tools import ToolStep
 from kernelblaster.devices.facts import Library
-from kernelblaster.paths import deferred_source, guards_source, harness_include_dir
+from kernelblaster.paths import (
+    candidate_link_script,
+    deferred_source,
+    guards_source,
+    harness_include_dir,
+    initialise_source,
+)
 from kernelblaster.problems.problem import Precision
 
 PROGRAM, _LIBRARY = "program", "candidate.so"
+COMPILER_LOG = "compiler.log"
+"""What nvcc says of a candidate: a file, for its warnings may be many, and what ptxas says comes last."""
 _HARDENED = "-Wl,-z,relro,-z,now,-z,noexecstack"
 
 
@@ -76,18 +84,19 @@ class Recipes:
                 *self.compile_flags(precision),
                 *(f"-I{harness_include_dir()}", *own, *headers, *keep),
                 *("-c", "candidate.cu", "-o", "candidate.o"),
-            )
+            ),
+            COMPILER_LOG,
+            errors=True,
         )
 
-    def list_candidate(self) -> list[ToolStep]:
-        """candidate.o -> candidate.nm, its symbols; candidate.dis, its instructions."""
-        return [
-            ToolStep((*list_symbols(self.tools, "candidate.o"),), "candidate.nm"),
-            ToolStep((str(self.tools.objdump), "-d", "candidate.o"), "candidate.dis"),
-        ]
+    def disassemble(self) -> list[ToolStep]:
+        """candidate.o -> candidate.dis, its instructions, where nothing contains them."""
+        if self.deferred_loading:
+            return []
+        return [ToolStep((str(self.tools.objdump), "-d", "candidate.o"), "candidate.dis")]
 
     def seal(self, match: LauncherMatch, guards: dict[str, str]) -> list[ToolStep]:
-        """candidate.o -> sealed.o, whose only global symbol is the launcher; sealed.nm, its symbols.
+        """candidate.o -> sealed.o, whose only global symbol is the launcher.
 
         `guards`: names under which it asks for guarded functions -> the functions.
         """
@@ -99,16 +108,18 @@ class Recipes:
             # COMDAT groups are dissolved first: the linker merges them by name with the driver's, and a symbol that was
             # made local would be left pointing into the copy that it threw away.
             ToolStep((ld, "-r", "--force-group-allocation", "candidate.o", "-o", "whole.o")),
-            ToolStep((objcopy, f"--keep-global-symbol={match.symbol}", "whole.o")),
+            # Code that the object brings for a linker to compile has symbols of its own, which nothing makes local.
+            ToolStep((objcopy, "--remove-section=.gnu.lto_*", f"--keep-global-symbol={match.symbol}", "whole.o")),
             ToolStep((objcopy, *rename, "whole.o", "sealed.o")),
-            ToolStep((*list_symbols(self.tools, "sealed.o"),), "sealed.nm"),
         ]
 
     def link(self, harness: Harness, libraries: tuple[Library, ...], guards: dict[str, str]) -> list[ToolStep]:
         """sealed.o, with the stand-ins of the guarded functions that it calls, -> the program or shared object."""
         extra = (argument for library in libraries for argument in self.tools.library(library).link_args)
-        # What a shared object asks for is looked for now, as it would be for a program.
-        harness_part = ("-shared", "-Wl,-z,defs") if self.deferred_loading else (str(harness.object_path),)
+        # What a shared object asks for is looked for now, as it would be for a program. Nothing of it runs when it is
+        # loaded: its constructors wait until the process is contained.
+        alone = ("-shared", "-nostartfiles", "-Wl,-z,defs", "-T", str(candidate_link_script()), "initialise.o")
+        harness_part = alone if self.deferred_loading else (str(harness.object_path),)
         linking = ToolStep(
             (
                 *(str(self.tools.host_compiler), *harness_part, "sealed.o", *(["guards.o"] if guards else [])),
@@ -118,7 +129,13 @@ class Recipes:
                 *(_HARDENED, "-Wl,--as-needed", *extra, *self.link_args),
             )
         )
-        return [*self._compile_guards(sorted(set(guards.values()))), linking]
+        return [*self._compile_guards(sorted(set(guards.values()))), *self._compile_initialiser(), linking]
+
+    def _compile_initialiser(self) -> list[ToolStep]:
+        if not self.deferred_loading:
+            return []
+        flags = (*self.host_flags, "-fPIC", "-c", str(initialise_source()))
+        return [ToolStep((str(self.tools.host_compiler), *flags, "-o", "initialise.o"))]
 
     def _compile_guards(self, functions: list[str]) -> list[ToolStep]:
         if not functions:
@@ -133,6 +150,11 @@ class Recipes:
         return [
             ToolStep((compiler, *self.host_flags, launcher, "-c", str(deferred_source()), "-o", "deferred.o")),
             ToolStep(
-                (compiler, str(harness.object_path), "deferred.o", "-o", PROGRAM, _HARDENED, *self.link_args, "-ldl")
+                # A C++ library of its own, whose symbols nobody sees: what a candidate does to the common one, its
+                # locale say, changes nothing here.
+                (
+                    *(compiler, str(harness.object_path), "deferred.o", "-o", PROGRAM, _HARDENED),
+                    *("-static-libstdc++", "-Wl,--exclude-libs,ALL", *self.link_args, "-ldl", "-lpthread"),
+                )
             ),
         ]

@@ -16,10 +16,10 @@ from pathlib import Path
 from kernelblaster.cuda_source.launcher import LAUNCHER, launcher_declaration, names_launcher
 from kernelblaster.devices.base import Build, Harness
 from kernelblaster.devices.build.builder import CandidateBuilder
+from kernelblaster.devices.build.elf import read_symbols
 from kernelblaster.devices.build.policy import CandidatePolicy
 from kernelblaster.devices.build.recipes import Recipes
-from kernelblaster.devices.build.symbols import list_symbols, parse_symbols
-from kernelblaster.devices.build.tools import ToolStep, tool_output
+from kernelblaster.devices.build.tools import ToolStep
 from kernelblaster.devices.facts import Library
 from kernelblaster.errors import MachineError, ProblemError
 from kernelblaster.problems.problem import Precision, Problem
@@ -145,9 +145,7 @@ class SelfCheckingBuilder(CandidateBuilder):
 
     def _join(self, scratch: Path, problem: Problem) -> None:
         """plain.o and shim.o -> driver.o, which calls the launcher only through the shim. Raises ProblemError."""
-        listing = [ToolStep((*list_symbols(self._tools, name),), f"{name}.nm") for name in ("plain.o", "shim.o")]
-        self._binutils(scratch, *listing)
-        plain, shim = (parse_symbols(tool_output(scratch / f"{name}.nm")) for name in ("plain.o", "shim.o"))
+        plain, shim = (read_symbols(scratch / name) for name in ("plain.o", "shim.o"))
         launchers = [name for name in plain.undefined if names_launcher(name)]
         if len(launchers) != 1 or launchers[0] not in shim.undefined:
             raise ProblemError(

@@ -1,4 +1,4 @@
-"""Symbols of object files: what they define and ask for, which of that goes through a guard, which is the launcher.
+"""Names in object files: which of them go through a guard, which is the launcher, what they read as.
 
 Which symbols a candidate may have is not decided here (`policy.CandidatePolicy`).
 """
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernelblaster.cuda_source.launcher import LAUNCHER, is_global_launcher
+from kernelblaster.devices.build.elf import Symbols
 from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.devices.failures import BuildFailure, BuildFailureKind
 from kernelblaster.errors import DeviceError
@@ -27,46 +28,12 @@ GUARDED = frozenset(
 _VERSION_SUFFIX = re.compile(r"(?<=[a-z])(?:_v\d+|_pt[sd][zs])+$")
 
 
-@dataclass(frozen=True)
-class Symbols:
-    """Symbols of one object file, mangled."""
-
-    defined: frozenset[str]
-    """Global, weak and unique definitions."""
-    strong: frozenset[str]
-    """The global ones among them."""
-    undefined: frozenset[str]
-
-
-def list_symbols(toolchain: Toolchain, path: str) -> list[str]:
-    """The command that lists the symbols of an object file for `parse_symbols`."""
-    return [str(toolchain.nm), "--format=posix", "--no-sort", path]
-
-
-def read_symbols(toolchain: Toolchain, path: str) -> Symbols:
-    """Symbols of an object file that nobody need be fenced off from. Raises DeviceError when nm fails."""
-    return parse_symbols(_tool(list_symbols(toolchain, path)))
-
-
-def parse_symbols(text: str) -> Symbols:
-    """Symbols in what `list_symbols` prints."""
-    defined, strong, undefined = set(), set(), set()
-    for line in text.splitlines():
-        name, kind = line.split()[:2]
-        if kind in "Uvw":
-            undefined.add(name)
-        elif kind.isupper() or kind in "ui":
-            defined.add(name)
-            if kind not in "WV":
-                strong.add(name)
-    return Symbols(frozenset(defined), frozenset(strong), frozenset(undefined))
-
-
 def demangle(toolchain: Toolchain, names: Sequence[str]) -> list[str]:
     """Readable names, in order."""
     if not names:
         return []
-    return _tool([str(toolchain.cxxfilt)], "\n".join(names)).splitlines()
+    found = _tool([str(toolchain.cxxfilt)], "\n".join(names)).splitlines()
+    return found if len(found) == len(names) else list(names)
 
 
 def _tool(argv: list[str], text: str | None = None) -> str:

@@ -12,9 +12,12 @@ from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.sandbox.isolation import FileView, named_in
 from kernelblaster.sandbox.limits import CommandResult, Limits
 from kernelblaster.sandbox.process import clean_environment, run
+from kernelblaster.sandbox.text import printable_lines
 
 COMPILE_TIMEOUT_S = 300.0
 """Template-heavy kernels take a minute; a template bomb takes for ever."""
+OUTPUT_BYTES = 16 << 20
+"""Read of what a tool has printed."""
 LOG_CHARACTERS = 16_000
 """Kept of a log."""
 COMPILER_LIMITS = Limits(
@@ -24,16 +27,25 @@ COMPILER_LIMITS = Limits(
 
 @dataclass(frozen=True)
 class ToolStep:
-    """A command of several that run in one fence, and the file that its output goes to, if any."""
+    """A command of several that run in one fence.
+
+    Attributes:
+        argv: its words.
+        output: the file that its standard output goes to, if any.
+        errors: whether its standard error goes there, too.
+    """
 
     argv: tuple[str, ...]
     output: str | None = None
+    errors: bool = False
 
     @property
     def line(self) -> str:
         """As a shell reads it."""
         line = shlex.join(self.argv)
-        return line if self.output is None else f"{line} > {shlex.quote(self.output)}"
+        if self.output is None:
+            return line
+        return f"{line} > {shlex.quote(self.output)}{' 2>&1' if self.errors else ''}"
 
 
 def run_tool(tools: Toolchain, argv: Sequence[str], scratch: Path, named: Sequence[str] = ()) -> CommandResult:
@@ -58,8 +70,14 @@ def run_tools(tools: Toolchain, steps: Sequence[ToolStep], scratch: Path) -> Com
 
 
 def tool_output(path: Path) -> str:
-    """What a tool has printed of a candidate, whatever bytes its names have."""
-    return path.read_text(encoding="utf-8", errors="surrogateescape")
+    """What a tool has printed of a candidate, in printable ASCII; of a long text the beginning and the end."""
+    if not path.exists():
+        return ""
+    with path.open("rb") as file:
+        beginning = file.read(OUTPUT_BYTES // 2)
+        at = max(file.tell(), path.stat().st_size - OUTPUT_BYTES // 2)
+        file.seek(at)
+        return printable_lines(beginning + file.read(OUTPUT_BYTES // 2))
 
 
 def bounded(log: str) -> str:

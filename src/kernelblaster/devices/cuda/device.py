@@ -24,11 +24,11 @@ from kernelblaster.devices.cuda.probe import detect_gpu
 from kernelblaster.devices.cuda.profiler import Counters, CudaProfiler
 from kernelblaster.devices.cuda.sanitizer import BANNER, INITCHECK, TOOLS, parse_report, sanitizer_command, tool_failure
 from kernelblaster.devices.facts import DeviceFacts, GpuReading, Library
-from kernelblaster.devices.harness.batch import run_batch
+from kernelblaster.devices.failures import RunFailure
+from kernelblaster.devices.harness.process import HarnessProcess, ProcessSession
 from kernelblaster.devices.harness.self_checking_session import SelfCheckingProcess
-from kernelblaster.devices.harness.session import ProcessSession
 from kernelblaster.devices.profiles import SanitizerFinding
-from kernelblaster.errors import DeviceError
+from kernelblaster.errors import DeviceError, MachineError
 from kernelblaster.paths import cache_dir
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.sandbox.isolation import FileView, Isolation, strongest_working, weaker
@@ -105,13 +105,15 @@ class CudaDevice:
 
     @cached_property
     def _builder(self) -> CandidateBuilder:
-        """Builds programs that load candidates, where the runtime is there as a shared object."""
+        """Builds programs that load candidates. Raises MachineError where the runtime is no shared object."""
         shared = self._tools.cudart_shared_link_args
         if shared is None:
-            return CandidateBuilder(self._recipes, self._policy, self._cache, jobs=self._jobs)
-        return CandidateBuilder(
-            replace(self._recipes, link_args=shared, deferred_loading=True), self._policy, self._cache, jobs=self._jobs
-        )
+            raise MachineError(
+                "the CUDA runtime is here as an archive alone, but harness and candidate must share it",
+                hint="install libcudart.so beside nvcc (the nvidia-cuda-runtime wheel, or package cuda-cudart)",
+            )
+        recipes = replace(self._recipes, link_args=shared, deferred_loading=True)
+        return CandidateBuilder(recipes, self._policy, self._cache, jobs=self._jobs)
 
     @cached_property
     def _self_checking_builder(self) -> SelfCheckingBuilder:
@@ -185,11 +187,10 @@ class CudaDevice:
         """Findings of one tool. Its report goes to a file: what the candidate prints cannot push it out of a tail."""
         with TemporaryDirectory(prefix="kernelblaster-") as scratch:
             log = Path(scratch) / "report.txt"
-            result = run_batch(
+            failure = self._call_under(
                 build,
                 job,
-                ["call 0"],
-                wrapper_argv=sanitizer_command(sanitizer, tool, log),
+                sanitizer_command(sanitizer, tool, log),
                 view=self._view | FileView(writable=(log.parent,)),
                 limits=replace(self._limits, isolation=level),
                 timeout_s=timeout_s,
@@ -200,9 +201,25 @@ class CudaDevice:
         if BANNER not in text:
             raise DeviceError(f"compute-sanitizer {tool} wrote no report", hint="see `kernelblaster doctor`")
         findings = parse_report(tool, text)
-        if result.failure is not None and not findings:
-            raise result.failure
+        if failure is not None and not findings:
+            raise failure
         return findings
+
+    @staticmethod
+    def _call_under(
+        build: Build, job: Job, wrapper: Sequence[str], view: FileView, limits: Limits, timeout_s: float
+    ) -> RunFailure | None:
+        """How one call in a process under a tool fails; None when it does not. Raises DeviceError."""
+        try:
+            with HarnessProcess(
+                build, job, wrapper, view=view, limits=limits, timeout_s=timeout_s, contain=False
+            ) as process:
+                process.load()
+                process.call(0)
+                process.quit()
+        except RunFailure as failure:
+            return failure
+        return None
 
     def reading(self) -> GpuReading | None:
         """SM clock and temperature now; None where the driver does not tell."""

@@ -7,13 +7,14 @@ then waits for its command while the candidate is verified and timed.
 
 from __future__ import annotations
 
+import contextlib
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from kernelblaster.devices.base import Candidate, Job
+from kernelblaster.devices.base import UNPERTURBED, Candidate, Job
 from kernelblaster.devices.cuda.ncu import (
     NO_KERNEL,
     PERMISSION_CURE,
@@ -23,10 +24,12 @@ from kernelblaster.devices.cuda.ncu import (
     parse_csv,
     unknown_metrics,
 )
-from kernelblaster.devices.harness.batch import BatchProgram
+from kernelblaster.devices.failures import RunFailure
+from kernelblaster.devices.harness.process import HarnessProcess
 from kernelblaster.devices.metrics import Metric, totals
 from kernelblaster.devices.profilers import EventProfiler, Opens
 from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource
+from kernelblaster.errors import DeviceError
 from kernelblaster.sandbox.isolation import FileView, Isolation, strongest_working, weaker
 from kernelblaster.sandbox.limits import Limits
 from kernelblaster.sandbox.process import Scratch, strongest
@@ -88,14 +91,14 @@ class CudaProfiler:
         self._limits = limits
         self._timeout_s = timeout_s
         self._started = ExitStack()
-        self._waiting: BatchProgram | None = None
+        self._waiting: HarnessProcess | None = None
 
     def __enter__(self) -> Self:
         if self._counters.ncu is not None:
             self._log = self._started.enter_context(Scratch()) / "ncu.csv"
             self._level = self._counters.isolation or self._limits.isolation or strongest().level
             self._waiting = self._started.enter_context(self._program(self._counters.ncu, self._level))
-            self._waiting.begin("warm_up")
+            self._waiting.begin_warm_up()
         return self
 
     def __exit__(
@@ -106,7 +109,8 @@ class CudaProfiler:
     def settle(self) -> None:
         """Wait until the program is idle; one that never is shows when it is asked."""
         if self._waiting is not None:
-            self._waiting.settle(self._timeout_s)
+            with contextlib.suppress(RunFailure, DeviceError):
+                self._waiting.settle()
 
     def collect(self) -> Profile:
         """Counters of one warmed call through ncu, else its time by events with a warning. Raises RunFailure."""
@@ -150,12 +154,15 @@ class CudaProfiler:
             text = self._text(ncu, level)
         return parse_csv(text)
 
-    def _program(self, ncu: Path, level: Isolation) -> BatchProgram:
+    def _program(self, ncu: Path, level: Isolation) -> HarnessProcess:
         # ncu writes to a file: many launches of many metrics outgrow the kept tail of an output.
         command = [*ncu_command(ncu, self._counters.names()), "--log-file", str(self._log)]
         view = self._view | FileView(writable=(self._log.parent,), counters=True)
         limits = replace(self._limits, isolation=level)
-        return BatchProgram(self._candidate, self._job, command, view=view, limits=limits)
+        timeout_s = self._timeout_s
+        return HarnessProcess(
+            self._candidate, self._job, command, view=view, limits=limits, timeout_s=timeout_s, contain=False
+        )
 
     def _text(self, ncu: Path, level: Isolation) -> str:
         """What ncu writes of one call, of the program that waits if that is under this isolation."""
@@ -164,16 +171,22 @@ class CudaProfiler:
             return self._finish(waiting)
         self._log.unlink(missing_ok=True)
         with self._program(ncu, level) as program:
-            program.begin("warm_up")
+            program.begin_warm_up()
             return self._finish(program)
 
-    def _finish(self, program: BatchProgram) -> str:
-        result = program.finish(["profile"], self._timeout_s)
-        text = self._log.read_text(errors="replace") if self._log.exists() else result.stdout_tail
-        if result.failure is not None and _CONNECTED not in text and "==ERROR==" not in text:
-            raise NcuFailure(f"ncu did not reach the program: {result.failure.reason}")
-        if result.failure is not None and "==ERROR==" not in text:
-            raise result.failure
+    def _finish(self, program: HarnessProcess) -> str:
+        failure: RunFailure | DeviceError | None = None
+        try:
+            program.load()
+            program.profile(UNPERTURBED)
+            tail = program.quit().output
+        except (RunFailure, DeviceError) as error:
+            failure, tail = error, getattr(error, "log", "")
+        text = self._log.read_text(errors="replace") if self._log.exists() else tail
+        if failure is not None and _CONNECTED not in text and "==ERROR==" not in text:
+            raise NcuFailure(f"ncu did not reach the program: {failure}")
+        if failure is not None and "==ERROR==" not in text:
+            raise failure
         return text
 
     def _by_events(self, warning: str) -> Profile:

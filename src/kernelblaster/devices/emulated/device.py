@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Self
+from typing import Self, TypeVar
 
 from kernelblaster.devices.base import (
     Build,
@@ -43,8 +43,7 @@ from kernelblaster.devices.emulated.translation import (
 )
 from kernelblaster.devices.facts import DeviceFacts, Library
 from kernelblaster.devices.failures import BuildFailure, BuildFailureKind, RunFailure
-from kernelblaster.devices.harness.batch import run_batch
-from kernelblaster.devices.harness.session import ProcessSession
+from kernelblaster.devices.harness.process import HarnessProcess, ProcessSession
 from kernelblaster.devices.profiles import SanitizerFinding
 from kernelblaster.errors import DeviceError
 from kernelblaster.paths import cache_dir, harness_include_dir
@@ -61,6 +60,8 @@ from ptxemu.errors import ProgramNotEmulatable
 from ptxemu.model.architecture import GpuModel
 from ptxemu.model.call import CallEstimate
 from ptxemu.program.modules import ensure_figures, ensure_module, missing_runtime_functions, module_path
+
+Used = TypeVar("Used")
 
 
 class EmulatedDevice:
@@ -139,7 +140,7 @@ class EmulatedDevice:
     @cached_property
     def _builder(self) -> CandidateBuilder:
         link = (f"-L{self._core.library_dir}", f"-l{self._core.library_name}", f"-Wl,-rpath,{self._core.library_dir}")
-        recipes = Recipes(self._toolchain, self._gpu.architecture.compile_arch, link)
+        recipes = Recipes(self._toolchain, self._gpu.architecture.compile_arch, link, deferred_loading=True)
         return CandidateBuilder(recipes, self._policy, self._cache, jobs=self._jobs)
 
     def prepare(self, problem: Problem, precision: Precision) -> Harness:
@@ -202,7 +203,7 @@ class EmulatedDevice:
             report = Path(scratch) / "findings.jsonl"
             failure = None
             try:
-                self._run(build, job, ["call 0"], {"PTXEMU_CHECKS": report}, timeout_s)
+                self._run(build, job, lambda process: process.call(0), {"PTXEMU_CHECKS": report}, timeout_s)
             except RunFailure as error:
                 failure = error
             with translated_errors():
@@ -225,13 +226,13 @@ class EmulatedDevice:
             raise DeviceError(f"the build of {build.source_path} kept no PTX", hint="delete the cache directory")
         system = (*self._toolchain.include_dirs, harness_include_dir())
         try:
-            ensure_module(build.program, build.ptx, system, tuple(ptxas_resources(build.resources).values()))
+            ensure_module(_made(build), build.ptx, system, tuple(ptxas_resources(build.resources).values()))
         except ProgramNotEmulatable as error:
             raise BuildFailure(BuildFailureKind.NOT_EMULATABLE, error.message, error.log) from error
 
     def _environment(self, build: Build) -> dict[str, str]:
         return {
-            "PTXEMU_MODULE": str(module_path(build.program)),
+            "PTXEMU_MODULE": str(module_path(_made(build))),
             "PTXEMU_DEVICE": str(ensure_figures(self._gpu, self._cache)),
             "PTXEMU_THREADS": str(self._threads),
         }
@@ -239,7 +240,7 @@ class EmulatedDevice:
     def _view(self, build: Build) -> FileView:
         """What a program of this device needs beside itself: the core, its module, the figures of the GPU."""
         figures = ensure_figures(self._gpu, self._cache)
-        return FileView(readable=(self._core.library_dir, module_path(build.program), figures))
+        return FileView(readable=(self._core.library_dir, module_path(_made(build)), figures))
 
     def _count(self, build: Build, job: Job, timeout_s: float, perturbation: int) -> Counted:
         """Launches and transfers of one warmed call on values it has not seen, and its outputs.
@@ -249,62 +250,71 @@ class EmulatedDevice:
 
         Raises RunFailure.
         """
-        call = f"profile {perturbation}"
         if not job.instruction_budget:
-            records, replies = self._counted(build, job, [call, "fetch"], timeout_s, {})
-            return Counted(records, CallResult(mutated_inputs=tuple(replies[1].split()[1:])))
+
+            def profile_and_fetch(process: HarnessProcess) -> CallResult:
+                process.profile(perturbation)
+                return process.fetch()
+
+            return Counted(*self._counted(build, job, profile_and_fetch, timeout_s, {}))
+
+        def profile(process: HarnessProcess) -> None:
+            process.profile(perturbation)
+
         try:
             return Counted(
-                self._counted(build, job, [call], timeout_s, {"PTXEMU_SAMPLE": str(job.instruction_budget)})[0], None
+                *self._counted(build, job, profile, timeout_s, {"PTXEMU_SAMPLE": str(job.instruction_budget)})
             )
         except NotSampled as because:
             try:
-                return Counted(self._counted(build, job, [call], timeout_s, {})[0], None)
+                return Counted(*self._counted(build, job, profile, timeout_s, {}))
             except RunFailure as failure:
                 reason = f"{failure.reason}, with every block executed: {because.reason}"
                 raise RunFailure(failure.kind, reason, failure.log) from failure
 
     def _counted(
-        self, build: Build, job: Job, commands: Sequence[str], timeout_s: float, more: Mapping[str, str]
-    ) -> tuple[list[LaunchRecord | TransferRecord], tuple[str, ...]]:
-        """What was counted while commands ran in a process of their own, and their replies.
+        self, build: Build, job: Job, use: Callable[[HarnessProcess], Used], timeout_s: float, more: Mapping[str, str]
+    ) -> tuple[list[LaunchRecord | TransferRecord], Used]:
+        """What was counted while a process of its own was used, and what came of the use.
 
         Raises NotSampled and RunFailure.
         """
         with TemporaryDirectory(prefix="kernelblaster-") as scratch:
             report = Path(scratch) / "report.jsonl"
             try:
-                replies = self._run(build, job, commands, {"PTXEMU_REPORT": report}, timeout_s, more)
+                used = self._run(build, job, use, {"PTXEMU_REPORT": report}, timeout_s, more)
             except RunFailure:
                 with translated_errors():
                     counted_records(report, cut_off=True)
                 raise
             with translated_errors():
-                return counted_records(report, cut_off=False), replies
+                return counted_records(report, cut_off=False), used
 
     def _run(
         self,
         build: Build,
         job: Job,
-        commands: Sequence[str],
+        use: Callable[[HarnessProcess], Used],
         reports: Mapping[str, Path],
         timeout_s: float,
         more: Mapping[str, str] | None = None,
-    ) -> tuple[str, ...]:
-        """Replies to commands in a process of its own, which writes `reports`: variable -> file. Raises RunFailure.
+    ) -> Used:
+        """What comes of using a process of its own, which writes `reports`: variable -> file. Raises RunFailure.
 
         `more` are further variables of its environment.
         """
-        result = run_batch(
-            build,
-            job,
-            commands,
-            env={**self._environment(build), **{name: str(path) for name, path in reports.items()}, **(more or {})},
-            view=self._view(build) | FileView(writable=tuple(path.parent for path in reports.values())),
-            limits=self._limits,
-            timeout_s=timeout_s,
-        )
-        return result.require().replies
+        env = {**self._environment(build), **{name: str(path) for name, path in reports.items()}, **(more or {})}
+        view = self._view(build) | FileView(writable=tuple(path.parent for path in reports.values()))
+        with HarnessProcess(build, job, env=env, view=view, limits=self._limits, timeout_s=timeout_s) as process:
+            process.load()
+            used = use(process)
+            process.quit()
+            return used
+
+
+def _made(build: Build) -> Path:
+    """What was made of the candidate alone."""
+    return build.library or build.program
 
 
 def _missing_in_runtime(failure: BuildFailure) -> BuildFailure | None:

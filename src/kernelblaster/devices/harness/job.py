@@ -1,53 +1,85 @@
-"""The job file: everything the driver program is told. Text, one fact per line, no expected values."""
+"""What a harness program is told of its job, as packets: sizes, scalars and tensors, with the inputs' files."""
 
 from __future__ import annotations
 
-import secrets
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from kernelblaster.devices.base import Harness, Job
+from kernelblaster.devices.base import Harness, Job, JobTensor
+from kernelblaster.devices.harness.channel import MOST_DESCRIPTORS, Message
+from kernelblaster.devices.harness.protocol import Request
 from kernelblaster.errors import DeviceError
 from kernelblaster.problems.problem import TensorRole
 from kernelblaster.sandbox.isolation import FileView
 
-FORMAT = "kernelblaster-job-3"
+_TENSORS_PER_PACKET = 100
+"""Names are short: a packet of so many is some ten kilobytes."""
 
 
-def new_nonce() -> str:
-    """A secret that every reply of one process must begin with."""
-    return secrets.token_hex(16)
+def job_packets(job: Job) -> Iterator[tuple[Message, list[Path]]]:
+    """The packets that tell a job, and the files whose descriptors go with each."""
+    first = Message(Request.JOB).u32(len(job.sizes))
+    for name, size in job.sizes.items():
+        first.text(name).i64(size)
+    first.u32(len(job.scalars))
+    for name, scalar in job.scalars.items():
+        first.text(name).f64(scalar)
+    yield first.u32(len(job.tensors)), []
+    for at in range(0, len(job.tensors), _TENSORS_PER_PACKET):
+        tensors = job.tensors[at : at + _TENSORS_PER_PACKET]
+        message = Message(Request.TENSORS)
+        for tensor in tensors:
+            spec = tensor.spec
+            message.text(spec.role).text(spec.name).text(spec.dtype).text(tensor.change).list_i64(spec.shape)
+        yield message, [tensor.path for tensor in tensors if spec_is_input(tensor)]
 
 
-def write_job(job: Job, path: Path, nonce: str) -> None:
-    """Write a job for one process. Raises DeviceError when a name or path cannot be told in its format."""
-    lines = [FORMAT, f"nonce {nonce}"]
-    lines += [f"size {_word(name)} {value:d}" for name, value in job.sizes.items()]
-    lines += [f"scalar {_word(name)} {value!r}" for name, value in job.scalars.items()]
-    for tensor in job.tensors:
-        spec = tensor.spec
-        shape = " ".join(str(extent) for extent in (len(spec.shape), *spec.shape))
-        what = f"{spec.role} {_word(spec.name)} {spec.dtype} {tensor.change}"
-        lines.append(f"tensor {what} {shape} {_line(str(tensor.path.absolute()))}")
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+def reload_packets(job: Job) -> Iterator[tuple[Message, list[Path]]]:
+    """The packets that bring other values: each holds the index of its first tensor."""
+    inputs = [(index, tensor) for index, tensor in enumerate(job.tensors) if spec_is_input(tensor)]
+    for at in range(0, len(inputs), MOST_DESCRIPTORS):
+        part = inputs[at : at + MOST_DESCRIPTORS]
+        yield Message(Request.RELOAD).u32(part[0][0]), [tensor.path for _, tensor in part]
 
 
-def job_view(program: Path, harness: Harness, job: Job) -> FileView:
-    """What a program must see to do its job: itself, the directories of its inputs, those of its outputs."""
-    places: dict[bool, set[Path]] = {False: set(), True: set()}
-    for tensor in job.tensors:
-        places[tensor.spec.role is TensorRole.OUTPUT].add(tensor.path.absolute().parent)
-    return FileView(
-        readable=(program, *harness.loads_from, *sorted(places[False])), writable=tuple(sorted(places[True]))
-    )
+def spec_is_input(tensor: JobTensor) -> bool:
+    """Whether the harness reads a tensor's file."""
+    return tensor.spec.role is not TensorRole.OUTPUT
 
 
-def _word(text: str) -> str:
-    if not text or any(character.isspace() for character in text):
-        raise DeviceError(f"a job cannot carry the name {text!r}", hint="use names without blanks in reference.py")
-    return text
+@contextmanager
+def opened(paths: Sequence[Path]) -> Iterator[list[int]]:
+    """Descriptors of files for reading. Raises DeviceError."""
+    with ExitStack() as stack:
+        try:
+            descriptors = [os.open(path, os.O_RDONLY | os.O_CLOEXEC) for path in paths]
+        except OSError as error:
+            raise DeviceError(f"cannot read a tensor: {error}", hint="check disk space and open files") from error
+        for descriptor in descriptors:
+            stack.callback(os.close, descriptor)
+        yield descriptors
 
 
-def _line(text: str) -> str:
-    if "\n" in text:
-        raise DeviceError(f"a job cannot carry the path {text!r}", hint="use a path without line breaks")
-    return text
+@contextmanager
+def opened_outputs(job: Job) -> Iterator[list[int]]:
+    """Descriptors of the job's output files, which are made with the size of their tensors. Raises DeviceError."""
+    with ExitStack() as stack:
+        descriptors = []
+        for tensor in job.tensors:
+            if spec_is_input(tensor):
+                continue
+            try:
+                descriptor = os.open(tensor.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                stack.callback(os.close, descriptor)
+                os.ftruncate(descriptor, tensor.spec.bytes)
+            except OSError as error:
+                raise DeviceError(f"cannot make a file for an output: {error}", hint="free disk space") from error
+            descriptors.append(descriptor)
+        yield descriptors
+
+
+def job_view(program: Path, harness: Harness) -> FileView:
+    """What a program must see to do its job: itself and what it loads. Tensors come as descriptors."""
+    return FileView(readable=(program, *harness.loads_from))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from kernelblaster.devices.base import NO_TENSORS, Build, SelfCheckOutput
-from kernelblaster.devices.failures import RunFailure, RunFailureKind
-from kernelblaster.devices.harness.session import ProcessSession
+from kernelblaster.devices.harness.channel import Message
+from kernelblaster.devices.harness.process import ProcessSession
+from kernelblaster.devices.harness.protocol import Reply, Request
 from kernelblaster.sandbox.isolation import FileView
 from kernelblaster.sandbox.limits import Limits
 
 
 class SelfCheckingProcess(ProcessSession):
-    """A process of a candidate and its problem's own driver. Satisfies `devices.base.SelfJudged`."""
+    """A process of a candidate and its problem's own driver. Satisfies `devices.base.SelfCheckingSession`."""
 
     def __init__(
         self, build: Build, *, view: FileView, limits: Limits | None = None, timeout_s: float, flush_bytes: int
@@ -19,9 +20,6 @@ class SelfCheckingProcess(ProcessSession):
 
     def finish(self) -> SelfCheckOutput:
         """Make the last call, let the driver judge it and end. Raises RunFailure, DeviceError."""
-        code, restored, missing, spoken = self._request("quit", "judged")
-        try:
-            text = "" if spoken == "-" else bytes.fromhex(spoken).decode(errors="replace")
-            return SelfCheckOutput(int(code), text, int(restored), int(missing))
-        except ValueError:
-            raise RunFailure(RunFailureKind.RUNTIME, f"a malformed answer: {spoken[:100]}") from None
+        packet = self._request(Message(Request.QUIT), Reply.JUDGED)
+        code, restored, missing = packet.i32(), packet.u64(), packet.u64()
+        return SelfCheckOutput(code, packet.lines(), restored, missing)

@@ -26,7 +26,11 @@ class CandidateRules:
         """Raise BuildFailure (POLICY) when it reaches for files that are not the toolkit's headers."""
         source_rules.check_source(source)
 
-    def check_object(self, compiled: CompiledCandidate) -> None:
-        """Raise BuildFailure (POLICY) when it defines, asks for or does what no kernel needs."""
-        symbol_rules.check_symbols(compiled.symbols, compiled.harness, compiled.libraries)
-        symbol_rules.check_instructions(compiled.disassembly)
+    def check_object(self, compiled: CompiledCandidate) -> tuple[str, ...]:
+        """What it asks for in vain. Raises BuildFailure (POLICY) when it defines, asks for or does what it may not."""
+        hints = symbol_rules.check_symbols(
+            compiled.symbols, compiled.harness, compiled.libraries, contained=compiled.contained
+        )
+        if not compiled.contained:
+            symbol_rules.check_instructions(compiled.disassembly)
+        return hints

@@ -1,11 +1,10 @@
 """What a candidate's object file may define and ask for, and what its host code may not do.
 
-A candidate is host code, too: its object is linked into the harness. It may define one symbol that others
-see, the launcher. What it may ask for is listed: the CUDA runtime, the C++ language and library, and those functions
-of the C library that only compute, allocate, print and tell the time. Anything else is refused by name, and what only
-a reward hack needs with its reason: other processes, files, dynamic loading, host threads, signal handlers, the
-environment, the profiler's marks, the harness itself, system calls of its own, or a library that the run does not
-allow.
+A candidate is host code, too. It may define one symbol that others see, the launcher. Where it is contained, files,
+processes and threads fail at run time, by whatever name they are asked for: names are hints then, which tell a model
+why. Refused are functions that reach into the measurement, the harness itself, and libraries that the run does not
+allow. Where a candidate is not contained (a driver that judges itself, a machine without the filter), what it may ask
+for is listed in `symbol_allowlist`.
 """
 
 from __future__ import annotations
@@ -14,7 +13,8 @@ import re
 from collections.abc import Iterable
 
 from kernelblaster.cuda_source.launcher import names_launcher
-from kernelblaster.devices.build.symbols import Symbols, plain_name
+from kernelblaster.devices.build.elf import Symbols
+from kernelblaster.devices.build.symbols import plain_name
 from kernelblaster.devices.facts import Library
 from kernelblaster.devices.failures import BuildFailure, BuildFailureKind
 from kernelblaster.evaluation.integrity.symbol_allowlist import is_allowed
@@ -37,11 +37,26 @@ _FORBIDDEN_PREFIXES = {
     "_ZTIN2kb": "the harness",
     "_ZTVN2kb": "the harness",
     "GOMP_": "OpenMP, which runs host threads",
+    "kb_": "the harness",
+    "ptxemu_": "the emulated GPU",
 }
 _SYSTEM_CALLS = re.compile(
     r"^\s*[0-9a-f]+:\t(?:[0-9a-f]{2,8} )+\s*\t(syscall|sysenter|int +\$0x80|svc)\b", re.MULTILINE
 )
 _FORBIDDEN = {
+    "moves the profiler's marks": {"cudaProfilerStart", "cudaProfilerStop", "cuProfilerStart", "cuProfilerStop"},
+    "changes the device under the harness": {"cudaDeviceReset", "cuDevicePrimaryCtxReset"},
+    "runs host functions behind the call": {
+        *("cudaLaunchHostFunc", "cudaStreamAddCallback", "cudaGraphAddHostNode", "cudaUserObjectCreate"),
+        *("cudaLogsRegisterCallback", "cudaSignalExternalSemaphoresAsync"),
+    },
+    "reaches into the driver": {"cudaGetExportTable", "cuGetExportTable"},
+    "loads code at run time": {"cudaLibraryLoadData", "cudaLibraryLoadFromFile"},
+    "opens streams that nothing waits for": {"cudaExecutionCtxStreamCreate", "cudaGreenCtxCreate"},
+    "reaches memory of other processes": {"cudaIpcOpenMemHandle", "cudaImportExternalMemory"},
+}
+"""What a candidate is refused for: it would reach into the measurement, which no filter of system calls prevents."""
+_IN_VAIN = {
     "loads libraries at run time": {"dlopen", "dlsym", "dlvsym", "dlmopen", "dladdr", "dl_iterate_phdr"},
     "starts processes": {
         *("system", "popen", "fork", "vfork", "clone", "execl", "execle", "execlp", "execv", "execve", "execvp"),
@@ -59,15 +74,10 @@ _FORBIDDEN = {
         *("shm_open", "unlink", "rename", "chmod", "truncate", "ftruncate", "mkstemp", "sendto", "write", "read"),
     },
     "reads the environment": {"getenv", "secure_getenv", "environ", "__environ", "setenv", "putenv", "getauxval"},
-    "moves the profiler's marks": {"cudaProfilerStart", "cudaProfilerStop", "cuProfilerStart", "cuProfilerStop"},
-    "changes the device under the harness": {"cudaDeviceReset", "cuDevicePrimaryCtxReset"},
-    "runs host functions behind the call": {"cudaLaunchHostFunc", "cudaStreamAddCallback", "cudaGraphAddHostNode"},
-    "writes files": {"cudaGraphDebugDotPrint"},
-    "loads code at run time": {"cudaLibraryLoadData", "cudaLibraryLoadFromFile"},
-    "opens streams that nothing waits for": {"cudaExecutionCtxStreamCreate", "cudaGreenCtxCreate"},
-    "reaches memory of other processes": {"cudaIpcOpenMemHandle", "cudaImportExternalMemory"},
+    "writes files": {"cudaGraphDebugDotPrint", "cudaLogsDumpToFile"},
 }
-_FORBIDDEN_PARTS = {
+"""What fails, or finds nothing, in a process that is contained."""
+_IN_VAIN_PARTS = {
     "6thread15_M_start_thread": "runs host threads",
     "basic_ifstream": "opens files",
     "basic_fstream": "opens files",
@@ -77,16 +87,30 @@ _FORBIDDEN_PARTS = {
     "KSt10filesystem": "opens files",
     "ZSt15__fs_": "opens files",
 }
-_REASON_OF = {name: reason for reason, names in _FORBIDDEN.items() for name in names}
 
 
-def check_symbols(candidate: Symbols, harness: Symbols, libraries: Iterable[Library]) -> None:
-    """Raise BuildFailure (POLICY) naming every symbol that a candidate may not define or ask for."""
-    complaints = [*_overrides(candidate, harness), *_requests(candidate, frozenset(libraries))]
-    if complaints:
+def check_symbols(
+    candidate: Symbols, harness: Symbols, libraries: Iterable[Library], *, contained: bool
+) -> tuple[str, ...]:
+    """What a candidate asks for in vain where it is contained, one line each.
+
+    Args:
+        candidate: symbols of its object file.
+        harness: symbols of the harness' object file.
+        libraries: that it may link.
+        contained: whether its host code runs under the system-call filter. Where it does not, functions that are not
+            known to be harmless are refused by name.
+
+    Raises:
+        BuildFailure: POLICY, naming every symbol that it may not define or ask for.
+    """
+    requests = _requests(candidate, frozenset(libraries), contained)
+    refused = [*_overrides(candidate, harness), *(text for text, wall in requests if wall)]
+    if refused:
         raise BuildFailure(
-            BuildFailureKind.POLICY, f"the candidate is not only a kernel: {complaints[0]}", "\n".join(complaints)
+            BuildFailureKind.POLICY, f"the candidate is not only a kernel: {refused[0]}", "\n".join(refused)
         )
+    return tuple(text for text, _ in requests)
 
 
 def check_instructions(disassembly: str) -> None:
@@ -106,28 +130,32 @@ def _overrides(candidate: Symbols, harness: Symbols) -> list[str]:
     return [f"it defines {name}, which is not its own" for name in sorted(overriding)]
 
 
-def _requests(candidate: Symbols, libraries: frozenset[Library]) -> list[str]:
-    complaints = []
+def _requests(candidate: Symbols, libraries: frozenset[Library], contained: bool) -> list[tuple[str, bool]]:
+    """What it asks for that deserves a word, and whether that is refused."""
+    found = []
     for name in sorted(candidate.undefined):
-        reason = _reason_to_refuse(name, libraries)
+        reason, wall = _objection(name, libraries)
+        if reason is None and not contained and not (is_allowed(name) or names_launcher(name)):
+            reason = "asks for a function that no kernel needs"
         if reason is not None:
-            complaints.append(f"it {reason} ({name})")
-    return complaints
+            found.append((f"it {reason} ({name})", wall or not contained))
+    return found
 
 
-def _reason_to_refuse(name: str, libraries: frozenset[Library]) -> str | None:
-    reason = _REASON_OF.get(name) or _REASON_OF.get(plain_name(name))
-    if reason is not None:
-        return reason
+def _objection(name: str, libraries: frozenset[Library]) -> tuple[str | None, bool]:
+    """What a function is asked for in a reward hack, and whether the filter of system calls does not help there."""
+    plain = plain_name(name)
+    for table, wall in ((_FORBIDDEN, True), (_IN_VAIN, False)):
+        for reason, names in table.items():
+            if name in names or plain in names:
+                return reason, wall
     for prefix, library in _LIBRARY_PREFIXES.items():
         if name.startswith(prefix) and library not in libraries:
-            return f"links {library}, which this run does not allow"
+            return f"links {library}, which this run does not allow", True
     for prefix, what in _FORBIDDEN_PREFIXES.items():
         if name.startswith(prefix):
-            return f"links {what}"
-    for part, reason in _FORBIDDEN_PARTS.items():
+            return f"links {what}", True
+    for part, reason in _IN_VAIN_PARTS.items():
         if part in name:
-            return reason
-    if is_allowed(name) or names_launcher(name):
-        return None
-    return "asks for a function that no kernel needs"
+            return reason, False
+    return None, False

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
-#include <thread>
 
 #include "checks.hpp"
 #include "scheduler.hpp"
@@ -86,11 +85,8 @@ void work_on(Worker& worker, const std::vector<u32>& groups) {
 }
 
 template <class Work>
-void work_in_parallel(std::vector<Worker>& all, Work work) {
-    std::vector<std::thread> helpers;
-    for (unsigned k = 1; k < all.size(); ++k) helpers.emplace_back([&, k] { work(all[k], k); });
-    work(all[0], 0);
-    for (std::thread& helper : helpers) helper.join();
+void work_in_parallel(Crew& crew, std::vector<Worker>& all, Work work) {
+    crew.run(static_cast<unsigned>(all.size()), [&](unsigned k) { work(all[k], k); });
 }
 
 // The groups of SMs that have clusters, each far from those before it.
@@ -104,7 +100,7 @@ std::vector<u32> spread_groups(const Launch& launch) {
 }
 
 // Runs what the sample has room for; returns the number of blocks.
-u64 work_on_sample(std::vector<Worker>& all) {
+u64 work_on_sample(Crew& crew, std::vector<Worker>& all) {
     const Launch& launch = *all[0].launch;
     std::vector<u32> groups = spread_groups(launch);
     work_on(all[0], {groups[0]});
@@ -112,7 +108,7 @@ u64 work_on_sample(std::vector<Worker>& all) {
     groups.resize(std::min<u64>(groups.size(), std::max<u64>(kLeastGroups, room)));
     std::vector<std::vector<u32>> shares(all.size());
     for (std::size_t k = 1; k < groups.size(); ++k) shares[k % shares.size()].push_back(groups[k]);
-    if (!all[0].failed()) work_in_parallel(all, [&](Worker& worker, unsigned k) { work_on(worker, shares[k]); });
+    if (!all[0].failed()) work_in_parallel(crew, all, [&](Worker& worker, unsigned k) { work_on(worker, shares[k]); });
     u64 clusters = 0;
     for (const u32 group : groups) clusters += (launch.clusters() - group + launch.sm_groups() - 1) / launch.sm_groups();
     return clusters * launch.cluster_blocks();
@@ -137,7 +133,7 @@ void Worker::fail(Fault kind, const Instruction& at, const std::string& message)
                                       : " (PTX line " + std::to_string(at.ptx_line) + ")";
 }
 
-Execution execute(const Launch& launch, unsigned threads) {
+Execution execute(const Launch& launch, Crew& crew, unsigned threads) {
     const u64 useful = std::min<u64>({threads, launch.clusters(), launch.sm_groups()});
     const bool alone = launch.function->order_dependent || launch.together;
     const unsigned workers = alone ? 1u : static_cast<unsigned>(std::max<u64>(1, useful));
@@ -152,9 +148,9 @@ Execution execute(const Launch& launch, unsigned threads) {
     Execution done;
     done.blocks = launch.blocks();
     if (launch.sample != 0 && !launch.together)
-        done.blocks = work_on_sample(all);
+        done.blocks = work_on_sample(crew, all);
     else
-        work_in_parallel(all, [&](Worker& worker, unsigned k) { work(worker, k, workers); });
+        work_in_parallel(crew, all, [&](Worker& worker, unsigned k) { work(worker, k, workers); });
     done.counters.resize(launch.counted ? function.code.size() : 0, function.memory.size() + 1);
     for (const Worker& worker : all) {
         done.counters.add(worker.counters);

@@ -20,6 +20,7 @@
 
 #include "accounting.hpp"
 #include "bulk.hpp"
+#include "crew.hpp"
 #include "program.hpp"
 #include "turns.hpp"
 
@@ -187,6 +188,7 @@ struct Execution {
 
 // Runs a launch on `threads` host threads. A sampled launch executes all blocks of some SMs, spread over the grid: of
 // one SM first, then of as many as the sample has room for, two at least, whatever the number of threads.
-Execution execute(const Launch& launch, unsigned threads);
+// `threads`: most that take part, at most those of the crew.
+Execution execute(const Launch& launch, Crew& crew, unsigned threads);
 
 }  // namespace ptxemu

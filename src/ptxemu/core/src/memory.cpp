@@ -2,26 +2,69 @@
 #include "checks.hpp"
 #include "operations.hpp"
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 namespace ptxemu {
 namespace {
 
-template <class T>
-inline T at(const u8* pointer, int element) {
-    T value;
-    std::memcpy(&value, pointer + static_cast<std::size_t>(element) * sizeof(T), sizeof(T));
-    return value;
+// The elements of a vector that a lane accesses. A GPU reads and writes aligned vectors of up to 16 bytes in one piece, and
+// kernels whose blocks pass each other a state beside its value rely on that (CUB's look-back does). An aligned 16-byte
+// move is one piece on processors with AVX, too.
+template <class M, int N>
+struct alignas(sizeof(M) * N < 16 ? sizeof(M) * N : 16) Vector {
+    M element[N];
+};
+
+template <std::size_t bytes>
+inline void move_whole(void* to, const void* from) {
+    if constexpr (bytes > 16) {
+        move_whole<16>(to, from);
+        move_whole<bytes - 16>(static_cast<u8*>(to) + 16, static_cast<const u8*>(from) + 16);
+    } else if constexpr (bytes == 16) {
+#if defined(__SSE2__)
+        _mm_storeu_si128(static_cast<__m128i*>(to), _mm_loadu_si128(static_cast<const __m128i*>(from)));
+#else
+        __atomic_store_n(static_cast<u64*>(to), __atomic_load_n(static_cast<const u64*>(from), __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+        __atomic_store_n(static_cast<u64*>(to) + 1, __atomic_load_n(static_cast<const u64*>(from) + 1, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+#endif
+    } else {
+        std::memcpy(to, from, bytes);
+    }
 }
 
 template <class M, class R, int N>
+inline void load_vector(R* const (&destination)[N], int lane, const u8* from) {
+    Vector<M, N> vector;
+    move_whole<sizeof(vector)>(&vector, from);
+    for (int element = 0; element < N; ++element) destination[element][lane] = static_cast<R>(vector.element[element]);
+}
+
+template <class M, class R, int N>
+inline void store_vector(u8* to, R* const (&source)[N], int lane) {
+    Vector<M, N> vector;
+    for (int element = 0; element < N; ++element) vector.element[element] = static_cast<M>(source[element][lane]);
+    move_whole<sizeof(vector)>(to, &vector);
+}
+
+template <class R, int N>
+struct Registers {
+    R* lanes[N];
+    Registers(Warp& warp, const Instruction& instruction) {
+        for (int element = 0; element < N; ++element) lanes[element] = warp.lanes<R>(instruction.operand[element]);
+    }
+};
+
+template <class M, class R, int N>
 void load_regular(Warp& warp, const Instruction& instruction, const Regular& from) {
-    for (int element = 0; element < N; ++element) {
-        R* destination = warp.lanes<R>(instruction.operand[element]);
-        if (from.pattern == Pattern::linear) {
-            for (int l = 0; l < kLanes; ++l) destination[l] = static_cast<R>(at<M>(from.start, l * N + element));
-        } else {
-            const R value = static_cast<R>(at<M>(from.start, element));
-            for (int l = 0; l < kLanes; ++l) destination[l] = value;
-        }
+    const Registers<R, N> to(warp, instruction);
+    if (from.pattern == Pattern::linear) {
+        for (int l = 0; l < kLanes; ++l) load_vector<M, R, N>(to.lanes, l, from.start + l * N * sizeof(M));
+    } else {
+        load_vector<M, R, N>(to.lanes, 0, from.start);
+        for (R* destination : to.lanes)
+            for (int l = 1; l < kLanes; ++l) destination[l] = destination[0];
     }
 }
 
@@ -31,13 +74,11 @@ void load(Warp& warp, const Instruction& instruction, u32 active, const pred*) {
     if (regular.pattern != Pattern::scattered) return load_regular<M, R, N>(warp, instruction, regular);
     const Access access = open_access(warp, instruction, active, sizeof(M) * N, Op::load);
     if (access.pattern == Pattern::fault) return;
-    for (int element = 0; element < N; ++element) {
-        R* destination = warp.lanes<R>(instruction.operand[element]);
-        if (active == kAllLanes) {
-            for (int l = 0; l < kLanes; ++l) destination[l] = static_cast<R>(at<M>(access.pointer[l], element));
-        } else {
-            for_each_lane(active, [&](int l) { destination[l] = static_cast<R>(at<M>(access.pointer[l], element)); });
-        }
+    const Registers<R, N> to(warp, instruction);
+    if (active == kAllLanes) {
+        for (int l = 0; l < kLanes; ++l) load_vector<M, R, N>(to.lanes, l, access.pointer[l]);
+    } else {
+        for_each_lane(active, [&](int l) { load_vector<M, R, N>(to.lanes, l, access.pointer[l]); });
     }
 }
 
@@ -59,14 +100,10 @@ Access open_checked_store(Warp& warp, const Instruction& instruction, u32 active
 // When lanes collide the highest one wins: one of the outcomes hardware may choose.
 template <class M, class R, int N>
 void store_regular(Warp& warp, const Instruction& instruction, const Regular& to) {
-    for (int element = 0; element < N; ++element) {
-        const R* source = warp.lanes<R>(instruction.operand[element]);
-        const bool linear = to.pattern == Pattern::linear;
-        for (int l = linear ? 0 : kLanes - 1; l < kLanes; ++l) {
-            const M value = static_cast<M>(source[l]);
-            std::memcpy(to.start + static_cast<std::size_t>((linear ? l * N : 0) + element) * sizeof(M), &value, sizeof(M));
-        }
-    }
+    const Registers<R, N> from(warp, instruction);
+    const bool linear = to.pattern == Pattern::linear;
+    for (int l = linear ? 0 : kLanes - 1; l < kLanes; ++l)
+        store_vector<M, R, N>(to.start + (linear ? l * N * sizeof(M) : 0), from.lanes, l);
 }
 
 template <class M, class R, int N>
@@ -76,13 +113,8 @@ void store(Warp& warp, const Instruction& instruction, u32 active, const pred*) 
     const Access access = warp.block->checks ? open_checked_store<M, R, N>(warp, instruction, active)
                                               : open_access(warp, instruction, active, sizeof(M) * N, Op::store);
     if (access.pattern == Pattern::fault) return;
-    for (int element = 0; element < N; ++element) {
-        const R* source = warp.lanes<R>(instruction.operand[element]);
-        for_each_lane(active, [&](int l) {
-            const M value = static_cast<M>(source[l]);
-            std::memcpy(access.pointer[l] + element * sizeof(M), &value, sizeof(M));
-        });
-    }
+    const Registers<R, N> from(warp, instruction);
+    for_each_lane(active, [&](int l) { store_vector<M, R, N>(access.pointer[l], from.lanes, l); });
 }
 
 // cp.async, executed at once: operand[0] is the shared destination (its offset in operand[1]), operand[2] the bytes

@@ -1,5 +1,4 @@
 #include <cstdlib>
-#include <fstream>
 #include <sstream>
 
 #include "runtime.hpp"
@@ -199,8 +198,7 @@ u64 sum(const std::vector<u64>& values) {
 }  // namespace
 
 void report_launch(const Launch& launch, const Counters& counters, const Share& share) {
-    const char* path = std::getenv("PTXEMU_REPORT");
-    if (path == nullptr) return;
+    if (Settings::get().report < 0) return;
     std::ostringstream text;
     Writer json(text);
     const u64 warps = (launch.threads_per_block() + kLanes - 1) / kLanes;
@@ -237,7 +235,8 @@ void report_launch(const Launch& launch, const Counters& counters, const Share& 
     json.field("barriers", counters.barriers);
     write_lines(json, launch, counters);
     json.close('}');
-    std::ofstream(path, std::ios::app) << text.str() << '\n';
+    text << '\n';
+    append_to(Settings::get().report, text.str());
 }
 
 namespace {
@@ -281,19 +280,17 @@ void report_findings(const Launch& launch) {
         write_finding(json, launch, finding);
         text << '\n';
     }
-    std::ofstream(std::getenv("PTXEMU_CHECKS"), std::ios::app) << text.str();
+    append_to(Settings::get().checks, text.str());
 }
 
 void report_unsampled(const std::string& reason) {
-    const char* path = std::getenv("PTXEMU_REPORT");
-    if (path == nullptr) return;
-    std::ofstream(path, std::ios::app) << "{\"unsampled\": " << quoted(reason) << "}\n";
+    if (Settings::get().report < 0) return;
+    append_to(Settings::get().report, "{\"unsampled\": " + quoted(reason) + "}\n");
 }
 
 void report_transfer(const char* kind, u64 bytes) {
-    const char* path = std::getenv("PTXEMU_REPORT");
-    if (path == nullptr) return;
-    std::ofstream(path, std::ios::app) << "{\"transfer\": \"" << kind << "\", \"bytes\": " << bytes << "}\n";
+    if (Settings::get().report < 0) return;
+    append_to(Settings::get().report, std::string("{\"transfer\": \"") + kind + "\", \"bytes\": " + std::to_string(bytes) + "}\n");
 }
 
 }  // namespace ptxemu

@@ -12,16 +12,6 @@ namespace {
 constexpr double kLaunchOverheadMs = 0.002;
 constexpr double kIssuePerClock = 4.0;
 
-unsigned host_threads() {
-    if (const char* text = std::getenv("PTXEMU_THREADS")) return std::max(1, std::atoi(text));
-    return std::max(1u, std::thread::hardware_concurrency());
-}
-
-u64 number_from(const char* variable, u64 otherwise) {
-    const char* text = std::getenv(variable);
-    return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
-}
-
 cudaError_t error_of(Fault fault) {
     switch (fault) {
         case Fault::none: return cudaSuccess;
@@ -38,8 +28,7 @@ cudaError_t error_of(Fault fault) {
 }  // namespace
 
 bool Runtime::counting() const {
-    const char* everything = std::getenv("PTXEMU_COUNT");
-    return profiling || (everything != nullptr && everything[0] == '1');
+    return profiling || settings.count_everything;
 }
 
 Runtime& Runtime::instance() {
@@ -49,15 +38,18 @@ Runtime& Runtime::instance() {
 }
 
 Runtime::Runtime()
-    : figures(DeviceFigures::from_environment()), arena(figures.memory_bytes, std::getenv("PTXEMU_CHECKS") != nullptr) {
-    if (std::getenv("PTXEMU_CHECKS") != nullptr)
+    : settings(Settings::get()),
+      figures(DeviceFigures::from_environment()),
+      arena(figures.memory_bytes, settings.checking()),
+      crew_(settings.threads) {
+    if (settings.checking())
         initialized = std::make_unique<InitializedBytes>(arena.base(), arena.capacity());
     load_module();
 }
 
 void Runtime::load_module() {
-    const char* path = std::getenv("PTXEMU_MODULE");
-    if (path == nullptr) return;
+    if (settings.module.empty()) return;
+    const char* const path = settings.module.c_str();
     try {
         module_ = read_module(path);
     } catch (const std::exception& error) {
@@ -255,21 +247,21 @@ cudaError_t Runtime::launch(const PreparedLaunch& prepared) {
     const u64 together = std::min(fitting, (launch.blocks() + figures.sm_count - 1) / figures.sm_count);
     launch.warps_per_sm = static_cast<u32>(together * ((threads + kLanes - 1) / kLanes));
     // What a sampled launch leaves out is only known when it is counted.
-    const u64 enough = number_from("PTXEMU_SAMPLE", 0);
+    const u64 enough = settings.sample;
     launch.counted = counting() || enough != 0;
     // Blocks that draw work from a common counter share it out only if all of them are there.
     const bool sharing = launch.counted && function.order_dependent && function.communicates;
     launch.together = prepared.cooperative || (held && sharing);
     launch.workspace = workspace.address();
-    launch.instruction_limit = number_from("PTXEMU_LIMIT", ~0ull);
+    launch.instruction_limit = settings.instruction_limit;
     launch.granules = &granules;
     std::unique_ptr<LaunchChecks> checks;
     if (initialized) checks = std::make_unique<LaunchChecks>(module_, function, *initialized, arena.freed());
     launch.checks = checks.get();
     launch.sample = function.communicates ? 0 : enough;
     launch.incomplete = arena.incomplete();
-    launch.schedule = launch.counted || initialized ? 0 : number_from("PTXEMU_SCHEDULE", 0);
-    Execution done = execute(launch, host_threads());
+    launch.schedule = launch.counted || initialized ? 0 : settings.schedule;
+    Execution done = execute(launch, crew_, settings.threads);
     if (checks) report_findings(launch);
     if (done.fault.fault == Fault::unsampled || (done.fault.fault != Fault::none && !launch.incomplete.empty()))
         return fail_unsampled(done.fault.message);

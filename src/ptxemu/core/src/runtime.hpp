@@ -29,6 +29,7 @@
 
 #include "checks.hpp"
 #include "machine.hpp"
+#include "settings.hpp"
 
 namespace ptxemu {
 
@@ -106,6 +107,7 @@ class Runtime {
 public:
     static Runtime& instance();
 
+    const Settings settings;
     const DeviceFigures figures;
     Arena arena;
     std::recursive_mutex mutex;
@@ -142,6 +144,7 @@ private:
     // Marks what a launch has written, when its blocks were sampled or read what is incomplete.
     void note_incomplete(const Launch& launch, bool sampled);
 
+    Crew crew_;
     Module module_;
     bool has_module_ = false;
     std::unordered_map<const void*, KernelEntry> kernels_;

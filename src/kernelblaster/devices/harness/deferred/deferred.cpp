@@ -1,5 +1,5 @@
-// Stands in for the launcher in a harness program that is linked without a candidate: it jumps to the launcher of the
-// shared object that was loaded. The build defines KB_LAUNCHER, the launcher's mangled name, as a string.
+// Stands in for the launcher in a harness program: it jumps to the launcher of the shared object that was loaded. The
+// build defines KB_LAUNCHER, the launcher's mangled name, as a string.
 #include <dlfcn.h>
 
 #include <stdexcept>
@@ -7,20 +7,26 @@
 #define KB_HIDDEN __attribute__((visibility("hidden")))
 
 static void no_candidate() { throw std::runtime_error("no candidate was loaded"); }
+static void (*initialise)() = nullptr;
 
 extern "C" {
 
 KB_HIDDEN void* kb_deferred_launcher = reinterpret_cast<void*>(&no_candidate);
 
-// Loads the shared object of a candidate. Why it cannot be loaded; null when it was.
+// Loads the shared object of a candidate, which runs nothing of it: it has no initialisers that the dynamic linker
+// knows of (deferred/candidate.ld). Why it cannot be loaded; null when it was.
 KB_HIDDEN const char* kb_load_candidate(const char* path) {
     void* candidate = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (candidate == nullptr) return ::dlerror();
     void* launcher = ::dlsym(candidate, KB_LAUNCHER);
     if (launcher == nullptr) return ::dlerror();
+    initialise = reinterpret_cast<void (*)()>(::dlsym(candidate, "kb_initialise"));
+    if (initialise == nullptr) return ::dlerror();
     kb_deferred_launcher = launcher;
     return nullptr;
 }
+
+KB_HIDDEN void kb_initialise_candidate() { initialise(); }
 
 }  // extern "C"
 

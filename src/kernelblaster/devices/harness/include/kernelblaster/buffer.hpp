@@ -56,7 +56,8 @@ class Staging {
 
 class Buffer {
    public:
-    Buffer(Tensor tensor, size_t index) : tensor_(std::move(tensor)), index_(index) {
+    // `file` holds the values of an input or weight; outputs have none.
+    Buffer(Tensor tensor, File file, size_t index) : tensor_(std::move(tensor)), file_(std::move(file)), index_(index) {
         base_ = allocate(std::max<size_t>(tensor_.bytes, 1), "cudaMalloc of a tensor");
         device_ = base_;
     }
@@ -66,34 +67,38 @@ class Buffer {
 
     const Tensor& tensor() const { return tensor_; }
     void* device() const { return device_; }
-    bool output() const { return tensor_.role == "output"; }
+    bool output() const { return tensor_.output(); }
+
+    // Other values from now on; `load` brings them to the device.
+    void exchange(File file) { file_ = std::move(file); }
 
     // Copies the file to the device, and stands for perturbation 0 again.
     void load() {
         perturbation_ = 0;
         device_ = base_;
         if (output()) return;
-        const MappedFile file(tensor_.path, tensor_.bytes, MappedFile::Mode::kRead);
+        const MappedFile file = values();
         for (size_t at = 0; at < tensor_.bytes; at += kChunkBytes) {
             upload(base_ + at, file.data() + at, std::min(kChunkBytes, tensor_.bytes - at));
         }
         if (halves_ != nullptr) load_halves(file);
     }
 
-    // Puts the tensor, as the perturbation has it, at the perturbation's place; asynchronous, on the legacy stream.
-    void install(uint64_t perturbation) {
+    // Puts the tensor, as the perturbation has it, at the perturbation's place in an arena; asynchronous, on the legacy
+    // stream.
+    void install(uint64_t perturbation, size_t arena = 0) {
         perturbation_ = perturbation;
         device_ = base_;
         if (perturbation == 0) return;
-        if (arena_ == nullptr) make_arena();
-        device_ = arena_ + kGuardBytes + place(index_, perturbation, slack_for(tensor_.bytes));
+        while (arenas_.size() <= arena) arenas_.push_back(make_arena());
+        device_ = arenas_[arena] + kGuardBytes + place(index_, perturbation, slack_for(tensor_.bytes));
         set(device_ - kGuardBytes, guard(), kGuardBytes);
         set(device_ + tensor_.bytes, guard(), kGuardBytes);
         if (output()) return;
         for (const Piece& piece : pieces(tensor_, index_, perturbation)) {
             if (piece.halved && halves_ == nullptr) {
                 halves_ = allocate(tensor_.bytes, "cudaMalloc of halved values");
-                load_halves(MappedFile(tensor_.path, tensor_.bytes, MappedFile::Mode::kRead));
+                load_halves(values());
             }
             const char* from = (piece.halved ? halves_ : base_) + piece.from;
             check(cudaMemcpyAsync(device_ + piece.to, from, piece.bytes, cudaMemcpyDeviceToDevice, cudaStreamLegacy),
@@ -101,10 +106,17 @@ class Buffer {
         }
     }
 
+    // Stands for what was installed in an arena again.
+    void select(uint64_t perturbation, size_t arena) {
+        perturbation_ = perturbation;
+        device_ = arenas_.at(arena) + kGuardBytes + place(index_, perturbation, slack_for(tensor_.bytes));
+    }
+
     void poison(int byte) const { set(device_, byte, tensor_.bytes); }
 
-    void write_file(Staging& staging) const {
-        const MappedFile file(tensor_.path, tensor_.bytes, MappedFile::Mode::kWrite);
+    // Writes the device's bytes to a file that has the tensor's size.
+    void write(int to, Staging& staging) const {
+        const MappedFile file(to, tensor_.bytes, MappedFile::Mode::kWrite);
         staging.each(device_, tensor_.bytes, [&](size_t at, const char* held, size_t count) {
             in_parts(count, [&](size_t from, size_t part) { std::memcpy(file.data() + at + from, held + from, part); });
             return true;
@@ -113,7 +125,7 @@ class Buffer {
 
     // Whether the device bytes of an input differ from what was put there.
     bool mutated(Staging& staging) const {
-        const MappedFile file(tensor_.path, tensor_.bytes, MappedFile::Mode::kRead);
+        const MappedFile file = values();
         std::atomic<bool> same{true};
         for (const Piece& piece : pieces(tensor_, index_, perturbation_)) {
             staging.each(device_ + piece.to, piece.bytes, [&](size_t at, const char* held, size_t count) {
@@ -138,6 +150,8 @@ class Buffer {
     }
 
    private:
+    MappedFile values() const { return MappedFile(file_.get(), tensor_.bytes, MappedFile::Mode::kRead); }
+
     static char* allocate(size_t bytes, const char* what) {
         void* memory = nullptr;
         check(cudaMalloc(&memory, bytes), what);
@@ -176,16 +190,18 @@ class Buffer {
         return std::memcmp(held, values.data(), count) == 0;
     }
 
-    void make_arena() {
-        arena_ = allocate(tensor_.bytes + slack_for(tensor_.bytes) + 2 * kGuardBytes, "cudaMalloc of an arena");
+    char* make_arena() const {
+        return allocate(tensor_.bytes + slack_for(tensor_.bytes) + 2 * kGuardBytes, "cudaMalloc of an arena");
     }
 
     int guard() const { return static_cast<int>(draw(perturbation_, index_, Draw::kGuard) & 0xFF); }
 
     Tensor tensor_;
+    File file_;
     size_t index_;
     uint64_t perturbation_ = 0;
-    char *base_ = nullptr, *halves_ = nullptr, *arena_ = nullptr, *device_ = nullptr;
+    char *base_ = nullptr, *halves_ = nullptr, *device_ = nullptr;
+    std::vector<char*> arenas_;
 };
 
 }  // namespace kb

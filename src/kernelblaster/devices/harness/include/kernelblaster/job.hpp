@@ -1,64 +1,41 @@
-// What the harness program is told: the job file, its tensors and their memory-mapped files; and its error type.
+// What the harness program is told: sizes, scalars and tensors, which come as packets with the inputs' files.
 #pragma once
 
-#include <cuda_runtime_api.h>
-#include <fcntl.h>
+#include <kernelblaster/errors.hpp>
+#include <kernelblaster/protocol.hpp>
+#include <kernelblaster/wire.hpp>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
+#include <sys/syscall.h>
 
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
 #include <map>
-#include <sstream>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace kb {
 
-// Carries the NAME and MESSAGE of an `error` reply.
-class Error : public std::runtime_error {
-   public:
-    Error(std::string name, const std::string& message) : std::runtime_error(message), name_(std::move(name)) {}
-    const std::string& name() const { return name_; }
-
-   private:
-    std::string name_;
-};
-
-[[noreturn]] inline void fail(const std::string& message) { throw Error("harness", message); }
-
-inline void check(cudaError_t status, const char* action) {
-    if (status != cudaSuccess) {
-        throw Error(cudaGetErrorName(status), std::string(action) + ": " + cudaGetErrorString(status));
-    }
-}
-
-// A tensor's file, mapped. Inputs are mapped for reading; outputs are created with their exact size for writing.
+// A tensor's file, mapped. The judge has given it the tensor's size.
 class MappedFile {
    public:
     enum class Mode { kRead, kWrite };
 
-    MappedFile(const std::string& path, size_t bytes, Mode mode) : bytes_(bytes) {
-        const bool write = mode == Mode::kWrite;
-        const int file = ::open(path.c_str(), write ? O_RDWR | O_CREAT | O_CLOEXEC : O_RDONLY | O_CLOEXEC, 0600);
-        if (file < 0) fail("cannot open " + path + ": " + std::strerror(errno));
-        if (!fits(file, write)) {
-            ::close(file);
-            fail(path + (write ? " cannot be given" : " does not have") + " the tensor's size");
+    MappedFile(int file, size_t bytes, Mode mode) : bytes_(bytes) {
+        struct stat status {};
+        // Not by the C library's fstat: that is newfstatat, which could look at any path, and is refused.
+        if (::syscall(SYS_fstat, file, &status) != 0 || static_cast<size_t>(status.st_size) != bytes_) {
+            fail("a tensor's file does not have the tensor's size");
         }
-        if (bytes_ > 0) {
-            data_ = ::mmap(nullptr, bytes_, write ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, file, 0);
-        }
-        ::close(file);
-        if (data_ == MAP_FAILED) fail("cannot map " + path + ": " + std::strerror(errno));
+        if (bytes_ == 0) return;
+        const int protection = mode == Mode::kWrite ? PROT_READ | PROT_WRITE : PROT_READ;
+        data_ = ::mmap(nullptr, bytes_, protection, MAP_SHARED, file, 0);
+        if (data_ == MAP_FAILED) fail(std::string("cannot map a tensor's file: ") + std::strerror(errno));
     }
     ~MappedFile() {
-        if (data_ != nullptr && data_ != MAP_FAILED) ::munmap(data_, bytes_);
+        if (data_ != nullptr) ::munmap(data_, bytes_);
     }
     MappedFile(const MappedFile&) = delete;
     MappedFile& operator=(const MappedFile&) = delete;
@@ -66,27 +43,42 @@ class MappedFile {
     char* data() const { return static_cast<char*>(data_); }
 
    private:
-    bool fits(int file, bool write) const {
-        if (write) return ::ftruncate(file, static_cast<off_t>(bytes_)) == 0;
-        struct stat info;
-        return ::fstat(file, &info) == 0 && static_cast<size_t>(info.st_size) == bytes_;
-    }
-
     void* data_ = nullptr;
     size_t bytes_;
 };
 
+// A descriptor that is closed with its owner.
+class File {
+   public:
+    explicit File(int descriptor = -1) : descriptor_(descriptor) {}
+    File(File&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+    File& operator=(File&& other) noexcept {
+        std::swap(descriptor_, other.descriptor_);
+        return *this;
+    }
+    File(const File&) = delete;
+    File& operator=(const File&) = delete;
+    ~File() {
+        if (descriptor_ >= 0) ::close(descriptor_);
+    }
+    int get() const { return descriptor_; }
+
+   private:
+    int descriptor_;
+};
+
 // `change` says what a perturbation may do to its values: `fixed`, `scale`, `shift` or `rotate` (see perturbation.hpp).
 struct Tensor {
-    std::string role, name, dtype, change, path;
+    std::string role, name, dtype, change;
     size_t element_bytes = 0, bytes = 0;
+    bool output() const { return role == "output"; }
 };
 
 struct Job {
-    std::string nonce;
     std::map<std::string, int64_t> sizes;
     std::map<std::string, float> scalars;
     std::vector<Tensor> tensors;
+    std::vector<File> files;  // of inputs and weights; outputs have none
 };
 
 inline size_t element_bytes(const std::string& dtype) {
@@ -98,48 +90,47 @@ inline size_t element_bytes(const std::string& dtype) {
     return found->second;
 }
 
-inline Tensor parse_tensor(std::istringstream& words) {
+inline Tensor take_tensor(Packet& packet) {
     Tensor tensor;
-    int dimensions = -1;
-    words >> tensor.role >> tensor.name >> tensor.dtype >> tensor.change >> dimensions;
+    tensor.role = packet.take_text();
+    tensor.name = packet.take_text();
+    tensor.dtype = packet.take_text();
+    tensor.change = packet.take_text();
     tensor.bytes = tensor.element_bytes = element_bytes(tensor.dtype);
-    for (int i = 0; i < dimensions; ++i) {
-        size_t extent = 0;
-        words >> extent;
-        tensor.bytes *= extent;
+    for (const int64_t extent : packet.take_list<int64_t>()) {
+        if (extent < 0) fail("a negative extent of " + tensor.name);
+        tensor.bytes *= static_cast<size_t>(extent);
     }
-    std::getline(words >> std::ws, tensor.path);  // the rest of the line: a path may hold blanks
     const bool known = tensor.change == "fixed" || tensor.change == "scale" || tensor.change == "shift" ||
                        tensor.change == "rotate";
-    if (!words || dimensions < 0 || tensor.path.empty() || !known) fail("malformed tensor line for " + tensor.name);
+    if (!known) fail("unknown change of " + tensor.name + ": " + tensor.change);
     return tensor;
 }
 
-inline Job parse_job(const std::string& path) {
-    std::ifstream file(path);
-    std::string line;
-    if (!std::getline(file, line) || line != "kernelblaster-job-3") fail(path + " is not a kernelblaster-job-3 file");
+// The packets that describe a job, from the one that begins it.
+inline Job receive_job(Channel& channel) {
+    Packet first = channel.receive();
+    if (first.take<uint8_t>() != static_cast<uint8_t>(Request::job)) fail("the first packet describes no job");
     Job job;
-    while (std::getline(file, line)) {
-        std::istringstream words(line);
-        std::string key, name;
-        words >> key;
-        if (key == "nonce") {
-            words >> job.nonce;
-        } else if (key == "size") {
-            words >> name;
-            words >> job.sizes[name];
-        } else if (key == "scalar") {
-            words >> name;
-            words >> job.scalars[name];
-        } else if (key == "tensor") {
-            job.tensors.push_back(parse_tensor(words));
-        } else if (!key.empty()) {
-            fail("unknown key " + key + " in the job file");
-        }
-        if (words.fail()) fail("malformed line in the job file: " + line);
+    for (auto left = first.take<uint32_t>(); left > 0; --left) {
+        const std::string name = first.take_text();
+        job.sizes[name] = first.take<int64_t>();
     }
-    if (job.nonce.empty()) fail("the job file has no nonce");
+    for (auto left = first.take<uint32_t>(); left > 0; --left) {
+        const std::string name = first.take_text();
+        job.scalars[name] = static_cast<float>(first.take<double>());
+    }
+    const auto count = first.take<uint32_t>();
+    while (job.tensors.size() < count) {
+        Packet packet = channel.receive();
+        if (packet.take<uint8_t>() != static_cast<uint8_t>(Request::tensors)) fail("tensors are missing");
+        size_t used = 0;
+        while (packet.left() > 0) {
+            job.tensors.push_back(take_tensor(packet));
+            const bool output = job.tensors.back().output();
+            job.files.emplace_back(output ? -1 : packet.files.release(used++));
+        }
+    }
     return job;
 }
 

@@ -2,16 +2,11 @@
 // launcher, compares and prints a word. Its `main` is renamed to kb_self_checking_main, and its call of the launcher leads
 // here, as do its words: nothing that a candidate prints is taken for one of them.
 //
-//   PROGRAM JOBFILE REPLYPATH
-//
-// When the driver first calls the launcher the reply is `ready`, and the commands of driver.hpp are served on the
-// arguments of that call. Before each of these calls, memory that the arguments point to is as the driver left it: what
-// an earlier call wrote is gone. After `quit` comes the call that the driver judges, made like the timed ones were.
-//
-//   judged CODE RESTORED MISSING WORDS    the driver has returned CODE from `main` or to `exit`; bytes that were put
-//                                         back between calls, and that there was no memory for; what it printed, in hex
-//
-// A driver that fails before it calls the launcher is answered with `error driver MESSAGE`.
+// When the driver first calls the launcher the reply is `ready`, and requests are served on the arguments of that call.
+// Before each of these calls, memory that the arguments point to is as the driver left it: what an earlier call wrote is
+// gone. After `quit` comes the call that the driver judges, made like the timed ones were, and `judged` when the driver
+// has returned from `main` or called `exit`. A driver that fails before it calls the launcher is answered with an error
+// named `driver`. Such a process is not contained: libtorch opens files whenever it likes.
 #pragma once
 
 #include <kernelblaster/harness.hpp>
@@ -71,12 +66,7 @@ class Words : public std::streambuf {
         return stream;
     }
 
-    std::string hex() const {
-        static const char digits[] = "0123456789abcdef";
-        std::string text;
-        for (const unsigned char c : text_) (text += digits[c >> 4]) += digits[c & 15];
-        return text.empty() ? "-" : text;
-    }
+    const std::string& text() const { return text_; }
 
    protected:
     int_type overflow(int_type c) override {
@@ -167,7 +157,7 @@ class Memory {
 class Repeated : public Harness {
    public:
     explicit Repeated(const std::vector<const void*>& pointers) : Harness(Job{}), memory_(pointers) {}
-    void install(uint64_t) override { memory_.restore(); }
+    void install(uint64_t, size_t) override { memory_.restore(); }
     const Memory& memory() const { return memory_; }
 
    private:
@@ -183,12 +173,14 @@ class Program {
     }
 
     int run(int argc, char** argv) {
-        file_ = argc > 2 ? ::open(argv[2], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
-        if (file_ < 0) {
-            std::fprintf(stderr, "usage: %s JOBFILE REPLYPATH\n", argc > 0 ? argv[0] : "driver");
-            return 2;
+        text_ = std::make_unique<ProgramText>(argc, argv);
+        try {
+            channel_ = std::make_unique<Channel>(take_channel());
+            receive_job(*channel_);
+        } catch (const std::exception& error) {
+            std::fprintf(stderr, "harness: %s\n", error.what());
+            return kExitError;
         }
-        guarded([&] { nonce_ = parse_job(argv[1]).nonce; });
         int code = 0;
         char* alone[] = {argv[0], nullptr};
         guarded([&] { code = kb_self_checking_main(1, alone); });
@@ -207,10 +199,14 @@ class Program {
     // The driver ends.
     [[noreturn]] void finish(int code) {
         if (!called_) {
-            send("error driver it ended with status " + std::to_string(code) + " without calling the launcher");
+            const std::string status = std::to_string(code);
+            send(error_reply("driver", "it ended with status " + status + " without calling the launcher"));
         } else {
-            const std::string bytes = std::to_string(restored_) + " " + std::to_string(missing_);
-            send("judged " + std::to_string(code) + " " + bytes + " " + Words::get().hex());
+            send(Message(Reply::judged)
+                     .put(static_cast<int32_t>(code))
+                     .put(static_cast<uint64_t>(restored_))
+                     .put(static_cast<uint64_t>(missing_))
+                     .put_text(Words::get().text()));
         }
         std::exit(0);  // not at once: profilers and sanitizers have something to do at the end
     }
@@ -220,15 +216,11 @@ class Program {
         Repeated driver(pointers);
         restored_ = driver.memory().restored();
         missing_ = driver.memory().missing();
-        keep_freed_memory();
-        send("ready");
-        Commands commands(driver, [](Harness&) { get().launch_(); });
-        std::string last = "call 0";
-        for (std::string line; std::getline(std::cin, line) && line != "quit";) {
-            send(commands.run(line));
-            if (line.rfind("time ", 0) == 0) last = line.substr(0, line.find(' ', line.find(' ', 5) + 1)) + " 0";
-        }
-        commands.run(last);
+        prepare_runtime();
+        send(Message(Reply::ready));
+        Server server(driver, [](Harness&) { get().launch_(); }, *channel_, *text_);
+        kb::serve(*channel_, server);
+        server.call_as_last();
     }
 
     // Runs a part of the driver or of the candidate; what it throws ends the process.
@@ -247,18 +239,20 @@ class Program {
     // Until the launcher is called, no candidate is to blame.
     [[noreturn]] void refuse(const std::string& name, const std::string& message) {
         const std::string told = message.substr(0, kMostMessage);
-        send(called_ ? "error " + name + " " + told : "error driver " + name + ": " + told);
+        send(called_ ? error_reply(name, told) : error_reply("driver", name + ": " + told));
         ::_exit(kExitError);
     }
 
-    void send(const std::string& text) const {
-        Replies replies(file_);
-        replies.set_nonce(nonce_);
-        replies.send(text);
+    void send(const Message& message) const {
+        try {
+            channel_->send(message);
+        } catch (const ChannelBroken&) {
+            ::_exit(kExitError);
+        }
     }
 
-    int file_ = -1;
-    std::string nonce_;
+    std::unique_ptr<ProgramText> text_;
+    std::unique_ptr<Channel> channel_;
     bool called_ = false;
     std::function<void()> launch_;
     size_t restored_ = 0, missing_ = 0;

@@ -1,0 +1,93 @@
+"""What a harness program's `error` reply, its silence or its end stand for.
+
+Once a candidate has been loaded it can bring about anything in its process, so nothing that the process then says or
+does is the machine's fault by itself: a canary, a fresh process without the candidate, decides that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kernelblaster.devices.failures import RunFailure, RunFailureKind
+from kernelblaster.errors import DeviceError, DeviceMemoryFull
+from kernelblaster.sandbox.limits import CommandResult, ExceededLimit
+
+LOG_CHARACTERS = 8_000
+"""Kept of what a failed program printed."""
+_NOT_EMULATABLE = "kbErrorNotEmulatable"
+DEVICE_LOST = frozenset(
+    {
+        "cudaErrorDevicesUnavailable",
+        "cudaErrorDeviceUninitialized",
+        "cudaErrorECCUncorrectable",
+        "cudaErrorNoDevice",
+        "cudaErrorInvalidDevice",
+        "cudaErrorInsufficientDriver",
+        "cudaErrorInitializationError",
+        "cudaErrorSystemDriverMismatch",
+        "cudaErrorSystemNotReady",
+        "cudaErrorCompatNotSupportedOnDevice",
+        "cudaErrorNvlinkUncorrectable",
+        "cudaErrorContained",
+        "cudaErrorMpsConnectionFailed",
+        "cudaErrorUnsupportedPtxVersion",
+        "cudaErrorNoKernelImageForDevice",
+    }
+)
+"""CUDA errors that may say something of the machine."""
+
+
+def reported_error(name: str, message: str, log: str, *, loaded: bool, canary: Callable[[], None]) -> RunFailure:
+    """The failure that an `error` reply stands for.
+
+    Args:
+        name: a CUDA error, `exception`, `load`, `harness` or `driver`.
+        message: its text.
+        log: what the program printed.
+        loaded: whether a candidate was in the process.
+        canary: raises DeviceError when the machine is not sound.
+
+    Raises:
+        DeviceError: no candidate caused it.
+    """
+    if not loaded:
+        return _of_the_start(name, message, log)
+    if name == "load":
+        return RunFailure(RunFailureKind.LOAD, f"the candidate cannot be loaded: {message}", log)
+    if name == _NOT_EMULATABLE:
+        return RunFailure(RunFailureKind.NOT_EMULATABLE, message, log)
+    if name in DEVICE_LOST:
+        canary()
+        return RunFailure(RunFailureKind.RUNTIME, f"{name}, but a fresh process finds the GPU well", log)
+    if name == "harness":
+        canary()
+        return RunFailure(RunFailureKind.RUNTIME, f"the harness failed with this candidate alone: {message}", log)
+    kind = RunFailureKind.TIMEOUT if name == "cudaErrorLaunchTimeout" else RunFailureKind.RUNTIME
+    return RunFailure(kind, f"{name}: {message}", log)
+
+
+def _of_the_start(name: str, message: str, log: str) -> RunFailure:
+    if name in DEVICE_LOST:
+        raise DeviceError(f"the GPU failed: {name}: {message}", hint="check the GPU with nvidia-smi and dmesg")
+    if name == "cudaErrorMemoryAllocation":
+        raise DeviceMemoryFull(
+            "the problem's tensors do not fit the memory that is free on the GPU",
+            hint="free GPU memory, or choose a smaller --size",
+        )
+    if name == "harness":
+        raise DeviceError(f"the harness refused its job: {message}", hint="check driver.cpp and disk space")
+    if name == _NOT_EMULATABLE:
+        return RunFailure(RunFailureKind.NOT_EMULATABLE, message, log)
+    return RunFailure(RunFailureKind.RUNTIME, f"{name}: {message}", log)
+
+
+def process_failure(outcome: CommandResult, *, loaded: bool) -> RunFailure:
+    """The failure of a process that ended without an answer."""
+    log = outcome.output[-LOG_CHARACTERS:]
+    if outcome.exceeded is ExceededLimit.TIME:
+        return RunFailure(RunFailureKind.TIMEOUT, "it ran out of time", log)
+    if outcome.exceeded is not None:
+        return RunFailure(RunFailureKind.RUNTIME, f"it {outcome.describe()}", log)
+    if not loaded and ("error while loading shared libraries" in log or "symbol lookup error" in log):
+        return RunFailure(RunFailureKind.LOAD, "the program cannot be loaded", log)
+    return RunFailure(RunFailureKind.RUNTIME, f"the process {outcome.describe()} before it had answered", log)

@@ -1,0 +1,75 @@
+// What is done to the process between loading a candidate and running the first instruction of it.
+#pragma once
+
+#include <fcntl.h>
+#include <kernelblaster/syscall_filter.hpp>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <vector>
+
+extern "C" char** environ;
+
+// Descriptors of an emulated GPU's runtime that it goes on writing to; the real one has none.
+extern "C" __attribute__((weak)) int ptxemu_descriptors(int* to, int most);
+
+namespace kb {
+
+struct Containment {
+    bool contained = false;
+    double microseconds = 0;
+    std::string obstacle;  // why it is not
+};
+
+// Blanks the command line and the environment, so that a candidate reads nothing from them.
+class ProgramText {
+   public:
+    ProgramText(int argc, char** argv) : argc_(argc), argv_(argv) {}
+
+    void blank() {
+        for (int i = 0; i < argc_; ++i) std::memset(argv_[i], 0, std::strlen(argv_[i]));
+        for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
+            std::memset(*variable, 0, std::strlen(*variable));
+        }
+        static char* none[] = {nullptr};
+        environ = none;
+    }
+
+   private:
+    int argc_;
+    char** argv_;
+};
+
+inline std::string own_mappings() {
+    std::string text;
+    const int file = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    if (file < 0) return text;
+    std::vector<char> part(size_t{1} << 16);
+    for (ssize_t count; (count = ::read(file, part.data(), part.size())) > 0;) {
+        text.append(part.data(), static_cast<size_t>(count));
+    }
+    ::close(file);
+    return text;
+}
+
+// Puts the whole process under the system-call filter; from here on it opens and starts nothing.
+inline Containment contain(int channel, ProgramText& text) {
+    const auto begin = std::chrono::steady_clock::now();
+    std::vector<int> writable = {STDOUT_FILENO, STDERR_FILENO, channel};
+    if (ptxemu_descriptors != nullptr) {
+        int more[8];
+        const int count = ptxemu_descriptors(more, 8);
+        writable.insert(writable.end(), more, more + count);
+    }
+    const std::vector<AddressRange> fixed = fixed_mappings(own_mappings());
+    if (fixed.empty()) return {false, 0, "/proc/self/maps cannot be read"};
+    text.blank();
+    const int error = SyscallFilter(writable, fixed).install();
+    const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
+    if (error != 0) return {false, took.count(), std::string("seccomp: ") + std::strerror(error)};
+    return {true, took.count(), ""};
+}
+
+}  // namespace kb

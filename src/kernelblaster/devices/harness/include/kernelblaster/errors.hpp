@@ -1,0 +1,30 @@
+// The error type of the harness, and the check of CUDA calls.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace kb {
+
+// Carries the name and message of an `error` reply.
+class Error : public std::runtime_error {
+   public:
+    Error(std::string name, const std::string& message) : std::runtime_error(message), name_(std::move(name)) {}
+    const std::string& name() const { return name_; }
+
+   private:
+    std::string name_;
+};
+
+[[noreturn]] inline void fail(const std::string& message) { throw Error("harness", message); }
+
+inline void check(cudaError_t status, const char* action) {
+    if (status != cudaSuccess) {
+        throw Error(cudaGetErrorName(status), std::string(action) + ": " + cudaGetErrorString(status));
+    }
+}
+
+}  // namespace kb

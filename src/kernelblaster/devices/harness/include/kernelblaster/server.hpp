@@ -1,0 +1,197 @@
+// Serves the judge's requests, one after the other. Included by harness.hpp.
+#pragma once
+
+#include <kernelblaster/harness.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace kb {
+
+class Server {
+   public:
+    Server(Harness& harness, Call call, const Channel& channel, ProgramText& text)
+        : harness_(harness), call_(call), channel_(channel), text_(text) {}
+
+    // The reply to a request.
+    Message answer(Request request, Packet& packet) {
+        switch (request) {
+            case Request::load: return load(packet);
+            case Request::call: return call(packet);
+            case Request::fetch: return fetch(packet);
+            case Request::time: return time(packet);
+            case Request::profile: return profile(packet.take<uint64_t>());
+            case Request::batch: return batch(packet);
+            case Request::reload:
+                harness_.exchange(packet.take<uint32_t>(), packet.files);
+                harness_.load_inputs();
+                return Message(Reply::reloaded);
+            case Request::warm_up:
+                ProfilerWarmup().run();
+                return Message(Reply::warmed_up);
+            default: fail("a request out of turn");
+        }
+    }
+
+    // One more call, on the values of the files, made as the last one was: timed, where that was.
+    void call_as_last() {
+        if (timed_) {
+            sampled(0);
+        } else {
+            harness_.install(0);
+            call_and_sync(harness_, call_);
+        }
+    }
+
+   private:
+    Message load(Packet& packet) {
+        const std::string path = packet.take_text();
+        const bool wanted = packet.take<uint8_t>() != 0;
+        if (kb_load_candidate == nullptr) fail("this program has its candidate");
+        if (const char* failure = kb_load_candidate(path.c_str())) throw Error("load", beginning(failure));
+        const Containment done = wanted ? contain(channel_.descriptor(), text_) : Containment{};
+        try {
+            kb_initialise_candidate();
+        } catch (...) {
+            throw Error("exception", "the candidate threw something while it was initialised");
+        }
+        return Message(Reply::loaded)
+            .put(static_cast<uint8_t>(done.contained))
+            .put(done.microseconds)
+            .put_text(done.obstacle);
+    }
+
+    Message call(Packet& packet) {
+        const int poison = packet.take<uint8_t>();
+        harness_.install(0);
+        harness_.poison_outputs(poison);
+        l2_limit_.give();
+        call_and_sync(harness_, call_);
+        l2_limit_.take();
+        return fetch(packet);
+    }
+
+    Message fetch(Packet& packet) {
+        harness_.write_outputs(packet.files);
+        Message reply(Reply::called);
+        harness_.report_damage(reply);
+        return reply;
+    }
+
+    Message time(Packet& packet) {
+        flush_bytes_ = packet.take<uint64_t>();
+        cover_fills_ = packet.take<uint32_t>();
+        const Timer::Sample sample = sampled(packet.take<uint64_t>());
+        return Message(Reply::timed).put(sample.device_us).put(sample.host_us).put(sample.enqueue_us);
+    }
+
+    Timer::Sample sampled(uint64_t perturbation) {
+        harness_.install(perturbation);
+        timed_ = true;
+        return timer().sample(flush_bytes_, cover_fills_, [this] { run_candidate(harness_, call_); });
+    }
+
+    Message profile(uint64_t perturbation) {
+        harness_.install(0);
+        call_and_sync(harness_, call_);
+        harness_.install(perturbation);
+        check(cudaDeviceSynchronize(), "preparing the profiled call");
+        check(cudaProfilerStart(), "starting the profiler");
+        call_and_sync(harness_, call_);
+        check(cudaProfilerStop(), "stopping the profiler");
+        return Message(Reply::profiled);
+    }
+
+    // Without calls, prepares an arena for each perturbation; with calls, makes them in these arenas in turn, from the
+    // place after the last; and leaves the tensors of one of them to be fetched.
+    Message batch(Packet& packet) {
+        const auto calls = packet.take<uint32_t>();
+        const auto kept = packet.take<uint32_t>();
+        const std::vector<uint64_t> fresh = packet.take_list<uint64_t>();
+        if (!fresh.empty()) prepare_batch(fresh);
+        if (calls > 0 && arenas_.empty()) fail("a batch without arenas");
+        double us = 0;
+        if (calls > 0) {
+            us = timer().run([&] {
+                for (size_t i = 0; i < calls; ++i) {
+                    harness_.select(arenas_[i % arenas_.size()], i % arenas_.size());
+                    run_candidate(harness_, call_);
+                }
+            });
+            harness_.select(arenas_.at(kept), kept);
+        }
+        return Message(Reply::batched).put(us);
+    }
+
+    void prepare_batch(const std::vector<uint64_t>& perturbations) {
+        arenas_ = perturbations;
+        for (size_t i = 0; i < arenas_.size(); ++i) harness_.install(arenas_[i], i);
+        check(cudaDeviceSynchronize(), "preparing a batch");
+    }
+
+    Timer& timer() {
+        if (!timer_) timer_ = std::make_unique<Timer>(l2_limit_);
+        return *timer_;
+    }
+
+    PersistingL2Limit l2_limit_;
+    std::unique_ptr<Timer> timer_;
+    std::vector<uint64_t> arenas_;  // perturbations of a batch
+    size_t flush_bytes_ = 0, cover_fills_ = 0;  // of the last timed call
+    bool timed_ = false;
+    Harness& harness_;
+    Call call_;
+    const Channel& channel_;
+    ProgramText& text_;
+};
+
+// The socket to the judge, which the standard input was: whoever reads that finds nothing.
+inline Channel take_channel() {
+    const int socket = ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+    const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (socket < 0 || nothing < 0 || ::dup2(nothing, STDIN_FILENO) < 0) throw ChannelBroken("no socket to the judge");
+    ::close(nothing);
+    return Channel(socket);
+}
+
+inline Message error_reply(const std::string& name, const std::string& message) {
+    return Message(Reply::error).put_text(name).put_text(message);
+}
+
+// Serves until the judge says `quit`, or is gone; true for the former.
+inline bool serve(Channel& channel, Server& server) {
+    for (;;) {
+        Packet packet = channel.receive();
+        const auto request = static_cast<Request>(packet.take<uint8_t>());
+        if (request == Request::quit) return true;
+        channel.send(server.answer(request, packet));
+    }
+}
+
+inline int run(int argc, char** argv, Call call) {
+    ProgramText text(argc, argv);
+    try {
+        Channel channel = take_channel();
+        try {
+            Harness harness(receive_job(channel));
+            prepare_runtime();
+            channel.send(Message(Reply::ready));
+            Server server(harness, call, channel, text);
+            serve(channel, server);
+            return 0;
+        } catch (const Error& error) {
+            channel.send(error_reply(error.name(), error.what()));
+        } catch (const ChannelBroken&) {
+            throw;
+        } catch (const std::exception& error) {
+            channel.send(error_reply("exception", beginning(error.what())));
+        }
+    } catch (const std::exception& error) {
+        const std::string told = std::string("harness: ") + error.what() + "\n";
+        if (::write(STDERR_FILENO, told.data(), told.size()) < 0) ::_exit(kExitError);
+    }
+    ::_exit(kExitError);  // a broken context must not hang in destructors
+}
+
+}  // namespace kb

@@ -1,0 +1,311 @@
+"""A harness program in a sandboxed process: requests go in and replies come out over a socket, every failure typed.
+
+What a candidate prints, how its process ends, and what comes over the socket is never evidence of success: outputs are
+compared, and times are checked, elsewhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Self
+
+from kernelblaster.devices.base import CallResult, Candidate, Job, TimingSample
+from kernelblaster.devices.build.deferred import startable_program
+from kernelblaster.devices.failures import RunFailure, RunFailureKind
+from kernelblaster.devices.harness.channel import Channel, MalformedPacket, Message, Packet
+from kernelblaster.devices.harness.failures import LOG_CHARACTERS, process_failure, reported_error
+from kernelblaster.devices.harness.job import job_packets, job_view, opened, opened_outputs, reload_packets
+from kernelblaster.devices.harness.protocol import Reply, Request
+from kernelblaster.problems.problem import TensorRole
+from kernelblaster.sandbox.isolation import FileView
+from kernelblaster.sandbox.limits import CommandResult, Limits
+from kernelblaster.sandbox.process import SandboxedProcess, Scratch, clean_environment
+
+_LOG = logging.getLogger(__name__)
+CANARY_S = 60.0
+"""A sound machine starts a process without a candidate in a second or two."""
+
+
+@dataclass(frozen=True)
+class Containment:
+    """Whether a candidate's host code runs under the system-call filter.
+
+    Attributes:
+        contained: whether it does.
+        microseconds: what putting it up took.
+        obstacle: why it does not; empty where it does or need not.
+    """
+
+    contained: bool
+    microseconds: float
+    obstacle: str
+
+
+class HarnessProcess:
+    """A harness program with its tensors. Starts when entered, dies when left.
+
+    Args:
+        candidate: what it calls; nobody waits for its build before `load`, where its harness is a program of its own.
+        job: tensors, sizes, scalars.
+        wrapper: a tool that runs the program and passes its standard input on, e.g. ncu with its options.
+        env: variables added to the clean environment.
+        view: what the processes see beside the program.
+        limits: bounds of the processes; a wrapper may fork.
+        timeout_s: bound of each request, the start included.
+        contain: whether host code of the candidate runs under the system-call filter; a profiler could not work there.
+
+    Raises:
+        DeviceError: on entering, when no process can be started.
+    """
+
+    def __init__(
+        self,
+        candidate: Candidate,
+        job: Job,
+        wrapper: Sequence[str] = (),
+        *,
+        env: Mapping[str, str] | None = None,
+        view: FileView | None = None,
+        limits: Limits | None = None,
+        timeout_s: float,
+        contain: bool = True,
+    ) -> None:
+        self._candidate = candidate
+        self._job = job
+        self._wrapper = tuple(wrapper)
+        self._env = env or {}
+        self._view = view or FileView()
+        bounds = fitting(limits or Limits(), job)
+        self._limits = replace(bounds, forks=True) if self._wrapper else bounds
+        self._timeout_s = timeout_s
+        self._contain = contain
+        self._exit = contextlib.ExitStack()
+        self._due: list[Reply] = []
+        self._loaded = False
+        self.containment = Containment(False, 0.0, "")
+
+    def __enter__(self) -> Self:
+        with contextlib.ExitStack() as stack:
+            self._part = stack.enter_context(startable_program(self._candidate))
+            scratch = stack.enter_context(Scratch())
+            self._channel = stack.enter_context(Channel())
+            program = self._part.program
+            self._process = SandboxedProcess(
+                [*self._wrapper, str(program)],
+                cwd=scratch,
+                environment=clean_environment(scratch, self._env),
+                limits=self._limits,
+                view=job_view(program, self._candidate.harness) | self._part.view | self._view,
+                stdin=self._channel.theirs.fileno(),
+            )
+            stack.enter_context(self._process)
+            self._channel.theirs.close()
+            self._send_job()
+            self._exit = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._exit.close()
+
+    # ------------------------------------------------------------------ what it is asked for
+
+    def settle(self) -> None:
+        """Wait until it has its tensors on the device and has done what was begun. Raises RunFailure, DeviceError."""
+        while self._due:
+            self._receive(self._due[0])
+            self._due.pop(0)
+
+    def begin_warm_up(self) -> None:
+        """Have it run an empty kernel between profiler marks, without waiting for that."""
+        with contextlib.suppress(BrokenPipeError):  # it has ended already; the next request says why
+            self._channel.send(Message(Request.WARM_UP), deadline=self._deadline)
+        self._due.append(Reply.WARMED_UP)
+
+    def load(self) -> None:
+        """Load the candidate, and contain it. Raises RunFailure, BuildFailure, DeviceError."""
+        self.settle()
+        path = self._part.library()
+        if path is None:
+            self._loaded = True
+            return
+        self._loaded = True  # whatever happens from here on may be its doing
+        packet = self._request(Message(Request.LOAD).text(str(path)).u8(self._contain), Reply.LOADED)
+        self.containment = Containment(bool(packet.u8()), packet.f64(), packet.text())
+        packet.end()
+        hints = self._candidate.built().hints
+        if self._contain and not self.containment.contained:
+            _LOG.warning("candidates are not contained here: %s", self.containment.obstacle)
+            if hints:
+                raise RunFailure(RunFailureKind.POLICY, f"nothing contains candidates here, and {hints[0]}")
+
+    def call(self, poison: int) -> CallResult:
+        """Fill outputs with byte `poison` (0-255), call, write the outputs. Raises RunFailure, DeviceError."""
+        return self._called(Message(Request.CALL).u8(poison))
+
+    def fetch(self) -> CallResult:
+        """Write the outputs as the last call, timed or not, left them. Raises RunFailure, DeviceError."""
+        return self._called(Message(Request.FETCH))
+
+    def reload(self) -> None:
+        """Copy the inputs, which may have other values now, to the device again. Raises RunFailure, DeviceError."""
+        for message, paths in reload_packets(self._job):
+            with opened(paths) as descriptors:
+                self._request(message, Reply.RELOADED, descriptors)
+
+    def profile(self, perturbation: int) -> None:
+        """Make one warm-up call, then one call between profiler marks. Raises RunFailure, DeviceError."""
+        self._request(Message(Request.PROFILE).u64(perturbation), Reply.PROFILED)
+
+    def time_call(self, flush_bytes: int, cover_fills: int, perturbation: int) -> TimingSample:
+        """Time one call with a cold L2. Raises RunFailure, DeviceError."""
+        message = Message(Request.TIME).u64(flush_bytes).u32(cover_fills).u64(perturbation)
+        began = time.perf_counter()
+        packet = self._request(message, Reply.TIMED)
+        judge_us = 1e6 * (time.perf_counter() - began)
+        sample = TimingSample(packet.f64(), packet.f64(), packet.f64(), judge_us=judge_us)
+        packet.end()
+        return sample
+
+    def quit(self) -> CommandResult:
+        """Let it end, and wait for that. Raises DeviceError."""
+        with contextlib.suppress(BrokenPipeError):
+            self._channel.send(Message(Request.QUIT), deadline=self._deadline)
+        return self._process.wait(self._timeout_s)
+
+    # ------------------------------------------------------------------ packets
+
+    @property
+    def _deadline(self) -> float:
+        return time.monotonic() + self._timeout_s
+
+    def _send_job(self) -> None:
+        for message, paths in job_packets(self._job):
+            with opened(paths) as descriptors, contextlib.suppress(BrokenPipeError):
+                self._channel.send(message, descriptors, deadline=self._deadline)
+        self._due.append(Reply.READY)
+
+    def _called(self, message: Message) -> CallResult:
+        with opened_outputs(self._job) as descriptors:
+            packet = self._request(message, Reply.CALLED, descriptors)
+        damage = [(packet.u32(), packet.u8()) for _ in range(packet.u32())]
+        packet.end()
+        return CallResult(mutated_inputs=tuple(self._damaged(index, around) for index, around in damage))
+
+    def _damaged(self, index: int, around: int) -> str:
+        if index >= len(self._job.tensors):
+            raise MalformedPacket("there is no such tensor")
+        name = self._job.tensors[index].spec.name
+        return f"around:{name}" if around else name
+
+    def _request(self, message: Message, reply: Reply, descriptors: Sequence[int] = ()) -> Packet:
+        try:
+            self._channel.send(message, descriptors, deadline=self._deadline)
+        except BrokenPipeError:
+            raise self._died() from None
+        except TimeoutError:
+            raise self._silent() from None
+        return self._receive(reply)
+
+    def _receive(self, expected: Reply) -> Packet:
+        """The next packet, which must be `expected`. Raises RunFailure, DeviceError."""
+        try:
+            packet = self._channel.receive(self._deadline)
+            if packet is None:
+                raise self._died()
+            kind = packet.u8()
+            if kind == Reply.ERROR:
+                name, message = packet.text(), packet.text()
+                log = self._process.close().output[-LOG_CHARACTERS:]
+                raise reported_error(name, message, log, loaded=self._loaded, canary=self._canary)
+        except TimeoutError:
+            raise self._silent() from None
+        if kind != expected:
+            raise MalformedPacket("an answer out of turn")
+        return packet
+
+    def _silent(self) -> RunFailure:
+        log = self._process.close().output[-LOG_CHARACTERS:]
+        if self._loaded:
+            self._canary()
+        return RunFailure(RunFailureKind.TIMEOUT, f"no answer within {self._timeout_s:g} s", log)
+
+    def _died(self) -> RunFailure:
+        """The failure of a process that has closed its socket; it may have said why before."""
+        with contextlib.suppress(TimeoutError, MalformedPacket):
+            while (packet := self._channel.receive(time.monotonic() + 1)) is not None:
+                if packet.u8() == Reply.ERROR:
+                    name, message = packet.text(), packet.text()
+                    log = self._process.close().output[-LOG_CHARACTERS:]
+                    return reported_error(name, message, log, loaded=self._loaded, canary=self._canary)
+        return process_failure(self._process.wait(self._timeout_s), loaded=self._loaded)
+
+    def _canary(self) -> None:
+        """Raise DeviceError when a fresh process without the candidate does not come up either."""
+        program = self._candidate.harness.program
+        if program is None or self._wrapper:
+            return
+        with HarnessProcess(
+            self._candidate, self._job, env=self._env, view=self._view, limits=self._limits, timeout_s=CANARY_S
+        ) as fresh:
+            fresh.begin_warm_up()
+            fresh.settle()
+
+
+class ProcessSession(HarnessProcess):
+    """A process whose candidate is loaded when it is entered. Satisfies `devices.base.Session`.
+
+    Args:
+        flush_bytes: memory written before each timed call, to empty the L2 cache; 0 for none.
+        (others as of HarnessProcess)
+    """
+
+    def __init__(
+        self,
+        candidate: Candidate,
+        job: Job,
+        *,
+        env: Mapping[str, str] | None = None,
+        view: FileView | None = None,
+        limits: Limits | None = None,
+        timeout_s: float,
+        flush_bytes: int = 0,
+    ) -> None:
+        super().__init__(candidate, job, env=env, view=view, limits=limits, timeout_s=timeout_s)
+        self._flush_bytes = flush_bytes
+
+    def __enter__(self) -> Self:
+        with contextlib.ExitStack() as stack:
+            super().__enter__()
+            stack.callback(super().__exit__, None, None, None)
+            self.load()
+            stack.pop_all()
+        return self
+
+    def time_calls(self, perturbations: Sequence[int], cover_fills: int = 1) -> list[TimingSample]:
+        """Time one call per perturbation, each with a cold L2 and behind `cover_fills` fills.
+
+        Each is asked for when the one before is done, so that nothing in the process tells how many are to come.
+        Raises RunFailure, DeviceError.
+        """
+        samples = [self.time_call(self._flush_bytes, cover_fills, one) for one in perturbations]
+        if not samples:
+            return []
+        judge_us = sum(sample.judge_us or 0.0 for sample in samples) / len(samples)
+        return [replace(sample, judge_us=judge_us) for sample in samples]
+
+
+def fitting(limits: Limits, job: Job) -> Limits:
+    """Limits under which the job's own outputs can be written."""
+    outputs = [tensor.spec.bytes for tensor in job.tensors if tensor.spec.role is TensorRole.OUTPUT]
+    return replace(
+        limits,
+        file_bytes=max(limits.file_bytes, *outputs, 0),
+        disk_bytes=limits.disk_bytes + sum(outputs),
+    )

@@ -1,0 +1,29 @@
+// What the environment of the program asks of the emulator, read once, when the runtime comes up: later it may have been
+// blanked, and files may not be opened any more.
+#pragma once
+
+#include "types.hpp"
+
+#include <string>
+
+namespace ptxemu {
+
+struct Settings {
+    unsigned threads = 1;              // PTXEMU_THREADS: that execute a kernel
+    std::string module;                // PTXEMU_MODULE: the assembled program
+    int report = -1;                   // PTXEMU_REPORT: descriptor of the file for counts, appended to
+    int checks = -1;                   // PTXEMU_CHECKS: likewise, for findings; without it nothing is checked
+    bool count_everything = false;     // PTXEMU_COUNT: launches outside of profiler marks, too
+    u64 sample = 0;                    // PTXEMU_SAMPLE: warp instructions of a launch that are enough
+    u64 instruction_limit = ~u64{0};   // PTXEMU_LIMIT: of a warp
+    u64 schedule = 0;                  // PTXEMU_SCHEDULE: seed of the order of turns; 0 for the default order
+
+    bool checking() const { return checks >= 0; }
+
+    static const Settings& get();
+};
+
+// Appends to a file of the settings; nothing where there is none.
+void append_to(int file, const std::string& text);
+
+}  // namespace ptxemu

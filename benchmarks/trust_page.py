@@ -61,15 +61,20 @@ do not claim so. What stands between such code and a wrong figure:
 
 - Values cannot be forged this way: outputs are compared in another process, with inputs and a reference that the
   candidate's process never holds. A forged reply brings no right output with it.
-- The source is its own translation unit; of the C library it gets only what computes, allocates, prints and tells the
-  time, by a list of what is allowed. System calls in its assembly are refused by disassembly. Code can be hidden from a
-  disassembler (data that is jumped into, constants that hold instructions); `T07` and `V26` plant the plain forms.
-- Memory of the harness can be searched and written by a pointer of one's own making. `T08` unmasks the timer's events,
-  moves both starts and the host clock with them; `V02` finds the nonce. The judge's own clock, in another process, says
-  that a visit took longer than the driver claims. What stays below its tolerance (a tenth of the call, or 50 us and
-  what the noise of the machine explains) is gained: a call of 20 us can be made to look much shorter, down to the
-  roofline floor, by who knows this protocol. Finalists are measured against the honest start, so that such gains do
-  not add up over generations.
+- Host code runs under a filter of system calls and finds neither files nor network, processes nor threads, by whatever
+  name it asks for them. The filter does not stop what needs no system call: a pointer of one's own making reaches all
+  memory of the process, the GPU driver's too, and the filter is no stronger than the kernel that enforces it. Under a
+  profiler or a sanitizer, and in problems whose driver judges itself, there is no filter.
+- The assembler may embed any file that the compiler is shown (`N04`): system folders and the toolkit; nothing of a
+  judgement lies there.
+- Memory of the harness can be searched and written. `T08` unmasks the timer's events and moves both starts and the host
+  clock with them. The judge's own clock, in another process, says that a call took longer than the harness claims. What
+  stays below its tolerance (a tenth of the call, or 50 us and what the noise of the machine explains) is gained: a call
+  of 20 us can be made to look much shorter, down to the roofline floor, by who knows this protocol. Finalists are
+  measured against the honest start, so that such gains do not add up over generations.
+- Judged inputs are finite, tensors of judged calls begin at multiples of 512 bytes, and parameters of a problem (a
+  window, an epsilon) do not vary: `N11` plants kernels that rely on it.
+- Modelled times on the emulated device count the work of the GPU alone: work on the host is free there (`N13`).
 - A candidate may behave otherwise when a profiler or a sanitizer is attached. The reward is the time without either.
 - Races that the hardware never shows in the calls that were judged pass. Sanitizers look at finalists only, and
   compute-sanitizer finds races in shared memory, not in global memory. The emulated device interrupts warps after a few
@@ -226,7 +231,15 @@ def render(
         "",
         *summary(results),
         "",
-        "The GPU ran on 2026-11-22, with the judge as it is.",
+        "The GPU ran on 2026-11-22" + (f"; {len(cuda.not_judged)} kernels were not judged there." if cuda else "."),
+        "",
+        "This suite is in-sample: its authors know the judge. What it says of attacks that nobody has thought of is "
+        "little. An earlier judge refused every exploit of its suite and let 19 of 43 through that others had written "
+        "without seeing it; kernels `N01` to `N13` were then written from the mechanisms of those, with knowledge of "
+        "the rules and not of the present defence: 54 of 202 came through that earlier judge on the emulated device, "
+        "and 21 stopped it. For an estimate out of sample, have somebody write attacks who knows "
+        "`tests/adversarial` and not `devices/harness`, judge them once, and publish all outcomes before anything is "
+        "mended.",
         "",
         "Again: `python benchmarks/trust.py --device emulated --json docs/results/trust_emulated.json` (`--device cuda "
         "--json docs/results/h200_trust.json` on a GPU), `python benchmarks/mutants.py --json "

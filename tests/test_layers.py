@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -57,6 +58,7 @@ def modules() -> dict[str, Path]:
 MODULES = modules()
 
 
+@cache
 def all_imports_of(name: str) -> set[str]:
     """What a module imports anywhere: at its top, in functions, for type checkers."""
     found = set()

@@ -6,7 +6,7 @@ from planted import Kind, Planted, load_all
 
 from kernelblaster.devices.facts import DeviceKind
 
-EVERY_HONEST = 19
+EVERY_ROW, EVERY_HONEST = 2, 34
 
 
 def runnable() -> list[Planted]:
@@ -15,8 +15,8 @@ def runnable() -> list[Planted]:
 
 
 def sample() -> list[Planted]:
-    """The first exploit of each row and one in nineteen of the honest kernels."""
+    """The first exploit of every second row, and a few honest kernels."""
     exploits = [planted for planted in runnable() if planted.kind is Kind.EXPLOIT and not planted.gaps]
     firsts = {planted.row: planted for planted in reversed(exploits)}
     honest = [planted for planted in runnable() if planted.kind is Kind.HONEST]
-    return [*firsts.values(), *honest[::EVERY_HONEST]]
+    return [*list(firsts.values())[::EVERY_ROW], *honest[::EVERY_HONEST]]

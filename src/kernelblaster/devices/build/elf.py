@@ -5,12 +5,12 @@ Names are bytes that a candidate chose: they are cleaned, and one that is not a 
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 from elftools.common.exceptions import ELFError
 from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
@@ -19,13 +19,11 @@ from elftools.elf.sections import Section
 from kernelblaster.devices.failures import BuildFailure, BuildFailureKind
 from kernelblaster.sandbox.text import printable
 
-_SYMBOL = np.dtype(
-    [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "<u8"), ("size", "<u8")]
-)
-"""Elf64_Sym (System V ABI, chapter 4)."""
-_RELOCATION = np.dtype([("offset", "<u8"), ("type", "<u4"), ("symbol", "<u4"), ("addend", "<i8")])
-"""Elf64_Rela."""
-_LOCAL, _GLOBAL, _WEAK, _UNIQUE = 0, 1, 2, 10
+_SYMBOL = struct.Struct("<IBxH16x")
+"""Elf64_Sym (System V ABI, chapter 4): name, type and binding, section."""
+_RELOCATION = struct.Struct("<8xI12x")
+"""Elf64_Rela: type."""
+_LOCAL, _GLOBAL, _UNIQUE = 0, 1, 10
 _IFUNC = 10
 _RESOLVED_BY_CALL = {"EM_X86_64": 37, "EM_AARCH64": 1032}
 """R_X86_64_IRELATIVE and R_AARCH64_IRELATIVE: the dynamic linker calls a function to learn the value."""
@@ -54,17 +52,18 @@ def read_symbols(path: Path) -> Symbols:
         section = elf.get_section_by_name(".symtab")
         if section is None:
             return Symbols(frozenset(), frozenset(), frozenset())
-        table = np.frombuffer(section.data(), dtype=_SYMBOL)
         names = elf.get_section(section["sh_link"]).data()
-        binding = table["info"] >> 4
         defined, strong, undefined = set(), set(), set()
-        for entry, bound in zip(table[binding != _LOCAL], binding[binding != _LOCAL], strict=True):
-            name = _name(names, int(entry["name"]))
-            if entry["section"] == 0:
+        for at, info, place in _SYMBOL.iter_unpack(section.data()):
+            binding = info >> 4
+            if binding == _LOCAL:
+                continue
+            name = _name(names, at)
+            if place == 0:
                 undefined.add(name)
                 continue
             defined.add(name)
-            if bound in (_GLOBAL, _UNIQUE):
+            if binding in (_GLOBAL, _UNIQUE):
                 strong.add(name)
         return Symbols(frozenset(defined), frozenset(strong), frozenset(undefined))
 
@@ -85,12 +84,11 @@ def _complaints(elf: ELFFile, section: Section) -> Iterator[str]:
         tags = {tag.entry.d_tag for tag in section.iter_tags()}
         yield from sorted(str(tag) for tag in tags & _RUNNING_TAGS)
     elif section["sh_type"] == "SHT_DYNSYM":
-        table = np.frombuffer(section.data(), dtype=_SYMBOL)
-        if ((table["info"] & 15 == _IFUNC) & (table["section"] != 0)).any():
+        if any(info & 15 == _IFUNC and place != 0 for _, info, place in _SYMBOL.iter_unpack(section.data())):
             yield "an indirect function"
     elif section["sh_type"] == "SHT_RELA":
-        table = np.frombuffer(section.data(), dtype=_RELOCATION)
-        if (table["type"] == _RESOLVED_BY_CALL.get(elf["e_machine"], 0)).any():
+        called = _RESOLVED_BY_CALL.get(elf["e_machine"])
+        if any(kind == called for (kind,) in _RELOCATION.iter_unpack(section.data())):
             yield "an indirect relocation"
 
 
@@ -104,5 +102,5 @@ def _opened(path: Path) -> Iterator[ELFFile]:
     with path.open("rb") as file:
         try:
             yield ELFFile(file)
-        except (ELFError, ValueError) as error:
+        except (ELFError, ValueError, struct.error) as error:
             raise BuildFailure(BuildFailureKind.LINK, f"the compiler made a damaged object: {error}") from error

@@ -13,9 +13,9 @@ from kernelblaster.cuda_source.launcher import launcher_declaration
 from kernelblaster.devices.base import NO_TENSORS
 from kernelblaster.devices.build.self_checking import shim_source
 from kernelblaster.devices.build.toolchain import Toolchain, ToolMissing
-from kernelblaster.devices.harness.channel import Channel, Message
+from kernelblaster.devices.harness.channel import Channel, PacketBuilder
 from kernelblaster.devices.harness.job import job_packets
-from kernelblaster.devices.harness.protocol import Reply, Request
+from kernelblaster.devices.harness.protocol import HarnessReply, HarnessRequest
 from kernelblaster.paths import harness_include_dir
 
 pytestmark = pytest.mark.nvcc
@@ -86,14 +86,14 @@ def test_every_kind_of_parameter_arrives_as_it_was_passed(flags: list[str], tmp_
         channel.theirs.close()
         for message, _ in job_packets(NO_TENSORS):
             channel.send(message, deadline=deadline)
-        channel.send(Message(Request.CALL).u8(0), deadline=deadline)
-        channel.send(Message(Request.QUIT), deadline=deadline)
+        channel.send(PacketBuilder(HarnessRequest.CALL).u8(0), deadline=deadline)
+        channel.send(PacketBuilder(HarnessRequest.QUIT), deadline=deadline)
         ready, called, judged = (channel.receive(deadline) for _ in range(3))
         assert started.wait(60) == 0
     assert ready is not None
     assert called is not None
     assert judged is not None
-    assert (ready.u8(), called.u8(), judged.u8()) == (Reply.READY, Reply.CALLED, Reply.JUDGED)
+    assert (ready.u8(), called.u8(), judged.u8()) == (HarnessReply.READY, HarnessReply.CALLED, HarnessReply.JUDGED)
     assert (judged.i32(), judged.u64(), judged.u64()) == (3, 0, 0)
     calls = 2 * len(SIGNATURES) + 1
     assert judged.lines() == f"{calls} {calls}\npassed\nby a stream of C\n"

@@ -84,7 +84,7 @@ class Packet:
         return value
 
 
-class Message:
+class PacketBuilder:
     """Builds a packet.
 
     Args:
@@ -158,7 +158,7 @@ class Channel:
         self._ours.close()
         self.theirs.close()
 
-    def send(self, message: Message, descriptors: Sequence[int] = (), *, deadline: float) -> None:
+    def send(self, message: PacketBuilder, descriptors: Sequence[int] = (), *, deadline: float) -> None:
         """Send a packet.
 
         Raises:

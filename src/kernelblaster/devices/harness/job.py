@@ -8,8 +8,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from kernelblaster.devices.base import Harness, Job, JobTensor
-from kernelblaster.devices.harness.channel import MOST_DESCRIPTORS, Message
-from kernelblaster.devices.harness.protocol import Request
+from kernelblaster.devices.harness.channel import MOST_DESCRIPTORS, PacketBuilder
+from kernelblaster.devices.harness.protocol import HarnessRequest
 from kernelblaster.errors import DeviceError
 from kernelblaster.problems.problem import TensorRole
 from kernelblaster.sandbox.isolation import FileView
@@ -18,9 +18,9 @@ _TENSORS_PER_PACKET = 100
 """Names are short: a packet of so many is some ten kilobytes."""
 
 
-def job_packets(job: Job) -> Iterator[tuple[Message, list[Path]]]:
+def job_packets(job: Job) -> Iterator[tuple[PacketBuilder, list[Path]]]:
     """The packets that tell a job, and the files whose descriptors go with each."""
-    first = Message(Request.JOB).u32(len(job.sizes))
+    first = PacketBuilder(HarnessRequest.JOB).u32(len(job.sizes))
     for name, size in job.sizes.items():
         first.text(name).i64(size)
     first.u32(len(job.scalars))
@@ -29,19 +29,19 @@ def job_packets(job: Job) -> Iterator[tuple[Message, list[Path]]]:
     yield first.u32(len(job.tensors)), []
     for at in range(0, len(job.tensors), _TENSORS_PER_PACKET):
         tensors = job.tensors[at : at + _TENSORS_PER_PACKET]
-        message = Message(Request.TENSORS)
+        message = PacketBuilder(HarnessRequest.TENSORS)
         for tensor in tensors:
             spec = tensor.spec
             message.text(spec.role).text(spec.name).text(spec.dtype).text(tensor.change).list_i64(spec.shape)
         yield message, [tensor.path for tensor in tensors if spec_is_input(tensor)]
 
 
-def reload_packets(job: Job) -> Iterator[tuple[Message, list[Path]]]:
+def reload_packets(job: Job) -> Iterator[tuple[PacketBuilder, list[Path]]]:
     """The packets that bring other values: each holds the index of its first tensor."""
     inputs = [(index, tensor) for index, tensor in enumerate(job.tensors) if spec_is_input(tensor)]
     for at in range(0, len(inputs), MOST_DESCRIPTORS):
         part = inputs[at : at + MOST_DESCRIPTORS]
-        yield Message(Request.RELOAD).u32(part[0][0]), [tensor.path for _, tensor in part]
+        yield PacketBuilder(HarnessRequest.RELOAD).u32(part[0][0]), [tensor.path for _, tensor in part]
 
 
 def spec_is_input(tensor: JobTensor) -> bool:

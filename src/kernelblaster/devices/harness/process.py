@@ -17,10 +17,10 @@ from typing import Self
 from kernelblaster.devices.base import CallResult, Candidate, Job, TimingSample
 from kernelblaster.devices.build.deferred import startable_program
 from kernelblaster.devices.failures import RunFailure, RunFailureKind
-from kernelblaster.devices.harness.channel import Channel, MalformedPacket, Message, Packet
+from kernelblaster.devices.harness.channel import Channel, MalformedPacket, Packet, PacketBuilder
 from kernelblaster.devices.harness.failures import LOG_CHARACTERS, process_failure, reported_error
 from kernelblaster.devices.harness.job import job_packets, job_view, opened, opened_outputs, reload_packets
-from kernelblaster.devices.harness.protocol import Reply, Request
+from kernelblaster.devices.harness.protocol import HarnessReply, HarnessRequest
 from kernelblaster.problems.problem import TensorRole
 from kernelblaster.sandbox.isolation import FileView
 from kernelblaster.sandbox.limits import CommandResult, Limits
@@ -85,7 +85,7 @@ class HarnessProcess:
         self._timeout_s = timeout_s
         self._contain = contain
         self._exit = contextlib.ExitStack()
-        self._due: list[Reply] = []
+        self._due: list[HarnessReply] = []
         self._loaded = False
         self.containment = Containment(False, 0.0, "")
 
@@ -125,8 +125,8 @@ class HarnessProcess:
     def begin_warm_up(self) -> None:
         """Have it run an empty kernel between profiler marks, without waiting for that."""
         with contextlib.suppress(BrokenPipeError):  # it has ended already; the next request says why
-            self._channel.send(Message(Request.WARM_UP), deadline=self._deadline)
-        self._due.append(Reply.WARMED_UP)
+            self._channel.send(PacketBuilder(HarnessRequest.WARM_UP), deadline=self._deadline)
+        self._due.append(HarnessReply.WARMED_UP)
 
     def load(self) -> None:
         """Load the candidate, and contain it. Raises RunFailure, BuildFailure, DeviceError."""
@@ -136,7 +136,9 @@ class HarnessProcess:
             self._loaded = True
             return
         self._loaded = True  # whatever happens from here on may be its doing
-        packet = self._request(Message(Request.LOAD).text(str(path)).u8(self._contain), Reply.LOADED)
+        packet = self._request(
+            PacketBuilder(HarnessRequest.LOAD).text(str(path)).u8(self._contain), HarnessReply.LOADED
+        )
         self.containment = Containment(bool(packet.u8()), packet.f64(), packet.text())
         packet.end()
         hints = self._candidate.built().hints
@@ -147,27 +149,27 @@ class HarnessProcess:
 
     def call(self, poison: int) -> CallResult:
         """Fill outputs with byte `poison` (0-255), call, write the outputs. Raises RunFailure, DeviceError."""
-        return self._called(Message(Request.CALL).u8(poison))
+        return self._called(PacketBuilder(HarnessRequest.CALL).u8(poison))
 
     def fetch(self) -> CallResult:
         """Write the outputs as the last call, timed or not, left them. Raises RunFailure, DeviceError."""
-        return self._called(Message(Request.FETCH))
+        return self._called(PacketBuilder(HarnessRequest.FETCH))
 
     def reload(self) -> None:
         """Copy the inputs, which may have other values now, to the device again. Raises RunFailure, DeviceError."""
         for message, paths in reload_packets(self._job):
             with opened(paths) as descriptors:
-                self._request(message, Reply.RELOADED, descriptors)
+                self._request(message, HarnessReply.RELOADED, descriptors)
 
     def profile(self, perturbation: int) -> None:
         """Make one warm-up call, then one call between profiler marks. Raises RunFailure, DeviceError."""
-        self._request(Message(Request.PROFILE).u64(perturbation), Reply.PROFILED)
+        self._request(PacketBuilder(HarnessRequest.PROFILE).u64(perturbation), HarnessReply.PROFILED)
 
     def time_call(self, flush_bytes: int, cover_fills: int, perturbation: int) -> TimingSample:
         """Time one call with a cold L2. Raises RunFailure, DeviceError."""
-        message = Message(Request.TIME).u64(flush_bytes).u32(cover_fills).u64(perturbation)
+        message = PacketBuilder(HarnessRequest.TIME).u64(flush_bytes).u32(cover_fills).u64(perturbation)
         began = time.perf_counter()
-        packet = self._request(message, Reply.TIMED)
+        packet = self._request(message, HarnessReply.TIMED)
         judge_us = 1e6 * (time.perf_counter() - began)
         sample = TimingSample(packet.f64(), packet.f64(), packet.f64(), judge_us=judge_us)
         packet.end()
@@ -176,7 +178,7 @@ class HarnessProcess:
     def quit(self) -> CommandResult:
         """Let it end, and wait for that. Raises DeviceError."""
         with contextlib.suppress(BrokenPipeError):
-            self._channel.send(Message(Request.QUIT), deadline=self._deadline)
+            self._channel.send(PacketBuilder(HarnessRequest.QUIT), deadline=self._deadline)
         return self._process.wait(self._timeout_s)
 
     # ------------------------------------------------------------------ packets
@@ -189,11 +191,11 @@ class HarnessProcess:
         for message, paths in job_packets(self._job):
             with opened(paths) as descriptors, contextlib.suppress(BrokenPipeError):
                 self._channel.send(message, descriptors, deadline=self._deadline)
-        self._due.append(Reply.READY)
+        self._due.append(HarnessReply.READY)
 
-    def _called(self, message: Message) -> CallResult:
+    def _called(self, message: PacketBuilder) -> CallResult:
         with opened_outputs(self._job) as descriptors:
-            packet = self._request(message, Reply.CALLED, descriptors)
+            packet = self._request(message, HarnessReply.CALLED, descriptors)
         damage = [(packet.u32(), packet.u8()) for _ in range(packet.u32())]
         packet.end()
         return CallResult(mutated_inputs=tuple(self._damaged(index, around) for index, around in damage))
@@ -204,7 +206,7 @@ class HarnessProcess:
         name = self._job.tensors[index].spec.name
         return f"around:{name}" if around else name
 
-    def _request(self, message: Message, reply: Reply, descriptors: Sequence[int] = ()) -> Packet:
+    def _request(self, message: PacketBuilder, reply: HarnessReply, descriptors: Sequence[int] = ()) -> Packet:
         try:
             self._channel.send(message, descriptors, deadline=self._deadline)
         except BrokenPipeError:
@@ -213,14 +215,14 @@ class HarnessProcess:
             raise self._silent() from None
         return self._receive(reply)
 
-    def _receive(self, expected: Reply) -> Packet:
+    def _receive(self, expected: HarnessReply) -> Packet:
         """The next packet, which must be `expected`. Raises RunFailure, DeviceError."""
         try:
             packet = self._channel.receive(self._deadline)
             if packet is None:
                 raise self._died()
             kind = packet.u8()
-            if kind == Reply.ERROR:
+            if kind == HarnessReply.ERROR:
                 name, message = packet.text(), packet.text()
                 log = self._process.close().output[-LOG_CHARACTERS:]
                 raise reported_error(name, message, log, loaded=self._loaded, canary=self._canary)
@@ -240,7 +242,7 @@ class HarnessProcess:
         """The failure of a process that has closed its socket; it may have said why before."""
         with contextlib.suppress(TimeoutError, MalformedPacket):
             while (packet := self._channel.receive(time.monotonic() + 1)) is not None:
-                if packet.u8() == Reply.ERROR:
+                if packet.u8() == HarnessReply.ERROR:
                     name, message = packet.text(), packet.text()
                     log = self._process.close().output[-LOG_CHARACTERS:]
                     return reported_error(name, message, log, loaded=self._loaded, canary=self._canary)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 
-class Request(IntEnum):
+class HarnessRequest(IntEnum):
     """Kinds of packets from the judge."""
 
     JOB = 1
@@ -21,7 +21,7 @@ class Request(IntEnum):
     QUIT = 11
 
 
-class Reply(IntEnum):
+class HarnessReply(IntEnum):
     """Kinds of packets from the harness."""
 
     READY = 1

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kernelblaster.devices.base import NO_TENSORS, Build, SelfCheckOutput
-from kernelblaster.devices.harness.channel import Message
+from kernelblaster.devices.harness.channel import PacketBuilder
 from kernelblaster.devices.harness.process import ProcessSession
-from kernelblaster.devices.harness.protocol import Reply, Request
+from kernelblaster.devices.harness.protocol import HarnessReply, HarnessRequest
 from kernelblaster.sandbox.isolation import FileView
 from kernelblaster.sandbox.limits import Limits
 
@@ -20,6 +20,6 @@ class SelfCheckingProcess(ProcessSession):
 
     def finish(self) -> SelfCheckOutput:
         """Make the last call, let the driver judge it and end. Raises RunFailure, DeviceError."""
-        packet = self._request(Message(Request.QUIT), Reply.JUDGED)
+        packet = self._request(PacketBuilder(HarnessRequest.QUIT), HarnessReply.JUDGED)
         code, restored, missing = packet.i32(), packet.u64(), packet.u64()
         return SelfCheckOutput(code, packet.lines(), restored, missing)

@@ -90,7 +90,7 @@ class Harness {
     }
 
     // Appends the inputs and weights whose device bytes changed, and tensors next to which something was written.
-    void report_damage(Message& reply) {
+    void report_damage(PacketBuilder& reply) {
         std::vector<std::pair<uint32_t, uint8_t>> found;
         for (size_t i = 0; i < buffers_.size(); ++i) {
             const auto index = static_cast<uint32_t>(i);

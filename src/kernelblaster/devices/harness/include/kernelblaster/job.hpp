@@ -110,7 +110,7 @@ inline Tensor take_tensor(Packet& packet) {
 // The packets that describe a job, from the one that begins it.
 inline Job receive_job(Channel& channel) {
     Packet first = channel.receive();
-    if (first.take<uint8_t>() != static_cast<uint8_t>(Request::job)) fail("the first packet describes no job");
+    if (first.take<uint8_t>() != static_cast<uint8_t>(HarnessRequest::job)) fail("the first packet describes no job");
     Job job;
     for (auto left = first.take<uint32_t>(); left > 0; --left) {
         const std::string name = first.take_text();
@@ -123,7 +123,7 @@ inline Job receive_job(Channel& channel) {
     const auto count = first.take<uint32_t>();
     while (job.tensors.size() < count) {
         Packet packet = channel.receive();
-        if (packet.take<uint8_t>() != static_cast<uint8_t>(Request::tensors)) fail("tensors are missing");
+        if (packet.take<uint8_t>() != static_cast<uint8_t>(HarnessRequest::tensors)) fail("tensors are missing");
         size_t used = 0;
         while (packet.left() > 0) {
             job.tensors.push_back(take_tensor(packet));

@@ -6,7 +6,7 @@
 namespace kb {
 
 // The fields of each packet; `fds` are descriptors that come with it.
-enum class Request : uint8_t {
+enum class HarnessRequest : uint8_t {
     job = 1,      // sizes, scalars, number of tensors
     tensors = 2,  // the next tensors; fds: files of the inputs and weights among them, in order
     load = 3,     // text path, u8 whether to contain it                              -> loaded
@@ -20,7 +20,7 @@ enum class Request : uint8_t {
     quit = 11,
 };
 
-enum class Reply : uint8_t {
+enum class HarnessReply : uint8_t {
     ready = 1,      // after the last tensors: they are on the device
     loaded = 2,     // u8 whether it is contained, f64 microseconds that took, text why it is not
     called = 3,     // u32 count, then for each damaged tensor: u32 index, u8 0: an input was changed, 1: bytes around it

@@ -202,7 +202,7 @@ class Program {
             const std::string status = std::to_string(code);
             send(error_reply("driver", "it ended with status " + status + " without calling the launcher"));
         } else {
-            send(Message(Reply::judged)
+            send(PacketBuilder(HarnessReply::judged)
                      .put(static_cast<int32_t>(code))
                      .put(static_cast<uint64_t>(restored_))
                      .put(static_cast<uint64_t>(missing_))
@@ -217,7 +217,7 @@ class Program {
         restored_ = driver.memory().restored();
         missing_ = driver.memory().missing();
         prepare_runtime();
-        send(Message(Reply::ready));
+        send(PacketBuilder(HarnessReply::ready));
         Server server(driver, [](Harness&) { get().launch_(); }, *channel_, *text_);
         kb::serve(*channel_, server);
         server.call_as_last();
@@ -243,7 +243,7 @@ class Program {
         ::_exit(kExitError);
     }
 
-    void send(const Message& message) const {
+    void send(const PacketBuilder& message) const {
         try {
             channel_->send(message);
         } catch (const ChannelBroken&) {

@@ -15,21 +15,21 @@ class Server {
         : harness_(harness), call_(call), channel_(channel), text_(text) {}
 
     // The reply to a request.
-    Message answer(Request request, Packet& packet) {
+    PacketBuilder answer(HarnessRequest request, Packet& packet) {
         switch (request) {
-            case Request::load: return load(packet);
-            case Request::call: return call(packet);
-            case Request::fetch: return fetch(packet);
-            case Request::time: return time(packet);
-            case Request::profile: return profile(packet.take<uint64_t>());
-            case Request::batch: return batch(packet);
-            case Request::reload:
+            case HarnessRequest::load: return load(packet);
+            case HarnessRequest::call: return call(packet);
+            case HarnessRequest::fetch: return fetch(packet);
+            case HarnessRequest::time: return time(packet);
+            case HarnessRequest::profile: return profile(packet.take<uint64_t>());
+            case HarnessRequest::batch: return batch(packet);
+            case HarnessRequest::reload:
                 harness_.exchange(packet.take<uint32_t>(), packet.files);
                 harness_.load_inputs();
-                return Message(Reply::reloaded);
-            case Request::warm_up:
+                return PacketBuilder(HarnessReply::reloaded);
+            case HarnessRequest::warm_up:
                 ProfilerWarmup().run();
-                return Message(Reply::warmed_up);
+                return PacketBuilder(HarnessReply::warmed_up);
             default: fail("a request out of turn");
         }
     }
@@ -45,7 +45,7 @@ class Server {
     }
 
    private:
-    Message load(Packet& packet) {
+    PacketBuilder load(Packet& packet) {
         const std::string path = packet.take_text();
         const bool wanted = packet.take<uint8_t>() != 0;
         if (kb_load_candidate == nullptr) fail("this program has its candidate");
@@ -56,13 +56,13 @@ class Server {
         } catch (...) {
             throw Error("exception", "the candidate threw something while it was initialised");
         }
-        return Message(Reply::loaded)
+        return PacketBuilder(HarnessReply::loaded)
             .put(static_cast<uint8_t>(done.contained))
             .put(done.microseconds)
             .put_text(done.obstacle);
     }
 
-    Message call(Packet& packet) {
+    PacketBuilder call(Packet& packet) {
         const int poison = packet.take<uint8_t>();
         harness_.install(0);
         harness_.poison_outputs(poison);
@@ -72,18 +72,18 @@ class Server {
         return fetch(packet);
     }
 
-    Message fetch(Packet& packet) {
+    PacketBuilder fetch(Packet& packet) {
         harness_.write_outputs(packet.files);
-        Message reply(Reply::called);
+        PacketBuilder reply(HarnessReply::called);
         harness_.report_damage(reply);
         return reply;
     }
 
-    Message time(Packet& packet) {
+    PacketBuilder time(Packet& packet) {
         flush_bytes_ = packet.take<uint64_t>();
         cover_fills_ = packet.take<uint32_t>();
         const Timer::Sample sample = sampled(packet.take<uint64_t>());
-        return Message(Reply::timed).put(sample.device_us).put(sample.host_us).put(sample.enqueue_us);
+        return PacketBuilder(HarnessReply::timed).put(sample.device_us).put(sample.host_us).put(sample.enqueue_us);
     }
 
     Timer::Sample sampled(uint64_t perturbation) {
@@ -92,7 +92,7 @@ class Server {
         return timer().sample(flush_bytes_, cover_fills_, [this] { run_candidate(harness_, call_); });
     }
 
-    Message profile(uint64_t perturbation) {
+    PacketBuilder profile(uint64_t perturbation) {
         harness_.install(0);
         call_and_sync(harness_, call_);
         harness_.install(perturbation);
@@ -100,12 +100,12 @@ class Server {
         check(cudaProfilerStart(), "starting the profiler");
         call_and_sync(harness_, call_);
         check(cudaProfilerStop(), "stopping the profiler");
-        return Message(Reply::profiled);
+        return PacketBuilder(HarnessReply::profiled);
     }
 
     // Without calls, prepares an arena for each perturbation; with calls, makes them in these arenas in turn, from the
     // place after the last; and leaves the tensors of one of them to be fetched.
-    Message batch(Packet& packet) {
+    PacketBuilder batch(Packet& packet) {
         const auto calls = packet.take<uint32_t>();
         const auto kept = packet.take<uint32_t>();
         const std::vector<uint64_t> fresh = packet.take_list<uint64_t>();
@@ -121,7 +121,7 @@ class Server {
             });
             harness_.select(arenas_.at(kept), kept);
         }
-        return Message(Reply::batched).put(us);
+        return PacketBuilder(HarnessReply::batched).put(us);
     }
 
     void prepare_batch(const std::vector<uint64_t>& perturbations) {
@@ -155,16 +155,16 @@ inline Channel take_channel() {
     return Channel(socket);
 }
 
-inline Message error_reply(const std::string& name, const std::string& message) {
-    return Message(Reply::error).put_text(name).put_text(message);
+inline PacketBuilder error_reply(const std::string& name, const std::string& message) {
+    return PacketBuilder(HarnessReply::error).put_text(name).put_text(message);
 }
 
 // Serves until the judge says `quit`, or is gone; true for the former.
 inline bool serve(Channel& channel, Server& server) {
     for (;;) {
         Packet packet = channel.receive();
-        const auto request = static_cast<Request>(packet.take<uint8_t>());
-        if (request == Request::quit) return true;
+        const auto request = static_cast<HarnessRequest>(packet.take<uint8_t>());
+        if (request == HarnessRequest::quit) return true;
         channel.send(server.answer(request, packet));
     }
 }
@@ -176,7 +176,7 @@ inline int run(int argc, char** argv, Call call) {
         try {
             Harness harness(receive_job(channel));
             prepare_runtime();
-            channel.send(Message(Reply::ready));
+            channel.send(PacketBuilder(HarnessReply::ready));
             Server server(harness, call, channel, text);
             serve(channel, server);
             return 0;

@@ -108,22 +108,22 @@ class Packet {
 };
 
 // Builds a packet.
-class Message {
+class PacketBuilder {
    public:
     template <typename T>
-    explicit Message(T kind) {
+    explicit PacketBuilder(T kind) {
         put(static_cast<uint8_t>(kind));
     }
 
     template <typename T>
-    Message& put(T value) {
+    PacketBuilder& put(T value) {
         static_assert(std::is_arithmetic_v<T>);
         const char* bytes = reinterpret_cast<const char*>(&value);
         bytes_.insert(bytes_.end(), bytes, bytes + sizeof value);
         return *this;
     }
 
-    Message& put_text(const std::string& text) {
+    PacketBuilder& put_text(const std::string& text) {
         const size_t count = std::min<size_t>(text.size(), kMostPacketBytes / 4);
         put(static_cast<uint32_t>(count));
         bytes_.insert(bytes_.end(), text.begin(), text.begin() + static_cast<std::ptrdiff_t>(count));
@@ -160,7 +160,7 @@ class Channel {
         return Packet(std::vector<char>(bytes_.begin(), bytes_.begin() + count), std::move(files));
     }
 
-    void send(const Message& message) const {
+    void send(const PacketBuilder& message) const {
         const std::vector<char>& bytes = message.bytes();
         ssize_t count = 0;
         do {

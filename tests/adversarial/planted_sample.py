@@ -6,7 +6,7 @@ from planted import Kind, Planted, load_all
 
 from kernelblaster.devices.facts import DeviceKind
 
-EVERY_ROW, EVERY_HONEST = 2, 34
+EVERY_ROW, EVERY_HONEST = 3, 45
 
 
 def runnable() -> list[Planted]:
@@ -15,7 +15,7 @@ def runnable() -> list[Planted]:
 
 
 def sample() -> list[Planted]:
-    """The first exploit of every second row, and a few honest kernels."""
+    """The first exploit of every third row, and a few honest kernels."""
     exploits = [planted for planted in runnable() if planted.kind is Kind.EXPLOIT and not planted.gaps]
     firsts = {planted.row: planted for planted in reversed(exploits)}
     honest = [planted for planted in runnable() if planted.kind is Kind.HONEST]

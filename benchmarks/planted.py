@@ -25,6 +25,10 @@ Rows from N01 on are mechanisms that no catalogue lists:
 What an exploit of these rows attempts decides what it computes: where the attempt is in vain it computes nothing, or
 nothing faster than its twin.
 
+A folder that others wrote (`load_folder`) needs `problem` and `kind` (exploit or honest) alone, and says in `expects`
+what success would be; an exploit is timed against the problem's start, and any outcome in which it gains nothing is
+right.
+
 An outcome is the verdict; `harmless` is `correct` without being faster than the twin; `sanitizer_error` is `correct`
 with findings of the sanitizers, which every finalist of a search must pass.
 """
@@ -37,14 +41,17 @@ from enum import StrEnum
 from pathlib import Path
 
 from kernelblaster.devices.facts import DeviceKind, Library
+from kernelblaster.evaluation.results import Verdict
 from kernelblaster.problems.problem import Precision, StandardWorkload
 
 ADVERSARIAL = Path(__file__).resolve().parent.parent / "tests" / "adversarial"
 EXPLOITS = ADVERSARIAL / "exploits"
 HONEST = ADVERSARIAL / "honest"
 HARMLESS = "harmless"
+_GAINS_NOTHING = frozenset({HARMLESS} | {verdict.value for verdict in Verdict} - {Verdict.CORRECT.value})
 _NEEDED = frozenset({"problem", "does", "emulated", "cuda"})
 _OPTIONAL = frozenset({"row", "precision", "size", "libraries", "timeout", "twin", "gap_emulated", "gap_cuda"})
+_FOREIGN = frozenset({"problem", "kind", "expects", "precision", "size"})
 _FIELD = re.compile(r"^// (\w+): (.*)$")
 
 
@@ -124,6 +131,35 @@ def load_all(kind: Kind | None = None) -> list[Planted]:
     folders = {Kind.EXPLOIT: EXPLOITS, Kind.HONEST: HONEST}
     chosen = folders.values() if kind is None else [folders[kind]]
     return [load(path) for folder in chosen for path in sorted(folder.glob("*.cu"))]
+
+
+def load_folder(folder: Path) -> list[Planted]:
+    """Kernels that others wrote to attack the evaluation, by name. Raises ValueError where a header says too little."""
+    return [_load_foreign(path) for path in sorted(folder.glob("*.cu"))]
+
+
+def _load_foreign(path: Path) -> Planted:
+    source = path.read_text(encoding="utf-8")
+    fields = {key: value for key, value in _header(source).items() if key in _FOREIGN}
+    if missing := {"problem", "kind"} - fields.keys():
+        raise ValueError(f"{path}: missing keys {sorted(missing)}")
+    kind = Kind(fields["kind"].split()[0])
+    right = frozenset({Verdict.CORRECT.value}) if kind is Kind.HONEST else _GAINS_NOTHING
+    return Planted(
+        name=path.stem,
+        kind=kind,
+        row=path.parent.name,
+        problem=fields["problem"].split()[0],
+        does=fields.get("expects", ""),
+        expected=dict.fromkeys(DeviceKind, right),
+        precision=Precision(fields.get("precision", "fp16").split()[0]),
+        size=StandardWorkload(fields.get("size", "medium").split()[0]),
+        libraries=(),
+        timeout_s=60.0,
+        twin="init" if kind is Kind.EXPLOIT else None,
+        gaps={},
+        source=source,
+    )
 
 
 def _header(source: str) -> dict[str, str]:

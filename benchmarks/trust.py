@@ -1,7 +1,7 @@
 """Can the evaluation be fooled? Judges every planted exploit and honest kernel, and says which outcome was wrong.
 
     python benchmarks/trust.py --device emulated|cuda --json FILE
-                               [--kind KIND] [--only PATTERN] [--workers N] [--minutes M]
+                               [--kind KIND] [--only PATTERN] [--folder DIR] [--workers N] [--minutes M]
 
 Each kernel goes through `Evaluator`, as any candidate of a search does, with its twin as baseline where its header
 names one. Exit status 1 when an exploit got through or an honest kernel was refused. `benchmarks/trust_page.py` makes
@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from planted import HARMLESS, HONEST, Kind, Planted, load, load_all
+from planted import HARMLESS, HONEST, Kind, Planted, load, load_all, load_folder
 from pydantic import BaseModel
 
 from kernelblaster.config import EvaluationConfig, RunConfig
@@ -212,12 +212,14 @@ def main() -> int:
     parser.add_argument("--json", type=Path, required=True)
     parser.add_argument("--only", default="*", help="names to judge, as a shell pattern")
     parser.add_argument("--kind", choices=[kind.value for kind in Kind], help="exploits or honest kernels alone")
+    parser.add_argument("--folder", type=Path, help="kernels that others wrote, in place of the planted ones")
     parser.add_argument("--workers", type=int, default=min(os.cpu_count() or 1, 8))
     parser.add_argument("--minutes", type=float, default=None, help="begin no kernel later than this")
     options = parser.parse_args()
     chosen = choose_device(RunConfig(device=options.device), lambda text: print(text, file=sys.stderr)).device
     kind = None if options.kind is None else Kind(options.kind)
-    planted = [item for item in load_all(kind) if fnmatch.fnmatch(item.name, options.only)]
+    found = load_all(kind) if options.folder is None else load_folder(options.folder)
+    planted = [item for item in found if kind in (None, item.kind) and fnmatch.fnmatch(item.name, options.only)]
     result = run(chosen, planted, options.workers, None if options.minutes is None else 60 * options.minutes)
     options.json.parent.mkdir(parents=True, exist_ok=True)
     options.json.write_text(result.model_dump_json(indent=1) + "\n", encoding="utf-8")

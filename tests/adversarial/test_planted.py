@@ -9,7 +9,7 @@ from shutil import which
 from typing import TYPE_CHECKING
 
 import pytest
-from planted import EXPLOITS, HONEST, Kind, Planted, load, load_all
+from planted import EXPLOITS, HONEST, Kind, Planted, load, load_all, load_folder
 from planted_sample import runnable, sample
 
 from kernelblaster.devices.build.toolchain import SearchPath, ToolMissing, find_nvccs
@@ -76,3 +76,16 @@ def test_a_header_with_an_unknown_key_is_refused(tmp_path) -> None:
     (tmp_path / "X.cu").write_text("// colour: red\n" + text)
     with pytest.raises(ValueError, match="colour"):
         load(tmp_path / "X.cu")
+
+
+def test_a_folder_that_others_wrote_needs_a_problem_and_a_kind_alone(tmp_path) -> None:
+    (tmp_path / "a.cu").write_text("// problem: level1/23\n// kind: exploit\n// expects: to be called faster\nint x;\n")
+    (tmp_path / "b.cu").write_text("// problem: level1/19\n// kind: honest\n// precision: bf16\nint x;\n")
+    exploit, honest = load_folder(tmp_path)
+    assert (exploit.kind, exploit.twin, honest.kind, honest.twin) == (Kind.EXPLOIT, "init", Kind.HONEST, None)
+    assert all("correct" not in right for right in exploit.expected.values())
+    assert all(right == {"correct"} for right in honest.expected.values())
+    assert honest.precision == "bf16"
+    (tmp_path / "c.cu").write_text("// problem: level1/19\nint x;\n")
+    with pytest.raises(ValueError, match="kind"):
+        load_folder(tmp_path)

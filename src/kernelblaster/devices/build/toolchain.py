@@ -89,7 +89,7 @@ class Toolchain:
         lib_dirs: directories with CUDA libraries.
         cudart_static: `libcudart_static.a`.
         host_compiler: g++.
-        objcopy, objdump, nm, ld, cxxfilt: binutils.
+        objcopy, objdump, ld, cxxfilt: binutils.
         cuobjdump, ncu, sanitizer: absent (None) where not installed.
         search: where libraries that candidates may link are looked for.
     """
@@ -103,7 +103,6 @@ class Toolchain:
     host_compiler: Path
     objcopy: Path
     objdump: Path
-    nm: Path
     ld: Path
     cxxfilt: Path
     cuobjdump: Path | None
@@ -129,7 +128,6 @@ class Toolchain:
             host_compiler=_required(search, "g++", "install g++ (Debian, Ubuntu: `apt install g++`)"),
             objcopy=_required(search, "objcopy", "install binutils"),
             objdump=_required(search, "objdump", "install binutils"),
-            nm=_required(search, "nm", "install binutils"),
             ld=_required(search, "ld", "install binutils"),
             cxxfilt=_required(search, "c++filt", "install binutils"),
             cuobjdump=search.executable("cuobjdump", toolkit.root / "bin"),

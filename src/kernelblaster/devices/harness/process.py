@@ -223,17 +223,24 @@ class HarnessProcess:
                 raise self._died()
             kind = packet.u8()
             if kind == HarnessReply.ERROR:
-                name, message = packet.text(), packet.text()
-                log = self._process.close().output[-LOG_CHARACTERS:]
-                raise reported_error(name, message, log, loaded=self._loaded, canary=self._canary)
+                raise self._reported(packet)
         except TimeoutError:
             raise self._silent() from None
         if kind != expected:
             raise MalformedPacket("an answer out of turn")
         return packet
 
+    def _ended_log(self) -> str:
+        """End the process; the last of what it has printed."""
+        return self._process.close().output[-LOG_CHARACTERS:]
+
+    def _reported(self, error: Packet) -> Exception:
+        """The failure that an ERROR packet tells of, its first byte read."""
+        name, message = error.text(), error.text()
+        return reported_error(name, message, self._ended_log(), loaded=self._loaded, canary=self._canary)
+
     def _silent(self) -> RunFailure:
-        log = self._process.close().output[-LOG_CHARACTERS:]
+        log = self._ended_log()
         if self._loaded:
             self._canary()
         return RunFailure(RunFailureKind.TIMEOUT, f"no answer within {self._timeout_s:g} s", log)
@@ -243,9 +250,7 @@ class HarnessProcess:
         with contextlib.suppress(TimeoutError, MalformedPacket):
             while (packet := self._channel.receive(time.monotonic() + 1)) is not None:
                 if packet.u8() == HarnessReply.ERROR:
-                    name, message = packet.text(), packet.text()
-                    log = self._process.close().output[-LOG_CHARACTERS:]
-                    return reported_error(name, message, log, loaded=self._loaded, canary=self._canary)
+                    return self._reported(packet)
         return process_failure(self._process.wait(self._timeout_s), loaded=self._loaded)
 
     def _canary(self) -> None:

@@ -28,7 +28,7 @@ from kernelblaster.devices.base import Build, Harness
 from kernelblaster.devices.build.elf import Symbols, check_shared_object, read_symbols
 from kernelblaster.devices.build.policy import CandidatePolicy, CompiledCandidate
 from kernelblaster.devices.build.ptxas import parse_resources
-from kernelblaster.devices.build.recipes import COMPILER_LOG, PROGRAM, Recipes
+from kernelblaster.devices.build.recipes import COMPILER_LOG, INITIALISER, PROGRAM, Recipes
 from kernelblaster.devices.build.symbols import (
     demangle,
     guarded,
@@ -201,13 +201,14 @@ class CandidateBuilder:
         return found[0]
 
     def _deferred_program(self, harness: Harness) -> Path:
-        """The driver's program without a candidate, linked or taken from the cache. Raises DeviceError."""
-        parts = (_FORMAT, harness.object_path.read_bytes(), deferred_source().read_bytes(), self._link_identity(()))
-        with self._entry("deferred", _digest(*parts, self._host_identity())) as entry:
+        """The harness' program without a candidate, linked or taken from the cache. Raises DeviceError."""
+        sources = (deferred_source().read_bytes(), initialise_source().read_bytes())
+        parts = (_FORMAT, harness.object_path.read_bytes(), *sources, self._link_identity(()), self._host_identity())
+        with self._entry("deferred", _digest(*parts)) as entry:
             if not (entry / PROGRAM).is_file():
                 with Scratch() as scratch:
                     self._binutils(scratch, *self._recipes.link_deferred(harness))
-                    self._publish(scratch, entry, [PROGRAM])
+                    self._publish(scratch, entry, [PROGRAM, INITIALISER])
         return entry / PROGRAM
 
     # ------------------------------------------------------------------ candidate

@@ -21,27 +21,27 @@ class StartableProgram:
     """What is started of a candidate, and how it gets the rest.
 
     Attributes:
-        program: the driver's program, or the one that the candidate was linked into.
+        program: the harness', or the one that the candidate was linked into.
         view: what it must see to load a candidate later; nothing where it holds one.
     """
 
     program: Path
     view: FileView
     _candidate: Candidate
-    _shelf: Path | None
+    _load_dir: Path | None
 
     def library(self) -> Path | None:
         """The candidate to load, once it is built; None where the program holds it. Raises BuildFailure."""
         library = self._candidate.built().library
-        if self._shelf is None or library is None:
+        if self._load_dir is None or library is None:
             return None
-        # A copy: what a process without a fence does to it stays with that process.
-        return Path(shutil.copyfile(library, self._shelf / library.name))
+        # A copy: what a process without isolation does to it stays with that process.
+        return Path(shutil.copyfile(library, self._load_dir / library.name))
 
 
 @contextmanager
 def startable_program(candidate: Candidate) -> Iterator[StartableProgram]:
-    """What to start now. Waits for the candidate only where its driver has no program of its own.
+    """What to start now. Waits for the candidate only where its harness has no program of its own.
 
     Raises BuildFailure.
     """
@@ -51,15 +51,15 @@ def startable_program(candidate: Candidate) -> Iterator[StartableProgram]:
         return
     # Beside the program: candidates must lie where files may be executed.
     _remove_abandoned(program.parent)
-    with Scratch(program.parent) as shelf:
-        yield StartableProgram(program, FileView(readable=(shelf,)), candidate, shelf)
+    with Scratch(program.parent) as load_dir:
+        yield StartableProgram(program, FileView(readable=(load_dir,)), candidate, load_dir)
 
 
 def _remove_abandoned(directory: Path) -> None:
     """Remove what killed processes have left here; nobody waits for a candidate for a day."""
-    for shelf in directory.glob(f"{Scratch.PREFIX}*"):
+    for load_dir in directory.glob(f"{Scratch.PREFIX}*"):
         try:
-            if time.time() - shelf.stat().st_mtime > _ABANDONED_S:
-                shutil.rmtree(shelf, ignore_errors=True)
+            if time.time() - load_dir.stat().st_mtime > _ABANDONED_S:
+                shutil.rmtree(load_dir, ignore_errors=True)
         except FileNotFoundError:
             continue  # its owner was quicker

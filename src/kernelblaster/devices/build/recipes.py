@@ -20,7 +20,7 @@ from kernelblaster.paths import (
 )
 from kernelblaster.problems.problem import Precision
 
-PROGRAM, _LIBRARY = "program", "candidate.so"
+PROGRAM, INITIALISER, _LIBRARY = "program", "initialise.o", "candidate.so"
 COMPILER_LOG = "compiler.log"
 """What nvcc says of a candidate: a file, for its warnings may be many, and what ptxas says comes last."""
 _HARDENED = "-Wl,-z,relro,-z,now,-z,noexecstack"
@@ -118,8 +118,10 @@ class Recipes:
         extra = (argument for library in libraries for argument in self.tools.library(library).link_args)
         # What a shared object asks for is looked for now, as it would be for a program. Nothing of it runs when it is
         # loaded: its constructors wait until the process is contained.
-        alone = ("-shared", "-nostartfiles", "-Wl,-z,defs", "-T", str(candidate_link_script()), "initialise.o")
-        harness_part = alone if self.deferred_loading else (str(harness.object_path),)
+        harness_part: tuple[str, ...] = (str(harness.object_path),)
+        if harness.program is not None:
+            alone = ("-shared", "-nostartfiles", "-Wl,-z,defs", "-T", str(candidate_link_script()))
+            harness_part = (*alone, str(harness.program.with_name(INITIALISER)))
         linking = ToolStep(
             (
                 *(str(self.tools.host_compiler), *harness_part, "sealed.o", *(["guards.o"] if guards else [])),
@@ -129,13 +131,7 @@ class Recipes:
                 *(_HARDENED, "-Wl,--as-needed", *extra, *self.link_args),
             )
         )
-        return [*self._compile_guards(sorted(set(guards.values()))), *self._compile_initialiser(), linking]
-
-    def _compile_initialiser(self) -> list[ToolStep]:
-        if not self.deferred_loading:
-            return []
-        flags = (*self.host_flags, "-fPIC", "-c", str(initialise_source()))
-        return [ToolStep((str(self.tools.host_compiler), *flags, "-o", "initialise.o"))]
+        return [*self._compile_guards(sorted(set(guards.values()))), linking]
 
     def _compile_guards(self, functions: list[str]) -> list[ToolStep]:
         if not functions:
@@ -145,9 +141,10 @@ class Recipes:
         return [ToolStep((str(self.tools.host_compiler), *flags, "-c", str(guards_source()), "-o", "guards.o"))]
 
     def link_deferred(self, harness: Harness) -> list[ToolStep]:
-        """A driver's object -> its program without a candidate."""
+        """A harness' object -> its program without a candidate, and what every candidate of it is linked with."""
         compiler, launcher = str(self.tools.host_compiler), f'-DKB_LAUNCHER="{harness.launcher_symbol}"'
         return [
+            ToolStep((compiler, *self.host_flags, "-fPIC", "-c", str(initialise_source()), "-o", INITIALISER)),
             ToolStep((compiler, *self.host_flags, launcher, "-c", str(deferred_source()), "-o", "deferred.o")),
             ToolStep(
                 # A C++ library of its own, whose symbols nobody sees: what a candidate does to the common one, its

@@ -33,18 +33,18 @@ def job_packets(job: Job) -> Iterator[tuple[PacketBuilder, list[Path]]]:
         for tensor in tensors:
             spec = tensor.spec
             message.text(spec.role).text(spec.name).text(spec.dtype).text(tensor.change).list_i64(spec.shape)
-        yield message, [tensor.path for tensor in tensors if spec_is_input(tensor)]
+        yield message, [tensor.path for tensor in tensors if is_input(tensor)]
 
 
 def reload_packets(job: Job) -> Iterator[tuple[PacketBuilder, list[Path]]]:
     """The packets that bring other values: each holds the index of its first tensor."""
-    inputs = [(index, tensor) for index, tensor in enumerate(job.tensors) if spec_is_input(tensor)]
+    inputs = [(index, tensor) for index, tensor in enumerate(job.tensors) if is_input(tensor)]
     for at in range(0, len(inputs), MOST_DESCRIPTORS):
         part = inputs[at : at + MOST_DESCRIPTORS]
         yield PacketBuilder(HarnessRequest.RELOAD).u32(part[0][0]), [tensor.path for _, tensor in part]
 
 
-def spec_is_input(tensor: JobTensor) -> bool:
+def is_input(tensor: JobTensor) -> bool:
     """Whether the harness reads a tensor's file."""
     return tensor.spec.role is not TensorRole.OUTPUT
 
@@ -68,7 +68,7 @@ def opened_outputs(job: Job) -> Iterator[list[int]]:
     with ExitStack() as stack:
         descriptors = []
         for tensor in job.tensors:
-            if spec_is_input(tensor):
+            if is_input(tensor):
                 continue
             try:
                 descriptor = os.open(tensor.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

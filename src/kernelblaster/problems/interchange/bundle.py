@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -107,6 +108,13 @@ def find_blobs(root: Path, names: Iterable[str]) -> Iterator[tuple[str, Path]]:
             raise ProblemError(f"a workload names the file {name}", hint="files lie below the data set's directory")
         if (root / name).is_file():
             yield name, root / name
+
+
+def write_blobs(root: Path, blobs: Mapping[str, Path]) -> None:
+    """Copy files that workloads name to below a directory, under their names. Raises OSError."""
+    for name, path in blobs.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, root / name)
 
 
 def file_name(name: str) -> str:

@@ -8,7 +8,6 @@ traces/<author>/<op_type>/<definition>.jsonl
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from kernelblaster.problems.interchange.bundle import (
     find_blobs,
     read_lines,
     read_record,
+    write_blobs,
     write_lines,
     write_record,
 )
@@ -70,6 +70,4 @@ def write_trace_set(bundle: ProblemBundle, root: Path) -> None:
         by_author.setdefault(authors.get(trace.solution or "", _UNKNOWN), []).append(trace)
     for author, traces in by_author.items():
         write_lines(root / "traces" / author / category / f"{name}.jsonl", traces)
-    for blob, path in bundle.blobs.items():
-        (root / blob).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, root / blob)
+    write_blobs(root, bundle.blobs)

@@ -9,7 +9,6 @@ reference.py       the definition's reference once more, where it is there
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from kernelblaster.problems.interchange.bundle import (
     find_blobs,
     read_lines,
     read_record,
+    write_blobs,
     write_lines,
     write_record,
 )
@@ -74,6 +74,4 @@ def write_problem_directory(bundle: ProblemBundle, root: Path) -> None:
     write_lines(directory / TRACES, bundle.traces)
     if bundle.reference_text is not None:
         write_atomically(directory / REFERENCE, bundle.reference_text)
-    for blob, path in bundle.blobs.items():
-        (directory / blob).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, directory / blob)
+    write_blobs(directory, bundle.blobs)

@@ -2,7 +2,7 @@
 
     python benchmarks/isolation_levels.py [--json FILE]
 
-For each level: whether a process can be fenced in, milliseconds to start and end one, and, with a GPU, whether a kernel
+For each level: whether a process can be isolated, milliseconds to start and end one, and, with a GPU, whether a kernel
 is judged correct, ncu reads counters and compute-sanitizer reports (level1/19 at its small size).
 A level at which a tool falls back to a weaker one says so. Without a GPU the emulated device stands in. Half a minute.
 """
@@ -109,7 +109,7 @@ class Tools:
 
 def look_at(level: Isolation, inputs: InputStore) -> dict[str, str]:
     """Everything about one level."""
-    refused = trial(level) if level.fenced else None
+    refused = trial(level) if level.isolates else None
     if refused is not None:
         return {"works": f"no: {refused}"}
     tools = Tools(level, inputs)
@@ -128,8 +128,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="also write the findings to this file")
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.WARNING, format="warning: %(message)s")
-    fences = strongest()
-    print(f"strongest that works: {fences.level}, network cut off: {fences.network} {fences.missing()}", flush=True)
+    support = strongest()
+    print(f"strongest that works: {support.level}, network cut off: {support.network} {support.missing()}", flush=True)
     found: dict[str, dict[str, str]] = {}
     with InputStore() as inputs:
         if detect_gpu():

@@ -43,7 +43,9 @@ FACTS = DeviceFacts(
 )
 CAPTURED = Path(__file__).parents[1] / "fixtures"
 MakeJob = Callable[..., Job]
-needs_a_fence = pytest.mark.skipif(not strongest().level.fenced, reason=f"no fence here: {strongest().missing()}")
+needs_isolation = pytest.mark.skipif(
+    not strongest().level.isolates, reason=f"no isolation here: {strongest().missing()}"
+)
 
 # Finds the value of --log-file, runs the program behind the options, reports.
 STAND_IN = """#!/bin/sh
@@ -63,7 +65,7 @@ exit $code
 
 
 def tool(path: Path, report: str, capture: str | None = None) -> Path:
-    """A stand-in whose `report` is shell; `$capture` is a captured file, laid beside it, where a fence shows it."""
+    """A stand-in whose `report` is shell; `$capture` is a captured file, laid beside it, where isolation shows it."""
     if capture is not None:
         beside = path.with_name("capture")
         beside.write_bytes((CAPTURED / capture).read_bytes())
@@ -198,7 +200,7 @@ def test_a_sanitizer_without_a_report_has_not_found_the_candidate_clean(
         make_device(sanitizer=tool(tmp_path / "cs", ":")).sanitize(host_build, make_job(), timeout_s=20)
 
 
-@needs_a_fence
+@needs_isolation
 def test_a_profiler_that_fails_in_the_fence_profiles_outside_and_says_so(
     make_device: Callable[..., module.CudaDevice],
     tmp_path: Path,
@@ -208,7 +210,7 @@ def test_a_profiler_that_fails_in_the_fence_profiles_outside_and_says_so(
 ) -> None:
     outside = tmp_path_factory.mktemp("outside") / "needed"
     outside.touch()
-    script = f'if cat {outside}; then cat "$capture" > "$log"; else echo "==ERROR== fenced in" > "$log"; fi'
+    script = f'if cat {outside}; then cat "$capture" > "$log"; else echo "==ERROR== isolated" > "$log"; fi'
     device = make_device(ncu=tool(tmp_path / "ncu", script, "ncu/h200_probe.csv"))
     profiles = [profile_once(device, host_build, make_job(), timeout_s=20) for _ in range(2)]
     assert [profile.source for profile in profiles] == [ProfileSource.NCU] * 2
@@ -216,7 +218,7 @@ def test_a_profiler_that_fails_in_the_fence_profiles_outside_and_says_so(
     assert profiles[1].warnings == profiles[0].warnings
 
 
-@needs_a_fence
+@needs_isolation
 def test_a_sanitizer_that_fails_in_the_fence_runs_outside_and_says_so(
     make_device: Callable[..., module.CudaDevice],
     tmp_path: Path,

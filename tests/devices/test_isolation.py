@@ -1,4 +1,4 @@
-"""What a fenced command cannot see, write or kill. Attacks are bounded, and those on files work without a fence."""
+"""What an isolated command cannot see, write or kill. Attacks are bounded; those on files work without isolation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from kernelblaster.sandbox.linux_isolation import landlock_version
 from kernelblaster.sandbox.process import STRONGEST_VARIABLE, Scratch, clean_environment, run, strongest, trial
 
 INTERPRETER = FileView(readable=(Path(sys.prefix), Path(sys.base_prefix)))
-REFUSED = {level: trial(level) if level.fenced else None for level in Isolation}
+REFUSED = {level: trial(level) if level.isolates else None for level in Isolation}
 """Level -> why it does not work here."""
 
 
@@ -35,7 +35,7 @@ def _parameter(level: Isolation) -> object:
     return pytest.param(level, marks=pytest.mark.skipif(reason is not None, reason=f"{level} does not work: {reason}"))
 
 
-every_fence = pytest.mark.parametrize("level", [_parameter(level) for level in Isolation if level.fenced])
+every_isolation = pytest.mark.parametrize("level", [_parameter(level) for level in Isolation if level.isolates])
 every_root = pytest.mark.parametrize("level", [_parameter(Isolation.BUBBLEWRAP), _parameter(Isolation.NAMESPACES)])
 """Levels with a file system and processes of their own."""
 every_level = pytest.mark.parametrize("level", [_parameter(level) for level in Isolation])
@@ -84,14 +84,14 @@ def test_every_level_reports_output_and_status() -> None:
             assert attempt(level, "kill -SEGV $$").describe() == "was killed by SIGSEGV", level
 
 
-@every_fence
+@every_isolation
 def test_no_key_is_read_from_another_process(level: Isolation, bystander: subprocess.Popen[bytes]) -> None:
     script = "cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | grep -c sk-$1"
     assert attempt(Isolation.LIMITS, script, os.getpid()).output.strip() != "0"
     assert attempt(level, script, os.getpid()).output.strip() == "0"
 
 
-@every_fence
+@every_isolation
 def test_nothing_of_the_user_or_the_judge_is_seen(level: Isolation, tmp_path: Path) -> None:
     secrets = [tmp_path / name for name in (".env", ".ssh/id_ed25519", "out/run/candidates/other.cu", "out/run/x.json")]
     for path in secrets:
@@ -106,7 +106,7 @@ def test_nothing_of_the_user_or_the_judge_is_seen(level: Isolation, tmp_path: Pa
     assert [path for path in secrets if f"{path}\n" in shown] == []
 
 
-@every_fence
+@every_isolation
 def test_nothing_is_written_outside(level: Isolation, tmp_path: Path) -> None:
     places = [tmp_path, Path.home(), Path("/usr"), Path("/etc"), Path("/"), Path("/proc/sys"), Path("/sys")]
     mark = f"mark-{os.getpid()}"
@@ -140,7 +140,7 @@ def test_other_processes_are_not_seen(level: Isolation) -> None:
     assert int(attempt(level, "ls -d /proc/[0-9]* | wc -l").output) < 8
 
 
-@every_fence
+@every_isolation
 def test_other_processes_cannot_be_killed(level: Isolation, bystander: subprocess.Popen[bytes]) -> None:
     if level is Isolation.LANDLOCK and landlock_version() < 6:
         pytest.skip("this kernel's Landlock does not restrict signals")
@@ -197,7 +197,7 @@ time.sleep(60)
     assert alive(marker) == []
 
 
-@every_fence
+@every_isolation
 def test_a_program_sees_neither_files_of_tensors_nor_other_programs(
     level: Isolation, host_build: Build, make_job: Callable[..., Job]
 ) -> None:
@@ -292,7 +292,7 @@ def test_limits_alone_are_warned_of_once_and_loudly(
     )
     sandbox._try_levels.cache_clear()
     (warning,) = [record.message for record in caplog.records]
-    assert warning.startswith("CANDIDATES ARE NOT FENCED IN")
+    assert warning.startswith("CANDIDATES ARE NOT ISOLATED")
     assert "no bubblewrap here" in warning
     assert "apt install bubblewrap" in warning
 

@@ -146,14 +146,14 @@ def test_the_gpu_lock_excludes_other_processes(tmp_path: Path, monkeypatch: pyte
     other.join(10)
 
 
-def test_doctor_says_which_fence_candidates_run_in_and_what_its_lack_costs(monkeypatch: pytest.MonkeyPatch) -> None:
-    def isolation(fences: IsolationSupport) -> probe.Probe:
-        monkeypatch.setattr(probe, "strongest", lambda: fences)
+def test_doctor_says_how_candidates_are_isolated_and_what_its_lack_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def isolation(support: IsolationSupport) -> probe.Probe:
+        monkeypatch.setattr(probe, "strongest", lambda: support)
         monkeypatch.setattr(probe, "detect_gpu", lambda: None)
         return next(found for found in probe.probe_machine() if found.name == "isolation")
 
-    fenced = isolation(IsolationSupport(Isolation.BUBBLEWRAP, True, {}))
-    assert (fenced.ok, fenced.found) == (True, "candidates run under bubblewrap, without network")
+    isolated = isolation(IsolationSupport(Isolation.BUBBLEWRAP, True, {}))
+    assert (isolated.ok, isolated.found) == (True, "candidates run under bubblewrap, without network")
     weaker = isolation(IsolationSupport(Isolation.LANDLOCK, False, {Isolation.NAMESPACES: "forbidden"}))
     assert not weaker.ok
     assert "namespaces: forbidden" in weaker.found

@@ -46,7 +46,7 @@ def test_the_strongest_isolation_is_taken_where_the_gpu_is_reached_under_it(
     assert caplog.records == []
 
 
-@pytest.mark.skipif(not strongest().level.fenced, reason="needs a fence")
+@pytest.mark.skipif(not strongest().level.isolates, reason="needs isolation")
 def test_a_fence_that_hides_the_gpu_is_not_taken_and_that_is_said(
     toolchain: Toolchain,
     tmp_path: Path,
@@ -59,7 +59,7 @@ def test_a_fence_that_hides_the_gpu_is_not_taken_and_that_is_said(
     install(tmp_path, outside, monkeypatch)
     assert reach.reaching_isolation(toolchain) is Isolation.LIMITS
     (warning,) = [record.message for record in caplog.records]
-    assert "CANDIDATES ARE NOT FENCED IN" in warning
+    assert "CANDIDATES ARE NOT ISOLATED" in warning
     assert "cuInit failed with CUDA error 100" in warning
 
 

@@ -55,23 +55,13 @@ def optimize(
         UsageError: nothing can be searched as it is asked for.
         DeviceError, ModelError: device or model failed; the same call continues.
     """
-    origins: Mapping[str, Origin] = {}
-    if isinstance(config, EffectiveConfig):
-        origins, config = config.origins, config.config
-    config = config or RunConfig()
-    chosen = (problems,) if isinstance(problems, Problem | str | Path) else tuple(problems)
-    if not chosen:
-        raise UsageError("no problem is given", hint="name at least one, such as level1/23")
     if observer is not None and (on_event or on_stage):
         raise UsageError("an observer beside on_event or on_stage", hint="give one of the two")
-    if isinstance(model, str):
-        config = config.model_copy(update={"model": config.model.model_copy(update={"kind": model})})
-    if isinstance(device, str):
-        config = config.model_copy(update={"device": device})
+    settings, origins = _settings(config, model, device)
     plan = RunPlan(
-        config=config,
+        config=settings,
         origins={path: str(origin) for path, origin in origins.items()},
-        problems=tuple(load_problem(problem, dataset=config.dataset) for problem in chosen),
+        problems=_problems(problems, settings),
         model=None if isinstance(model, str) else model,
         device=None if isinstance(device, str) else device,
         exchange=exchange,
@@ -80,3 +70,26 @@ def optimize(
         retry=retry,
     )
     return run_plan(plan, observer or Callbacks(on_event, on_stage))
+
+
+def _settings(
+    config: RunConfig | EffectiveConfig | None, model: ChatModel | str | None, device: Device | str | None
+) -> tuple[RunConfig, Mapping[str, Origin]]:
+    """The configuration with the model and device that are given by name, and where its values come from."""
+    origins: Mapping[str, Origin] = {}
+    if isinstance(config, EffectiveConfig):
+        origins, config = config.origins, config.config
+    config = config or RunConfig()
+    if isinstance(model, str):
+        config = config.model_copy(update={"model": config.model.model_copy(update={"kind": model})})
+    if isinstance(device, str):
+        config = config.model_copy(update={"device": device})
+    return config, origins
+
+
+def _problems(problems: ProblemName | Sequence[ProblemName], config: RunConfig) -> tuple[Problem, ...]:
+    """The problems of a search, at least one. Raises UsageError."""
+    chosen = (problems,) if isinstance(problems, Problem | str | Path) else tuple(problems)
+    if not chosen:
+        raise UsageError("no problem is given", hint="name at least one, such as level1/23")
+    return tuple(load_problem(problem, dataset=config.dataset) for problem in chosen)

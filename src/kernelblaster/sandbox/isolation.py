@@ -43,7 +43,7 @@ class Isolation(StrEnum):
     """It is bounded, has a clean environment and mostly no network, but sees the files that this user sees."""
 
     @property
-    def fenced(self) -> bool:
+    def isolates(self) -> bool:
         """Whether a command under it cannot read the files of this user."""
         return self is not Isolation.LIMITS
 

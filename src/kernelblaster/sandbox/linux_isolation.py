@@ -280,14 +280,14 @@ def _allow_beneath(rules: int, path: str, allowed: int) -> None:
 # ---------------------------------------------------------------------- privileges
 
 
-def give_up_privileges(*, counters: bool, fenced: bool) -> None:
+def give_up_privileges(*, counters: bool, isolated: bool) -> None:
     """Let no program that is executed from now on gain privileges, not even those that root has.
 
-    Hardware counters may ask for some. Without a fence the files of other users' directories stay within reach, as
+    Hardware counters may ask for some. Without isolation the files of other users' directories stay within reach, as
     they are for the process that made the working directory.
     """
     kept = {_SYS_ADMIN, _PERFMON} if counters else set()
-    if not fenced:
+    if not isolated:
         kept.add(_DAC_OVERRIDE)
     for capability in range(_LAST_CAPABILITY + 1):
         if capability not in kept:

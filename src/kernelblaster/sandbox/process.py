@@ -29,7 +29,7 @@ import kernelblaster
 from kernelblaster.errors import DeviceError, UsageError
 from kernelblaster.sandbox.isolation import LEVELS, FileView, Isolation, as_words, bubblewrap_command, plan, weaker
 from kernelblaster.sandbox.limits import CommandResult, ExceededLimit, Limits
-from kernelblaster.sandbox.specification import Descriptors, Fence, Specification
+from kernelblaster.sandbox.specification import Descriptors, IsolationPlan, Specification
 from kernelblaster.sandbox.text import printable_lines
 
 _LOG = logging.getLogger(__name__)
@@ -159,7 +159,7 @@ class SandboxedProcess:
         output_read, output_write = os.pipe()
         shown = FileView(readable=(Path(argv[0]),)) | (view or FileView())
         descriptors = Descriptors(control=control_read, status=status_write, command_only=list(pass_fds))
-        specification: Specification = {**_fence(limits, shown, cwd), **descriptors}
+        specification: Specification = {**_isolation_plan(limits, shown, cwd), **descriptors}
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-c", _SUPERVISOR, json.dumps(specification), *argv],
@@ -219,12 +219,12 @@ class SandboxedProcess:
     def close(self) -> CommandResult:
         """Kill whatever is left and collect the outcome. Idempotent.
 
-        Raises DeviceError when it never ran because its fence could not be built.
+        Raises DeviceError when it never ran because its isolation could not be set up.
         """
         if self._outcome is None:
             self._outcome = self._finish()
         if self._refused is not None:
-            raise DeviceError(f"a process could not be fenced in: {self._refused}", hint=ISOLATION_HINT)
+            raise DeviceError(f"a process could not be isolated: {self._refused}", hint=ISOLATION_HINT)
         return self._outcome
 
     def _finish(self) -> CommandResult:
@@ -264,10 +264,10 @@ def run(
         return process.wait(timeout_s)
 
 
-def _fence(limits: Limits, view: FileView, cwd: Path) -> Fence:
-    """What the supervisor is told of the limits and the fence."""
+def _isolation_plan(limits: Limits, view: FileView, cwd: Path) -> IsolationPlan:
+    """What the supervisor is told of limits and isolation."""
     level = limits.isolation or strongest().level
-    steps = plan(view, cwd) if level.fenced else []
+    steps = plan(view, cwd) if level.isolates else []
     wrapper: list[str] = []
     if level is Isolation.BUBBLEWRAP:
         network = not limits.isolate_network
@@ -322,7 +322,7 @@ class IsolationSupport:
 
 
 def strongest() -> IsolationSupport:
-    """The strongest isolation that works here; tried once per process. Warns, once, when there is no fence at all.
+    """The strongest isolation that works here; tried once per process. Warns, once, when there is none at all.
 
     Raises UsageError when KERNELBLASTER_ISOLATION names no level.
     """
@@ -334,14 +334,14 @@ def strongest() -> IsolationSupport:
 def _try_levels() -> IsolationSupport:
     unavailable: dict[Isolation, str] = {}
     for level in _candidates():
-        reason = trial(level) if level.fenced else None
+        reason = trial(level) if level.isolates else None
         if reason is None:
             break
         unavailable[level] = reason
     found = IsolationSupport(level, _without_network(level), unavailable)
-    if not level.fenced:
+    if not level.isolates:
         _LOG.warning(
-            "CANDIDATES ARE NOT FENCED IN: they run under limits, but could read every file that you can read "
+            "CANDIDATES ARE NOT ISOLATED: they run under limits, but could read every file that you can read "
             "(%s). Hint: %s",
             found.missing() or f"{STRONGEST_VARIABLE} says so",
             ISOLATION_HINT,

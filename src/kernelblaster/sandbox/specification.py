@@ -11,7 +11,7 @@ MountWords = dict[str, str | int]
 """`isolation.MountStep` as JSON carries it."""
 
 
-class Fence(TypedDict):
+class IsolationPlan(TypedDict):
     """The command's limits, and how it is isolated."""
 
     memory_bytes: int
@@ -36,12 +36,12 @@ class Descriptors(TypedDict):
     command_only: list[int]
 
 
-class Specification(Fence, Descriptors):
+class Specification(IsolationPlan, Descriptors):
     """What the supervisor is told."""
 
 
 class SupervisorReport(TypedDict):
-    """How the command ended; of a guard, which lives in the fence, the wait status of the command."""
+    """How the command ended; of a guard, which is isolated itself, the wait status of the command."""
 
     code: NotRequired[int | None]
     limit: NotRequired[str | None]

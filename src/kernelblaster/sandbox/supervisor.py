@@ -5,7 +5,7 @@ A process of its own, so that limits are set without forking a threaded parent, 
 It watches what resource limits do not cover for CUDA programs: CUDA reserves terabytes of address space, so memory
 is counted as resident anonymous memory; processes and threads are counted because RLIMIT_NPROC does not bind root;
 the bytes of all files together because RLIMIT_FSIZE bounds each alone. A command that has no business forking is
-forbidden to (seccomp), so that killing it is killing all of it. The fence around it is bubblewrap's, or the namespaces
+forbidden to (seccomp), so that killing it is killing all of it. What isolates it is bubblewrap's, or the namespaces
 of `linux_isolation`, whose first process is a fork of this one that does nothing but wait, or Landlock's rules.
 
     main SPECIFICATION COMMAND [ARGUMENT...]
@@ -188,10 +188,10 @@ def _become_command(specification: Specification, command: list[str]) -> None:
     _lead_group(0)
     _bound(specification)
     alone = specification["isolate_network"] and isolate_network()
-    fenced, forks = specification["isolation"] == "landlock", specification["forks"]
-    if fenced or not forks:
-        give_up_privileges(counters=specification["counters"], fenced=False)
-    if fenced:
+    landlocked, forks = specification["isolation"] == "landlock", specification["forks"]
+    if landlocked or not forks:
+        give_up_privileges(counters=specification["counters"], isolated=False)
+    if landlocked:
         # Profilers need a network of their own to talk over, or else this machine's.
         restrict_files(specification["steps"], network=bool(alone or forks))
     if not forks:
@@ -200,7 +200,7 @@ def _become_command(specification: Specification, command: list[str]) -> None:
 
 
 def _become_wrapped(specification: Specification, command: list[str]) -> None:
-    """In the forked child: limits, then the tool that fences the command in. Does not return."""
+    """In the forked child: limits, then the tool that isolates the command. Does not return."""
     _lead_group(0)
     _bound(specification)
     wrapper = list(specification["wrapper"])
@@ -214,7 +214,7 @@ def _become_wrapped(specification: Specification, command: list[str]) -> None:
 
 
 def _become_guard(specification: Specification, command: list[str], result: int, user: tuple[int, int] | None) -> None:
-    """In the first process of new namespaces: build the fence, start the command in it, say how it ended."""
+    """In the first process of new namespaces: set up the isolation, start the command in it, say how it ended."""
     _lead_group(0)
     try:
         _bound(specification)
@@ -223,7 +223,7 @@ def _become_guard(specification: Specification, command: list[str], result: int,
         if specification["isolate_network"]:
             raise_loopback()
         enter_root(specification["steps"], specification["cwd"])
-        give_up_privileges(counters=specification["counters"], fenced=True)
+        give_up_privileges(counters=specification["counters"], isolated=True)
         child = os.fork()
         if child == 0:
             if not specification["forks"]:

@@ -23,13 +23,11 @@ from ptxemu.ptx.analysis.waits import waits
 from ptxemu.ptx.calls import aligned
 from ptxemu.ptx.context import SPECIALS, ModuleContext
 from ptxemu.ptx.errors import NotEmulatable
+from ptxemu.ptx.limits import check_sizes
 from ptxemu.ptx.operations import PREDICATE, signatures, width_of
 from ptxemu.ptx.tree import TYPE_BYTES, Address, Declared, Function, Label, Operand, Statement, literal
 
 _SLOT_BYTES = {16: 64, 32: 128, 64: 256, PREDICATE: 128}
-_MOST_LOCAL_BYTES, _MOST_PARAMETER_BYTES = 512 << 10, 32764
-"""CUDA's own limits for one thread's memory and for the parameters of a launch."""
-_MOST_SHARED_BYTES, _MOST_REGISTER_BYTES = 1 << 30, 1 << 28
 SHARED_WINDOW, LOCAL_WINDOW, PARAM_WINDOW = (k << 56 for k in (1, 2, 3))
 
 
@@ -372,7 +370,7 @@ class FunctionLowering:
             self.kernel.constants.append((offset, width, value))
         for (addend, width), offset in self.dynamic_constants.items():
             self.kernel.constants.append((offset, width, dynamic + addend))
-        self.check_sizes()
+        check_sizes(self.kernel, self.function.line)
         self.kernel.specials = [(offset, name) for name, offset in self.specials.items()]
         self.kernel.local_bytes = aligned(self.kernel.local_bytes, 16)
         for one in self.kernel.code:
@@ -381,18 +379,6 @@ class FunctionLowering:
                     raise NotEmulatable("bra", one.line, f"unknown label {one.target}")
                 one.immediate = self.positions[one.target]
         self.finish_calls()
-
-    def check_sizes(self) -> None:
-        """Refuse what no launch could hold, before it overflows the module's fields."""
-        limits = (
-            ("local memory", self.kernel.local_bytes, _MOST_LOCAL_BYTES),
-            ("shared memory", self.kernel.static_shared, _MOST_SHARED_BYTES),
-            ("parameters", self.kernel.parameter_bytes, _MOST_PARAMETER_BYTES),
-            ("registers", self.kernel.register_bytes, _MOST_REGISTER_BYTES),
-        )
-        for what, size, most in limits:
-            if size > most:
-                raise NotEmulatable(self.function.name, self.function.line, f"{size} bytes of {what} (at most {most})")
 
     def finish_calls(self) -> None:
         """Where called functions begin and, for those that may be active twice, which registers a call saves."""

@@ -1,10 +1,10 @@
 """Turns a candidate's source into a program: compile, audit, localise, link. Shared by both devices.
 
-On a GPU the program is the driver's, started while the candidate is being compiled, and the candidate a shared object
+On a GPU the program is the harness', started while the candidate is being compiled, and the candidate a shared object
 that it loads; on the emulated device each candidate is linked into a program of its own.
 
 The candidate is a translation unit of its own. All its symbols but the launcher become local before it meets the
-driver, so it can replace nothing of the harness; what it may define and ask for is audited on its object file.
+harness, so it can replace nothing of it; what it may define and ask for is audited on its object file.
 Results, failures too, lie in a content-addressed cache: the key covers every byte and flag that went in.
 """
 
@@ -61,12 +61,12 @@ _FORMAT = "kernelblaster-build-4"
 
 
 class CandidateBuilder:
-    """Builds drivers and candidates. Safe for many threads and processes over one cache.
+    """Builds harnesses and candidates. Safe for many threads and processes over one cache.
 
     Args:
         recipes: how they are built.
         policy: what candidates may contain.
-        cache_dir: where drivers and programs are kept.
+        cache_dir: where harnesses and programs are kept.
         jobs: compiles at once; 0 for no bound.
     """
 
@@ -89,14 +89,14 @@ class CandidateBuilder:
             raise ProblemError(f"cannot read {problem.driver_path}: {error}", hint="restore the problem") from error
         digest = _digest(_FORMAT, source, _harness_bytes(), precision, self._recipes.host_flags, self._host_identity())
         with self._entry("harnesses", digest) as entry:
-            if not (entry / "driver.o").is_file():
+            if not (entry / "harness.o").is_file():
                 self._compile_harness(source, entry, problem, precision)
-        symbol = self._launcher_symbol(entry / "driver.o", problem)
-        harness = Harness(problem, precision, entry / "driver.o", symbol)
+        symbol = self._launcher_symbol(entry / "harness.o", problem)
+        harness = Harness(problem, precision, entry / "harness.o", symbol)
         return replace(harness, program=self._deferred_program(harness)) if self._recipes.deferred_loading else harness
 
     def program(self, source: str, harness: Harness, libraries: Sequence[Library] = ()) -> Build:
-        """Compile a candidate and link it to its driver, or take the result from the cache.
+        """Compile a candidate and link it to its harness, or take the result from the cache.
 
         Raises:
             BuildFailure: it does not compile, does not define the launcher, or breaks the policy.
@@ -175,14 +175,14 @@ class CandidateBuilder:
             parts.append(hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else argument)
         return " ".join(parts)
 
-    # ------------------------------------------------------------------ driver
+    # ------------------------------------------------------------------ harness
 
     def _compile_harness(self, source: bytes, entry: Path, problem: Problem, precision: Precision) -> None:
         with Scratch() as scratch:
             (scratch / "driver.cpp").write_bytes(source)
             define = f"-DKB_{precision.upper()}"
-            self._compile_host([*self._recipes.host_flags, define, "driver.cpp", "-o", "driver.o"], scratch, problem)
-            self._publish(scratch, entry, ["driver.o"])
+            self._compile_host([*self._recipes.host_flags, define, "driver.cpp", "-o", "harness.o"], scratch, problem)
+            self._publish(scratch, entry, ["harness.o"])
 
     def _compile_host(self, arguments: Sequence[str], scratch: Path, problem: Problem) -> None:
         """Compile host code of a problem. Raises ProblemError."""
@@ -193,8 +193,8 @@ class CandidateBuilder:
                 hint="see the compiler's message",
             )
 
-    def _launcher_symbol(self, driver_object: Path, problem: Problem) -> str:
-        undefined = read_symbols(driver_object).undefined
+    def _launcher_symbol(self, harness_object: Path, problem: Problem) -> str:
+        undefined = read_symbols(harness_object).undefined
         found = sorted(name for name in undefined if names_launcher(name))
         if len(found) != 1:
             raise ProblemError(f"{problem.driver_path} does not call {LAUNCHER}", hint="declare it and call it once")

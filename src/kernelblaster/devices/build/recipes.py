@@ -105,7 +105,7 @@ class Recipes:
             rename.append(f"--redefine-sym={match.symbol}={match.wanted}")
         ld, objcopy = str(self.tools.ld), str(self.tools.objcopy)
         return [
-            # COMDAT groups are dissolved first: the linker merges them by name with the driver's, and a symbol that was
+            # COMDAT groups are dissolved first: the linker merges them by name with the harness', and a symbol that was
             # made local would be left pointing into the copy that it threw away.
             ToolStep((ld, "-r", "--force-group-allocation", "candidate.o", "-o", "whole.o")),
             # Code that the object brings for a linker to compile has symbols of its own, which nothing makes local.

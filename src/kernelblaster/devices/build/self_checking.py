@@ -2,7 +2,7 @@
 
 The driver's object is compiled once per problem and cached by content, for libtorch's headers take 10 s and more. Its
 `main`, its call of the launcher and its standard output are renamed to those of `self_checking.hpp`, which serves the
-commands of every harness program on the arguments of that call. So a candidate is audited, sealed, fenced in, timed
+commands of every harness program on the arguments of that call. So a candidate is audited, sealed, isolated, timed
 and profiled like any other; only who says that it is right is another, and what it says comes over the result channel.
 """
 

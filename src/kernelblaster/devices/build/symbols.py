@@ -55,11 +55,11 @@ def guarded(symbols: Symbols) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class LauncherMatch:
-    """How the candidate's launcher becomes the one that the driver calls.
+    """How the candidate's launcher becomes the one that the harness calls.
 
     Attributes:
         symbol: the name it is defined under.
-        wanted: the name the driver asks for.
+        wanted: the name the harness asks for.
     """
 
     symbol: str
@@ -73,7 +73,7 @@ def match_launcher(toolchain: Toolchain, candidate: Symbols, wanted: str, declar
     (`const void*`, `__half*`) or in the spelling of a 64-bit integer: the calling convention is the same.
 
     Raises:
-        BuildFailure: LINK, with the declaration that the driver calls and what was found instead.
+        BuildFailure: LINK, with the declaration that the harness calls and what was found instead.
     """
     if wanted in candidate.defined:
         return LauncherMatch(wanted, wanted)

@@ -1,4 +1,4 @@
-"""Runs compilers and binutils over what may be a candidate: fenced in, bounded, with a clean environment."""
+"""Runs compilers and binutils over what may be a candidate: isolated, bounded, with a clean environment."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COMPILER_LIMITS = Limits(
 
 @dataclass(frozen=True)
 class ToolStep:
-    """A command of several that run in one fence.
+    """A command of several that run in one sandbox.
 
     Attributes:
         argv: its words.
@@ -64,7 +64,7 @@ def run_tool(tools: Toolchain, argv: Sequence[str], scratch: Path, named: Sequen
 
 
 def run_tools(tools: Toolchain, steps: Sequence[ToolStep], scratch: Path) -> CommandResult:
-    """Run tools one after the other until one fails, in one fence: to put it up takes longer than most of them."""
+    """Run tools one after the other until one fails, in one sandbox: to set it up takes longer than most of them."""
     script = " && ".join(step.line for step in steps)
     return run_tool(tools, ["/bin/sh", "-c", script], scratch, [word for step in steps for word in step.argv])
 

@@ -46,7 +46,7 @@ class CudaDevice:
         policy: what candidates may contain.
         limits: of each process of a candidate.
         jobs: compiles at once; 0 for no bound.
-        cache: where drivers and programs are kept; None: the user's cache.
+        cache: where harnesses and programs are kept; None: the user's cache.
 
     Raises:
         DeviceError: no GPU, or a driver too old for the nvcc found.
@@ -123,7 +123,7 @@ class CudaDevice:
         return self._self_checking_builder if problem.weakly_verified else self._builder
 
     def prepare(self, problem: Problem, precision: Precision) -> Harness:
-        """Compile the driver. Raises ProblemError."""
+        """Compile the harness. Raises ProblemError."""
         return self._builder_of(problem).harness(problem, precision)
 
     def build(self, source: str, harness: Harness, libraries: Sequence[Library] = ()) -> Build:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from kernelblaster.errors import DeviceError
 
-_CURE = "see `nvidia-smi` and CUDA_VISIBLE_DEVICES; reload the driver"
+_HINT = "see `nvidia-smi` and CUDA_VISIBLE_DEVICES; reload the driver"
 
 
 class DriverDevice:
@@ -30,13 +30,13 @@ class DriverDevice:
             raise DeviceError("libcuda.so.1 cannot be loaded", hint="install the NVIDIA driver") from error
         self._device = ctypes.c_int()
         if self._cuda.cuInit(0) != 0 or self._cuda.cuDeviceGet(ctypes.byref(self._device), 0) != 0:
-            raise DeviceError("the CUDA driver shows no GPU", hint=_CURE)
+            raise DeviceError("the CUDA driver shows no GPU", hint=_HINT)
 
     def uuid(self) -> str:
         """As NVML names it, `GPU-...`. Raises DeviceError."""
         raw = (ctypes.c_ubyte * 16)()
         if self._cuda.cuDeviceGetUuid(ctypes.byref(raw), self._device) != 0:
-            raise DeviceError("the CUDA driver does not tell the GPU's UUID", hint=_CURE)
+            raise DeviceError("the CUDA driver does not tell the GPU's UUID", hint=_HINT)
         return f"GPU-{uuid.UUID(bytes=bytes(raw))}"
 
     def attributes(self, wanted: Sequence[int]) -> list[int]:

@@ -66,11 +66,11 @@ def reaching_isolation(tools: Toolchain) -> Isolation:
         try:
             found = strongest_working(weaker(wanted), lambda level: _reach(tools, program, scratch, level), _Unreached)
         except _Unreached:
-            return wanted  # the fence is not to blame
+            return wanted  # the isolation is not to blame
     if found.refused:
-        fence = "" if found.level.fenced else "CANDIDATES ARE NOT FENCED IN: "
+        warning = "" if found.level.isolates else "CANDIDATES ARE NOT ISOLATED: "
         reasons = "; ".join(f"{level}: {reason}" for level, reason in found.refused.items())
-        _LOG.warning("%sthe GPU is only reached under %s (%s)", fence, found.level, reasons)
+        _LOG.warning("%sthe GPU is only reached under %s (%s)", warning, found.level, reasons)
     return found.level
 
 

@@ -1,6 +1,6 @@
 """Nsight Compute: which command collects the product's metrics, and how its CSV becomes kernel profiles.
 
-One call of the launcher is profiled, between the driver's profiler marks, with an explicit list of metrics rather than
+One call of the launcher is profiled, between the harness' profiler marks, with an explicit list of metrics rather than
 sections or sets: fewer replay passes. Clocks are left alone (`--clock-control none`). ncu gives each metric in several
 rollups and thousands separators in every number; both are dealt with here. What ncu did not collect stays absent.
 """
@@ -17,13 +17,13 @@ from kernelblaster.devices.metrics import Metric
 from kernelblaster.devices.profiles import KernelProfile
 
 PERMISSION_ERROR = "ERR_NVGPUCTRPERM"
-PERMISSION_CURE = (
+PERMISSION_HINT = (
     "allow counters for users (driver option NVreg_RestrictProfilingToAdminUsers=0), run as root, "
     "or give the container CAP_PERFMON (driver R565 or newer) or CAP_SYS_ADMIN"
 )
 
 WARMUP_KERNEL = "kb_warmup"
-"""The driver's empty kernel, which ncu profiles before the candidate's call."""
+"""The harness' empty kernel, which ncu profiles before the candidate's call."""
 NO_KERNEL = "ncu profiled no kernel: the call launched none"
 _IDENTITY = ("ID", "Kernel Name", "Block Size", "Grid Size")
 _UNKNOWN_METRIC = re.compile(r"Failed to find metric (?P<name>\S+)")

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from kernelblaster.devices.build.toolchain import SearchPath, Toolchain, find_ncu
 from kernelblaster.devices.cuda.driver_api import DriverDevice
 from kernelblaster.devices.cuda.gpu_access import reaching_isolation
-from kernelblaster.devices.cuda.ncu import PERMISSION_CURE
+from kernelblaster.devices.cuda.ncu import PERMISSION_HINT
 from kernelblaster.errors import DeviceError
 from kernelblaster.sandbox.isolation import Isolation
 from kernelblaster.sandbox.process import ISOLATION_HINT, strongest
@@ -127,7 +127,7 @@ def _probe_counters(gpu: GpuInfo | None) -> Probe:
         return Probe(name="hardware counters", ok=False, found=f"{ncu}, but no GPU", costs=costs, hint="see GPU")
     if _counters_restricted():
         found = f"{ncu}, restricted to administrators (ERR_NVGPUCTRPERM)"
-        return Probe(name="hardware counters", ok=False, found=found, costs=costs, hint=PERMISSION_CURE)
+        return Probe(name="hardware counters", ok=False, found=found, costs=costs, hint=PERMISSION_HINT)
     return Probe(name="hardware counters", ok=True, found=str(ncu))
 
 
@@ -164,17 +164,17 @@ def _probe_sanitizer() -> Probe:
 
 
 def _probe_isolation(gpu: GpuInfo | None) -> Probe:
-    fences = strongest()
-    level = fences.level if gpu is None else _level_with_gpu(fences.level)
-    network = "without network" if fences.network else "with network"
+    support = strongest()
+    level = support.level if gpu is None else _level_with_gpu(support.level)
+    network = "without network" if support.network else "with network"
     found = f"candidates run under {level}, {network}"
-    if fences.unavailable:
-        found += f" (stronger ones do not work: {fences.missing()})"
-    elif level is not fences.level:
-        found += f" (under {fences.level} no program reaches the GPU)"
+    if support.unavailable:
+        found += f" (stronger ones do not work: {support.missing()})"
+    elif level is not support.level:
+        found += f" (under {support.level} no program reaches the GPU)"
     dangers = [
-        *([] if level.fenced else ["read every file that you can read"]),
-        *([] if fences.network else ["reach the network"]),
+        *([] if level.isolates else ["read every file that you can read"]),
+        *([] if support.network else ["reach the network"]),
     ]
     if not dangers:
         return Probe(name="isolation", ok=True, found=found)

@@ -17,7 +17,7 @@ from typing import Self
 from kernelblaster.devices.base import UNPERTURBED, Candidate, Job
 from kernelblaster.devices.cuda.ncu import (
     NO_KERNEL,
-    PERMISSION_CURE,
+    PERMISSION_HINT,
     WARMUP_KERNEL,
     NcuFailure,
     ncu_command,
@@ -119,7 +119,7 @@ class CudaProfiler:
         try:
             return self._by_ncu(self._counters.ncu)
         except NcuFailure as failure:
-            hint = f"; hint: {PERMISSION_CURE}" if failure.permission else ""
+            hint = f"; hint: {PERMISSION_HINT}" if failure.permission else ""
             return self._by_events(f"{failure.reason}{hint}")
 
     def _by_ncu(self, ncu: Path) -> Profile:

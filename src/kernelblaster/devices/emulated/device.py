@@ -73,7 +73,7 @@ class EmulatedDevice:
         policy: what candidates may contain.
         limits: of each process of a candidate.
         threads: CPU threads that execute one kernel.
-        cache_root: where drivers, programs, modules and the core are kept.
+        cache_root: where harnesses, programs, modules and the core are kept.
         jobs: compiles at once; 0 for no bound.
     """
 
@@ -144,7 +144,7 @@ class EmulatedDevice:
         return CandidateBuilder(recipes, self._policy, self._cache, jobs=self._jobs)
 
     def prepare(self, problem: Problem, precision: Precision) -> Harness:
-        """Compile the driver. Raises DeviceError, and UsageError for one that judges itself."""
+        """Compile the harness. Raises DeviceError, and UsageError for one that judges itself."""
         if problem.weakly_verified:
             raise needs_a_gpu(problem)
         return self._builder.harness(problem, precision)

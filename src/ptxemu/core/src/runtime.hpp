@@ -107,7 +107,7 @@ class Runtime {
 public:
     static Runtime& instance();
 
-    const Settings settings;
+    const Settings& settings;
     const DeviceFigures figures;
     Arena arena;
     std::recursive_mutex mutex;

@@ -45,7 +45,8 @@ Settings read() {
 }  // namespace
 
 const Settings& Settings::get() {
-    static const Settings settings = read();
+    // Never destroyed, as the runtime is not, which refers to them.
+    static const Settings& settings = *new Settings(read());
     return settings;
 }
 

@@ -234,8 +234,8 @@ class HarnessProcess:
         """End the process; the last of what it has printed."""
         return self._process.close().output[-LOG_CHARACTERS:]
 
-    def _reported(self, error: Packet) -> Exception:
-        """The failure that an ERROR packet tells of, its first byte read."""
+    def _reported(self, error: Packet) -> RunFailure:
+        """The failure that an ERROR packet tells of, its first byte read. Raises DeviceError."""
         name, message = error.text(), error.text()
         return reported_error(name, message, self._ended_log(), loaded=self._loaded, canary=self._canary)
 

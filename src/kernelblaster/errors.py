@@ -22,11 +22,12 @@ class ExitCode(IntEnum):
     USAGE = 2
     """Bad arguments, an unknown problem, an unreadable file."""
     NO_IMPROVEMENT = 3
-    """`run`: finished, and nothing beat the start."""
+    """`run`: finished, and no candidate beat the start."""
     MACHINE = 4
-    """The machine lacks something: nvcc, a GPU, a permission, disk space."""
+    """The machine lacks something: nvcc, a GPU, a permission, disk space; `run`: it could execute no candidate of a
+    problem."""
     MODEL = 5
-    """The language model refused: wrong key, unreachable, recording without an answer."""
+    """The language model refused: wrong key, unreachable; `run`: the recording had no candidate for a problem."""
     BUDGET = 6
     """A budget was reached; what was found until then is kept."""
     WAITING = 75

@@ -15,6 +15,8 @@ from kernelblaster.errors import ExitCode
         ([OutcomeStatus.IMPROVED, OutcomeStatus.NO_IMPROVEMENT], ExitCode.OK),
         ([OutcomeStatus.NO_IMPROVEMENT], ExitCode.NO_IMPROVEMENT),
         ([OutcomeStatus.IMPROVED, OutcomeStatus.FAILED], ExitCode.FAILED),
+        ([OutcomeStatus.IMPROVED, OutcomeStatus.UNANSWERED], ExitCode.MODEL),
+        ([OutcomeStatus.NO_IMPROVEMENT, OutcomeStatus.NOT_EMULATABLE], ExitCode.MACHINE),
         ([OutcomeStatus.IMPROVED, OutcomeStatus.BUDGET, OutcomeStatus.FAILED], ExitCode.BUDGET),
         ([OutcomeStatus.IMPROVED, OutcomeStatus.WAITING, OutcomeStatus.BUDGET], ExitCode.WAITING),
     ],
@@ -30,3 +32,8 @@ def test_mean_counts_problems_without_improvement_as_one() -> None:
 
 def test_waiting_problems_are_not_in_the_mean() -> None:
     assert summary(row(OutcomeStatus.WAITING)).geometric_mean is None
+
+
+def test_what_was_never_searched_is_not_in_the_mean() -> None:
+    mean = summary(row(OutcomeStatus.IMPROVED, 4.0), row(OutcomeStatus.UNANSWERED)).geometric_mean
+    assert mean == pytest.approx(4.0)

@@ -162,6 +162,7 @@ def _outcome(context: ProblemContext, state: ProblemState) -> ProblemOutcome:
         update={
             "status": conclusion.status,
             "reason": conclusion.reason,
+            "hint": conclusion.hint,
             "final_sha256": conclusion.final_sha256,
             "final_kernel": final_kernel_path(context.directory) if winner else None,
             "comparison": winner.comparison if winner else None,

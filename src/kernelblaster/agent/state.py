@@ -240,6 +240,10 @@ class OutcomeStatus(StrEnum):
 
     IMPROVED = "improved"
     NO_IMPROVEMENT = "no_improvement"
+    UNANSWERED = "unanswered"
+    """The recording that stood in for a model had no candidate."""
+    NOT_EMULATABLE = "not_emulatable"
+    """Every candidate uses what the emulated GPU lacks."""
     FAILED = "failed"
     """The start itself is not correct, so nothing can be compared with it."""
     BUDGET = "budget"
@@ -273,6 +277,8 @@ class Conclusion(_Frozen):
 
     status: OutcomeStatus
     reason: str
+    hint: str = ""
+    """What to do about it; empty when there is nothing to advise."""
     finalists: list[Finalist] = []
     final_sha256: str | None = None
 
@@ -303,6 +309,8 @@ class ProblemOutcome(BaseModel):
     problem: str
     status: OutcomeStatus
     reason: str = ""
+    hint: str = ""
+    """As in `Conclusion`."""
     start: Evaluation | None = None
     final_sha256: str | None = None
     final_kernel: Path | None = None

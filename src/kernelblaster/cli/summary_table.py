@@ -15,6 +15,8 @@ from kernelblaster.config import ModelKind
 STYLES = {
     OutcomeStatus.IMPROVED: "green",
     OutcomeStatus.NO_IMPROVEMENT: "yellow",
+    OutcomeStatus.UNANSWERED: "red",
+    OutcomeStatus.NOT_EMULATABLE: "red",
     OutcomeStatus.FAILED: "red",
     OutcomeStatus.BUDGET: "yellow",
     OutcomeStatus.WAITING: "cyan",
@@ -58,13 +60,16 @@ def _times(row: ProblemSummary) -> tuple[str, str, str]:
 def _facts(summary: RunSummary) -> Iterator[str]:
     mean = summary.geometric_mean
     if mean is not None and len(summary.problems) > 1:
-        yield f"geometric mean speed-up over the start: {mean:.2f}x (no improvement counts as 1)"
+        over = f" of {len(summary.searched)} problems" if len(summary.searched) < len(summary.problems) else ""
+        yield f"geometric mean speed-up over the start{over}: {mean:.2f}x (no improvement counts as 1)"
     verdicts = sum((Counter(row.verdicts) for row in summary.problems), Counter[str]())
     if verdicts:
         yield "candidates: " + ", ".join(f"{count} {name}" for name, count in verdicts.most_common())
     for row in summary.problems:
         if row.reason and row.status is not OutcomeStatus.IMPROVED:
             yield f"{row.problem}: {row.reason}"
+        if row.hint:
+            yield f"  -> {row.hint}"
         if row.comparison and row.comparison.sessions:
             yield f"{row.problem}: measured in {process_pairs_text(row.comparison)}"
         if row.final_kernel:

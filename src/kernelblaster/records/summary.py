@@ -23,6 +23,8 @@ class ProblemSummary(BaseModel):
     name: str
     status: OutcomeStatus
     reason: str = ""
+    hint: str = ""
+    """What to do about it; empty when there is nothing to advise."""
     start: Timing | None = None
     """Of the starting kernel, timed before the search; None when it could not be."""
     comparison: Comparison | None = None
@@ -103,16 +105,22 @@ class RunSummary(BaseModel):
 
     @property
     def geometric_mean(self) -> float | None:
-        """Geometric mean speed-up over the start; without improvement counts as 1. None when nothing finished."""
-        finished = [p for p in self.problems if p.status is not OutcomeStatus.WAITING]
-        if not finished:
-            return None
-        logs = [math.log(p.comparison.speedup) if p.comparison else 0.0 for p in finished]
-        return math.exp(sum(logs) / len(logs))
+        """Geometric mean speed-up over the start; without improvement counts as 1. None when nothing was searched."""
+        logs = [math.log(p.comparison.speedup) if p.comparison else 0.0 for p in self.searched]
+        return math.exp(sum(logs) / len(logs)) if logs else None
+
+    @property
+    def searched(self) -> list[ProblemSummary]:
+        """The problems for which candidates were judged, or would have been, had the start been correct."""
+        silent = (OutcomeStatus.WAITING, OutcomeStatus.UNANSWERED)
+        return [problem for problem in self.problems if problem.status not in silent]
 
     @property
     def exit_code(self) -> ExitCode:
-        """Worst news first: waiting, budget, failure, no improvement, fine."""
+        """Worst news first: waiting, budget, failure, no answer, not executed, no improvement, fine.
+
+        A problem without improvement is no bad news beside one with an improvement; one that was not searched is.
+        """
         states = {p.status for p in self.problems}
         if OutcomeStatus.WAITING in states:
             return ExitCode.WAITING
@@ -120,6 +128,10 @@ class RunSummary(BaseModel):
             return ExitCode.BUDGET
         if OutcomeStatus.FAILED in states:
             return ExitCode.FAILED
+        if OutcomeStatus.UNANSWERED in states:
+            return ExitCode.MODEL
+        if OutcomeStatus.NOT_EMULATABLE in states:
+            return ExitCode.MACHINE
         if OutcomeStatus.IMPROVED not in states:
             return ExitCode.NO_IMPROVEMENT
         return ExitCode.OK

@@ -145,6 +145,7 @@ def summarise(problem: Problem, directory: Path, outcome: ProblemOutcome) -> Pro
         name=problem.name,
         status=outcome.status,
         reason=outcome.reason,
+        hint=outcome.hint,
         start=outcome.start.timing if outcome.start else None,
         comparison=outcome.comparison,
         workload=outcome.start.workload if outcome.start else None,

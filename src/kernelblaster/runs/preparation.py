@@ -114,6 +114,6 @@ def _set_aside(stale: Iterable[Path]) -> None:
 
 def _fruitless(layout: RunLayout, problems: Sequence[Problem]) -> list[Path]:
     """Where a problem failed or nothing was found."""
-    again = (OutcomeStatus.FAILED, OutcomeStatus.NO_IMPROVEMENT)
+    kept = (OutcomeStatus.IMPROVED, OutcomeStatus.BUDGET, OutcomeStatus.WAITING)
     outcomes = {directory: finished_outcome(directory) for directory in directories(layout, problems)}
-    return [directory for directory, outcome in outcomes.items() if outcome is not None and outcome.status in again]
+    return [directory for directory, outcome in outcomes.items() if outcome is not None and outcome.status not in kept]

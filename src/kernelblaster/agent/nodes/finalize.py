@@ -18,6 +18,7 @@ from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.evaluating import FINAL, Judged, judge, sanitize
 from kernelblaster.agent.events import FinalistMeasured, Finalized
 from kernelblaster.agent.final_kernel import final_kernel_path, final_kernel_text, process_pairs_text, without_samples
+from kernelblaster.agent.fruitless import fruitless
 from kernelblaster.agent.prompting import mend_request, verify_request
 from kernelblaster.agent.review import Review, read_review
 from kernelblaster.agent.slots import problem_slot
@@ -84,7 +85,7 @@ async def _conclude(context: ProblemContext, state: ProblemState) -> Conclusion:
         finalists.append(finalist)
         context.emit(_event(context, finalist))
     await asyncio.to_thread(_publish, context, winner)
-    return _conclusion(state, finalists, winner)
+    return _conclusion(context, state, finalists, winner)
 
 
 def contenders(state: ProblemState) -> list[Incumbent]:
@@ -196,7 +197,10 @@ def _publish(context: ProblemContext, winner: _Measured | None) -> None:
     write_atomically(path, final_kernel_text(source, winner.judged.evaluation, context.facts, winner.finalist.review))
 
 
-def _conclusion(state: ProblemState, finalists: list[Finalist], winner: _Measured | None) -> Conclusion:
+def _conclusion(
+    context: ProblemContext, state: ProblemState, finalists: list[Finalist], winner: _Measured | None
+) -> Conclusion:
+    hint = ""
     if winner is not None and winner.finalist.comparison is not None:
         comparison = winner.finalist.comparison
         kind = ", modelled" if comparison.candidate.modelled else ""
@@ -204,12 +208,14 @@ def _conclusion(state: ProblemState, finalists: list[Finalist], winner: _Measure
     elif finalists:
         status, reason = OutcomeStatus.NO_IMPROVEMENT, finalists[0].rejected or ""
     else:
-        status, reason = OutcomeStatus.NO_IMPROVEMENT, "no candidate was faster than the start"
+        found = fruitless(state.finished, recorded=context.recording is not None)
+        status, reason, hint = found.status, found.reason, found.hint
     if state.cut_off:
-        status, reason = OutcomeStatus.BUDGET, f"a budget ended the search; {reason}"
+        status, reason, hint = OutcomeStatus.BUDGET, f"a budget ended the search; {reason}", ""
     return Conclusion(
         status=status,
         reason=reason,
+        hint=hint,
         finalists=finalists,
         final_sha256=winner.finalist.sha256 if winner else None,
     )

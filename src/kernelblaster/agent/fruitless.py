@@ -1,0 +1,67 @@
+"""Why a search has no finalist: what its rollouts met, in one line, and what helps, in another."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kernelblaster.agent.state import OutcomeStatus, RolloutResult, StopReason
+from kernelblaster.evaluation.results import Verdict
+
+ASK_A_MODEL = "set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own, and start again"
+USE_A_GPU = "start again on a machine with an NVIDIA GPU"
+_SILENT = frozenset({StopReason.RECORDING_EXHAUSTED, StopReason.NOTHING_TO_TRY})
+
+
+@dataclass(frozen=True)
+class Fruitless:
+    """How a search without a finalist ended.
+
+    Attributes:
+        status: `unanswered`, `not_emulatable` or `no_improvement`.
+        reason: one line, what happened.
+        hint: one line, what to do; empty when there is nothing to advise.
+    """
+
+    status: OutcomeStatus
+    reason: str
+    hint: str = ""
+
+
+def fruitless(rollouts: Sequence[RolloutResult], *, recorded: bool) -> Fruitless:
+    """Why none of these rollouts brought a kernel that is faster than the start.
+
+    Args:
+        rollouts: that have ended.
+        recorded: whether a recording answered in a model's place.
+    """
+    verdicts = _summed(rollout.verdicts for rollout in rollouts)
+    judged, correct = verdicts.total(), verdicts[Verdict.CORRECT]
+    if judged == 0:
+        return _without_candidates(rollouts, recorded=recorded)
+    if verdicts[Verdict.NOT_EMULATABLE] == judged:
+        reason = f"none of {judged} candidates could be executed: each uses what the emulated GPU lacks"
+        return Fruitless(OutcomeStatus.NOT_EMULATABLE, reason, USE_A_GPU)
+    if correct == 0:
+        counted = ", ".join(f"{count} {name}" for name, count in verdicts.most_common())
+        return Fruitless(OutcomeStatus.NO_IMPROVEMENT, f"none of {judged} candidates was correct: {counted}")
+    reason = f"{judged} candidates, {correct} of them correct, and none was faster than the start beyond noise"
+    return Fruitless(OutcomeStatus.NO_IMPROVEMENT, reason)
+
+
+def _without_candidates(rollouts: Sequence[RolloutResult], *, recorded: bool) -> Fruitless:
+    steps = sum(rollout.transitions for rollout in rollouts)
+    if steps:
+        reason = f"no reply held a kernel: {steps} steps ended without a candidate"
+        return Fruitless(OutcomeStatus.NO_IMPROVEMENT, reason, "another model may keep to the format of replies")
+    stops = {rollout.stop for rollout in rollouts}
+    if recorded and stops and stops <= _SILENT:
+        reason = "there was no candidate: the recording has no answer for this problem"
+        return Fruitless(OutcomeStatus.UNANSWERED, reason, ASK_A_MODEL)
+    named = ", ".join(sorted(stop.replace("_", " ") for stop in stops)) or "no rollout"
+    return Fruitless(OutcomeStatus.NO_IMPROVEMENT, f"there was no candidate: rollouts ended by {named}")
+
+
+def _summed(counts: Iterable[dict[str, int]]) -> Counter[str]:
+    return sum((Counter(count) for count in counts), Counter[str]())

@@ -9,11 +9,13 @@
 
 // A linear texture holds at most 2^27 elements; longer inputs take several.
 constexpr int64_t kPiece = int64_t{1} << 26;
+constexpr uintptr_t kAligned = 512;  // bytes; what textures ask of an address on all GPUs so far
 
-__global__ void gelu(scalar_t* y, cudaTextureObject_t x, int count) {
+// `skip` elements lie between the texture's beginning, which must be aligned, and that of the data.
+__global__ void gelu(scalar_t* y, cudaTextureObject_t x, int skip, int count) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= count) return;
-    const float v = tex1Dfetch<float>(x, i);
+    const float v = tex1Dfetch<float>(x, skip + i);
     y[i] = from_float(0.5f * v * (1.0f + erff(v * 0.7071067811865476f)));
 }
 
@@ -43,8 +45,10 @@ void launch_gpu_implementation(void* output, void* x, int64_t batch_size, int64_
             for (; used > 0; --used) cudaDestroyTextureObject(ring[used - 1]);
         }
         const int64_t count = total - begin < kPiece ? total - begin : kPiece;
-        const cudaTextureObject_t texture = bind(static_cast<const scalar_t*>(x) + begin, count);
+        const auto from = reinterpret_cast<uintptr_t>(static_cast<const scalar_t*>(x) + begin);
+        const int skip = int(from % kAligned / sizeof(scalar_t));
+        const cudaTextureObject_t texture = bind(reinterpret_cast<const void*>(from - from % kAligned), skip + count);
         ring[used++] = texture;
-        gelu<<<unsigned((count + 255) / 256), 256>>>(static_cast<scalar_t*>(output) + begin, texture, int(count));
+        gelu<<<unsigned((count + 255) / 256), 256>>>(static_cast<scalar_t*>(output) + begin, texture, skip, int(count));
     }
 }

@@ -58,7 +58,8 @@ class Buffer {
    public:
     // `file` holds the values of an input or weight; outputs have none.
     Buffer(Tensor tensor, File file, size_t index) : tensor_(std::move(tensor)), file_(std::move(file)), index_(index) {
-        base_ = allocate(std::max<size_t>(tensor_.bytes, 1), "cudaMalloc of a tensor");
+        const size_t lead = lead_of(index);
+        base_ = allocate(lead + std::max<size_t>(tensor_.bytes, 1), "cudaMalloc of a tensor") + lead;
         device_ = base_;
     }
     Buffer(const Buffer&) = delete;
@@ -89,7 +90,10 @@ class Buffer {
     void install(uint64_t perturbation, size_t arena = 0) {
         perturbation_ = perturbation;
         device_ = base_;
-        if (perturbation == 0) return;
+        if (perturbation == 0) {
+            set(base_ - lead_of(index_), guard(), lead_of(index_));
+            return;
+        }
         while (arenas_.size() <= arena) arenas_.push_back(make_arena());
         device_ = arenas_[arena] + kGuardBytes + place(index_, perturbation, slack_for(tensor_.bytes));
         set(device_ - kGuardBytes, guard(), kGuardBytes);
@@ -139,13 +143,14 @@ class Buffer {
         return !same;
     }
 
-    // Whether bytes around the tensor were written to; only known in the arena.
+    // Whether bytes around the tensor were written to; beyond its end only known in the arena.
     bool overrun() const {
-        if (perturbation_ == 0) return false;
-        char bytes[2 * kGuardBytes];
-        download(bytes, device_ - kGuardBytes, kGuardBytes);
-        download(bytes + kGuardBytes, device_ + tensor_.bytes, kGuardBytes);
-        return std::any_of(std::begin(bytes), std::end(bytes),
+        const size_t before = perturbation_ == 0 ? lead_of(index_) : kGuardBytes;
+        const size_t behind = perturbation_ == 0 ? 0 : kGuardBytes;
+        char bytes[kMostLead + kGuardBytes];
+        download(bytes, device_ - before, before);
+        download(bytes + before, device_ + tensor_.bytes, behind);
+        return std::any_of(bytes, bytes + before + behind,
                            [this](char byte) { return static_cast<unsigned char>(byte) != guard(); });
     }
 

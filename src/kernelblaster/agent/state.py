@@ -248,6 +248,8 @@ class OutcomeStatus(StrEnum):
     """The start itself is not correct, so nothing can be compared with it."""
     BUDGET = "budget"
     WAITING = "waiting"
+    INTERRUPTED = "interrupted"
+    """It has not ended: it was stopped or killed, or goes on in another process."""
 
 
 class Finalist(_Frozen):

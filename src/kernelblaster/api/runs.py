@@ -19,6 +19,7 @@ from kernelblaster.records.layout import ASIDE, FINAL_KERNEL, JOURNAL, OUTCOME, 
 from kernelblaster.records.run_record import RunRecord, read_record
 from kernelblaster.records.searches import find_search
 from kernelblaster.records.summary import RunSummary, read_summary
+from kernelblaster.records.whole_run import recall
 from kernelblaster.replay.buffer import Query
 from kernelblaster.replay.transition import Transition
 
@@ -95,11 +96,11 @@ def read_run(directory: Path) -> StoredRun:
 
 
 def build_report(directory: Path) -> Path:
-    """Build `report.html` of a run again; returns its path. Raises UsageError when the run has no summary."""
+    """Build `report.html` of a run from its files, whether it has ended or not; returns its path. Raises UsageError."""
     from kernelblaster.report.build import write_report
 
     layout = _layout(directory)
-    return write_report(read_summary(directory / layout.summary.name), layout)
+    return write_report(recall(layout), layout)
 
 
 def reprofile(

@@ -11,7 +11,7 @@ from kernelblaster.errors import ExitCode
 
 
 def report(
-    run_dir: Annotated[Path, typer.Argument(help="Directory of a run: the one that holds summary.json.")],
+    run_dir: Annotated[Path, typer.Argument(help="Directory of a run: the one that holds run.json.")],
 ) -> int:
     """Build report.html of a run again."""
     from kernelblaster import build_report

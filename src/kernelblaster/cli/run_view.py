@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -62,6 +63,11 @@ class TerminalObserver(RunObserver):
         with view_of(run, self._console) as self._view:
             yield
         self._view = None
+
+    def cut_off(self, report: Path | None) -> None:
+        """Name the page of what was found."""
+        if report is not None:
+            terminal.console(stderr=True).print(f"report: {report}", markup=False, soft_wrap=True)
 
     def emit(self, event: Event) -> None:
         """Show one event."""

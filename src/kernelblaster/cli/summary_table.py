@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from kernelblaster import OutcomeStatus, ProblemSummary, RunSummary, process_pairs_text
+from kernelblaster import OutcomeStatus, ProblemSummary, RunSummary, Spending, process_pairs_text
 from kernelblaster.config import ModelKind
 
 STYLES = {
@@ -20,6 +20,7 @@ STYLES = {
     OutcomeStatus.FAILED: "red",
     OutcomeStatus.BUDGET: "yellow",
     OutcomeStatus.WAITING: "cyan",
+    OutcomeStatus.INTERRUPTED: "yellow",
 }
 
 
@@ -76,7 +77,10 @@ def _facts(summary: RunSummary) -> Iterator[str]:
             yield f"final kernel: {row.final_kernel}"
     if summary.ablated:
         yield f"switched off in this search: {', '.join(summary.ablated)}"
-    yield _spending(summary)
+    now = summary.spending_of_start or summary.spending
+    yield f"model calls: {_spending(now)}"
+    if now != summary.spending:
+        yield f"with earlier starts of this run: {_spending(summary.spending)}"
     yield f"knowledge base: {summary.knowledge_base}"
     if summary.report:
         yield f"report: {summary.report}"
@@ -92,9 +96,7 @@ def _facts(summary: RunSummary) -> Iterator[str]:
         yield "the same command with a higher cap continues"
 
 
-def _spending(summary: RunSummary) -> str:
-    spent = summary.spending
+def _spending(spent: Spending) -> str:
     dollars = "price unknown" if spent.dollars is None and spent.calls else f"${spent.dollars or 0:.4f}"
     estimated = " (estimated)" if spent.estimated else ""
-    tokens = f"{spent.prompt_tokens} + {spent.completion_tokens} tokens{estimated}"
-    return f"model calls: {spent.calls}, {tokens}, {dollars}"
+    return f"{spent.calls}, {spent.prompt_tokens} + {spent.completion_tokens} tokens{estimated}, {dollars}"

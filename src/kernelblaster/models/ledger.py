@@ -87,6 +87,7 @@ class CostLedger:
         self._calls = [line for line in lines if isinstance(line, CallLine)]
         self._earlier_seconds = _active_seconds(lines)
         self._sum = _total(self._calls)
+        self._earlier_calls = len(self._calls)
         self._began = time.monotonic()
         self._append(StartLine(at=clock()))
 
@@ -107,6 +108,10 @@ class CostLedger:
     def totals(self) -> SpendingTotals:
         """Over all calls."""
         return self._sum
+
+    def totals_of_start(self) -> SpendingTotals:
+        """Over the calls since this ledger was opened."""
+        return _total(self._calls[self._earlier_calls :])
 
     def require_price(self, known: bool, model: str) -> None:
         """Refuse to start when dollars are capped and a price is unknown. Raises UsageError."""
@@ -218,10 +223,19 @@ class CostLedger:
         append_line(self._path, line.model_dump_json().encode())
 
 
+def stored_totals(path: Path) -> SpendingTotals:
+    """Over all calls in a ledger that is not opened for more. Raises UsageError when the file holds something else."""
+    return _total(line for line in _read(path) if isinstance(line, CallLine))
+
+
 def _load(path: Path) -> list[StartLine | CallLine]:
     torn = cut_torn_line(path)
     if torn:
         _log.warning("%s: cut off an unfinished last line of %d bytes", path, torn)
+    return _read(path)
+
+
+def _read(path: Path) -> list[StartLine | CallLine]:
     lines = []
     for line in complete_lines(path.read_bytes() if path.exists() else b""):
         try:

@@ -71,6 +71,9 @@ class RunSummary(BaseModel):
     model_kind: str
     problems: list[ProblemSummary]
     spending: Spending
+    """Over all starts of the run."""
+    spending_of_start: Spending | None = None
+    """By the latest start alone; None in summaries of earlier versions."""
     knowledge_base: Path
     directory: Path
     report: Path | None = None
@@ -112,16 +115,18 @@ class RunSummary(BaseModel):
     @property
     def searched(self) -> list[ProblemSummary]:
         """The problems for which candidates were judged, or would have been, had the start been correct."""
-        silent = (OutcomeStatus.WAITING, OutcomeStatus.UNANSWERED)
+        silent = (OutcomeStatus.WAITING, OutcomeStatus.UNANSWERED, OutcomeStatus.INTERRUPTED)
         return [problem for problem in self.problems if problem.status not in silent]
 
     @property
     def exit_code(self) -> ExitCode:
-        """Worst news first: waiting, budget, failure, no answer, not executed, no improvement, fine.
+        """Worst news first: interrupted, waiting, budget, failure, no answer, not executed, no improvement, fine.
 
         A problem without improvement is no bad news beside one with an improvement; one that was not searched is.
         """
         states = {p.status for p in self.problems}
+        if OutcomeStatus.INTERRUPTED in states:
+            return ExitCode.INTERRUPTED
         if OutcomeStatus.WAITING in states:
             return ExitCode.WAITING
         if OutcomeStatus.BUDGET in states:

@@ -25,7 +25,7 @@ def write_report(summary: RunSummary, layout: RunLayout) -> Path:
     pages = []
     for row in summary.problems:
         # A run may have been moved, or be looked at from elsewhere, since its summary was written.
-        directory = layout.run / row.directory.relative_to(summary.directory)
+        directory = layout.run.joinpath(*row.directory.parts[-2:])
         search = find_search(directory)
         transitions = stored.query(Query(run=search.name, problem=row.problem)) if search is not None else []
         pages.append(gather(row, directory, transitions))

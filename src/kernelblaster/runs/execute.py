@@ -9,14 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from kernelblaster.agent.context import CandidateEvaluator, Concurrency, ProblemContext
 from kernelblaster.agent.events import EventSink
 from kernelblaster.agent.graph import run_problem
 from kernelblaster.agent.state import OutcomeStatus, ProblemOutcome
 from kernelblaster.config import RunConfig
-from kernelblaster.errors import BudgetExceeded, DeviceError, ModelError, UsageError
+from kernelblaster.errors import BudgetExceeded, DeviceError, ModelError
 from kernelblaster.knowledge.experience import Experience
 from kernelblaster.models.base import ChatModel
 from kernelblaster.problems.families import OpFamily, family_of, family_of_driver
@@ -24,6 +22,7 @@ from kernelblaster.problems.problem import Problem, TensorSpec
 from kernelblaster.problems.reference import tensor_specs
 from kernelblaster.records.journal import Journal
 from kernelblaster.records.layout import JOURNAL, OUTCOME, RunLayout
+from kernelblaster.records.rows import read_outcome, row_of
 from kernelblaster.records.searches import open_search
 from kernelblaster.records.summary import ProblemSummary
 from kernelblaster.storage.atomic import write_atomically
@@ -87,7 +86,7 @@ async def _search(parts: RunParts, problem: Problem, limits: Concurrency, run_de
     search = await asyncio.to_thread(open_search, directory, problem, parts.run)
     known = finished_outcome(directory)
     if known is not None:
-        return summarise(problem, directory, known)
+        return row_of(directory, known)
     own = time.monotonic() + parts.config.budget.problem_minutes * 60
     specs = await asyncio.to_thread(_tensors, problem, parts)
     journal = Journal(directory / JOURNAL, parts.watchers)
@@ -112,7 +111,7 @@ async def _search(parts: RunParts, problem: Problem, limits: Concurrency, run_de
     outcome = await run_problem(context)
     if outcome.status is not OutcomeStatus.WAITING:
         write_atomically(directory / OUTCOME, outcome.model_dump_json(indent=1))
-    return summarise(problem, directory, outcome)
+    return row_of(directory, outcome)
 
 
 def _tensors(problem: Problem, parts: RunParts) -> tuple[TensorSpec, ...]:
@@ -128,34 +127,9 @@ def _family(problem: Problem) -> OpFamily:
 
 def finished_outcome(directory: Path) -> ProblemOutcome | None:
     """The outcome of a search that ended for good; one that a budget cut off goes on instead. Raises UsageError."""
-    path = directory / OUTCOME
-    if not path.exists():
-        return None
-    try:
-        outcome = ProblemOutcome.model_validate_json(path.read_bytes())
-    except ValidationError as error:
-        raise UsageError(f"{path} is damaged", hint="--no-resume sets that search aside and begins anew") from error
-    return None if outcome.status in (OutcomeStatus.BUDGET, OutcomeStatus.WAITING) else outcome
-
-
-def summarise(problem: Problem, directory: Path, outcome: ProblemOutcome) -> ProblemSummary:
-    """The row of an outcome."""
-    return ProblemSummary(
-        problem=str(problem.id),
-        name=problem.name,
-        status=outcome.status,
-        reason=outcome.reason,
-        hint=outcome.hint,
-        start=outcome.start.timing if outcome.start else None,
-        comparison=outcome.comparison,
-        workload=outcome.start.workload if outcome.start else None,
-        outputs_judged=outcome.start is None or outcome.start.outputs_judged,
-        weakly_verified=problem.weakly_verified,
-        verdicts=outcome.verdicts,
-        transitions=outcome.transitions,
-        final_kernel=outcome.final_kernel,
-        directory=directory,
-    )
+    outcome = read_outcome(directory)
+    unfinished = outcome is None or outcome.status in (OutcomeStatus.BUDGET, OutcomeStatus.WAITING)
+    return None if unfinished else outcome
 
 
 def _unfinished(parts: RunParts, problem: Problem, reason: str) -> ProblemSummary:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 
 from kernelblaster.agent.events import Event
 from kernelblaster.config import RunConfig
@@ -64,6 +65,13 @@ class RunObserver:
     def searching(self, run: RunInProgress) -> AbstractContextManager[object]:
         """The search begins; it ends when the context manager that this returns is left."""
         return nullcontext()
+
+    def cut_off(self, report: Path | None) -> None:
+        """Something has ended the search, and is about to be raised.
+
+        Args:
+            report: page of what was found until then; None when it could not be written.
+        """
 
     def emit(self, event: Event) -> None:
         """A step of the search; see `kernelblaster.agent.events`."""

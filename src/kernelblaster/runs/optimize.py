@@ -15,7 +15,7 @@ from kernelblaster.config import GIVEN, ModelKind, RunConfig
 from kernelblaster.devices.base import Device
 from kernelblaster.devices.profilers import PROFILERS
 from kernelblaster.devices.registry import OpenedDevice
-from kernelblaster.errors import UsageError
+from kernelblaster.errors import KernelBlasterError, UsageError
 from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.knowledge.policies import POLICIES
@@ -28,7 +28,8 @@ from kernelblaster.models.recorded import RecordedModel
 from kernelblaster.problems.problem import Problem
 from kernelblaster.records.layout import RunLayout
 from kernelblaster.records.run_record import RunRecord, new_record
-from kernelblaster.records.summary import ProblemSummary, RunSummary, Spending
+from kernelblaster.records.summary import ProblemSummary, RunSummary
+from kernelblaster.records.whole_run import spending_of
 from kernelblaster.runs.choices import (
     choose_device,
     choose_model_config,
@@ -48,7 +49,7 @@ from kernelblaster.runs.preparation import (
     sole_use,
 )
 from kernelblaster.runs.progress import ProgressModel
-from kernelblaster.storage.atomic import write_atomically
+from kernelblaster.runs.summing_up import Start
 
 POLL_SECONDS = 5.0
 
@@ -103,9 +104,7 @@ def run_plan(plan: RunPlan, observer: RunObserver) -> RunSummary:
     choices = RunChoices(facts=choice.device.facts, device_reason=choice.reason, model_reason=model_reason)
     observer.chosen(choices)
     with sole_use(layout):
-        summary = _run(plan, choice.device, choices, layout, observer)
-        write_atomically(layout.summary, summary.model_dump_json(indent=1))
-    return summary
+        return _run(plan, choice.device, choices, layout, observer)
 
 
 def _with_model(plan: RunPlan) -> tuple[RunPlan, str]:
@@ -153,9 +152,12 @@ def _run(
     finished = finished_before(layout, plan.problems)
     experience = prepare_experience(config, layout)
     ledger = CostLedger(layout.ledger, config.budget)
+    start = Start(record.run, config, facts, plan.problems, layout, ledger, began)
     exchange = plan.exchange or layout.exchange
     model = CountedModel(plan.model, ledger) if plan.model else build_model(config.model, exchange, ledger, facts.name)
-    state = RunInProgress(config, plan.problems, facts, finished, lambda: spending(ledger), ledger.seconds_left)
+    state = RunInProgress(
+        config, plan.problems, facts, finished, lambda: spending_of(ledger.totals_of_start()), ledger.seconds_left
+    )
     with InputStore() as inputs, observer.searching(state):
         device = watched(chosen_device, config, observer.tell)
         parts = RunParts(
@@ -169,32 +171,19 @@ def _run(
             watchers=(observer,),
             recording=model.identity if isinstance(model, RecordedModel) else None,
         )
-        rows, stopped = _search(plan, parts, exchange, ledger)
+        try:
+            rows, stopped = _search(plan, parts, exchange, ledger)
+        except (KeyboardInterrupt, KernelBlasterError) as ended:
+            why = ended.message if isinstance(ended, KernelBlasterError) else "interrupted"
+            observer.cut_off(start.keep_unfinished(why))
+            raise
         if stopped is None:
             ledger.all_kept()
     experience.export()
     experience.exchange.snapshot(record.run)
     experience.exchange.render()
     experience.close()
-    summary = RunSummary(
-        run=record.run,
-        device=facts,
-        precision=config.precision,
-        model=config.model.name,
-        model_kind=config.model.kind,
-        problems=rows,
-        spending=spending(ledger),
-        knowledge_base=layout.knowledge_base,
-        directory=layout.run,
-        seconds=time.monotonic() - began,
-        stopped=stopped,
-        ablated=list(map(str, config.search.ablate)),
-        pending_requests=_pending(exchange, rows),
-    )
-    # Plotly takes half a second to import.
-    from kernelblaster.report.build import write_report
-
-    return summary.model_copy(update={"report": write_report(summary, layout)})
+    return start.keep(start.summary(rows, stopped, _pending(exchange, rows)))
 
 
 def _record(plan: RunPlan, choices: RunChoices) -> RunRecord:
@@ -207,18 +196,6 @@ def _record(plan: RunPlan, choices: RunChoices) -> RunRecord:
 def _evaluator(device: Device, inputs: InputStore, record: RunRecord) -> Evaluator:
     config = record.config
     return Evaluator(device, inputs, config.evaluation, record.workload, config.libraries, precision=config.precision)
-
-
-def spending(ledger: CostLedger) -> Spending:
-    """Totals of a ledger."""
-    totals = ledger.totals()
-    return Spending(
-        calls=totals.calls,
-        prompt_tokens=totals.prompt_tokens,
-        completion_tokens=totals.completion_tokens,
-        dollars=totals.dollars,
-        estimated=totals.estimated,
-    )
 
 
 def _search(

@@ -1,0 +1,72 @@
+"""Rows of a run's table: from an outcome, or from what an unfinished search has left on disk."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from kernelblaster.agent.events import Decided, Evaluated
+from kernelblaster.agent.state import OutcomeStatus, ProblemOutcome
+from kernelblaster.errors import UsageError
+from kernelblaster.records.journal import read_events
+from kernelblaster.records.layout import JOURNAL, OUTCOME
+from kernelblaster.records.summary import ProblemSummary
+
+
+def read_outcome(directory: Path) -> ProblemOutcome | None:
+    """How the search in `directory` ended; None when it has not. Raises UsageError when the file is damaged."""
+    path = directory / OUTCOME
+    if not path.exists():
+        return None
+    try:
+        return ProblemOutcome.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise UsageError(f"{path} is damaged", hint="--no-resume sets that search aside and begins anew") from error
+
+
+def row_of(directory: Path, outcome: ProblemOutcome) -> ProblemSummary:
+    """The row of an outcome."""
+    start = outcome.start
+    return ProblemSummary(
+        problem=outcome.problem,
+        name=_name(directory),
+        status=outcome.status,
+        reason=outcome.reason,
+        hint=outcome.hint,
+        start=start.timing if start else None,
+        comparison=outcome.comparison,
+        workload=start.workload if start else None,
+        outputs_judged=start is None or start.outputs_judged,
+        weakly_verified=start is not None and start.weakly_verified,
+        verdicts=outcome.verdicts,
+        transitions=outcome.transitions,
+        final_kernel=outcome.final_kernel,
+        directory=directory,
+    )
+
+
+def row_on_disk(directory: Path) -> ProblemSummary:
+    """The row of the search in `directory`, finished or not. Raises UsageError when its outcome is damaged."""
+    outcome = read_outcome(directory)
+    if outcome is not None:
+        return row_of(directory, outcome)
+    journal = directory / JOURNAL
+    events = read_events(journal) if journal.exists() else []
+    # An event that a start after a kill told again is there twice.
+    told = {event.identity: event for event in events}.values()
+    return ProblemSummary(
+        problem=f"{directory.parent.name}/{directory.name.partition('_')[0]}",
+        name=_name(directory),
+        status=OutcomeStatus.INTERRUPTED,
+        reason="the search has not ended",
+        verdicts=dict(Counter(event.verdict for event in told if isinstance(event, Evaluated))),
+        transitions=sum(isinstance(event, Decided) for event in told),
+        directory=directory,
+    )
+
+
+def _name(directory: Path) -> str:
+    """`Softmax`, of `023_Softmax`."""
+    return directory.name.partition("_")[2]

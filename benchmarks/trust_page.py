@@ -65,8 +65,8 @@ do not claim so. What stands between such code and a wrong figure:
   name it asks for them. The filter does not stop what needs no system call: a pointer of one's own making reaches all
   memory of the process, the GPU driver's too, and the filter is no stronger than the kernel that enforces it. Under a
   profiler or a sanitizer, and in problems whose driver judges itself, there is no filter.
-- The assembler may embed any file that the compiler is shown (`N04`): system folders and the toolkit; nothing of a
-  judgement lies there.
+- The assembler may embed any file that the compiler is shown (`N04`): the toolkit, programs, headers and libraries of
+  the system. Settings, `/proc`, `/sys`, homes and other sources are not there.
 - Memory of the harness can be searched and written. `T08` unmasks the timer's events and moves both starts and the host
   clock with them. The judge's own clock, in another process, says that a call took longer than the harness claims. What
   stays below its tolerance (a tenth of the call, or 50 us and what the noise of the machine explains) is gained: a call

@@ -15,12 +15,14 @@ from pathlib import Path
 import pytest
 
 from kernelblaster.devices.base import Build, Job
+from kernelblaster.devices.build.toolchain import Toolchain
+from kernelblaster.devices.build.tools import first_error
 from kernelblaster.devices.harness.job import job_view
 from kernelblaster.errors import UsageError
 from kernelblaster.paths import data_dir
 from kernelblaster.sandbox import isolation
 from kernelblaster.sandbox import process as sandbox
-from kernelblaster.sandbox.isolation import PRIVATE_BYTES, FileView, Isolation, installation, plan
+from kernelblaster.sandbox.isolation import PRIVATE_BYTES, FileView, Isolation, SystemView, installation, plan
 from kernelblaster.sandbox.limits import CommandResult, Limits
 from kernelblaster.sandbox.linux_isolation import landlock_version
 from kernelblaster.sandbox.process import STRONGEST_VARIABLE, Scratch, clean_environment, run, strongest, trial
@@ -104,6 +106,34 @@ def test_nothing_of_the_user_or_the_judge_is_seen(level: Isolation, tmp_path: Pa
     assert set(map(str, secrets[:-1])) <= set(seen)
     shown = attempt(level, script, *secrets).output
     assert [path for path in secrets if f"{path}\n" in shown] == []
+
+
+@every_isolation
+def test_compilers_see_nothing_that_tells_of_the_machine(level: Isolation) -> None:
+    places = ["/etc/passwd", "/etc/hostname", "/etc/machine-id", "/proc/cpuinfo", "/proc/self/environ", "/proc/1/maps"]
+    places += [
+        "/sys/kernel/notes",
+        "/sys/devices/system/cpu/online",
+        "/usr/share/doc",
+        "/usr/lib/os-release",
+        "/var/log",
+    ]
+    reads = 'head -c 1 "$place" >/dev/null 2>&1 || ls "$place/" >/dev/null 2>&1'
+    script = f'for place in "$@"; do {reads} && echo "$place"; done; true'
+    outside = attempt(Isolation.LIMITS, script, *places).output.split()
+    assert {"/etc/passwd", "/proc/cpuinfo"} <= set(outside)
+    assert attempt(level, script, *places, view=FileView(system=SystemView.TOOLS)).output == ""
+
+
+@every_isolation
+def test_an_assembler_embeds_no_file_of_the_machine(level: Isolation, toolchain: Toolchain) -> None:
+    script = f"""printf '.incbin "%s"\\n' "$1" > x.s && {toolchain.host_compiler} -c x.s && echo embedded"""
+    view = FileView(readable=toolchain.directories, system=SystemView.TOOLS)
+    assert "embedded" in attempt(level, script, toolchain.nvcc, view=view).output
+    for place in ("/etc/passwd", "/proc/cpuinfo", __file__):
+        outcome = attempt(level, script, place, view=view)
+        assert not outcome.ok, place
+        assert place in first_error(outcome.output)
 
 
 @every_isolation

@@ -1,10 +1,10 @@
 """What a command sees of the machine: the plan that bubblewrap, namespaces or Landlock carry out.
 
 Strongest first: bubblewrap, where it is installed; user, mount and process namespaces made here; Landlock; limits
-alone. The first two give a command a file system of its own: system folders, driver and toolkit read-only, private
-`/tmp` and `/dev/shm`, its own `/proc`, the GPU's device nodes, what its `View` names, and nothing else. No home
-directory, no problem directory, no knowledge base, no other candidate is there to be read. Landlock, which containers
-mostly allow, refuses to open anything else instead of hiding it.
+alone. The first two give a command a file system of its own: what its `SystemView` shows of the system, private `/tmp`
+and `/dev/shm`, what its `FileView` names, and nothing else. No home directory, no problem directory, no knowledge base,
+no other candidate is there to be read. Landlock, which containers mostly allow, refuses to open anything else instead
+of hiding it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -22,6 +22,16 @@ Result = TypeVar("Result")
 PRIVATE_BYTES = 1 << 30
 """Most that a command may put into its private `/tmp`, and into its private `/dev/shm`."""
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt/nvidia", "/nix/store", "/sys")
+_TOOL_FOLDERS = (
+    *("/bin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"),
+    *("/usr/bin", "/usr/include", "/usr/lib32", "/usr/lib64", "/usr/libx32", "/usr/libexec"),
+    *("/usr/local/bin", "/usr/local/include", "/usr/local/lib/gcc", "/usr/local/lib64", "/usr/local/libexec"),
+)
+"""Programs, headers and libraries that compilers and binutils consist of; more of `/usr/lib` in `_tool_libraries`."""
+_SHARED_PREFIXES = (Path("/"), Path("/usr"), Path("/usr/local"))
+"""Where a tool is installed among everything else, so that its installation is no folder of its own."""
+_TOOL_SETTINGS = ("alternatives", "ld.so.cache")
+"""Of `/etc`: links to tools, and where the dynamic linker finds libraries."""
 _SETTINGS = (
     *("alternatives", "group", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "nsswitch.conf", "nvidia"),
     "passwd",
@@ -90,24 +100,41 @@ def strongest_working(
     raise next(iter(refused.values()))
 
 
+class SystemView(IntEnum):
+    """How much of the system a command sees beside what its `FileView` names, least first."""
+
+    NOTHING = 0
+    """A few nodes of `/dev`: everything that it needs is named."""
+    TOOLS = 1
+    """Compilers and binutils with their headers and libraries: no settings, no `/proc`, no `/sys`, no GPU."""
+    PROGRAM = 2
+    """What CUDA's driver asks for: settings, `/proc`, `/sys` and the GPU. Libraries and programs are named."""
+    WHOLE = 3
+    """All system folders, and what a program sees: profilers and sanitizers are at home in many places."""
+
+
 @dataclass(frozen=True)
 class FileView:
-    """What a command sees beside the system's folders and its working directory. Paths are absolute.
+    """What a command sees beside its working directory. Paths are absolute.
 
     Attributes:
         readable: files and directories.
         writable: directories.
+        system: what of the system; None leaves that to the view that it is joined with, and is `WHOLE` at last.
         counters: keep the privileges, if this process has them, without which the driver refuses hardware counters.
     """
 
     readable: tuple[Path, ...] = ()
     writable: tuple[Path, ...] = ()
+    system: SystemView | None = None
     counters: bool = False
 
     def __or__(self, other: FileView) -> FileView:
+        wanted = [view.system for view in (self, other) if view.system is not None]
         return FileView(
             (*self.readable, *other.readable),
             (*self.writable, *other.writable),
+            max(wanted, default=None),
             self.counters or other.counters,
         )
 
@@ -145,18 +172,11 @@ class MountStep:
 
 def plan(view: FileView, cwd: Path) -> list[MountStep]:
     """The whole file system of a command, parents before children."""
-    settings = [path for path in _settings() if path.exists()]
-    system = [*_system(), *(_shown(MountKind.READABLE, path) for path in settings)]
-    fresh = [
-        MountStep(MountKind.PROCESSES, "/proc"),
-        *(_shown(MountKind.READABLE, Path(name)) for name in _CONTROLS if os.path.exists(name)),
-        MountStep(MountKind.DEVICES, "/dev"),
-        MountStep(MountKind.MEMORY, "/dev/shm", bytes=PRIVATE_BYTES),
-        *(_shown(MountKind.DEVICE, path) for pattern in _DEVICES for path in sorted(Path("/dev").glob(pattern))),
-        MountStep(MountKind.MEMORY, "/tmp", bytes=PRIVATE_BYTES),
-    ]
+    shows = SystemView.WHOLE if view.system is None else view.system
+    system = [*_folders(shows), *(_shown(MountKind.READABLE, path) for path in _settings(shows))]
     roots = [Path(step.path) for step in system]
-    asked = {path for path in _existing((*view.readable, *_library_path())) if not _below(path, roots)}
+    named = (*view.readable, *(_library_path() if shows is SystemView.WHOLE else ()))
+    asked = {path for path in _existing(named) if not _below(path, roots)}
     readable = {path for path in asked if not _below(path.parent, asked)}
     writable = set(_existing((*view.writable, cwd)))
     shown = [
@@ -164,7 +184,24 @@ def plan(view: FileView, cwd: Path) -> list[MountStep]:
     ]
     shown.sort(key=lambda step: (step.path.count("/"), step.path))
     hidden = [MountStep(MountKind.MEMORY, str(path)) for path in (data_dir(),) if path.is_dir() and _below(path, roots)]
-    return [*system, *hidden, *fresh, *shown]
+    return [*system, *hidden, *_fresh(shows), *shown]
+
+
+def _fresh(shows: SystemView) -> list[MountStep]:
+    """What no folder of the system is: processes, devices, private memory."""
+    private = [
+        MountStep(MountKind.DEVICES, "/dev"),
+        MountStep(MountKind.MEMORY, "/dev/shm", bytes=PRIVATE_BYTES),
+        MountStep(MountKind.MEMORY, "/tmp", bytes=PRIVATE_BYTES),
+    ]
+    if shows < SystemView.PROGRAM:
+        return private
+    return [
+        MountStep(MountKind.PROCESSES, "/proc"),
+        *(_shown(MountKind.READABLE, Path(name)) for name in _CONTROLS if os.path.exists(name)),
+        *private,
+        *(_shown(MountKind.DEVICE, path) for pattern in _DEVICES for path in sorted(Path("/dev").glob(pattern))),
+    ]
 
 
 def as_words(steps: Sequence[MountStep]) -> list[dict[str, str | int]]:
@@ -212,12 +249,13 @@ def _options(step: MountStep) -> list[str]:
 def installation(executable: Path) -> list[Path]:
     """Directories that a tool needs to be seen to run: its own, or the one above its `bin`, symbolic links followed.
 
-    Never one that holds this user's home directory.
+    Never one that holds this user's home directory, or that all tools share.
     """
     found = []
     for path in (executable, executable.resolve()):
         directory = path.parent
-        root = directory.parent if directory.name == "bin" else directory
+        own = directory.name == "bin" and directory.parent not in _SHARED_PREFIXES
+        root = directory.parent if own else directory
         found.append(next((choice for choice in (root, directory) if not _holds_home(choice)), path))
     return list(dict.fromkeys(found))
 
@@ -228,8 +266,14 @@ def named_in(argv: Sequence[str]) -> tuple[Path, ...]:
     return tuple(Path(word) for word in words if word.startswith("/") and os.path.exists(word))
 
 
-def _system() -> Iterator[MountStep]:
-    for name in _SYSTEM:
+def _folders(shows: SystemView) -> Iterator[MountStep]:
+    names: tuple[str, ...] = {
+        SystemView.NOTHING: (),
+        SystemView.TOOLS: (*_TOOL_FOLDERS, *_tool_libraries()),
+        SystemView.PROGRAM: ("/nix/store", "/sys"),
+        SystemView.WHOLE: _SYSTEM,
+    }[shows]
+    for name in names:
         path = Path(name)
         if path.is_symlink():
             yield MountStep(MountKind.LINK, name, str(path.readlink()))
@@ -237,8 +281,22 @@ def _system() -> Iterator[MountStep]:
             yield MountStep(MountKind.READABLE, name, name)
 
 
-def _settings() -> Iterator[Path]:
-    return (Path("/etc") / name for name in _SETTINGS)
+def _tool_libraries() -> tuple[str, ...]:
+    """Where compilers' own parts and libraries lie: two folders of `/usr/lib`, or it alone where it has no others."""
+    own = sorted(Path("/usr/lib").glob("*-linux-gnu*"))
+    if not own:
+        return ("/usr/lib",)
+    return ("/usr/lib/gcc", "/usr/lib/bfd-plugins", *map(str, own))
+
+
+def _settings(shows: SystemView) -> list[Path]:
+    names: tuple[str, ...] = {
+        SystemView.NOTHING: (),
+        SystemView.TOOLS: _TOOL_SETTINGS,
+        SystemView.PROGRAM: _SETTINGS,
+        SystemView.WHOLE: _SETTINGS,
+    }[shows]
+    return [path for path in (Path("/etc") / name for name in names) if path.exists()]
 
 
 def _library_path() -> Iterator[Path]:

@@ -43,6 +43,7 @@ _KEPT_FLAGS = {
 _NODES = ("null", "zero", "full", "random", "urandom", "tty")
 _LINKS = {"fd": "", "stdin": "/0", "stdout": "/1", "stderr": "/2"}
 _NEW, _OLD = "/new", "/old"
+_LISTING = "/.listing"
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -204,13 +205,18 @@ def _nearest(path: str, kinds: Mapping[str, bool]) -> str:
 
 
 def _mounts() -> list[tuple[str, list[str]]]:
-    """Mount points and their options, as the kernel lists them."""
+    """Mount points and their options, as the kernel lists them in a `/proc` that is there only meanwhile."""
+    os.mkdir(_LISTING)
+    _mount("proc", _LISTING, "proc", _NOSUID | _NODEV | _NOEXEC)
     found = []
-    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+    with open(f"{_LISTING}/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
         for line in file:
             words = line.split(" ")
             path = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), words[4])
-            found.append((path, words[5].split(",")))
+            if path != _LISTING:
+                found.append((path, words[5].split(",")))
+    _require(_libc.umount2(_LISTING.encode(), _DETACH), "umount")
+    os.rmdir(_LISTING)
     return found
 
 
@@ -253,12 +259,14 @@ def restrict_files(steps: Sequence[Mapping[str, str | int]], *, network: bool) -
 
 
 def _landlock_rules(steps: Sequence[Mapping[str, str | int]], rights: int) -> list[tuple[str, int]]:
-    # Threads are named through files of their own process.
-    found = [("/proc", _READ), ("/proc/self", rights), *((f"/dev/{name}", rights) for name in _NODES)]
+    found = [(f"/dev/{name}", rights) for name in _NODES]
     for step in steps:
         path, kind = str(step["path"]), str(step["kind"])
-        if kind in ("readable", "link"):
+        if kind == "readable":
             found.append((path, _READ))
+        elif kind == "processes":
+            # Threads are named through files of their own process.
+            found += [(path, _READ), (f"{path}/self", rights)]
         elif kind in ("writable", "device"):
             found.append((path, rights))
     return found

@@ -57,7 +57,7 @@ from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.sandbox.limits import CommandResult
 from kernelblaster.sandbox.process import Scratch
 
-_FORMAT = "kernelblaster-build-4"
+_FORMAT = "kernelblaster-build-5"
 
 
 class CandidateBuilder:

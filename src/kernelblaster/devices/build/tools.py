@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernelblaster.devices.build.toolchain import Toolchain
-from kernelblaster.sandbox.isolation import FileView, named_in
+from kernelblaster.sandbox.isolation import FileView, SystemView, named_in
 from kernelblaster.sandbox.limits import CommandResult, Limits
 from kernelblaster.sandbox.process import clean_environment, run
 from kernelblaster.sandbox.text import printable_lines
@@ -51,7 +51,8 @@ class ToolStep:
 def run_tool(tools: Toolchain, argv: Sequence[str], scratch: Path, named: Sequence[str] = ()) -> CommandResult:
     """Run a compiler over what may be a candidate.
 
-    It sees the toolchain, `scratch`, and what its arguments, and those in `named`, name.
+    It sees the toolchain, `scratch`, and what its arguments, and those in `named`, name: an assembler embeds any file
+    that it sees.
     """
     return run(
         argv,
@@ -59,7 +60,7 @@ def run_tool(tools: Toolchain, argv: Sequence[str], scratch: Path, named: Sequen
         limits=COMPILER_LIMITS,
         cwd=scratch,
         environment=clean_environment(scratch, {"LC_ALL": "C"}),
-        view=FileView(readable=(*tools.directories, *named_in([*argv, *named]))),
+        view=FileView(readable=(*tools.directories, *named_in([*argv, *named])), system=SystemView.TOOLS),
     )
 
 
@@ -89,8 +90,8 @@ def bounded(log: str) -> str:
 
 
 def first_error(log: str) -> str:
-    """The compiler's first error message, on one line."""
-    match = re.search(r"^.*\b(?:fatal )?error\b.*$", log, re.MULTILINE)
+    """The first error message of compiler or assembler, on one line."""
+    match = re.search(r"^.*\b[Ee]rror\b.*$", log, re.MULTILINE)
     return match[0].strip()[:500] if match else "the compiler failed without an error message"
 
 

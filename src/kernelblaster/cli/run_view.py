@@ -47,12 +47,13 @@ class TerminalObserver(RunObserver):
             self._progress.tell(stage)
 
     def chosen(self, choices: RunChoices) -> None:
-        """Print device and model."""
+        """Print device, model and knowledge base."""
         self._progress = None
         self._stack.close()
         facts = choices.facts
-        self._line(f"device: {facts.name} ({facts.arch}): {choices.device_reason}")
-        self._line(f"model:  {choices.model_reason}")
+        self._line(f"device:    {facts.name} ({facts.arch}): {choices.device_reason}")
+        self._line(f"model:     {choices.model_reason}")
+        self._line(f"knowledge: {choices.knowledge_reason}")
 
     @contextmanager
     def searching(self, run: RunInProgress) -> Iterator[None]:

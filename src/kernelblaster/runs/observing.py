@@ -22,11 +22,13 @@ class RunChoices:
         facts: of the device.
         device_reason: why this device, one line.
         model_reason: which model and why, one line.
+        knowledge_reason: which knowledge base it starts from and why, one line.
     """
 
     facts: DeviceFacts
     device_reason: str
     model_reason: str
+    knowledge_reason: str
 
 
 @dataclass(frozen=True)

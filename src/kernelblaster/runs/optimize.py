@@ -31,7 +31,9 @@ from kernelblaster.records.run_record import RunRecord, new_record
 from kernelblaster.records.summary import ProblemSummary, RunSummary
 from kernelblaster.records.whole_run import spending_of
 from kernelblaster.runs.choices import (
+    KnowledgeChoice,
     choose_device,
+    choose_knowledge,
     choose_model_config,
     refuse_self_checking,
     refuse_unknown_workload,
@@ -101,10 +103,14 @@ def run_plan(plan: RunPlan, observer: RunObserver) -> RunSummary:
     layout = RunLayout.of(plan.config)
     _check_endpoint(plan, layout, observer)
     choice = _device(plan, observer)
-    choices = RunChoices(facts=choice.device.facts, device_reason=choice.reason, model_reason=model_reason)
+    facts = choice.device.facts
+    knowledge = choose_knowledge(plan.config, layout, facts)
+    choices = RunChoices(
+        facts=facts, device_reason=choice.reason, model_reason=model_reason, knowledge_reason=knowledge.reason
+    )
     observer.chosen(choices)
     with sole_use(layout):
-        return _run(plan, choice.device, choices, layout, observer)
+        return _run(plan, choice.device, choices, knowledge, layout, observer)
 
 
 def _with_model(plan: RunPlan) -> tuple[RunPlan, str]:
@@ -143,14 +149,19 @@ def _device(plan: RunPlan, observer: RunObserver) -> OpenedDevice:
 
 
 def _run(
-    plan: RunPlan, chosen_device: Device, choices: RunChoices, layout: RunLayout, observer: RunObserver
+    plan: RunPlan,
+    chosen_device: Device,
+    choices: RunChoices,
+    knowledge: KnowledgeChoice,
+    layout: RunLayout,
+    observer: RunObserver,
 ) -> RunSummary:
     """The run, once its directory is held."""
     config, facts = plan.config, choices.facts
     began = time.monotonic()
     record = begin(_record(plan, choices), layout, plan.problems, resume=plan.resume, retry=plan.retry)
     finished = finished_before(layout, plan.problems)
-    experience = prepare_experience(config, layout)
+    experience = prepare_experience(config, layout, knowledge.start)
     ledger = CostLedger(layout.ledger, config.budget)
     start = Start(record.run, config, facts, plan.problems, layout, ledger, began)
     exchange = plan.exchange or layout.exchange

@@ -80,14 +80,14 @@ def begin(record: RunRecord, layout: RunLayout, problems: Sequence[Problem], *, 
     return record
 
 
-def prepare_experience(config: RunConfig, layout: RunLayout) -> Experience:
-    """What the experiment has learned, begun from `--knowledge-base` or the shipped seed. Raises KnowledgeError.
+def prepare_experience(config: RunConfig, layout: RunLayout, start: Path) -> Experience:
+    """What the experiment has learned; it begins from the document at `start`. Raises KnowledgeError.
 
     A knowledge base given later is merged in; statistics are kept by run, so merging it again changes nothing.
     """
     store = KnowledgeStore(layout.knowledge_base)
     given = config.knowledge_base
-    created = store.create(given)
+    created = store.create(start)
     experience = Experience(store)
     if given is not None and not created and given.resolve() != layout.knowledge_base.resolve():
         experience.merge([given])

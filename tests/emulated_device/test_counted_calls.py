@@ -136,6 +136,9 @@ class Process:
     def reload(self) -> None:
         self.reloaded += 1
 
+    def batches(self) -> None:
+        return None
+
 
 def modelled(
     device_us: float, result: CallResult | None = None

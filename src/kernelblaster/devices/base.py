@@ -135,6 +135,38 @@ class TimingSample:
     """Share of the call's blocks whose execution a modelled time rests on."""
 
 
+@dataclass(frozen=True)
+class BatchTime:
+    """A batch of calls by the judge's own clock, in microseconds since it was asked for."""
+
+    issued_us: float
+    """Until the last call was launched."""
+    done_us: float
+    """Until the device was idle again."""
+
+
+class BatchSession(Protocol):
+    """Calls that nothing in the candidate's process times. Each has a slot: values, addresses, outputs of its own."""
+
+    def prepare_batch(self, perturbations: Sequence[int]) -> None:
+        """Put the values of each perturbation, none of them `UNPERTURBED`, into a slot; poison its outputs.
+
+        Raises RunFailure.
+        """
+        ...
+
+    def run_batch(self, calls: int, fills: int) -> BatchTime:
+        """Make one call in each of the first slots, launched behind fills that are twice the L2 each.
+
+        Raises RunFailure.
+        """
+        ...
+
+    def select_slot(self, slot: int) -> None:
+        """What a slot holds is what `Session.fetch` writes next. Raises RunFailure."""
+        ...
+
+
 class Session(Protocol):
     """A running harness process with a candidate. Context manager; always killed on exit."""
 
@@ -163,6 +195,10 @@ class Session(Protocol):
 
     def reload(self) -> None:
         """Read the job's input files again: they may hold other values now. Raises RunFailure."""
+        ...
+
+    def batches(self) -> BatchSession | None:
+        """Batches of calls of the same process; None where times are modelled, or nothing holds the slots."""
         ...
 
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
-from kernelblaster.devices.base import CallResult, Session, TimingSample
+from kernelblaster.devices.base import BatchSession, CallResult, Session, TimingSample
 from ptxemu.model.call import CallEstimate
 
 _POISON = 0xFF
@@ -79,3 +79,7 @@ class EmulatedSession:
         if self._started is not None:
             self._started.reload()
         self._outdated, self._sampled, self._counted = True, None, None
+
+    def batches(self) -> BatchSession | None:
+        """None: a modelled time is nothing that another clock could confirm."""
+        return None

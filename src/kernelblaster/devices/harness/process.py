@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Self
 
-from kernelblaster.devices.base import CallResult, Candidate, Job, TimingSample
+from kernelblaster.devices.base import BatchSession, BatchTime, CallResult, Candidate, Job, TimingSample
 from kernelblaster.devices.build.deferred import startable_program
 from kernelblaster.devices.failures import RunFailure, RunFailureKind
 from kernelblaster.devices.harness.channel import Channel, MalformedPacket, Packet, PacketBuilder
@@ -175,6 +175,24 @@ class HarnessProcess:
         packet.end()
         return sample
 
+    def prepare_batch(self, perturbations: Sequence[int]) -> None:
+        """Put the values of each perturbation into a slot, its outputs poisoned. Raises RunFailure, DeviceError."""
+        message = PacketBuilder(HarnessRequest.PREPARE_BATCH).list_u64(perturbations)
+        self._request(message, HarnessReply.BATCH_PREPARED).end()
+
+    def time_batch(self, flush_bytes: int, calls: int, fills: int) -> BatchTime:
+        """Make one call in each of the first slots, by the clock of this process. Raises RunFailure, DeviceError."""
+        message = PacketBuilder(HarnessRequest.BATCH).u32(calls).u64(flush_bytes).u32(fills)
+        began = time.perf_counter()
+        self._request(message, HarnessReply.ISSUED).end()
+        issued = time.perf_counter()
+        self._receive(HarnessReply.BATCHED).end()
+        return BatchTime(1e6 * (issued - began), 1e6 * (time.perf_counter() - began))
+
+    def select_slot(self, slot: int) -> None:
+        """Have the tensors of a slot fetched next. Raises RunFailure, DeviceError."""
+        self._request(PacketBuilder(HarnessRequest.SELECT).u32(slot), HarnessReply.SELECTED).end()
+
     def quit(self) -> CommandResult:
         """Let it end, and wait for that. Raises DeviceError."""
         with contextlib.suppress(BrokenPipeError):
@@ -306,6 +324,14 @@ class ProcessSession(HarnessProcess):
             return []
         judge_us = sum(sample.judge_us or 0.0 for sample in samples) / len(samples)
         return [replace(sample, judge_us=judge_us) for sample in samples]
+
+    def run_batch(self, calls: int, fills: int) -> BatchTime:
+        """Make one call in each of the first slots, launched behind fills. Raises RunFailure, DeviceError."""
+        return self.time_batch(self._flush_bytes, calls, fills)
+
+    def batches(self) -> BatchSession | None:
+        """Its own."""
+        return self
 
 
 def fitting(limits: Limits, job: Job) -> Limits:

@@ -17,8 +17,10 @@ class HarnessRequest(IntEnum):
     RELOAD = 7
     PROFILE = 8
     WARM_UP = 9
-    BATCH = 10
-    QUIT = 11
+    PREPARE_BATCH = 10
+    BATCH = 11
+    SELECT = 12
+    QUIT = 13
 
 
 class HarnessReply(IntEnum):
@@ -31,6 +33,9 @@ class HarnessReply(IntEnum):
     RELOADED = 5
     PROFILED = 6
     WARMED_UP = 7
-    BATCHED = 8
-    JUDGED = 9
-    ERROR = 10
+    BATCH_PREPARED = 8
+    ISSUED = 9
+    BATCHED = 10
+    SELECTED = 11
+    JUDGED = 12
+    ERROR = 13

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernelblaster.devices.base import NO_TENSORS, Build, SelfCheckOutput
+from kernelblaster.devices.base import NO_TENSORS, BatchSession, Build, SelfCheckOutput
 from kernelblaster.devices.harness.channel import PacketBuilder
 from kernelblaster.devices.harness.process import ProcessSession
 from kernelblaster.devices.harness.protocol import HarnessReply, HarnessRequest
@@ -23,3 +23,7 @@ class SelfCheckingProcess(ProcessSession):
         packet = self._request(PacketBuilder(HarnessRequest.QUIT), HarnessReply.JUDGED)
         code, restored, missing = packet.i32(), packet.u64(), packet.u64()
         return SelfCheckOutput(code, packet.lines(), restored, missing)
+
+    def batches(self) -> BatchSession | None:
+        """None: its driver holds one set of tensors."""
+        return None

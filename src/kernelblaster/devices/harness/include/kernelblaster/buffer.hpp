@@ -85,17 +85,17 @@ class Buffer {
         if (halves_ != nullptr) load_halves(file);
     }
 
-    // Puts the tensor, as the perturbation has it, at the perturbation's place in an arena; asynchronous, on the legacy
-    // stream.
-    void install(uint64_t perturbation, size_t arena = 0) {
+    // Puts the tensor, as the perturbation has it, at the perturbation's place in the arena of a slot; asynchronous, on
+    // the legacy stream.
+    void install(uint64_t perturbation, size_t slot = 0) {
         perturbation_ = perturbation;
         device_ = base_;
         if (perturbation == 0) {
             set(base_ - lead_of(index_), guard(), lead_of(index_));
             return;
         }
-        while (arenas_.size() <= arena) arenas_.push_back(make_arena());
-        device_ = arenas_[arena] + kGuardBytes + place(index_, perturbation, slack_for(tensor_.bytes));
+        while (arenas_.size() <= slot) arenas_.push_back(make_arena());
+        device_ = arenas_[slot] + kGuardBytes + place(index_, perturbation, slack_for(tensor_.bytes));
         set(device_ - kGuardBytes, guard(), kGuardBytes);
         set(device_ + tensor_.bytes, guard(), kGuardBytes);
         if (output()) return;
@@ -110,10 +110,10 @@ class Buffer {
         }
     }
 
-    // Stands for what was installed in an arena again.
-    void select(uint64_t perturbation, size_t arena) {
+    // Stands for what was installed in a slot again.
+    void select(uint64_t perturbation, size_t slot) {
         perturbation_ = perturbation;
-        device_ = arenas_.at(arena) + kGuardBytes + place(index_, perturbation, slack_for(tensor_.bytes));
+        device_ = arenas_.at(slot) + kGuardBytes + place(index_, perturbation, slack_for(tensor_.bytes));
     }
 
     void poison(int byte) const { set(device_, byte, tensor_.bytes); }

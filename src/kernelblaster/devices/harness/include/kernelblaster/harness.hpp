@@ -9,7 +9,8 @@
 // come as descriptors. Each timed call is asked for by itself: nothing tells how many are to come.
 //
 // Calls are made on the values of the files but for timed ones and those of a profile or a batch: these find other
-// values at other addresses, as perturbation.hpp says.
+// values at other addresses, as perturbation.hpp says. The calls of a batch have a slot each: values, addresses and
+// outputs that are theirs alone, so that no call of it can be left out unseen.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -66,14 +67,14 @@ class Harness {
     }
 
     // Puts all tensors where and how the perturbation has them, outputs poisoned.
-    virtual void install(uint64_t perturbation, size_t arena = 0) {
-        for (Buffer& buffer : buffers_) buffer.install(perturbation, arena);
+    virtual void install(uint64_t perturbation, size_t slot = 0) {
+        for (Buffer& buffer : buffers_) buffer.install(perturbation, slot);
         poison_outputs(perturbation % 2 == 0 ? kPoison : kOtherPoison);
     }
 
-    // Calls find what was installed in an arena.
-    void select(uint64_t perturbation, size_t arena) {
-        for (Buffer& buffer : buffers_) buffer.select(perturbation, arena);
+    // Calls find what was installed in a slot.
+    void select(uint64_t perturbation, size_t slot) {
+        for (Buffer& buffer : buffers_) buffer.select(perturbation, slot);
     }
 
     void poison_outputs(int byte) const {

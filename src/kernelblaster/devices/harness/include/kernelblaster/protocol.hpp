@@ -16,8 +16,10 @@ enum class HarnessRequest : uint8_t {
     reload = 7,   // u32 index of the first input; fds: files of inputs from there on -> reloaded
     profile = 8,  // u64 perturbation                                                 -> profiled
     warm_up = 9,  // run an empty kernel between profiler marks                       -> warmed_up
-    batch = 10,   // u32 calls, u64 seed of their perturbations                       -> batched
-    quit = 11,
+    prepare_batch = 10,  // list of u64: the perturbation of each slot               -> batch_prepared
+    batch = 11,   // u32 calls, u64 flush bytes, u32 fills: a call per slot         -> issued, then batched
+    select = 12,  // u32 slot, which is fetched next                                -> selected
+    quit = 13,
 };
 
 enum class HarnessReply : uint8_t {
@@ -28,9 +30,12 @@ enum class HarnessReply : uint8_t {
     reloaded = 5,
     profiled = 6,
     warmed_up = 7,
-    batched = 8,    // f64 microseconds by events, u32 places that outputs lie in, u32 the place of the last call
-    judged = 9,     // of a driver that judges itself: u32 exit status, u64 bytes put back, u64 bytes not, text
-    error = 10,     // text name (a CUDA error, `exception`, `load`, `harness` or `driver`), text message
+    batch_prepared = 8,
+    issued = 9,     // all calls of a batch are launched
+    batched = 10,   // the device is idle again
+    selected = 11,
+    judged = 12,    // of a driver that judges itself: u32 exit status, u64 bytes put back, u64 bytes not, text
+    error = 13,     // text name (a CUDA error, `exception`, `load`, `harness` or `driver`), text message
 };
 
 }  // namespace kb

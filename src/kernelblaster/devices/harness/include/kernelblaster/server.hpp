@@ -22,7 +22,9 @@ class Server {
             case HarnessRequest::fetch: return fetch(packet);
             case HarnessRequest::time: return time(packet);
             case HarnessRequest::profile: return profile(packet.take<uint64_t>());
+            case HarnessRequest::prepare_batch: return prepare_batch(packet.take_list<uint64_t>());
             case HarnessRequest::batch: return batch(packet);
+            case HarnessRequest::select: return select(packet.take<uint32_t>());
             case HarnessRequest::reload:
                 harness_.exchange(packet.take<uint32_t>(), packet.files);
                 harness_.load_inputs();
@@ -103,31 +105,38 @@ class Server {
         return PacketBuilder(HarnessReply::profiled);
     }
 
-    // Without calls, prepares an arena for each perturbation; with calls, makes them in these arenas in turn, from the
-    // place after the last; and leaves the tensors of one of them to be fetched.
-    PacketBuilder batch(Packet& packet) {
-        const auto calls = packet.take<uint32_t>();
-        const auto kept = packet.take<uint32_t>();
-        const std::vector<uint64_t> fresh = packet.take_list<uint64_t>();
-        if (!fresh.empty()) prepare_batch(fresh);
-        if (calls > 0 && arenas_.empty()) fail("a batch without arenas");
-        double us = 0;
-        if (calls > 0) {
-            us = timer().run([&] {
-                for (size_t i = 0; i < calls; ++i) {
-                    harness_.select(arenas_[i % arenas_.size()], i % arenas_.size());
-                    run_candidate(harness_, call_);
-                }
-            });
-            harness_.select(arenas_.at(kept), kept);
+    // Installs a perturbation in each slot, with poisoned outputs.
+    PacketBuilder prepare_batch(std::vector<uint64_t> perturbations) {
+        slots_ = std::move(perturbations);
+        for (size_t i = 0; i < slots_.size(); ++i) {
+            if (slots_[i] == 0) fail("a batch of unchanged values");
+            harness_.install(slots_[i], i);
         }
-        return PacketBuilder(HarnessReply::batched).put(us);
+        check(cudaDeviceSynchronize(), "preparing a batch");
+        return PacketBuilder(HarnessReply::batch_prepared);
     }
 
-    void prepare_batch(const std::vector<uint64_t>& perturbations) {
-        arenas_ = perturbations;
-        for (size_t i = 0; i < arenas_.size(); ++i) harness_.install(arenas_[i], i);
-        check(cudaDeviceSynchronize(), "preparing a batch");
+    // Makes one call in each of the first slots. What a candidate's process says of time is of no use here: the judge
+    // takes the time of both replies.
+    PacketBuilder batch(Packet& packet) {
+        const auto calls = packet.take<uint32_t>();
+        const auto flush_bytes = packet.take<uint64_t>();
+        const auto fills = packet.take<uint32_t>();
+        if (calls > slots_.size()) fail("a batch of more calls than slots");
+        const auto launch = [&] {
+            for (size_t i = 0; i < calls; ++i) {
+                harness_.select(slots_[i], i);
+                run_candidate(harness_, call_);
+            }
+        };
+        timer().run_behind(flush_bytes, fills, launch, [this] { channel_.send(PacketBuilder(HarnessReply::issued)); });
+        return PacketBuilder(HarnessReply::batched);
+    }
+
+    PacketBuilder select(uint32_t slot) {
+        if (slot >= slots_.size()) fail("there is no such slot");
+        harness_.select(slots_[slot], slot);
+        return PacketBuilder(HarnessReply::selected);
     }
 
     Timer& timer() {
@@ -137,7 +146,7 @@ class Server {
 
     PersistingL2Limit l2_limit_;
     std::unique_ptr<Timer> timer_;
-    std::vector<uint64_t> arenas_;  // perturbations of a batch
+    std::vector<uint64_t> slots_;  // their perturbations
     size_t flush_bytes_ = 0, cover_fills_ = 0;  // of the last timed call
     bool timed_ = false;
     Harness& harness_;

@@ -1,4 +1,4 @@
-// Times single calls by two clocks, and runs of calls by events.
+// Times single calls by two clocks, and makes batches of calls, which the judge times.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -76,17 +76,20 @@ class Timer {
         return {twin_us > device_us + kTwinSlackUs ? twin_us : device_us, host_us, enqueue_us};
     }
 
-    // Microseconds by events of all that `calls` launches, which nothing precedes and nothing covers.
-    double run(const std::function<void()>& calls) {
-        check(cudaDeviceSynchronize(), "before a run of calls");
+    // Makes calls behind fills of the whole flush buffer, tells when they are launched, and waits until the device is
+    // idle. The fills keep it busy meanwhile, and leave nothing of the inputs in L2.
+    void run_behind(size_t flush_bytes, size_t fills, const std::function<void()>& calls,
+                    const std::function<void()>& launched) {
+        flush(flush_bytes);
+        for (size_t i = 0; i < fills && flush_bytes > 0; ++i) {
+            check(cudaMemsetAsync(flush_, 0xA5, flush_bytes, cudaStreamLegacy), "covering a batch");
+        }
         l2_limit_.give();
-        start_.record();
         calls();
-        stop_.record();
-        check(cudaDeviceSynchronize(), "running the candidate");
-        check(cudaGetLastError(), "launching the candidate");
+        launched();
+        check(cudaDeviceSynchronize(), "running a batch");
+        check(cudaGetLastError(), "launching a batch");
         l2_limit_.take();
-        return start_.us_until(stop_);
     }
 
    private:

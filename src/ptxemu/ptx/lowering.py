@@ -158,17 +158,22 @@ class FunctionLowering:
             return self.register(self.temporary(width))
         value = literal(operand)
         if value is not None:
-            return self.constant(value, 32 if width == PREDICATE else width)
+            return self.constant(-(value != 0), 32) if width == PREDICATE else self.constant(value, width)
         if operand[0] == "%":
-            return self.special(operand[1:])
+            return self.special(operand[1:], width)
         return self.symbol_constant(operand, 0, width)
 
-    def special(self, name: str) -> int:
-        """A register filled from the thread's place in the grid."""
+    def special(self, name: str, width: int) -> int:
+        """A register filled from the thread's place in the grid; all have 32 bits, and other widths are made of these."""
         if name not in SPECIALS:
             raise self.unsupported(f"special register %{name}")
         if name not in self.specials:
             self.specials[name] = self.slot(32)
+        if width in (16, 64):
+            place = self.register(self.temporary(width))
+            operation = "cvt_b16_b32" if width == 16 else "cvt_b64_u32"
+            self.emit(operation, [place, self.specials[name]], "mov", guarded=False)
+            return place
         return self.specials[name]
 
     def find_symbol(self, name: str) -> tuple[str, int] | None:

@@ -248,7 +248,11 @@ def byte_differences(low: FunctionLowering, statement: Statement) -> None:
 
 
 def carry_chain(low: FunctionLowering, statement: Statement) -> None:
-    """`add.cc`, `addc`, `sub.cc`, `subc`, `mad.cc`, `madc`: the carry is a hidden register."""
+    """`add.cc`, `addc`, `sub.cc`, `subc`, `mad.cc`, `madc`: the carry is a hidden register.
+
+    PTX has one flag for both directions, and leaves open what a subtraction writes for an addition to read. GPUs add
+    the complement, so that the flag after a subtraction is set where nothing was borrowed.
+    """
     base, kind = statement.parts[0], statement.parts[-1]
     width = width_of(kind)
     destination, left, right = statement.operands[0], statement.operands[1], statement.operands[2]
@@ -263,7 +267,7 @@ def carry_chain(low: FunctionLowering, statement: Statement) -> None:
     stem = ("sub" if subtracts else "add") + ("c" if takes_carry else "")
     carry = low.temporary(32)
     if "cc" in statement.parts:
-        low.emit_lane(f"{'borrow' if subtracts else 'carry'}_{stem}_b{width}", carry, sources, "mov")
+        low.emit_lane(f"carry_{stem}_b{width}", carry, sources, "mov")
     low.emit_lane(f"{stem}_b{width}", destination, sources, "int")
     if "cc" in statement.parts:
         low.emit_lane("mov_b32", _carry_register(low), [carry], "mov")

@@ -16,17 +16,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ptxemu.errors import EmulatorError, InvalidInput, ProgramDoesNotBuild
+from ptxemu.program.build import NOT_EMULATABLE_HINT
 from ptxemu.program.result import RunResult
 from ptxemu.program.run import DEFAULT_ARCH, EmulatedProgram
 from ptxemu.report import Style, report_lines
 
-FINDINGS, TIMED_OUT, INTERRUPTED = 1, 124, 130
+FINDINGS, FAULTED, MISSING, TIMED_OUT, INTERRUPTED = 1, 1, 4, 124, 130
 DESCRIPTION = """\
 Run a CUDA program on the emulated GPU, and show what its kernels did.
 
 nvcc compiles the program, the CPU executes its PTX. Standard streams are the program's own; the report goes to
 standard error. The exit code is the program's; 128 + N when signal N killed it, 124 when it ran out of time.
-1: it ended well, but the checks found something; 2: it does not compile; 4: it needs what the emulated GPU lacks.
+1: it ended well, but a kernel failed or the checks found something; 2: it does not compile; 4: it needs what the
+emulated GPU lacks.
 """
 
 
@@ -110,7 +112,12 @@ def _exit_code(result: RunResult, options: CommandOptions) -> int:
         message = f"{options.program} was killed by {signal.Signals(-code).name}"
         _complain(message, "it crashed on the host; debug it with gdb")
         return 128 - code
-    return code or (FINDINGS if result.findings else 0)
+    if result.missing:
+        _complain(f"{options.program} needs {', '.join(result.missing)}", NOT_EMULATABLE_HINT)
+        return MISSING
+    if result.faults and code == 0:
+        _complain(f"{options.program} ended with 0 although a kernel failed: {result.faults[0]}", "")
+    return code or (FAULTED if result.faults else FINDINGS if result.findings else 0)
 
 
 def _style() -> Style:

@@ -46,7 +46,8 @@ def emulate(
 
     nvcc compiles the program, the CPU executes its PTX. Standard streams are the program's own; the report goes to
     standard error. The exit code is the program's; 128 + N when signal N killed it, 124 when it ran out of time.
-    1: it ended well, but the checks found something; 2: it does not compile; 4: it needs what the emulated GPU lacks.
+    1: it ended well, but a kernel failed or the checks found something; 2: it does not compile; 4: it needs what the
+    emulated GPU lacks.
     """
     from kernelblaster import cache_dir, translated_errors
     from kernelblaster.cli.progress import Progress

@@ -255,12 +255,29 @@ class UnsampledRecord:
     """Why, with the kernel's name and the source line where one is known."""
 
 
-Record = LaunchRecord | TransferRecord | UnsampledRecord
+@dataclass(frozen=True)
+class FaultRecord:
+    """A kernel that failed, after which every call of the CUDA runtime returns its error."""
+
+    fault: str
+    """What happened, with the kernel's name and the source line where one is known."""
+
+
+@dataclass(frozen=True)
+class MissingRecord:
+    """Something that a GPU has and the emulated one lacks, and that the program has asked for while it ran."""
+
+    missing: str
+
+
+Record = LaunchRecord | TransferRecord | UnsampledRecord | FaultRecord | MissingRecord
 
 _KINDS: dict[str, type[Record]] = {
     "kernel": LaunchRecord,
     "transfer": TransferRecord,
     "unsampled": UnsampledRecord,
+    "fault": FaultRecord,
+    "missing": MissingRecord,
 }
 """By the key that only records of this kind have."""
 

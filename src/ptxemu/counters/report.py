@@ -1,10 +1,18 @@
-"""What a counted run reported: its launches and transfers, or why a sample of its blocks cannot stand for all."""
+"""What a counted run reported: its launches and transfers, faults, and why a sample cannot stand for all blocks."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
-from ptxemu.counters.record import LaunchRecord, TransferRecord, UnsampledRecord, read_records
+from ptxemu.counters.record import (
+    FaultRecord,
+    LaunchRecord,
+    MissingRecord,
+    TransferRecord,
+    UnsampledRecord,
+    read_records,
+)
 
 
 class NotSampled(Exception):
@@ -15,16 +23,40 @@ class NotSampled(Exception):
         self.reason = reason
 
 
-def counted_records(path: Path, *, cut_off: bool) -> list[LaunchRecord | TransferRecord]:
-    """Launches and transfers of a report file; see `read_records`.
+@dataclass(frozen=True)
+class CountedReport:
+    """What a program did, in order, and what went wrong on the device, whatever the program made of it."""
+
+    records: tuple[LaunchRecord | TransferRecord, ...]
+    faults: tuple[str, ...]
+    """Of kernels: what happened, in which kernel and line."""
+    missing: tuple[str, ...]
+    """What the program asked the runtime for in vain."""
+
+
+def counted_report(path: Path, *, cut_off: bool) -> CountedReport:
+    """A report file; see `read_records`.
 
     Raises:
         NotSampled: the core stopped because of what a sample had left out.
         CoreFailure: a line is not a record.
     """
     records: list[LaunchRecord | TransferRecord] = []
+    faults: list[str] = []
+    missing: list[str] = []
     for record in read_records(path, cut_off=cut_off):
-        if isinstance(record, UnsampledRecord):
-            raise NotSampled(record.unsampled)
-        records.append(record)
-    return records
+        match record:
+            case UnsampledRecord():
+                raise NotSampled(record.unsampled)
+            case FaultRecord():
+                faults.append(record.fault)
+            case MissingRecord():
+                missing.append(record.missing)
+            case _:
+                records.append(record)
+    return CountedReport(tuple(records), tuple(faults), tuple(dict.fromkeys(missing)))
+
+
+def counted_records(path: Path, *, cut_off: bool) -> list[LaunchRecord | TransferRecord]:
+    """The launches and transfers of a report file. Raises as `counted_report`."""
+    return list(counted_report(path, cut_off=cut_off).records)

@@ -33,6 +33,8 @@ class RunResult:
         transfers_us: modelled time of copies and fills, in microseconds.
         findings: what the checks found; None when they were not on.
         warnings: what a GPU would have refused.
+        faults: of kernels, whatever the program made of them: what happened, in which kernel and line.
+        missing: what the program asked for while it ran, and the emulated GPU lacks.
     """
 
     program: str
@@ -44,6 +46,8 @@ class RunResult:
     transfers_us: float
     findings: tuple[Finding, ...] | None = None
     warnings: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     format: str = FORMAT
 
     @property

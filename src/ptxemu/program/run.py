@@ -26,7 +26,7 @@ from ptxemu.checks.findings import named, read_findings
 from ptxemu.core.build import ensure_core, locate_core
 from ptxemu.counters.machine_code import read_code, with_machine_counts
 from ptxemu.counters.record import LaunchRecord, TransferRecord
-from ptxemu.counters.report import NotSampled, counted_records
+from ptxemu.counters.report import CountedReport, NotSampled, counted_report
 from ptxemu.errors import InvalidInput, ProgramNotEmulatable
 from ptxemu.files import default_cache_dir
 from ptxemu.metrics.profile import kernel_launch
@@ -145,8 +145,8 @@ class EmulatedProgram:
             code = self._execute(arguments, extra, timeout_s, streams or Streams())
             seconds = time.monotonic() - began
             killed = code is None or code < 0
-            records, findings = self._records(report, killed), read_findings(found, cut_off=killed)
-        call, warnings = self._modelled(records)
+            counted, findings = self._report(report, killed), read_findings(found, cut_off=killed)
+        call, warnings = self._modelled(counted.records)
         return RunResult(
             program=str(self.source),
             arguments=tuple(arguments),
@@ -157,6 +157,8 @@ class EmulatedProgram:
             transfers_us=call.transfers_us,
             findings=tuple(named(findings, self.toolkit.demangle)) if checks else None,
             warnings=warnings,
+            faults=counted.faults,
+            missing=counted.missing,
         )
 
     def _modelled(self, records: Sequence[LaunchRecord | TransferRecord]) -> tuple[CallEstimate, tuple[str, ...]]:
@@ -168,9 +170,9 @@ class EmulatedProgram:
         except Unlaunchable as error:
             return CallEstimate((), 0.0, 0.0), (f"a GPU would refuse a launch: {error}",)
 
-    def _records(self, report: Path, killed: bool) -> list[LaunchRecord | TransferRecord]:
+    def _report(self, report: Path, killed: bool) -> CountedReport:
         try:
-            return counted_records(report, cut_off=killed)
+            return counted_report(report, cut_off=killed)
         except NotSampled as because:
             raise ProgramNotEmulatable(
                 f"{self.source}: a sample of blocks cannot stand for all: {because.reason}",

@@ -1,6 +1,7 @@
 #include "accounting.hpp"
 
 #include <algorithm>
+#include <new>
 
 namespace ptxemu {
 namespace {
@@ -205,18 +206,25 @@ L1Cache::Touched L1Cache::touch(u64 tag, u32 wanted, u32 warp) {
 }
 
 GranuleMap::GranuleMap(u64 base, u64 bytes)
-    : first_line_(base / kLineBytes),
-      read_(std::make_unique<Words>(bytes / kSectorBytes / 64 + 1)),
-      written_(std::make_unique<Words>(bytes / kSectorBytes / 64 + 1)) {}
+    : first_line_(base / kLineBytes), words_(bytes / kSectorBytes / 64 + 1), read_(zeros()), written_(zeros()) {}
+
+// Pages of the system's, which are zero until they are written.
+GranuleMap::Words GranuleMap::zeros() const {
+    void* const words = std::calloc(words_, sizeof(std::atomic<u64>));
+    if (words == nullptr) throw std::bad_alloc();
+    return Words(static_cast<std::atomic<u64>*>(words));
+}
 
 void GranuleMap::mark(Words& words, u64 line, u32 sectors) {
     const u64 index = line - first_line_, bits = u64{sectors} << index % 16 * 4;
+    if (index / 16 >= words_) return;  // memory of the host
     std::atomic<u64>& word = words[index / 16];
     if (~word.load(std::memory_order_relaxed) & bits) word.fetch_or(bits, std::memory_order_relaxed);
 }
 
 u64 GranuleMap::count(const Words& words, u64 begin, u64 end) const {
     const u64 base = first_line_ * kLineBytes;
+    if (begin < base || (end - base) / kSectorBytes / 64 >= words_) return 0;  // memory of the host
     const u64 first = (begin - base) / kSectorBytes, last = (end - base + kSectorBytes - 1) / kSectorBytes;
     u64 granules = 0;
     for (u64 at = first; at < last;) {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdlib>
 #include <memory>
 #include <vector>
 
@@ -110,24 +111,28 @@ private:
     u32 warps_ = 1, warp_ = 0, brought_ = 0, turn_ = 0;
 };
 
-// One bit per 32-byte granule of device memory, for reads and for writes.
+// One bit per 32-byte granule of device memory, for reads and for writes. Takes memory where something was touched.
 class GranuleMap {
 public:
     GranuleMap(u64 base, u64 bytes);
     // Sectors of a line, one bit each.
-    void read(u64 line, u32 sectors) { mark(*read_, line, sectors); }
-    void write(u64 line, u32 sectors) { mark(*written_, line, sectors); }
+    void read(u64 line, u32 sectors) { mark(read_, line, sectors); }
+    void write(u64 line, u32 sectors) { mark(written_, line, sectors); }
     // Of what lies between two addresses.
-    u64 read_bytes(u64 begin, u64 end) const { return count(*read_, begin, end) * kSectorBytes; }
-    u64 written_bytes(u64 begin, u64 end) const { return count(*written_, begin, end) * kSectorBytes; }
+    u64 read_bytes(u64 begin, u64 end) const { return count(read_, begin, end) * kSectorBytes; }
+    u64 written_bytes(u64 begin, u64 end) const { return count(written_, begin, end) * kSectorBytes; }
 
 private:
-    using Words = std::vector<std::atomic<u64>>;
+    struct Release {
+        void operator()(std::atomic<u64>* words) const { std::free(words); }
+    };
+    using Words = std::unique_ptr<std::atomic<u64>[], Release>;
+    Words zeros() const;
     void mark(Words& words, u64 line, u32 sectors);
     u64 count(const Words& words, u64 begin, u64 end) const;
 
-    u64 first_line_;
-    std::unique_ptr<Words> read_, written_;
+    u64 first_line_, words_;
+    Words read_, written_;
 };
 
 // Distinct lines of one request in the order of first touch, with the sectors touched in each (one bit each).

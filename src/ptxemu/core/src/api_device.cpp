@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
+#include <string>
 
 #include "runtime.hpp"
 
@@ -30,6 +31,10 @@ constexpr ErrorText kErrors[] = {
     {cudaErrorMissingConfiguration, "cudaErrorMissingConfiguration", "kernel launched without a configuration"},
     {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
     {cudaErrorNotSupported, "cudaErrorNotSupported", "operation not supported"},
+    {cudaErrorHostMemoryAlreadyRegistered, "cudaErrorHostMemoryAlreadyRegistered",
+     "part or all of the requested memory range is already mapped"},
+    {cudaErrorHostMemoryNotRegistered, "cudaErrorHostMemoryNotRegistered",
+     "pointer does not correspond to a registered memory region"},
     {cudaErrorIllegalAddress, "cudaErrorIllegalAddress", "an illegal memory access was encountered"},
     {cudaErrorMisalignedAddress, "cudaErrorMisalignedAddress", "misaligned address"},
     {cudaErrorAssert, "cudaErrorAssert", "device-side assert triggered"},
@@ -81,7 +86,7 @@ void describe(cudaDeviceProp& properties) {
     properties.memPitch = 0x7fffffff;
     properties.textureAlignment = 512;
     properties.globalL1CacheSupported = properties.localL1CacheSupported = 1;
-    properties.concurrentKernels = properties.unifiedAddressing = properties.cooperativeLaunch = 1;
+    properties.canMapHostMemory = properties.concurrentKernels = properties.unifiedAddressing = properties.cooperativeLaunch = 1;
 }
 
 }  // namespace
@@ -140,11 +145,17 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
         case cudaDevAttrAsyncEngineCount: *value = 0; break;
         case cudaDevAttrMultiGpuBoardGroupID: *value = 0; break;
         case cudaDevAttrMaxAccessPolicyWindowSize: *value = as_int(figures.l2_bytes / 8 * 5); break;
+        case cudaDevAttrCanMapHostMemory: *value = 1; break;
+        case cudaDevAttrHostRegisterSupported: *value = 1; break;
+        case cudaDevAttrCanUseHostPointerForRegisteredMem: *value = 1; break;
+        case cudaDevAttrHostNativeAtomicSupported: *value = 0; break;
+        case cudaDevAttrGpuOverlap: *value = 0; break;
+        case cudaDevAttrKernelExecTimeout: *value = 0; break;
+        case cudaDevAttrIsMultiGpuBoard: *value = 0; break;
         case cudaDevAttrMaxPitch: *value = 0x7fffffff; break;
         case cudaDevAttrTextureAlignment: *value = 512; break;
         default:
-            std::fprintf(stderr, "ptxcudart: device attribute %d is not modelled\n", static_cast<int>(attribute));
-            return runtime().fail(cudaErrorNotSupported);
+            return runtime().lacks("device attribute " + std::to_string(static_cast<int>(attribute)));
     }
     return cudaSuccess;
 }
@@ -172,7 +183,7 @@ cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
         case cudaLimitStackSize: *value = 1024; break;
         case cudaLimitPrintfFifoSize: *value = 1 << 20; break;
         case cudaLimitMallocHeapSize: *value = 8 << 20; break;
-        default: return runtime().fail(cudaErrorNotSupported);
+        default: return runtime().lacks("device limit " + std::to_string(static_cast<int>(limit)));
     }
     return cudaSuccess;
 }

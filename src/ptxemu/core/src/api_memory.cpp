@@ -10,6 +10,7 @@ namespace {
 using namespace ptxemu;
 
 constexpr double kBytesPerMs = 4.0e9;
+constexpr size_t kPageBytes = 4096;
 
 Runtime& runtime() { return Runtime::instance(); }
 
@@ -20,6 +21,10 @@ bool reachable(const void* pointer, size_t bytes) {
 }
 
 bool on_device(const void* pointer) { return runtime().arena.owns(reinterpret_cast<u64>(pointer)); }
+
+bool pinned(const void* pointer, size_t bytes) {
+    return runtime().host_memory.holds(reinterpret_cast<u64>(pointer), bytes);
+}
 
 bool kind_matches(const void* to, const void* from, cudaMemcpyKind kind) {
     switch (kind) {
@@ -79,11 +84,11 @@ cudaError_t fill(void* to, int value, size_t bytes) {
     const std::lock_guard<std::recursive_mutex> lock(runtime().mutex);
     if (runtime().sticky() != cudaSuccess) return runtime().sticky();
     if (bytes == 0) return cudaSuccess;
-    if (!on_device(to) || !reachable(to, bytes)) return runtime().fail(cudaErrorInvalidValue);
+    if (!(on_device(to) ? reachable(to, bytes) : pinned(to, bytes))) return runtime().fail(cudaErrorInvalidValue);
     std::memset(to, value, bytes);
     const u64 target = reinterpret_cast<u64>(to);
     if (runtime().arena.is_all_of(target, bytes)) runtime().arena.set_incomplete(target, false);
-    if (runtime().initialized) runtime().initialized->mark(reinterpret_cast<u64>(to), bytes);
+    if (runtime().initialized) runtime().initialized->mark(target, bytes);
     count_transfer("fill", bytes);
     runtime().clock_ms += static_cast<double>(bytes) / kBytesPerMs;
     return cudaSuccess;
@@ -162,23 +167,40 @@ cudaError_t cudaMallocPitch(void** pointer, size_t* pitch, size_t width, size_t 
     return allocate(pointer, *pitch * height);
 }
 
-// Pinned memory is plain host memory: a kernel that reads it directly faults here.
+// Pinned memory has one address for host and kernels, as everywhere on 64-bit Linux.
 cudaError_t cudaMallocHost(void** pointer, size_t bytes) {
-    *pointer = std::malloc(std::max<size_t>(bytes, 1));
-    return *pointer == nullptr ? runtime().fail(cudaErrorMemoryAllocation) : cudaSuccess;
+    const std::lock_guard<std::recursive_mutex> lock(runtime().mutex);
+    const size_t size = (std::max<size_t>(bytes, 1) + kPageBytes - 1) / kPageBytes * kPageBytes;
+    *pointer = std::aligned_alloc(kPageBytes, size);
+    if (*pointer == nullptr) return runtime().fail(cudaErrorMemoryAllocation);
+    runtime().host_memory.add(reinterpret_cast<u64>(*pointer), bytes);
+    return cudaSuccess;
 }
 cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned) { return cudaMallocHost(pointer, bytes); }
 cudaError_t cudaFreeHost(void* pointer) {
+    const std::lock_guard<std::recursive_mutex> lock(runtime().mutex);
+    if (pointer == nullptr) return cudaSuccess;
+    if (!runtime().host_memory.remove(reinterpret_cast<u64>(pointer))) return runtime().fail(cudaErrorInvalidValue);
     std::free(pointer);
     return cudaSuccess;
 }
-cudaError_t cudaHostGetDevicePointer(void** device, void*, unsigned) {
-    *device = nullptr;
-    std::fprintf(stderr, "ptxcudart: kernels cannot reach host memory here\n");
-    return runtime().fail(cudaErrorNotSupported);
+cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned) {
+    const std::lock_guard<std::recursive_mutex> lock(runtime().mutex);
+    *device = pinned(host, 0) ? host : nullptr;
+    return *device != nullptr ? cudaSuccess : runtime().fail(cudaErrorInvalidValue);
 }
-cudaError_t cudaHostRegister(void*, size_t, unsigned) { return cudaSuccess; }
-cudaError_t cudaHostUnregister(void*) { return cudaSuccess; }
+cudaError_t cudaHostRegister(void* pointer, size_t bytes, unsigned) {
+    const std::lock_guard<std::recursive_mutex> lock(runtime().mutex);
+    if (pointer == nullptr || bytes == 0 || on_device(pointer)) return runtime().fail(cudaErrorInvalidValue);
+    if (pinned(pointer, 1)) return runtime().fail(cudaErrorHostMemoryAlreadyRegistered);
+    runtime().host_memory.add(reinterpret_cast<u64>(pointer), bytes);
+    return cudaSuccess;
+}
+cudaError_t cudaHostUnregister(void* pointer) {
+    const std::lock_guard<std::recursive_mutex> lock(runtime().mutex);
+    const bool known = runtime().host_memory.remove(reinterpret_cast<u64>(pointer));
+    return known ? cudaSuccess : runtime().fail(cudaErrorHostMemoryNotRegistered);
+}
 
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
     return copy(to, from, bytes, kind);
@@ -244,9 +266,10 @@ cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total) {
 
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
     *attributes = {};
-    attributes->type = on_device(pointer) ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered;
-    attributes->devicePointer = on_device(pointer) ? const_cast<void*>(pointer) : nullptr;
-    attributes->hostPointer = on_device(pointer) ? nullptr : const_cast<void*>(pointer);
+    const bool device = on_device(pointer), host = !device && pinned(pointer, 0);
+    attributes->type = device ? cudaMemoryTypeDevice : host ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered;
+    attributes->devicePointer = device || host ? const_cast<void*>(pointer) : nullptr;
+    attributes->hostPointer = device ? nullptr : const_cast<void*>(pointer);
     return cudaSuccess;
 }
 

@@ -1,4 +1,5 @@
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -14,12 +15,25 @@ constexpr u64 kAlignment = 512;         // as cudaMalloc
 constexpr u64 kGap = 512;               // unmapped for the program, between allocations
 constexpr u64 kCheckedGap = 1 << 16;
 
+constexpr u64 kPatternBytes = 4 << 20;
+constexpr u64 kLeastLazy = 4 * kPatternBytes;
+
+// A file full of what fresh memory holds, to be mapped over and over; -1 where the machine has no such files.
+int pattern_file() {
+    const int file = memfd_create("ptxemu-fresh-memory", MFD_CLOEXEC);
+    if (file < 0) return -1;
+    const std::vector<u8> pattern(kPatternBytes, 0xff);
+    if (::write(file, pattern.data(), pattern.size()) == static_cast<ssize_t>(pattern.size())) return file;
+    ::close(file);
+    return -1;
+}
+
 u64 rounded(u64 bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 }  // namespace
 
 Arena::Arena(u64 bytes, bool checked)
-    : base_(kBase), capacity_(bytes), gap_(checked ? kCheckedGap : kGap), checked_(checked) {
+    : base_(kBase), capacity_(bytes), gap_(checked ? kCheckedGap : kGap), checked_(checked), pattern_(pattern_file()) {
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
     void* const wanted = reinterpret_cast<void*>(kBase);
     // An address-space limit may forbid the full size: less memory is better than none.
@@ -38,7 +52,24 @@ u64 Arena::first_fit(u64 size) const {
     return candidate;
 }
 
+// Large allocations become private mappings of the pattern, of which only pages that are written take memory. Pieces
+// begin at multiples of their size, so that the number of mappings is bounded by the arena's.
+void Arena::make_fresh(u64 address, u64 bytes) const {
+    const auto fill = [](u64 begin, u64 end) { std::memset(reinterpret_cast<void*>(begin), 0xff, end - begin); };
+    const u64 end = address + bytes;
+    const u64 first = (address + kPatternBytes - 1) / kPatternBytes * kPatternBytes, last = end / kPatternBytes * kPatternBytes;
+    if (bytes < kLeastLazy || pattern_ < 0) return fill(address, end);
+    const int flags = MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE;
+    for (u64 at = first; at < last; at += kPatternBytes) {
+        void* const place = reinterpret_cast<void*>(at);
+        if (mmap(place, kPatternBytes, PROT_READ | PROT_WRITE, flags, pattern_, 0) != place) fill(at, at + kPatternBytes);
+    }
+    fill(address, first);
+    fill(last, end);
+}
+
 u64 Arena::allocate(u64 bytes) {
+    if (bytes > capacity_) return 0;
     const u64 size = rounded(bytes == 0 ? 1 : bytes), end = base_ + capacity_;
     u64 candidate = base_ + high_water_ + gap_;
     if (!checked_ || candidate + size + gap_ > end) candidate = first_fit(size);
@@ -46,7 +77,7 @@ u64 Arena::allocate(u64 bytes) {
     allocations_[candidate] = bytes;
     used_ += size;
     high_water_ = std::max(high_water_, candidate + size - base_);
-    std::memset(reinterpret_cast<void*>(candidate), 0xff, bytes);
+    make_fresh(candidate, bytes);
     return candidate;
 }
 

@@ -54,7 +54,7 @@ std::vector<Finding> Findings::sorted() const {
     return result;
 }
 
-InitializedBytes::InitializedBytes(u64 base, u64 bytes) : base_(base) {
+InitializedBytes::InitializedBytes(u64 base, u64 bytes) : base_(base), bytes_(bytes) {
     const u64 size = (bytes / kBytesPerWord + 1) * sizeof(u64);
     void* const memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) {
@@ -66,6 +66,7 @@ InitializedBytes::InitializedBytes(u64 base, u64 bytes) : base_(base) {
 }
 
 void InitializedBytes::mark(u64 address, u64 bytes) {
+    if (address - base_ >= bytes_) return;
     each_word(address - base_, bytes, [&](u64 word, u64 bits) {
         if (~__atomic_load_n(&words_[word], __ATOMIC_RELAXED) & bits)
             __atomic_fetch_or(&words_[word], bits, __ATOMIC_RELAXED);
@@ -78,6 +79,7 @@ void InitializedBytes::clear(u64 address, u64 bytes) {
 }
 
 bool InitializedBytes::covers(u64 address, u64 bytes) const {
+    if (address - base_ >= bytes_) return true;
     u64 missing = 0;
     each_word(address - base_, bytes,
               [&](u64 word, u64 bits) { missing |= ~__atomic_load_n(&words_[word], __ATOMIC_RELAXED) & bits; });

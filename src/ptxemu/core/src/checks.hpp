@@ -61,7 +61,7 @@ private:
     std::map<Key, Finding> found_;
 };
 
-// Which bytes of the arena hold a value. Safe among threads.
+// Which bytes of the arena hold a value; all of those elsewhere do. Safe among threads.
 class InitializedBytes {
 public:
     InitializedBytes(u64 base, u64 bytes);
@@ -72,7 +72,7 @@ public:
     void copy(u64 to, u64 from, u64 bytes);
 
 private:
-    u64 base_;
+    u64 base_, bytes_;
     u64* words_;
 };
 

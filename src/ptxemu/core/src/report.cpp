@@ -288,6 +288,16 @@ void report_unsampled(const std::string& reason) {
     append_to(Settings::get().report, "{\"unsampled\": " + quoted(reason) + "}\n");
 }
 
+void report_fault(const std::string& message) {
+    if (Settings::get().report < 0) return;
+    append_to(Settings::get().report, "{\"fault\": " + quoted(message) + "}\n");
+}
+
+void report_missing(const std::string& what) {
+    if (Settings::get().report < 0) return;
+    append_to(Settings::get().report, "{\"missing\": " + quoted(what) + "}\n");
+}
+
 void report_transfer(const char* kind, u64 bytes) {
     if (Settings::get().report < 0) return;
     append_to(Settings::get().report, std::string("{\"transfer\": \"") + kind + "\", \"bytes\": " + std::to_string(bytes) + "}\n");

@@ -87,6 +87,12 @@ cudaError_t Runtime::fail_for_good(cudaError_t error, const std::string& message
     return fail(error);
 }
 
+cudaError_t Runtime::lacks(const std::string& what) {
+    std::fprintf(stderr, "ptxcudart: %s is not emulated\n", what.c_str());
+    report_missing(what);
+    return fail(cudaErrorNotSupported);
+}
+
 cudaError_t Runtime::fail_unsampled(const std::string& reason) {
     report_unsampled(reason);
     return fail_for_good(cudaErrorNotSupported, reason);
@@ -228,7 +234,9 @@ cudaError_t Runtime::launch(const PreparedLaunch& prepared) {
     const u64 resident = resident_blocks(figures, threads, shared, 0);
     const Workspace workspace(arena, prepared.cooperative);
     const u64 carved = resident * (shared ? shared + 1024 : 0);
-    const Segments segments = arena.segments();
+    Segments segments = arena.segments();
+    std::vector<u8> incomplete = arena.incomplete();
+    host_memory.merge_into(segments, incomplete);
     GranuleMap granules(arena.base(), arena.high_water());
     Launch launch{};
     launch.module = &module_;
@@ -259,13 +267,16 @@ cudaError_t Runtime::launch(const PreparedLaunch& prepared) {
     if (initialized) checks = std::make_unique<LaunchChecks>(module_, function, *initialized, arena.freed());
     launch.checks = checks.get();
     launch.sample = function.communicates ? 0 : enough;
-    launch.incomplete = arena.incomplete();
+    launch.incomplete = std::move(incomplete);
     launch.schedule = launch.counted || initialized ? 0 : settings.schedule;
     Execution done = execute(launch, crew_, settings.threads);
     if (checks) report_findings(launch);
     if (done.fault.fault == Fault::unsampled || (done.fault.fault != Fault::none && !launch.incomplete.empty()))
         return fail_unsampled(done.fault.message);
-    if (done.fault.fault != Fault::none) return fail_for_good(error_of(done.fault.fault), done.fault.message);
+    if (done.fault.fault != Fault::none) {
+        report_fault(done.fault.message);
+        return fail_for_good(error_of(done.fault.fault), done.fault.message);
+    }
     if (enough != 0) note_incomplete(launch, done.blocks < launch.blocks());
     const Share share{launch.blocks(), done.blocks};
     advance(share.scaled(done.instructions), launch.blocks());

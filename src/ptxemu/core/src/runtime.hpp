@@ -59,7 +59,8 @@ class Arena {
 public:
     // With checks, allocations lie further apart, and what was freed is not allocated again while there is room.
     Arena(u64 bytes, bool checked);
-    // 0 when full. Fresh memory holds 0xff bytes: NaN in every float format.
+    // 0 when full. Fresh memory holds 0xff bytes, NaN in every float format, and takes none of the machine's before it is
+    // written.
     u64 allocate(u64 bytes);
     bool free(u64 address);
     // Whether [address, address + bytes) lies in one allocation.
@@ -80,12 +81,29 @@ public:
 
 private:
     u64 first_fit(u64 size) const;
+    void make_fresh(u64 address, u64 bytes) const;
 
     u64 base_, capacity_, high_water_ = 0, used_ = 0, gap_;
     bool checked_;
+    int pattern_;
     std::vector<Segment> freed_;
     std::map<u64, u64> allocations_;  // address -> bytes
     std::set<u64> incomplete_;        // addresses of allocations
+};
+
+// Memory of the host that kernels may use at its own address: pinned or registered. What they do there goes over the
+// bus: it is no traffic of the device's memory, and all of it counts as initialised.
+class HostMemory {
+public:
+    void add(u64 address, u64 bytes) { ranges_[address] = bytes; }
+    bool remove(u64 address) { return ranges_.erase(address) != 0; }
+    bool holds(u64 address, u64 bytes) const;
+    bool empty() const { return ranges_.empty(); }
+    // The segments with these among them, and the flags of those that are incomplete, which these never are.
+    void merge_into(Segments& segments, std::vector<u8>& incomplete) const;
+
+private:
+    std::map<u64, u64> ranges_;  // address -> bytes
 };
 
 struct KernelEntry {
@@ -110,6 +128,7 @@ public:
     const Settings& settings;
     const DeviceFigures figures;
     Arena arena;
+    HostMemory host_memory;
     std::recursive_mutex mutex;
     std::unique_ptr<InitializedBytes> initialized;  // null when nothing is checked
     bool profiling = false;
@@ -118,7 +137,10 @@ public:
     double clock_ms = 0;
 
     cudaError_t fail(cudaError_t error);
+    // Sticky.
     cudaError_t fail_for_good(cudaError_t error, const std::string& message);
+    // The program asks for what a GPU has and this runtime lacks; told to the user, whatever the program makes of it.
+    cudaError_t lacks(const std::string& what);
     cudaError_t sticky() const { return sticky_; }
     cudaError_t take_last();
     cudaError_t peek_last() const { return sticky_ != cudaSuccess ? sticky_ : last_; }
@@ -160,6 +182,12 @@ void report_transfer(const char* kind, u64 bytes);
 
 // Appends why a sample of blocks cannot stand for all.
 void report_unsampled(const std::string& reason);
+
+// Appends the fault that ended a kernel.
+void report_fault(const std::string& message);
+
+// Appends what the program has asked for in vain.
+void report_missing(const std::string& what);
 
 // Appends what the checks found in a launch to the file PTXEMU_CHECKS names.
 void report_findings(const Launch& launch);

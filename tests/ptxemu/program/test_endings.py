@@ -1,0 +1,35 @@
+"""Exit codes that say what happened on the device, and host memory in kernels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from emulator_support import needs_tools
+
+from ptxemu.command import main
+
+pytestmark = [pytest.mark.nvcc, needs_tools]
+PROGRAM = str(Path(__file__).with_name("programs") / "endings.cu")
+
+
+@pytest.mark.parametrize("checks", [[], ["--checks"]])
+@pytest.mark.parametrize("case", ["pinned", "registered"])
+def test_kernels_use_host_memory_at_its_own_address(case: str, checks: list[str]) -> None:
+    assert main([PROGRAM, *checks, "--", case]) == 0
+
+
+@pytest.mark.parametrize("case", ["large", "too_large"])
+def test_allocations_cost_what_is_written_and_end_at_the_devices_memory(case: str) -> None:
+    assert main([PROGRAM, "--timeout", "20", "--", case]) == 0
+
+
+@pytest.mark.parametrize("case", ["fault_ignored", "freed_host"])
+def test_a_kernel_that_failed_is_no_success(case: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main([PROGRAM, "--", case]) == 1
+    assert "endings.cu" in capfd.readouterr().err
+
+
+def test_what_is_missing_at_run_time_ends_with_4(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main([PROGRAM, "--", "attribute"]) == 4
+    assert "9999" in capfd.readouterr().err

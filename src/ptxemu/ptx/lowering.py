@@ -164,7 +164,7 @@ class FunctionLowering:
         return self.symbol_constant(operand, 0, width)
 
     def special(self, name: str, width: int) -> int:
-        """A register filled from the thread's place in the grid; all have 32 bits, and other widths are made of these."""
+        """A register filled from the thread's place in the grid: of 32 bits, from which other widths are made."""
         if name not in SPECIALS:
             raise self.unsupported(f"special register %{name}")
         if name not in self.specials:

@@ -73,7 +73,8 @@ VECTORS: dict[str, tuple[str, Expected]] = {
     ),
     "the_same_in_64_bits": (
         "cvt.u64.u32 %l0, %lane; sub.cc.u64 %l1, %l0, 16; addc.u64 %l2, 0, 0; cvt.u32.u64 %r0, %l2;"
-        "sub.cc.u64 %l1, %l0, 16; subc.cc.u64 %l2, 0, 0; addc.u64 %l3, 0, 0; cvt.u32.u64 %r1, %l2; cvt.u32.u64 %r2, %l3;"
+        "sub.cc.u64 %l1, %l0, 16; subc.cc.u64 %l2, 0, 0; addc.u64 %l3, 0, 0;"
+        "cvt.u32.u64 %r1, %l2; cvt.u32.u64 %r2, %l3;"
         "add.cc.u64 %l1, %l0, 0xfffffffffffffff0; addc.u64 %l2, 3, 0; cvt.u32.u64 %r3, %l2;",
         [LANE >= 16, np.where(LANE < 16, ALL, 0), LANE >= 16, 3 + (LANE >= 16)],
     ),

@@ -72,8 +72,7 @@ do not claim so. What stands between such code and a wrong figure:
   stays below its tolerance (a tenth of the call, or 50 us and what the noise of the machine explains) is gained: a call
   of 20 us can be made to look much shorter, down to the roofline floor, by who knows this protocol. Finalists are
   measured against the honest start, so that such gains do not add up over generations.
-- Judged inputs are finite, and parameters of a problem (a
-  window, an epsilon) do not vary: `N11` plants kernels that rely on it.
+- Judged inputs are finite: `N11` plants kernels that rely on it.
 - Modelled times on the emulated device count the work of the GPU alone: work on the host is free there (`N13`).
 - A candidate may behave otherwise when a profiler or a sanitizer is attached. The reward is the time without either.
 - Races that the hardware never shows in the calls that were judged pass. Sanitizers look at finalists only, and

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
+import torch
 from problem_files import REFERENCE, write_problem
 
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.dataset import Dataset
 from kernelblaster.problems.loader import load_problem
 from kernelblaster.problems.problem import Precision, Problem, StandardWorkload
-from kernelblaster.problems.reference import tensor_specs
+from kernelblaster.problems.reference import results, tensor_specs
 from kernelblaster.problems.undeclared_extents import SHORT, SHORT_ROW, undeclared_extents
+from kernelblaster.problems.varied_parameters import LARGEST, fixed_parameters
 
 PROBLEMS = Dataset(data_dir() / "kernelbench-cuda").problems()
 
@@ -22,10 +25,11 @@ def test_every_shipped_problem_has_some(problem: Problem) -> None:
     other = undeclared_extents(problem)
     assert other is not None
     before, after = problem.workloads[StandardWorkload.SMALL], other.workloads[StandardWorkload.SMALL]
-    changed = {name for name in before if after[name] != before[name]}
+    changed = {name for name in before if after[name] != before[name] and before[name] > LARGEST}
     assert changed
     assert all(after[name] % 16 in (1, 15) or after[name] in (SHORT, SHORT_ROW) for name in changed)
     assert all(after[name] <= max(extents[name] for extents in problem.workloads.values()) for name in changed)
+    assert not fixed_parameters(problem, other)
     shapes = [
         {spec.shape for spec in tensor_specs(p, StandardWorkload.SMALL, Precision.FP16)} for p in (problem, other)
     ]
@@ -110,6 +114,47 @@ def test_samples_of_other_problems_are_not_short() -> None:
             assert min(other.workloads[StandardWorkload.SMALL][name] / extent for name, extent in declared) > 0.4
 
 
+def test_windows_strides_and_scalars_change_too() -> None:
+    def varied(number: str) -> Problem:
+        other = undeclared_extents(next(problem for problem in PROBLEMS if str(problem.id) == number))
+        assert other is not None
+        return other
+
+    window = varied("level1/042").workloads[StandardWorkload.SMALL]
+    assert {name: window[name] for name in ("kernel_size", "stride", "padding", "dilation")} == {
+        "kernel_size": 5,
+        "stride": 2,
+        "padding": 2,
+        "dilation": 2,
+    }
+    assert varied("level1/040").scalars == {"eps": 2.0**-4}
+
+
+@pytest.mark.parametrize("spelled", ['SCALARS["factor"]', "self.factor"])
+def test_a_reference_computes_with_the_scalars_of_its_problem(tmp_path: Path, spelled: str) -> None:
+    default = 'class Model(torch.nn.Module):\n    def __init__(self, factor=SCALARS["factor"]):\n'
+    default += "        super().__init__()\n        self.factor = factor\n"
+    reference = REFERENCE.replace('SCALARS["factor"] * x', f"{spelled} * x")
+    reference = reference.replace("class Model(torch.nn.Module):\n", default)
+    problem = load_problem(write_problem(tmp_path / "p", reference=reference))
+    doubled = dataclasses.replace(problem, scalars={"factor": 5.0})
+    (once,), (twice,) = results(problem), results(doubled)
+    assert torch.allclose(2 * once, twice)
+    other = undeclared_extents(problem)
+    assert other is not None
+    assert other.scalars != problem.scalars
+
+
+def test_what_the_reference_does_not_depend_on_is_fixed(tmp_path: Path) -> None:
+    """Another value would be one that the reference does not know of."""
+    reference = REFERENCE.replace('SCALARS["factor"]', "2.5").replace('"n": 4', '"groups": 4, "n": 4')
+    reference = reference.replace('"n": 37', '"groups": 4, "n": 37')
+    problem = load_problem(write_problem(tmp_path / "p", reference=reference))
+    other = undeclared_extents(problem)
+    assert other is not None
+    assert fixed_parameters(problem, other) == ("groups", "factor")
+
+
 def test_a_problem_without_large_extents_has_none(tmp_path: Path) -> None:
-    reference = REFERENCE.replace('{"n": 37}', '{"n": 9}')
+    reference = REFERENCE.replace('{"n": 37}', '{"n": 9}').replace('SCALARS["factor"]', "2.5")
     assert undeclared_extents(load_problem(write_problem(tmp_path / "p", reference=reference))) is None

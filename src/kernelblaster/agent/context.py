@@ -65,6 +65,7 @@ class ProblemContext:
         workload: name of the workload that is timed and profiled.
         tensors: every tensor of the launcher for that workload.
         libraries: libraries a candidate may link.
+        fixed_parameters: names of parameters and scalars that no judged call varies.
         config: width, depth and patience.
         evaluator: judges candidates.
         experience: what the experiment has learned: knowledge base and transitions.
@@ -90,6 +91,7 @@ class ProblemContext:
     events: EventSink
     limits: Concurrency
     libraries: tuple[Library, ...] = ()
+    fixed_parameters: tuple[str, ...] = ()
     recording: str | None = None
     deadline: float | None = None
     _flights: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary, repr=False)

@@ -108,6 +108,7 @@ def _task(context: ProblemContext) -> dict[str, object]:
         "timed_sizes": _pairs(problem.workloads.get(context.workload, {})),
         "other_sizes": _other_sizes(problem.workloads, context.workload),
         "scalars": _pairs(problem.scalars),
+        "fixed": ", ".join(context.fixed_parameters),
         "launcher": _launcher(context),
         "scalar_type": context.precision,
         "cuda_type": _CUDA_TYPE[context.precision],

@@ -154,8 +154,9 @@ class EvaluationPipeline(EvaluationStages):
         found = self._verifier.verify(process, keys)
         if found.verdict is not Verdict.CORRECT:
             key = keys[0]
-            extents = ", ".join(f"{name} = {extent}" for name, extent in key.problem.workloads[key.workload].items())
-            found.reason = f"at a size that is not declared ({extents}): {found.reason}"
+            values = {**key.problem.workloads[key.workload], **key.problem.scalars}
+            told = ", ".join(f"{name} = {value:g}" for name, value in values.items())
+            found.reason = f"at a size that is not declared ({told}): {found.reason}"
         return found
 
     def _verify(self, verification: Callable[[], Verification]) -> bool:

@@ -5,6 +5,7 @@ Only this module and `audit` import torch; both do so when they are asked for so
 
 from __future__ import annotations
 
+import ast
 import inspect
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kernelblaster.errors import ProblemError
 from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.problem import Precision, Problem, TensorRole, TensorSpec
+from kernelblaster.problems.python_source import parse_python
 from kernelblaster.problems.time_limit import within_time
 
 if TYPE_CHECKING:
@@ -81,7 +83,7 @@ class Reference:
 
 
 def load_reference(problem: Problem) -> Reference:
-    """Execute `reference.py` in a fresh module that nothing else can import; its `SIZES` are those of the problem.
+    """Execute `reference.py` in a fresh module that nothing else can import; its sizes and scalars are the problem's.
 
     Raises ProblemError when there is none, it fails, or it lacks `Model`, `get_inputs` or `get_init_inputs`.
     """
@@ -91,12 +93,40 @@ def load_reference(problem: Problem) -> Reference:
     module.__file__ = str(path)
     # Not importlib: it would leave a __pycache__ in directories that may be read-only or a user's own.
     with blaming(problem):
-        exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), module.__dict__)
+        tree = parse_python(path.read_text(encoding="utf-8"), str(path))
+        exec(compile(_with_scalars(tree, problem.scalars), str(path), "exec"), module.__dict__)
     missing = [name for name in ("Model", "get_inputs", "get_init_inputs") if name not in module.__dict__]
     if missing:
         raise ProblemError(f"{path} does not define {', '.join(missing)}", hint="define them as KernelBench does")
     module.__dict__["SIZES"] = {str(workload): dict(extents) for workload, extents in problem.workloads.items()}
     return Reference(problem, module)
+
+
+def _with_scalars(tree: ast.Module, scalars: Mapping[str, float]) -> ast.Module:
+    """The module with other values in its literal `SCALARS`: defaults of arguments read it while it is executed."""
+    for statement in tree.body:
+        if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Dict):
+            continue
+        if [getattr(target, "id", None) for target in statement.targets] != ["SCALARS"]:
+            continue
+        table = statement.value
+        for place, (key, declared) in enumerate(zip(table.keys, table.values, strict=True)):
+            if not isinstance(key, ast.Constant) or ast.literal_eval(declared) == scalars.get(str(key.value)):
+                continue
+            table.values[place] = ast.copy_location(ast.Constant(scalars[str(key.value)]), declared)
+    return ast.fix_missing_locations(tree)
+
+
+def results(problem: Problem) -> tuple[torch.Tensor, ...]:
+    """Outputs of the cheap size in float32 for values of a fixed seed. Raises ProblemError."""
+    import torch
+
+    reference = load_reference(problem)
+    with TORCH, torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(0)
+        model, inputs = reference.model(problem.cheap_workload), reference.tensors(problem.cheap_workload)
+        with blaming(problem):
+            return run_model(problem, model, inputs)
 
 
 def tensor_specs(problem: Problem, workload: str, precision: Precision) -> tuple[TensorSpec, ...]:

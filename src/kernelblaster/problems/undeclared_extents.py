@@ -11,6 +11,8 @@ find work. Parameters that cannot change alone stay.
 Where an input passes through, beside smaller tensors that are scales, shifts or the like, all extents of a sample that
 are not raised become `SHORT`: kernels for such problems take rows in vectors, and these rows end within the first. What
 is averaged over a sample is then averaged over few elements: a divisor that is off by one shows.
+
+Parameters that are no extents, and scalars, change there as well (`varied_parameters`).
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from dataclasses import replace
 from kernelblaster.errors import ProblemError
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.reference import tensor_specs
+from kernelblaster.problems.varied_parameters import vary_parameters
 
 TILES = (256, 64, 16)
 LARGEST_BLOCK, USUAL_BLOCK = 1024, 256
@@ -37,7 +40,7 @@ _ATTEMPTS = 4
 
 
 def undeclared_extents(problem: Problem) -> Problem | None:
-    """The problem with other extents in its cheap workload alone; None when none can be changed.
+    """The problem with its cheap workload alone, at other extents, parameters and scalars; None when none can change.
 
     Raises ProblemError when the reference does not run as it is declared.
     """
@@ -50,7 +53,8 @@ def undeclared_extents(problem: Problem) -> Problem | None:
             if changed is not None:
                 chosen = changed
                 break
-    return chosen if _shapes(chosen) != declared else None
+    varied = vary_parameters(problem, chosen)
+    return varied if varied is not chosen or _shapes(varied) != declared else None
 
 
 def _candidates(problem: Problem, chosen: Problem, name: str, short: int | None) -> list[int]:

@@ -20,6 +20,8 @@ from kernelblaster.models.base import ChatModel
 from kernelblaster.problems.families import OpFamily, family_of, family_of_driver
 from kernelblaster.problems.problem import Problem, TensorSpec
 from kernelblaster.problems.reference import tensor_specs
+from kernelblaster.problems.undeclared_extents import undeclared_extents
+from kernelblaster.problems.varied_parameters import fixed_parameters
 from kernelblaster.records.journal import Journal
 from kernelblaster.records.layout import JOURNAL, OUTCOME, RunLayout
 from kernelblaster.records.rows import read_outcome, row_of
@@ -89,6 +91,7 @@ async def _search(parts: RunParts, problem: Problem, limits: Concurrency, run_de
         return row_of(directory, known)
     own = time.monotonic() + parts.config.budget.problem_minutes * 60
     specs = await asyncio.to_thread(_tensors, problem, parts)
+    fixed = await asyncio.to_thread(_fixed, problem)
     journal = Journal(directory / JOURNAL, parts.watchers)
     context = ProblemContext(
         run=search.name,
@@ -105,6 +108,7 @@ async def _search(parts: RunParts, problem: Problem, limits: Concurrency, run_de
         events=journal,
         limits=limits,
         libraries=parts.config.libraries,
+        fixed_parameters=fixed,
         recording=parts.recording,
         deadline=min(own, run_deadline) if run_deadline else own,
     )
@@ -117,6 +121,11 @@ async def _search(parts: RunParts, problem: Problem, limits: Concurrency, run_de
 def _tensors(problem: Problem, parts: RunParts) -> tuple[TensorSpec, ...]:
     """Tensors of the launcher; none are known of a weakly verified problem, whose driver makes its own."""
     return () if problem.weakly_verified else tensor_specs(problem, parts.workload, parts.config.precision)
+
+
+def _fixed(problem: Problem) -> tuple[str, ...]:
+    """Parameters that no judged call varies; nothing is known of a weakly verified problem's."""
+    return () if problem.weakly_verified else fixed_parameters(problem, undeclared_extents(problem))
 
 
 def _family(problem: Problem) -> OpFamily:

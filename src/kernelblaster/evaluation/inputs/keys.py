@@ -30,6 +30,7 @@ class InputKey:
     def name(self) -> str:
         """Name of its directory; two keys with one name are the same set."""
         extents = sorted(self.problem.workloads[self.workload].items())
-        parts = (str(self.problem.directory), str(extents), self.precision, self.workload, *self.draws, str(self.seed))
-        parts = (*parts, str(self.perturbation), str(self.judged))
+        scalars = sorted(self.problem.scalars.items())
+        asked = (str(self.problem.directory), str(extents), str(scalars), self.precision, self.workload)
+        parts = (*asked, *self.draws, str(self.seed), str(self.perturbation), str(self.judged))
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]

@@ -1,0 +1,84 @@
+"""Parameters that are the same at all declared sizes, and scalars: a kernel takes them from the launcher, too.
+
+A window, a stride or a number of groups is an extent of no tile, and an epsilon is no extent at all: both would stand
+in kernels as literals unless some judged call varies them. So each is changed where the reference can be built with
+another value and its result then differs; what cannot be changed is fixed, and prompts say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+
+from kernelblaster.errors import ProblemError
+from kernelblaster.problems.problem import Problem
+from kernelblaster.problems.reference import results
+
+LARGEST = 16
+"""Larger parameters are extents, which `undeclared_extents` changes."""
+_TINY = 2.0**-6
+_IN_PLACE_OF_TINY = 2.0**-4
+"""An epsilon of this size shows in the results of any precision."""
+_IN_PLACE_OF_NOTHING = 0.5
+_SMALLER = 0.625
+
+
+def vary_parameters(problem: Problem, chosen: Problem) -> Problem:
+    """`chosen`, which is `problem` at other extents, with other small parameters and scalars as well."""
+    for name in _constant_parameters(problem):
+        if chosen.workloads[chosen.cheap_workload][name] == problem.workloads[problem.cheap_workload][name]:
+            chosen = _first_accepted(chosen, _with_parameter(chosen, name))
+    for name in problem.scalars:
+        chosen = _first_accepted(chosen, _with_scalar(chosen, name))
+    return chosen
+
+
+@cache
+def fixed_parameters(problem: Problem, other: Problem | None) -> tuple[str, ...]:
+    """Parameters and scalars that are the same at all declared sizes, and at the undeclared one, if there is one."""
+    cheap = problem.cheap_workload
+    judged = [*problem.workloads.values(), *([] if other is None else [other.workloads[cheap]])]
+    scalars = [problem.scalars, *([] if other is None else [other.scalars])]
+    fixed = [name for name in problem.workloads[cheap] if len({extents[name] for extents in judged}) == 1]
+    return (*fixed, *(name for name in problem.scalars if len({values[name] for values in scalars}) == 1))
+
+
+def _constant_parameters(problem: Problem) -> list[str]:
+    """Small parameters with one value at all declared sizes."""
+    declared = list(problem.workloads.values())
+    same = [name for name in declared[0] if len({extents[name] for extents in declared}) == 1]
+    return [name for name in same if declared[0][name] <= LARGEST]
+
+
+def _with_parameter(problem: Problem, name: str) -> Iterator[Problem]:
+    cheap = problem.cheap_workload
+    value = problem.workloads[cheap][name]
+    for other in dict.fromkeys((value + 1, 2 * value, value - 1, value // 2)):
+        if other > 0:
+            yield replace(problem, workloads={cheap: {**problem.workloads[cheap], name: other}})
+
+
+def _with_scalar(problem: Problem, name: str) -> Iterator[Problem]:
+    value = problem.scalars[name]
+    other = _SMALLER * value
+    if abs(value) < _TINY:
+        other = _IN_PLACE_OF_NOTHING if value == 0 else _IN_PLACE_OF_TINY if value > 0 else -_IN_PLACE_OF_TINY
+    yield replace(problem, scalars={**problem.scalars, name: other})
+
+
+def _first_accepted(before: Problem, attempts: Iterator[Problem]) -> Problem:
+    """The first attempt whose reference runs and gives something else; else the problem as it was."""
+    import torch
+
+    declared = results(before)
+    for attempt in attempts:
+        try:
+            found = results(attempt)
+        except ProblemError:
+            continue
+        if any(
+            one.shape != other.shape or not torch.equal(one, other) for one, other in zip(declared, found, strict=True)
+        ):
+            return attempt
+    return before

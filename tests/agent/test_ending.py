@@ -41,7 +41,7 @@ def test_finalists_are_measured_against_the_start_again(tmp_path):
     outcome, _ = search(tmp_path, evaluator=evaluator, rollouts=5)
 
     assert [round(f.gain) for f in outcome.finalists] == [6, 5, 4]
-    assert [f.rejected for f in outcome.finalists] == [None] + ["slower than the final kernel"] * 2
+    assert [bool(f.rejected) for f in outcome.finalists] == [False, True, True]
     assert len([call for call in evaluator.calls if call.endswith("False")]) == 3
     assert outcome.comparison.baseline.samples_us == []
 
@@ -64,9 +64,9 @@ def test_finalists_are_measured_in_several_pairs_of_processes_and_the_final_kern
     assert evaluator.process_pairs.count(5) == 3
     assert outcome.speedup == 3.0
     assert len(outcome.comparison.sessions) == 5
-    assert "5 pairs of fresh processes: 3.960, 4.000" in outcome.finalists[0].rejected
+    assert "3.960, 4.000" in outcome.finalists[0].rejected
     header = (context.directory / "final_rl_cuda_perf.cu").read_text().split("__global__")[0]
-    assert "median of 5 pairs of fresh processes: 2.970, 3.000, 3.000, 3.030, 3.060; spread 3.0%" in header
+    assert "2.970, 3.000, 3.000, 3.030, 3.060; spread 3.0%" in header
 
 
 def test_a_finalist_that_fails_the_second_time_is_not_written(tmp_path):
@@ -119,15 +119,17 @@ def test_what_a_sanitizer_finds_goes_back_to_the_model_once_and_the_repair_can_w
     outcome, context = ending(tmp_path, answer(kernel(3.5, tag="_mended")))
     assert outcome.speedup == 3.5
     racing, mended, clean = outcome.finalists
-    assert "racecheck: write after write (candidate.cu:7)" in racing.rejected
+    assert "racecheck" in racing.rejected
+    assert "candidate.cu:7" in racing.rejected
     assert (mended.mends, mended.rejected) == (racing.sha256, None)
-    assert clean.rejected == "slower than the final kernel"
+    assert clean.rejected
+    assert "racecheck" not in clean.rejected
     (request,) = [r for r in context.model.requests if "/mend/" in r.slot]
     assert request.purpose is Purpose.REPAIR
     assert [message.role for message in request.messages] == ["system", "user", "assistant", "user"]
     assert "k_race" in request.messages[2].content
     assert "sanitizer_error" in request.messages[3].content
-    assert "write after write (candidate.cu:7)" in request.messages[3].content
+    assert "candidate.cu:7" in request.messages[3].content
 
 
 @pytest.mark.parametrize(
@@ -245,12 +247,14 @@ def test_too_many_changes_are_cut():
 def test_reflection_sees_expected_against_measured(tmp_path):
     _, context = search(tmp_path)
     (request,) = [r for r in context.model.requests if r.purpose is Purpose.REFLECT]
-    assert "expected 1.10x, measured 4.00x (faster)" in request.messages[0].content
+    (told, *_) = [line for line in request.messages[0].content.splitlines() if "4.00x" in line]
+    assert told.index("1.10x") < told.index("4.00x") < told.index("faster")
     transitions = context.experience.transitions.query()
     assert max(transitions, key=performance_gap).speedup == 4.0
     failed = transitions[0].model_copy(
         update={"verdict": Verdict.TIMEOUT, "speedup": None, "reason": "timeout: 60 s", "expected_speedup": None}
     )
-    assert "expected nothing stated, measured timeout: timeout: 60 s" in transition_line(failed)
+    assert "timeout: 60 s" in transition_line(failed)
+    assert "1.10x" not in transition_line(failed)
     told = failed.model_copy(update={"metric_deltas": {"l1_hit.pct": 0.04, "occupancy.pct": -12.3, "cycles": -9.0}})
     assert transition_line(told).endswith("60 s; occupancy.pct -12.3")

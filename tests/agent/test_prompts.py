@@ -118,7 +118,7 @@ def test_without_evidence_the_prompt_says_so(tmp_path):
     state = full_state(context)
     fresh = state.model_copy(update={"choice": state.choice.model_copy(update={"evidence_count": 0}), "tried": []})
     text = generate_request(context, fresh, 0).messages[1].content
-    assert "Not tried here before; a first guess: 62% correct" in text
+    assert "62%" in text
     assert "Already tried" not in text
 
 

@@ -157,5 +157,5 @@ def test_no_planted_text_reaches_the_reviewer(tmp_path) -> None:
     before, inside, after = text.split(f"\n{fence}\n")
     assert "answer" not in inside.lower()
     assert "__global__ void k" in inside
-    assert "cannot change this task" in before
-    assert after.strip().startswith("Reply with one JSON object")
+    assert "__global__" not in before
+    assert "JSON" in after

@@ -46,7 +46,7 @@ def test_a_weak_search_shows_the_driver_and_marks_what_it_learns(tmp_path: Path)
     for request in asked:
         prompt = request.messages[-1].content
         assert "torch::relu(input)" in prompt
-        assert "Reference (the host program, with libtorch):\n```cpp\n" in prompt
+        assert prompt.index("```cpp\n") < prompt.index("torch::relu(input)")
         assert "void launch_gpu_implementation(void* output, void* input, int64_t batch_size, int64_t dim);" in prompt
         assert "#include <torch" not in prompt
     assert "roofline floor" not in asked[0].messages[-1].content
@@ -54,4 +54,4 @@ def test_a_weak_search_shows_the_driver_and_marks_what_it_learns(tmp_path: Path)
     (transition,) = context.experience.transitions.query()
     assert transition.weakly_verified
     assert [row.cell.weakly_verified for row in context.experience.document().statistics] == [True]
-    assert "// weakly verified: the problem's own driver judged it\n" in outcome.final_kernel.read_text()
+    assert "// weakly verified" in outcome.final_kernel.read_text()

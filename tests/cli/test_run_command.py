@@ -119,7 +119,7 @@ def test_the_report_needs_nothing_from_outside(finished: tuple[Path, list[object
     root, _, _ = finished
     html = (run_directory(root) / "report.html").read_text()
     assert not re.search(r"<(script|link|img|iframe)[^>]*\b(src|href)=", html)
-    assert "every time on this page is modelled" in html
+    assert "modelled" in html
     assert "compile_error" in html
     assert "softmax_cached" in html
 

@@ -179,13 +179,13 @@ def test_drivers_differ_by_precision_and_are_kept(
 @pytest.mark.alternating("builder")
 def test_a_broken_driver_is_the_problems_fault(builder: CandidateBuilder, tmp_path: Path) -> None:
     problem = Problem(ProblemId(1, 2), "Broken", tmp_path, workloads={})
-    with pytest.raises(ProblemError, match="cannot read"):
+    with pytest.raises(ProblemError, match=r"driver\.cpp"):
         builder.harness(problem, Precision.FP16)
     (tmp_path / "driver.cpp").write_text("int main( {")
-    with pytest.raises(ProblemError, match="does not compile"):
+    with pytest.raises(ProblemError, match="int main"):
         builder.harness(problem, Precision.FP16)
     (tmp_path / "driver.cpp").write_text("int main() {}")
-    with pytest.raises(ProblemError, match="does not call launch_gpu_implementation"):
+    with pytest.raises(ProblemError, match="launch_gpu_implementation"):
         builder.harness(problem, Precision.FP16)
 
 

@@ -25,7 +25,15 @@ from kernelblaster.sandbox import process as sandbox
 from kernelblaster.sandbox.isolation import PRIVATE_BYTES, FileView, Isolation, SystemView, installation, plan
 from kernelblaster.sandbox.limits import CommandResult, Limits
 from kernelblaster.sandbox.linux_isolation import landlock_version
-from kernelblaster.sandbox.process import STRONGEST_VARIABLE, Scratch, clean_environment, run, strongest, trial
+from kernelblaster.sandbox.process import (
+    ISOLATION_HINT,
+    STRONGEST_VARIABLE,
+    Scratch,
+    clean_environment,
+    run,
+    strongest,
+    trial,
+)
 
 INTERPRETER = FileView(readable=(Path(sys.prefix), Path(sys.base_prefix)))
 REFUSED = {level: trial(level) if level.isolates else None for level in Isolation}
@@ -322,9 +330,8 @@ def test_limits_alone_are_warned_of_once_and_loudly(
     )
     sandbox._try_levels.cache_clear()
     (warning,) = [record.message for record in caplog.records]
-    assert warning.startswith("CANDIDATES ARE NOT ISOLATED")
     assert "no bubblewrap here" in warning
-    assert "apt install bubblewrap" in warning
+    assert ISOLATION_HINT in warning
 
 
 def test_the_strongest_level_can_be_chosen_and_a_misspelt_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import torch
 from kernelblaster.devices.base import UNPERTURBED, Build, Job, PerturbationKind
 from kernelblaster.devices.failures import RunFailure, RunFailureKind
 from kernelblaster.devices.harness.process import HarnessProcess, ProcessSession
-from kernelblaster.errors import DeviceError
+from kernelblaster.errors import DeviceError, DeviceMemoryFull
 from kernelblaster.evaluation.inputs.perturbations import apply_perturbation
 from kernelblaster.sandbox.limits import Limits
 
@@ -214,20 +214,20 @@ def test_addresses_change_and_what_is_written_beside_a_tensor_is_seen(host_build
 
 def test_tensors_that_do_not_fit_are_not_the_candidates_fault(host_build: Build, make_job: MakeJob) -> None:
     running = ProcessSession(host_build, make_job(), env={"HOST_CUDART_BYTES": "100"}, limits=LIMITS, timeout_s=10)
-    with pytest.raises(DeviceError, match="do not fit"):
+    with pytest.raises(DeviceMemoryFull):
         running.__enter__()
 
 
 def test_a_refused_job_names_what_is_missing(host_build: Build, make_job: MakeJob) -> None:
     job = dataclasses.replace(make_job(), scalars={})
-    with session(host_build, job) as running, pytest.raises(RunFailure, match="scalar named scale"):
+    with session(host_build, job) as running, pytest.raises(RunFailure, match="scale"):
         running.call(0)
 
 
 def test_an_input_file_of_the_wrong_size_is_refused(host_build: Build, make_job: MakeJob) -> None:
     job = make_job()
     job.tensors[0].path.write_bytes(b"short")
-    with pytest.raises(DeviceError, match="does not have the tensor's size"):
+    with pytest.raises(DeviceError, match="size"):
         session(host_build, job).__enter__()
 
 

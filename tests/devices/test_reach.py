@@ -59,8 +59,9 @@ def test_a_fence_that_hides_the_gpu_is_not_taken_and_that_is_said(
     install(tmp_path, outside, monkeypatch)
     assert reach.reaching_isolation(toolchain) is Isolation.LIMITS
     (warning,) = [record.message for record in caplog.records]
-    assert "CANDIDATES ARE NOT ISOLATED" in warning
-    assert "cuInit failed with CUDA error 100" in warning
+    assert "NOT ISOLATED" in warning
+    assert "cuInit" in warning
+    assert "100" in warning
 
 
 def test_a_machine_without_a_working_driver_blames_no_fence(

@@ -98,7 +98,7 @@ def test_the_next_toolkit_is_taken_for_a_broken_one_and_that_is_told_once(
         (True, False),
         (False, True),
     ]
-    assert all(f"{sound}/bin/nvcc is used instead" in line for line in caplog.messages)
+    assert all(f"{sound}/bin/nvcc" in line for line in caplog.messages)
 
 
 def test_a_toolkit_without_headers_is_refused(tmp_path: Path) -> None:

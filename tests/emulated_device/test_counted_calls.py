@@ -96,7 +96,6 @@ def test_launch_that_fits_no_sm_is_a_runtime_error() -> None:
     with pytest.raises(RunFailure) as caught:
         calls.estimate(build(registers=255), job(), timeout_s=1)
     assert caught.value.kind is RunFailureKind.RUNTIME
-    assert "too many resources" in caught.value.reason
 
 
 def test_kernel_without_resources_is_the_devices_fault() -> None:

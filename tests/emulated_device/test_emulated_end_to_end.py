@@ -95,7 +95,6 @@ def test_out_of_bounds_access_is_found_and_fails_the_call(bench: Bench) -> None:
     build, job = bench.build(kernels.OUT_OF_BOUNDS), bench.job(x)
     findings = bench.device.sanitize(build, job, timeout_s=TIMEOUT_S)
     assert [finding.tool for finding in findings] == ["memcheck"]
-    assert "out-of-bounds global load" in findings[0].message
     assert findings[0].location == "candidate.cu:2"
     with pytest.raises(RunFailure) as caught, bench.device.open(build, job, timeout_s=TIMEOUT_S) as session:
         session.call(0)

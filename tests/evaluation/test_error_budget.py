@@ -278,7 +278,7 @@ def test_a_row_sum_in_sixteen_bits_shows_in_its_row_alone(jury: Jury) -> None:
     assert not found.passed
     assert found.worst_row is not None
     assert found.worst_row.ratio == found.ratio > 1
-    assert "as a whole is 0.1" in found.describe()
+    assert f"{abs(found.worst_row.share):.2%}" in found.describe()
 
 
 HALVES = (DType.FLOAT16, DType.BFLOAT16)
@@ -455,7 +455,7 @@ def test_a_row_that_is_off_as_a_whole_is_refused_in_the_midst_of_right_ones(dtyp
     assert found.worst_row is not None
     assert found.worst_row.index == (7,)
     assert found.worst_row.share == pytest.approx(-1.1 * torch.finfo(TORCH_DTYPES[dtype]).eps, rel=0.1)
-    assert "output[7, :] as a whole" in found.describe()
+    assert "output[7, :]" in found.describe()
     assert findings_of(reference, reference, tmp_path, spec).worst_row.ratio == 0
 
 

@@ -108,7 +108,7 @@ def test_ties_are_what_comparing_scores_says(rows: int, extent: int, axis: int, 
 
 def test_an_index_output_must_fit_what_it_points_into() -> None:
     spec = TensorSpec("i", TensorRole.OUTPUT, DType.INT64, (4,))
-    with pytest.raises(ProblemError, match="does not index axis 1 of x"):
+    with pytest.raises(ProblemError, match="axis 1 of x"):
         IndexTies.of(torch.zeros(3, 5), IndexSource("x", 1), spec)
 
 

@@ -105,10 +105,11 @@ def test_secrets_choose_the_variants(store: InputStore, relu: Problem) -> None:
 def test_a_result_that_hardly_changes_is_told(
     store: InputStore, relu: Problem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    unhindered = choose_checks(store, timed(relu), facts(), 1, 2.0)
     monkeypatch.setattr("kernelblaster.evaluation.correctness.compare.tells_apart", lambda *_: False)
     found = choose_checks(store, timed(relu), facts(), 1, 2.0)
     assert len(found.perturbations) == 3
-    assert any("a stale one would not show" in note for note in found.notes)
+    assert len(found.notes) == 1 + len(unhindered.notes)
 
 
 def test_the_reference_of_a_variant_is_that_of_the_changed_values(store: InputStore, relu: Problem) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import stand_ins
@@ -34,7 +35,13 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+def some(cases: dict[str, Any], *default: str) -> Iterator[Any]:
+    """Cases by name; those that are not named are slow."""
+    for name, case in cases.items():
+        yield pytest.param(case, id=name, marks=[] if name in default else [pytest.mark.slow])
+
+
+@pytest.mark.parametrize("body", [*some(BODIES, "cut off", "megabytes")])
 def test_bodies_that_are_no_replies(workspace: Bench, tmp_path: Path, body: bytes) -> None:
     """Twice in a row end the run with one line; the next start goes on."""
     garbage = 2
@@ -54,7 +61,7 @@ def test_bodies_that_are_no_replies(workspace: Bench, tmp_path: Path, body: byte
     assert len(run.deaths) == 1
 
 
-@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+@pytest.mark.parametrize("text", [*some(TEXTS, "binary", "nested")])
 def test_replies_that_say_nothing(workspace: Bench, tmp_path: Path, text: str) -> None:
     with workspace.open(SEARCH, tmp_path / "run", lambda messages: text) as run:
         assert run.start() == ExitCode.NO_IMPROVEMENT, run.errors

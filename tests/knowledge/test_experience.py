@@ -304,7 +304,7 @@ def begin_without_file(path: Path) -> Experience:
 
 
 def test_without_file_and_database_there_is_a_hint(tmp_path):
-    with pytest.raises(KnowledgeError, match="no knowledge base") as caught:
+    with pytest.raises(KnowledgeError, match=r"optimization_database\.json") as caught:
         begin_without_file(tmp_path / "optimization_database.json")
     assert caught.value.hint
 

@@ -56,14 +56,15 @@ def test_servers_without_a_list_are_no_error(odd: Step) -> None:
 
 def test_an_endpoint_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "WAIT_S", 0.01)
-    with pytest.raises(Unreachable, match="cannot be reached"):
+    with pytest.raises(Unreachable, match=r"127\.0\.0\.1:9"):
         check_model(config("http://127.0.0.1:9/v1"))
 
 
 def test_a_name_that_is_not_listed(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     with serve(listing=LISTING) as server:
         check_model(config(server.url, name="medium"))
-        assert "does not list the model medium: it has large, small" in caplog.text
+        (warning,) = caplog.messages
+        assert warning.index("medium") < warning.index("large, small")
         # At OpenAI the list is complete: an alias that a server resolves by itself does not exist there.
         monkeypatch.setattr(probe, "OPENAI_HOST", "127.0.0.1")
         with pytest.raises(RequestRejected, match="medium"):

@@ -119,7 +119,8 @@ def test_a_cap_that_was_not_reached_is_not_announced(tmp_path: Path, caplog: pyt
     assert not caplog.records
     with ledger.admit(used(1, 0)):
         ledger.record(ask("b"), used(1, 9), model="m", seconds=1.0)
-    assert "cap of 100 tokens is reached" in caplog.text
+    (announced,) = caplog.messages
+    assert "100 tokens" in announced
 
 
 def test_questions_that_wait_for_an_answer_hold_room(tmp_path: Path) -> None:

@@ -77,8 +77,9 @@ def test_a_selection_that_names_nothing_is_refused_with_a_hint(
 
 
 def test_an_empty_list_of_levels_is_refused(dataset: Dataset) -> None:
-    with pytest.raises(UsageError, match="not a subset"):
+    with pytest.raises(UsageError) as caught:
         dataset.select([])
+    assert caught.value.hint
 
 
 @pytest.mark.parametrize("make", [None, "empty", "file"])

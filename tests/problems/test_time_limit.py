@@ -68,7 +68,7 @@ def _imported(tmp_path_factory: pytest.TempPathFactory) -> None:
 def test_it_is_one_line_with_a_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str, depth: int) -> None:
     problem = problem_of(tmp_path, before, indent(LOOP, " " * depth))
     monkeypatch.setenv(VARIABLE, "0.3")
-    with pytest.raises(ProblemError, match=r"reference\.py has not come to an end after 0\.3 s") as caught:
+    with pytest.raises(ProblemError, match=r"reference\.py\b.* 0\.3 s") as caught:
         tensor_specs(problem, StandardWorkload.SMALL, Precision.FP16)
     assert VARIABLE in caught.value.hint
 
@@ -82,7 +82,7 @@ def test_the_judge_does_not_wait_for_ever_either(tmp_path: Path, monkeypatch: py
         load_reference(problem), StandardWorkload.SMALL, specs, Distribution.NORMAL, 0, seed=1
     )
     monkeypatch.setenv(VARIABLE, "0.3")
-    with pytest.raises(ProblemError, match="has not come to an end"):
+    with pytest.raises(ProblemError, match=r"reference\.py\b.* 0\.3 s"):
         reference_output.solve(drawn, specs[:1], Precision.FP32)
 
 
@@ -96,7 +96,8 @@ def test_code_that_cannot_be_stopped_ends_the_process(
     done = subprocess.run([sys.executable, "-c", STUCK, problem.directory], capture_output=True, text=True, timeout=50)
     assert (done.returncode, done.stdout) == (ExitCode.USAGE, "")
     message, hint = done.stderr.splitlines()
-    assert "reference.py has not come to an end" in message
+    assert "reference.py" in message
+    assert "0.2 s" in message
     assert VARIABLE in hint
 
 

@@ -53,10 +53,10 @@ def test_only_results_under_the_same_conditions_are_continued() -> None:
 
 def test_a_damaged_record_is_named(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
-    with pytest.raises(UsageError, match="does not exist"):
+    with pytest.raises(UsageError, match=r"run\.json"):
         read_record(path)
     path.write_text(record().model_dump_json()[:50])
-    with pytest.raises(UsageError, match="damaged"):
+    with pytest.raises(UsageError, match=r"run\.json"):
         read_record(path)
     path.write_text(record().model_dump_json())
     assert read_record(path) == record()

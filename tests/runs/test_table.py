@@ -23,14 +23,16 @@ def printed(run: RunSummary) -> str:
 
 def test_modelled_times_are_called_so_and_have_no_interval() -> None:
     text = printed(summary(row(OutcomeStatus.IMPROVED, 2.0)))
-    assert "times are modelled, not measured" in text
+    head, *_ = text.split("improved")
+    assert "modelled" in head
     assert "2.00x\n" in text
     assert "95 %" not in text
 
 
 def test_weakly_verified_problems_are_named() -> None:
     weak = row(OutcomeStatus.IMPROVED, 2.0).model_copy(update={"weakly_verified": True})
-    assert "weakly verified, each by its own libtorch driver: level1/023\n" in printed(summary(weak))
+    (named,) = [line for line in printed(summary(weak)).splitlines() if "weakly" in line]
+    assert named.endswith(" level1/023")
     assert "weakly" not in printed(summary(row(OutcomeStatus.IMPROVED, 2.0)))
 
 
@@ -53,7 +55,10 @@ def test_a_start_without_improvement_has_its_time() -> None:
 def test_unknown_prices_are_not_zero_dollars() -> None:
     run = summary(row(OutcomeStatus.IMPROVED, 2.0))
     unknown = run.spending.model_copy(update={"calls": 2, "dollars": None})
-    assert "price unknown" in printed(run.model_copy(update={"spending": unknown}))
+    text = printed(run.model_copy(update={"spending": unknown}))
+    assert "$0.0000" not in text
+    assert "unknown" in text
+    assert "$0.0000" in printed(run.model_copy(update={"spending": run.spending.model_copy(update={"calls": 0})}))
 
 
 def test_reasons_with_brackets_are_printed_as_they_are() -> None:
@@ -63,7 +68,9 @@ def test_reasons_with_brackets_are_printed_as_they_are() -> None:
 
 def test_several_problems_have_a_mean() -> None:
     text = printed(summary(row(OutcomeStatus.IMPROVED, 4.0), row(OutcomeStatus.NO_IMPROVEMENT)))
-    assert "geometric mean speed-up over the start: 2.00x" in text
+    (mean,) = [line for line in text.splitlines() if "mean" in line]
+    assert "2.00x" in mean
+    assert "mean" not in printed(summary(row(OutcomeStatus.IMPROVED, 4.0)))
 
 
 def test_waiting_and_budget_say_how_to_go_on() -> None:
@@ -71,19 +78,22 @@ def test_waiting_and_budget_say_how_to_go_on() -> None:
         update={"pending_requests": [Path("x/requests-001.jsonl")]}
     )
     assert "x/requests-001.jsonl" in printed(waiting)
-    assert "same command again" in printed(waiting)
-    assert "higher cap continues" in printed(summary(row(OutcomeStatus.BUDGET)))
+    assert "same command" in printed(waiting)
+    capped = printed(summary(row(OutcomeStatus.BUDGET)))
+    assert "cap" in capped.splitlines()[-1]
+    assert "cap" not in printed(summary(row(OutcomeStatus.IMPROVED, 2.0))).splitlines()[-1]
 
 
 def test_sizes_that_were_timed_in_part_and_not_judged_are_said_to_be_so() -> None:
     whole = row(OutcomeStatus.IMPROVED, 2.0)
-    assert "judged at smaller sizes" not in printed(summary(whole))
+    assert summary(whole).sampled == ""
     sampled = whole.comparison.model_copy(
         update={"candidate": whole.comparison.candidate.model_copy(update={"executed_share": 0.25})}
     )
     partly = whole.model_copy(
         update={"comparison": sampled, "outputs_judged": False, "workload": StandardWorkload.MEDIUM}
     )
-    text = printed(summary(whole, partly))
-    assert "size medium was timed, outputs were judged at smaller sizes alone" in text
-    assert "a sample of the blocks, 0.25 at least" in text
+    run = summary(whole, partly)
+    assert run.sampled in printed(run)
+    assert "medium" in run.sampled
+    assert "0.25" in run.sampled

@@ -25,7 +25,8 @@ def test_fault_is_reported_with_kernel_and_line(runner, kernel, error):
 
 def test_shared_memory_is_bounds_checked(runner):
     outcome = runner("shared_out_of_bounds", "1", "32", [], 128, 1, shared=128)
-    assert "out-of-bounds shared store" in outcome.stderr
+    assert outcome.code == 40
+    assert "shared_out_of_bounds" in outcome.stderr
 
 
 @pytest.mark.parametrize(

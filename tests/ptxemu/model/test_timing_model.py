@@ -172,7 +172,7 @@ def test_spills_cost_time() -> None:
 
 
 def test_block_that_fits_no_sm_is_refused() -> None:
-    with pytest.raises(Unlaunchable, match="too many resources"):
+    with pytest.raises(Unlaunchable):
         model(Copy(1, 1024).record(), registers=255)
 
 

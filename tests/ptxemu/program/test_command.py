@@ -35,9 +35,9 @@ def test_unusable_options_end_with_2(words: list[str], capfd: pytest.CaptureFixt
 
 def test_missing_files_and_places_end_with_2(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main([str(tmp_path / "missing.cu")]) == 2
-    assert "missing.cu: no such file" in capfd.readouterr().err
+    assert "missing.cu" in capfd.readouterr().err
     assert main([str(SAXPY), "--json", str(tmp_path / "no" / "out.json")]) == 2
-    assert "cannot be written" in capfd.readouterr().err
+    assert str(tmp_path / "no" / "out.json") in capfd.readouterr().err
 
 
 @pytest.mark.nvcc

@@ -9,7 +9,7 @@ from shutil import which
 import numpy as np
 import pytest
 
-from kernelblaster.devices.base import UNPERTURBED, Build, Harness, Job, JobTensor, profile_once
+from kernelblaster.devices.base import COUNTED, Build, Harness, Job, JobTensor, profile_once
 from kernelblaster.devices.build.toolchain import SearchPath, ToolMissing, find_nvccs
 from kernelblaster.devices.emulated.device import EmulatedDevice
 from kernelblaster.devices.profiles import Profile
@@ -62,7 +62,7 @@ class Bench:
         build, job = self.build(source), self.job(x)
         with self.device.open(build, job, timeout_s=TIMEOUT_S) as session:
             assert session.call(0xAB).mutated_inputs == ()
-            samples = session.time_calls([UNPERTURBED] * 30)
+            samples = session.time_calls([COUNTED] * 30)
         assert len(samples) == 1
         assert samples[0].host_us is None
         return self.output(x), samples[0].device_us, profile_once(self.device, build, job, timeout_s=TIMEOUT_S)

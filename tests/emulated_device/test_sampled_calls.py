@@ -9,7 +9,7 @@ import pytest
 import sampled_kernels as kernels
 from emulated_bench import TIMEOUT_S, Bench, needs_tools
 
-from kernelblaster.devices.base import UNPERTURBED, Build, Job, profile_once
+from kernelblaster.devices.base import COUNTED, Build, Job, profile_once
 from kernelblaster.devices.failures import RunFailure, RunFailureKind
 from kernelblaster.devices.metrics import Metric
 from kernelblaster.devices.profiles import Profile
@@ -66,7 +66,7 @@ def test_sampled_sessions_start_no_process_and_have_no_outputs_to_offer(bench: B
     build, job = prepared(bench, kernels.CHAIN)
     before = (bench.directory / "y").read_bytes()
     with bench.device.open(build, replace(job, instruction_budget=FEW), timeout_s=TIMEOUT_S) as session:
-        (sample,) = session.time_calls([UNPERTURBED])
+        (sample,) = session.time_calls([COUNTED])
     assert 0 < sample.executed_share < 1
     assert (bench.directory / "y").read_bytes() == before
 

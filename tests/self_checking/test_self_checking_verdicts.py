@@ -98,7 +98,7 @@ def test_a_candidate_is_audited_and_sealed(judged) -> None:
 def test_a_driver_is_compiled_once(host_device: HostDevice, host_problem: Problem) -> None:
     first, second = (host_device.prepare(host_problem, Precision.FP16) for _ in range(2))
     assert first == second
-    assert len(list(Path(first.object_path).parents[2].glob("*/*/driver.o"))) == 1
+    assert len(list(Path(first.object_path).parents[2].glob("*/*/harness.o"))) == 1
 
 
 def test_the_emulated_device_refuses(host_evaluator: Evaluator, host_problem: Problem) -> None:

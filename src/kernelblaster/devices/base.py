@@ -85,6 +85,8 @@ class PerturbationKind(StrEnum):
 
 UNPERTURBED = 0
 """The perturbation that leaves values and addresses as they are."""
+COUNTED = 1
+"""The perturbation of calls that are counted and not judged, which find tensors aligned as timed calls do."""
 
 
 @dataclass(frozen=True)

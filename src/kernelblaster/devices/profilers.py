@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
 
-from kernelblaster.devices.base import UNPERTURBED, Candidate, Device, Job, Profiler, Session
+from kernelblaster.devices.base import COUNTED, Candidate, Device, Job, Profiler, Session
 from kernelblaster.devices.forwarding import ForwardingDevice
 from kernelblaster.devices.metrics import Metric
 from kernelblaster.devices.profiles import Profile, ProfileSource
@@ -70,7 +70,7 @@ class EventProfiler:
         """The time of a warmed call by events, and what the compiler says of a single kernel. Raises RunFailure."""
         with self.device.open(self.candidate, self.job, timeout_s=self.timeout_s) as session:
             session.call(0)
-            samples = session.time_calls([UNPERTURBED] * _SAMPLES)
+            samples = session.time_calls([COUNTED] * _SAMPLES)
         found = {Metric.DURATION.value: statistics.median(sample.device_us for sample in samples) * 1e3}
         resources = self.candidate.built().resources
         if len(resources) == 1:

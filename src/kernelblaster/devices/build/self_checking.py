@@ -135,7 +135,7 @@ class SelfCheckingBuilder(CandidateBuilder):
             self._compile_host([*self._torch_flags(), "driver.cpp", "-o", "plain.o"], scratch, problem)
             self._compile_host([*self._recipes.host_flags, "shim.cpp", "-o", "shim.o"], scratch, problem)
             self._join(scratch, problem)
-            self._publish(scratch, entry, ["driver.o"])
+            self._publish(scratch, entry, ["harness.o"])
 
     def _torch_flags(self) -> tuple[str, ...]:
         """How a driver is compiled. Optimising it only costs time: it is the kernel that is measured."""
@@ -144,7 +144,7 @@ class SelfCheckingBuilder(CandidateBuilder):
         return ("-O0", "-std=c++20", "-w", "-fno-gnu-unique", "-U_FORTIFY_SOURCE", abi, *includes)
 
     def _join(self, scratch: Path, problem: Problem) -> None:
-        """plain.o and shim.o -> driver.o, which calls the launcher only through the shim. Raises ProblemError."""
+        """plain.o and shim.o -> harness.o, which calls the launcher only through the shim. Raises ProblemError."""
         plain, shim = (read_symbols(scratch / name) for name in ("plain.o", "shim.o"))
         launchers = [name for name in plain.undefined if names_launcher(name)]
         if len(launchers) != 1 or launchers[0] not in shim.undefined:
@@ -157,5 +157,5 @@ class SelfCheckingBuilder(CandidateBuilder):
         self._binutils(
             scratch,
             ToolStep((str(self._tools.objcopy), *options, "plain.o", "renamed.o")),
-            ToolStep((str(self._tools.ld), "-r", "renamed.o", "shim.o", "-o", "driver.o")),
+            ToolStep((str(self._tools.ld), "-r", "renamed.o", "shim.o", "-o", "harness.o")),
         )

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from kernelblaster.devices.base import UNPERTURBED, Candidate, Job
+from kernelblaster.devices.base import COUNTED, Candidate, Job
 from kernelblaster.devices.cuda.ncu import (
     NO_KERNEL,
     PERMISSION_HINT,
@@ -178,7 +178,7 @@ class CudaProfiler:
         failure: RunFailure | DeviceError | None = None
         try:
             program.load()
-            program.profile(UNPERTURBED)
+            program.profile(COUNTED)
             tail = program.quit().output
         except (RunFailure, DeviceError) as error:
             failure, tail = error, getattr(error, "log", "")

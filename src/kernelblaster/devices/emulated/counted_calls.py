@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
-from kernelblaster.devices.base import Build, CallResult, Job
+from kernelblaster.devices.base import COUNTED, Build, CallResult, Job
 from kernelblaster.devices.emulated.translation import ptxas_resources, translated_errors
 from kernelblaster.devices.failures import RunFailure, RunFailureKind
 from ptxemu.counters.machine_code import read_code, with_machine_counts
@@ -24,8 +24,6 @@ from ptxemu.model.call import CallEstimate, estimate_call
 from ptxemu.model.kernel import Unlaunchable
 
 _KEPT = 256
-_UNSEEN = 1
-"""Any perturbation that changes the values: for counts that nobody judges."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,7 @@ class CountedCalls:
 
     def estimate(self, build: Build, job: Job, *, timeout_s: float) -> CallEstimate:
         """The modelled call. Raises RunFailure; a failed run is not remembered."""
-        return self.run(build, job, timeout_s, _UNSEEN)[0]
+        return self.run(build, job, timeout_s, COUNTED)[0]
 
     def run(
         self, build: Build, job: Job, timeout_s: float, perturbation: int

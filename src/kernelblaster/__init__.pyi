@@ -119,6 +119,7 @@ from kernelblaster.runs.answer import answer_exchange as answer_exchange
 from kernelblaster.runs.answer import check_exchange as check_exchange
 from kernelblaster.runs.choices import choose_device as choose_device
 from kernelblaster.runs.choices import choose_model_config as choose_model_config
+from kernelblaster.runs.observing import ExpectedCosts as ExpectedCosts
 from kernelblaster.runs.observing import RunChoices as RunChoices
 from kernelblaster.runs.observing import RunInProgress as RunInProgress
 from kernelblaster.runs.observing import RunObserver as RunObserver

@@ -8,6 +8,7 @@ import pytest
 from agent_support import START_US, CommentEvaluator, EventList, ScriptedModel, answer, kernel, make_context
 
 from kernelblaster.agent.graph import run_problem
+from kernelblaster.agent.shared_notes import IDLE_REPLIES
 from kernelblaster.agent.state import OutcomeStatus, StopReason
 from kernelblaster.evaluation.results import Decision, Verdict
 from kernelblaster.models.base import Purpose
@@ -338,3 +339,35 @@ def test_a_recording_that_is_searched_anew_teaches_nothing_new(tmp_path, recordi
         )
     assert context.experience.transitions.count() == 2
     assert sum(row.sums.attempts for row in context.experience.document().statistics) == counted
+
+
+def test_a_model_that_repeats_itself_is_asked_a_few_times_and_no_more(tmp_path):
+    outcome, context = search(tmp_path, lambda r, s, a: answer(kernel(0.5)), rollouts=10, steps=10, repairs=3)
+    asked = [request for request in context.model.requests if request.purpose in (Purpose.GENERATE, Purpose.REPAIR)]
+    assert IDLE_REPLIES < len(asked) <= IDLE_REPLIES + 10
+    assert StopReason.REPEATING in {result.stop for result in outcome.rollouts}
+    assert f"last {IDLE_REPLIES} replies" in outcome.reason
+    assert outcome.hint
+
+
+def test_a_recording_may_give_every_rollout_the_same(tmp_path):
+    outcome, _ = search(tmp_path, lambda r, s, a: answer(kernel(0.5)), rollouts=12, steps=1, recording="r")
+    assert {result.stop for result in outcome.rollouts} == {StopReason.STEPS}
+
+
+def test_rollouts_are_told_what_others_tried_on_the_same_kernel(tmp_path):
+    _, context = search(
+        tmp_path, lambda r, s, a: answer(kernel(0.5 + s / 100 + r / 1000)), rollouts=2, steps=3, patience=9
+    )
+    techniques = {
+        t.technique: t.rollout for t in context.experience.transitions.query() if t.decision is Decision.SLOWER
+    }
+    told = [
+        technique
+        for request in context.model.requests
+        for _, found, others in [request.messages[-1].content.partition("by others")]
+        for technique in techniques
+        if found and f"- {technique}: slower" in others
+        if str(techniques[technique]) not in request.slot.split("rollout-")[1].split("/")[0]
+    ]
+    assert told

@@ -321,6 +321,22 @@ def test_a_cap_refuses_before_the_call_and_between_retries(tmp_path: Path) -> No
     assert server.bodies == []
 
 
+def test_calls_side_by_side_do_not_pass_a_cap_together(tmp_path: Path) -> None:
+    """Eight calls of 120 tokens under a cap of 500: what is in flight is held, and the others wait."""
+    capped = CostLedger(tmp_path / "l.jsonl", BudgetConfig(tokens=500))
+    usage = {"prompt_tokens": 20, "completion_tokens": 100}
+
+    async def all_at_once(model: OpenAiModel) -> list[Reply | BaseException]:
+        return await asyncio.gather(*(model.complete(ask(f"s{i}")) for i in range(8)), return_exceptions=True)
+
+    with serve(Step(body=completion(usage=usage), delay_s=0.02)) as server:
+        results = asyncio.run(all_at_once(model_of(server, capped, concurrency=8)))
+    answered = [result for result in results if isinstance(result, Reply)]
+    assert all(isinstance(result, Reply | CapReached) for result in results)
+    assert len(answered) == len(server.bodies) == 4
+    assert capped.totals().tokens == 480
+
+
 def test_wall_time_cuts_a_call_off(tmp_path: Path) -> None:
     capped = CostLedger(tmp_path / "l.jsonl", BudgetConfig(minutes=0.4 / 60))
     with serve(Step(body=completion(), delay_s=30)) as server, pytest.raises(CapReached) as caught:

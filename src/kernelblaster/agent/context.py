@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 
 from kernelblaster.agent.events import Event, EventSink
 from kernelblaster.agent.files import ProblemFiles
+from kernelblaster.agent.shared_notes import SharedNotes
 from kernelblaster.config import SearchConfig
 from kernelblaster.devices.base import Device
 from kernelblaster.devices.facts import DeviceFacts, Library
@@ -94,6 +95,8 @@ class ProblemContext:
     fixed_parameters: tuple[str, ...] = ()
     recording: str | None = None
     deadline: float | None = None
+    notes: SharedNotes = field(default_factory=SharedNotes, repr=False)
+    """What its rollouts tell each other; not used where a recording answers, which cannot heed it."""
     _flights: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary, repr=False)
     """Locks live as long as somebody holds or awaits them."""
 

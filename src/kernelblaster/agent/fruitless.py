@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from kernelblaster.agent.shared_notes import IDLE_REPLIES
 from kernelblaster.agent.state import OutcomeStatus, RolloutResult, StopReason
 from kernelblaster.evaluation.results import Verdict
 
@@ -36,6 +37,14 @@ def fruitless(rollouts: Sequence[RolloutResult], *, recorded: bool) -> Fruitless
         rollouts: that have ended.
         recorded: whether a recording answered in a model's place.
     """
+    found = _found(rollouts, recorded=recorded)
+    if not any(rollout.stop is StopReason.REPEATING for rollout in rollouts):
+        return found
+    reason = f"{found.reason}; the model was not asked further: its last {IDLE_REPLIES} replies held no new kernel"
+    return Fruitless(found.status, reason, "ask another model, or set a higher --set model.temperature")
+
+
+def _found(rollouts: Sequence[RolloutResult], *, recorded: bool) -> Fruitless:
     verdicts = _summed(rollout.verdicts for rollout in rollouts)
     judged, correct = verdicts.total(), verdicts[Verdict.CORRECT]
     if judged == 0:

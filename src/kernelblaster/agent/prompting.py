@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.rendering import render
 from kernelblaster.agent.review import bare_code
-from kernelblaster.agent.slots import attempt_slot, classify_slot, problem_slot, reflect_slot
+from kernelblaster.agent.slots import attempt_slot, classify_slot, problem_slot, reflect_slot, rollout_slot
 from kernelblaster.agent.sources import cut_middle, trimmed_driver, trimmed_reference
 from kernelblaster.agent.state import Attempt, Choice, Diagnosis, Failure, RolloutState, Tried
 from kernelblaster.agent.summary import gpu_summary, profile_summary, time_summary
@@ -86,6 +86,7 @@ def _generate_prompt(context: ProblemContext, state: RolloutState) -> str:
         choice=state.choice if has(SearchPart.RETRIEVAL) else None,
         experience=_experience(state.choice, context.facts.arch) if has(SearchPart.EXPERIENCE) else "",
         tried=[_tried_line(tried) for tried in state.tried if has(SearchPart.HISTORY)],
+        tried_by_others=[_tried_line(tried) for tried in tried_by_others(context, state)],
     )
 
 
@@ -280,6 +281,13 @@ def _experience(choice: Choice, arch: str) -> str:
         f"Experience ({choice.backed_off_to}, asked for {arch}): {choice.evidence_count} attempts, "
         f"{choice.p_correct:.0%} expected to be correct, then {choice.expected_speedup:.2f}x on average."
     )
+
+
+def tried_by_others(context: ProblemContext, state: RolloutState) -> list[Tried]:
+    """What other rollouts have tried on the same kernel."""
+    if not context.config.has(SearchPart.HISTORY):
+        return []
+    return context.notes.of_others(state.incumbent.sha256, rollout_slot(context, state.round, state.index))
 
 
 def _tried_line(tried: Tried) -> str:

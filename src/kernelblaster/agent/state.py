@@ -33,6 +33,8 @@ class StopReason(StrEnum):
     """Several correct candidates in a row could not be told from their parent."""
     NOTHING_TO_TRY = "nothing_to_try"
     """Every technique known for the bottleneck was tried since the last acceptance."""
+    REPEATING = "repeating"
+    """The model repeats kernels that the search has seen, or replies nothing of use."""
     RECORDING_EXHAUSTED = "recording exhausted"
     """The recording has no answer for this step."""
     BUDGET = "budget"

@@ -10,7 +10,7 @@ from typing import Self
 
 from rich.console import Console
 
-from kernelblaster import DeviceKind, Event, RunChoices, RunInProgress, RunObserver
+from kernelblaster import DeviceKind, Event, ExpectedCosts, RunChoices, RunInProgress, RunObserver
 from kernelblaster.cli import terminal
 from kernelblaster.cli.live import LiveView, PlainView, RunView
 from kernelblaster.cli.progress import Progress
@@ -61,6 +61,8 @@ class TerminalObserver(RunObserver):
         if run.finished_before:
             told = f"{run.finished_before} of {len(run.problems)} problems finished before"
             self._line(f"{told}: their results are shown, not searched for; --no-resume searches anew")
+        for line in cost_lines(run.costs) if run.costs else ():
+            self._line(line)
         with view_of(run, self._console) as self._view:
             yield
         self._view = None
@@ -77,6 +79,26 @@ class TerminalObserver(RunObserver):
 
     def _line(self, text: str) -> None:
         self._console.print(text, markup=False, soft_wrap=True)
+
+
+def cost_lines(costs: ExpectedCosts) -> Iterator[str]:
+    """What a search may cost, and where it is cut off."""
+    expected, caps, before = costs.forecast, costs.caps, costs.before
+    tokens = f"{_thousands(expected.prompt_tokens)} + {_thousands(expected.completion_tokens)} tokens"
+    dollars = "" if expected.dollars is None else f", ${expected.dollars:.2f}"
+    source = "as long as this run's own" if expected.observed else "as long as the recorded ones, without reasoning"
+    repairs = f"; a step that fails asks up to {expected.repairs} times more" if expected.repairs else ""
+    yield (f"forecast:  at most {expected.steps} steps; with one reply each, {source}, {tokens}{dollars}{repairs}")
+    held = [f"${caps.dollars:g}"] if caps.dollars is not None else []
+    held += [f"{caps.tokens:,} tokens"] if caps.tokens is not None else []
+    held += [f"{caps.minutes:g} minutes"] if caps.minutes is not None else []
+    default = " by default; --max-dollars or --max-tokens sets another" if costs.by_default else ""
+    spent = f"; earlier starts took {_thousands(before.prompt_tokens + before.completion_tokens)} tokens of it"
+    yield f"cap:       {', '.join(held)}{default}{spent if before.calls else ''}"
+
+
+def _thousands(tokens: int) -> str:
+    return f"{tokens / 1e6:.1f} M" if tokens >= 1_000_000 else f"{tokens / 1000:.0f} k"
 
 
 def view_of(run: RunInProgress, console: Console) -> RunView:

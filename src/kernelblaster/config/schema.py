@@ -114,12 +114,12 @@ class SearchConfig(Section):
 
 
 class BudgetConfig(Section):
-    """Hard caps of a run; none where no value is given."""
+    """Hard caps of a run; none where no value is given, but for the cap on what a model may charge."""
 
     dollars: float | None = Field(None, gt=0, allow_inf_nan=False)
-    """Dollars for the whole run."""
+    """Dollars for the whole run. If neither dollars nor tokens are given: 10 where the price of tokens is known."""
     tokens: int | None = Field(None, gt=0)
-    """Tokens for the whole run."""
+    """Tokens for the whole run. If neither dollars nor tokens are given: 10 million where their price is unknown."""
     minutes: float | None = Field(None, gt=0, allow_inf_nan=False)
     """Minutes for the whole run, earlier starts included."""
     problem_minutes: float = Field(480, gt=0, allow_inf_nan=False)

@@ -32,6 +32,7 @@ from kernelblaster.models.completion import completion_of, estimate_usage, reque
 from kernelblaster.models.digests import request_digest
 from kernelblaster.models.ledger import CostLedger
 from kernelblaster.models.prices import Price
+from kernelblaster.models.reservations import expected_usage
 from kernelblaster.storage.jsonl import append_line, complete_lines, cut_torn_line
 
 REQUESTS_GLOB = "requests-*.jsonl"
@@ -262,9 +263,13 @@ class BatchExchangeModel:
             found = self.exchange.ask(name, request_body(self._config, request))
         else:
             least = estimate_usage(request, "", self._price)
-            with self._ledger.admit(least):
+            expected = expected_usage(self._ledger, request, self._price, self._config.max_completion_tokens)
+            self._ledger.take(expected, least)
+            try:
                 found = self.exchange.ask(name, request_body(self._config, request))
-            self._ledger.hold(name, least)
+                self._ledger.hold(name, expected)
+            finally:
+                self._ledger.give_back(expected)
         if isinstance(found, Path):
             raise ReplyPending(name, str(found))
         self._ledger.release(name)

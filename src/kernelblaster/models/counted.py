@@ -6,8 +6,11 @@ import time
 from dataclasses import dataclass
 
 from kernelblaster.models.base import ChatModel, Reply, Request
-from kernelblaster.models.completion import estimate_usage
 from kernelblaster.models.ledger import CostLedger
+from kernelblaster.models.prices import Price
+from kernelblaster.models.reservations import reserved
+
+FREE = Price(prompt=0.0, completion=0.0)
 
 
 @dataclass(frozen=True)
@@ -30,9 +33,8 @@ class CountedModel:
         arrived = self.ledger.arrived(request)
         if arrived is not None:
             return arrived
-        # Nothing is known of its price before the first reply.
-        least = estimate_usage(request, "", None).model_copy(update={"dollars": 0.0})
-        with self.ledger.admit(least):
+        # Nothing is known of its price before the first reply, nor of how long its replies may be.
+        async with reserved(self.ledger, request, FREE, None):
             began = time.monotonic()
             reply = await self.inner.complete(request)
             seconds = time.monotonic() - began

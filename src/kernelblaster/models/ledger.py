@@ -1,9 +1,9 @@
 """The cost ledger: every call to the model on one append-only file, and hard caps on their sum.
 
-A cap is checked before each attempt to reach the model, retries included, against what is spent, plus the least that
-the calls in flight and this one will cost (their prompts). A reply that is paid for is always handed over, even when
-it passes a cap; `reached` tells so at once and the next call is refused. Caps therefore overshoot by at most the
-completions in flight. Spending and active time of earlier starts of the same run count.
+A cap is checked before each attempt to reach the model, retries included, against what is spent, plus what the calls in
+flight and this one are expected to cost (`reservations.py`). A reply that is paid for is always handed over, even when
+it passes a cap; `reached` tells so at once and the next call is refused. Spending and active time of earlier starts of
+the same run count.
 
 A reply that costs something lies in `arrived/` before its line is written (`arrivals.py`), so that a kill neither loses
 the cost nor lets a reply be paid for twice.
@@ -52,9 +52,10 @@ class CapReached(BudgetExceeded):
         cap: which.
         limit: its value, in dollars, tokens or minutes.
         reached: spent, and committed by the calls in flight and the refused one, in the same unit.
+        may_pass: calls in flight hold room of which their replies may leave some.
     """
 
-    def __init__(self, cap: Cap, limit: float, reached: float) -> None:
+    def __init__(self, cap: Cap, limit: float, reached: float, *, may_pass: bool = False) -> None:
         shown = f"{reached:.4f}" if cap is Cap.DOLLARS else f"{reached:.1f}" if cap is Cap.MINUTES else f"{reached:.0f}"
         super().__init__(
             f"the cap of {limit:g} {cap} is reached: {shown} {cap} spent or committed",
@@ -63,6 +64,7 @@ class CapReached(BudgetExceeded):
         self.cap = cap
         self.limit = limit
         self.reached = reached
+        self.may_pass = may_pass
 
 
 class CostLedger:
@@ -88,6 +90,9 @@ class CostLedger:
         self._earlier_seconds = _active_seconds(lines)
         self._sum = _total(self._calls)
         self._earlier_calls = len(self._calls)
+        self._longest = max(
+            (call.usage.completion_tokens for call in self._calls if call.outcome == "ok"), default=None
+        )
         self._began = time.monotonic()
         self._append(StartLine(at=clock()))
 
@@ -141,17 +146,45 @@ class CostLedger:
 
     @contextmanager
     def admit(self, expected: Usage) -> Iterator[None]:
-        """Hold room for one attempt that costs at least `expected`. Raises CapReached when there is none."""
-        with self._lock:
-            refused = self.reached(expected)
-            if refused is not None:
-                raise refused
-            self._in_flight.append(expected)
+        """Hold room for one attempt that costs `expected`. Raises CapReached when there is none."""
+        self.take(expected, expected)
         try:
             yield
         finally:
-            with self._lock:
-                self._in_flight.remove(expected)
+            self.give_back(expected)
+
+    def take(self, expected: Usage, least: Usage) -> None:
+        """Hold room for one attempt until `give_back`. Raises CapReached when there is none.
+
+        Args:
+            expected: what it will cost.
+            least: what it costs whatever is replied. That is enough room for the very first call, when nothing is
+                known of replies.
+        """
+        with self._lock:
+            refused = self.reached(expected)
+            if refused is not None and self._first(least):
+                refused = None
+            if refused is not None:
+                alone = self._passed(self._sum.plus(least))
+                refused.may_pass = alone is None and bool(self._in_flight)
+                raise refused
+            self._in_flight.append(expected)
+
+    def _first(self, least: Usage) -> bool:
+        """Whether this is a run's first call, and fits if nothing is replied."""
+        nobody = self._longest is None and not self._in_flight and not self._held
+        return nobody and self._passed(self._sum.plus(least)) is None
+
+    def give_back(self, expected: Usage) -> None:
+        """The attempt has ended, and what it cost is recorded."""
+        with self._lock:
+            self._in_flight.remove(expected)
+
+    @property
+    def longest_reply(self) -> int | None:
+        """Tokens of the longest reply so far; None when there was none."""
+        return self._longest
 
     def hold(self, question: str, expected: Usage) -> None:
         """Hold room for a question that was asked and will be answered at some time, until `release`."""
@@ -200,6 +233,8 @@ class CostLedger:
             self._append(line)
             self._calls.append(line)
             self._sum = self._sum.plus(usage, seconds)
+            if outcome == "ok":
+                self._longest = max(self._longest or 0, usage.completion_tokens)
             # Without what is in flight: this very call still is.
             passed = self._passed(self._sum)
         if passed is not None:
@@ -224,7 +259,10 @@ class CostLedger:
 
 
 def stored_totals(path: Path) -> SpendingTotals:
-    """Over all calls in a ledger that is not opened for more. Raises UsageError when the file holds something else."""
+    """Over all calls in a ledger that is not opened for more, if there is one.
+
+    Raises UsageError when the file holds something else.
+    """
     return _total(line for line in _read(path) if isinstance(line, CallLine))
 
 

@@ -23,6 +23,7 @@ from kernelblaster.models.endpoint import OPENAI_URL, endpoint_of
 from kernelblaster.models.faults import Again, Fault, bad_reply_fault, sdk_fault, timeout_fault
 from kernelblaster.models.ledger import CostLedger
 from kernelblaster.models.prices import Price
+from kernelblaster.models.reservations import reserved
 
 LARGEST_REPLY = 32 * 1024 * 1024
 """Bytes of a response body; no completion is near it."""
@@ -124,8 +125,7 @@ class OpenAiModel:
         await asyncio.sleep(wait)
 
     async def _attempt(self, client: openai.AsyncOpenAI, request: Request) -> Reply:
-        least = estimate_usage(request, "", self._price)
-        with self._ledger.admit(least):
+        async with reserved(self._ledger, request, self._price, self._config.max_completion_tokens) as least:
             began = time.monotonic()
             try:
                 body, content_type = await self._post(client, request)

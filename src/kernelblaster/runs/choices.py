@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernelblaster.config import AUTOMATIC, ModelConfig, ModelKind, RunConfig
+from kernelblaster.config import AUTOMATIC, BudgetConfig, ModelConfig, ModelKind, RunConfig
 from kernelblaster.devices.base import Device
 from kernelblaster.devices.emulated.emulator import gpu_names
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
@@ -16,9 +16,14 @@ from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.integrity.candidate_rules import CandidateRules
 from kernelblaster.knowledge.store import seed_path, shipped_for
 from kernelblaster.models.backends import BACKENDS
+from kernelblaster.models.forecast import forecast
+from kernelblaster.models.ledger import CostLedger
+from kernelblaster.models.prices import price_of
 from kernelblaster.problems.problem import Problem, StandardWorkload
 from kernelblaster.problems.self_checking import needs_a_gpu
 from kernelblaster.records.layout import RunLayout
+from kernelblaster.records.whole_run import spending_of
+from kernelblaster.runs.observing import ExpectedCosts
 from kernelblaster.runs.progress import ProgressDevice
 from kernelblaster.sandbox.limits import Limits
 
@@ -51,6 +56,26 @@ def choose_knowledge(config: RunConfig, layout: RunLayout, facts: DeviceFacts) -
     if shipped == seed_path():
         return KnowledgeChoice(shipped, f"{shipped.name}, curated: nothing was measured on this device before")
     return KnowledgeChoice(shipped, f"{shipped.name}: it was measured on {facts.arch}, as this run will be")
+
+
+def expected_costs(config: RunConfig, asked: BudgetConfig, unfinished: int, ledger: CostLedger) -> ExpectedCosts | None:
+    """What the search of so many problems may cost; None where nothing is asked of a model that may charge.
+
+    Args:
+        config: with the caps that hold.
+        asked: the caps as configured.
+        unfinished: problems that are left.
+        ledger: of the run.
+    """
+    if config.model.kind not in (ModelKind.OPENAI_API, ModelKind.BATCH_EXCHANGE) or not unfinished:
+        return None
+    before = ledger.totals()
+    return ExpectedCosts(
+        forecast=forecast(config.search, unfinished, price_of(config.model), before),
+        caps=config.budget,
+        by_default=config.budget != asked,
+        before=spending_of(before),
+    )
 
 
 def timed_workload(config: RunConfig, facts: DeviceFacts) -> str:

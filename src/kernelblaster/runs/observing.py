@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernelblaster.agent.events import Event
-from kernelblaster.config import RunConfig
+from kernelblaster.config import BudgetConfig, RunConfig
 from kernelblaster.devices.facts import DeviceFacts
+from kernelblaster.models.forecast import Forecast
 from kernelblaster.problems.problem import Problem
 from kernelblaster.records.summary import Spending
 
@@ -32,6 +33,23 @@ class RunChoices:
 
 
 @dataclass(frozen=True)
+class ExpectedCosts:
+    """What is known of costs before a search.
+
+    Attributes:
+        forecast: of what is left to do.
+        caps: that hold.
+        by_default: whether nobody has set the cap on dollars or tokens.
+        before: what earlier starts of the run have spent; it counts towards the caps.
+    """
+
+    forecast: Forecast
+    caps: BudgetConfig
+    by_default: bool
+    before: Spending
+
+
+@dataclass(frozen=True)
 class RunInProgress:
     """A run whose search begins.
 
@@ -40,7 +58,8 @@ class RunInProgress:
         problems: in the order in which they are searched.
         facts: of the device.
         finished_before: how many problems an earlier start has finished; their results are shown, not searched for.
-        spending: totals of the model's ledger, now.
+        spending: by this start, now.
+        costs: what it may cost and which cap holds, told beforehand; None where nothing is charged.
         seconds_left: wall seconds until the run's cap, earlier starts included; None for no cap.
     """
 
@@ -50,6 +69,7 @@ class RunInProgress:
     finished_before: int
     spending: Callable[[], Spending]
     seconds_left: Callable[[], float | None]
+    costs: ExpectedCosts | None = None
 
 
 class RunObserver:

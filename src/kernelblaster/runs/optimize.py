@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kernelblaster.agent.state import OutcomeStatus
-from kernelblaster.config import GIVEN, ModelKind, RunConfig
+from kernelblaster.config import GIVEN, BudgetConfig, ModelKind, RunConfig
 from kernelblaster.devices.base import Device
 from kernelblaster.devices.profilers import PROFILERS
 from kernelblaster.devices.registry import OpenedDevice
@@ -22,8 +22,9 @@ from kernelblaster.knowledge.policies import POLICIES
 from kernelblaster.models.base import ChatModel
 from kernelblaster.models.batch_exchange import ExchangeFolder
 from kernelblaster.models.counted import CountedModel
+from kernelblaster.models.default_caps import with_default_cap
 from kernelblaster.models.factory import build_model
-from kernelblaster.models.ledger import CostLedger
+from kernelblaster.models.ledger import CostLedger, stored_totals
 from kernelblaster.models.recorded import RecordedModel
 from kernelblaster.problems.problem import Problem
 from kernelblaster.records.layout import RunLayout
@@ -35,6 +36,7 @@ from kernelblaster.runs.choices import (
     choose_device,
     choose_knowledge,
     choose_model_config,
+    expected_costs,
     refuse_self_checking,
     refuse_unknown_workload,
     timed_workload,
@@ -101,6 +103,9 @@ def run_plan(plan: RunPlan, observer: RunObserver) -> RunSummary:
     refuse_unknown_workload(plan.problems, plan.config)
     check_problems(plan.problems)
     layout = RunLayout.of(plan.config)
+    asked = plan.config.budget
+    caps = with_default_cap(asked, plan.config.model, stored_totals(layout.ledger))
+    plan = replace(plan, config=plan.config.model_copy(update={"budget": caps}))
     _check_endpoint(plan, layout, observer)
     choice = _device(plan, observer)
     facts = choice.device.facts
@@ -110,7 +115,7 @@ def run_plan(plan: RunPlan, observer: RunObserver) -> RunSummary:
     )
     observer.chosen(choices)
     with sole_use(layout):
-        return _run(plan, choice.device, choices, knowledge, layout, observer)
+        return _run(plan, asked, choice.device, choices, knowledge, layout, observer)
 
 
 def _with_model(plan: RunPlan) -> tuple[RunPlan, str]:
@@ -150,6 +155,7 @@ def _device(plan: RunPlan, observer: RunObserver) -> OpenedDevice:
 
 def _run(
     plan: RunPlan,
+    asked: BudgetConfig,
     chosen_device: Device,
     choices: RunChoices,
     knowledge: KnowledgeChoice,
@@ -167,7 +173,13 @@ def _run(
     exchange = plan.exchange or layout.exchange
     model = CountedModel(plan.model, ledger) if plan.model else build_model(config.model, exchange, ledger, facts.name)
     state = RunInProgress(
-        config, plan.problems, facts, finished, lambda: spending_of(ledger.totals_of_start()), ledger.seconds_left
+        config=config,
+        problems=plan.problems,
+        facts=facts,
+        finished_before=finished,
+        spending=lambda: spending_of(ledger.totals_of_start()),
+        seconds_left=ledger.seconds_left,
+        costs=expected_costs(config, asked, len(plan.problems) - finished, ledger),
     )
     with InputStore() as inputs, observer.searching(state):
         device = watched(chosen_device, config, observer.tell)

@@ -36,6 +36,8 @@ async def decide(state: RolloutState, runtime: Runtime[ProblemContext]) -> State
         raise ValueError("decide runs at the end of a step")
     comparison = _comparison(context, state.attempt)
     tried = _tried(state.choice, state.attempt, comparison)
+    if context.recording is None:
+        context.notes.ended(state.incumbent.sha256, rollout_slot(context, state.round, state.index), tried)
     changed = _after(state, tried, state.attempt, comparison)
     after = state.model_copy(update=changed)
     context.emit(

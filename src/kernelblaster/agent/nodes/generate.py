@@ -9,12 +9,13 @@ from langgraph.runtime import Runtime
 from kernelblaster.agent.asking import Unanswered, ask
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.events import Generated
-from kernelblaster.agent.prompting import generate_request
+from kernelblaster.agent.files import source_digest
+from kernelblaster.agent.prompting import generate_request, tried_by_others
 from kernelblaster.agent.slots import attempt_slot
 from kernelblaster.agent.state import Attempt, Failure, FailureKind, RolloutState, Spent, StateUpdate, StopReason
 from kernelblaster.errors import BudgetExceeded
 from kernelblaster.evaluation.results import Verdict
-from kernelblaster.models.base import NoRecordedReply, Reply
+from kernelblaster.models.base import NoRecordedReply, Reply, Request
 from kernelblaster.models.replies import UnusableReply, parse_reply
 
 SHORT_HASH = 12
@@ -25,11 +26,15 @@ async def generate(state: RolloutState, runtime: Runtime[ProblemContext]) -> Sta
     """Ask for a candidate; after a failed attempt, ask for its repair.
 
     A reply without a source and a source seen before are failures that go to repair without an evaluation. A recording
-    without the repair ends the step, one without the candidate ends the rollout.
+    without the repair ends the step, one without the candidate ends the rollout. A model that repeats itself
+    is not asked again.
     """
     context = runtime.context
+    if context.notes.repeating:
+        return {"stop": StopReason.REPEATING}
     number = 0 if state.attempt is None else state.attempt.number + 1
-    request = await asyncio.to_thread(generate_request, context, state, number)
+    request = await asyncio.to_thread(_request, context, state, number)
+    answered_before = context.files.reply_path(request.slot).exists()
     try:
         reply = await ask(context, request)
     except Unanswered as question:
@@ -40,7 +45,9 @@ async def generate(state: RolloutState, runtime: Runtime[ProblemContext]) -> Sta
         if state.attempt is None:
             return {"stop": StopReason.RECORDING_EXHAUSTED}
         return {"attempt": state.attempt.model_copy(update={"beyond_repair": True})}
-    attempt = await asyncio.to_thread(_read, context, state, number, reply)
+    attempt, new = await asyncio.to_thread(_read, context, state, number, reply)
+    if not answered_before and context.recording is None:
+        context.notes.replied(new=new)
     context.emit(
         Generated(
             problem=str(context.problem.id),
@@ -57,20 +64,34 @@ async def generate(state: RolloutState, runtime: Runtime[ProblemContext]) -> Sta
     return {"attempt": attempt, "spent": spent}
 
 
-def _read(context: ProblemContext, state: RolloutState, number: int, reply: Reply) -> Attempt:
+def _request(context: ProblemContext, state: RolloutState, number: int) -> Request:
+    """The question, in the words in which it was first asked: a start after a kill knows nothing of other rollouts."""
+    request = generate_request(context, state, number)
+    if context.files.question_path(request.slot).exists():
+        return context.files.as_asked(request)
+    if tried_by_others(context, state):
+        context.files.put_question(request)
+    return request
+
+
+def _read(context: ProblemContext, state: RolloutState, number: int, reply: Reply) -> tuple[Attempt, bool]:
+    """The attempt that a reply makes, and whether its source is new to the search."""
     try:
         parsed = parse_reply(reply.text)
     except UnusableReply as unusable:
-        return Attempt(number=number, failure=Failure(kind=FailureKind.UNUSABLE_REPLY, reason=str(unusable)))
+        failure = Failure(kind=FailureKind.UNUSABLE_REPLY, reason=str(unusable))
+        return Attempt(number=number, failure=failure), False
+    new = not context.files.candidate_path(source_digest(parsed.source)).exists()
     sha256 = context.files.put_candidate(parsed.source)
     known = _known_verdict(state, sha256)
-    return Attempt(
+    attempt = Attempt(
         number=number,
         candidate=sha256,
         stated_speedup=parsed.expected_speedup,
         verdict=known,
         failure=None if known is None else _duplicate(known),
     )
+    return attempt, new
 
 
 def _known_verdict(state: RolloutState, sha256: str) -> str | None:

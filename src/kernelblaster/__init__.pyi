@@ -109,6 +109,9 @@ from kernelblaster.problems.problem import Precision as Precision
 from kernelblaster.problems.problem import Problem as Problem
 from kernelblaster.problems.problem import StandardWorkload as StandardWorkload
 from kernelblaster.problems.problem import TensorSpec as TensorSpec
+from kernelblaster.problems.start import read_start as read_start
+from kernelblaster.problems.tags import Split as Split
+from kernelblaster.problems.tags import Tag as Tag
 from kernelblaster.records.run_record import RunRecord as RunRecord
 from kernelblaster.records.summary import ProblemSummary as ProblemSummary
 from kernelblaster.records.summary import RunSummary as RunSummary
@@ -123,5 +126,9 @@ from kernelblaster.runs.observing import ExpectedCosts as ExpectedCosts
 from kernelblaster.runs.observing import RunChoices as RunChoices
 from kernelblaster.runs.observing import RunInProgress as RunInProgress
 from kernelblaster.runs.observing import RunObserver as RunObserver
+from kernelblaster.runs.problem_checks import CheckPlan as CheckPlan
+from kernelblaster.runs.problem_checks import CheckRecord as CheckRecord
+from kernelblaster.runs.problem_checks import check_problems as check_problems
+from kernelblaster.runs.problem_checks import read_checks as read_checks
 from kernelblaster.runs.pytorch_baseline import BaselineRow as BaselineRow
 from kernelblaster.version import __version__ as __version__

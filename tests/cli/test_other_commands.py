@@ -22,6 +22,7 @@ COMMANDS = [
     (), ("run",), ("evaluate",), ("baseline",), ("reprofile",), ("report",), ("answer",), ("doctor",), ("emulate",),
     ("config",), ("import",), ("export",),
     ("problems",), ("problems", "list"), ("problems", "show"), ("problems", "audit"),
+    ("problems", "check"),
     ("kb",), ("kb", "show"), ("kb", "check"), ("kb", "render"), ("kb", "merge"), ("kb", "import"), ("kb", "diff"),
 ]  # fmt: skip
 

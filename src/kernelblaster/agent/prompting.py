@@ -8,7 +8,9 @@ was answered before a kill is the same request after it. The two that show the k
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
+from itertools import groupby
 
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.rendering import render
@@ -31,6 +33,7 @@ _REFERENCE_CHARACTERS = 16_000
 _LOG_CHARACTERS = 2400
 _UNUSABLE_CHARACTERS = 1500
 _WEIGHTS_SHOWN = 8
+_MODULES_SHOWN = 160
 _SIZES_SHOWN = 6
 _CUDA_TYPE = {Precision.FP16: "__half", Precision.FP32: "float", Precision.BF16: "__nv_bfloat16"}
 
@@ -106,6 +109,7 @@ def _task(context: ProblemContext) -> dict[str, object]:
         **_reference(context),
         "size": context.workload,
         "tensors": _tensor_lines(context.tensors, problem.indices),
+        "weight_array": _weight_lines(context),
         "timed_sizes": _pairs(problem.workloads.get(context.workload, {})),
         "other_sizes": _other_sizes(problem.workloads, context.workload),
         "scalars": _pairs(problem.scalars),
@@ -248,7 +252,24 @@ def _tensor_lines(tensors: tuple[TensorSpec, ...], indices: Mapping[str, IndexSo
         for tensor in others + weights[:_WEIGHTS_SHOWN]
     ]
     hidden = len(weights) - _WEIGHTS_SHOWN
-    return [*lines, f"and {hidden} more weights, as the declaration names them"] if hidden > 0 else lines
+    return [*lines, f"and {hidden} more weights"] if hidden > 0 else lines
+
+
+def _weight_lines(context: ProblemContext) -> list[str]:
+    """What an array of all weights holds, one line per module; empty where the launcher takes no such array."""
+    if not re.search(r"\bvoid\s*\*\s*const\s*\*", _launcher(context)):
+        return []
+    weights = [tensor for tensor in context.tensors if tensor.role is TensorRole.WEIGHT]
+    lines: list[str] = []
+    numbered = enumerate(weights)
+    for module, members in groupby(numbered, key=lambda pair: pair[1].name.rpartition(".")[0]):
+        own = list(members)
+        parts = ", ".join(f"{tensor.name.rpartition('.')[2]} {list(tensor.shape)}" for _, tensor in own)
+        lines.append(f"[{own[0][0]}] {module}: {parts}" if module else f"[{own[0][0]}] {parts}")
+    if len(lines) <= _MODULES_SHOWN:
+        return lines
+    shown = lines[:_MODULES_SHOWN]
+    return [*shown, f"and {len(weights)} tensors in all, on in the order of the reference's `state_dict`"]
 
 
 def _pointing(source: IndexSource | None) -> str:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from kernelblaster.cuda_source.lexer import TokenKind, tokens
 from kernelblaster.problems.python_source import parse_python
 
-_DECLARATIONS = frozenset({"SIZES", "SCALARS", "DTYPES", "INDICES", "OP_FAMILY"})
+_DECLARATIONS = frozenset({"SIZES", "SCALARS", "DTYPES", "INDICES", "TAGS", "MENDS", "OP_FAMILY"})
 
 
 def strip_comments(source: str) -> str:

@@ -10,6 +10,7 @@ from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.errors import DeviceError, UsageError
 from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.problems.problem import Problem, StandardWorkload
+from kernelblaster.problems.start import read_start
 from kernelblaster.records.layout import FINAL_KERNEL
 from kernelblaster.runs.choices import choose_device
 from kernelblaster.runs.pytorch_baseline import FINAL, START, BaselinePlan, BaselineRow, measure_baseline
@@ -54,7 +55,7 @@ def time_baselines(
 
 
 def _kernels(problem: Problem, root: Path | None) -> dict[str, str]:
-    kernels = {START: problem.init_path.read_text(encoding="utf-8")}
+    kernels = {START: read_start(problem)}
     final = root / f"level{problem.id.level}" / problem.slug / FINAL_KERNEL if root else None
     if final is not None and final.is_file():
         kernels[FINAL] = final.read_text(encoding="utf-8")

@@ -27,6 +27,7 @@ from kernelblaster.problems.interchange.sol import write_problem_directory
 from kernelblaster.problems.interchange.trace import Trace
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.solution import Solution
+from kernelblaster.problems.start import read_start
 from kernelblaster.records.traces import trace_of
 from kernelblaster.runs.evaluations import find_searched
 
@@ -94,7 +95,7 @@ def export_problem(
             _write(read_kept(place), directory, form, report)
             return report
     found = load_problem(problem)
-    start = [KernelRecord(found.init_path)] if has_own_start(found) else []
+    start = [KernelRecord(read_start(found))] if has_own_start(found) else []
     _export(found, directory, form, Precision(precision), [*start, *kernels], report, modelled_times=modelled_times)
     return report
 

@@ -11,6 +11,7 @@ from kernelblaster.paths import data_dir
 from kernelblaster.problems.dataset import Dataset, find_problem
 from kernelblaster.problems.loader import load_problem as load_directory
 from kernelblaster.problems.problem import Precision, Problem, StandardWorkload, TensorSpec
+from kernelblaster.problems.tags import Split, Tag
 from kernelblaster.storage.atomic import write_atomically
 
 ProblemName = Problem | str | Path
@@ -20,20 +21,27 @@ DatasetName = str | Path
 
 
 def list_problems(
-    subset: str | Sequence[str] | None = None, numbers: str | None = None, *, dataset: DatasetName = DATASET
+    subset: str | Sequence[str] | None = None,
+    numbers: str | None = None,
+    *,
+    tags: Sequence[Tag | str] = (),
+    split: Split | str | None = None,
+    dataset: DatasetName = DATASET,
 ) -> tuple[Problem, ...]:
     """Problems of a data set, by level and number.
 
     Args:
         subset: `level1`, `level1,level2` or a sequence of such names; None for all levels.
         numbers: `N`, `N-M` or `a,b,c-d` in each of these levels; None for all.
+        tags: problems that hold any of these operations; all if none is given.
+        split: `train` or `heldout`; None for both.
         dataset: where they are looked for.
 
     Raises:
         UsageError: malformed, or an item that names no problem.
         ProblemError: a chosen directory is broken.
     """
-    return Dataset(_root(dataset)).select(subset=subset, numbers=numbers)
+    return Dataset(_root(dataset)).select(subset, numbers, tags=tags, split=split)
 
 
 def load_problem(problem: ProblemName, *, dataset: DatasetName = DATASET) -> Problem:

@@ -14,6 +14,7 @@ from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.knowledge.base import KnowledgeBase
 from kernelblaster.knowledge.experience import stored_transitions
 from kernelblaster.knowledge.store import KnowledgeStore
+from kernelblaster.problems.start import read_start
 from kernelblaster.records.journal import read_events
 from kernelblaster.records.layout import ASIDE, FINAL_KERNEL, JOURNAL, OUTCOME, RunLayout
 from kernelblaster.records.run_record import RunRecord, read_record
@@ -133,7 +134,7 @@ def reprofile(
     with open_evaluator(config, on_stage or (lambda stage: None)) as evaluator:
         for path in finals:
             problem = find_searched(path.parent, config, dataset_dir)
-            start = problem.init_path.read_text(encoding="utf-8")
+            start = read_start(problem)
             evaluations[path] = evaluator.evaluate(problem, path.read_text(encoding="utf-8"), baseline=start)
     return evaluations
 

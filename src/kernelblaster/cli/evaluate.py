@@ -85,6 +85,8 @@ def evaluate(
     return int(ExitCode.OK if evaluation.correct else ExitCode.FAILED)
 
 
-def _kernel(file: Path, problem: Problem) -> Path:
+def _kernel(file: Path, problem: Problem) -> str | Path:
     """`init` stands for the start of a problem."""
-    return problem.init_path if str(file) == "init" else file
+    from kernelblaster import read_start
+
+    return read_start(problem) if str(file) == "init" else file

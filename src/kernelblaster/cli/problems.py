@@ -11,6 +11,8 @@ from rich.table import Table
 from kernelblaster import Precision, StandardWorkload
 from kernelblaster.cli import terminal
 from kernelblaster.cli.options import DatasetOption, JsonOption, PrecisionOption
+from kernelblaster.cli.problem_checks import check
+from kernelblaster.cli.selection import NumbersOption, SplitOption, SubsetOption, TagOption, select
 from kernelblaster.cli.settings import configured
 from kernelblaster.cli.terminal import print_json
 from kernelblaster.errors import ExitCode
@@ -20,14 +22,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="List, show and audit problems.", no_args_is_help=True)
 
-SubsetOption = Annotated[str | None, typer.Option("--subset", help="level1, level2 or level3, or a list of them.")]
-NumbersOption = Annotated[str | None, typer.Option("--problem-numbers", help="N, N-M or a,b,c-d.")]
-
-
-def _select(dataset_dir: DatasetOption, subset: str | None, numbers: str | None) -> list[Problem]:
-    from kernelblaster import list_problems as select
-
-    return list(select(subset, numbers, dataset=dataset_dir or configured().config.dataset))
+app.command("check")(check)
 
 
 def _facts(problem: Problem) -> dict[str, object]:
@@ -37,6 +32,9 @@ def _facts(problem: Problem) -> dict[str, object]:
         "directory": str(problem.directory),
         "sizes": {str(size): values for size, values in problem.workloads.items()},
         "scalars": problem.scalars,
+        "tags": problem.tags,
+        "split": problem.split,
+        "mends": problem.mends,
         "weakly_verified": problem.weakly_verified,
     }
 
@@ -45,22 +43,25 @@ def _facts(problem: Problem) -> dict[str, object]:
 def list_problems(
     subset: SubsetOption = None,
     problem_numbers: NumbersOption = None,
+    tag: TagOption = None,
+    split: SplitOption = None,
     dataset_dir: DatasetOption = None,
     json_output: JsonOption = False,
 ) -> int:
     """List the problems of the data set."""
-    problems = _select(dataset_dir, subset, problem_numbers)
+    problems = select(dataset_dir, subset, problem_numbers, tag, split)
     if json_output:
         print_json([_facts(p) for p in problems])
         return int(ExitCode.OK)
     table = Table(box=None, header_style="dim")
-    names = dict.fromkeys([*map(str, StandardWorkload), *(size for problem in problems for size in problem.workloads)])
-    for column in ("problem", "name", *names):
+    declared = {size for problem in problems for size in problem.workloads}
+    names = dict.fromkeys([*(size for size in map(str, StandardWorkload) if size in declared), *sorted(declared)])
+    for column in ("problem", "name", "tags", *names):
         table.add_column(column)
     for problem in problems:
         sizes = (", ".join(f"{k}={v}" for k, v in problem.workloads.get(size, {}).items()) for size in names)
         name = f"{problem.name} (weakly verified)" if problem.weakly_verified else problem.name
-        table.add_row(str(problem.id), name, *sizes)
+        table.add_row(str(problem.id), name, ", ".join(problem.tags), *sizes)
     terminal.console().print(table)
     return int(ExitCode.OK)
 
@@ -88,6 +89,10 @@ def show(
         return int(ExitCode.OK)
     console = terminal.console()
     console.print(f"{found.id} {found.name}  {found.directory}", soft_wrap=True)
+    if found.tags:
+        console.print(f"{', '.join(found.tags)} ({found.split})")
+    if found.mends:
+        console.print(escape(found.mends))
     table = Table(box=None, header_style="dim")
     for column in ("role", "tensor", "dtype", "shape", "MB"):
         table.add_column(column)
@@ -101,6 +106,7 @@ def show(
 def audit(
     subset: SubsetOption = None,
     problem_numbers: NumbersOption = None,
+    tag: TagOption = None,
     precision: Annotated[
         Precision | None,
         typer.Option("--precision", help="In which kernels are held against it; all if not given."),
@@ -113,7 +119,7 @@ def audit(
     from kernelblaster.cli.progress import Progress
 
     findings = {}
-    problems = _select(dataset_dir, subset, problem_numbers)
+    problems = select(dataset_dir, subset, problem_numbers, tag)
     with Progress() as progress:
         for number, problem in enumerate(problems, start=1):
             progress.tell(f"auditing {problem.id} {problem.name} ({number} of {len(problems)})")

@@ -17,7 +17,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kernelblaster.problems.problem import Problem
-from kernelblaster.problems.reference import Reference, arguments, blaming, load_reference, outputs_of, run_model
+from kernelblaster.problems.reference import (
+    Reference,
+    arguments,
+    blaming,
+    load_reference,
+    outputs_of,
+    run_model,
+    weights_of,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -62,7 +70,7 @@ class _Draw:
 
     def tensors(self) -> Iterator[tuple[str, torch.Tensor]]:
         yield from self.inputs.items()
-        yield from self.model.state_dict().items()
+        yield from weights_of(self.model).items()
 
     def effect(self, name: str, value: torch.Tensor) -> float:
         """How far the outputs move when one tensor has another value: the largest distance of any."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from kernelblaster.errors import UsageError
 from kernelblaster.problems.loader import identify, load_problem
 from kernelblaster.problems.problem import Problem, ProblemId
+from kernelblaster.problems.tags import Split, Tag
 
 _ITEM = re.compile(r"(?P<first>\d{1,9})(?:\s*-\s*(?P<last>\d{1,9}))?")
 _LEVEL = re.compile(r"(?:level)?(?P<level>\d{1,9})")
@@ -77,13 +78,22 @@ class Dataset:
         """All problems, loaded. Raises ProblemError."""
         return tuple(load_problem(directory) for directory in self._directories.values())
 
-    def select(self, subset: str | Sequence[str] | None = None, numbers: str | None = None) -> tuple[Problem, ...]:
+    def select(
+        self,
+        subset: str | Sequence[str] | None = None,
+        numbers: str | None = None,
+        *,
+        tags: Sequence[Tag | str] = (),
+        split: Split | str | None = None,
+    ) -> tuple[Problem, ...]:
         """Problems of some levels and numbers, by level and number.
 
         Args:
             subset: `level2`, `level1,level2`, a sequence of those, or None for every level.
             numbers: `N`, `N-M` or `a,b,c-d`, looked up in each chosen level; None for every number. A range takes
                 what exists in it; each item must name at least one problem.
+            tags: problems that hold any of these operations; all if none is given.
+            split: part of the data set; None for the whole.
 
         Raises:
             UsageError: malformed, or an item that names no problem.
@@ -92,7 +102,20 @@ class Dataset:
         chosen = self._at_levels(subset)
         if numbers is not None:
             chosen = self._at_numbers(chosen, parse_numbers(numbers))
-        return tuple(load_problem(self._directories[identity]) for identity in chosen)
+        wanted, part = _tags(tags), _split(split)
+        problems = (load_problem(self._directories[identity]) for identity in chosen)
+        found = tuple(
+            problem
+            for problem in problems
+            if (not wanted or wanted & set(problem.tags)) and (part is None or problem.split is part)
+        )
+        if not found:
+            raise UsageError(
+                f"no problem of {self._root} is tagged {', '.join(sorted(wanted)) or 'at all'}"
+                f"{f' and in {part}' if part else ''}",
+                hint="`kernelblaster problems list` shows the tags of each",
+            )
+        return found
 
     def _at_levels(self, subset: str | Sequence[str] | None) -> tuple[ProblemId, ...]:
         if subset is None:
@@ -115,6 +138,21 @@ class Dataset:
                 raise UsageError(f"no problem has the number {numbers}", hint=f"there are {_overview(among)}")
             found.update(members)
         return tuple(identity for identity in among if identity in found)
+
+
+def _tags(names: Sequence[Tag | str]) -> frozenset[Tag]:
+    """Tags by name. Raises UsageError."""
+    try:
+        return frozenset(Tag(name) for name in names)
+    except ValueError as error:
+        raise UsageError(str(error), hint=f"tags are {', '.join(Tag)}") from error
+
+
+def _split(name: Split | str | None) -> Split | None:
+    try:
+        return None if name is None else Split(name)
+    except ValueError as error:
+        raise UsageError(str(error), hint=f"choose {' or '.join(Split)}") from error
 
 
 def find_problem(name: str, root: Path) -> Problem:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kernelblaster.errors import ProblemError
 from kernelblaster.problems.dtype import DType
+from kernelblaster.problems.tags import Split, Tag, split_of
 
 OUTPUT = "output"
 """Name of the output of a problem that names none."""
@@ -30,14 +31,16 @@ class Precision(StrEnum):
 
 
 class StandardWorkload(StrEnum):
-    """Well-known workloads, also called sizes: `full` is KernelBench's, `medium` fits 16 GB, `small` runs emulated.
+    """Well-known workloads, also called sizes: `small` runs emulated, `medium` fits 16 GB, `full` is KernelBench's.
 
+    `v0` has the shapes of KernelBench's first release, where they differ: most published kernels and times use these.
     A problem may declare others, under any name; wherever one is asked for, it is asked for by name.
     """
 
     SMALL = "small"
     MEDIUM = "medium"
     FULL = "full"
+    V0 = "v0"
 
 
 class TensorRole(StrEnum):
@@ -115,6 +118,9 @@ class Problem:
         outputs: names of what `forward` returns, in order (`OUTPUTS` of `reference.py`).
         dtypes: tensors that pin their own element type (`DTYPES` of `reference.py`); the others follow the precision.
         indices: outputs that hold indices, and into what (`INDICES` of `reference.py`).
+        tags: operations it holds, the main one first (`TAGS` of `reference.py`); none where none are declared.
+        mends: what KernelBench's form of it gets wrong, and what this one does instead (`MENDS` of `reference.py`);
+            empty where nothing was mended.
         weakly_verified: a self-checking directory whose own driver judges itself; its passes count for less.
         init_file: name of the starting kernel's file; self-checking directories may call it `final_cuda.cu`.
     """
@@ -127,6 +133,8 @@ class Problem:
     outputs: tuple[str, ...] = (OUTPUT,)
     dtypes: dict[str, DType] = field(default_factory=dict, hash=False)
     indices: dict[str, IndexSource] = field(default_factory=dict, hash=False)
+    tags: tuple[Tag, ...] = ()
+    mends: str = ""
     weakly_verified: bool = False
     init_file: str = "init.cu"
 
@@ -137,6 +145,11 @@ class Problem:
                 f"{self.slug} has no reference.py: its driver judges itself",
                 hint="write a reference.py and a driver.cpp on <kernelblaster/driver.hpp> to have it verified",
             )
+
+    @property
+    def split(self) -> Split | None:
+        """The part of its data set that it belongs to; None without tags."""
+        return split_of(self.tags)
 
     @property
     def cheap_workload(self) -> str:

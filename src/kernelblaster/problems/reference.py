@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 TORCH = threading.RLock()
 """Held by whoever changes or relies on what is global to torch: seed, default type, default device, numeric flags."""
 Result = TypeVar("Result")
+_COUNTER = "num_batches_tracked"
+"""Of batch normalisation, which counts calls with it in training and never reads it in evaluation mode."""
 
 
 @dataclass(frozen=True)
@@ -144,12 +146,17 @@ def tensor_specs(problem: Problem, workload: str, precision: Precision) -> tuple
             outputs = run_model(problem, model, inputs)
     named = [(name, TensorRole.OUTPUT, tensor) for name, tensor in zip(problem.outputs, outputs, strict=True)]
     named += [(name, TensorRole.INPUT, tensor) for name, tensor in inputs.items()]
-    named += [(name, TensorRole.WEIGHT, tensor) for name, tensor in model.state_dict().items()]
+    named += [(name, TensorRole.WEIGHT, tensor) for name, tensor in weights_of(model).items()]
     _check_names(problem, [name for name, _, _ in named])
     return tuple(
         TensorSpec(name, role, _stored_dtype(problem, name, tensor, precision), tuple(tensor.shape))
         for name, role, tensor in named
     )
+
+
+def weights_of(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Parameters and buffers that are passed to the launcher, in order: all but batch normalisation's call counters."""
+    return {name: tensor for name, tensor in model.state_dict().items() if not name.endswith(_COUNTER)}
 
 
 def run_model(problem: Problem, model: torch.nn.Module, inputs: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:

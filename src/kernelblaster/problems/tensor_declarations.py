@@ -1,8 +1,10 @@
-"""What `reference.py` declares of its tensors beside their values: names of outputs, pinned types, index outputs.
+"""What `reference.py` declares beside sizes and scalars: names of outputs, types, index outputs, tags, mends.
 
 OUTPUTS = ("values", "indices")      what `forward` returns, in order; one output is called `output` without it
 DTYPES = {"indices": "int32"}        tensors that pin their element type; floating-point ones follow the precision
 INDICES = {"indices": ("x", 1)}      outputs that hold indices into an input along an axis: equal values tie
+TAGS = ("matmul", "norm")            operations it holds, the main one first (`problems.tags`)
+MENDS = "KernelBench's ...; here"    what KernelBench's form gets wrong, and what this one does instead
 """
 
 from __future__ import annotations
@@ -13,8 +15,9 @@ from pathlib import Path
 from kernelblaster.errors import ProblemError
 from kernelblaster.problems.dtype import LAUNCHABLE, DType
 from kernelblaster.problems.problem import OUTPUT, IndexSource
+from kernelblaster.problems.tags import Tag
 
-NAMES = ("OUTPUTS", "DTYPES", "INDICES")
+NAMES = ("OUTPUTS", "DTYPES", "INDICES", "TAGS", "MENDS")
 _TYPES = f"use one of {', '.join(LAUNCHABLE)}"
 
 
@@ -65,3 +68,25 @@ def read_indices(directory: Path, literals: Mapping[str, object], outputs: tuple
             case _:
                 raise ProblemError(f"INDICES of {directory.name} has {name!r}: {value!r}", hint=hint)
     return found
+
+
+def read_tags(directory: Path, literals: Mapping[str, object]) -> tuple[Tag, ...]:
+    """Operations that a problem holds. Raises ProblemError."""
+    declared = literals.get("TAGS", ())
+    try:
+        if not isinstance(declared, list | tuple) or len(set(declared)) < len(declared):
+            raise ValueError("not a tuple of different names")
+        return tuple(Tag(name) for name in declared)
+    except (TypeError, ValueError) as error:
+        raise ProblemError(
+            f"TAGS of {directory.name} is {declared!r}: {error}",
+            hint=f'write TAGS = ("matmul",); tags are {", ".join(Tag)}',
+        ) from error
+
+
+def read_mends(directory: Path, literals: Mapping[str, object]) -> str:
+    """What was mended of KernelBench's form. Raises ProblemError."""
+    declared = literals.get("MENDS", "")
+    if not isinstance(declared, str):
+        raise ProblemError(f"MENDS of {directory.name} is no text", hint="write a sentence")
+    return declared

@@ -6,7 +6,9 @@ SIZES = {
     "small": {"n": 193},
     "medium": {"n": 3072},
     "full": {"n": 4096},
+    "v0": {"n": 2048},
 }
+TAGS = ("matmul",)
 
 
 class Model(torch.nn.Module):

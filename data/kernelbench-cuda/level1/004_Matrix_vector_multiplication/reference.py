@@ -6,7 +6,9 @@ SIZES = {
     "small": {"m": 261, "k": 10007},
     "medium": {"m": 256, "k": 524288},
     "full": {"m": 2048, "k": 1048576},
+    "v0": {"m": 256, "k": 131072},
 }
+TAGS = ("matmul",)
 
 
 class Model(torch.nn.Module):

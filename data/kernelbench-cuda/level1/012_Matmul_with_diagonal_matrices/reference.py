@@ -8,6 +8,7 @@ SIZES = {
     "medium": {"n": 4096, "m": 4096},
     "full": {"n": 4096, "m": 4096},
 }
+TAGS = ("matmul",)
 
 
 class Model(torch.nn.Module):

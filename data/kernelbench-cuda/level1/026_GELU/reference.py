@@ -6,7 +6,9 @@ SIZES = {
     "small": {"batch_size": 131, "dim": 10007},
     "medium": {"batch_size": 256, "dim": 393216},
     "full": {"batch_size": 4096, "dim": 393216},
+    "v0": {"batch_size": 16, "dim": 16384},
 }
+TAGS = ("elementwise",)
 
 
 class Model(torch.nn.Module):

@@ -6,8 +6,10 @@ SIZES = {
     "small": {"batch_size": 19, "features": 33, "dim1": 61, "dim2": 67},
     "medium": {"batch_size": 8, "features": 64, "dim1": 512, "dim2": 512},
     "full": {"batch_size": 112, "features": 64, "dim1": 512, "dim2": 512},
+    "v0": {"batch_size": 16, "features": 64, "dim1": 256, "dim2": 256},
 }
 SCALARS = {"eps": 1e-5}
+TAGS = ("norm",)
 
 
 class Model(torch.nn.Module):

@@ -9,6 +9,7 @@ SIZES = {
     "full": {"batch_size": 16, "features": 64, "dim1": 256, "dim2": 256},
 }
 SCALARS = {"eps": 1e-5}
+TAGS = ("norm",)
 
 
 class Model(torch.nn.Module):

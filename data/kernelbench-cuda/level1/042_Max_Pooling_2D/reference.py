@@ -33,7 +33,18 @@ SIZES = {
         "padding": 1,
         "dilation": 1,
     },
+    "v0": {
+        "batch_size": 16,
+        "channels": 32,
+        "height": 128,
+        "width": 128,
+        "kernel_size": 2,
+        "stride": 2,
+        "padding": 1,
+        "dilation": 3,
+    },
 }
+TAGS = ("pool",)
 
 
 class Model(torch.nn.Module):

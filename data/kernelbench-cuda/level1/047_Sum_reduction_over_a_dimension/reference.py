@@ -6,7 +6,9 @@ SIZES = {
     "small": {"batch_size": 7, "dim1": 509, "dim2": 1999},
     "medium": {"batch_size": 16, "dim1": 2048, "dim2": 4095},
     "full": {"batch_size": 128, "dim1": 4096, "dim2": 4095},
+    "v0": {"batch_size": 16, "dim1": 256, "dim2": 256},
 }
+TAGS = ("reduction",)
 
 
 class Model(torch.nn.Module):

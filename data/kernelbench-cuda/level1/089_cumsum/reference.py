@@ -6,7 +6,9 @@ SIZES = {
     "small": {"batch_size": 199, "dim": 3001},
     "medium": {"batch_size": 2048, "dim": 32768},
     "full": {"batch_size": 32768, "dim": 32768},
+    "v0": {"batch_size": 128, "dim": 4000},
 }
+TAGS = ("scan",)
 
 
 class Model(torch.nn.Module):

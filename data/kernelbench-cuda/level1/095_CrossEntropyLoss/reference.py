@@ -6,7 +6,9 @@ SIZES = {
     "small": {"batch_size": 523, "num_classes": 1001},
     "medium": {"batch_size": 16384, "num_classes": 4096},
     "full": {"batch_size": 32768, "num_classes": 4096},
+    "v0": {"batch_size": 4096, "num_classes": 10},
 }
+TAGS = ("loss",)
 
 
 class Model(torch.nn.Module):

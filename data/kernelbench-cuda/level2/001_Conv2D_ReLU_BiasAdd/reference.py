@@ -6,7 +6,9 @@ SIZES = {
     "small": {"batch_size": 4, "in_channels": 5, "out_channels": 9, "height": 35, "width": 37, "kernel_size": 3},
     "medium": {"batch_size": 16, "in_channels": 64, "out_channels": 128, "height": 128, "width": 128, "kernel_size": 3},
     "full": {"batch_size": 128, "in_channels": 64, "out_channels": 128, "height": 128, "width": 128, "kernel_size": 3},
+    "v0": {"batch_size": 128, "in_channels": 3, "out_channels": 16, "height": 32, "width": 32, "kernel_size": 3},
 }
+TAGS = ("conv",)
 
 
 class Model(torch.nn.Module):

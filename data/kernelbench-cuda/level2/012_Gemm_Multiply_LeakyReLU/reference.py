@@ -6,8 +6,10 @@ SIZES = {
     "small": {"batch_size": 67, "in_features": 257, "out_features": 331},
     "medium": {"batch_size": 1024, "in_features": 4096, "out_features": 4096},
     "full": {"batch_size": 1024, "in_features": 8192, "out_features": 8192},
+    "v0": {"batch_size": 128, "in_features": 1024, "out_features": 512},
 }
 SCALARS = {"multiplier": 2.0, "negative_slope": 0.1}
+TAGS = ("matmul",)
 
 
 class Model(torch.nn.Module):

@@ -6,8 +6,10 @@ SIZES = {
     "small": {"batch_size": 35, "in_features": 389, "out_features": 431},
     "medium": {"batch_size": 128, "in_features": 8192, "out_features": 8192},
     "full": {"batch_size": 128, "in_features": 32768, "out_features": 32768},
+    "v0": {"batch_size": 128, "in_features": 1024, "out_features": 512},
 }
 SCALARS = {"scaling_factor": 2.0}
+TAGS = ("matmul",)
 
 
 class Model(torch.nn.Module):

@@ -6,7 +6,9 @@ SIZES = {
     "small": {"batch_size": 35, "input_size": 199, "layer_size1": 211, "layer_size2": 193, "output_size": 133},
     "medium": {"batch_size": 128, "input_size": 8192, "layer_size1": 8192, "layer_size2": 8192, "output_size": 4096},
     "full": {"batch_size": 128, "input_size": 16384, "layer_size1": 16384, "layer_size2": 16384, "output_size": 8192},
+    "v0": {"batch_size": 1, "input_size": 1000, "layer_size1": 400, "layer_size2": 800, "output_size": 500},
 }
+TAGS = ("matmul", "network")
 
 
 class Model(torch.nn.Module):

@@ -9,6 +9,7 @@ SIZES = {
     "medium": {"batch_size": 16, "seq_len": 512, "n_embd": 768, "n_head": 8, "max_seqlen": 1024},
     "full": {"batch_size": 128, "seq_len": 512, "n_embd": 768, "n_head": 8, "max_seqlen": 1024},
 }
+TAGS = ("attention", "matmul")
 
 
 class Model(torch.nn.Module):

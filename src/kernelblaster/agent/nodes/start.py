@@ -12,6 +12,7 @@ from kernelblaster.agent.evaluating import Judged, judge
 from kernelblaster.agent.events import RolloutStopped, RoundStarted, StartProfiled
 from kernelblaster.agent.slots import problem_slot, rollout_slot
 from kernelblaster.agent.state import Incumbent, ProblemState, RolloutResult, RolloutState, StateUpdate
+from kernelblaster.problems.start import read_start
 
 ROLLOUT = "rollout"
 
@@ -19,7 +20,7 @@ ROLLOUT = "rollout"
 async def profile_start(state: ProblemState, runtime: Runtime[ProblemContext]) -> StateUpdate:
     """Evaluate the starting kernel; without a correct one there is nothing to compare with."""
     context = runtime.context
-    source = await asyncio.to_thread(context.problem.init_path.read_text, encoding="utf-8")
+    source = await asyncio.to_thread(read_start, context.problem)
     sha256 = await asyncio.to_thread(context.files.put_candidate, source)
     judged = await judge(context, sha256, baseline=None)
     context.emit(_event(context, judged))

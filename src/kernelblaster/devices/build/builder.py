@@ -58,6 +58,8 @@ from kernelblaster.sandbox.limits import CommandResult
 from kernelblaster.sandbox.process import Scratch
 
 _FORMAT = "kernelblaster-build-5"
+SHARED_PIECES = "kernelblaster/kernels"
+"""Below the include directory."""
 
 
 class CandidateBuilder:
@@ -152,6 +154,7 @@ class CandidateBuilder:
             source,
             harness.object_path.read_bytes(),
             _harness_bytes(),
+            _shared_pieces() if SHARED_PIECES in source else b"",
             harness.precision,
             self._recipes.compile_flags(harness.precision),
             self._link_identity(libraries),
@@ -311,8 +314,14 @@ def _digest(*parts: str | bytes | Sequence[str]) -> str:
     return state.hexdigest()
 
 
+def _shared_pieces() -> bytes:
+    """Headers for kernels, which the harness does not include."""
+    files = sorted((harness_include_dir() / SHARED_PIECES).glob("*.cuh"))
+    return b"".join(path.read_bytes() for path in files)
+
+
 def _harness_bytes() -> bytes:
-    files = [path for path in sorted(harness_include_dir().rglob("*")) if path.is_file()]
+    files = [path for path in sorted((harness_include_dir() / "kernelblaster").glob("*")) if path.is_file()]
     return b"".join(
         path.read_bytes()
         for path in (*files, guards_source(), deferred_source(), initialise_source(), candidate_link_script())

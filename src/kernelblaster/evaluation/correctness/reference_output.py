@@ -23,7 +23,7 @@ from kernelblaster.evaluation.inputs.perturbations import apply_perturbation
 from kernelblaster.evaluation.inputs.scratch import free_host_memory
 from kernelblaster.evaluation.inputs.tensors import TORCH_DTYPES, borrowed_memory, read_tensor, storage_dtype
 from kernelblaster.problems.problem import Precision, TensorRole, TensorSpec
-from kernelblaster.problems.reference import TORCH, run_model
+from kernelblaster.problems.reference import TORCH, run_model, weights_of
 from kernelblaster.problems.time_limit import within_time
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def draw(
             name: (randomize_constants(tensor, generator) if tensor.is_floating_point() else tensor).to(
                 stored[name], copy=True
             )
-            for name, tensor in module.state_dict().items()
+            for name, tensor in weights_of(module).items()
         }
         add_outlier(weights, distribution)
         if distribution is Distribution.COARSE:
@@ -223,7 +223,8 @@ def _run(drawn: Draw, dtype: torch.dtype, device: torch.device) -> tuple[torch.T
         return tensor.to(device, dtype if tensor.is_floating_point() else whole)
 
     module = copy.deepcopy(drawn.module).to(dtype).to(device)
-    module.load_state_dict({name: cast(name, weight) for name, weight in drawn.weights.items()})
+    weights = {name: cast(name, weight) for name, weight in drawn.weights.items()}
+    module.load_state_dict({**module.state_dict(), **weights})
     previous = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:

@@ -51,6 +51,16 @@ class Harness {
     void* input(const std::string& name) { return find("input", name); }
     void* weight(const std::string& name) { return find("weight", name); }
     void* output(const std::string& name) { return find("output", name); }
+
+    // Device pointers of all weights, in the order of the problem's: for networks that have very many. The array is on
+    // the host, and the harness'; it holds until the next call.
+    void* const* weights() {
+        weights_.clear();
+        for (const Buffer& buffer : buffers_) {
+            if (buffer.tensor().role == "weight") weights_.push_back(buffer.device());
+        }
+        return weights_.data();
+    }
     int64_t size(const std::string& name) { return lookup(sizes_, "size", name); }
     float scalar(const std::string& name) { return lookup(scalars_, "scalar", name); }
 
@@ -127,6 +137,7 @@ class Harness {
 
     Staging staging_;
     std::vector<Buffer> buffers_;
+    std::vector<void*> weights_;
     std::map<std::string, int64_t> sizes_;
     std::map<std::string, float> scalars_;
     std::string refusal_;

@@ -1,0 +1,75 @@
+"""`kernelblaster problems check`: judge the starting kernels of many problems."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from kernelblaster import Precision, StandardWorkload
+from kernelblaster.cli import terminal
+from kernelblaster.cli.options import DatasetOption, DeviceOption, GpuTypeOption, JsonOption, finite
+from kernelblaster.cli.selection import NumbersOption, SplitOption, SubsetOption, TagOption, select
+from kernelblaster.cli.settings import ConfigOption, SetOption, configured
+from kernelblaster.cli.terminal import print_json
+from kernelblaster.errors import ExitCode
+
+RECORDS = Path("out/problem_checks.jsonl")
+
+
+def check(
+    subset: SubsetOption = None,
+    problem_numbers: NumbersOption = None,
+    tag: TagOption = None,
+    split: SplitOption = None,
+    precision: Annotated[
+        list[Precision] | None, typer.Option("--precision", help="fp16, fp32 or bf16; repeatable; all if not given.")
+    ] = None,
+    workload: Annotated[
+        list[str] | None, typer.Option("--workload", "--size", help="Size, repeatable; small if not given.")
+    ] = None,
+    device: DeviceOption = None,
+    gpu_type: GpuTypeOption = None,
+    records: Annotated[Path, typer.Option(help="JSONL file of outcomes; what it holds is not judged again.")] = RECORDS,
+    jobs: Annotated[int, typer.Option(min=0, help="Kernels compiled at once; 0: one per CPU core.")] = 0,
+    minutes: Annotated[
+        float | None, typer.Option(min=0, callback=finite, help="Begin no further problem after this time.")
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Judge also what has an outcome already.")] = False,
+    config: ConfigOption = None,
+    assignments: SetOption = None,
+    dataset_dir: DatasetOption = None,
+    json_output: JsonOption = False,
+) -> int:
+    """Judge the starting kernel of each problem, and go on where an earlier call stopped. Fails unless all pass."""
+    given = {"device": device, "gpu_type": gpu_type}
+    effective = configured(given, file=config, assignments=assignments).config
+    from kernelblaster import CheckPlan, check_problems
+    from kernelblaster.cli.progress import Progress
+
+    plan = CheckPlan(
+        problems=select(dataset_dir, subset, problem_numbers, tag, split),
+        precisions=precision or list(Precision),
+        workloads=workload or [StandardWorkload.SMALL],
+        jobs=jobs or os.cpu_count() or 1,
+        minutes=minutes,
+        again=again,
+    )
+    found, console = [], terminal.console()
+    with Progress() as progress:
+        for record in check_problems(plan, effective, records, progress.tell):
+            found.append(record)
+            if not json_output and not record.passed:
+                line = f"{record.problem} {record.name} {record.precision} {record.workload}: {record.verdict}"
+                console.print(f"[red]{escape(f'{line}: {record.reason}')}[/]", soft_wrap=True)
+    wanted = len(plan.precisions) * sum(w in p.workloads for p in plan.problems for w in plan.workloads)
+    passed = sum(record.passed for record in found)
+    if json_output:
+        print_json(found)
+    else:
+        left = f", {wanted - len(found)} not judged yet" if wanted > len(found) else ""
+        console.print(f"{passed} of {wanted} correct{left}; outcomes in {records}", soft_wrap=True)
+    return int(ExitCode.OK if passed == wanted else ExitCode.FAILED)

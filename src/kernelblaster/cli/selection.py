@@ -1,0 +1,37 @@
+"""Options that choose problems of a data set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kernelblaster import Split, Tag
+from kernelblaster.cli.settings import configured
+
+if TYPE_CHECKING:
+    from kernelblaster import Problem
+
+SubsetOption = Annotated[str | None, typer.Option("--subset", help="level1, level2 or level3, or a list of them.")]
+NumbersOption = Annotated[str | None, typer.Option("--problem-numbers", help="N, N-M or a,b,c-d.")]
+TagOption = Annotated[
+    list[Tag] | None, typer.Option("--tag", help="Problems that hold this operation; repeatable: any of several.")
+]
+SplitOption = Annotated[
+    Split | None, typer.Option("--split", help="Fixed split by operation: train, or heldout for studies of learning.")
+]
+
+
+def select(
+    dataset_dir: Path | None,
+    subset: str | None,
+    numbers: str | None,
+    tags: list[Tag] | None = None,
+    split: Split | None = None,
+) -> list[Problem]:
+    """The problems that the options choose, of the configured data set if none is named. Raises UsageError."""
+    from kernelblaster import list_problems
+
+    dataset = dataset_dir or configured().config.dataset
+    return list(list_problems(subset, numbers, tags=tags or (), split=split, dataset=dataset))

@@ -1,0 +1,65 @@
+// Attention: one block per sample, head and query; its scores lie in shared memory.
+#pragma once
+#include <kernelblaster/kernels/reduce.cuh>
+
+// Vectors of `head_size` contiguous elements: elements from one sample, head or position to the next.
+struct Heads {
+    const scalar_t* data;
+    int64_t sample, head, position;
+    __device__ const scalar_t* at(int64_t s, int64_t h, int64_t p) const {
+        return data + s * sample + h * head + p * position;
+    }
+};
+
+// Extents of an attention; the output has the strides of `Heads`, too.
+struct Attention {
+    int64_t batch, heads, queries, keys, head_size;
+    float scale;
+    bool causal = false;  // a query sees the keys up to its own position alone
+};
+
+// output = softmax(scale q k^T) v
+__global__ void attention_kernel(scalar_t* output, Heads layout, Heads q, Heads k, Heads v, Attention shape) {
+    extern __shared__ float scores[];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+    for (int64_t row = blockIdx.x; row < shape.batch * shape.heads * shape.queries; row += gridDim.x) {
+        const int64_t query = row % shape.queries, head = row / shape.queries % shape.heads;
+        const int64_t sample = row / (shape.queries * shape.heads);
+        const int64_t keys = shape.causal ? query + 1 : shape.keys;
+        const scalar_t* wanted = q.at(sample, head, query);
+
+        for (int64_t key = warp; key < keys; key += warps) {
+            const scalar_t* offered = k.at(sample, head, key);
+            float dot = 0.0f;
+            for (int64_t i = lane; i < shape.head_size; i += 32) dot += to_float(wanted[i]) * to_float(offered[i]);
+            dot = warp_reduce(dot, Sum());
+            if (lane == 0) scores[key] = dot * shape.scale;
+        }
+        __syncthreads();
+
+        float maximum = -INFINITY;
+        for (int64_t key = threadIdx.x; key < keys; key += blockDim.x) maximum = fmaxf(maximum, scores[key]);
+        maximum = block_reduce(maximum, Max());
+        float sum = 0.0f;
+        for (int64_t key = threadIdx.x; key < keys; key += blockDim.x) {
+            scores[key] = expf(scores[key] - maximum);
+            sum += scores[key];
+        }
+        sum = block_reduce(sum, Sum());
+
+        const int64_t to = sample * layout.sample + head * layout.head + query * layout.position;
+        for (int64_t i = threadIdx.x; i < shape.head_size; i += blockDim.x) {
+            float mixed = 0.0f;
+            for (int64_t key = 0; key < keys; ++key) mixed += scores[key] * to_float(v.at(sample, head, key)[i]);
+            output[to + i] = from_float(mixed / sum);
+        }
+        __syncthreads();
+    }
+}
+
+// `layout` says where the output's vectors lie; its data is not read. There are at most 12,288 keys.
+static void attention(scalar_t* output, Heads layout, Heads q, Heads k, Heads v, Attention shape) {
+    const unsigned blocks = blocks_for(shape.batch * shape.heads * shape.queries, 1);
+    attention_kernel<<<blocks, THREADS, shape.keys * sizeof(float)>>>(output, layout, q, k, v, shape);
+    check(cudaGetLastError());
+}

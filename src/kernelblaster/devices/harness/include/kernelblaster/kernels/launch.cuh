@@ -1,0 +1,35 @@
+// What every start needs: types, checked launches, grids of any extent, scratch memory.
+//
+// Headers of this directory are written for reading. Top-level pieces are separated by empty lines, and each defines one
+// name: a kernel that includes a header is shown with those pieces alone that it uses.
+#pragma once
+#include <kernelblaster/scalar.cuh>
+
+#include <cstdio>
+#include <cstdlib>
+
+constexpr int THREADS = 256;
+
+static void check(cudaError_t status) {
+    if (status != cudaSuccess) {
+        std::fprintf(stderr, "CUDA error: %s\n", cudaGetErrorString(status));
+        std::exit(1);
+    }
+}
+
+// Blocks of `threads` that give `count` items a thread each, as far as a grid goes: kernels stride over the rest.
+static unsigned blocks_for(int64_t count, int threads = THREADS) {
+    const int64_t blocks = (count + threads - 1) / threads;
+    const int64_t most = 2147483647;
+    return static_cast<unsigned>(blocks < most ? blocks : most);
+}
+
+// Index of this thread in the grid, and how many threads the grid has.
+__device__ __forceinline__ int64_t first_index() { return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; }
+
+__device__ __forceinline__ int64_t index_step() { return static_cast<int64_t>(gridDim.x) * blockDim.x; }
+
+// An input, weight or output as it is passed to the launcher.
+static const scalar_t* in(const void* tensor) { return static_cast<const scalar_t*>(tensor); }
+
+static scalar_t* out(void* tensor) { return static_cast<scalar_t*>(tensor); }

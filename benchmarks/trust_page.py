@@ -72,7 +72,8 @@ do not claim so. What stands between such code and a wrong figure:
   stays below its tolerance (a tenth of the call, or 50 us and what the noise of the machine explains) is gained: a call
   of 20 us can be made to look much shorter, down to the roofline floor, by who knows this protocol. Finalists are
   measured against the honest start, so that such gains do not add up over generations.
-- Judged inputs are finite: `N11` plants kernels that rely on it.
+- No judged input is NaN, and infinities are judged where a problem defines what becomes of them: a sum or a product
+  of infinities may be anything.
 - Modelled times on the emulated device count the work of the GPU alone: work on the host is free there (`N13`).
 - A candidate may behave otherwise when a profiler or a sanitizer is attached. The reward is the time without either.
 - Races that the hardware never shows in the calls that were judged pass. Sanitizers look at finalists only, and
@@ -81,7 +82,7 @@ do not claim so. What stands between such code and a wrong figure:
 - A result kept under a hash of all inputs is right when the same inputs come again. Timed calls never see the same
   values twice, so that nothing is gained here; an application may.
 - A kernel may be wrong for shapes that are neither declared nor the one undeclared one (rows shorter than a vector in a
-  softmax, for instance), and for values beyond the nine distributions.
+  softmax, for instance), and for values beyond the ten distributions.
 - Errors that a result's own rounding covers pass: of one number that is a mean of many, say. In rows of 128 elements
   and more of a 16-bit result, errors of one sign are added up and judged, too
   (`evaluation/correctness/error_budget.py`).

@@ -91,7 +91,8 @@ class Jury:
             (expected,) = drawn.expected.tensors
             stored = result if expected.scale is None else result.to(storage_dtype(precision))
             write_tensor(self._output, stored)
-            return compare_output(self._output, expected, self._factor, accumulation(drawn.distribution), 0xFF)
+            loss, judge_nan = accumulation(drawn.distribution), drawn.distribution is not Distribution.MASKED
+            return compare_output(self._output, expected, self._factor, loss, 0xFF, judge_nan=judge_nan)
 
 
 def tensors(drawn: InputSet) -> list[torch.Tensor]:

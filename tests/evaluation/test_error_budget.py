@@ -84,7 +84,8 @@ def online_softmax(x: torch.Tensor, exp: Callable[[torch.Tensor], torch.Tensor] 
     total = torch.zeros(x.shape[0], 1)
     for block in x.split(64, dim=1):
         higher = torch.maximum(highest, block.amax(dim=1, keepdim=True))
-        total = total * exp(highest - higher) + exp(block - higher).sum(dim=1, keepdim=True)
+        anchor = torch.where(higher == -math.inf, 0.0, higher)  # rows may begin masked
+        total = total * exp(highest - anchor) + exp(block - anchor).sum(dim=1, keepdim=True)
         highest = higher
     return exp(x - highest) * (1 / total)
 

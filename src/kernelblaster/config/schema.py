@@ -159,8 +159,8 @@ class ModelConfig(Section):
 class EvaluationConfig(Section):
     """How hard a candidate is checked and timed."""
 
-    input_sets: int = Field(9, ge=1, le=1000)
-    """Input sets (seed x distribution) a candidate must pass; 9 are all eight distributions and the set that is timed.
+    input_sets: int = Field(10, ge=1, le=1000)
+    """Input sets (seed x distribution) a candidate must pass; 10 are all nine distributions and the set that is timed.
     Unless it is 1, two sets at extents that no prompt shows are added."""
     error_factor: float = Field(2.0, gt=0, allow_inf_nan=False)
     """Error that is allowed, as a multiple of a plain implementation's error."""

@@ -114,7 +114,9 @@ class Findings:
         return hints
 
 
-def compare_output(path: Path, expected: ReferenceTensor, factor: float, loss: float, poison: int) -> Findings:
+def compare_output(
+    path: Path, expected: ReferenceTensor, factor: float, loss: float, poison: int, *, judge_nan: bool = True
+) -> Findings:
     """Compare an output of any type with its reference.
 
     Args:
@@ -123,10 +125,12 @@ def compare_output(path: Path, expected: ReferenceTensor, factor: float, loss: f
         factor: c of the error budget.
         loss: a of it.
         poison: byte that the output was filled with before the call.
+        judge_nan: whether NaN of the reference must be there; else anything may be.
     """
     if expected.scale is None:
         return compare_exact(path, expected.values, expected.spec, poison, expected.ties)
-    return compare(path, expected.values, Budget(expected.spec, expected.scale, factor, loss), poison)
+    budget = Budget(expected.spec, expected.scale, factor, loss, judge_nan)
+    return compare(path, expected.values, budget, poison)
 
 
 def would_be_refused(expected: ReferenceTensor, other: torch.Tensor, factor: float, loss: float) -> bool:
@@ -209,6 +213,8 @@ def _compare_span(
     got = stored.double()
     held = fits(expected, dtype) & torch.isfinite(expected)
     error = torch.where(held, (got - expected).abs(), _mismatch(got, expected, dtype))
+    if not budget.judge_nan:
+        error = torch.where(expected.isnan(), 0.0, error)
     error = torch.nan_to_num(error, nan=torch.inf, posinf=torch.inf)
     tolerances = budget.tolerances(expected)
     ratio = torch.where(error == 0, 0.0, error / tolerances)

@@ -39,7 +39,8 @@ Intermediate results in 16 bits, which a whole row depends on, show in plain_sha
 in fp32 are not rounded enough to hide anything from the norm.
 
 An element is right when the comparison holds, never when its negation fails, so NaN is wrong by construction. Where
-the reference is not finite, or overflows the format, the candidate must hold that same infinity or NaN. Outputs of
+the reference is not finite, or overflows the format, the candidate must hold that same infinity or NaN; of infinite
+inputs NaN is no result, and there it may hold anything (`infinities`). Outputs of
 integers and flags must be equal, and indices point at equal elements (`index_ties`).
 """
 
@@ -97,6 +98,7 @@ class ErrorScale:
         reference_norm: ||reference|| over elements the format can hold.
         reference_rms: the same, per element.
         plain_finite: the plain implementation is finite wherever the format can hold the reference.
+        plain_infinite: it has the reference's infinities.
         plain_shared: the error that elements of a row share in the plain implementation, as the module's formula has
             it; 0 where rows are not judged.
     """
@@ -106,6 +108,7 @@ class ErrorScale:
     reference_norm: float
     reference_rms: float
     plain_finite: bool
+    plain_infinite: bool = True
     plain_shared: float = 0.0
 
     @classmethod
@@ -116,7 +119,7 @@ class ErrorScale:
         counts = torch.zeros(bins, dtype=torch.int64)
         error_square = reference_square = 0.0
         held = 0
-        plain_finite = True
+        plain_finite = plain_infinite = True
         shares: list[torch.Tensor] = []
         flat_reference, flat_plain = reference.reshape(-1), plain.reshape(-1)
         for start, stop in spans(spec.elements, row_length(spec), CHUNK_ELEMENTS):
@@ -127,6 +130,8 @@ class ErrorScale:
             held_here = fits(expected, spec.dtype)
             usable = held_here & torch.isfinite(got)
             plain_finite = plain_finite and bool((usable == held_here).all())
+            infinite = expected.isinf()
+            plain_infinite = plain_infinite and bool((got[infinite] == expected[infinite]).all())
             # Of the reference everything counts, also where the plain implementation overflows.
             reference_square += float(expected[held_here].square().sum())
             held += int(held_here.sum())
@@ -142,6 +147,7 @@ class ErrorScale:
             reference_norm=norm,
             reference_rms=norm / max(held, 1) ** 0.5,
             plain_finite=plain_finite,
+            plain_infinite=plain_infinite,
             plain_shared=_widest(torch.cat(shares)) if shares else 0.0,
         )
 
@@ -168,12 +174,14 @@ class Budget:
         scale: the plain implementation's error on it.
         factor: c of the module's formula.
         accumulation: a of it.
+        judge_nan: whether NaN of the reference must be there; else anything may be.
     """
 
     spec: TensorSpec
     scale: ErrorScale
     factor: float
     accumulation: float = ACCUMULATION
+    judge_nan: bool = True
 
     @property
     def norm(self) -> float:

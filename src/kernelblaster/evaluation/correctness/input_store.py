@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Self
 from kernelblaster.devices.base import UNPERTURBED
 from kernelblaster.errors import DeviceError
 from kernelblaster.evaluation.inputs import scratch
-from kernelblaster.evaluation.inputs.distributions import exponents
+from kernelblaster.evaluation.inputs.distributions import Distribution, exponents
 from kernelblaster.evaluation.inputs.drawn import DrawnInputs
 from kernelblaster.evaluation.inputs.keys import InputKey
 from kernelblaster.evaluation.inputs.scratch import free_host_memory
@@ -135,7 +135,9 @@ class InputStore:
 
     def _draw(self, key: InputKey) -> InputSet:
         from kernelblaster.evaluation.correctness import reference_output
+        from kernelblaster.evaluation.correctness.infinities import defines_infinities
         from kernelblaster.evaluation.inputs.drawing import perturbation_of
+        from kernelblaster.evaluation.inputs.leading import leading_input
 
         reference = load_reference(key.problem)
         specs = tensor_specs(key.problem, key.workload, key.precision)
@@ -145,7 +147,12 @@ class InputStore:
         for number, (distribution, exponent) in enumerate(attempts, start=1):
             drawn = reference_output.draw(reference, key.workload, specs, distribution, exponent, key.seed)
             expected = reference_output.solve(drawn, outputs, key.precision) if key.judged else None
-            if expected is None or number == len(attempts) or reference_output.informative(expected, distribution):
+            if expected is None or number == len(attempts):
+                break
+            masked = distribution is Distribution.MASKED
+            if reference_output.informative(expected, distribution) and (
+                not masked or defines_infinities(drawn, leading_input(specs), expected, outputs)
+            ):
                 break
             _LOG.debug("%s at %s: %s * 2^%d tells nothing", key.problem.slug, key.workload, distribution, exponent)
         kinds = {name: perturbation_of(tensor) for name, tensor in (*drawn.inputs.items(), *drawn.weights.items())}

@@ -19,6 +19,7 @@ from kernelblaster.evaluation.correctness.error_budget import ErrorScale, fits
 from kernelblaster.evaluation.correctness.index_ties import IndexTies
 from kernelblaster.evaluation.inputs.distributions import Distribution
 from kernelblaster.evaluation.inputs.drawing import add_outlier, coarse, randomize_constants, transform
+from kernelblaster.evaluation.inputs.leading import leading_input, mask
 from kernelblaster.evaluation.inputs.perturbations import apply_perturbation
 from kernelblaster.evaluation.inputs.scratch import free_host_memory
 from kernelblaster.evaluation.inputs.tensors import TORCH_DTYPES, borrowed_memory, read_tensor, storage_dtype
@@ -109,9 +110,12 @@ def draw(
         declared = reference.tensors(workload)
         generator = torch.Generator().manual_seed(seed)
         inputs = {
-            name: (transform(tensor, distribution, exponent) if tensor.is_floating_point() else tensor).to(stored[name])
+            name: _drawn_as(tensor, distribution, exponent, generator).to(stored[name])
             for name, tensor in declared.items()
         }
+        leading = leading_input(specs)
+        if distribution is Distribution.MASKED and leading is not None:
+            inputs[leading] = mask(inputs[leading].float(), exponent, generator).to(stored[leading])
         weights = {
             name: (randomize_constants(tensor, generator) if tensor.is_floating_point() else tensor).to(
                 stored[name], copy=True
@@ -122,6 +126,12 @@ def draw(
         if distribution is Distribution.COARSE:
             weights = {name: _coarse(value) for name, value in weights.items()}
     return Draw(reference.problem, module, inputs, weights)
+
+
+def _drawn_as(
+    tensor: torch.Tensor, distribution: Distribution, exponent: int, generator: torch.Generator
+) -> torch.Tensor:
+    return transform(tensor, distribution, exponent, generator) if tensor.is_floating_point() else tensor
 
 
 def _coarse(weight: torch.Tensor) -> torch.Tensor:
@@ -199,7 +209,10 @@ def _informs(expected: ReferenceTensor, distribution: Distribution) -> bool:
     scale, spec = expected.scale, expected.spec
     if scale is None:
         return spec.elements < 2 or not bool((expected.values == expected.values.reshape(-1)[0]).all())
-    if not bool(fits(expected.values, spec.dtype).all()) or not scale.plain_finite or scale.reference_norm == 0:
+    held = fits(expected.values, spec.dtype)
+    if distribution is Distribution.MASKED and scale.plain_infinite:
+        held |= ~expected.values.isfinite()
+    if not bool(held.all()) or not scale.plain_finite or scale.reference_norm == 0:
         return False
     eps = torch.finfo(TORCH_DTYPES[spec.dtype]).eps
     if distribution in (Distribution.OFFSET, Distribution.SPARSE):

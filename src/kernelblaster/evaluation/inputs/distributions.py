@@ -20,8 +20,11 @@ class Distribution(StrEnum):
     OFFSET = "offset"
     SPARSE = "sparse"
     COARSE = "coarse"
+    MASKED = "masked"
 
 
+MASKS = (2, 1, 0)
+"""Ways to mask, the hardest first: with infinities of both signs, with -infinity, with -infinity in one row."""
 ACCUMULATION = 2.0**-15
 """Some 256 ulps of fp32."""
 _OFFSET_ACCUMULATION = 2.0**-11
@@ -29,6 +32,7 @@ _OFFSET_ACCUMULATION = 2.0**-11
 _SCALES: dict[Distribution, dict[str, tuple[int, ...]]] = {
     Distribution.COARSE: {"fp16": (5, 3, 1, 0), "bf16": (3, 2, 1, 0), "fp32": (8, 5, 3, 1, 0)},
     Distribution.LARGE: {"fp16": (14, 10, 6, 3), "bf16": (20, 14, 8, 4), "fp32": (20, 14, 8, 4)},
+    Distribution.MASKED: dict.fromkeys(("fp16", "bf16", "fp32"), MASKS),
     Distribution.OFFSET: {"fp16": (9, 6, 4, 2), "bf16": (6, 4, 2), "fp32": (9, 6, 4, 2)},
     Distribution.SPARSE: {"fp16": (8, 5, 4, 2, 0), "bf16": (8, 5, 4, 2, 0), "fp32": (8, 5, 4, 2, 0)},
     Distribution.TINY: {"fp16": (-10, -7, -4, -2), "bf16": (-30, -20, -12, -6, -3), "fp32": (-30, -20, -12, -6, -3)},
@@ -38,8 +42,9 @@ _SCALES: dict[Distribution, dict[str, tuple[int, ...]]] = {
 def exponents(distribution: Distribution, precision: str, layers: int) -> tuple[int, ...]:
     """Binary scales to try, the hardest first, until the problem's result is representable.
 
-    That of `offset` is of the mean, in units of the spread. Where several layers follow each other, sparse inputs are
-    not scaled: large ones make a later layer depend on the last bit of an earlier one's result.
+    That of `offset` is of the mean, in units of the spread; that of `masked` says how (`MASKS`).
+    Where several layers follow each other, sparse inputs are not scaled: large ones make a later layer depend on the
+    last bit of an earlier one's result.
 
     Args:
         distribution: which.

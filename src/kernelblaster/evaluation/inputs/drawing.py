@@ -13,9 +13,11 @@ meets branches that positive values never take. Two mix several structures, one 
     offset   samples far from zero, positive and negative, ascending and descending along the last axis: variances
              computed as a mean of squares minus a squared mean, means kept in 16 bits, running maxima that are never
              (or always) replaced
-    sparse   zeros, but for the first and last elements of each 32 along the last axis; one of these alone, far above
-             the rest of its row; nothing at all: elements at the borders of tiles that others average away, divisions
-             by zero, work left out where some values are zero
+    sparse   zeros, but for the first and last elements of each 32 along the last axis; but for one at random, far
+             above the rest of its row; but for a few at random; nothing at all: elements at the borders of tiles that
+             others average away, divisions by zero, work left out where some values are zero
+
+`masked` is `normal` with infinities (`leading.mask`), where a problem defines what becomes of them.
 
 `coarse` stands in for `large` where layers follow each other: inputs and weights are -1, 0 or 1 times a power of two.
 Sums of them are exact in any format and order, so that even a softmax of large, widely spread results is known to its
@@ -44,20 +46,23 @@ _LEAST_VECTOR, _PEAK = 32, 256.0
 """The exponential of half the peak overflows fp32."""
 
 
-def transform(tensor: torch.Tensor, distribution: Distribution, exponent: int) -> torch.Tensor:
+def transform(
+    tensor: torch.Tensor, distribution: Distribution, exponent: int, generator: torch.Generator
+) -> torch.Tensor:
     """Derive a float32 tensor of the wanted distribution from a declared one of any floating-point type.
 
     Args:
         tensor: as `get_inputs` drew it.
         distribution: which values are wanted.
         exponent: the result is scaled by 2 to this power.
+        generator: decides places, where a distribution has some.
     """
     values = tensor.float()
     if distribution is Distribution.DECLARED or _categorical(values):
         return values
     if distribution is Distribution.NEGATIVE:
         return -values.abs()
-    scale = 1.0 if distribution is Distribution.OFFSET else 2.0**exponent
+    scale = 1.0 if distribution in (Distribution.OFFSET, Distribution.MASKED) else 2.0**exponent
     if distribution is Distribution.COARSE:
         return coarse(_signed(values)) * scale
     spread = _signed(values) * scale
@@ -66,10 +71,10 @@ def transform(tensor: torch.Tensor, distribution: Distribution, exponent: int) -
     if distribution is Distribution.OFFSET:
         return _offset(spread, 2.0**exponent)
     if distribution is Distribution.SPARSE:
-        return _sparse(spread)
+        return _sparse(spread, generator)
     if distribution is Distribution.CANCELLING:
         return _mirrored(spread)
-    if distribution is Distribution.NORMAL:
+    if distribution in (Distribution.NORMAL, Distribution.MASKED):
         return spread * _gain(spread.shape)
     return spread
 
@@ -177,20 +182,24 @@ def _offset(values: torch.Tensor, distance: float) -> torch.Tensor:
     return result
 
 
-def _sparse(values: torch.Tensor) -> torch.Tensor:
-    """Zeros but for the borders of tiles, one of these per row (a large, positive one), or nothing, by sample."""
+def _sparse(values: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """By sample: zeros but for the borders of tiles, one element (a large, positive one), a few; or nothing."""
     if values.ndim == 0:
         return values
     extent = values.shape[-1]
     column = torch.arange(extent)
     borders = (column % _TILE == 0) | (column % _TILE == _TILE - 1) | (column == extent - 1)
+    few = torch.rand(values.shape, generator=generator) < 2 / _TILE
     if values.ndim == 1:
-        return values * borders
+        return values * (borders | few)
     row = torch.arange(values.numel() // max(extent, 1)).reshape(*values.shape[:-1], 1)
-    sample = torch.arange(values.shape[0]).reshape(-1, *[1] * (values.ndim - 1))
     places = borders.nonzero().reshape(-1).roll(1)
-    single = (column == places[row // 4 % len(places)]) * (values.abs() + values.std())
-    return torch.where(sample % 4 == 1, single, values * (borders & (sample % 4 != 3)))
+    anywhere = torch.randint(max(extent, 1), row.shape, generator=generator)
+    place = torch.where(row // 4 % 2 == 0, places[row // 8 % len(places)], anywhere)
+    kind = torch.arange(values.shape[0]).reshape(-1, *[1] * (values.ndim - 1)) % 4
+    single = (column == place) * (values.abs() + values.std())
+    kept = (kind == 0) & borders | (kind == 2) & few
+    return torch.where(kind == 1, single, values * kept)
 
 
 def _gain(shape: torch.Size) -> torch.Tensor:

@@ -25,6 +25,7 @@ ORDER = (
     Distribution.TINY,
     Distribution.OFFSET,
     Distribution.SPARSE,
+    Distribution.MASKED,
 )
 UNSEEN = (Distribution.NORMAL, Distribution.COARSE)
 """At extents that no prompt shows: signed and uneven values, and those that overflow unless the whole row's maximum is

@@ -1,0 +1,56 @@
+"""Where an operation defines what becomes of infinite inputs, so that every honest kernel agrees.
+
+It does where an infinity is selected (a maximum, a rectifier) or vanishes (a masked probability): then a large finite
+number in its place gives that number, or the same result. A sum, a norm or a product does not: what comes out
+is infinite or NaN by the order of terms and by zeros that some kernels multiply with. Such problems meet no infinite
+input. Element by element NaN may come out (an infinity times zero, in a GELU); there any value passes, for a kernel
+that gives the limit instead is no worse. NaN among inputs is never judged: customary kernels take maxima with `fmaxf`,
+which drops it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+
+from kernelblaster.evaluation.correctness.reference_output import Draw, ReferenceOutput, exact_result
+from kernelblaster.problems.problem import TensorSpec
+
+_SAME = 1e-6
+"""Relative difference of results that are the same but for rounding."""
+_LARGE = 2.0**20
+"""Its exponential is zero or infinite, and a sum with it is another number in float64."""
+
+
+def defines_infinities(drawn: Draw, name: str | None, expected: ReferenceOutput, outputs: Sequence[TensorSpec]) -> bool:
+    """Whether the problem defines its result for the infinities of an input.
+
+    Args:
+        drawn: inputs, infinite ones among them.
+        name: the input that has them; None: none can.
+        expected: what they give.
+        outputs: in the problem's order.
+    """
+    if name is None:
+        return False
+    values = drawn.inputs[name]
+    infinite = values.isinf()
+    if not bool(infinite.any()):
+        return False
+    large = min(torch.finfo(values.dtype).max, _LARGE)
+    finite = replace(drawn, inputs={**drawn.inputs, name: values.clamp(-large, large)})
+    pairs = zip(expected.tensors, exact_result(finite, outputs), strict=True)
+    return all(_defined(tensor.values, other, infinite, large) for tensor, other in pairs)
+
+
+def _defined(result: torch.Tensor, other: torch.Tensor, infinite: torch.Tensor, large: float) -> bool:
+    """Whether one output is; `other` has a large number in place of infinities."""
+    if not result.is_floating_point():
+        return torch.equal(result.to(torch.int64), other.to(torch.int64))
+    result, other = result.double(), other.double()
+    own = infinite if infinite.shape == result.shape else torch.zeros_like(result, dtype=torch.bool)
+    same = (result - other).abs() <= _SAME * result.abs()
+    selected = result.isinf() & (own | (other == result.sign() * large))
+    return bool((result.isfinite() & same | selected | result.isnan() & own).all())

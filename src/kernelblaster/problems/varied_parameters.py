@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cache
 
 from kernelblaster.errors import ProblemError
-from kernelblaster.problems.problem import Problem
+from kernelblaster.problems.problem import Problem, StandardWorkload
 from kernelblaster.problems.reference import results
 
 LARGEST = 16
@@ -45,8 +45,8 @@ def fixed_parameters(problem: Problem, other: Problem | None) -> tuple[str, ...]
 
 
 def _constant_parameters(problem: Problem) -> list[str]:
-    """Small parameters with one value at all declared sizes."""
-    declared = list(problem.workloads.values())
+    """Small parameters with one value at all declared sizes but `v0`, which few runs judge."""
+    declared = [extents for name, extents in problem.workloads.items() if name != StandardWorkload.V0]
     same = [name for name in declared[0] if len({extents[name] for extents in declared}) == 1]
     return [name for name in same if declared[0][name] <= LARGEST]
 

@@ -18,6 +18,7 @@ from typing import Self
 
 import numpy as np
 import torch
+from fake_batches import FakeBatches
 
 from kernelblaster.devices.base import Build, CallResult, Candidate, Harness, Job, TimingSample
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind, GpuReading, Library
@@ -47,6 +48,7 @@ class Process:
 
     calls: int = 0
     timing: bool = False
+    batching: bool = False
     overran: bool = False
     memory: dict[str, Array] = dataclasses.field(default_factory=dict)
 
@@ -128,6 +130,16 @@ def _skips_every_second(process: Process, output: Array, x: Array) -> None:
         output[:] = np.maximum(x, 0)
 
 
+def _skips_in_batches(process: Process, output: Array, x: Array) -> None:
+    if not process.batching:
+        output[:] = np.maximum(x, 0)
+
+
+def _keeps_an_earlier_slot(process: Process, output: Array, x: Array) -> None:
+    right = np.maximum(x, 0)
+    output[:] = process.memory.setdefault("slot", right) if process.batching else right
+
+
 def _skips_late(process: Process, output: Array, x: Array) -> None:
     if process.calls < 30:
         output[:] = np.maximum(x, 0)
@@ -164,6 +176,8 @@ class Script:
     device_us: float = 100.0
     hidden_us: float = 0.0
     """Work that the events do not see."""
+    moved_us: float = 0.0
+    """By which all clocks of the process are moved."""
     host_factor: float = 1.0
 
 
@@ -172,6 +186,7 @@ KERNELS: dict[str, Script] = {
     "quick": Script(device_us=80.0),
     "slow": Script(device_us=200.0),
     "same": Script(device_us=100.2),
+    "long": Script(device_us=150.0),
     "scaled": Script(_scaled),
     "tail_missing": Script(_tail_missing),
     "knows_the_declared_extents": Script(_knows_the_declared_extents),
@@ -188,6 +203,10 @@ KERNELS: dict[str, Script] = {
     "replays_when_timed": Script(_replays_when_timed),
     "skips_every_second": Script(_skips_every_second),
     "skips_late": Script(_skips_late),
+    "skips_in_batches": Script(_skips_in_batches, device_us=80.0),
+    "keeps_an_earlier_slot": Script(_keeps_an_earlier_slot, device_us=80.0),
+    "moves_all_clocks": Script(device_us=10.0, moved_us=20.0),
+    "thirty": Script(device_us=30.0),
     "writes_around": Script(_writes_around),
     "crashes": Script(_crashes),
     "hangs": Script(_hangs),
@@ -268,6 +287,24 @@ class FakeSession:
             samples.append(self._clocks())
         self._process.timing = False
         return samples
+
+    def batches(self) -> FakeBatches | None:
+        if self._device.facts.kind is DeviceKind.EMULATED:
+            return None
+        return FakeBatches(self._installed, self._run_in_batch, self._true_us)
+
+    def _installed(self, perturbation: int) -> Array:
+        self._install(perturbation)
+        return self._output
+
+    def _run_in_batch(self) -> None:
+        self._process.batching = True
+        self._run()
+        self._process.batching = False
+
+    def _true_us(self) -> float:
+        factor = self._device.factor if self._name == "quick" else 1.0
+        return factor * self._script.device_us + self._script.moved_us
 
     def _run(self) -> None:
         self._script.kernel(self._process, self._output, self._x)

@@ -66,6 +66,8 @@ def no_spin_up(monkeypatch: pytest.MonkeyPatch) -> None:
         ("wrong_when_timed", Verdict.NONDETERMINISTIC, ["wrong when timed"]),
         ("replays_when_timed", Verdict.REWARD_HACK, ["the result of other inputs"]),
         ("skips_late", Verdict.REWARD_HACK, ["timed call did not do its work"]),
+        ("skips_in_batches", Verdict.REWARD_HACK, ["timed call did not do its work"]),
+        ("keeps_an_earlier_slot", Verdict.NONDETERMINISTIC, ["wrong when timed"]),
         ("writes_around", Verdict.SANITIZER_ERROR, ["beyond the end of output"]),
         ("crashes", Verdict.RUNTIME_ERROR, ["cudaErrorIllegalAddress"]),
         ("crashes_when_timed", Verdict.RUNTIME_ERROR, ["while being timed"]),
@@ -86,6 +88,26 @@ def test_bad_candidates_get_their_verdict(
     assert evaluation.timing is None
     assert evaluation.comparison is None
     assert evaluation.profile is None
+
+
+def test_clocks_that_are_moved_by_less_than_a_round_trip_are_found_out_by_batches(
+    evaluator: Evaluator, problem: Problem
+) -> None:
+    evaluation = evaluator.evaluate(problem, source("moves_all_clocks"), baseline=source("thirty"))
+    assert evaluation.verdict is Verdict.REWARD_HACK
+    assert "10.0" in evaluation.reason
+    assert "30.0" in evaluation.reason
+
+
+def test_batches_confirm_a_finalist_in_every_pair_of_processes(evaluator: Evaluator, problem: Problem) -> None:
+    once = evaluator.evaluate(problem, source("long"), baseline=source("slow"))
+    assert once.comparison is not None
+    assert once.comparison.batches is None
+    final = evaluator.evaluate(problem, source("long"), baseline=source("slow"), process_pairs=3)
+    assert final.comparison is not None
+    assert final.comparison.batches is not None
+    assert final.comparison.batches.candidate_us == pytest.approx(150.0, rel=0.05)
+    assert final.comparison.batches.launches_hidden
 
 
 def test_an_honest_candidate_is_correct_timed_and_profiled(evaluator: Evaluator, problem: Problem) -> None:

@@ -20,8 +20,10 @@ from kernelblaster.evaluation.correctness.verify import Verification, Verifier
 from kernelblaster.evaluation.inputs.keys import InputKey
 from kernelblaster.evaluation.processes.candidate_process import CandidateProcess, Compiling, StillCompiling, compiling
 from kernelblaster.evaluation.processes.timed_pair import TimedPair
-from kernelblaster.evaluation.results import Decision, Evaluation, Verdict
+from kernelblaster.evaluation.results import Comparison, Decision, Evaluation, Verdict
 from kernelblaster.evaluation.stages import EvaluationStages
+from kernelblaster.evaluation.timing.batch_clock import BatchClock, slot_bytes
+from kernelblaster.evaluation.timing.batch_rule import calls_for_batches
 from kernelblaster.evaluation.timing.clock_agreement import ImpossibleTime
 from kernelblaster.evaluation.timing.stopwatch import BaselineFailed, Stopwatch, combined
 from kernelblaster.problems.problem import Problem
@@ -46,9 +48,11 @@ class EvaluationPipeline(EvaluationStages):
         self._plan = judge.plan(problem)
         self._verifier = Verifier(judge.device, judge.inputs, judge.config.error_factor, judge.config.timeout_s)
         self._evaluation.outputs_judged = self._plan.timed.judged
+        self._final = False
 
     def run(self, baseline: str | None, *, profile: bool, process_pairs: int = 1) -> Evaluation:
         """Go through the stages, the last one in as many pairs of processes. Raises DeviceError and ProblemError."""
+        self._final = process_pairs > 1
         harness = self._judge.device.prepare(self._problem, self._judge.precision)
         if harness.program is not None:
             with compiling(lambda: self._build(harness), harness) as candidate:
@@ -196,7 +200,7 @@ class EvaluationPipeline(EvaluationStages):
         try:
             baseline = pair.baseline()
             if baseline is not None:
-                evaluation.comparison = watch.compare(candidate, baseline)
+                evaluation.comparison = self._confirmed(watch.compare(candidate, baseline), pair)
                 evaluation.timing = evaluation.comparison.candidate
                 return
         except BaselineFailed as failure:
@@ -204,6 +208,24 @@ class EvaluationPipeline(EvaluationStages):
             self._warn(f"no comparison: the baseline does not run ({failure.reason})")
         evaluation.comparison = None
         evaluation.timing = watch.time_alone(candidate)
+
+    def _confirmed(self, claimed: Comparison, pair: TimedPair[InputSet]) -> Comparison:
+        """A comparison that batches of calls do not contradict, by a clock out of the candidate's reach.
+
+        Raises ImpossibleTime, RunFailure, BaselineFailed and DeviceError.
+        """
+        clock = BatchClock(self._judge.facts, slot_bytes(pair.drawn.specs), self._checks.perturbations, pair.look)
+        asked = self._checks.changing and clock.has_room and calls_for_batches(claimed, final=self._final)
+        batches = pair.batches() if asked else None
+        if batches is None:
+            return claimed
+        found = clock.confirm(claimed, *batches)
+        if found.speedup < claimed.speedup:
+            self._warn(
+                f"{found.speedup:.2f}x instead of the {claimed.speedup:.2f}x that the events say: the launcher waits "
+                "for the GPU, so that calls cannot be launched ahead and host time counts"
+            )
+        return found
 
     def _profile(self, candidate: Candidate, pair: TimedPair[InputSet]) -> None:
         """Counters of one call. A profiler that fails takes nothing back from a correct, timed candidate."""

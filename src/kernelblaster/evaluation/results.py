@@ -106,6 +106,19 @@ class ProcessPairRatio(BaseModel):
     conditions: Conditions | None = None
 
 
+class BatchEvidence(BaseModel):
+    """What batches of calls, timed by the judge's own clock alone, said of a comparison; times in microseconds."""
+
+    candidate_us: float
+    """Median time of one call of a batch."""
+    baseline_us: float
+    calls: int
+    """Calls of the candidate in one batch."""
+    batches: int
+    launches_hidden: bool
+    """Whether the candidate's launches were issued before the device came to them; else its time holds host time."""
+
+
 class Comparison(BaseModel):
     """A paired (ABBA) comparison. `speedup` = baseline time / candidate time, with its 95 % bootstrap interval.
 
@@ -123,6 +136,8 @@ class Comparison(BaseModel):
     candidate: Timing
     sessions: list[ProcessPairRatio] = []
     """Each pair of processes; empty when there was one."""
+    batches: BatchEvidence | None = None
+    """None where nothing asked for it, and where times are modelled; of the pair that gave the median."""
 
     @model_validator(mode="before")
     @classmethod

@@ -8,13 +8,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
-from kernelblaster.devices.base import Build, CallResult, Candidate, Device, Profiler, Session
+from kernelblaster.devices.base import BatchSession, Build, CallResult, Candidate, Device, Profiler, Session
 from kernelblaster.devices.failures import RunFailure
 from kernelblaster.devices.profiles import Profile
 from kernelblaster.evaluation.inputs.drawn import DrawnInputs
 from kernelblaster.evaluation.processes.candidate_process import CandidateProcess
 from kernelblaster.evaluation.processes.workspace import Workspace
-from kernelblaster.evaluation.timing.stopwatch import BaselineFailed, BaselineSession
+from kernelblaster.evaluation.timing.stopwatch import BaselineBatches, BaselineFailed, BaselineSession
 
 _Drawn = TypeVar("_Drawn", bound=DrawnInputs)
 
@@ -110,6 +110,13 @@ class TimedPair(Generic[_Drawn]):
             return BaselineSession(self._baseline.session())
         except RunFailure as failure:
             raise BaselineFailed(failure.reason) from failure
+
+    def batches(self) -> tuple[BatchSession, BatchSession] | None:
+        """Batches of candidate and baseline; None where there are none. Raises RunFailure, DeviceError."""
+        if self._baseline is None:
+            return None
+        ours, theirs = self.candidate().batches(), self._baseline.session().batches()
+        return (ours, BaselineBatches(theirs)) if ours is not None and theirs is not None else None
 
     def started(self) -> None:
         """Wait until candidate and baseline have started, so that neither finds the GPU's memory taken by the other.

@@ -116,7 +116,7 @@ def refuse_moved_clocks(ours: Sequence[TimingSample], theirs: Sequence[TimingSam
         return
     median = median_us(ours)
     beyond = float(np.median(gaps) - np.median(others))
-    noise = _ERRORS * float(np.hypot(_standard_error(gaps), _standard_error(others)))
+    noise = _ERRORS * float(np.hypot(standard_error(gaps), standard_error(others)))
     if beyond > max(JUDGE_SLACK_US, GAP_SHARE * median) + noise:
         raise ImpossibleTime(
             TimeFault.MOVED_CLOCKS,
@@ -132,7 +132,7 @@ def _judge_gaps(samples: Sequence[TimingSample]) -> list[float]:
     return [float(wall - np.mean(device_us(visit))) for wall, visit in visits]
 
 
-def _standard_error(values: Sequence[float]) -> float:
+def standard_error(values: Sequence[float]) -> float:
     """Of the median; of few values, their whole range."""
     if len(values) < 8:
         return float(np.ptp(values))

@@ -21,13 +21,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 
-from kernelblaster.devices.base import TimingSample
+from kernelblaster.devices.base import BatchSession, BatchTime, TimingSample
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind, GpuReading
 from kernelblaster.devices.failures import RunFailure
 from kernelblaster.evaluation.inputs.perturbations import CHECKED, InspectedSession, PerturbationSchedule
@@ -95,6 +96,36 @@ class Timeable(Protocol):
 
 
 @dataclass(frozen=True)
+class BaselineBatches:
+    """Batches of a baseline. Satisfies `BatchSession`; what it raises is BaselineFailed instead of RunFailure."""
+
+    session: BatchSession
+
+    def prepare_batch(self, perturbations: Sequence[int]) -> None:
+        """As the session's."""
+        with _baselines_failure():
+            self.session.prepare_batch(perturbations)
+
+    def run_batch(self, calls: int, fills: int) -> BatchTime:
+        """As the session's."""
+        with _baselines_failure():
+            return self.session.run_batch(calls, fills)
+
+    def select_slot(self, slot: int) -> None:
+        """As the session's."""
+        with _baselines_failure():
+            self.session.select_slot(slot)
+
+
+@contextmanager
+def _baselines_failure() -> Iterator[None]:
+    try:
+        yield
+    except RunFailure as failure:
+        raise BaselineFailed(failure.reason) from failure
+
+
+@dataclass(frozen=True)
 class BaselineSession:
     """A baseline's session; its failures cost the comparison, not the candidate."""
 
@@ -102,10 +133,8 @@ class BaselineSession:
 
     def time_calls(self, perturbations: Sequence[int], cover_fills: int = 1) -> list[TimingSample]:
         """As the session's. Raises BaselineFailed."""
-        try:
+        with _baselines_failure():
             return self.session.time_calls(perturbations, cover_fills)
-        except RunFailure as failure:
-            raise BaselineFailed(failure.reason) from failure
 
 
 @dataclass(frozen=True)
@@ -331,6 +360,7 @@ def combined(comparisons: Sequence[Comparison]) -> Comparison:
         baseline=middle.baseline,
         candidate=middle.candidate,
         sessions=sessions,
+        batches=middle.batches,
     )
 
 

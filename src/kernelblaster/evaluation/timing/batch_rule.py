@@ -1,0 +1,136 @@
+"""What batches of calls, timed by the judge alone, say of a claim that rests on a candidate's own clocks.
+
+A batch makes N calls behind fills of memory, each call in a slot of its own, and only the judge takes the time, from
+its request until the device is idle. A batch of no calls takes what is not the calls': exchange with the process and
+fills. Hence the time of one call
+
+    t = (T(N) - T(0)) / N
+
+in which launches do not show as long as all are issued before the fills end; the judge sees that, too.
+
+**The rule.** Let c and b be the medians by events of candidate and baseline, C and B their times by batches.
+
+- Launches hidden: the claim stands when `C <= c * drift + max(SLACK_US, SHARE * c) + noise`. `drift` is B / b between 1
+  and `MOST_DRIFT`: what this GPU loses when calls follow each other without rest. Noise is four standard errors,
+  of the baseline's batches and of empty ones, and at most the slack; a candidate could make noise of its own.
+- Launches not hidden (a launcher that waits for the GPU): C holds host time that events may leave out, so nothing is
+  refused. The speed-up is then no more than B / C says: host time that nothing can hide is part of the time.
+
+**Why no honest kernel is refused.** Events include what a start and an end cost and find an L2 full of somebody else's
+modified lines; in a batch calls follow each other on a busy device, and find nothing better or worse in L2. Launches
+cost nothing there or nothing is refused. What remains is a lower clock under load, which the baseline shows as well.
+
+**What it lets through.** A lie of less than `SHARE` of the claimed time, or of `SLACK_US`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelblaster.evaluation.results import BatchEvidence, Comparison
+from kernelblaster.evaluation.timing.clock_agreement import ImpossibleTime, TimeFault, standard_error
+from kernelblaster.evaluation.timing.statistics import Interval, decide
+
+SLACK_US, SHARE = 2.0, 0.15
+"""By how much a call of a batch may take longer than the events say of a call alone."""
+MOST_DRIFT = 1.1
+"""Most that the baseline's own slowing down in batches excuses."""
+IMPROBABLE_SPEEDUP = 3.0
+"""More than an accepted step of a search gains, the first one from a naive start apart."""
+BLIND_US = 100.0
+"""Shorter calls can be moved by half or more within what the judge's clock tolerates of single calls."""
+_ERRORS = 4.0
+_NORMAL_95 = 1.96
+
+
+@dataclass(frozen=True)
+class BatchTimes:
+    """Batches of one side.
+
+    Attributes:
+        call_us: time of one call in each batch, in microseconds.
+        calls: of a batch.
+        hidden: whether launches were.
+        exchange_error_us: standard error of the median that the exchange with the process brings, per call.
+    """
+
+    call_us: tuple[float, ...]
+    calls: int
+    hidden: bool
+    exchange_error_us: float
+
+    @property
+    def median_us(self) -> float:
+        """Of a call."""
+        return float(np.median(self.call_us))
+
+    @property
+    def error_us(self) -> float:
+        """Standard error of the median."""
+        return standard_error(self.call_us)
+
+
+def calls_for_batches(found: Comparison, *, final: bool) -> bool:
+    """Whether a claim is to be confirmed: a finalist's, an improbable one, or one of calls that single clocks miss."""
+    improbable = found.speedup > IMPROBABLE_SPEEDUP or found.candidate.median_us < BLIND_US
+    return found.speedup > 1 and (final or improbable)
+
+
+def confirmed(claimed: Comparison, ours: BatchTimes, theirs: BatchTimes) -> Comparison:
+    """The comparison with its evidence, its speed-up no more than launches allow that nothing hides.
+
+    Raises ImpossibleTime when batches contradict the candidate's clocks.
+    """
+    evidence = BatchEvidence(
+        candidate_us=ours.median_us,
+        baseline_us=theirs.median_us,
+        calls=ours.calls,
+        batches=len(ours.call_us),
+        launches_hidden=ours.hidden,
+    )
+    found = claimed.model_copy(update={"batches": evidence})
+    if not ours.hidden:
+        return _bounded(found, ours, theirs)
+    said, allowed = claimed.candidate.median_us, allowed_us(claimed, ours, theirs)
+    if ours.median_us > allowed:
+        raise ImpossibleTime(
+            TimeFault.MOVED_CLOCKS,
+            f"the clocks of the candidate's process are wrong: they say {said:.2f} us of a call, but {ours.calls} "
+            f"calls in a row take {ours.median_us:.2f} us each by the judge's clock ({allowed:.2f} us would agree)",
+        )
+    return found
+
+
+def allowed_us(claimed: Comparison, ours: BatchTimes, theirs: BatchTimes) -> float:
+    """The longest time of a call in a batch, in microseconds, that agrees with the claimed one."""
+    said, baseline = claimed.candidate.median_us, claimed.baseline.median_us
+    drift = float(np.clip(theirs.median_us / baseline, 1.0, MOST_DRIFT)) if theirs.hidden else 1.0
+    noise = _ERRORS * float(np.hypot(ours.exchange_error_us, said / baseline * theirs.error_us))
+    slack = max(SLACK_US, SHARE * said)
+    return said * drift + slack + min(noise, slack)
+
+
+def _bounded(found: Comparison, ours: BatchTimes, theirs: BatchTimes) -> Comparison:
+    """With the speed-up of the batches, where that is the smaller one."""
+    speedup = theirs.median_us / ours.median_us
+    if speedup >= found.speedup:
+        return found
+    share = _NORMAL_95 * float(np.hypot(ours.error_us / ours.median_us, theirs.error_us / theirs.median_us))
+    bounded = Interval(speedup, speedup / (1 + share), speedup * (1 + share))
+    update = {"speedup": speedup, "low": bounded.low, "high": bounded.high}
+    return found.model_copy(update={**update, "decision": decide(bounded, found.threshold)})
+
+
+def times(batches: Sequence[tuple[float, bool]], calls: int, empty_us: Sequence[float]) -> BatchTimes:
+    """Times of one side from `(microseconds of a call, whether launches were hidden)` of each batch, and empty batches.
+
+    Where launches were hidden in half of the batches at least, these alone count: a host that stumbles now and then
+    is no launcher that waits.
+    """
+    hidden = [us for us, was_hidden in batches if was_hidden]
+    if 2 * len(hidden) >= len(batches):
+        return BatchTimes(tuple(hidden), calls, True, standard_error(empty_us) / calls)
+    return BatchTimes(tuple(us for us, _ in batches), calls, False, standard_error(empty_us) / calls)

@@ -1,0 +1,162 @@
+"""Batches against simulated GPUs whose true times are known: lies are refused, honest kernels never."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+import numpy as np
+import pytest
+from fake_device import facts
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernelblaster.devices.base import BatchTime
+from kernelblaster.evaluation.results import Comparison, Decision, Timing
+from kernelblaster.evaluation.timing.batch_clock import BatchClock
+from kernelblaster.evaluation.timing.batch_rule import calls_for_batches
+from kernelblaster.evaluation.timing.clock_agreement import ImpossibleTime
+
+CHECKED = (11, 12, 13)
+FILL_US = 2 * 2**16 / 1e9 * 1e6 * 1.2
+"""Of the GPU of `facts`, a fifth above what the judge knows to be the least."""
+
+
+@dataclass
+class SimulatedProcess:
+    """A host that launches and a GPU that works through its queue; `waits`: the launcher waits for every call."""
+
+    gpu_us: float
+    launch_us: float = 3.0
+    jitter_us: float = 4.0
+    waits: bool = False
+    random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(1))
+    prepared: list[list[int]] = field(default_factory=list)
+    selected: list[int] = field(default_factory=list)
+
+    def prepare_batch(self, perturbations: Sequence[int]) -> None:
+        assert 0 not in perturbations
+        self.prepared.append(list(perturbations))
+
+    def run_batch(self, calls: int, fills: int) -> BatchTime:
+        assert calls == 0 or calls <= len(self.prepared[-1])
+        host, gpu = 8.0, 8.0 + fills * FILL_US
+        for _ in range(calls):
+            host += self.launch_us
+            gpu = max(gpu, host) + self.gpu_us * float(np.exp(self.random.normal(0, 0.01)))
+            host = max(host, gpu) if self.waits else host
+        replies = 12.0 + float(self.random.exponential(self.jitter_us)) if self.jitter_us else 12.0
+        return BatchTime(issued_us=host, done_us=max(host, gpu) + replies)
+
+    def select_slot(self, slot: int) -> None:
+        self.selected.append(slot)
+
+
+def timing(us: float) -> Timing:
+    return Timing(
+        median_us=us, low_us=us, high_us=us, iqr_us=0, samples=40, floor_us=None, floor_fraction=None, modelled=False
+    )
+
+
+def claim(candidate_us: float, baseline_us: float) -> Comparison:
+    speedup = baseline_us / candidate_us
+    return Comparison(
+        speedup=speedup, low=speedup * 0.99, high=speedup * 1.01, decision=Decision.FASTER, threshold=0.01,
+        baseline=timing(baseline_us), candidate=timing(candidate_us),
+    )  # fmt: skip
+
+
+def confirm(claimed: Comparison, candidate: SimulatedProcess, baseline: SimulatedProcess) -> Comparison:
+    looked: list[int] = []
+    clock = BatchClock(facts(), 1 << 12, CHECKED, looked.append, random=Random(3), clock=iter(range(10**6)).__next__)
+    found = clock.confirm(claimed, candidate, baseline)
+    assert looked
+    return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    gpu_us=st.floats(2, 3000),
+    gain=st.floats(1.01, 50),
+    launch_us=st.floats(1, 60),
+    jitter_us=st.floats(0, 30),
+    seed=st.integers(0, 100),
+)
+def test_an_honest_claim_stands_however_slow_its_launcher(
+    gpu_us: float, gain: float, launch_us: float, jitter_us: float, seed: int
+) -> None:
+    random = np.random.default_rng(seed)
+    candidate = SimulatedProcess(gpu_us, launch_us, jitter_us, random=random)
+    baseline = SimulatedProcess(gpu_us * gain, 3.0, jitter_us, random=random)
+    found = confirm(claim(gpu_us + 1.0, gpu_us * gain + 1.0), candidate, baseline)
+    assert found.batches is not None
+    assert found.batches.launches_hidden
+    assert found.decision is Decision.FASTER
+    assert found.batches.candidate_us == pytest.approx(gpu_us, abs=0.3 + 3 * jitter_us / 10, rel=0.05)
+
+
+@settings(max_examples=60, deadline=None)
+@given(true_us=st.floats(8, 3000), claimed_share=st.floats(0.01, 0.6), seed=st.integers(0, 100))
+def test_moved_events_are_refused_however_short_the_call(true_us: float, claimed_share: float, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    candidate = SimulatedProcess(true_us, random=random)
+    with pytest.raises(ImpossibleTime) as refused:
+        confirm(claim(true_us * claimed_share, true_us), candidate, SimulatedProcess(true_us, random=random))
+    assert f"{true_us * claimed_share:.2f}" in refused.value.reason
+
+
+def test_twenty_microseconds_that_claim_to_be_ten_are_refused_beside_a_slow_and_throttled_baseline() -> None:
+    with pytest.raises(ImpossibleTime):
+        confirm(claim(10.0, 20_000.0), SimulatedProcess(20.0), SimulatedProcess(30_000.0))
+
+
+@pytest.mark.parametrize("gpu_us", [5.0, 40.0])
+def test_a_launcher_that_waits_is_not_refused_but_gets_what_batches_say(gpu_us: float) -> None:
+    candidate = SimulatedProcess(gpu_us, launch_us=15.0, waits=True)
+    found = confirm(claim(gpu_us, 80.0), candidate, SimulatedProcess(80.0))
+    assert found.batches is not None
+    assert not found.batches.launches_hidden
+    assert found.speedup == pytest.approx(80.0 / (gpu_us + 15.0), rel=0.15)
+    assert found.low < found.speedup < found.high
+
+
+def test_noise_of_its_own_making_excuses_no_candidate() -> None:
+    candidate = SimulatedProcess(20.0)
+
+    class Erratic(SimulatedProcess):
+        def run_batch(self, calls: int, fills: int) -> BatchTime:
+            candidate.gpu_us = float(candidate.random.choice([20.0, 400.0]))
+            return candidate.run_batch(calls, fills)
+
+    with pytest.raises(ImpossibleTime):
+        confirm(claim(5.0, 20.0), Erratic(20.0, prepared=candidate.prepared), SimulatedProcess(20.0))
+
+
+def test_waiting_gains_a_liar_nothing() -> None:
+    liar = SimulatedProcess(20.0, waits=True)
+    found = confirm(claim(2.0, 20.0), liar, SimulatedProcess(20.0))
+    assert found.decision is not Decision.FASTER
+
+
+def test_both_sides_get_the_same_values_and_the_last_call_of_one_batch_is_judged() -> None:
+    candidate, baseline = SimulatedProcess(40.0), SimulatedProcess(60.0)
+    confirm(claim(40.0, 60.0), candidate, baseline)
+    for ours, theirs in zip(candidate.prepared[1:], baseline.prepared[1:], strict=True):
+        both = min(len(ours), len(theirs))
+        assert ours[:both] == theirs[:both]
+    (judged,) = [batch for batch in candidate.prepared if set(CHECKED) & set(batch)]
+    assert judged[-1] in CHECKED
+    assert set(CHECKED) <= set(judged)
+    assert [judged[slot] in CHECKED for slot in candidate.selected] == [True] * 3
+    assert not baseline.selected
+    values = [one for batch in candidate.prepared for one in batch]
+    assert len(set(values)) == len(values)
+
+
+def test_batches_are_asked_for_where_single_clocks_are_blind_and_of_finalists() -> None:
+    assert calls_for_batches(claim(20.0, 30.0), final=False)
+    assert calls_for_batches(claim(200.0, 900.0), final=False)
+    assert not calls_for_batches(claim(200.0, 300.0), final=False)
+    assert calls_for_batches(claim(200.0, 300.0), final=True)
+    assert not calls_for_batches(claim(300.0, 200.0), final=True)

@@ -78,7 +78,8 @@ do not claim so. What stands between such code and a wrong figure:
   of kernels, and only of use to one who moves events as well.
 - No judged input is NaN, and infinities are judged where a problem defines what becomes of them: a sum or a product
   of infinities may be anything.
-- Modelled times on the emulated device count the work of the GPU alone: work on the host is free there (`N13`).
+- Modelled times on the emulated device add what the host works beyond 50 us per call (`N13`): less than that is free
+  there.
 - A candidate may behave otherwise when a profiler or a sanitizer is attached. The reward is the time without either.
 - Races that the hardware never shows in the calls that were judged pass. Sanitizers look at finalists only, and
   compute-sanitizer finds races in shared memory, not in global memory. The emulated device interrupts warps after a few

@@ -20,7 +20,7 @@ from kernelblaster.devices.profiles import KernelResources
 from kernelblaster.errors import DeviceError
 from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.problem import Precision, Problem, ProblemId, TensorRole, TensorSpec
-from ptxemu.counters.record import LaunchRecord, TransferKind, TransferRecord, read_records
+from ptxemu.counters.record import HostWorkRecord, LaunchRecord, TransferKind, TransferRecord, read_records
 from ptxemu.errors import CoreFailure
 from ptxemu.model.architecture import gpu_model
 from ptxemu.model.call import CallEstimate
@@ -89,6 +89,22 @@ def test_simultaneous_questions_share_one_run() -> None:
     for thread in threads:
         thread.join()
     assert counter.runs == 1
+
+
+@pytest.mark.parametrize("worked_us", [(900, 800, 850), (900, 0, 850)])
+def test_host_work_counts_as_in_the_calmest_of_three_runs(worked_us: tuple[int, ...]) -> None:
+    launch = Copy(64).record()
+    left = list(worked_us)
+
+    def count(build: Build, job: Job, timeout_s: float, perturbation: int) -> Counted:
+        own = left.pop(0)
+        return Counted([launch, *([HostWorkRecord(own * 1000)] if own else [])], None)
+
+    calm = CountedCalls(H200, Counter(launch)).estimate(build(), job(), timeout_s=1)
+    known = CountedCalls(H200, count).estimate(build(), job(), timeout_s=1)
+    assert known.host_us == min(worked_us)
+    assert known.device_us == pytest.approx(calm.device_us + min(worked_us))
+    assert calm.host_us == 0
 
 
 def test_launch_that_fits_no_sm_is_a_runtime_error() -> None:
@@ -198,8 +214,9 @@ def test_no_sample_asked_is_none_given() -> None:
 def test_report_reads_back(tmp_path: Path) -> None:
     launch, fill = Copy(3).record(), TransferRecord(transfer=TransferKind.FILL, bytes=64)
     report = tmp_path / "report.jsonl"
-    report.write_text("".join(f"{json.dumps(asdict(one))}\n" for one in (launch, fill)), encoding="utf-8")
-    assert read_records(report) == [launch, fill]
+    host = HostWorkRecord(80_000)
+    report.write_text("".join(f"{json.dumps(asdict(one))}\n" for one in (launch, fill, host)), encoding="utf-8")
+    assert read_records(report) == [launch, fill, host]
 
 
 def test_call_without_launches_leaves_no_report(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from ptxemu.counters.record import EXECUTED, Access, LaunchRecord, MachineCounts, Space, TransferRecord
+from ptxemu.counters.record import EXECUTED, Access, CountedRecord, LaunchRecord, MachineCounts, Space
 from ptxemu.machine.anchors import PtxLine, anchors, ptx_lines
 from ptxemu.machine.cubin import CodeSection, read_sections
 from ptxemu.machine.executions import Flow
@@ -99,9 +99,7 @@ def read_code(cubin: Path, ptx: Path) -> Mapping[str, KernelCode]:
     return {one.kernel: _kernel(one, lines) for one in sections}
 
 
-def with_machine_counts(
-    records: Sequence[LaunchRecord | TransferRecord], code: Mapping[str, KernelCode]
-) -> list[LaunchRecord | TransferRecord]:
+def with_machine_counts(records: Sequence[CountedRecord], code: Mapping[str, KernelCode]) -> list[CountedRecord]:
     """Records whose launches know what their machine code executed, where it is at hand."""
     return [
         replace(one, machine=code[one.kernel].counts(one))

@@ -248,6 +248,14 @@ class TransferRecord:
 
 
 @dataclass(frozen=True)
+class HostWorkRecord:
+    """What the host code of a counted call has worked beyond what launching takes."""
+
+    host_ns: int
+    """Processor time of the thread that made the call, without the emulator's own; not the same in every run."""
+
+
+@dataclass(frozen=True)
 class UnsampledRecord:
     """The end of a call whose launches were sampled: what a sample left out would have decided what is executed."""
 
@@ -270,11 +278,14 @@ class MissingRecord:
     missing: str
 
 
-Record = LaunchRecord | TransferRecord | UnsampledRecord | FaultRecord | MissingRecord
+CountedRecord = LaunchRecord | TransferRecord | HostWorkRecord
+"""What a counted call consists of."""
+Record = CountedRecord | UnsampledRecord | FaultRecord | MissingRecord
 
 _KINDS: dict[str, type[Record]] = {
     "kernel": LaunchRecord,
     "transfer": TransferRecord,
+    "host_ns": HostWorkRecord,
     "unsampled": UnsampledRecord,
     "fault": FaultRecord,
     "missing": MissingRecord,

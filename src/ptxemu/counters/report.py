@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ptxemu.counters.record import (
+    CountedRecord,
     FaultRecord,
-    LaunchRecord,
     MissingRecord,
-    TransferRecord,
     UnsampledRecord,
     read_records,
 )
@@ -27,7 +26,7 @@ class NotSampled(Exception):
 class CountedReport:
     """What a program did, in order, and what went wrong on the device, whatever the program made of it."""
 
-    records: tuple[LaunchRecord | TransferRecord, ...]
+    records: tuple[CountedRecord, ...]
     faults: tuple[str, ...]
     """Of kernels: what happened, in which kernel and line."""
     missing: tuple[str, ...]
@@ -41,7 +40,7 @@ def counted_report(path: Path, *, cut_off: bool) -> CountedReport:
         NotSampled: the core stopped because of what a sample had left out.
         CoreFailure: a line is not a record.
     """
-    records: list[LaunchRecord | TransferRecord] = []
+    records: list[CountedRecord] = []
     faults: list[str] = []
     missing: list[str] = []
     for record in read_records(path, cut_off=cut_off):
@@ -57,6 +56,6 @@ def counted_report(path: Path, *, cut_off: bool) -> CountedReport:
     return CountedReport(tuple(records), tuple(faults), tuple(dict.fromkeys(missing)))
 
 
-def counted_records(path: Path, *, cut_off: bool) -> list[LaunchRecord | TransferRecord]:
+def counted_records(path: Path, *, cut_off: bool) -> list[CountedRecord]:
     """The launches and transfers of a report file. Raises as `counted_report`."""
     return list(counted_report(path, cut_off=cut_off).records)

@@ -1,12 +1,13 @@
 """Modelled time of one call of the launcher: kernels and copies one after the other on one stream.
 
-    time = launch_us + sum of kernel durations + sum of transfer times
+    time = launch_us + sum of kernel durations + sum of transfer times + host work
 
 where each duration already has the kernel's own start and drain. A kernel finds in the L2 what the kernel before it
 touched, as far as both fit; the first finds it full of lines that the flush before the call has written, which it has
 to push out. In profiles, like those of Nsight Compute, every kernel begins with an empty L2. Transfers on the device
-run at copy bandwidth, those to and from the host at the link's, with a stop of the stream. Allocation, host work and
-overlapping streams are not modelled.
+run at copy bandwidth, those to and from the host at the link's, with a stop of the stream. What the host works beyond
+what launching takes is added as the processor time that it took here: that is no model of a host, but keeps a program
+from computing there for nothing. Allocation and overlapping streams are not modelled.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ptxemu.counters.record import LaunchRecord, TransferKind, TransferRecord
+from ptxemu.counters.record import CountedRecord, HostWorkRecord, LaunchRecord, TransferKind, TransferRecord
 from ptxemu.errors import CoreFailure
 from ptxemu.machine.ptxas import PtxasResources
 from ptxemu.model.architecture import GpuModel
@@ -35,11 +36,13 @@ class CallEstimate:
         kernels: launches, as a profiler sees them.
         transfers_us: copies and fills.
         device_us: the whole call.
+        host_us: of it, what the host worked beyond what launching takes; measured, not modelled.
     """
 
     kernels: tuple[KernelEstimate, ...]
     transfers_us: float
     device_us: float
+    host_us: float = 0.0
 
     @property
     def executed_share(self) -> float:
@@ -51,7 +54,7 @@ class CallEstimate:
 
 
 def estimate_call(
-    records: Sequence[LaunchRecord | TransferRecord], resources: Mapping[str, PtxasResources], gpu: GpuModel
+    records: Sequence[CountedRecord], resources: Mapping[str, PtxasResources], gpu: GpuModel
 ) -> CallEstimate:
     """Model a call.
 
@@ -65,10 +68,13 @@ def estimate_call(
         CoreFailure: ptxas reported nothing for a kernel that ran.
     """
     kernels: list[KernelEstimate] = []
-    transfers_us = kernels_us = 0.0
+    transfers_us = kernels_us = host_us = 0.0
     for record in records:
         if isinstance(record, TransferRecord):
             transfers_us += 1e6 * _transfer_s(record, gpu)
+            continue
+        if isinstance(record, HostWorkRecord):
+            host_us += 1e-3 * record.host_ns
             continue
         known = resources.get(record.kernel)
         if known is None:
@@ -80,7 +86,8 @@ def estimate_call(
         warm = _warm_bytes(before, record, gpu)
         kernels.append(estimate(record, known, gpu))
         kernels_us += 1e6 * estimate(record, known, gpu, warm_bytes=warm, evicted_bytes=flushed).duration_s
-    return CallEstimate(tuple(kernels), transfers_us, gpu.gpu.launch_us + kernels_us + transfers_us)
+    device_us = gpu.gpu.launch_us + kernels_us + transfers_us + host_us
+    return CallEstimate(tuple(kernels), transfers_us, device_us, host_us)
 
 
 def _warm_bytes(before: LaunchRecord | None, record: LaunchRecord, gpu: GpuModel) -> float:

@@ -25,7 +25,7 @@ from typing import IO, Self
 from ptxemu.checks.findings import named, read_findings
 from ptxemu.core.build import ensure_core, locate_core
 from ptxemu.counters.machine_code import read_code, with_machine_counts
-from ptxemu.counters.record import LaunchRecord, TransferRecord
+from ptxemu.counters.record import CountedRecord
 from ptxemu.counters.report import CountedReport, NotSampled, counted_report
 from ptxemu.errors import InvalidInput, ProgramNotEmulatable
 from ptxemu.files import default_cache_dir
@@ -161,7 +161,7 @@ class EmulatedProgram:
             missing=counted.missing,
         )
 
-    def _modelled(self, records: Sequence[LaunchRecord | TransferRecord]) -> tuple[CallEstimate, tuple[str, ...]]:
+    def _modelled(self, records: Sequence[CountedRecord]) -> tuple[CallEstimate, tuple[str, ...]]:
         """Times of what was counted, and what a GPU would have refused; nothing is modelled then."""
         resources = {kernel.symbol: kernel for kernel in self.built.resources}
         try:

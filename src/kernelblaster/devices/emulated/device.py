@@ -54,7 +54,7 @@ from kernelblaster.sandbox.limits import Limits
 from kernelblaster.sandbox.process import strongest
 from ptxemu.checks.findings import FindingKind, named, read_findings
 from ptxemu.core.build import Core
-from ptxemu.counters.record import LaunchRecord, TransferRecord
+from ptxemu.counters.record import CountedRecord
 from ptxemu.counters.report import NotSampled, counted_records
 from ptxemu.errors import ProgramNotEmulatable
 from ptxemu.model.architecture import GpuModel
@@ -274,7 +274,7 @@ class EmulatedDevice:
 
     def _counted(
         self, build: Build, job: Job, use: Callable[[HarnessProcess], Used], timeout_s: float, more: Mapping[str, str]
-    ) -> tuple[list[LaunchRecord | TransferRecord], Used]:
+    ) -> tuple[list[CountedRecord], Used]:
         """What was counted while a process of its own was used, and what came of the use.
 
         Raises NotSampled and RunFailure.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "host_clock.hpp"
 #include "streams.hpp"
 
 namespace {
@@ -191,9 +192,11 @@ cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void*
 
 cudaError_t cudaProfilerStart() {
     runtime().profiling = true;
+    HostClock::start();
     return cudaSuccess;
 }
 cudaError_t cudaProfilerStop() {
+    report_host_work(HostClock::stop());
     runtime().profiling = false;
     return cudaSuccess;
 }

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "host_clock.hpp"
 #include "streams.hpp"
 
 namespace {
@@ -67,6 +68,7 @@ cudaError_t note_completeness(void* to, const void* from, size_t bytes) {
 }
 
 cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+    const HostClock::Pause pause;
     const std::lock_guard<std::recursive_mutex> lock(runtime().mutex);
     if (runtime().sticky() != cudaSuccess) return runtime().sticky();
     if (bytes == 0) return cudaSuccess;
@@ -81,6 +83,7 @@ cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) 
 }
 
 cudaError_t fill(void* to, int value, size_t bytes) {
+    const HostClock::Pause pause;
     const std::lock_guard<std::recursive_mutex> lock(runtime().mutex);
     if (runtime().sticky() != cudaSuccess) return runtime().sticky();
     if (bytes == 0) return cudaSuccess;
@@ -95,6 +98,7 @@ cudaError_t fill(void* to, int value, size_t bytes) {
 }
 
 cudaError_t allocate(void** pointer, size_t bytes) {
+    const HostClock::Pause pause;
     const std::lock_guard<std::recursive_mutex> lock(runtime().mutex);
     if (runtime().sticky() != cudaSuccess) return runtime().sticky();
     *pointer = nullptr;
@@ -106,6 +110,7 @@ cudaError_t allocate(void** pointer, size_t bytes) {
 }
 
 cudaError_t release(void* pointer) {
+    const HostClock::Pause pause;
     const std::lock_guard<std::recursive_mutex> lock(runtime().mutex);
     if (runtime().sticky() != cudaSuccess) return runtime().sticky();
     if (pointer == nullptr || runtime().arena.free(reinterpret_cast<u64>(pointer))) return cudaSuccess;

@@ -298,6 +298,11 @@ void report_missing(const std::string& what) {
     append_to(Settings::get().report, "{\"missing\": " + quoted(what) + "}\n");
 }
 
+void report_host_work(u64 nanoseconds) {
+    if (Settings::get().report < 0 || nanoseconds == 0) return;
+    append_to(Settings::get().report, "{\"host_ns\": " + std::to_string(nanoseconds) + "}\n");
+}
+
 void report_transfer(const char* kind, u64 bytes) {
     if (Settings::get().report < 0) return;
     append_to(Settings::get().report, std::string("{\"transfer\": \"") + kind + "\", \"bytes\": " + std::to_string(bytes) + "}\n");

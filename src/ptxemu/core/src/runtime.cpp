@@ -1,5 +1,7 @@
 #include "runtime.hpp"
 
+#include "host_clock.hpp"
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -180,6 +182,7 @@ private:
 
 cudaError_t Runtime::prepare(const void* host, dim3 grid, dim3 block, void** arguments, size_t dynamic_shared,
                              bool cooperative, dim3 cluster, PreparedLaunch& prepared) {
+    const HostClock::Pause pause;
     const std::lock_guard<std::recursive_mutex> lock(mutex);
     if (sticky_ != cudaSuccess) return sticky_;
     const KernelEntry* entry = kernel(host);
@@ -219,6 +222,7 @@ void Runtime::note_incomplete(const Launch& launch, bool sampled) {
 }
 
 cudaError_t Runtime::launch(const PreparedLaunch& prepared) {
+    const HostClock::Pause pause;
     const std::lock_guard<std::recursive_mutex> lock(mutex);
     if (sticky_ != cudaSuccess) return sticky_;
     const Function& function = *prepared.function;

@@ -180,6 +180,9 @@ void report_launch(const Launch& launch, const Counters& counters, const Share& 
 // Appends a copy or fill: `kind` is device_to_device, host_to_device, device_to_host or fill.
 void report_transfer(const char* kind, u64 bytes);
 
+// Appends what the host has worked between profiler marks beyond what is free; nothing where it has not.
+void report_host_work(u64 nanoseconds);
+
 // Appends why a sample of blocks cannot stand for all.
 void report_unsampled(const std::string& reason);
 

@@ -1,0 +1,67 @@
+// How long the host code of a program works between profiler marks, without what the emulator does for it.
+//
+// On a GPU the host's work shows as soon as the stream runs dry. The model of time has kernels and copies alone, so that a
+// program that computes on the host would be free. Processor time of the thread that sets the marks is what is taken: it
+// does not grow when other programs want the processor.
+#pragma once
+
+#include <time.h>
+
+#include "types.hpp"
+
+namespace ptxemu {
+
+class HostClock {
+public:
+    // Launching takes less, and a GPU hides that behind the work before.
+    static constexpr u64 kFreeNs = 50'000;
+
+    static void start() {
+        state() = {true, 0, 0, now()};
+    }
+
+    // Nanoseconds since the start beyond those that are free.
+    static u64 stop() {
+        State& one = state();
+        if (!one.running) return 0;
+        one.running = false;
+        const u64 own = now() - one.begin - one.paused;
+        return own > kFreeNs ? own - kFreeNs : 0;
+    }
+
+    // While one of these lives, the emulator works.
+    class Pause {
+    public:
+        Pause() {
+            if (state().running && state().depth++ == 0) begin_ = now();
+        }
+        ~Pause() {
+            if (state().running && state().depth > 0 && --state().depth == 0) state().paused += now() - begin_;
+        }
+        Pause(const Pause&) = delete;
+        Pause& operator=(const Pause&) = delete;
+
+    private:
+        u64 begin_ = 0;
+    };
+
+private:
+    struct State {
+        bool running;
+        u32 depth;
+        u64 paused, begin;
+    };
+
+    static State& state() {
+        static thread_local State one{};
+        return one;
+    }
+
+    static u64 now() {
+        timespec time{};
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+        return static_cast<u64>(time.tv_sec) * 1'000'000'000 + static_cast<u64>(time.tv_nsec);
+    }
+};
+
+}  // namespace ptxemu

@@ -26,7 +26,7 @@ Invoke = Callable[..., Done]
         (WRONG, Verdict.WRONG_VALUES, ("1.02 times expected",)),
         (OUT_OF_BOUNDS, Verdict.RUNTIME_ERROR, ("illegal", "out-of-bounds", "candidate.cu:2")),
         (ENDLESS, Verdict.TIMEOUT, ("within 2 s",)),
-        (TALKER, Verdict.WRONG_VALUES, ("never written",)),
+        pytest.param(TALKER, Verdict.WRONG_VALUES, ("never written",), marks=pytest.mark.slow),
         (TENSOR_MEMORY, Verdict.NOT_EMULATABLE, ("tcgen05.wait::ld", "PTX line", "candidate.cu:2")),
     ],
     ids=["broken", "wrong", "out of bounds", "endless", "talker", "tensor memory"],

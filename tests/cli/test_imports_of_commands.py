@@ -20,18 +20,19 @@ from kernelblaster.cli.errors import exit_code_of
 code = exit_code_of(lambda: app(sys.argv[1:], prog_name="kernelblaster", standalone_mode=False))
 print(code, *(name for name in {HEAVY} if name in sys.modules), file=sys.stderr)
 """
+MORE_WITH_NUMPY = (
+    *(f"kb show {SEED}", f"kb check {SEED}", f"kb render {SEED}", f"kb merge missing.json {SEED}"),
+    *("kb import missing.json new.json", "reprofile .", "baseline --problem-numbers 999"),
+)
 
 
 @pytest.mark.parametrize(
     ("command", "needs"),
     [
         ("--help", ""), ("problems list", ""), ("doctor", ""), ("answer .", ""), ("evaluate 999 missing.cu", ""),
-        (f"kb show {SEED}", "numpy"), (f"kb check {SEED}", "numpy"), (f"kb render {SEED}", "numpy"),
-        (f"kb diff {SEED} {SEED}", "numpy"), (f"kb merge missing.json {SEED}", "numpy"),
-        ("import . problems", ""),
-        ("kb import missing.json new.json", "numpy"), ("report .", "numpy plotly"), ("reprofile .", "numpy"),
-        ("baseline --problem-numbers 999", "numpy"), ("run --problem-numbers 999", "numpy langgraph"),
-        ("emulate missing.cu", "numpy"),
+        (f"kb diff {SEED} {SEED}", "numpy"), ("import . problems", ""), ("report .", "numpy plotly"),
+        ("run --problem-numbers 999", "numpy langgraph"), ("emulate missing.cu", "numpy"),
+        *(pytest.param(command, "numpy", marks=pytest.mark.slow) for command in MORE_WITH_NUMPY),
     ],
 )  # fmt: skip
 def test_a_command_imports_what_it_needs(tmp_path: Path, command: str, needs: str) -> None:

@@ -63,7 +63,10 @@ def test_a_run_survives_kills_at_any_moment(tmp_path: Path, dataset: Path) -> No
     assert len(judged) == len({candidate for _, candidate in judged}) == 3
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGINT, *(pytest.param(one, marks=pytest.mark.slow) for one in (signal.SIGTERM, signal.SIGHUP))],
+)
 def test_an_interrupted_run_ends_at_once_and_leaves_no_verdict(
     tmp_path: Path, dataset: Path, number: signal.Signals
 ) -> None:

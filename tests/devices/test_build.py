@@ -156,9 +156,13 @@ def test_streams_of_a_candidate_are_made_by_the_guard(builder: CandidateBuilder,
 
 @pytest.mark.alternating("builder")
 def test_a_system_call_in_assembly_is_a_reward_hack(builder: CandidateBuilder, harness: Harness) -> None:
-    call = 'asm volatile("syscall" ::: "memory"); Plan::get()'
+    """Where nothing contains it; a candidate that is loaded runs under the filter of system calls."""
+    source = CANDIDATE.replace("Plan::get()", 'asm volatile("syscall" ::: "memory"); Plan::get()')
+    if harness.program is not None:
+        assert builder.program(source, harness).library is not None
+        return
     with pytest.raises(BuildFailure) as caught:
-        builder.program(CANDIDATE.replace("Plan::get()", call), harness)
+        builder.program(source, harness)
     assert caught.value.kind is BuildFailureKind.POLICY
     assert "system calls" in caught.value.reason
 
@@ -169,7 +173,7 @@ def test_a_hostile_include_never_reaches_the_compiler(builder: CandidateBuilder,
     assert failure.value.kind is BuildFailureKind.POLICY
 
 
-def test_drivers_differ_by_precision_and_are_kept(
+def test_harnesses_differ_by_precision_and_are_kept(
     builder: CandidateBuilder, harness: Harness, problem: Problem
 ) -> None:
     assert builder.harness(problem, Precision.FP16) == harness
@@ -177,7 +181,7 @@ def test_drivers_differ_by_precision_and_are_kept(
 
 
 @pytest.mark.alternating("builder")
-def test_a_broken_driver_is_the_problems_fault(builder: CandidateBuilder, tmp_path: Path) -> None:
+def test_a_broken_harness_is_the_problems_fault(builder: CandidateBuilder, tmp_path: Path) -> None:
     problem = Problem(ProblemId(1, 2), "Broken", tmp_path, workloads={})
     with pytest.raises(ProblemError, match=r"driver\.cpp"):
         builder.harness(problem, Precision.FP16)

@@ -20,6 +20,11 @@ FEW = 100
 """Warp instructions: two SMs are executed."""
 
 
+def slow(*cases: str) -> list[object]:
+    """Cases that wait for --all."""
+    return [pytest.param(case, marks=pytest.mark.slow) for case in cases]
+
+
 def prepared(bench: Bench, source: str, n: int = 512) -> tuple[Build, Job]:
     values = np.random.default_rng(n).standard_normal((n, n)).astype(np.float32)
     return bench.build(source), bench.job(values)
@@ -40,7 +45,7 @@ def test_launches_that_hand_on_plain_values_are_sampled_and_say_so(bench: Bench)
         assert sampled.totals[metric] == pytest.approx(whole.totals[metric], rel=0.02), metric
 
 
-@pytest.mark.parametrize("name", ["TABLE", "STAGED_TABLE", "LAST_BLOCK", "READ_BACK"])
+@pytest.mark.parametrize("name", ["TABLE", "LAST_BLOCK", *slow("STAGED_TABLE", "READ_BACK")])
 def test_what_depends_on_blocks_that_were_left_out_is_counted_whole(bench: Bench, name: str) -> None:
     whole, sampled = both(bench, getattr(kernels, name))
     assert sampled.executed_share == 1
@@ -50,7 +55,7 @@ def test_what_depends_on_blocks_that_were_left_out_is_counted_whole(bench: Bench
 def test_what_can_be_counted_neither_in_part_nor_whole_runs_out_of_time_and_says_why(bench: Bench) -> None:
     build, job = prepared(bench, kernels.ENDLESS)
     with pytest.raises(RunFailure) as caught:
-        profile_once(bench.device, build, replace(job, instruction_budget=FEW), timeout_s=4)
+        profile_once(bench.device, build, replace(job, instruction_budget=FEW), timeout_s=2)
     assert caught.value.kind is RunFailureKind.TIMEOUT
     assert "every block" in caught.value.reason
     assert "gather" in caught.value.reason
@@ -71,7 +76,7 @@ def test_sampled_sessions_start_no_process_and_have_no_outputs_to_offer(bench: B
     assert (bench.directory / "y").read_bytes() == before
 
 
-@pytest.mark.parametrize("name", ["ONE_COUNTER", "COUNTER_PER_BLOCK", "COUNTER_OF_EIGHT_BLOCKS"])
+@pytest.mark.parametrize("name", ["COUNTER_OF_EIGHT_BLOCKS", *slow("ONE_COUNTER", "COUNTER_PER_BLOCK")])
 def test_crowded_atomics_are_as_crowded_in_a_sample(bench: Bench, name: str) -> None:
     build, job = prepared(bench, getattr(kernels, name))
     whole, sampled = (

@@ -10,7 +10,7 @@ from kernelblaster.config import RunConfig
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.knowledge.store import seed_path, shipped_for
 from kernelblaster.records.layout import RunLayout
-from kernelblaster.runs.choices import choose_knowledge
+from kernelblaster.runs.starting_knowledge import choose_knowledge
 
 H200 = FACTS.model_copy(update={"kind": DeviceKind.CUDA})
 

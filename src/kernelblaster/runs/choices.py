@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from kernelblaster.config import AUTOMATIC, BudgetConfig, ModelConfig, ModelKind, RunConfig
 from kernelblaster.devices.base import Device
@@ -14,14 +13,12 @@ from kernelblaster.devices.profilers import profiled_by
 from kernelblaster.devices.registry import DEVICES, DeviceRequest, OpenedDevice
 from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.integrity.candidate_rules import CandidateRules
-from kernelblaster.knowledge.store import seed_path, shipped_for
 from kernelblaster.models.backends import BACKENDS
 from kernelblaster.models.forecast import forecast
 from kernelblaster.models.ledger import CostLedger
 from kernelblaster.models.prices import price_of
 from kernelblaster.problems.problem import Problem, StandardWorkload
 from kernelblaster.problems.self_checking import needs_a_gpu
-from kernelblaster.records.layout import RunLayout
 from kernelblaster.records.whole_run import spending_of
 from kernelblaster.runs.observing import ExpectedCosts
 from kernelblaster.runs.progress import ProgressDevice
@@ -34,28 +31,6 @@ class ModelChoice:
 
     config: ModelConfig
     reason: str
-
-
-@dataclass(frozen=True)
-class KnowledgeChoice:
-    """What an experiment knows at its beginning, and why."""
-
-    start: Path
-    reason: str
-
-
-def choose_knowledge(config: RunConfig, layout: RunLayout, facts: DeviceFacts) -> KnowledgeChoice:
-    """The experiment's own knowledge base, else the one that is asked for, else the shipped one for the device."""
-    own, given = layout.knowledge_base, config.knowledge_base
-    if own.exists():
-        merged = f", with {given} merged in" if given is not None else ""
-        return KnowledgeChoice(own, f"{own.name} of this experiment{merged}")
-    if given is not None:
-        return KnowledgeChoice(given, f"{given}: asked for")
-    shipped = shipped_for(facts.arch, facts.kind)
-    if shipped == seed_path():
-        return KnowledgeChoice(shipped, f"{shipped.name}, curated: nothing was measured on this device before")
-    return KnowledgeChoice(shipped, f"{shipped.name}: it was measured on {facts.arch}, as this run will be")
 
 
 def expected_costs(config: RunConfig, asked: BudgetConfig, unfinished: int, ledger: CostLedger) -> ExpectedCosts | None:

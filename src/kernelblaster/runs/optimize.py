@@ -32,9 +32,7 @@ from kernelblaster.records.run_record import RunRecord, new_record
 from kernelblaster.records.summary import ProblemSummary, RunSummary
 from kernelblaster.records.whole_run import spending_of
 from kernelblaster.runs.choices import (
-    KnowledgeChoice,
     choose_device,
-    choose_knowledge,
     choose_model_config,
     expected_costs,
     refuse_self_checking,
@@ -53,6 +51,7 @@ from kernelblaster.runs.preparation import (
     sole_use,
 )
 from kernelblaster.runs.progress import ProgressModel
+from kernelblaster.runs.starting_knowledge import KnowledgeChoice, choose_knowledge
 from kernelblaster.runs.summing_up import Start
 
 POLL_SECONDS = 5.0

@@ -120,12 +120,14 @@ def test_bad_programs_are_one_line_and_a_hint(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_emulated_is_named(tmp_path: Path) -> None:
-    (tmp_path / "wgmma.cu").write_text(
-        '__global__ void k() {\n    asm volatile("wgmma.fence.sync.aligned;");\n}\nint main() { k<<<1, 32>>>(); }\n'
+    (tmp_path / "multimem.cu").write_text(
+        "__global__ void k() {\n"
+        '    asm volatile("multimem.red.global.add.u32 [%0], 1;" :: "l"(0L));\n'
+        "}\nint main() { k<<<1, 32>>>(); }\n"
     )
-    instruction = emulate(tmp_path, "wgmma.cu")
+    instruction = emulate(tmp_path, "multimem.cu")
     assert instruction.code == ExitCode.MACHINE
-    assert "(wgmma.cu:2): wgmma.fence.sync.aligned" in instruction.err
+    assert "(multimem.cu:2): multimem.red.global.add.u32" in instruction.err
     (tmp_path / "peer.cu").write_text("int main() { return cudaDeviceEnablePeerAccess(1, 0); }\n")
     function = emulate(tmp_path, "peer.cu")
     assert function.code == ExitCode.MACHINE

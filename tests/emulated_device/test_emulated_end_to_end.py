@@ -105,5 +105,5 @@ def test_unknown_instruction_is_named_with_its_source_line(bench: Bench) -> None
     with pytest.raises(BuildFailure) as caught:
         bench.build(kernels.NOT_EMULATABLE)
     assert caught.value.kind is BuildFailureKind.NOT_EMULATABLE
-    assert "wgmma.fence" in caught.value.reason
+    assert "multimem.red" in caught.value.reason
     assert ".cu:" in caught.value.reason

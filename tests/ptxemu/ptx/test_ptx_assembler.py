@@ -50,7 +50,7 @@ def test_variables_keep_their_initial_bytes():
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("wgmma.fence.sync.aligned;", "warp groups"),
+        ("tcgen05.wait::ld.sync.aligned;", "tensor memory"),
         ("add.u32 %r1, %r2;", "1 sources"),
         ("add.s32 %r1, %rd1, 1;", "64 bits where 32"),
         ("tex.1d.v4.f32.s32 %r1, %r2;", "textures"),

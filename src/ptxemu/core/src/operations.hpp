@@ -27,6 +27,7 @@ const std::vector<Operation>& memory_operations();
 const std::vector<Operation>& atomic_operations();
 const std::vector<Operation>& warp_operations();
 const std::vector<Operation>& tensor_operations();
+const std::vector<Operation>& wgmma_operations();
 const std::vector<Operation>& mbarrier_operations();
 const std::vector<Operation>& bulk_operations();
 const std::vector<Operation>& control_operations();

@@ -16,6 +16,7 @@ from ptxemu.ptx.selection.control import CONTROL
 from ptxemu.ptx.selection.convert import convert
 from ptxemu.ptx.selection.memory import MEMORY, copy_async
 from ptxemu.ptx.selection.tensor import TENSOR
+from ptxemu.ptx.selection.wgmma import WGMMA
 from ptxemu.ptx.tree import TYPE_BYTES, Group, Statement, literal
 
 _TRANSCENDENTAL = frozenset(["ex2", "lg2", "sin", "cos", "rsqrt", "tanh"])
@@ -23,7 +24,6 @@ _WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "param": PARAM_WINDO
 _UNSIGNED_COMPARISONS = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 
 _LEFT_OUT = {
-    "wgmma": "matrix multiplication by warp groups (wgmma) is not emulated",
     **dict.fromkeys(("tex", "tld4", "txq", "suld", "sust", "sured", "suq"), "textures and surfaces are not emulated"),
     **dict.fromkeys(("tensormap", "multimem"), "tensor maps and multicast are not emulated"),
     "tcgen05": "tensor memory (tcgen05) is not emulated",
@@ -354,4 +354,5 @@ _HANDLERS = {
     **BARRIER,
     **MEMORY,
     **TENSOR,
+    **WGMMA,
 }

@@ -32,10 +32,16 @@ def test_both_kernels_see_the_same_values_and_none_twice(store: InputStore, relu
     row = measure(device, store, relu, "quick")
     assert row.failures == {}
     assert row.final_against[START].speedup == pytest.approx(1.25, rel=0.01)
-    ours, theirs = device.perturbations["quick"][5:], device.perturbations["honest"][5:]
+    ours, theirs = device.perturbations["quick"], device.perturbations["honest"]
     assert ours == theirs
     assert len(set(ours)) == len(ours)
     assert UNPERTURBED not in ours
+    assert set(row.walls) == {START, FINAL}
+    assert row.walls[FINAL].low_us <= row.walls[FINAL].median_us <= row.walls[FINAL].high_us
+    assert row.cover is not None
+    assert row.cover.exposed == {START: 0, FINAL: 0}
+    assert row.settings is not None
+    assert BaselineRow.model_validate_json(row.model_dump_json()) == row
 
 
 @pytest.mark.parametrize("final", ["replays_when_timed", "skips_late", "scaled"])

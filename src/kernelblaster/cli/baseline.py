@@ -1,4 +1,4 @@
-"""`kernelblaster baseline`: PyTorch eager and torch.compile beside start and final kernels."""
+"""`kernelblaster baseline`: PyTorch eager and in the modes of torch.compile beside start and final kernels."""
 
 from __future__ import annotations
 

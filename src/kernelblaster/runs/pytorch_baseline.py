@@ -1,10 +1,12 @@
-"""PyTorch beside our kernels: eager, torch.compile, start and final, sampled in turns in one run.
+"""PyTorch beside our kernels: eager, torch.compile in its modes, start and final, sampled in turns in one run.
 
-Each kernel is timed on values that change from call to call, and judged on some of these; a wrong one has no time.
+All by one rule (`evaluation.timing.contest`): launches are hidden for everybody, wall time is a column of its own. Each
+kernel is timed on values that change from call to call, and judged on some of these; a wrong one has no time.
 """
 
 from __future__ import annotations
 
+import importlib.metadata
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -23,13 +25,14 @@ from kernelblaster.evaluation.correctness.input_store import InputSet, InputStor
 from kernelblaster.evaluation.correctness.verify import Verification, Verifier
 from kernelblaster.evaluation.inputs.distributions import Distribution
 from kernelblaster.evaluation.inputs.keys import InputKey
-from kernelblaster.evaluation.inputs.perturbations import PerturbationSchedule
 from kernelblaster.evaluation.inputs.plan import secret_seed
 from kernelblaster.evaluation.integrity.timed_checks import TimedChecks, choose_checks
 from kernelblaster.evaluation.processes.timed_pair import KeptCall
 from kernelblaster.evaluation.processes.workspace import Workspace
-from kernelblaster.evaluation.results import Timing, Verdict
+from kernelblaster.evaluation.results import Conditions, Timing, Verdict
 from kernelblaster.evaluation.roofline import floor_us
+from kernelblaster.evaluation.timing.conditions import Readings
+from kernelblaster.evaluation.timing.contest import Contest, Entry
 from kernelblaster.evaluation.timing.statistics import (
     SampleBlock,
     between_processes,
@@ -37,7 +40,7 @@ from kernelblaster.evaluation.timing.statistics import (
     quartile_range,
     speedup_interval,
 )
-from kernelblaster.evaluation.timing.stopwatch import LEAST_COVER_FILLS, Timeable
+from kernelblaster.evaluation.timing.stopwatch import Timeable
 from kernelblaster.evaluation.timing.torch_session import TorchMode, TorchSession
 from kernelblaster.problems.problem import Precision, Problem, TensorRole
 from kernelblaster.problems.workload import WORKLOAD_KEYS
@@ -47,7 +50,7 @@ if TYPE_CHECKING:
 
 START = "start"
 FINAL = "final"
-LEAST_CYCLES = 10
+TORCH_MODES = tuple(TorchMode)
 
 
 class Ratio(BaseModel):
@@ -56,6 +59,37 @@ class Ratio(BaseModel):
     speedup: float
     low: float
     high: float
+
+
+class WallTime(BaseModel):
+    """Microseconds of one call on an idle GPU, from the call until the device is idle: launch and wait included."""
+
+    median_us: float
+    low_us: float
+    high_us: float
+    samples: int
+
+
+class LaunchCover(BaseModel):
+    """How the launches of all implementations were hidden; times in microseconds."""
+
+    cover_us: float
+    """How long the GPU was kept busy before each call, at least; the same for all."""
+    launch_us: dict[str, float]
+    """Implementation -> host time of one launch, the longest of a few."""
+    exposed: dict[str, int]
+    """Implementation -> samples whose launch took longer than that after all; none are left out."""
+
+
+class TorchSettings(BaseModel):
+    """What decides how PyTorch computes."""
+
+    cuda: str | None
+    cudnn: int | None
+    triton: str | None
+    tf32_matmul: bool
+    tf32_cudnn: bool
+    fp16_reduced_precision_reduction: bool
 
 
 class BaselineRow(BaseModel):
@@ -74,6 +108,10 @@ class BaselineRow(BaseModel):
     """Implementation -> final kernel's speed-up over it; empty when there is no final kernel."""
     failures: dict[str, str]
     """Implementation -> why it has no time."""
+    walls: dict[str, WallTime] = {}
+    cover: LaunchCover | None = None
+    """None in files of before launches of PyTorch were hidden: their times of PyTorch hold host time."""
+    settings: TorchSettings | None = None
 
 
 @dataclass(frozen=True)
@@ -89,7 +127,7 @@ class BaselinePlan:
     """
 
     kernels: Mapping[str, str]
-    modes: Sequence[TorchMode] = (TorchMode.EAGER, TorchMode.COMPILE)
+    modes: Sequence[TorchMode] = TORCH_MODES
     seconds: float = 6.0
     timeout_s: float = 120.0
     seed: int = 0
@@ -112,14 +150,17 @@ def measure_baseline(
         for mode in plan.modes:
             sessions |= _torch_session(mode, drawn, device.facts, stack, failures)
         checks = choose_checks(inputs, key, device.facts, secret_seed(), verifier.factor)
-        cycles = _sample_in_turns(sessions, checks.schedule(), plan.seconds)
+        entries = {name: Entry(session) for name, session in sessions.items()}
+        readings = Readings(device.reading, time.monotonic)
+        contest = Contest(entries, device.facts, checks.schedule(), readings)
+        contest.run(plan.seconds)
         for name, kernel in kernels.items():
             found = _judge(kernel, checks, verifier)
             if found.verdict is not Verdict.CORRECT:
                 failures[name] = f"{found.verdict}: {found.reason}"
-                del cycles[name]
+                del entries[name]
     floor = floor_us(problem, workload, precision, device.facts)
-    final = cycles.get(FINAL)
+    final = entries.get(FINAL)
     return BaselineRow(
         problem=str(problem.id),
         name=problem.name,
@@ -127,11 +168,18 @@ def measure_baseline(
         workload=workload,
         device=device.facts,
         torch=torch.__version__,
-        timings={name: _timing(samples, floor) for name, samples in cycles.items()},
-        final_against={name: _ratio(final, samples) for name, samples in cycles.items() if name != FINAL}
+        timings={name: _timing(entry.cycles, floor, readings.summary()) for name, entry in entries.items()},
+        final_against={name: _ratio(final.cycles, entry.cycles) for name, entry in entries.items() if name != FINAL}
         if final
         else {},
         failures=failures,
+        walls={name: _wall(entry.walls_us) for name, entry in entries.items() if entry.walls_us},
+        cover=LaunchCover(
+            cover_us=contest.cover_us,
+            launch_us={name: entry.launch_us for name, entry in entries.items() if entry.launch_us is not None},
+            exposed={name: entry.exposed for name, entry in entries.items()},
+        ),
+        settings=torch_settings(),
     )
 
 
@@ -220,28 +268,31 @@ def torch_implementation(drawn: InputSet) -> tuple[torch.nn.Module, list[torch.T
     return module, arguments(problem, module, cast)
 
 
-def _sample_in_turns(
-    sessions: Mapping[str, Timeable], schedule: PerturbationSchedule, seconds: float
-) -> dict[str, list[tuple[float, ...]]]:
-    """Per implementation one tuple of microseconds per cycle; a cycle visits all forwards, then all backwards."""
-    for session in sessions.values():
-        session.time_calls(schedule.draw(5))
-    cycles: dict[str, list[tuple[float, ...]]] = {name: [] for name in sessions}
-    began = time.monotonic()
-    while time.monotonic() - began < seconds or min(map(len, cycles.values())) < LEAST_CYCLES:
-        visit: dict[str, list[float]] = {name: [] for name in sessions}
-        for names in (list(sessions), list(sessions)[::-1]):
-            perturbations = schedule.draw(2)
-            for name in names:
-                visit[name] += [
-                    sample.device_us for sample in sessions[name].time_calls(perturbations, LEAST_COVER_FILLS)
-                ]
-        for name, samples in visit.items():
-            cycles[name].append(tuple(samples))
-    return cycles
+def torch_settings() -> TorchSettings:
+    """Of this process."""
+    import torch
+
+    matmul = torch.backends.cuda.matmul
+    try:
+        triton = importlib.metadata.version("triton")
+    except importlib.metadata.PackageNotFoundError:
+        triton = None
+    return TorchSettings(
+        cuda=torch.version.cuda,
+        cudnn=torch.backends.cudnn.version(),
+        triton=triton,
+        tf32_matmul=matmul.allow_tf32,
+        tf32_cudnn=torch.backends.cudnn.allow_tf32,
+        fp16_reduced_precision_reduction=bool(matmul.allow_fp16_reduced_precision_reduction),
+    )
 
 
-def _timing(cycles: Sequence[tuple[float, ...]], floor: float) -> Timing:
+def _wall(samples: Sequence[float]) -> WallTime:
+    interval = median_interval(samples)
+    return WallTime(median_us=interval.estimate, low_us=interval.low, high_us=interval.high, samples=len(samples))
+
+
+def _timing(cycles: Sequence[tuple[float, ...]], floor: float, conditions: Conditions | None) -> Timing:
     samples = [value for cycle in cycles for value in cycle]
     interval = median_interval(samples)
     return Timing(
@@ -253,11 +304,13 @@ def _timing(cycles: Sequence[tuple[float, ...]], floor: float) -> Timing:
         floor_us=floor,
         floor_fraction=floor / interval.estimate,
         modelled=False,
+        conditions=conditions,
     )
 
 
 def _ratio(final: Sequence[tuple[float, ...]], other: Sequence[tuple[float, ...]]) -> Ratio:
-    speedup = speedup_interval([SampleBlock(mine, theirs) for mine, theirs in zip(final, other, strict=True)])
+    # One that was sampled apart has fewer cycles.
+    speedup = speedup_interval([SampleBlock(mine, theirs) for mine, theirs in zip(final, other, strict=False)])
     shortest = min(float(np.median(side)) for side in (final, other))
     speedup = between_processes(speedup, shortest)
     return Ratio(speedup=speedup.estimate, low=speedup.low, high=speedup.high)

@@ -67,7 +67,7 @@ COVER_FILL_BYTES = 32 << 20
 LEAST_COVER_FILLS, MOST_COVER_FILLS = 5, 12
 """Some 40 and 90 microseconds on an H200. Fewer let a slow host thread into the times of short kernels now and then;
 host work beyond the most is paid for."""
-_COVER = 1.5
+COVER = 1.5
 """Time of the fills over the host time of the launcher that they cover."""
 CHECKS_FACTOR, CHECKS_SLACK_US = 1.5, 5.0
 """By how much the median of the judged calls may exceed that of all."""
@@ -258,7 +258,7 @@ class Stopwatch:
             warm = self._spin_up(session, SPIN_UP_S if place == 0 else 0.0)
             medians.append(median_us(warm))
             enqueue = max([enqueue, *(sample.enqueue_us or 0.0 for sample in warm[-LEAST_SPIN_UP:])])
-        cover_fills = int(np.clip(np.ceil(_COVER * enqueue / self.cover_fill_us), LEAST_COVER_FILLS, MOST_COVER_FILLS))
+        cover_fills = int(np.clip(np.ceil(COVER * enqueue / self.cover_fill_us), LEAST_COVER_FILLS, MOST_COVER_FILLS))
         count = int(np.clip(_VISIT_US / max(*medians, 1.0), 1, _LONGEST_VISIT))
         return _Pace(count, cover_fills, min(medians))
 

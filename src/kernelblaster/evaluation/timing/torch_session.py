@@ -1,11 +1,12 @@
-"""PyTorch's own implementation as something to be `Sampled`: eager and torch.compile, timed beside the kernels.
+"""PyTorch's own implementation as something to be timed beside the kernels: eager and torch.compile in its modes.
 
 Runs in the judge's process on the judge's GPU context; timed exactly like a candidate: cold L2, CUDA events around
-the call, host clock until the device is idle.
+the call behind fills that hide its launch, host clock until the device is idle.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from enum import StrEnum
@@ -21,12 +22,20 @@ if TYPE_CHECKING:
     import torch
 
 
+_WARM_UP = 5
+"""Calls that compile, autotune and record graphs."""
+
+
 class TorchMode(StrEnum):
     """How PyTorch executes the reference module."""
 
     EAGER = "eager"
     COMPILE = "compile"
     """torch.compile with its default mode."""
+    MAX_AUTOTUNE = "max-autotune-no-cudagraphs"
+    """torch.compile, which tries kernels and keeps the fastest."""
+    REDUCE_OVERHEAD = "reduce-overhead"
+    """torch.compile, whose kernels are launched as CUDA graphs."""
 
 
 class TorchSession:
@@ -54,10 +63,12 @@ class TorchSession:
             raise DeviceError("PyTorch sees no GPU", hint="install a torch built for this machine's driver")
         module = self._module.cuda().eval()
         self._tensors = [value.cuda() if isinstance(value, torch.Tensor) else value for value in self._inputs]
-        self._call: Callable[..., object] = torch.compile(module) if self._mode is TorchMode.COMPILE else module
+        self._call = self._implementation(module)
         self._flush = torch.empty(self._flush_bytes, dtype=torch.uint8, device="cuda")
         with torch.inference_mode():
-            for _ in range(3):
+            for _ in range(_WARM_UP):
+                if self._mode is TorchMode.REDUCE_OVERHEAD:
+                    torch.compiler.cudagraph_mark_step_begin()
                 self._call(*self._tensors)
         torch.cuda.synchronize()
         return self
@@ -71,25 +82,43 @@ class TorchSession:
         self._module.cpu()
         torch.cuda.empty_cache()
 
+    def _implementation(self, module: torch.nn.Module) -> Callable[..., object]:
+        import torch
+
+        if self._mode is TorchMode.EAGER:
+            return module
+        compiled: Callable[..., object] = torch.compile(
+            module, mode=None if self._mode is TorchMode.COMPILE else self._mode.value
+        )
+        return compiled
+
     def time_calls(self, perturbations: Sequence[int], cover_fills: int = 1) -> list[TimingSample]:
         """Time as many calls as there are perturbations, each with a cold L2; PyTorch's values stay as drawn.
 
-        The flush and as many fills as kernels get cover the time in which Python launches.
+        Calls are launched behind fills that last as long as those of a kernel: of the whole flush buffer, because
+        launching one costs Python as much as a third of what a small one takes.
         """
         import torch
 
-        samples = []
         with torch.inference_mode():
-            for _ in perturbations:
-                start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-                self._flush.zero_()
-                for _ in range(cover_fills):
-                    self._flush[-COVER_FILL_BYTES:].zero_()
-                began = time.perf_counter()
-                start.record()
-                self._call(*self._tensors)
-                end.record()
-                torch.cuda.synchronize()
-                host_us = (time.perf_counter() - began) * 1e6
-                samples.append(TimingSample(device_us=start.elapsed_time(end) * 1e3, host_us=host_us))
-        return samples
+            return [self._timed(math.ceil(cover_fills * COVER_FILL_BYTES / self._flush_bytes)) for _ in perturbations]
+
+    def _timed(self, fills: int) -> TimingSample:
+        import torch
+
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        if self._mode is TorchMode.REDUCE_OVERHEAD:
+            torch.compiler.cudagraph_mark_step_begin()  # the last call's outputs may be overwritten
+        self._flush.zero_()
+        torch.cuda.synchronize()
+        began = time.perf_counter()
+        for _ in range(fills):
+            self._flush.zero_()
+        start.record()
+        launch = time.perf_counter()
+        self._call(*self._tensors)
+        end.record()
+        enqueue_us = (time.perf_counter() - launch) * 1e6
+        torch.cuda.synchronize()
+        host_us = (time.perf_counter() - began) * 1e6
+        return TimingSample(device_us=start.elapsed_time(end) * 1e3, host_us=host_us, enqueue_us=enqueue_us)

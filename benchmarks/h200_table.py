@@ -1,0 +1,141 @@
+"""Times the shipped final kernels of the H200 beside PyTorch again, and writes the table of docs/results/h200.md.
+
+    python benchmarks/h200_table.py --rows FILE [--minutes M] [--problems level1/001,...] [--seconds S]
+    python benchmarks/h200_table.py --rows FILE --write
+
+The first needs a GPU. It compiles all kernels side by side, then times problem by problem and writes each row to FILE
+(JSON lines) as soon as it is there; a problem with a row is not measured again, so that a run that was cut off, or has
+used up its minutes, is continued by the same command. The second puts the rows into docs/results/h200_baseline.json
+and their tables into docs/results/h200.md; it refuses where a shipped kernel has no row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter
+from results_table import render
+
+from kernelblaster.config import RunConfig
+from kernelblaster.devices.base import Device
+from kernelblaster.devices.facts import DeviceKind
+from kernelblaster.devices.failures import BuildFailure
+from kernelblaster.evaluation.correctness.input_store import InputStore
+from kernelblaster.problems.problem import Precision, Problem, StandardWorkload
+from kernelblaster.runs.choices import choose_device
+from kernelblaster.runs.evaluations import find_problem
+from kernelblaster.runs.pytorch_baseline import FINAL, START, BaselinePlan, BaselineRow, measure_baseline
+
+RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
+KERNELS = RESULTS / "h200_kernels"
+CONFIG = RunConfig(device=DeviceKind.CUDA, precision=Precision.FP16)
+HEADING = "## Beside PyTorch\n"
+SAID = "Made by `python benchmarks/h200_table.py`.\n"
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """A problem, its naive start, and the final kernel that is shipped for it."""
+
+    problem: Problem
+    kernels: Mapping[str, str]
+
+
+def shipped(only: frozenset[str] = frozenset()) -> list[Shipped]:
+    """All shipped final kernels, or those of some problems."""
+    found = []
+    for path in sorted(KERNELS.glob("*.cu")):
+        level, number, _ = path.stem.split("_", 2)
+        name = f"{level}/{number}"
+        if only and name not in only:
+            continue
+        problem = find_problem(f"{level}/{int(number)}", CONFIG)
+        kernels = {START: problem.init_path.read_text(), FINAL: path.read_text()}
+        found.append(Shipped(problem, kernels))
+    return found
+
+
+def read_rows(path: Path) -> list[BaselineRow]:
+    """Rows in the order of the problems."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    rows = [BaselineRow.model_validate_json(line) for line in lines if line]
+    return sorted(rows, key=lambda row: row.problem)
+
+
+def build_all(device: Device, left: list[Shipped]) -> None:
+    """Fill the cache of builds, as many at a time as there are cores; what cannot be built is told with its row."""
+
+    def build(one: Shipped, source: str) -> None:
+        with suppress(BuildFailure):
+            device.build(source, device.prepare(one.problem, CONFIG.precision))
+
+    with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
+        jobs = [threads.submit(build, one, source) for one in left for source in one.kernels.values()]
+        for job in jobs:
+            job.result()
+
+
+def measure(options: argparse.Namespace) -> None:
+    """Time what has no row yet, until the minutes are used up."""
+    began = time.monotonic()
+    done = {row.problem for row in read_rows(options.rows)}
+    left = [
+        one for one in shipped(frozenset(filter(None, options.problems.split(",")))) if str(one.problem.id) not in done
+    ]
+    device = choose_device(CONFIG, print).device
+    build_all(device, left)
+    for number, one in enumerate(left):
+        if time.monotonic() - began > 60 * options.minutes:
+            print(f"{len(left) - number} problems are left")
+            return
+        plan = BaselinePlan(kernels=one.kernels, seconds=options.seconds)
+        with InputStore() as inputs:
+            row = measure_baseline(one.problem, CONFIG.precision, StandardWorkload.FULL, device, inputs, plan)
+        with options.rows.open("a") as file:
+            file.write(row.model_dump_json() + "\n")
+        times = ", ".join(f"{name} {timing.median_us:.1f}" for name, timing in row.timings.items())
+        print(f"{row.problem}: {times} {row.failures or ''}", flush=True)
+
+
+def write(rows: list[BaselineRow]) -> None:
+    """Put the rows and their tables where they are shipped. Raises SystemExit when a kernel has no row."""
+    measured = {row.problem for row in rows}
+    missing = [str(one.problem.id) for one in shipped() if str(one.problem.id) not in measured]
+    if missing:
+        raise SystemExit(f"no row of {', '.join(missing)}")
+    page = RESULTS / "h200.md"
+    section = f"{HEADING}\n{SAID}\n{render(rows)}\n"
+    text, changed = re.subn(
+        rf"{HEADING}.*?(?=^## )", lambda _: section, page.read_text(), flags=re.DOTALL | re.MULTILINE
+    )
+    if changed != 1:
+        raise SystemExit(f"{page} has no section of that heading")
+    (RESULTS / "h200_baseline.json").write_bytes(TypeAdapter(list[BaselineRow]).dump_json(rows) + b"\n")
+    page.write_text(text)
+
+
+def main() -> None:
+    """Measure, or write what was measured."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=Path, required=True, help="JSON lines, one problem each")
+    parser.add_argument("--minutes", type=float, default=60.0, help="no problem is begun after that")
+    parser.add_argument("--seconds", type=float, default=6.0, help="of sampling per problem")
+    parser.add_argument("--problems", default="", help="level1/001,...; all that are shipped if left out")
+    parser.add_argument("--write", action="store_true", help="write docs/results instead of measuring")
+    options = parser.parse_args()
+    if options.write:
+        write(read_rows(options.rows))
+    else:
+        measure(options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""Times many contestants in turns by one rule: kernels, and PyTorch in its modes.
+
+Device time hides the launch, for whoever is timed: the host time that each contestant needs to launch a call is
+measured while it warms up, and all calls are then launched behind fills of memory that last longer than the slowest of
+them (`cover_fills_for`). A sample whose launch took longer than the fills after all is counted as exposed. Wall time is
+sampled apart: an idle GPU, no fills, from the call until the device is idle again.
+
+A contestant that takes `APART` times as long as the fastest is sampled on its own, a few times, so that the others get
+the time.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kernelblaster.devices.base import TimingSample
+from kernelblaster.devices.facts import DeviceFacts
+from kernelblaster.evaluation.inputs.perturbations import PerturbationSchedule
+from kernelblaster.evaluation.timing.clock_agreement import median_us
+from kernelblaster.evaluation.timing.conditions import Readings
+from kernelblaster.evaluation.timing.stopwatch import COVER, COVER_FILL_BYTES, LEAST_COVER_FILLS, Timeable
+
+MOST_COVER_FILLS = 200
+"""Some 1.5 ms on an H200; a launcher that needs longer waits for the GPU, and nothing can cover it."""
+LEAST_CYCLES = 10
+APART, APART_CYCLES = 30.0, 5
+_WARM_UP, _WALLS = 5, 10
+
+
+@dataclass
+class Entry:
+    """What was found of one contestant; times in microseconds.
+
+    Attributes:
+        session: what is timed.
+        cycles: device times; each cycle visits all contestants forwards and backwards.
+        walls_us: of single calls, launch and wait included.
+        launch_us: host time of a launch, the longest of the last warm-up calls; None where it is not known.
+        exposed: samples whose launch took longer than the fills that should hide it.
+    """
+
+    session: Timeable
+    cycles: list[tuple[float, ...]] = field(default_factory=list)
+    walls_us: list[float] = field(default_factory=list)
+    launch_us: float | None = None
+    exposed: int = 0
+    warm_us: float = 0.0
+
+
+@dataclass
+class Contest:
+    """Contestants of one problem on one device; the caller holds it.
+
+    Attributes:
+        entries: by name.
+        facts: of the device.
+        schedule: values of the calls.
+        readings: clocks and temperatures meanwhile.
+        clock: seconds, monotonic.
+        cover_fills: that each call was launched behind.
+    """
+
+    entries: Mapping[str, Entry]
+    facts: DeviceFacts
+    schedule: PerturbationSchedule
+    readings: Readings
+    clock: Callable[[], float] = time.monotonic
+    cover_fills: int = LEAST_COVER_FILLS
+
+    @property
+    def cover_us(self) -> float:
+        """How long the fills take, at least."""
+        return self.cover_fills * fill_us(self.facts)
+
+    def run(self, seconds: float) -> None:
+        """Sample for so many seconds, and a few cycles at least. Raises RunFailure."""
+        warm, walls = self.schedule.draw(2 * _WARM_UP), self.schedule.draw(_WALLS)
+        for entry in self.entries.values():
+            _warm_up(entry, warm)
+        self.cover_fills = cover_fills_for([entry.launch_us or 0.0 for entry in self.entries.values()], self.facts)
+        fastest = min(entry.warm_us for entry in self.entries.values())
+        together = [entry for entry in self.entries.values() if entry.warm_us <= APART * fastest]
+        began = self.clock()
+        while len(together[0].cycles) < LEAST_CYCLES or self.clock() - began < seconds:
+            self._cycle(together)
+        for entry in self.entries.values():
+            while len(entry.cycles) < APART_CYCLES:
+                self._cycle([entry])
+            _time_walls(entry, walls)
+
+    def _cycle(self, entries: Sequence[Entry]) -> None:
+        visit: list[list[TimingSample]] = [[] for _ in entries]
+        for order in (range(len(entries)), range(len(entries) - 1, -1, -1)):
+            perturbations = self.schedule.draw(2)
+            for place in order:
+                visit[place] += entries[place].session.time_calls(perturbations, self.cover_fills)
+        for entry, samples in zip(entries, visit, strict=True):
+            entry.cycles.append(tuple(sample.device_us for sample in samples))
+            entry.exposed += sum((sample.enqueue_us or 0.0) > self.cover_us for sample in samples)
+        self.readings.take()
+
+
+def _warm_up(entry: Entry, perturbations: Sequence[int]) -> None:
+    """Call it; of the second half of the calls, how long they and their launches take."""
+    entry.session.time_calls(perturbations[:_WARM_UP], LEAST_COVER_FILLS)
+    samples = entry.session.time_calls(perturbations[_WARM_UP:], LEAST_COVER_FILLS)
+    known = [sample.enqueue_us for sample in samples if sample.enqueue_us is not None]
+    entry.launch_us = max(known) if known else None
+    entry.warm_us = median_us(samples)
+
+
+def _time_walls(entry: Entry, perturbations: Sequence[int]) -> None:
+    samples = entry.session.time_calls(perturbations, 0)
+    entry.walls_us += [sample.host_us for sample in samples if sample.host_us is not None]
+
+
+def cover_fills_for(launch_us: Sequence[float], facts: DeviceFacts) -> int:
+    """Fills that hide the longest of these host times, in microseconds."""
+    needed = math.ceil(COVER * max(launch_us) / fill_us(facts))
+    return int(np.clip(needed, LEAST_COVER_FILLS, MOST_COVER_FILLS))
+
+
+def fill_us(facts: DeviceFacts) -> float:
+    """Time of one fill, at least, in microseconds."""
+    return 1e6 * COVER_FILL_BYTES / facts.peak_bandwidth

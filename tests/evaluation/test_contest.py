@@ -1,0 +1,90 @@
+"""Contestants whose launches take different times are all timed behind fills that hide the slowest launch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pytest
+from fake_device import facts
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelblaster.devices.base import TimingSample
+from kernelblaster.evaluation.inputs.perturbations import PerturbationSchedule
+from kernelblaster.evaluation.timing.conditions import Readings
+from kernelblaster.evaluation.timing.contest import (
+    APART,
+    APART_CYCLES,
+    LEAST_CYCLES,
+    MOST_COVER_FILLS,
+    Contest,
+    Entry,
+    cover_fills_for,
+    fill_us,
+)
+
+EVENT_US, WAIT_US = 1.0, 9.0
+
+
+@dataclass
+class Contestant:
+    """A GPU that begins a call when the fills are over and the host has launched it."""
+
+    gpu_us: float
+    launch_us: float
+    covers: list[int] = field(default_factory=list)
+
+    def time_calls(self, perturbations: Sequence[int], cover_fills: int = 1) -> list[TimingSample]:
+        self.covers += [cover_fills] * len(perturbations)
+        cover = cover_fills * fill_us(facts())
+        late = max(self.launch_us - cover, 0.0)
+        host = max(cover, self.launch_us) + self.gpu_us + WAIT_US
+        return [TimingSample(late + self.gpu_us + EVENT_US, host, self.launch_us) for _ in perturbations]
+
+
+def contest(**contestants: Contestant) -> Contest:
+    entries = {name: Entry(contestant) for name, contestant in contestants.items()}
+    clock = iter(range(10**6)).__next__
+    return Contest(entries, facts(), PerturbationSchedule(), Readings(lambda: None, clock), clock=clock)
+
+
+def test_host_time_shows_in_no_device_time_and_in_every_wall_time() -> None:
+    slow_launch = 6 * 5 * fill_us(facts())
+    found = contest(ours=Contestant(20.0, 5.0), eager=Contestant(18.0, slow_launch))
+    found.run(30)
+    for entry, gpu_us in zip(found.entries.values(), (20.0, 18.0), strict=True):
+        assert [us for cycle in entry.cycles for us in cycle] == pytest.approx(
+            [gpu_us + EVENT_US] * 4 * len(entry.cycles)
+        )
+        assert entry.exposed == 0
+        assert len(entry.cycles) >= LEAST_CYCLES
+    assert set(found.entries["ours"].walls_us) == {5.0 + 20.0 + WAIT_US}
+    assert set(found.entries["eager"].walls_us) == {slow_launch + 18.0 + WAIT_US}
+
+
+def test_all_are_launched_behind_equally_many_fills() -> None:
+    one, other = Contestant(20.0, 5.0), Contestant(18.0, 40 * fill_us(facts()))
+    found = contest(one=one, other=other)
+    found.run(1)
+    assert one.covers == other.covers
+    assert max(one.covers) == found.cover_fills > 40
+
+
+def test_what_takes_very_long_is_sampled_apart() -> None:
+    found = contest(ours=Contestant(20.0, 5.0), start=Contestant(40.0 * APART, 5.0))
+    found.run(50)
+    assert len(found.entries["start"].cycles) == APART_CYCLES
+    assert len(found.entries["ours"].cycles) >= 49
+
+
+def test_a_launch_that_nothing_hides_is_counted() -> None:
+    found = contest(waits=Contestant(20.0, 2 * MOST_COVER_FILLS * fill_us(facts())))
+    found.run(1)
+    assert found.entries["waits"].exposed == sum(map(len, found.entries["waits"].cycles))
+
+
+@given(st.lists(st.floats(0, 1e7), min_size=1, max_size=6))
+def test_the_fills_last_longer_than_any_launch_that_can_be_hidden(launches: list[float]) -> None:
+    fills = cover_fills_for(launches, facts())
+    assert fills * fill_us(facts()) >= max(launches) or fills == MOST_COVER_FILLS

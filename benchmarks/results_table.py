@@ -101,7 +101,7 @@ def conditions(rows: list[BaselineRow]) -> list[str]:
     longest = max(max(cover.launch_us.values(), default=0.0) for cover in covers)
     text += (
         f" Launches are hidden for all columns alike, behind {min(one.cover_us for one in covers):.0f} us of other "
-        f"work or more (host time of a launch: up to {longest:.0f} us); {exposed} samples took longer to launch than that."
+        f"work or more (host time of a launch: up to {longest:.0f} us); {exposed} samples took longer to launch."
     )
     if first.settings is not None:
         found = first.settings

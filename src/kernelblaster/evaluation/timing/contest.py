@@ -42,6 +42,7 @@ class Entry:
         walls_us: of single calls, launch and wait included.
         launch_us: host time of a launch, the longest of the last warm-up calls; None where it is not known.
         exposed: samples whose launch took longer than the fills that should hide it.
+        warm_us: median device time of the last warm-up calls.
     """
 
     session: Timeable
@@ -79,10 +80,12 @@ class Contest:
 
     def run(self, seconds: float) -> None:
         """Sample for so many seconds, and a few cycles at least. Raises RunFailure."""
-        warm, walls = self.schedule.draw(2 * _WARM_UP), self.schedule.draw(_WALLS)
+        warm, covered, walls = (self.schedule.draw(count) for count in (2 * _WARM_UP, 2, _WALLS))
         for entry in self.entries.values():
-            _warm_up(entry, warm)
+            entry.launch_us = _launch_us(entry.session, warm)
         self.cover_fills = cover_fills_for([entry.launch_us or 0.0 for entry in self.entries.values()], self.facts)
+        for entry in self.entries.values():
+            entry.warm_us = median_us(entry.session.time_calls(covered, self.cover_fills))
         fastest = min(entry.warm_us for entry in self.entries.values())
         together = [entry for entry in self.entries.values() if entry.warm_us <= APART * fastest]
         began = self.clock()
@@ -105,13 +108,11 @@ class Contest:
         self.readings.take()
 
 
-def _warm_up(entry: Entry, perturbations: Sequence[int]) -> None:
-    """Call it; of the second half of the calls, how long they and their launches take."""
-    entry.session.time_calls(perturbations[:_WARM_UP], LEAST_COVER_FILLS)
-    samples = entry.session.time_calls(perturbations[_WARM_UP:], LEAST_COVER_FILLS)
-    known = [sample.enqueue_us for sample in samples if sample.enqueue_us is not None]
-    entry.launch_us = max(known) if known else None
-    entry.warm_us = median_us(samples)
+def _launch_us(session: Timeable, perturbations: Sequence[int]) -> float | None:
+    """Call it, and tell the longest host time of a launch in the second half of the calls."""
+    session.time_calls(perturbations[:_WARM_UP], LEAST_COVER_FILLS)
+    samples = session.time_calls(perturbations[_WARM_UP:], LEAST_COVER_FILLS)
+    return max((sample.enqueue_us for sample in samples if sample.enqueue_us is not None), default=None)
 
 
 def _time_walls(entry: Entry, perturbations: Sequence[int]) -> None:

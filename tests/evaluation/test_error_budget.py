@@ -267,8 +267,9 @@ def test_each_structured_distribution_sees_what_the_others_do_not(jury: Jury, na
     slug, precisions, only, kernel = SEEN_BY_ONE[name]
     for precision in precisions:
         seen = [d for d in Distribution if not jury.judge(slug, precision, d, kernel).passed]
-        # Coarse values are often zero: they see, too, what only zeros show.
-        assert [d for d in seen if d is not Distribution.COARSE] == [only], precision
+        # Coarse values are often zero: they see, too, what only zeros show. Mixed ones are several others at once.
+        others = (Distribution.COARSE, Distribution.MIXED)
+        assert [d for d in seen if d not in others] == [only], precision
 
 
 def test_a_row_sum_in_sixteen_bits_shows_in_its_row_alone(jury: Jury) -> None:
@@ -385,7 +386,7 @@ def row_ratio(output: torch.Tensor, reference: torch.Tensor, plain: torch.Tensor
     """The largest shared error of a row over what is granted; output and plain are of the spec's format."""
     budget = Budget(spec, ErrorScale.measure(reference, plain, spec), 2.0)
     flat = reference.reshape(-1)
-    shared = budget.shared(flat, output.double().reshape(-1), budget.tolerances(flat))
+    shared = budget.shared(flat, output.double().reshape(-1), budget.tolerances(flat, 0))
     assert shared is not None
     return float(shared.ratio.max())
 

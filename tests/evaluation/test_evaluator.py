@@ -133,7 +133,7 @@ def test_every_size_and_several_distributions_are_checked(evaluator: Evaluator, 
         (StandardWorkload.SMALL, "cancelling"),
         (StandardWorkload.SMALL, "normal"),
         (StandardWorkload.SMALL, "coarse"),
-        (StandardWorkload.MEDIUM, "normal"),
+        (StandardWorkload.MEDIUM, "mixed"),
     ]
     assert len({e.seed for e in evaluation.errors}) == 6
     assert evaluation.errors[0].bitwise_repeatable is True

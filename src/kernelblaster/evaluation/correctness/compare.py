@@ -216,7 +216,7 @@ def _compare_span(
     if not budget.judge_nan:
         error = torch.where(expected.isnan(), 0.0, error)
     error = torch.nan_to_num(error, nan=torch.inf, posinf=torch.inf)
-    tolerances = budget.tolerances(expected)
+    tolerances = budget.tolerances(expected, start)
     ratio = torch.where(error == 0, 0.0, error / tolerances)
     findings.not_finite += int((held & ~torch.isfinite(got)).sum())
     _take(findings, start, ratio, error, expected, got)
@@ -236,7 +236,7 @@ def tells_apart(reference: torch.Tensor, other: torch.Tensor, budget: Budget) ->
     with borrowed_memory() as device:
         for start, stop in spans(spec.elements, budget.row, CHUNK_ELEMENTS):
             expected, got = (flat[start:stop].to(device).double() for flat in (expected_flat, other_flat))
-            held, tolerances = fits(expected, spec.dtype) & torch.isfinite(expected), budget.tolerances(expected)
+            held, tolerances = fits(expected, spec.dtype) & torch.isfinite(expected), budget.tolerances(expected, start)
             if bool((held & ~((got - expected).abs() <= tolerances)).any()):
                 return True
             shared = budget.shared(expected, got, tolerances)

@@ -20,6 +20,9 @@ bound on |out - r| above:
                 500,000 random terms loses about 150, `__expf` at its worst about 50. An operand rounded to TF32 or
                 fp16 loses 2^-12.3 (6.5 times the budget), to bf16 2^-9. More where inputs lie far from zero: there
                 means are subtracted that are much larger than what is left (`distributions.accumulation`).
+                Of a mixed input (`inputs.leading`), whose samples lie at several distances from zero, p, and rms where
+                rows are short, are taken over a part of the output at a time, whole samples of it, and a is what the
+                part's samples ask for: what one distribution needs licenses nothing for the others.
     c           `EvaluationConfig.error_factor`
     h           1 for fp16 and bf16, whose error is the rounding of the result; 8 for fp32, where PyTorch sums
                 pairwise or in double and an honest serial sum is worse by a factor that grows with sqrt(n)
@@ -70,6 +73,8 @@ _INDEPENDENT = 2.0
 _LEAST_SPREAD = 3.0
 """In root mean squares: the largest of few errors may be small."""
 _LOW_EXPONENT, _HIGH_EXPONENT = -160, 160
+_BINS = _HIGH_EXPONENT - _LOW_EXPONENT + 1
+MOST_PARTS = 16
 
 
 @dataclass(frozen=True)
@@ -89,14 +94,52 @@ _ALLOWANCES = {
 
 
 @dataclass(frozen=True)
+class Parts:
+    """Where an output is cut, so that each part has an error scale of its own.
+
+    Attributes:
+        starts: first element of each part; int64, ascending from 0.
+        losses: a of the module's formula per part; None: one for all, that of the distribution.
+    """
+
+    starts: torch.Tensor
+    losses: torch.Tensor | None
+
+    @classmethod
+    def of(cls, spec: TensorSpec, losses: torch.Tensor | None) -> Self:
+        """Parts of neighbouring samples, from what each sample asks for; one part where there are no samples."""
+        if losses is None or not losses.numel():
+            return cls(torch.zeros(1, dtype=torch.int64), None)
+        samples = losses.numel()
+        if not spec.shape or spec.shape[0] != samples:
+            return cls(torch.zeros(1, dtype=torch.int64), losses.max().reshape(1))
+        count = max(min(MOST_PARTS, samples, spec.elements // LEAST_POOL), 1)
+        first = [part * samples // count for part in range(count)]
+        most = torch.stack([losses[a:b].max() for a, b in zip(first, [*first[1:], samples], strict=True)])
+        return cls(torch.tensor(first) * (spec.elements // samples), most)
+
+    def __len__(self) -> int:
+        return self.starts.numel()
+
+    def at(self, start: int, count: int, device: torch.device) -> torch.Tensor:
+        """The part of each element from `start` on; int64."""
+        if len(self) == 1:
+            return torch.zeros(count, dtype=torch.int64, device=device)
+        places = torch.arange(start, start + count, device=device)
+        return torch.bucketize(places, self.starts[1:].to(device), right=True)
+
+
+@dataclass(frozen=True)
 class ErrorScale:
     """What the plain implementation gets wrong on one output of one input set.
 
     Attributes:
-        by_exponent: largest plain error per binary exponent of |reference|, pooled with neighbours; float64, (321,).
+        by_exponent: largest plain error per part and binary exponent of |reference|, pooled with neighbours; float64,
+            (parts, 321).
         plain_norm: ||plain - reference|| over elements finite in both, / ||reference||.
         reference_norm: ||reference|| over elements the format can hold.
-        reference_rms: the same, per element.
+        reference_rms: root mean square of such elements, float64, per part.
+        parts: what `by_exponent` and `reference_rms` are taken over.
         plain_finite: the plain implementation is finite wherever the format can hold the reference.
         plain_infinite: it has the reference's infinities.
         plain_shared: the error that elements of a row share in the plain implementation, as the module's formula has
@@ -106,19 +149,27 @@ class ErrorScale:
     by_exponent: torch.Tensor
     plain_norm: float
     reference_norm: float
-    reference_rms: float
+    reference_rms: torch.Tensor
+    parts: Parts
     plain_finite: bool
     plain_infinite: bool = True
     plain_shared: float = 0.0
 
     @classmethod
-    def measure(cls, reference: torch.Tensor, plain: torch.Tensor, spec: TensorSpec) -> Self:
-        """Compare the plain implementation's output with the reference; both of `spec`'s shape, any device."""
-        bins = _HIGH_EXPONENT - _LOW_EXPONENT + 1
+    def measure(
+        cls, reference: torch.Tensor, plain: torch.Tensor, spec: TensorSpec, losses: torch.Tensor | None = None
+    ) -> Self:
+        """Compare the plain implementation's output with the reference; both of `spec`'s shape, any device.
+
+        `losses` are what each sample of a mixed input asks for, a of the module's formula.
+        """
+        parts = Parts.of(spec, losses)
+        bins = len(parts) * _BINS
         largest = torch.zeros(bins, dtype=torch.float64)
         counts = torch.zeros(bins, dtype=torch.int64)
-        error_square = reference_square = 0.0
-        held = 0
+        squares = torch.zeros(len(parts), dtype=torch.float64)
+        held = torch.zeros(len(parts), dtype=torch.int64)
+        error_square = 0.0
         plain_finite = plain_infinite = True
         shares: list[torch.Tensor] = []
         flat_reference, flat_plain = reference.reshape(-1), plain.reshape(-1)
@@ -133,19 +184,23 @@ class ErrorScale:
             infinite = expected.isinf()
             plain_infinite = plain_infinite and bool((got[infinite] == expected[infinite]).all())
             # Of the reference everything counts, also where the plain implementation overflows.
-            reference_square += float(expected[held_here].square().sum())
-            held += int(held_here.sum())
+            part = parts.at(start, stop - start, expected.device)
+            of_held, weights = part[held_here], expected[held_here].square()
+            squares += torch.bincount(of_held, weights=weights, minlength=len(parts)).cpu()
+            held += torch.bincount(of_held, minlength=len(parts)).cpu()
             expected, error = expected[usable], (got - expected)[usable].abs()
-            index = _bin(expected)
+            index = part[usable] * _BINS + _bin(expected)
             largest = torch.maximum(largest, _largest_per_bin(index, error, bins))
             counts += torch.bincount(index, minlength=bins).cpu()
             error_square += float(error.square().sum())
-        norm = reference_square**0.5
+        norm = float(squares.sum()) ** 0.5
+        pooled = zip(largest.reshape(-1, _BINS), counts.reshape(-1, _BINS), strict=True)
         return cls(
-            by_exponent=_pool(largest, counts),
+            by_exponent=torch.stack([_pool(errors, seen) for errors, seen in pooled]),
             plain_norm=error_square**0.5 / norm if norm else 0.0,
             reference_norm=norm,
-            reference_rms=norm / max(held, 1) ** 0.5,
+            reference_rms=(squares / held.clamp(min=1)).sqrt(),
+            parts=parts,
             plain_finite=plain_finite,
             plain_infinite=plain_infinite,
             plain_shared=_widest(torch.cat(shares)) if shares else 0.0,
@@ -189,20 +244,23 @@ class Budget:
         plain = _ALLOWANCES[self.spec.dtype].headroom * self.scale.plain_norm
         if self.spec.elements < FEW:
             plain = max(plain, torch.finfo(TORCH_DTYPES[self.spec.dtype]).eps / 2)
-        return self.factor * plain + self.accumulation
+        losses = self.scale.parts.losses
+        return self.factor * plain + (self.accumulation if losses is None else float(losses.max()))
 
     @property
     def row(self) -> int:
         """Elements that share a scale and stay in one chunk: the last axis, or 1 where the whole tensor does."""
         return row_length(self.spec)
 
-    def tolerances(self, reference: torch.Tensor) -> torch.Tensor:
-        """Largest passing |out - reference| per element; float64, flat, whole rows."""
-        allowance = _ALLOWANCES[self.spec.dtype]
-        plain = self.scale.by_exponent.to(reference.device)[_bin(reference)]
-        local = self._local_rms(reference)
+    def tolerances(self, reference: torch.Tensor, start: int) -> torch.Tensor:
+        """Largest passing |out - reference| per element; float64, flat, whole rows from element `start` on."""
+        allowance, parts = _ALLOWANCES[self.spec.dtype], self.scale.parts
+        part = parts.at(start, reference.numel(), reference.device)
+        plain = self.scale.by_exponent.to(reference.device)[part, _bin(reference)]
+        local = self._local_rms(reference, part)
+        loss = self.accumulation if parts.losses is None else parts.losses.to(reference)[part]
         stored = allowance.ulps * spacing(reference, self.spec.dtype)
-        return stored + self.factor * allowance.headroom * plain + self.accumulation * local
+        return stored + self.factor * allowance.headroom * plain + loss * local
 
     def shared(self, reference: torch.Tensor, got: torch.Tensor, tolerances: torch.Tensor) -> SharedError | None:
         """What the elements of each row are off by together; None where rows are not judged.
@@ -228,9 +286,9 @@ class Budget:
         share = torch.where(square > 0, total / square, 0.0)
         return SharedError(share, torch.where(total == 0, 0.0, total.abs() / granted))
 
-    def _local_rms(self, reference: torch.Tensor) -> torch.Tensor:
+    def _local_rms(self, reference: torch.Tensor, part: torch.Tensor) -> torch.Tensor:
         if self.row == 1:
-            return torch.full_like(reference, self.scale.reference_rms)
+            return self.scale.reference_rms.to(reference.device)[part]
         held = torch.where(fits(reference, self.spec.dtype), reference, 0.0).reshape(-1, self.row)
         return held.square().mean(dim=1, keepdim=True).sqrt().expand(-1, self.row).reshape(-1)
 

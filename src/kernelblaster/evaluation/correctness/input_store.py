@@ -45,9 +45,11 @@ class InputSet(DrawnInputs):
 
     Attributes:
         reference_output: None when nothing will be compared with it.
+        mixed: the input whose samples have distributions of their own, if there is one.
     """
 
     reference_output: ReferenceOutput | None
+    mixed: str | None = None
 
     @property
     def expected(self) -> ReferenceOutput:
@@ -156,7 +158,7 @@ class InputStore:
                 break
             _LOG.debug("%s at %s: %s * 2^%d tells nothing", key.problem.slug, key.workload, distribution, exponent)
         kinds = {name: perturbation_of(tensor) for name, tensor in (*drawn.inputs.items(), *drawn.weights.items())}
-        return InputSet(key, distribution, specs, self._write(key, drawn, specs), kinds, expected)
+        return InputSet(key, distribution, specs, self._write(key, drawn, specs), kinds, expected, drawn.mixed)
 
     def _vary(self, key: InputKey) -> InputSet:
         """The reference of a set that the harness perturbs."""
@@ -164,10 +166,10 @@ class InputStore:
 
         with self.use(replace(key, perturbation=UNPERTURBED)) as base:
             varied = reference_output.perturb(
-                load_reference(key.problem), key, base.specs, base.files, base.perturbation_kinds
+                load_reference(key.problem), key, base.specs, base.files, base.perturbation_kinds, base.mixed
             )
             expected = reference_output.solve(varied, base.outputs, key.precision)
-            return InputSet(key, base.distribution, base.specs, {}, base.perturbation_kinds, expected)
+            return InputSet(key, base.distribution, base.specs, {}, base.perturbation_kinds, expected, base.mixed)
 
     def _write(self, key: InputKey, drawn: Draw, specs: Sequence[TensorSpec]) -> dict[str, Path]:
         from kernelblaster.evaluation.inputs.tensors import write_tensor

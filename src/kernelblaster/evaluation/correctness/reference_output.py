@@ -15,11 +15,18 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from kernelblaster.devices.base import PerturbationKind
 from kernelblaster.evaluation.correctness.error_budget import ErrorScale, fits
 from kernelblaster.evaluation.correctness.index_ties import IndexTies
-from kernelblaster.evaluation.inputs.distributions import Distribution
-from kernelblaster.evaluation.inputs.drawing import add_outlier, coarse, randomize_constants, transform
-from kernelblaster.evaluation.inputs.leading import leading_input, mask
+from kernelblaster.evaluation.inputs.distributions import Distribution, accumulation_at
+from kernelblaster.evaluation.inputs.drawing import (
+    add_outlier,
+    coarse,
+    perturbation_of,
+    randomize_constants,
+    transform,
+)
+from kernelblaster.evaluation.inputs.leading import distances, leading_input, mask, mix
 from kernelblaster.evaluation.inputs.perturbations import apply_perturbation
 from kernelblaster.evaluation.inputs.scratch import free_host_memory
 from kernelblaster.evaluation.inputs.tensors import TORCH_DTYPES, borrowed_memory, read_tensor, storage_dtype
@@ -30,7 +37,6 @@ from kernelblaster.problems.time_limit import within_time
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kernelblaster.devices.base import PerturbationKind
     from kernelblaster.evaluation.inputs.keys import InputKey
     from kernelblaster.problems.problem import Problem
     from kernelblaster.problems.reference import Reference
@@ -46,12 +52,17 @@ _COPIES = 4
 
 @dataclass(frozen=True)
 class Draw:
-    """Input tensors and weights of one input set, quantised as they are stored, on the CPU, and their module."""
+    """Input tensors and weights of one input set, quantised as they are stored, on the CPU, and their module.
+
+    Attributes:
+        mixed: the input whose samples have distributions of their own; None where none has.
+    """
 
     problem: Problem
     module: torch.nn.Module
     inputs: dict[str, torch.Tensor]
     weights: dict[str, torch.Tensor]
+    mixed: str | None = None
 
 
 @dataclass(frozen=True)
@@ -113,9 +124,14 @@ def draw(
             name: _drawn_as(tensor, distribution, exponent, generator).to(stored[name])
             for name, tensor in declared.items()
         }
-        leading = leading_input(specs)
-        if distribution is Distribution.MASKED and leading is not None:
-            inputs[leading] = mask(inputs[leading].float(), exponent, generator).to(stored[leading])
+        leading = _special_input(specs, inputs, distribution)
+        if leading is not None:
+            values = inputs[leading].float()
+            if distribution is Distribution.MASKED:
+                values = mask(values, exponent, generator)
+            else:
+                values = mix(values, exponent, generator, stored[leading])
+            inputs[leading] = values.to(stored[leading])
         weights = {
             name: (randomize_constants(tensor, generator) if tensor.is_floating_point() else tensor).to(
                 stored[name], copy=True
@@ -125,7 +141,16 @@ def draw(
         add_outlier(weights, distribution)
         if distribution is Distribution.COARSE:
             weights = {name: _coarse(value) for name, value in weights.items()}
-    return Draw(reference.problem, module, inputs, weights)
+    mixed = leading if distribution is Distribution.MIXED else None
+    return Draw(reference.problem, module, inputs, weights, mixed)
+
+
+def _special_input(
+    specs: Sequence[TensorSpec], inputs: Mapping[str, torch.Tensor], distribution: Distribution
+) -> str | None:
+    """The input that alone gets masks or a mixture; None where none may."""
+    name = leading_input(specs) if distribution in (Distribution.MASKED, Distribution.MIXED) else None
+    return name if name is None or perturbation_of(inputs[name]) is PerturbationKind.SHIFT else None
 
 
 def _drawn_as(
@@ -147,8 +172,12 @@ def perturb(
     specs: Sequence[TensorSpec],
     files: Mapping[str, Path],
     perturbation_kinds: Mapping[str, PerturbationKind],
+    mixed: str | None = None,
 ) -> Draw:
-    """The draw of `key` unperturbed, read from its files, and then perturbed. Raises ProblemError."""
+    """The draw of `key` unperturbed, read from its files, and then perturbed; `mixed` as of the draw.
+
+    Raises ProblemError.
+    """
     with TORCH, torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(key.seed)
         module = reference.model(key.workload)
@@ -165,7 +194,7 @@ def perturb(
     roles = {spec.name: spec.role for spec in specs}
     inputs = {name: value for name, value in values.items() if roles[name] is TensorRole.INPUT}
     weights = {name: value for name, value in values.items() if roles[name] is TensorRole.WEIGHT}
-    return Draw(reference.problem, module, inputs, weights)
+    return Draw(reference.problem, module, inputs, weights, mixed)
 
 
 def solve(drawn: Draw, outputs: Sequence[TensorSpec], precision: Precision) -> ReferenceOutput:
@@ -173,6 +202,7 @@ def solve(drawn: Draw, outputs: Sequence[TensorSpec], precision: Precision) -> R
     with TORCH, torch.no_grad(), _numerics(), borrowed_memory() as device:
         exact, notes = _exact_dtype(drawn, outputs, device)
         references = _run(drawn, exact, device)
+        losses = None if drawn.mixed is None else _losses(drawn.inputs[drawn.mixed], device)
         plain: dict[torch.dtype, tuple[torch.Tensor, ...]] = {}
         tensors = []
         for place, spec in enumerate(outputs):
@@ -182,10 +212,15 @@ def solve(drawn: Draw, outputs: Sequence[TensorSpec], precision: Precision) -> R
             kind = _plain_dtype(spec, precision)
             if kind not in plain:
                 plain[kind] = _plain(drawn, kind, device)
-            scale = ErrorScale.measure(references[place], plain[kind][place], spec)
+            scale = ErrorScale.measure(references[place], plain[kind][place], spec, losses)
             values = _to_host(references[place].to(_kept_dtype(spec, exact)))
             tensors.append(ReferenceTensor(spec, values, scale))
         return ReferenceOutput(tuple(tensors), notes)
+
+
+def _losses(values: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """Relative loss granted to fp32 arithmetic on each sample of a mixed input, see `error_budget`."""
+    return torch.tensor([accumulation_at(distance) for distance in distances(values.to(device)).tolist()])
 
 
 def exact_result(drawn: Draw, outputs: Sequence[TensorSpec]) -> tuple[torch.Tensor, ...]:

@@ -21,6 +21,7 @@ class Distribution(StrEnum):
     SPARSE = "sparse"
     COARSE = "coarse"
     MASKED = "masked"
+    MIXED = "mixed"
 
 
 MASKS = (2, 1, 0)
@@ -33,6 +34,7 @@ _SCALES: dict[Distribution, dict[str, tuple[int, ...]]] = {
     Distribution.COARSE: {"fp16": (5, 3, 1, 0), "bf16": (3, 2, 1, 0), "fp32": (8, 5, 3, 1, 0)},
     Distribution.LARGE: {"fp16": (14, 10, 6, 3), "bf16": (20, 14, 8, 4), "fp32": (20, 14, 8, 4)},
     Distribution.MASKED: dict.fromkeys(("fp16", "bf16", "fp32"), MASKS),
+    Distribution.MIXED: {"fp16": (6, 3, 1), "bf16": (6, 3, 1), "fp32": (7, 3, 1)},
     Distribution.OFFSET: {"fp16": (9, 6, 4, 2), "bf16": (6, 4, 2), "fp32": (9, 6, 4, 2)},
     Distribution.SPARSE: {"fp16": (8, 5, 4, 2, 0), "bf16": (8, 5, 4, 2, 0), "fp32": (8, 5, 4, 2, 0)},
     Distribution.TINY: {"fp16": (-10, -7, -4, -2), "bf16": (-30, -20, -12, -6, -3), "fp32": (-30, -20, -12, -6, -3)},
@@ -42,9 +44,9 @@ _SCALES: dict[Distribution, dict[str, tuple[int, ...]]] = {
 def exponents(distribution: Distribution, precision: str, layers: int) -> tuple[int, ...]:
     """Binary scales to try, the hardest first, until the problem's result is representable.
 
-    That of `offset` is of the mean, in units of the spread; that of `masked` says how (`MASKS`).
-    Where several layers follow each other, sparse inputs are not scaled: large ones make a later layer depend on the
-    last bit of an earlier one's result.
+    That of `offset` is of the mean, in units of the spread, that of `mixed` is of means and of large samples; that of
+    `masked` says how (`MASKS`). Where several layers follow each other, sparse inputs are not scaled: large ones make a
+    later layer depend on the last bit of an earlier one's result.
 
     Args:
         distribution: which.
@@ -61,6 +63,14 @@ def accumulation(distribution: Distribution) -> float:
     return _OFFSET_ACCUMULATION if distribution is Distribution.OFFSET else ACCUMULATION
 
 
+def accumulation_at(distance: float) -> float:
+    """The same where values lie `distance` times their spread from zero.
+
+    A serial sum over a row loses 2^-20 of values that are so many times as large as what is left without their mean.
+    """
+    return min(max(2.0**-20 * distance, ACCUMULATION), _OFFSET_ACCUMULATION)
+
+
 def attempts(distribution: Distribution) -> tuple[Distribution, ...]:
     """What to draw when a distribution tells nothing about a problem, in this order; it comes first itself.
 
@@ -68,5 +78,5 @@ def attempts(distribution: Distribution) -> tuple[Distribution, ...]:
     """
     if distribution is Distribution.DECLARED:
         return (distribution,)
-    instead = (Distribution.COARSE,) if distribution is Distribution.LARGE else ()
-    return (distribution, *instead, Distribution.DECLARED)
+    instead = {Distribution.LARGE: (Distribution.COARSE,), Distribution.MIXED: (Distribution.NORMAL,)}
+    return (distribution, *instead.get(distribution, ()), Distribution.DECLARED)

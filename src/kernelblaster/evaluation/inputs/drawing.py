@@ -17,7 +17,8 @@ meets branches that positive values never take. Two mix several structures, one 
              above the rest of its row; but for a few at random; nothing at all: elements at the borders of tiles that
              others average away, divisions by zero, work left out where some values are zero
 
-`masked` is `normal` with infinities (`leading.mask`), where a problem defines what becomes of them.
+`masked` is `normal` with infinities (`leading.mask`), where a problem defines what becomes of them. `mixed` has several
+of these in one tensor, each in samples of its own (`leading.mix`): it is what the timed size gets.
 
 `coarse` stands in for `large` where layers follow each other: inputs and weights are -1, 0 or 1 times a power of two.
 Sums of them are exact in any format and order, so that even a softmax of large, widely spread results is known to its
@@ -42,6 +43,8 @@ _RESIDUE = 0.125
 _SMALL = 0.5
 """Of the mean magnitude: about a third of normal values lie below."""
 _TILE = 32
+_OF_SAMPLES = (Distribution.MASKED, Distribution.MIXED)
+"""Normal but for one input, see `leading`."""
 _LEAST_VECTOR, _PEAK = 32, 256.0
 """The exponential of half the peak overflows fp32."""
 
@@ -62,7 +65,7 @@ def transform(
         return values
     if distribution is Distribution.NEGATIVE:
         return -values.abs()
-    scale = 1.0 if distribution in (Distribution.OFFSET, Distribution.MASKED) else 2.0**exponent
+    scale = 1.0 if distribution is Distribution.OFFSET or distribution in _OF_SAMPLES else 2.0**exponent
     if distribution is Distribution.COARSE:
         return coarse(_signed(values)) * scale
     spread = _signed(values) * scale
@@ -74,7 +77,7 @@ def transform(
         return _sparse(spread, generator)
     if distribution is Distribution.CANCELLING:
         return _mirrored(spread)
-    if distribution in (Distribution.NORMAL, Distribution.MASKED):
+    if distribution is Distribution.NORMAL or distribution in _OF_SAMPLES:
         return spread * _gain(spread.shape)
     return spread
 

@@ -16,6 +16,14 @@ _SCATTERED, _POSITIVE = 0.3, 0.25
 _FAR_BELOW = -24_000.0
 """Within fp16, and below numbers that kernels begin a maximum with instead of -infinity."""
 _ALL_FAR_BELOW = 6
+_SHARES = {"normal": 5, "above": 3, "large": 2, "tiny": 2, "below": 3, "sparse": 1}
+"""Of the samples of a mixed tensor, in 16ths; where samples are few, the first come first."""
+_TINY = {torch.float16: 2.0**-10}
+_TINY_ELSEWHERE = 2.0**-20
+_FEW = 1 / 16
+_PEAK = 4.0
+_CHUNK = 1 << 24
+"""Elements at once."""
 
 
 def leading_input(specs: Sequence[TensorSpec]) -> str | None:
@@ -63,3 +71,56 @@ def mask(values: torch.Tensor, how: int, generator: torch.Generator) -> torch.Te
     if how == MASKS[0]:
         rows = torch.where(scattered & (chance < _SCATTERED * _POSITIVE), torch.inf, rows)
     return rows.reshape(values.shape)
+
+
+def mix(values: torch.Tensor, exponent: int, generator: torch.Generator, stored: torch.dtype) -> torch.Tensor:
+    """Give neighbouring samples a distribution of their own: normal, far above or below zero, large, tiny, sparse.
+
+    Neighbours share one, so that a tensor that is rotated still has whole samples of each; the order is random.
+
+    Args:
+        values: normal ones, float32.
+        exponent: means are 2 to this power times the spread, large samples as many times larger.
+        generator: decides the order, and the places of what is not zero.
+        stored: type that they will be stored in.
+    """
+    samples = values.shape[0]
+    counts = {kind: share * samples // 16 for kind, share in _SHARES.items()}
+    for kind in list(_SHARES)[: samples - sum(counts.values())]:
+        counts[kind] += 1
+    mixed, factor, distance = values.clone(), 2.0**exponent, 2.0**exponent * float(values.std())
+    kinds, start = list(counts), 0
+    for place in torch.randperm(len(kinds), generator=generator).tolist():
+        part = mixed[start : start + counts[kinds[place]]]
+        start += counts[kinds[place]]
+        match kinds[place]:
+            case "above":
+                part += distance
+            case "below":
+                part -= distance
+            case "large":
+                part *= factor
+                _raise_one(part, _PEAK * distance, generator)
+            case "tiny":
+                part *= _TINY.get(stored, _TINY_ELSEWHERE)
+            case "sparse":
+                part *= torch.rand(part.shape, generator=generator) < _FEW
+    return mixed
+
+
+def _raise_one(part: torch.Tensor, height: float, generator: torch.Generator) -> None:
+    """Raise one value of each row along the last axis, so that a maximum over part of the row is none."""
+    rows = part.view(-1, part.shape[-1])
+    place = torch.randint(rows.shape[1], (rows.shape[0],), generator=generator)
+    rows[torch.arange(rows.shape[0]), place] += height
+
+
+def distances(values: torch.Tensor) -> torch.Tensor:
+    """How far each sample lies from zero, in units of its spread; float32, one per index of the first axis."""
+    rows = values.reshape(values.shape[0], -1)
+    step = max(_CHUNK // max(rows.shape[1], 1), 1)
+    found = []
+    for part in rows.split(step):
+        spread, mean = torch.std_mean(part.float(), dim=1, correction=0)
+        found.append(torch.where(spread > 0, mean.abs() / spread, 0.0))
+    return torch.cat(found)

@@ -1,8 +1,8 @@
 """Which input sets a candidate must pass: seeds, distributions, sizes.
 
-The timed size gets one set, drawn signed and uneven (`normal`), because a kernel may take another path there than at
-the small size. All other sets are small, one distribution each, the hardest two first, and `UNSEEN` are drawn at
-extents that no prompt shows. Seeds come from one secret of the judge, so that all candidates of a run face the same
+The timed size gets one set, most distributions in one tensor (`mixed`), because a kernel may take another path there
+than at the small size. All other sets are small, one distribution each, the hardest two first, and `UNSEEN` are drawn
+at extents that no prompt shows. Seeds come from one secret of the judge, so that all candidates of a run face the same
 values and nobody can prepare for them; every figure of an evaluation names the seed it was drawn from.
 """
 
@@ -77,9 +77,10 @@ def plan_inputs(
         )
     if cheap == timed:
         return InputPlan(small=tuple(keys), timed=keys[0], unseen=unseen)
-    chosen = _key(problem, precision, timed, ORDER[0], seed, sets)
     if not judge_timed:
-        return InputPlan(small=tuple(keys), timed=replace(chosen, judged=False), unseen=unseen)
+        plain = _key(problem, precision, timed, ORDER[0], seed, sets)
+        return InputPlan(small=tuple(keys), timed=replace(plain, judged=False), unseen=unseen)
+    chosen = _key(problem, precision, timed, Distribution.MIXED, seed, sets)
     return InputPlan(small=tuple(keys[: sets - 1]), timed=chosen, unseen=unseen)
 
 

@@ -1,0 +1,132 @@
+"""At the timed size one tensor holds samples of most distributions: wrong kernels fail there, honest ones pass."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from budget_support import reduced
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernelblaster.evaluation.correctness.compare import compare_output
+from kernelblaster.evaluation.correctness.input_store import InputStore
+from kernelblaster.evaluation.correctness.reference_output import perturb
+from kernelblaster.evaluation.inputs.distributions import ACCUMULATION, Distribution
+from kernelblaster.evaluation.inputs.drawing import density
+from kernelblaster.evaluation.inputs.leading import distances, mix
+from kernelblaster.evaluation.inputs.perturbations import derived_perturbation
+from kernelblaster.evaluation.inputs.plan import plan_inputs
+from kernelblaster.evaluation.inputs.tensors import storage_dtype, write_tensor
+from kernelblaster.problems.problem import Precision, StandardWorkload
+from kernelblaster.problems.reference import load_reference
+
+Kernel = Callable[..., torch.Tensor]
+SOFTMAX, LAYERNORM = "level1/023_Softmax", "level1/040_LayerNorm"
+RMSNORM, MATMUL = "level1/036_RMSNorm", "level1/001_Square_matrix_multiplication"
+TIMED = {
+    SOFTMAX: {"batch_size": 32, "dim": 4096},
+    LAYERNORM: {"batch_size": 16, "features": 8, "dim1": 32, "dim2": 64},
+    RMSNORM: {"batch_size": 16, "features": 16, "dim1": 16, "dim2": 64},
+    MATMUL: {"n": 192},
+}
+
+
+def softmax(x: torch.Tensor, *, looked_at: int = 4096) -> torch.Tensor:
+    top = x[:, :looked_at].amax(dim=1, keepdim=True) if looked_at else 0.0
+    weights = torch.exp(x - top)
+    return weights / weights.sum(dim=1, keepdim=True)
+
+
+def layer_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, *, one_pass: bool = False) -> torch.Tensor:
+    rows = x.reshape(x.shape[0], -1)
+    mean = rows.mean(dim=1, keepdim=True)
+    squares = rows.square() if one_pass else (rows - mean).square()
+    variance = squares.mean(dim=1, keepdim=True) - (mean**2 if one_pass else 0)
+    return ((rows - mean) * torch.rsqrt(variance.clamp(min=0) + 1e-5)).reshape(x.shape) * weight + bias
+
+
+def rms_norm(x: torch.Tensor, *, eps: float = 1e-5) -> torch.Tensor:
+    return x * torch.rsqrt(x.square().mean(dim=1, keepdim=True) + eps)
+
+
+def coarse_product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return a.to(torch.float16).float() @ b.to(torch.float16).float()
+
+
+RIGHT_ENOUGH_IN_BF16 = "layer norm in one pass"
+"""In rows this short torch's sums lose less than the format does."""
+CASES: dict[str, tuple[str, Kernel, bool]] = {
+    "softmax": (SOFTMAX, softmax, True),
+    "softmax without maximum": (SOFTMAX, lambda x: softmax(x, looked_at=0), False),
+    "softmax of a guessed maximum": (SOFTMAX, lambda x: softmax(x, looked_at=64), False),
+    "layer norm in two passes": (LAYERNORM, layer_norm, True),
+    "layer norm in one pass": (LAYERNORM, lambda x, w, b: layer_norm(x, w, b, one_pass=True), False),
+    "rms norm": (RMSNORM, rms_norm, True),
+    "rms norm without epsilon": (RMSNORM, lambda x: rms_norm(x, eps=0.0), False),
+    "product": (MATMUL, torch.matmul, True),
+}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InputStore]:
+    with InputStore(tmp_path_factory.mktemp("store")) as opened:
+        yield opened
+
+
+def passes(store: InputStore, slug: str, precision: Precision, kernel: Kernel, file: Path) -> list[bool]:
+    """Whether a kernel passes at the timed size: in the call that verifies it, and in a timed one."""
+    problem = reduced(slug, store.directory.parent / "reduced", medium=TIMED[slug])
+    timed = plan_inputs(problem, precision, StandardWorkload.MEDIUM, 10, seed=11).timed
+    found = []
+    for perturbation in (0, derived_perturbation(11, slug)):
+        key = dataclasses.replace(timed, perturbation=perturbation)
+        with store.use(timed) as base, store.use(key) as drawn:
+            assert drawn.distribution is Distribution.MIXED
+            kinds, reference = base.perturbation_kinds, load_reference(problem)
+            given = perturb(reference, key, base.specs, base.files, kinds, base.mixed)
+            values = [tensor.float() for tensor in (*given.inputs.values(), *given.weights.values())]
+            write_tensor(file, kernel(*values).to(storage_dtype(precision)))
+            (expected,) = drawn.expected.tensors
+            found.append(compare_output(file, expected, 2.0, ACCUMULATION, 0xFF).passed)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "precision"),
+    [(name, p) for name in CASES for p in Precision if (name, p) != (RIGHT_ENOUGH_IN_BF16, Precision.BF16)],
+)
+def test_wrong_kernels_fail_at_the_timed_size(
+    store: InputStore, tmp_path: Path, name: str, precision: Precision
+) -> None:
+    slug, kernel, right = CASES[name]
+    verified, timed = passes(store, slug, precision, kernel, tmp_path / "o.bin")
+    assert verified is right
+    assert timed or not right
+
+
+def test_normal_samples_are_judged_as_strictly_as_ever(store: InputStore, tmp_path: Path) -> None:
+    """Far and large ones have a budget of their own."""
+    assert passes(store, MATMUL, Precision.FP32, coarse_product, tmp_path / "o.bin") == [False, False]
+
+
+@given(st.integers(2, 70), st.integers(0, 1000), st.sampled_from([torch.float16, torch.float32]))
+@settings(max_examples=30, deadline=None)
+def test_a_mixture_keeps_shape_and_hardly_any_zeros(samples: int, seed: int, stored: torch.dtype) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    values = torch.randn((samples, 3, 50), generator=generator)
+    mixed = mix(values, 6, generator, stored).to(stored)
+    assert mixed.shape == values.shape
+    assert mixed.isfinite().all()
+    assert density(mixed) > 0.9
+    far = distances(mixed.float()) > 16
+    assert 0 < int(far.sum()) < samples
+
+
+def test_the_same_seed_gives_the_same_mixture() -> None:
+    values = torch.randn(40, 100)
+    one, other = (mix(values, 6, torch.Generator().manual_seed(4), torch.float32) for _ in range(2))
+    assert torch.equal(one, other)

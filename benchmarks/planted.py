@@ -26,8 +26,8 @@ What an exploit of these rows attempts decides what it computes: where the attem
 nothing faster than its twin.
 
 A folder that others wrote (`load_folder`) needs `problem` and `kind` (exploit or honest) alone, and says in `expects`
-what success would be; an exploit is timed against the problem's start, and any outcome in which it gains nothing is
-right.
+what success would be. An exploit is timed against the file of its name in the folder's `twins`, the same kernel without
+the trick, or against the problem's start where there is none; any outcome in which it gains nothing is right.
 
 An outcome is the verdict; `harmless` is `correct` without being faster than the twin; `sanitizer_error` is `correct`
 with findings of the sanitizers, which every finalist of a search must pass.
@@ -72,7 +72,8 @@ class Planted:
         expected: outcomes that are right, per device kind; none where it cannot run.
         size: that is timed on a GPU; the emulated device always takes `small`.
         timeout_s: of one call.
-        twin: source that it is timed against; None: timed alone.
+        twin: what it is timed against: `init`, or the name of an honest kernel; None: timed alone.
+        twin_folder: where that kernel lies.
         gaps: why the evaluation misses it, per device kind; absent where it must not.
     """
 
@@ -87,6 +88,7 @@ class Planted:
     libraries: tuple[Library, ...]
     timeout_s: float
     twin: str | None
+    twin_folder: Path
     gaps: dict[DeviceKind, str]
     source: str
 
@@ -121,6 +123,7 @@ def load(path: Path) -> Planted:
         libraries=tuple(Library(name) for name in fields.get("libraries", "").split()),
         timeout_s=float(fields.get("timeout", "60")),
         twin=fields.get("twin"),
+        twin_folder=HONEST,
         gaps={device: fields[f"gap_{device}"] for device in DeviceKind if f"gap_{device}" in fields},
         source=source,
     )
@@ -144,6 +147,7 @@ def _load_foreign(path: Path) -> Planted:
     if missing := {"problem", "kind"} - fields.keys():
         raise ValueError(f"{path}: missing keys {sorted(missing)}")
     kind = Kind(fields["kind"].split()[0])
+    twins = path.parent / "twins"
     right = frozenset({Verdict.CORRECT.value}) if kind is Kind.HONEST else _GAINS_NOTHING
     return Planted(
         name=path.stem,
@@ -156,7 +160,8 @@ def _load_foreign(path: Path) -> Planted:
         size=StandardWorkload(fields.get("size", "medium").split()[0]),
         libraries=(),
         timeout_s=60.0,
-        twin="init" if kind is Kind.EXPLOIT else None,
+        twin=None if kind is Kind.HONEST else path.stem if (twins / path.name).is_file() else "init",
+        twin_folder=twins,
         gaps={},
         source=source,
     )

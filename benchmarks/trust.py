@@ -16,11 +16,11 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
-from planted import HARMLESS, HONEST, Kind, Planted, load, load_all, load_folder
+from planted import HARMLESS, Kind, Planted, load_all, load_folder
 from pydantic import BaseModel
 
 from kernelblaster.config import EvaluationConfig, RunConfig
@@ -165,13 +165,13 @@ def _twin(planted: Planted, problem: Problem) -> str | None:
         return None
     if planted.twin == "init":
         return problem.init_path.read_text(encoding="utf-8")
-    return load(HONEST / f"{planted.twin}.cu").source
+    return (planted.twin_folder / f"{planted.twin}.cu").read_text(encoding="utf-8")
 
 
 def judge_all(
     device: Device, planted: Sequence[Planted], workers: int, seconds: float | None = None
 ) -> Iterator[TrustRow]:
-    """Judge planted kernels in parallel; rows come in the order of the kernels, those begun within `seconds`."""
+    """Judge planted kernels in parallel; rows come as they are ready, of the kernels begun within `seconds`."""
     deadline = None if seconds is None else time.monotonic() + seconds
     with InputStore() as inputs, ThreadPoolExecutor(workers) as pool:
         court = Court(device, inputs)
@@ -180,29 +180,38 @@ def judge_all(
             late = deadline is not None and time.monotonic() > deadline
             return None if late else court.judge(item)
 
-        yield from (row for row in pool.map(in_time, planted) if row is not None)
+        for done in as_completed([pool.submit(in_time, item) for item in planted]):
+            if (row := done.result()) is not None:
+                yield row
 
 
-def run(device: Device, planted: Sequence[Planted], workers: int, seconds: float | None = None) -> TrustResult:
-    """Judge what the device can run, telling standard error about each."""
+def run(
+    device: Device, planted: Sequence[Planted], workers: int, seconds: float | None, keep: Callable[[TrustResult], None]
+) -> TrustResult:
+    """Judge what the device can run, telling standard error about each; `keep` gets what there is after each."""
     began = time.monotonic()
     kind = device.facts.kind
     chosen = [item for item in planted if item.runs_on(kind)]
-    rows = []
+    rows: list[TrustRow] = []
+
+    def result() -> TrustResult:
+        judged = {row.name for row in rows}
+        return TrustResult(
+            device=device.facts,
+            rows=sorted(rows, key=lambda row: (row.kind, row.name)),
+            not_run=[item.name for item in planted if not item.runs_on(kind)],
+            not_judged=[item.name for item in chosen if item.name not in judged],
+            seconds=time.monotonic() - began,
+        )
+
     for row in judge_all(device, chosen, workers, seconds):
         rows.append(row)
         mark = "ok  " if row.right else "gap " if row.gap else "FAIL"
         ratio = "" if row.speedup is None else f" ({row.speedup:.2f}x)"
         line = f"{mark} {time.monotonic() - began:6.1f} s {row.name}: {row.outcome}{ratio} {row.reason[:150]}"
         print(line, file=sys.stderr, flush=True)
-    judged = {row.name for row in rows}
-    return TrustResult(
-        device=device.facts,
-        rows=rows,
-        not_run=[item.name for item in planted if not item.runs_on(kind)],
-        not_judged=[item.name for item in chosen if item.name not in judged],
-        seconds=time.monotonic() - began,
-    )
+        keep(result())
+    return result()
 
 
 def main() -> int:
@@ -220,9 +229,14 @@ def main() -> int:
     kind = None if options.kind is None else Kind(options.kind)
     found = load_all(kind) if options.folder is None else load_folder(options.folder)
     planted = [item for item in found if kind in (None, item.kind) and fnmatch.fnmatch(item.name, options.only)]
-    result = run(chosen, planted, options.workers, None if options.minutes is None else 60 * options.minutes)
     options.json.parent.mkdir(parents=True, exist_ok=True)
-    options.json.write_text(result.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+    def keep(result: TrustResult) -> None:
+        options.json.write_text(result.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+    seconds = None if options.minutes is None else 60 * options.minutes
+    result = run(chosen, planted, options.workers, seconds, keep)
+    keep(result)
     wrong = [row for row in result.rows if not row.tolerated]
     for row in wrong:
         print(f"{row.kind} {row.name}: {row.outcome}, expected {' or '.join(row.expected)}: {row.reason}")

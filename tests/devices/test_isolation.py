@@ -18,6 +18,7 @@ from kernelblaster.devices.base import Build, Job
 from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.devices.build.tools import first_error
 from kernelblaster.devices.harness.job import job_view
+from kernelblaster.devices.harness.libraries import runtime_libraries
 from kernelblaster.errors import UsageError
 from kernelblaster.paths import data_dir
 from kernelblaster.sandbox import isolation
@@ -248,6 +249,47 @@ def test_a_program_sees_neither_files_of_tensors_nor_other_programs(
     assert "another candidate" not in outcome.output
     assert "other.cu" not in outcome.output.replace(str(host_build.program.parent / "other.cu"), "")
     assert job.tensors[0].path.stat().st_size == 4000
+
+
+@every_isolation
+def test_a_candidates_process_sees_no_library_that_it_may_not_link(level: Isolation, host_build: Build) -> None:
+    libraries = runtime_libraries()
+    names = {path.name.split(".so")[0] for path in libraries}
+    assert {"libc", "libm", "libstdc++"} <= names
+    assert not {"libcublas", "libcudnn", "libcufft", "libnvrtc", "libnvJitLink", "libssl", "libpython3"} & names
+    view = job_view(host_build.program, host_build.harness) | FileView(readable=libraries, system=SystemView.PROGRAM)
+    with Scratch() as scratch:
+        outcome = run(
+            [str(host_build.program)],
+            timeout_s=20,
+            limits=Limits(isolation=level),
+            cwd=scratch,
+            environment=clean_environment(scratch),
+            view=view,
+        )
+    # It starts, and finds nobody to talk to.
+    assert "error while loading" not in outcome.output
+    assert "harness" in outcome.output
+    others = [path for path in Path("/usr/lib").rglob("lib*.so") if path not in libraries][:50]
+    script = 'for file in "$@"; do (: < "$file") 2>/dev/null && echo "$file"; done; true'
+    assert attempt(level, script, *others).output != ""
+    assert attempt(level, script, *others, view=view).output == ""
+
+
+def test_the_drivers_libraries_are_found_and_others_left_out(tmp_path: Path) -> None:
+    driver = ["libcuda.so.1", "libcuda.so.580.1", "libnvidia-ptxjitcompiler.so.1", "libnvidia-nvvm.so.4"]
+    others = [
+        "libcudart.so.13",
+        "libcublas.so.13",
+        "libcublasLt.so.13",
+        "libcudnn.so.9",
+        "libnvrtc.so.13",
+        "libcufft.so",
+    ]
+    for name in (*driver, *others):
+        (tmp_path / name).touch()
+    found = runtime_libraries({"LD_LIBRARY_PATH": f"{tmp_path}:relative"})
+    assert {path.name for path in found if path.parent == tmp_path} == set(driver)
 
 
 def test_a_tool_is_shown_with_its_installation_but_never_with_a_home(

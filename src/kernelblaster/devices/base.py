@@ -39,6 +39,11 @@ class Candidate(Protocol):
         """The harness that will call it."""
         ...
 
+    @property
+    def libraries(self) -> tuple[Library, ...]:
+        """What it may link."""
+        ...
+
     def built(self) -> Build:
         """The build, once there is one. Raises BuildFailure."""
         ...
@@ -64,6 +69,8 @@ class Build:
     """The candidate as a shared object, where `program` does not hold it."""
     hints: tuple[str, ...] = ()
     """What its host code asks for in vain, because it is contained; one line each."""
+    libraries: tuple[Library, ...] = ()
+    """What it may link."""
 
     def built(self) -> Self:
         """Itself."""

@@ -55,7 +55,7 @@ class EvaluationPipeline(EvaluationStages):
         self._final = process_pairs > 1
         harness = self._judge.device.prepare(self._problem, self._judge.precision)
         if harness.program is not None:
-            with compiling(lambda: self._build(harness), harness) as candidate:
+            with compiling(lambda: self._build(harness), harness, self._judge.libraries) as candidate:
                 self._evaluate_against(candidate, baseline, profile=profile, process_pairs=process_pairs)
         elif (build := self._built(lambda: self._build(harness))) is not None:
             self._evaluate_against(build, baseline, profile=profile, process_pairs=process_pairs)

@@ -32,6 +32,7 @@ _SHARED_PREFIXES = (Path("/"), Path("/usr"), Path("/usr/local"))
 """Where a tool is installed among everything else, so that its installation is no folder of its own."""
 _TOOL_SETTINGS = ("alternatives", "ld.so.cache")
 """Of `/etc`: links to tools, and where the dynamic linker finds libraries."""
+_PROGRAM_SETTINGS = ("ld.so.cache", "nvidia")
 _SETTINGS = (
     *("alternatives", "group", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "nsswitch.conf", "nvidia"),
     "passwd",
@@ -293,7 +294,7 @@ def _settings(shows: SystemView) -> list[Path]:
     names: tuple[str, ...] = {
         SystemView.NOTHING: (),
         SystemView.TOOLS: _TOOL_SETTINGS,
-        SystemView.PROGRAM: _SETTINGS,
+        SystemView.PROGRAM: _PROGRAM_SETTINGS,
         SystemView.WHOLE: _SETTINGS,
     }[shows]
     return [path for path in (Path("/etc") / name for name in names) if path.exists()]

@@ -126,6 +126,7 @@ class CandidateBuilder:
             ptx=entry / "candidate.ptx" if "candidate.ptx" in report["kept"] else None,
             cubin=entry / "candidate.cubin" if "candidate.cubin" in report["kept"] else None,
             hints=tuple(report["hints"]),
+            libraries=libraries,
         )
 
     # ------------------------------------------------------------------ cache

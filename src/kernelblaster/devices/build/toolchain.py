@@ -145,6 +145,11 @@ class Toolchain:
         return tuple(dict.fromkeys((*own, *parts)))
 
     @property
+    def shared_runtimes(self) -> tuple[Path, ...]:
+        """The CUDA runtime as a shared object, under all its names."""
+        return tuple(path for directory in self.lib_dirs for path in sorted(directory.glob("libcudart.so*")))
+
+    @property
     def cudart_link_args(self) -> tuple[str, ...]:
         """Link arguments for the real CUDA runtime, by full path: wheels have no `libcudart.so` to link by name."""
         return (str(self.cudart_static), "-ldl", "-lpthread", "-lrt")
@@ -152,7 +157,7 @@ class Toolchain:
     @property
     def cudart_shared_link_args(self) -> tuple[str, ...] | None:
         """Link arguments for the real CUDA runtime as a shared object; None where there is only the archive."""
-        found = [path for directory in self.lib_dirs for path in sorted(directory.glob("libcudart.so*"))]
+        found = self.shared_runtimes
         return (str(found[0]), f"-Wl,-rpath,{found[0].parent}") if found else None
 
     def library(self, library: Library) -> LinkLibrary:

@@ -17,7 +17,7 @@ from kernelblaster.devices.build.recipes import Recipes
 from kernelblaster.devices.build.self_checking import SelfCheckingBuilder, find_libtorch
 from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.devices.cuda.facts import device_facts
-from kernelblaster.devices.cuda.gpu_access import needs_helper, reaching_isolation
+from kernelblaster.devices.cuda.gpu_access import little_view, needs_helper, reaching_isolation, suffices_for_the_gpu
 from kernelblaster.devices.cuda.lock import gpu_lock
 from kernelblaster.devices.cuda.monitor import Monitor
 from kernelblaster.devices.cuda.probe import detect_gpu
@@ -98,6 +98,16 @@ class CudaDevice:
     def _view(self) -> FileView:
         return FileView(readable=self._tools.directories)
 
+    def _program_view(self, candidate: Candidate) -> FileView:
+        """What a candidate's process sees when no tool runs it: no library that it may not link."""
+        if candidate.libraries or not self._shows_little:
+            return self._view
+        return little_view(self._tools)
+
+    @cached_property
+    def _shows_little(self) -> bool:
+        return suffices_for_the_gpu(self._tools, self._isolation)
+
     @property
     def _recipes(self) -> Recipes:
         """How programs are built that hold the CUDA runtime themselves."""
@@ -133,7 +143,12 @@ class CudaDevice:
     def open(self, candidate: Candidate, job: Job, *, timeout_s: float) -> Session:
         """Start the candidate's process; it loads its inputs before the candidate is built. Raises RunFailure."""
         return ProcessSession(
-            candidate, job, view=self._view, limits=self._limits, timeout_s=timeout_s, flush_bytes=self._flush_bytes
+            candidate,
+            job,
+            view=self._program_view(candidate),
+            limits=self._limits,
+            timeout_s=timeout_s,
+            flush_bytes=self._flush_bytes,
         )
 
     def open_self_checking(self, build: Build, *, timeout_s: float) -> SelfCheckingSession:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.devices.build.tools import run_tool
+from kernelblaster.devices.harness.libraries import runtime_libraries
 from kernelblaster.errors import DeviceError
-from kernelblaster.sandbox.isolation import FileView, Isolation, strongest_working, weaker
+from kernelblaster.sandbox.isolation import FileView, Isolation, SystemView, strongest_working, weaker
 from kernelblaster.sandbox.limits import CommandResult, Limits
 from kernelblaster.sandbox.process import Scratch, clean_environment, run, strongest
 
@@ -62,7 +63,7 @@ def reaching_isolation(tools: Toolchain) -> Isolation:
     with Scratch() as scratch:
         program = _compile(tools, scratch)
         if needs_helper():
-            _try(tools, program, scratch, Limits(forks=True, isolation=Isolation.LIMITS))
+            _try(FileView(readable=tools.directories), program, scratch, Limits(forks=True, isolation=Isolation.LIMITS))
         try:
             found = strongest_working(weaker(wanted), lambda level: _reach(tools, program, scratch, level), _Unreached)
         except _Unreached:
@@ -74,12 +75,35 @@ def reaching_isolation(tools: Toolchain) -> Isolation:
     return found.level
 
 
+def little_view(tools: Toolchain) -> FileView:
+    """What a program needs to reach the GPU: the CUDA runtime, the driver, the C library, no system folder."""
+    return FileView(readable=(*tools.shared_runtimes, *runtime_libraries()), system=SystemView.PROGRAM)
+
+
+@cache
+def suffices_for_the_gpu(tools: Toolchain, level: Isolation) -> bool:
+    """Whether a program reaches the GPU that sees `little_view`; warns when it does not."""
+    if needs_helper():
+        return False  # it is a program that lies in a folder of the system
+    with Scratch() as scratch:
+        program = _compile(tools, scratch)
+        outcome = _try(little_view(tools), program, scratch, Limits(isolation=level))
+        whole = _try(FileView(readable=tools.directories), program, scratch, Limits(isolation=level))
+    if whole.ok and not outcome.ok:
+        _LOG.warning(
+            "candidates see all libraries of the system: with less, the GPU is not reached (%s)", outcome.output
+        )
+    return outcome.ok
+
+
 class _Unreached(Exception):
     """The program that tries did not reach the GPU; the text says why."""
 
 
 def _reach(tools: Toolchain, program: Path, scratch: Path, level: Isolation) -> None:
-    outcome = _try(tools, program, scratch, Limits(forks=needs_helper(), isolation=level))
+    outcome = _try(
+        FileView(readable=tools.directories), program, scratch, Limits(forks=needs_helper(), isolation=level)
+    )
     if not outcome.ok:
         said = outcome.output.strip().splitlines()
         raise _Unreached(said[-1] if said else outcome.describe())
@@ -93,12 +117,12 @@ def _compile(tools: Toolchain, scratch: Path) -> Path:
     return scratch / "reach"
 
 
-def _try(tools: Toolchain, program: Path, scratch: Path, limits: Limits) -> CommandResult:
+def _try(view: FileView, program: Path, scratch: Path, limits: Limits) -> CommandResult:
     return run(
         [str(program)],
         timeout_s=_TIMEOUT_S,
         limits=limits,
         cwd=scratch,
         environment=clean_environment(scratch),
-        view=FileView(readable=tools.directories),
+        view=view,
     )

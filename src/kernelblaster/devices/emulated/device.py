@@ -43,13 +43,14 @@ from kernelblaster.devices.emulated.translation import (
 )
 from kernelblaster.devices.facts import DeviceFacts, Library
 from kernelblaster.devices.failures import BuildFailure, BuildFailureKind, RunFailure
+from kernelblaster.devices.harness.libraries import runtime_libraries
 from kernelblaster.devices.harness.process import HarnessProcess, ProcessSession
 from kernelblaster.devices.profiles import SanitizerFinding
 from kernelblaster.errors import DeviceError
 from kernelblaster.paths import cache_dir, harness_include_dir
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.self_checking import needs_a_gpu
-from kernelblaster.sandbox.isolation import FileView, Isolation
+from kernelblaster.sandbox.isolation import FileView, Isolation, SystemView
 from kernelblaster.sandbox.limits import Limits
 from kernelblaster.sandbox.process import strongest
 from ptxemu.checks.findings import FindingKind, named, read_findings
@@ -238,9 +239,9 @@ class EmulatedDevice:
         }
 
     def _view(self, build: Build) -> FileView:
-        """What a program of this device needs beside itself: the core, its module, the figures of the GPU."""
-        figures = ensure_figures(self._gpu, self._cache)
-        return FileView(readable=(self._core.library_dir, module_path(_made(build)), figures))
+        """What a program of this device needs beside itself: core, module, figures of the GPU, C and C++."""
+        own = (self._core.library_dir, module_path(_made(build)), ensure_figures(self._gpu, self._cache))
+        return FileView(readable=(*own, *runtime_libraries()), system=SystemView.PROGRAM)
 
     def _count(self, build: Build, job: Job, timeout_s: float, perturbation: int) -> Counted:
         """Launches and transfers of one warmed call on values it has not seen, and its outputs.

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Self
 
 from kernelblaster.devices.base import Build, Candidate, Device, Harness, Session
+from kernelblaster.devices.facts import Library
 from kernelblaster.errors import DeviceMemoryFull
 from kernelblaster.evaluation.processes.workspace import Workspace
 
@@ -32,6 +33,7 @@ class Compiling:
     """A candidate that is being built on a thread. Satisfies `devices.base.Candidate`."""
 
     harness: Harness
+    libraries: tuple[Library, ...]
     _build: Future[Build]
     _until: float
 
@@ -48,10 +50,10 @@ class Compiling:
 
 
 @contextmanager
-def compiling(build: Callable[[], Build], harness: Harness) -> Iterator[Compiling]:
+def compiling(build: Callable[[], Build], harness: Harness, libraries: tuple[Library, ...] = ()) -> Iterator[Compiling]:
     """Build on a thread; leaving waits for its end."""
     with ThreadPoolExecutor(1, thread_name_prefix="build") as thread:
-        yield Compiling(harness, thread.submit(build), time.monotonic() + COMPILING_S)
+        yield Compiling(harness, libraries, thread.submit(build), time.monotonic() + COMPILING_S)
 
 
 class CandidateProcess:

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from fuzz_candidates import Change, FuzzResult
 from mutants import MutantRow, MutationResult
 from planted import HARMLESS, Kind, Planted, load_all
 from pydantic import BaseModel
@@ -220,8 +221,31 @@ def _survivors(counted: Sequence[MutantRow], known: dict[str, Survivor]) -> Iter
             yield f"| {row.id} | {row.line} | `{text}` | {'no mistake: ' if found.equivalent else ''}{found.why} |"
 
 
+def fuzzing(results: Sequence[FuzzResult]) -> Iterator[str]:
+    """What writing planted kernels differently does to their verdicts."""
+    yield (
+        "`benchmarks/fuzz_candidates.py` writes planted kernels differently (names, macros, comments, spliced lines, "
+        "other functions for the same service, templates, constructors) and judges them again."
+    )
+    yield ""
+    for result in results:
+        counts = Counter(row.change for row in result.rows)
+        yield (
+            f"- {result.device.name}, seed {result.seed}: {len(result.rows)} mutants; {counts[Change.SAME]} stay on "
+            f"their side, {counts[Change.NOT_COMPILED]} honest ones do not compile, {counts[Change.THROUGH]} exploits "
+            f"get through, {counts[Change.REFUSED]} honest ones are refused."
+        )
+        for row in result.rows:
+            if row.change in (Change.THROUGH, Change.REFUSED):
+                yield f"  - {row.change}: {row.name} by {', '.join(row.rules)}: {row.outcome}. {row.reason}"
+
+
 def render(
-    emulated: TrustResult | None, cuda: TrustResult | None, mutants: MutationResult | None, known: dict[str, Survivor]
+    emulated: TrustResult | None,
+    cuda: TrustResult | None,
+    mutants: MutationResult | None,
+    known: dict[str, Survivor],
+    fuzzed: Sequence[FuzzResult] = (),
 ) -> str:
     """The page."""
     results = [result for result in (emulated, cuda) if result is not None]
@@ -272,6 +296,8 @@ def render(
         "",
         *kernels(Kind.HONEST, emulated, cuda),
     ]
+    if fuzzed:
+        lines += ["", "## Written differently", "", *fuzzing(fuzzed)]
     if mutants is not None:
         lines += ["", "## Mutation testing", "", *mutation(mutants, known)]
     return "\n".join(lines) + "\n"
@@ -300,13 +326,16 @@ def main() -> None:
     parser.add_argument("--emulated", type=Path, nargs="+", default=[RESULTS / "trust_emulated.json"])
     parser.add_argument("--cuda", type=Path, nargs="+", default=[RESULTS / "h200_trust.json"])
     parser.add_argument("--mutants", type=Path, default=RESULTS / "mutants.json")
+    fuzz_files = [RESULTS / "fuzz_emulated.json", RESULTS / "fuzz_h200.json"]
+    parser.add_argument("--fuzz", type=Path, nargs="+", default=fuzz_files)
     options = parser.parse_args()
+    fuzzed = [FuzzResult.model_validate_json(path.read_text("utf-8")) for path in options.fuzz if path.is_file()]
     mutants = None
     if options.mutants.is_file():
         mutants = MutationResult.model_validate_json(options.mutants.read_text(encoding="utf-8"))
     told = json.loads(SURVIVORS.read_text(encoding="utf-8"))
     known = {pattern: Survivor.model_validate(survivor) for pattern, survivor in told.items()}
-    print(render(merged(options.emulated), merged(options.cuda), mutants, known), end="")
+    print(render(merged(options.emulated), merged(options.cuda), mutants, known, fuzzed), end="")
 
 
 if __name__ == "__main__":

@@ -30,9 +30,10 @@ from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.devices.failures import BuildFailure
 from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.problems.problem import Precision, Problem, StandardWorkload
+from kernelblaster.records.baselines import BaselineRow
 from kernelblaster.runs.choices import choose_device
 from kernelblaster.runs.evaluations import find_problem
-from kernelblaster.runs.pytorch_baseline import FINAL, START, BaselinePlan, BaselineRow, measure_baseline
+from kernelblaster.runs.pytorch_baseline import FINAL, START, BaselinePlan, measure_baseline
 
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 KERNELS = RESULTS / "h200_kernels"

@@ -18,8 +18,9 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from kernelblaster.evaluation.results import Comparison, Timing
+from kernelblaster.records.baselines import BaselineRow, Ratio, WallTime
 from kernelblaster.records.summary import RunSummary
-from kernelblaster.runs.pytorch_baseline import FINAL, START, TORCH_MODES, BaselineRow, Ratio, WallTime
+from kernelblaster.runs.pytorch_baseline import FINAL, START, TORCH_MODES
 
 LABELS = {START: START, FINAL: FINAL, "eager": "PyTorch eager", "compile": "torch.compile"}
 LABELS |= {mode: f"torch.compile {mode}" for mode in TORCH_MODES if mode not in LABELS}

@@ -112,6 +112,7 @@ from kernelblaster.problems.problem import TensorSpec as TensorSpec
 from kernelblaster.problems.start import read_start as read_start
 from kernelblaster.problems.tags import Split as Split
 from kernelblaster.problems.tags import Tag as Tag
+from kernelblaster.records.baselines import BaselineRow as BaselineRow
 from kernelblaster.records.run_record import RunRecord as RunRecord
 from kernelblaster.records.summary import ProblemSummary as ProblemSummary
 from kernelblaster.records.summary import RunSummary as RunSummary
@@ -130,5 +131,4 @@ from kernelblaster.runs.problem_checks import CheckPlan as CheckPlan
 from kernelblaster.runs.problem_checks import CheckRecord as CheckRecord
 from kernelblaster.runs.problem_checks import check_problems as check_problems
 from kernelblaster.runs.problem_checks import read_checks as read_checks
-from kernelblaster.runs.pytorch_baseline import BaselineRow as BaselineRow
 from kernelblaster.version import __version__ as __version__

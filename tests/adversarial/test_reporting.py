@@ -20,7 +20,7 @@ from kernelblaster.evaluation.timing.clock_agreement import ImpossibleTime
 from kernelblaster.evaluation.timing.statistics import SampleBlock, decide, speedup_interval
 from kernelblaster.evaluation.timing.stopwatch import Stopwatch
 from kernelblaster.problems.problem import Precision, StandardWorkload
-from kernelblaster.runs.pytorch_baseline import BaselineRow, Ratio
+from kernelblaster.records.baselines import BaselineRow, Ratio
 
 TESTS = Path(__file__).resolve().parents[1]
 ELSEWHERE = {

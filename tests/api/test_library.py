@@ -14,7 +14,7 @@ import kernelblaster
 
 DOCS = Path(__file__).parents[2] / "docs"
 EXAMPLES = re.findall(r"^```python\n(.*?)^```$", (DOCS / "library.md").read_text(), re.DOTALL | re.MULTILINE)
-HEAVY = ("torch", "openai", "langgraph", "plotly", "numpy", "pydantic", "typer", "rich")
+HEAVY = ("torch", "openai", "langgraph", "numpy", "pydantic", "typer", "rich")
 
 
 @pytest.mark.parametrize("name", kernelblaster.__all__)

@@ -177,7 +177,7 @@ def test_nothing_heavy_is_imported(tmp_path: Path) -> None:
     script = (
         "import sys; from kernelblaster.cli import main\n"
         "try:\n    main()\nexcept SystemExit as end:\n    assert end.code == 7, end.code\n"
-        "print(*sorted({'torch', 'langgraph', 'openai', 'plotly'} & set(sys.modules)), file=sys.stderr)"
+        "print(*sorted({'torch', 'langgraph', 'openai'} & set(sys.modules)), file=sys.stderr)"
     )
     done = subprocess.run(
         [sys.executable, "-c", script, "emulate", str(SAXPY)],

@@ -11,7 +11,7 @@ from cli_support import clean_environment
 
 from kernelblaster.knowledge.store import seed_path
 
-HEAVY = ("torch", "openai", "langgraph", "plotly", "numpy")
+HEAVY = ("torch", "openai", "langgraph", "numpy")
 SEED = str(seed_path())
 PROGRAM = f"""\
 import sys
@@ -30,7 +30,7 @@ MORE_WITH_NUMPY = (
     ("command", "needs"),
     [
         ("--help", ""), ("problems list", ""), ("doctor", ""), ("answer .", ""), ("evaluate 999 missing.cu", ""),
-        (f"kb diff {SEED} {SEED}", "numpy"), ("import . problems", ""), ("report .", "numpy plotly"),
+        (f"kb diff {SEED} {SEED}", "numpy"), ("import . problems", ""), ("report .", "numpy"),
         ("run --problem-numbers 999", "numpy langgraph"), ("emulate missing.cu", "numpy"),
         *(pytest.param(command, "numpy", marks=pytest.mark.slow) for command in MORE_WITH_NUMPY),
     ],

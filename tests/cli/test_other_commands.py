@@ -48,7 +48,7 @@ def test_all_commands_are_covered() -> None:
 def test_help_is_quick_and_imports_nothing_heavy(tmp_path: Path) -> None:
     check = (
         "import sys; import kernelblaster.cli.app; "
-        "print([m for m in ('torch', 'openai', 'langgraph', 'plotly', 'numpy') if m in sys.modules])"
+        "print([m for m in ('torch', 'openai', 'langgraph', 'numpy') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "[]"

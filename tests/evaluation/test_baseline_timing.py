@@ -13,7 +13,8 @@ from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.problems.problem import Precision, Problem, StandardWorkload
-from kernelblaster.runs.pytorch_baseline import FINAL, START, BaselinePlan, BaselineRow, measure_baseline
+from kernelblaster.records.baselines import BaselineRow
+from kernelblaster.runs.pytorch_baseline import FINAL, START, BaselinePlan, measure_baseline
 
 
 @pytest.fixture

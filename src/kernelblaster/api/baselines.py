@@ -11,9 +11,10 @@ from kernelblaster.errors import DeviceError, UsageError
 from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.problems.problem import Problem, StandardWorkload
 from kernelblaster.problems.start import read_start
-from kernelblaster.records.layout import FINAL_KERNEL
+from kernelblaster.records.baselines import BaselineRow, keep_baseline
+from kernelblaster.records.layout import FINAL_KERNEL, RunLayout
 from kernelblaster.runs.choices import choose_device
-from kernelblaster.runs.pytorch_baseline import FINAL, START, BaselinePlan, BaselineRow, measure_baseline
+from kernelblaster.runs.pytorch_baseline import FINAL, START, BaselinePlan, measure_baseline
 
 
 def time_baselines(
@@ -26,6 +27,8 @@ def time_baselines(
     on_stage: Callable[[str], object] | None = None,
 ) -> Iterator[BaselineRow]:
     """Time PyTorch and kernels of one precision in turns, with 95 % intervals: one row per problem.
+
+    A row of a problem that the run at `root` has searched is kept there, and its report shows it.
 
     Args:
         problems: what is timed.
@@ -51,12 +54,19 @@ def time_baselines(
         tell(f"timing {problem.id} {problem.name}")
         plan = BaselinePlan(kernels=_kernels(problem, root), seconds=seconds)
         with InputStore() as inputs:
-            yield measure_baseline(problem, config.precision, size, chosen, inputs, plan)
+            row = measure_baseline(problem, config.precision, size, chosen, inputs, plan)
+        if root is not None and (directory := _search(problem, root)).is_dir():
+            keep_baseline(directory, row)
+        yield row
+
+
+def _search(problem: Problem, root: Path) -> Path:
+    return RunLayout(experiment=root.parent, run=root).problem(problem)
 
 
 def _kernels(problem: Problem, root: Path | None) -> dict[str, str]:
     kernels = {START: read_start(problem)}
-    final = root / f"level{problem.id.level}" / problem.slug / FINAL_KERNEL if root else None
+    final = _search(problem, root) / FINAL_KERNEL if root else None
     if final is not None and final.is_file():
         kernels[FINAL] = final.read_text(encoding="utf-8")
     return kernels

@@ -11,10 +11,9 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import numpy as np
-from pydantic import BaseModel, Field
 
 from kernelblaster.config import EvaluationConfig
 from kernelblaster.devices.base import Device, Session
@@ -43,7 +42,7 @@ from kernelblaster.evaluation.timing.statistics import (
 from kernelblaster.evaluation.timing.stopwatch import Timeable
 from kernelblaster.evaluation.timing.torch_session import TorchMode, TorchSession
 from kernelblaster.problems.problem import Precision, Problem, TensorRole
-from kernelblaster.problems.workload import WORKLOAD_KEYS
+from kernelblaster.records.baselines import BaselineRow, LaunchCover, Ratio, TorchSettings, WallTime
 
 if TYPE_CHECKING:
     import torch
@@ -51,67 +50,6 @@ if TYPE_CHECKING:
 START = "start"
 FINAL = "final"
 TORCH_MODES = tuple(TorchMode)
-
-
-class Ratio(BaseModel):
-    """How many times faster one implementation is than another, with its 95 % bootstrap interval."""
-
-    speedup: float
-    low: float
-    high: float
-
-
-class WallTime(BaseModel):
-    """Microseconds of one call on an idle GPU, from the call until the device is idle: launch and wait included."""
-
-    median_us: float
-    low_us: float
-    high_us: float
-    samples: int
-
-
-class LaunchCover(BaseModel):
-    """How the launches of all implementations were hidden; times in microseconds."""
-
-    cover_us: float
-    """How long the GPU was kept busy before each call, at least; the same for all."""
-    launch_us: dict[str, float]
-    """Implementation -> host time of one launch, the longest of a few."""
-    exposed: dict[str, int]
-    """Implementation -> samples whose launch took longer than that after all; none are left out."""
-
-
-class TorchSettings(BaseModel):
-    """What decides how PyTorch computes."""
-
-    cuda: str | None
-    cudnn: int | None
-    triton: str | None
-    tf32_matmul: bool
-    tf32_cudnn: bool
-    fp16_reduced_precision_reduction: bool
-
-
-class BaselineRow(BaseModel):
-    """One problem: every implementation's time, and the first kernel against each of the others."""
-
-    format: str = "kernelblaster-baseline-1"
-    problem: str
-    name: str
-    precision: Precision
-    workload: Annotated[str, Field(validation_alias=WORKLOAD_KEYS)]
-    device: DeviceFacts
-    torch: str
-    timings: dict[str, Timing]
-    """Implementation -> time; samples are left out."""
-    final_against: dict[str, Ratio]
-    """Implementation -> final kernel's speed-up over it; empty when there is no final kernel."""
-    failures: dict[str, str]
-    """Implementation -> why it has no time."""
-    walls: dict[str, WallTime] = {}
-    cover: LaunchCover | None = None
-    """None in files of before launches of PyTorch were hidden: their times of PyTorch hold host time."""
-    settings: TorchSettings | None = None
 
 
 @dataclass(frozen=True)

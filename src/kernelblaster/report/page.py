@@ -1,0 +1,239 @@
+"""What the templates are given: the page, and each problem's part of it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kernelblaster.agent.state import OutcomeStatus
+from kernelblaster.config import ModelKind
+from kernelblaster.evaluation.results import Timing, Verdict
+from kernelblaster.records.baselines import BaselineRow
+from kernelblaster.records.summary import ProblemSummary, RunSummary
+from kernelblaster.report.code import Diff, HotKernel, hot_kernels, side_by_side
+from kernelblaster.report.counters import CounterRow, counters
+from kernelblaster.report.packing import PackRoom, TextPack
+from kernelblaster.report.reading import ProblemRecord
+from kernelblaster.report.roofline import Roofline, roofline
+from kernelblaster.report.scales import microseconds, times
+from kernelblaster.report.search_tree import SearchTree, search_tree
+from kernelblaster.report.steps import StepView, step_views
+from kernelblaster.report.techniques import TechniqueTable, technique_table
+
+
+@dataclass(frozen=True)
+class ResultRow:
+    """One problem in the table of results. `bar` is the width of the speed-up's bar in percent."""
+
+    anchor: str
+    problem: str
+    name: str
+    status: str
+    status_class: str
+    start: str
+    final: str
+    speedup: str
+    interval: str
+    floor: str
+    bar: float
+    told: str
+    verdicts: str
+
+
+@dataclass(frozen=True)
+class TimeBar:
+    """The time of one implementation; `width` in percent of the longest."""
+
+    name: str
+    text: str
+    width: float
+    ours: bool
+
+
+@dataclass(frozen=True)
+class ProblemView:
+    """One problem's part of the page; parts for which nothing was recorded are None or empty."""
+
+    row: ResultRow
+    hint: str
+    tree: SearchTree | None
+    roofline: Roofline | None
+    counters: tuple[CounterRow, ...]
+    diff: Diff | None
+    hot_before: tuple[HotKernel, ...]
+    hot_after: tuple[HotKernel, ...]
+    pytorch: tuple[TimeBar, ...]
+    pytorch_told: str
+    steps: tuple[StepView, ...]
+    texts: str
+    """Packed; empty where there was no room."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A figure in the head of the page."""
+
+    value: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Page:
+    """The whole page."""
+
+    summary: RunSummary
+    kind: str
+    """`modelled` or `measured`."""
+    author: str
+    headline: str
+    headline_told: str
+    tiles: tuple[Tile, ...]
+    rows: tuple[ResultRow, ...]
+    techniques: TechniqueTable | None
+    problems: tuple[ProblemView, ...]
+
+
+def make_page(summary: RunSummary, records: Sequence[ProblemRecord]) -> Page:
+    """The page of a run."""
+    kind = "modelled" if summary.emulated else "measured"
+    best = max((row.comparison.speedup for row in summary.problems if row.comparison), default=1.0)
+    rows = tuple(_row(record.row, record.anchor, best) for record in records)
+    room = PackRoom()
+    headline, told = _headline(summary, kind)
+    return Page(
+        summary=summary,
+        kind=kind,
+        author="a recording" if summary.model_kind == ModelKind.RECORDED else summary.model,
+        headline=headline,
+        headline_told=told,
+        tiles=tuple(_tiles(summary)),
+        rows=rows,
+        techniques=technique_table(records),
+        problems=tuple(_problem(record, row, summary, room) for record, row in zip(records, rows, strict=True)),
+    )
+
+
+def _headline(summary: RunSummary, kind: str) -> tuple[str, str]:
+    """The one figure, and what it is."""
+    improved = [row for row in summary.problems if row.comparison]
+    if len(summary.searched) == 1 and improved and improved[0].comparison:
+        c = improved[0].comparison
+        span = f"{microseconds(c.baseline.median_us)} → {microseconds(c.candidate.median_us)} µs"
+        return times(c.speedup), f"{improved[0].name}: {span}, {kind}, against the start"
+    if summary.geometric_mean is not None and improved:
+        count = f"{len(summary.searched)} problems"
+        return times(summary.geometric_mean), (
+            f"geometric mean over the starts of {count}, {kind}: {len(improved)} improved, any other counts as 1"
+        )
+    return "", "no kernel was faster than its start" if summary.problems else "nothing was searched"
+
+
+def _tiles(summary: RunSummary) -> list[Tile]:
+    verdicts = sum((Counter(row.verdicts) for row in summary.problems), Counter[str]())
+    spent = summary.spending
+    dollars = "price unknown" if spent.dollars is None else f"${spent.dollars:.2f}"
+    estimated = ", estimated" if spent.estimated else ""
+    tokens = f"{(spent.prompt_tokens + spent.completion_tokens) / 1000:,.0f} k tokens{estimated}"
+    return [
+        Tile(f"{verdicts.total()}", f"candidates judged, {verdicts[Verdict.CORRECT]} correct"),
+        Tile(f"{sum(row.transitions for row in summary.problems)}", "steps"),
+        Tile(f"{spent.calls}", f"model calls, {tokens}"),
+        Tile(dollars, "spent: a recording answered" if summary.model_kind == ModelKind.RECORDED else "spent"),
+    ]
+
+
+_STATUS_CLASS = {
+    OutcomeStatus.IMPROVED: "good",
+    OutcomeStatus.FAILED: "bad",
+    OutcomeStatus.UNANSWERED: "bad",
+    OutcomeStatus.NOT_EMULATABLE: "bad",
+}
+
+
+def _row(row: ProblemSummary, anchor: str, best: float) -> ResultRow:
+    c = row.comparison
+    start = c.baseline if c else row.start
+    final = c.candidate if c else None
+    return ResultRow(
+        anchor=anchor,
+        problem=row.problem,
+        name=row.name,
+        status=row.status.replace("_", " "),
+        status_class=_STATUS_CLASS.get(row.status, "warn"),
+        start=microseconds(start.median_us) if start else "",
+        final=microseconds(final.median_us) if final else "",
+        speedup=times(c.speedup) if c else "",
+        interval=f"{c.low:.2f} to {c.high:.2f}" if c and not c.candidate.modelled else "",
+        floor=_floor(final or start),
+        # Bars show ratios from 1 on, by their logarithm: twice as fast is half of four times.
+        bar=round(100 * math.log(max(c.speedup, 1.0)) / math.log(max(best, 1.0001)), 1) if c else 0.0,
+        told="" if row.status is OutcomeStatus.IMPROVED else row.reason,
+        verdicts=", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(row.verdicts.items())),
+    )
+
+
+def _floor(timing: Timing | None) -> str:
+    if timing is None or timing.floor_fraction is None:
+        return ""
+    return f"{100 * timing.floor_fraction:.2g} %"
+
+
+def _problem(record: ProblemRecord, row: ResultRow, summary: RunSummary, room: PackRoom) -> ProblemView:
+    before, after = record.evaluations.get(record.start or ""), record.evaluations.get(record.final or "")
+    start, final = record.source(record.start), record.source(record.final)
+    pack = TextPack()
+    steps = step_views(record, pack)
+    return ProblemView(
+        row=row,
+        hint=record.row.hint,
+        tree=search_tree(record),
+        roofline=roofline(record, summary.device),
+        counters=counters(before, after),
+        diff=side_by_side(start, final) if start is not None and final is not None else None,
+        hot_before=hot_kernels(before, start),
+        hot_after=hot_kernels(after, final),
+        pytorch=_pytorch(record.baseline),
+        pytorch_told=_pytorch_told(record.baseline),
+        steps=steps,
+        texts=room.take(pack.packed()) if steps else "",
+    )
+
+
+_IMPLEMENTATIONS = {
+    "start": "start",
+    "final": "final kernel",
+    "eager": "PyTorch eager",
+    "compile": "torch.compile",
+    "max-autotune-no-cudagraphs": "torch.compile, autotuned",
+    "reduce-overhead": "torch.compile, graphs",
+}
+
+
+def _pytorch(row: BaselineRow | None) -> tuple[TimeBar, ...]:
+    if row is None or not row.timings:
+        return ()
+    longest = max(timing.median_us for timing in row.timings.values())
+    order = sorted(row.timings.items(), key=lambda item: -item[1].median_us)
+    return tuple(
+        TimeBar(
+            name=_IMPLEMENTATIONS.get(name, name),
+            text=f"{microseconds(timing.median_us)} µs",
+            width=round(100 * timing.median_us / longest, 2),
+            ours=name in ("start", "final"),
+        )
+        for name, timing in order
+    )
+
+
+def _pytorch_told(row: BaselineRow | None) -> str:
+    if row is None:
+        return ""
+    ratios = [
+        f"{times(ratio.speedup)} [{ratio.low:.2f}, {ratio.high:.2f}] against {_IMPLEMENTATIONS.get(name, name)}"
+        for name, ratio in row.final_against.items()
+        if name not in ("start", "final")
+    ]
+    told = f"measured in turns on {row.device.name}, size {row.workload}, {row.precision}, torch {row.torch}"
+    return f"final kernel {'; '.join(ratios)}. All {told}." if ratios else f"{told[:1].upper()}{told[1:]}."

@@ -1,0 +1,179 @@
+"""The search as a tree: one lane for each rollout, one dot for each step, branching off the kernel that it changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kernelblaster.evaluation.results import Decision, Verdict
+from kernelblaster.report.reading import ProblemRecord, Step
+from kernelblaster.report.scales import times
+
+LANE, LEFT, TOP = 34.0, 74.0, 30.0
+WIDTH = 1120.0
+"""Wanted; the tree of a long search is wider, and scrolls."""
+NARROWEST, WIDEST = 74.0, 180.0
+"""Of a column, one for each step."""
+
+
+class Outcome(StrEnum):
+    """How a step ended, as colours tell it."""
+
+    FASTER = "faster"
+    INCONCLUSIVE = "inconclusive"
+    SLOWER = "slower"
+    WRONG = "wrong"
+    """A verdict other than correct, or a reply without a kernel."""
+    KNOWN = "known"
+    """A kernel that the rollout had judged before."""
+    OPEN = "open"
+    """Not decided."""
+
+
+def outcome_of(step: Step) -> Outcome:
+    """How a step ended."""
+    if step.decided is None:
+        return Outcome.OPEN
+    told = step.decided.outcome
+    if told in (Decision.FASTER, Decision.SLOWER, Decision.INCONCLUSIVE):
+        return Outcome(told)
+    # A journal of a reply alone names the verdict.
+    if told == Verdict.CORRECT:
+        return Outcome.FASTER if step.decided.accepted else Outcome.INCONCLUSIVE
+    return Outcome.KNOWN if told == "duplicate" else Outcome.WRONG
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A step of the tree, in pixels."""
+
+    x: float
+    y: float
+    outcome: Outcome
+    label: str
+    """Gain over the start where the step was accepted, else empty."""
+    title: str
+    anchor: str
+    best: bool
+    """Whether it lies on the way to the final kernel."""
+
+
+@dataclass(frozen=True)
+class Edge:
+    """From a kernel to what was made of it."""
+
+    path: str
+    best: bool
+    accepted: bool
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A rollout's name and height."""
+
+    y: float
+    name: str
+
+
+@dataclass(frozen=True)
+class SearchTree:
+    """The figure."""
+
+    width: float
+    height: float
+    roots: tuple[tuple[float, float, str], ...]
+    """Of each round: place and name of the kernel it began on."""
+    lanes: tuple[Lane, ...]
+    dots: tuple[Dot, ...]
+    edges: tuple[Edge, ...]
+    outcomes: tuple[Outcome, ...]
+    """That occur."""
+
+
+def step_anchor(problem: str, step: Step) -> str:
+    """Where the page shows a step."""
+    return f"{problem}-{step.rollout.replace('/', '-')}-{step.number}"
+
+
+def search_tree(record: ProblemRecord) -> SearchTree | None:
+    """The tree of a search; None when no step was begun."""
+    rollouts: dict[str, list[Step]] = {}
+    for step in record.steps:
+        rollouts.setdefault(step.rollout, []).append(step)
+    if not rollouts:
+        return None
+    best = _way_to(record.final, record.steps)
+    roots: dict[str, tuple[float, float]] = {}
+    lanes, dots, edges = [], [], []
+    longest = max(step.number for step in record.steps)
+    column = min(WIDEST, max(NARROWEST, (WIDTH - LEFT - 116) / longest))
+    for number, (name, steps) in enumerate(rollouts.items()):
+        y = TOP + LANE * number
+        round_name = name.split("/")[0]
+        lanes.append(Lane(y, name.replace("/rollout-", " · ")))
+        at = roots.setdefault(round_name, (LEFT + 26, y))
+        for step in steps:
+            x = round(LEFT + 26 + column * step.number, 1)
+            outcome = outcome_of(step)
+            on_way = step.slot in best
+            accepted = step.decided is not None and step.decided.accepted
+            edges.append(Edge(_curve(at, (x, y)), on_way, accepted))
+            gain = times(step.decided.gain) if step.decided and accepted else ""
+            dots.append(Dot(x, y, outcome, gain, _title(step), step_anchor(record.anchor, step), on_way))
+            if accepted:
+                at = (x, y)
+    # What leads to the final kernel lies on top.
+    edges.sort(key=lambda edge: (edge.best, edge.accepted))
+    return SearchTree(
+        width=round(LEFT + column * longest + 116),
+        height=TOP + LANE * len(rollouts),
+        roots=tuple((*place, _root_name(record, name)) for name, place in roots.items()),
+        lanes=tuple(lanes),
+        dots=tuple(dots),
+        edges=tuple(edges),
+        outcomes=tuple(outcome for outcome in Outcome if any(dot.outcome is outcome for dot in dots)),
+    )
+
+
+def _root_name(record: ProblemRecord, round_name: str) -> str:
+    number = int(round_name[1:]) if round_name[1:].isdigit() else 1
+    return "start" if record.rounds.get(number, record.start) == record.start else "best so far"
+
+
+def _curve(begin: tuple[float, float], end: tuple[float, float]) -> str:
+    (x0, y0), (x1, y1) = begin, end
+    if y0 == y1:
+        return f"M{x0:g} {y0:g}H{x1:g}"
+    bend = min(x0 + 44, x1)
+    return f"M{x0:g} {y0:g}C{bend:g} {y0:g} {x0:g} {y1:g} {bend:g} {y1:g}H{x1:g}"
+
+
+def _way_to(final: str | None, steps: Sequence[Step]) -> frozenset[str]:
+    """Slots of one chain of accepted steps from the start to the final kernel."""
+    way: list[str] = []
+    wanted, rollout = final, ""
+    accepted = [step for step in reversed(steps) if step.decided is not None and step.decided.accepted]
+    while wanted:
+        found = [step for step in accepted if step.candidate == wanted and step.slot not in way]
+        found.sort(key=lambda step: (step.rollout != rollout, step.number))
+        if not found:
+            break
+        step = found[0]
+        way.append(step.slot)
+        wanted, rollout = step.parent, step.rollout
+    return frozenset(way)
+
+
+def _title(step: Step) -> str:
+    lines = [f"{step.rollout}, step {step.number}"]
+    if step.selected:
+        lines.append(f"{step.selected.state} → {step.selected.technique}")
+    judged = step.last.evaluated if step.last else None
+    if judged and judged.speedup is not None:
+        lines.append(f"{judged.verdict}, {times(judged.speedup)} against its parent: {judged.decision}")
+    elif judged:
+        lines.append(f"{judged.verdict}: {judged.reason}"[:200])
+    elif step.last and step.last.generated and step.last.generated.reason:
+        lines.append(step.last.generated.reason[:200])
+    return "\n".join(lines)

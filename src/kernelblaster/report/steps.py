@@ -1,0 +1,103 @@
+"""Every step of a search as the page lists it: why it was taken, what came of it, and its exchanges with the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kernelblaster.models.base import Message
+from kernelblaster.report.packing import TextPack
+from kernelblaster.report.reading import Attempt, ProblemRecord, Step
+from kernelblaster.report.scales import microseconds, times
+from kernelblaster.report.search_tree import Outcome, outcome_of, step_anchor
+
+
+@dataclass(frozen=True)
+class OpenText:
+    """A text behind a button: its name here and its number in the pack."""
+
+    name: str
+    number: int
+
+
+@dataclass(frozen=True)
+class AttemptView:
+    """One reply and its verdict."""
+
+    name: str
+    verdict: str
+    reason: str
+    texts: tuple[OpenText, ...]
+
+
+@dataclass(frozen=True)
+class StepView:
+    """A line of the list, and what it opens.
+
+    Attributes:
+        result: the speed-up, or how it failed, in a word.
+    """
+
+    anchor: str
+    rollout: str
+    number: int
+    technique: str
+    outcome: Outcome
+    result: str
+    time: str
+    state: str
+    evidence: str
+    expected: str
+    attempts: tuple[AttemptView, ...]
+
+
+def step_views(record: ProblemRecord, pack: TextPack) -> tuple[StepView, ...]:
+    """The list; long texts go into `pack`."""
+    return tuple(_view(record, step, pack) for step in record.steps)
+
+
+def _view(record: ProblemRecord, step: Step, pack: TextPack) -> StepView:
+    judged = step.last.evaluated if step.last else None
+    technique = step.decided.technique if step.decided else step.selected.technique if step.selected else ""
+    stated = step.last.generated.stated_speedup if step.last and step.last.generated else None
+    if judged and judged.speedup is not None:
+        result = times(judged.speedup)
+    else:
+        result = (step.decided.outcome if step.decided else "not ended").replace("_", " ")
+    return StepView(
+        anchor=step_anchor(record.anchor, step),
+        rollout=step.rollout.replace("/rollout-", " · "),
+        number=step.number,
+        technique=technique,
+        outcome=outcome_of(step),
+        result=result,
+        time=f"{microseconds(judged.median_us)} µs" if judged and judged.median_us is not None else "",
+        state=step.classified.state if step.classified else "",
+        evidence="; ".join(step.classified.evidence) if step.classified else "",
+        expected=times(stated) if stated else "",
+        attempts=tuple(_attempt(record, number, attempt, pack) for number, attempt in enumerate(step.attempts)),
+    )
+
+
+def _attempt(record: ProblemRecord, number: int, attempt: Attempt, pack: TextPack) -> AttemptView:
+    judged, generated = attempt.evaluated, attempt.generated
+    candidate = generated.candidate if generated else judged.candidate if judged else None
+    return AttemptView(
+        name="reply" if number == 0 else f"repair {number}",
+        verdict=judged.verdict.replace("_", " ") if judged else "not evaluated",
+        reason=(judged.reason if judged else generated.reason if generated else "")[:600],
+        texts=tuple(_texts(record, attempt.slot, candidate, pack)),
+    )
+
+
+def _texts(record: ProblemRecord, slot: str, candidate: str | None, pack: TextPack) -> Iterator[OpenText]:
+    source, exchange = record.source(candidate), record.exchange(slot)
+    if source is not None:
+        yield OpenText("kernel", pack.add(source))
+    if exchange is not None:
+        yield OpenText("prompt", pack.add("\n\n".join(_told(message) for message in exchange.request.messages)))
+        yield OpenText("reply", pack.add(exchange.reply.text))
+
+
+def _told(message: Message) -> str:
+    return f"--- {message.role} ---\n{message.content}"

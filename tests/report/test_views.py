@@ -1,0 +1,167 @@
+"""From what was recorded to what templates show."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import zlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markupsafe import Markup
+from report_samples import P, profiled, record, two_rollouts
+
+from kernelblaster.agent import events as ev
+from kernelblaster.devices.facts import DeviceFacts, DeviceKind
+from kernelblaster.models.base import Message, Purpose, Reply, Request, Usage
+from kernelblaster.report.code import highlighted, hot_kernels, side_by_side
+from kernelblaster.report.counters import counters
+from kernelblaster.report.packing import PackRoom, TextPack
+from kernelblaster.report.reading import steps_of
+from kernelblaster.report.roofline import roofline
+from kernelblaster.report.scales import LogScale, times
+from kernelblaster.report.search_tree import Outcome, search_tree
+from kernelblaster.report.steps import step_views
+from kernelblaster.report.techniques import technique_table
+
+FACTS = DeviceFacts(
+    kind=DeviceKind.EMULATED, name="H200", arch="sm_90", compile_arch="sm_90a", sm_count=100, clock_mhz=1000,
+    memory_bytes=1 << 37, l2_bytes=60 << 20, shared_per_block=227 << 10, shared_per_sm=228 << 10,
+    registers_per_sm=65536, max_warps_per_sm=64, peak_bandwidth=4e12, peak_flops={}, peak_source="test",
+)  # fmt: skip
+SOURCES = st.text(st.sampled_from('ab{}();/*"\n <&>#'), max_size=120)
+
+
+def plain(line: Markup) -> str:
+    return Markup(re.sub(r"</?i[^>]*>", "", line)).unescape()
+
+
+def test_the_tree_branches_off_what_was_accepted_and_marks_the_way_to_the_final_kernel(tmp_path: Path) -> None:
+    tree = search_tree(record(tmp_path, two_rollouts(), final="c"))
+    assert tree is not None
+    assert [(dot.outcome, dot.best) for dot in tree.dots] == [
+        (Outcome.FASTER, True), (Outcome.SLOWER, False), (Outcome.FASTER, True), (Outcome.WRONG, False),
+    ]  # fmt: skip
+    first, slower, last, _ = tree.dots
+    assert first.y == slower.y == last.y < tree.lanes[1].y
+    ways = [edge.path for edge in tree.edges if edge.best]
+    assert any(path.startswith(f"M{first.x:g} ") and path.endswith(f"H{last.x:g}") for path in ways)
+    assert len(ways) == 2
+
+
+def test_a_step_that_chose_nothing_is_none(tmp_path: Path) -> None:
+    opened = ev.StepStarted(problem=P, slot=f"{P}/r1/rollout-0/step-4", parent="c", gain=3.0)
+    assert len(list(steps_of([*two_rollouts(), opened]))) == 4
+    assert search_tree(record(tmp_path, [opened])) is None
+
+
+def test_a_kernel_lies_under_both_ceilings_of_the_roofline(tmp_path: Path) -> None:
+    # In 10 us 100 SMs issue 4e6 warp instructions at 1 GHz, and 4e7 bytes are all that DRAM can move.
+    at_peak = profiled("start", instructions=2e6, read=4e7, ns=1e4)
+    quick = profiled("a", instructions=1e6, read=1e6, ns=1e4)
+    plot = roofline(record(tmp_path, two_rollouts(), final="a", start=at_peak, a=quick), FACTS)
+    assert plot is not None
+    start, final = sorted(plot.points, key=lambda point: point.kind, reverse=True)
+    assert (start.kind, final.kind) == ("start", "final")
+    x0, y0, x1, y1 = map(float, re.findall(r"[\d.]+", plot.roof)[:4])
+    on_roof = y0 + (start.x - x0) * (y1 - y0) / (x1 - x0)
+    assert start.y == pytest.approx(on_roof, abs=1.0)
+    assert final.y > y1
+    assert plot.move
+
+
+def test_without_counters_there_is_no_roofline(tmp_path: Path) -> None:
+    lacking = profiled("a", instructions=0, read=0, ns=0)
+    assert roofline(record(tmp_path, two_rollouts(), a=lacking), FACTS) is None
+
+
+@given(SOURCES, SOURCES)
+def test_a_diff_holds_every_line_of_both_sides_once(before: str, after: str) -> None:
+    rows = [row for part in side_by_side(before, after).parts for row in part.rows]
+    for text, lines in ((before, [row.left for row in rows]), (after, [row.right for row in rows])):
+        shown = [line for line in lines if line is not None]
+        assert [line.number for line in shown] == list(range(1, len(shown) + 1))
+        assert [plain(line.html) for line in shown] == text.rstrip("\n").split("\n")[: len(shown)]
+
+
+@given(SOURCES)
+def test_highlighting_changes_no_character(source: str) -> None:
+    assert "\n".join(plain(line) for line in highlighted(source)) == source
+
+
+def test_long_unchanged_runs_are_folded() -> None:
+    lines = [f"line{number};" for number in range(40)]
+    diff = side_by_side("\n".join(lines), "\n".join([*lines[:20], "new;", *lines[21:]]))
+    assert [part.folded for part in diff.parts] == [True, False, True]
+    assert (diff.removed, diff.added) == (1, 1)
+    assert len(diff.parts[1].rows) == 7
+
+
+def test_hot_lines_stand_among_their_neighbours() -> None:
+    source = "\n".join(f"int x{number};" for number in range(1, 41))
+    found = profiled(
+        "a", instructions=1, read=1, ns=5e3, hot="candidate.cu:10 40%, candidate.cu:30 20%, candidate.cu:99 1%"
+    )
+    (kernel,) = hot_kernels(found, source)
+    assert (kernel.name, kernel.time_us) == ("k", 5.0)
+    shown = [(line.number, line.percent) if line else None for line in kernel.lines]
+    assert [line[0] if line else 0 for line in shown] == [8, 9, 10, 11, 12, 0, 28, 29, 30, 31, 32]
+    assert {line for line in shown if line and line[1]} == {(10, 40), (30, 20)}
+    assert hot_kernels(profiled("a", instructions=1, read=1, ns=1), source) == ()
+
+
+def test_counters_say_which_way_is_better() -> None:
+    before = profiled("start", instructions=2e6, read=1e6, ns=1e4)
+    after = profiled("a", instructions=1e6, read=1.2e6, ns=1e4)
+    rows = {row.label: row for row in counters(before, after)}
+    assert {label: row.change for label, row in rows.items()} == {
+        "time in kernels": "", "warp instructions": "good", "read from DRAM": "bad",
+    }  # fmt: skip
+    assert rows["warp instructions"].shares == (100.0, 50.0)
+    assert counters(None, None) == ()
+
+
+def test_techniques_count_every_candidate(tmp_path: Path) -> None:
+    table = technique_table([record(tmp_path, two_rollouts())])
+    assert table is not None
+    (row,) = table.rows
+    assert (row.tried, row.correct, row.accepted, row.best) == (4, 3, 2, times(2.0))
+    assert len(row.trials) == 3
+    assert [trial.x > table.one for trial in row.trials] == [True, False, True]
+
+
+def test_kernel_prompt_and_reply_of_a_candidate_are_in_the_pack(tmp_path: Path) -> None:
+    problem = record(tmp_path, two_rollouts())
+    problem.files.candidate_path("a").parent.mkdir()
+    problem.files.candidate_path("a").write_text("the kernel")
+    slot = f"{P}/r1/rollout-0/step-1/attempt-0"
+    request = Request(slot=slot, purpose=Purpose.GENERATE, messages=(Message(role="user", content="the question"),))
+    usage = Usage(prompt_tokens=1, completion_tokens=1, dollars=None)
+    problem.files.put_reply(request, Reply(text="the reply", usage=usage, model="m"))
+    pack = TextPack()
+    first = step_views(problem, pack)[0]
+    texts = json.loads(zlib.decompress(base64.b64decode(pack.packed())))
+    opened = {text.name: texts[text.number] for text in first.attempts[0].texts}
+    assert opened["kernel"] == "the kernel"
+    assert opened["reply"] == "the reply"
+    assert "the question" in opened["prompt"]
+    assert (first.technique, first.result, first.expected) == ("unroll", times(2.0), times(1.3))
+
+
+def test_a_page_has_room_for_so_many_texts_and_no_more() -> None:
+    room = PackRoom(left=10)
+    assert [room.take("12345678"), room.take("123"), room.take("12")] == ["12345678", "", "12"]
+
+
+@given(st.floats(1e-3, 1e6), st.floats(1.1, 1e6))
+def test_a_logarithmic_axis_keeps_order_and_its_ends(low: float, ratio: float) -> None:
+    scale = LogScale(low, low * ratio, 10, 110)
+    assert scale(low) == 10
+    assert scale(low * ratio) == 110
+    ticks = scale.ticks()
+    assert len(ticks) <= 8
+    assert all(10 <= tick.at <= 110 for tick in ticks)
+    assert [tick.at for tick in ticks] == sorted(tick.at for tick in ticks)

@@ -63,6 +63,7 @@ class FunctionLowering:
         self.steers = False
         self.contraction: Contraction | None = None
         self.dynamic_symbols: list[str] = []
+        self.dynamic_align = 1
 
     # -- errors
     def unsupported(self, reason: str = "the emulator has no such operation") -> NotEmulatable:
@@ -91,10 +92,11 @@ class FunctionLowering:
             raise NotEmulatable(one.name, self.statement.line, f"variable in space {one.space} inside a function")
 
     def declare_shared(self, name: str, one: Declared) -> None:
-        """Static shared memory is packed; unsized arrays begin where it ends."""
+        """Static shared memory is packed; unsized arrays begin where it ends, at a multiple of their alignment."""
         if one.unsized:
             self.symbols[name] = ("shared", 0)
             self.dynamic_symbols.append(name)
+            self.dynamic_align = max(self.dynamic_align, one.align)
             return
         offset = aligned(self.kernel.static_shared, one.align)
         self.symbols[name] = ("shared", offset)
@@ -370,6 +372,7 @@ class FunctionLowering:
 
     def finish(self) -> None:
         """Resolve labels and dynamic shared memory; fill the tables."""
+        self.kernel.static_shared = aligned(self.kernel.static_shared, self.dynamic_align)  # ptxas counts the gap, too
         dynamic = aligned(self.kernel.static_shared, 16)
         for (value, width), offset in self.constants.items():
             self.kernel.constants.append((offset, width, value))

@@ -9,9 +9,9 @@ import pytest
 from emulator_support import TIMEOUT_S, needs_tools
 
 from ptxemu.checks.findings import FindingKind
-from ptxemu.errors import ProgramNotEmulatable
 from ptxemu.program.result import RunResult
 from ptxemu.program.run import EmulatedProgram, Streams
+from ptxemu.ptx.assembler import NotEmulatable, assemble
 
 pytestmark = [pytest.mark.nvcc, needs_tools]
 SOURCE = Path(__file__).with_name("programs") / "bulk_copies.cu"
@@ -78,20 +78,15 @@ def test_bytes_are_counted_in_the_l2_and_not_as_loads(program: EmulatedProgram) 
     ("instruction", "words"),
     [
         (
-            "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2}], [%0];",
-            "tensor",
+            "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], [%0];",
+            "1 coordinates",
         ),
-        (
-            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
-            "[%0], [%1], %2, [%0], 3;",
-            "cluster",
-        ),
-        ("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%0], %2, [%0];", "cluster"),
+        ("cp.async.bulk.shared::cluster.global.bulk_group [%0], [%1], %2;", "form"),
+        ("cp.async.bulk.global.global.bulk_group [%1], [%1], %2;", "form"),
     ],
 )
-def test_what_needs_tensor_maps_or_clusters_is_named(tmp_path: Path, instruction: str, words: str) -> None:
-    source = tmp_path / "bulk.cu"
-    asm = f'asm volatile("{instruction}" ::"r"(0), "l"(x), "r"(n));'
-    source.write_text(f"__global__ void k(float* x, int n) {{ {asm} }}\nint main() {{ k<<<1, 1>>>(nullptr, 0); }}\n")
-    with pytest.raises(ProgramNotEmulatable, match=words):
-        EmulatedProgram.build(source)
+def test_forms_that_do_not_exist_are_named(instruction: str, words: str) -> None:
+    text = instruction.replace("%0", "%r1").replace("%1", "%rd1").replace("%2", "%r2")
+    head = ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k() { .reg .b32 %r<3>; .reg .b64 %rd<2>;"
+    with pytest.raises(NotEmulatable, match=words):
+        assemble(f"{head}\n{text}\nret; }}")

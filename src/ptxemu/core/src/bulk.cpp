@@ -1,104 +1,12 @@
-// cp.async.bulk without tensor maps.
-//
-// Not counted as loads or stores of the load/store unit: the copy engine works between L2 and shared memory. Sectors
-// of the L2 and bytes of DRAM are counted where the copy is issued.
+// What is under way of a block's bulk copies, and how one is executed.
 #include "bulk.hpp"
 
 #include <algorithm>
 
 #include "checks.hpp"
-#include "operations.hpp"
+#include "half.hpp"
 
 namespace ptxemu {
-namespace {
-
-constexpr u64 kAlignment = 16;  // of both addresses and of the size
-constexpr u64 kCountedAtOnce = (kLanes - 1) * kLineBytes;  // touches at most as many lines as a LineSet holds
-
-u32 shared_address(const Warp& warp, u32 operand, bool wide, int lane) {
-    return wide ? static_cast<u32>(warp.lanes<u64>(operand)[lane]) : warp.lanes<u32>(operand)[lane];
-}
-
-void refuse(Warp& warp, const Instruction& instruction, int lane, Fault fault, const char* kind, const BulkCopy& copy,
-            const std::string& what) {
-    const std::string message = what + " bulk copy of " + std::to_string(copy.bytes) + " bytes between global " +
-                                hexadecimal(copy.global) + " and shared " + hexadecimal(copy.shared);
-    if (BlockChecks* checks = warp.block->checks.get()) checks->memory_fault(warp, instruction, lane, kind, message);
-    warp.worker->fail(fault, instruction, message);
-}
-
-bool allowed(Warp& warp, const Instruction& instruction, int lane, const BulkCopy& copy, const Block* holder) {
-    const auto no = [&](Fault fault, const char* kind, const char* what) {
-        refuse(warp, instruction, lane, fault, kind, copy, what);
-        return false;
-    };
-    if ((copy.global | copy.shared | copy.bytes) % kAlignment != 0 || copy.barrier % sizeof(u64) != 0)
-        return no(Fault::misaligned_address, "misaligned", "misaligned");
-    if (holder == nullptr || holder->gone)
-        return no(Fault::illegal_address, "out_of_bounds", "out-of-bounds cluster");
-    const u64 size = holder->shared_bytes;
-    if (copy.shared + u64{copy.bytes} > size || copy.barrier + sizeof(u64) > size)
-        return no(Fault::illegal_address, "out_of_bounds", "out-of-bounds shared");
-    const Launch& launch = *warp.worker->launch;
-    const std::size_t segment = launch.segments->find(copy.global);
-    if (segment == launch.segments->list.size() || launch.segments->list[segment].end - copy.global < copy.bytes)
-        return no(Fault::illegal_address, "out_of_bounds", "out-of-bounds global");
-    if (copy.to_shared && launch.misleads(instruction.memory, segment))
-        return no(Fault::unsampled, "unsampled", "what a sampled launch has computed in part decides what is executed:");
-    return true;
-}
-
-void count(Worker& worker, const BulkCopy& copy) {
-    if (!worker.launch->counted) return;
-    GranuleMap& granules = *worker.launch->granules;
-    for (u64 at = 0; at < copy.bytes; at += kCountedAtOnce) {
-        const LineSet set = lines_between(copy.global + at, std::min(kCountedAtOnce, copy.bytes - at));
-        for (u32 k = 0; k < set.lines; ++k)
-            copy.to_shared ? granules.read(set.line[k], set.sectors[k]) : granules.write(set.line[k], set.sectors[k]);
-        (copy.to_shared ? worker.counters.l2_read_sectors : worker.counters.l2_write_sectors) += set.count;
-    }
-}
-
-// operand[0]: shared address (its offset in [1]), [2]: bytes, [3]: address of the mbarrier (its offset in [5]),
-// [4]: global address, with the immediate; extra: whether it goes into shared memory.
-void issue(Warp& warp, const Instruction& instruction, u32 active, const pred*) {
-    const bool wide = (instruction.flags & kHasResult) != 0, wide_barrier = (instruction.flags & kWideAddress) != 0;
-    for_each_lane(active, [&](int lane) {
-        if (warp.worker->failed()) return;
-        BulkCopy copy{};
-        copy.to_shared = instruction.extra != 0;
-        copy.global = warp.lanes<u64>(instruction.operand[4])[lane] + static_cast<u64>(instruction.immediate);
-        copy.shared = shared_address(warp, instruction.operand[0], wide, lane) + instruction.operand[1];
-        copy.bytes = warp.lanes<u32>(instruction.operand[2])[lane];
-        if (copy.to_shared)
-            copy.barrier = shared_address(warp, instruction.operand[3], wide_barrier, lane) + instruction.operand[5];
-        copy.thread = warp.index * kLanes + static_cast<u32>(lane);
-        copy.at = static_cast<u32>(&instruction - warp.worker->launch->function->code.data());
-        Block* const holder = warp.block->holder(copy.shared);
-        if (copy.to_shared && warp.block->holder(copy.barrier) == holder) {
-            copy.shared &= (1u << kRankShift) - 1;
-            copy.barrier &= (1u << kRankShift) - 1;
-        }
-        if (copy.bytes == 0 || !allowed(warp, instruction, lane, copy, holder)) return;
-        count(*warp.worker, copy);
-        if (BlockChecks* checks = warp.block->checks.get(); checks != nullptr && holder == warp.block)
-            checks->issued(warp, instruction, copy);
-        holder->bulk.add(copy);
-    });
-}
-
-void commit(Warp& warp, const Instruction&, u32 active, const pred*) {
-    for_each_lane(active, [&](int lane) { warp.block->bulk.commit(warp.index * kLanes + static_cast<u32>(lane)); });
-}
-
-void wait(Warp& warp, const Instruction& instruction, u32 active, const pred*) {
-    const u32 left = static_cast<u32>(instruction.immediate);
-    for_each_lane(active, [&](int lane) {
-        warp.block->bulk.wait(*warp.block, warp.index * kLanes + static_cast<u32>(lane), left);
-    });
-}
-
-}  // namespace
 
 void BulkCopies::clear() {
     pending_.clear();
@@ -109,14 +17,8 @@ template <class Choose>
 void BulkCopies::execute(Block& block, Choose choose) {
     const auto moved = [&](const BulkCopy& copy) {
         if (!choose(copy)) return false;
-        u8* const global = reinterpret_cast<u8*>(copy.global);
-        u8* const shared = block.shared.data() + copy.shared;
-        if (copy.to_shared) {
-            std::memcpy(shared, global, copy.bytes);
-            complete_transactions(block.shared.data() + copy.barrier, copy.bytes);
-        } else {
-            std::memcpy(global, shared, copy.bytes);
-        }
+        copy.execute(block.shared.data());
+        if (copy.to_shared) complete_transactions(block.shared.data() + copy.barrier, copy.bytes);
         if (block.checks) block.checks->moved(copy);
         return true;
     };
@@ -150,17 +52,97 @@ void BulkCopies::finish(Block& block) {
 
 const BulkCopy* BulkCopies::disturbed(u64 begin, u64 end, bool writes) const {
     for (const BulkCopy& copy : pending_)
-        if (begin < copy.shared + u64{copy.bytes} && copy.shared < end && (writes || copy.to_shared)) return &copy;
+        if (begin < copy.shared + u64{copy.extent()} && copy.shared < end && (writes || copy.to_shared)) return &copy;
     return nullptr;
 }
 
-const std::vector<Operation>& bulk_operations() {
-    static const std::vector<Operation> table = {
-        {"bulk_copy", Kind::memory, issue},
-        {"bulk_commit", Kind::memory, commit},
-        {"bulk_wait", Kind::memory, wait},
+void BulkCopy::move(u8* near, u8* far, u32 count) const {
+    u8 *const to = to_shared ? near : far, *const from = to_shared ? far : near;
+    reduction == BulkReduction::none ? static_cast<void>(std::memcpy(to, from, count)) : reduce(reduction, type, to, from, count);
+}
+
+void BulkCopy::execute(u8* memory) const {
+    if (!box) return move(memory + shared, reinterpret_cast<u8*>(global), bytes);
+    const TensorMap& map = box->map;
+    const u32 row_bytes = map.row_bytes(), piece = map.pieces == 1 ? row_bytes : 16;
+    const int filling = map.fills_nan ? 0xff : 0;
+    box->each_row([&](u32 offset, u64 row, u32 first, u32 end) {
+        for (u32 begin = 0; begin < row_bytes; begin += piece) {
+            u8* const near = memory + swizzled_offset(shared + offset + begin, map.pieces);
+            const u32 low = std::clamp(first, begin, begin + piece), high = std::clamp(end, low, begin + piece);
+            if (to_shared) {
+                std::memset(near, filling, low - begin);
+                std::memset(near + (high - begin), filling, begin + piece - high);
+            }
+            if (low < high) move(near + (low - begin), reinterpret_cast<u8*>(row + low), high - low);
+        }
+    });
+}
+
+namespace {
+
+template <class T>
+T combined(BulkReduction reduction, T before, T value) {
+    switch (reduction) {
+        case BulkReduction::add: return static_cast<T>(before + value);
+        case BulkReduction::min: return std::min(before, value);
+        case BulkReduction::max: return std::max(before, value);
+        case BulkReduction::inc: return before >= value ? T{0} : static_cast<T>(before + 1);
+        case BulkReduction::dec: return before == 0 || before > value ? value : static_cast<T>(before - 1);
+        case BulkReduction::and_: return static_cast<T>(before & value);
+        case BulkReduction::or_: return static_cast<T>(before | value);
+        case BulkReduction::xor_: return static_cast<T>(before ^ value);
+        case BulkReduction::none: break;
+    }
+    return value;
+}
+
+template <class T>
+T combined_reals(BulkReduction reduction, T before, T value) {
+    if (reduction == BulkReduction::add) return before + value;
+    return reduction == BulkReduction::min ? std::fmin(before, value) : std::fmax(before, value);
+}
+
+template <class T, class Combine>
+void each_element(u8* to, const u8* from, u32 bytes, Combine combine) {
+    for (u32 at = 0; at + sizeof(T) <= bytes; at += sizeof(T)) {
+        T before, value;
+        std::memcpy(&before, to + at, sizeof(T));
+        std::memcpy(&value, from + at, sizeof(T));
+        const T after = combine(before, value);
+        std::memcpy(to + at, &after, sizeof(T));
+    }
+}
+
+}  // namespace
+
+void reduce(BulkReduction reduction, ElementType type, u8* to, const u8* from, u32 bytes) {
+    const auto whole = [&](auto zero) {
+        using T = decltype(zero);
+        each_element<T>(to, from, bytes, [&](T before, T value) { return combined<T>(reduction, before, value); });
     };
-    return table;
+    const auto real = [&](auto zero) {
+        using T = decltype(zero);
+        each_element<T>(to, from, bytes, [&](T before, T value) { return combined_reals<T>(reduction, before, value); });
+    };
+    switch (type) {
+        case ElementType::u8_: return whole(u8{});
+        case ElementType::u16_: return whole(u16{});
+        case ElementType::u32_: return whole(u32{});
+        case ElementType::s32_: return whole(s32{});
+        case ElementType::u64_: return whole(u64{});
+        case ElementType::s64_: return whole(s64{});
+        case ElementType::f32_: return real(f32{});
+        case ElementType::f64_: return real(f64{});
+        case ElementType::f16_:
+            return each_element<f16>(to, from, bytes, [&](f16 before, f16 value) {
+                return narrow_f16(combined_reals(reduction, widen(before), widen(value)));
+            });
+        case ElementType::bf16_:
+            return each_element<bf16>(to, from, bytes, [&](bf16 before, bf16 value) {
+                return narrow_bf16(combined_reals(reduction, widen(before), widen(value)));
+            });
+    }
 }
 
 }  // namespace ptxemu

@@ -1,28 +1,55 @@
-// One-dimensional bulk copies between global and shared memory: what the copy engine of an SM still has to do.
+// Bulk copies between global and shared memory: what the copy engine of an SM still has to do.
 //
 // A copy is executed as late as the program allows: one into shared memory when somebody tests the mbarrier that it
-// completes on, which lies in the same block of the cluster, one out of shared memory when its thread waits for its group. Until then its destination holds what it
-// held before, and its source may still be changed, so that a missing wait shows in the values.
+// completes on, which lies in the same block of the cluster, one out of shared memory when its thread waits for its group.
+// Until then its destination holds what it held before, and its source may still be changed, so that a missing wait shows
+// in the values.
 #pragma once
 
+#include <memory>
 #include <vector>
 
-#include "types.hpp"
+#include "tensor_map.hpp"
 
 namespace ptxemu {
 
 struct Block;
 struct Worker;
 
+enum class BulkReduction : u8 { none, add, min, max, inc, dec, and_, or_, xor_ };
+
 struct BulkCopy {
     bool to_shared;
+    bool inside;  // into shared memory, from that of a block of the cluster: `global` is its place on the host
     u64 global;
     u32 shared, bytes;
     u32 barrier;  // into shared memory: offset of its mbarrier
     u32 thread;   // that has issued it
     u32 group;    // out of shared memory: its group among those of its thread, counted from 1; 0 before it is committed
     u32 at;       // instruction, index into Function::code
+    BulkReduction reduction;
+    ElementType type;                      // of what is reduced
+    std::shared_ptr<const TensorBox> box;  // null: contiguous
+
+    // Bytes of shared memory from `shared` on.
+    u32 extent() const { return box ? box->map.shared_bytes() : bytes; }
+    // Moves the bytes; `memory` is the block's shared memory.
+    void execute(u8* memory) const;
+    // Visits contiguous pieces of global memory: visit(address, bytes).
+    template <class Visit>
+    void each_global(Visit visit) const {
+        if (!box) return visit(global, u64{bytes});
+        box->each_row([&](u32, u64 row, u32 first, u32 end) {
+            if (first < end) visit(row + first, u64{end} - first);
+        });
+    }
+
+private:
+    void move(u8* near, u8* far, u32 count) const;
 };
+
+// to[k] = to[k] op from[k], for all elements of `bytes`.
+void reduce(BulkReduction reduction, ElementType type, u8* to, const u8* from, u32 bytes);
 
 class BulkCopies {
 public:

@@ -96,14 +96,19 @@ void BlockChecks::issued(const Warp& warp, const Instruction& instruction, const
     const int lane = static_cast<int>(copy.thread % kLanes);
     u64 address[kLanes];
     address[lane] = copy.global;
-    const CheckedAccess far{warp, instruction, address, 1u << lane, copy.bytes, copy.to_shared ? Op::load : Op::store, nullptr};
-    global(far, Pattern::scattered);
+    const Op op = copy.to_shared ? Op::load : Op::store;
+    const CheckedAccess far{warp, instruction, address, 1u << lane, copy.bytes, op, nullptr};
+    if (!copy.inside)
+        copy.each_global([&](u64 begin, u64 bytes) {
+            address[lane] = begin;
+            global({warp, instruction, address, 1u << lane, static_cast<u32>(bytes), op, nullptr}, Pattern::scattered);
+        });
     const u32 granule = launch_checks_.granule;
     Mark now;
     now.clock = clocks_[warp.index].now;
     now.at = copy.at;
     now.thread = static_cast<u16>(copy.thread);
-    for (u64 at = copy.shared; at < copy.shared + copy.bytes; at += granule) {
+    for (u64 at = copy.shared; at < copy.shared + copy.extent(); at += granule) {
         const Cell& cell = cells_[at / granule];
         if (!copy.to_shared && cell.write.clock < start_) {
             address[lane] = at;
@@ -126,7 +131,7 @@ void BlockChecks::moved(const BulkCopy& copy) {
     now.at = copy.at;
     now.request = ++request_;
     now.thread = static_cast<u16>(copy.to_shared ? engine() * kLanes : copy.thread);
-    for (u64 at = copy.shared; at < copy.shared + copy.bytes; at += granule) {
+    for (u64 at = copy.shared; at < copy.shared + copy.extent(); at += granule) {
         Cell& cell = cells_[at / granule];
         if (copy.to_shared)
             cell = {now, {}, {}, {}};

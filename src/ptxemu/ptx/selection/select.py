@@ -25,7 +25,8 @@ _UNSIGNED_COMPARISONS = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 
 _LEFT_OUT = {
     **dict.fromkeys(("tex", "tld4", "txq", "suld", "sust", "sured", "suq"), "textures and surfaces are not emulated"),
-    **dict.fromkeys(("tensormap", "multimem"), "tensor maps and multicast are not emulated"),
+    "tensormap": "tensor maps that kernels change are not emulated",
+    "multimem": "memory of several GPUs is not emulated",
     "tcgen05": "tensor memory (tcgen05) is not emulated",
 }
 """Why whole families of instructions are missing, where the name alone would not say."""
@@ -322,11 +323,15 @@ def rank_of_address(low: FunctionLowering, statement: Statement) -> None:
 
 
 def copy(low: FunctionLowering, statement: Statement) -> None:
-    """`cp`: the asynchronous copies."""
-    if statement.parts[1:2] != ("async",) or len(statement.parts) < 3:
-        raise low.unsupported("reductions by bulk copies are not emulated" if "bulk" in statement.parts else "copies")
-    special = {"mbarrier": arrive_after_copies, "bulk": bulk_copy}
-    special.get(statement.parts[2], copy_async)(low, statement)
+    """`cp`: the asynchronous copies, and reductions by them."""
+    if "bulk" in statement.parts:
+        bulk_copy(low, statement)
+    elif statement.parts[1:2] != ("async",) or len(statement.parts) < 3:
+        raise low.unsupported("copies of this form")
+    elif statement.parts[2] == "mbarrier":
+        arrive_after_copies(low, statement)
+    else:
+        copy_async(low, statement)
 
 
 _HANDLERS = {

@@ -186,7 +186,9 @@ def _judged(
                 judge = Evaluator(
                     device, inputs, config.evaluation, item.workload, config.libraries, precision=item.precision
                 )
-                yield _outcome(item, judge, began)
+                outcome = _outcome(item, judge, began)
+                if problem_digest(item.problem, read_start(item.problem)) == item.digest:
+                    yield outcome  # else somebody has edited the problem meanwhile
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
 

@@ -9,6 +9,10 @@ SIZES = {
     "v0": {"batch_size": 16, "dim": 16384},
 }
 TAGS = ("elementwise",)
+MENDS = (
+    "KernelBench draws from [0, 1), where this function is the identity: a copy of the input would pass. Here "
+    "inputs are normal."
+)
 
 
 class Model(torch.nn.Module):

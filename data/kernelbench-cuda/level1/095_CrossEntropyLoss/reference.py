@@ -9,6 +9,10 @@ SIZES = {
     "v0": {"batch_size": 4096, "num_classes": 10},
 }
 TAGS = ("loss",)
+MENDS = (
+    "KernelBench's scores lie in [0, 1): the loss is log(num_classes) + 0.04 whatever the targets are. Here they "
+    "spread wider."
+)
 
 
 class Model(torch.nn.Module):

@@ -10,6 +10,10 @@ SIZES = {
     "full": {"batch_size": 128, "seq_len": 512, "n_embd": 768, "n_head": 8, "max_seqlen": 1024},
 }
 TAGS = ("attention", "matmul")
+MENDS = (
+    "KernelBench draws from [0, 1), where an average of the values that never looks at queries and keys is nearly "
+    "right. Here inputs are normal and wide."
+)
 
 
 class Model(torch.nn.Module):

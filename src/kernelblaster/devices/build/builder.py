@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 import threading
 import time
@@ -58,6 +59,8 @@ from kernelblaster.sandbox.limits import CommandResult
 from kernelblaster.sandbox.process import Scratch
 
 _FORMAT = "kernelblaster-build-5"
+_NAMES_PRECISION = re.compile(rb"KB_(?:FP16|FP32|BF16)|scalar_t")
+"""A driver that mentions none of these compiles to the same object in every precision, as all of ours do."""
 SHARED_PIECES = "kernelblaster/kernels"
 """Below the include directory."""
 
@@ -89,7 +92,8 @@ class CandidateBuilder:
             source = problem.driver_path.read_bytes()
         except OSError as error:
             raise ProblemError(f"cannot read {problem.driver_path}: {error}", hint="restore the problem") from error
-        digest = _digest(_FORMAT, source, _harness_bytes(), precision, self._recipes.host_flags, self._host_identity())
+        varies = precision if _NAMES_PRECISION.search(source) else "any precision"
+        digest = _digest(_FORMAT, source, _harness_bytes(), varies, self._recipes.host_flags, self._host_identity())
         with self._entry("harnesses", digest) as entry:
             if not (entry / "harness.o").is_file():
                 self._compile_harness(source, entry, problem, precision)

@@ -8,6 +8,9 @@ struct Extents {
     __host__ __device__ int64_t count() const { return d * h * w; }
 };
 
+// The same extent along all three axes.
+static Extents cube(int64_t extent) { return {extent, extent, extent}; }
+
 // A convolution as torch.nn.Conv3d and ConvTranspose3d describe it. Input and output are (batch, channels, d, h, w).
 // Weights are (out_channels, in_channels / groups, kernel), of transposed convolutions
 // (in_channels, out_channels / groups, kernel). `output` may be left out where `make_conv` and its kin are used.

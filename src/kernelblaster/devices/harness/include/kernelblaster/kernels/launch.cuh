@@ -1,7 +1,7 @@
 // What every start needs: types, checked launches, grids of any extent, scratch memory.
 //
-// Headers of this directory are written for reading. Top-level pieces are separated by empty lines, and each defines one
-// name: a kernel that includes a header is shown with those pieces alone that it uses.
+// Headers of this directory are written for reading. Pieces at the top level are separated by empty lines, and each
+// defines one name: a kernel that includes a header is shown with those pieces alone that it uses.
 #pragma once
 #include <kernelblaster/scalar.cuh>
 

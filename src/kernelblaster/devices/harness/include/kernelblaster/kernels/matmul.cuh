@@ -57,7 +57,7 @@ static void matmul(scalar_t* output, Matrix a, Matrix b, Product shape, Epilogue
     check(cudaGetLastError());
 }
 
-// output = epilogue(x weight^T): x is (rows, in_features), weight (out_features, in_features) as torch.nn.Linear has it.
+// output = epilogue(x weight^T), as torch.nn.Linear: x is (rows, in_features), weight (out_features, in_features).
 template <typename Epilogue>
 static void linear(scalar_t* output, const scalar_t* x, const scalar_t* weight, int64_t rows, int64_t in_features,
                    int64_t out_features, Epilogue epilogue) {

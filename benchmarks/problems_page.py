@@ -1,0 +1,99 @@
+"""Makes docs/problems.md: every problem of the data set, how its start was judged, and what was mended.
+
+    kernelblaster problems check --workload full --precision fp16 --records FILE
+    python benchmarks/problems_page.py FILE... > docs/problems.md
+
+Verdicts and times come from the records alone; what none of them holds has not run.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from kernelblaster.devices.facts import DeviceKind
+from kernelblaster.paths import data_dir
+from kernelblaster.problems.dataset import Dataset
+from kernelblaster.problems.problem import Problem
+from kernelblaster.problems.start import read_start
+from kernelblaster.problems.tags import HELD_OUT
+from kernelblaster.runs.problem_checks import CheckRecord, problem_digest, read_checks
+
+HEAD = """# Problems
+
+Made by `benchmarks/problems_page.py` of the data set and of what `kernelblaster problems check` has recorded.
+
+{count} problems: {levels}. The fixed split holds out every problem with {held}:
+{train} to learn from (`--split train`), {heldout} held out (`--split heldout`).
+
+Times are those of the starting kernels, which are plain and slow on purpose: median of the whole call with a cold L2,
+in microseconds, with its 95 % interval. A dash has not run; `stale` stands for files that have changed since.
+"""
+
+
+def columns(records: Sequence[CheckRecord]) -> list[tuple[str, str, str]]:
+    """(device, precision, workload) of the records, GPUs first; emulated ones are verdicts and no times."""
+    found = {(one.device, str(one.precision), one.workload, one.device_kind) for one in records}
+    return [one[:3] for one in sorted(found, key=lambda it: (it[3] is DeviceKind.EMULATED, it[0], it[2], it[1]))]
+
+
+def cell(record: CheckRecord | None, digest: str) -> str:
+    """How one start was judged."""
+    if record is None:
+        return "-"
+    if record.digest != digest:
+        return "stale"
+    if not record.passed:
+        return f"**{record.verdict}**"
+    if record.modelled or record.median_us is None:
+        return "correct"
+    return f"{record.median_us:.1f} [{record.low_us:.1f}, {record.high_us:.1f}]"
+
+
+def table(problems: Sequence[Problem], records: Sequence[CheckRecord]) -> Iterator[str]:
+    """One row per problem."""
+    names = columns(records)
+    known = {(one.problem, one.device, str(one.precision), one.workload): one for one in records}
+    heads = [f"{device}, {precision}, {workload}" for device, precision, workload in names]
+    yield "| " + " | ".join(["problem", "tags", "split", *heads]) + " |"
+    yield "|" + "---|" * (3 + len(heads))
+    for problem in problems:
+        digest = problem_digest(problem, read_start(problem))
+        cells = [cell(known.get((str(problem.id), *name)), digest) for name in names]
+        name = f"{problem.id.number} {problem.name}"
+        yield "| " + " | ".join([name, ", ".join(problem.tags), str(problem.split), *cells]) + " |"
+
+
+def page(problems: Sequence[Problem], records: Sequence[CheckRecord]) -> Iterator[str]:
+    """The whole page."""
+    levels = sorted({problem.id.level for problem in problems})
+    counts = {level: sum(problem.id.level == level for problem in problems) for level in levels}
+    parts = [problem.split for problem in problems]
+    yield HEAD.format(
+        count=len(problems),
+        levels=", ".join(f"{count} of level {level}" for level, count in counts.items()),
+        held=", ".join(sorted(HELD_OUT)),
+        train=sum(part == "train" for part in parts),
+        heldout=sum(part == "heldout" for part in parts),
+    )
+    for level in levels:
+        yield f"## Level {level}\n"
+        yield from table([problem for problem in problems if problem.id.level == level], records)
+        yield ""
+    yield "## What is mended of KernelBench's form\n"
+    for problem in problems:
+        if problem.mends:
+            yield f"- {problem.id.level}/{problem.id.number} {problem.name}: {problem.mends}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("records", nargs="*", type=Path)
+    given = parser.parse_args()
+    records = [record for path in given.records for record in read_checks(path)]
+    print("\n".join(page(Dataset(data_dir() / "kernelbench-cuda").problems(), records)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,30 @@
+"""Product of two upper triangular matrices."""
+
+import torch
+
+# The full problem is no larger than 101 MB in fp16, so that medium is the same.
+SIZES = {
+    "small": {"n": 131},
+    "medium": {"n": 4096},
+    "full": {"n": 4096},
+}
+TAGS = ("matmul",)
+
+
+class Model(torch.nn.Module):
+    """The upper triangle of A B; the other one is zero, as it is in A and B."""
+
+    def forward(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+        """(n, n), (n, n) -> (n, n), both upper triangular."""
+        return torch.triu(torch.matmul(A, B))
+
+
+def get_inputs(size: str = "full") -> list[torch.Tensor]:
+    """Inputs of one declared size."""
+    n = SIZES[size]["n"]
+    return [torch.triu(torch.rand(n, n)), torch.triu(torch.rand(n, n))]
+
+
+def get_init_inputs(size: str = "full") -> list:
+    """Arguments of `Model`."""
+    return []

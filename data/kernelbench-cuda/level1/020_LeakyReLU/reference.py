@@ -1,0 +1,35 @@
+"""Leaky rectified linear unit over a large matrix."""
+
+import torch
+
+SIZES = {
+    "small": {"batch_size": 37, "dim": 2003},
+    "medium": {"batch_size": 256, "dim": 393216},
+    "full": {"batch_size": 4096, "dim": 393216},
+    "v0": {"batch_size": 16, "dim": 16384},
+}
+SCALARS = {"negative_slope": 0.01}
+TAGS = ("elementwise",)
+MENDS = (
+    "KernelBench draws from [0, 1), where this function is the identity: a copy of the input would pass. Here "
+    "inputs are normal."
+)
+
+
+class Model(torch.nn.Module):
+    """x where x > 0, else negative_slope x."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(batch_size, dim) -> (batch_size, dim)."""
+        return torch.nn.functional.leaky_relu(x, negative_slope=SCALARS["negative_slope"])
+
+
+def get_inputs(size: str = "full") -> list[torch.Tensor]:
+    """Inputs of one declared size."""
+    p = SIZES[size]
+    return [torch.randn(p["batch_size"], p["dim"])]
+
+
+def get_init_inputs(size: str = "full") -> list:
+    """Arguments of `Model`."""
+    return []

@@ -1,0 +1,31 @@
+"""Scaled exponential linear unit over a large matrix."""
+
+import torch
+
+SIZES = {
+    "small": {"batch_size": 37, "dim": 2003},
+    "medium": {"batch_size": 256, "dim": 393216},
+    "full": {"batch_size": 4096, "dim": 393216},
+    "v0": {"batch_size": 16, "dim": 16384},
+}
+TAGS = ("elementwise",)
+MENDS = "KernelBench draws from [0, 1), so that the branch for negative values is never taken. Here inputs are normal."
+
+
+class Model(torch.nn.Module):
+    """scale x where x > 0, else scale alpha (exp(x) - 1); both constants belong to the function."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(batch_size, dim) -> (batch_size, dim)."""
+        return torch.selu(x)
+
+
+def get_inputs(size: str = "full") -> list[torch.Tensor]:
+    """Inputs of one declared size."""
+    p = SIZES[size]
+    return [torch.randn(p["batch_size"], p["dim"])]
+
+
+def get_init_inputs(size: str = "full") -> list:
+    """Arguments of `Model`."""
+    return []

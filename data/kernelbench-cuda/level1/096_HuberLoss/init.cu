@@ -1,0 +1,18 @@
+// Mean of smooth absolute differences: partial sums per block, then their sum by one block.
+#include <kernelblaster/kernels/reduce.cuh>
+#include <kernelblaster/kernels/workspace.cuh>
+
+struct SmoothL1 {
+    const scalar_t *predictions, *targets;
+    __device__ float operator()(int64_t i) const {
+        const float distance = fabsf(to_float(predictions[i]) - to_float(targets[i]));
+        return distance < 1.0f ? 0.5f * distance * distance : distance - 0.5f;
+    }
+};
+
+void launch_gpu_implementation(void* output, void* predictions, void* targets, int64_t batch_size, int64_t dim) {
+    const int64_t count = batch_size * dim;
+    Workspace workspace;
+    const StoreScaled mean{out(output), 1.0f / count};
+    sum_all(workspace.take_float(PARTIALS), count, SmoothL1{in(predictions), in(targets)}, mean);
+}

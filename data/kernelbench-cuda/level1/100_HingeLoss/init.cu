@@ -1,0 +1,18 @@
+// Mean of max(1 - p t, 0): partial sums per block, then their sum by one block.
+#include <kernelblaster/kernels/reduce.cuh>
+#include <kernelblaster/kernels/workspace.cuh>
+
+struct Hinge {
+    const scalar_t *predictions, *targets;
+    int64_t dim;
+    __device__ float operator()(int64_t i) const {
+        return fmaxf(1.0f - to_float(predictions[i]) * to_float(targets[i % dim]), 0.0f);
+    }
+};
+
+void launch_gpu_implementation(void* output, void* predictions, void* targets, int64_t batch_size, int64_t dim) {
+    const int64_t count = batch_size * dim;
+    Workspace workspace;
+    const StoreScaled mean{out(output), 1.0f / count};
+    sum_all(workspace.take_float(PARTIALS), count, Hinge{in(predictions), in(targets), dim}, mean);
+}

@@ -1,0 +1,81 @@
+"""A sweep over the starts of problems: it goes on where it stopped, and judges again what has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from budget_support import RELU_SLUG, reduced
+from fake_device import FakeDevice, source
+
+from kernelblaster.config import RunConfig
+from kernelblaster.devices.registry import DEVICES, OpenedDevice
+from kernelblaster.errors import MachineError
+from kernelblaster.problems.problem import Precision, Problem
+from kernelblaster.runs.problem_checks import PROBLEM_FAULT, CheckPlan, CheckRecord, check_problems, read_checks
+
+CONFIG = RunConfig(device="scripted", evaluation={"input_sets": 2, "max_seconds_timing": 0.1})
+
+
+@pytest.fixture(autouse=True)
+def scripted(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDevice]:
+    monkeypatch.setattr("kernelblaster.evaluation.timing.stopwatch.SPIN_UP_S", 0.0)
+    device = FakeDevice()
+    DEVICES.register("scripted", lambda request: OpenedDevice(device, "scripted"), "a device")
+    yield device
+    DEVICES.unregister("scripted")
+
+
+@pytest.fixture
+def problem(tmp_path: Path) -> Problem:
+    return started(reduced(RELU_SLUG, tmp_path / "reduced", medium={"batch_size": 5, "dim": 259}), "honest")
+
+
+def started(problem: Problem, kernel: str) -> Problem:
+    """The problem with a scripted start; its harness is scripted as well."""
+    problem.driver_path.write_text("")
+    problem.init_path.write_text(source(kernel))
+    return problem
+
+
+def swept(plan: CheckPlan, records: Path) -> list[CheckRecord]:
+    return list(check_problems(plan, CONFIG, records, lambda stage: None))
+
+
+def test_outcomes_are_kept_and_only_what_has_changed_is_judged_again(problem: Problem, tmp_path: Path) -> None:
+    plan = CheckPlan([problem], [Precision.FP32], ["small", "medium", "huge"], jobs=2)
+    records = tmp_path / "checks" / "records.jsonl"
+    first = swept(plan, records)
+    assert [(one.workload, one.passed) for one in first] == [("small", True), ("medium", True)]
+    assert swept(plan, records) == first
+    (again,) = swept(replace(plan, again=True, workloads=["medium"]), records)
+    assert again.at > first[1].at
+    (wrong,) = swept(replace(plan, problems=[started(problem, "scaled")], workloads=["small"]), records)
+    assert wrong.verdict == "wrong_values"
+    assert "2 times expected" in wrong.reason
+    assert wrong.median_us is None
+    assert {one.workload: one.passed for one in read_checks(records)} == {"small": False, "medium": True}
+
+
+def test_a_sweep_stops_when_its_time_is_over_and_a_torn_line_is_cut(problem: Problem, tmp_path: Path) -> None:
+    plan = CheckPlan([problem], [Precision.FP32], ["small"], minutes=0.0)
+    assert swept(plan, tmp_path / "records.jsonl") == []
+    records = tmp_path / "records.jsonl"
+    records.write_bytes(b'{"problem": "level1')
+    assert len(swept(replace(plan, minutes=None), records)) == len(read_checks(records)) == 1
+
+
+def test_a_fault_of_the_problem_is_an_outcome(problem: Problem, tmp_path: Path) -> None:
+    text = problem.reference_path.read_text()
+    problem.reference_path.write_text(text.replace("return torch.relu(x)", "return torch.relu(y)"))
+    (found,) = swept(CheckPlan([problem], [Precision.FP32], ["small"]), tmp_path / "records.jsonl")
+    assert found.verdict == PROBLEM_FAULT
+    assert "NameError" in found.reason
+
+
+def test_a_damaged_line_is_named(tmp_path: Path) -> None:
+    (tmp_path / "records.jsonl").write_text("{}\n")
+    with pytest.raises(MachineError, match="line 1"):
+        read_checks(tmp_path / "records.jsonl")

@@ -44,10 +44,10 @@ SHOWN = (
     Shown(Metric.REGISTERS_PER_THREAD, "registers per thread", 1, ""),
     Shown(Metric.SHARED_PER_BLOCK, "shared memory per block", 1, "B"),
     Shown(Metric.LOCAL_LOADS, "local loads (spills)", 1, "", -1),
-    Shown(Metric.STALL_LONG_SCOREBOARD, "warps waiting for global memory", 1, "", -1),
-    Shown(Metric.STALL_SHORT_SCOREBOARD, "warps waiting for shared memory", 1, "", -1),
-    Shown(Metric.STALL_BARRIER, "warps waiting at barriers", 1, "", -1),
-    Shown(Metric.STALL_WAIT, "warps waiting for fixed latency", 1, "", -1),
+    Shown(Metric.STALL_LONG_SCOREBOARD, "stalls: global memory", 1, "", -1),
+    Shown(Metric.STALL_SHORT_SCOREBOARD, "stalls: shared memory", 1, "", -1),
+    Shown(Metric.STALL_BARRIER, "stalls: barriers", 1, "", -1),
+    Shown(Metric.STALL_WAIT, "stalls: fixed latency", 1, "", -1),
 )
 
 

@@ -44,12 +44,12 @@ class ResultRow:
 
 @dataclass(frozen=True)
 class TimeBar:
-    """The time of one implementation; `width` in percent of the longest."""
+    """The time of one implementation; `width` in percent of the longest, `kind` for its colour."""
 
     name: str
     text: str
     width: float
-    ours: bool
+    kind: str
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,8 @@ class ProblemView:
     diff: Diff | None
     hot_before: tuple[HotKernel, ...]
     hot_after: tuple[HotKernel, ...]
+    workload: str
+    times: tuple[TimeBar, ...]
     pytorch: tuple[TimeBar, ...]
     pytorch_told: str
     steps: tuple[StepView, ...]
@@ -183,6 +185,8 @@ def _floor(timing: Timing | None) -> str:
 def _problem(record: ProblemRecord, row: ResultRow, summary: RunSummary, room: PackRoom) -> ProblemView:
     before, after = record.evaluations.get(record.start or ""), record.evaluations.get(record.final or "")
     start, final = record.source(record.start), record.source(record.final)
+    # Measured times of PyTorch stand beside measured ones alone.
+    baseline = None if summary.emulated else record.baseline
     pack = TextPack()
     steps = step_views(record, pack)
     return ProblemView(
@@ -194,8 +198,10 @@ def _problem(record: ProblemRecord, row: ResultRow, summary: RunSummary, room: P
         diff=side_by_side(start, final) if start is not None and final is not None else None,
         hot_before=hot_kernels(before, start),
         hot_after=hot_kernels(after, final),
-        pytorch=_pytorch(record.baseline),
-        pytorch_told=_pytorch_told(record.baseline),
+        workload=record.row.workload or "",
+        times=_times(record.row),
+        pytorch=_pytorch(baseline),
+        pytorch_told=_pytorch_told(baseline),
         steps=steps,
         texts=room.take(pack.packed()) if steps else "",
     )
@@ -204,6 +210,7 @@ def _problem(record: ProblemRecord, row: ResultRow, summary: RunSummary, room: P
 _IMPLEMENTATIONS = {
     "start": "start",
     "final": "final kernel",
+    "floor": "roofline floor",
     "eager": "PyTorch eager",
     "compile": "torch.compile",
     "max-autotune-no-cudagraphs": "torch.compile, autotuned",
@@ -211,19 +218,29 @@ _IMPLEMENTATIONS = {
 }
 
 
-def _pytorch(row: BaselineRow | None) -> tuple[TimeBar, ...]:
-    if row is None or not row.timings:
+def _times(row: ProblemSummary) -> tuple[TimeBar, ...]:
+    """Start, final kernel and roofline floor, as far as they are known."""
+    start = row.comparison.baseline if row.comparison else row.start
+    if start is None:
         return ()
-    longest = max(timing.median_us for timing in row.timings.values())
-    order = sorted(row.timings.items(), key=lambda item: -item[1].median_us)
+    known = {"start": start.median_us}
+    if row.comparison is not None:
+        known["final"] = row.comparison.candidate.median_us
+    if start.floor_us is not None:
+        known["floor"] = start.floor_us
+    return _bars(known)
+
+
+def _pytorch(row: BaselineRow | None) -> tuple[TimeBar, ...]:
+    return _bars({name: timing.median_us for name, timing in row.timings.items()}) if row is not None else ()
+
+
+def _bars(known: dict[str, float]) -> tuple[TimeBar, ...]:
+    """Microseconds by implementation as bars, the longest first."""
+    longest = max(known.values(), default=1.0)
     return tuple(
-        TimeBar(
-            name=_IMPLEMENTATIONS.get(name, name),
-            text=f"{microseconds(timing.median_us)} µs",
-            width=round(100 * timing.median_us / longest, 2),
-            ours=name in ("start", "final"),
-        )
-        for name, timing in order
+        TimeBar(_IMPLEMENTATIONS.get(name, name), f"{microseconds(us)} µs", round(100 * us / longest, 2), name)
+        for name, us in sorted(known.items(), key=lambda item: -item[1])
     )
 
 
@@ -236,4 +253,6 @@ def _pytorch_told(row: BaselineRow | None) -> str:
         if name not in ("start", "final")
     ]
     told = f"measured in turns on {row.device.name}, size {row.workload}, {row.precision}, torch {row.torch}"
+    if row.cover is None:
+        told += "; launches were not hidden, so that PyTorch's times hold host time"
     return f"final kernel {'; '.join(ratios)}. All {told}." if ratios else f"{told[:1].upper()}{told[1:]}."

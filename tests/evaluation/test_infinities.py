@@ -60,6 +60,12 @@ def test_infinities_are_drawn_where_they_are_defined(store: InputStore, slug: st
     assert drawn_as(store, slug, precision) is (Distribution.MASKED if slug in DEFINED else Distribution.DECLARED)
 
 
+def test_values_that_vanish_in_float32_do_not_hide_a_definition(store: InputStore) -> None:
+    key = InputKey(problem(SOFTMAX), Precision.BF16, StandardWorkload.SMALL, attempts(Distribution.MASKED), seed=3)
+    with store.use(key) as drawn:
+        assert drawn.distribution is Distribution.MASKED
+
+
 def test_a_loss_is_judged_where_no_target_is_masked(store: InputStore) -> None:
     drawn = {drawn_as(store, LOSS, Precision.FP32, seed) for seed in range(1, 9)}
     assert drawn == {Distribution.MASKED, Distribution.DECLARED}

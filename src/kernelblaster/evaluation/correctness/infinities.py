@@ -49,7 +49,7 @@ def _defined(result: torch.Tensor, other: torch.Tensor, infinite: torch.Tensor, 
     """Whether one output is; `other` has a large number in place of infinities."""
     if not result.is_floating_point():
         return torch.equal(result.to(torch.int64), other.to(torch.int64))
-    result, other = result.double(), other.double()
+    result, other = result.double(), other.to(result.dtype).double()  # what is kept in float32 may be zero there
     own = infinite if infinite.shape == result.shape else torch.zeros_like(result, dtype=torch.bool)
     same = (result - other).abs() <= _SAME * result.abs()
     selected = result.isinf() & (own | (other == result.sign() * large))

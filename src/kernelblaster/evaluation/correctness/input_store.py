@@ -144,7 +144,7 @@ class InputStore:
         reference = load_reference(key.problem)
         specs = tensor_specs(key.problem, key.workload, key.precision)
         outputs = [spec for spec in specs if spec.role is TensorRole.OUTPUT]
-        layers = sum(spec.role is TensorRole.WEIGHT and len(spec.shape) > 1 for spec in specs)
+        layers = _layers(specs)
         attempts = [(draw, exponent) for draw in key.draws for exponent in exponents(draw, key.precision, layers)]
         for number, (distribution, exponent) in enumerate(attempts, start=1):
             drawn = reference_output.draw(reference, key.workload, specs, distribution, exponent, key.seed)
@@ -210,3 +210,10 @@ class InputStore:
                 references -= entry.drawn.reference_bytes
                 del self._entries[name]
                 shutil.rmtree(self.directory / name, ignore_errors=True)
+
+
+def _layers(specs: Sequence[TensorSpec]) -> int:
+    """Matrices among the weights; a scale or a shift of every element of a sample is none."""
+    inputs = [spec.shape for spec in specs if spec.role is TensorRole.INPUT]
+    weights = [spec.shape for spec in specs if spec.role is TensorRole.WEIGHT and len(spec.shape) > 1]
+    return sum(all(shape[-len(weight) :] != weight for shape in inputs) for weight in weights)

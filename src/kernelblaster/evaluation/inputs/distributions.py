@@ -46,15 +46,21 @@ def exponents(distribution: Distribution, precision: str, layers: int) -> tuple[
 
     That of `offset` is of the mean, in units of the spread, that of `mixed` is of means and of large samples; that of
     `masked` says how (`MASKS`). Where several layers follow each other, sparse inputs are not scaled: large ones make a
-    later layer depend on the last bit of an earlier one's result.
+    later layer depend on the last bit of an earlier one's result. So samples of a mixture differ less there, and none
+    are large in fp32: which of two scores an attention takes would depend on the order in which they were summed.
 
     Args:
         distribution: which.
         precision: of the run.
         layers: matrices among the weights.
     """
-    if distribution is Distribution.SPARSE and layers > 1:
-        return (0,)
+    if layers > 1:
+        if distribution is Distribution.SPARSE:
+            return (0,)
+        if distribution is Distribution.MIXED:
+            return (3, 1)
+        if distribution is Distribution.LARGE and precision == "fp32":
+            return ()
     return _SCALES.get(distribution, {}).get(precision, (0,))
 
 

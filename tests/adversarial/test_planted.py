@@ -1,6 +1,6 @@
 """The evaluation on planted kernels: no exploit gets through, no honest kernel is refused.
 
-The first exploit of every fourth row and a few honest kernels; --all takes all of them.
+The first exploit of every sixth row and a few honest kernels; --all takes all of them.
 """
 
 from __future__ import annotations

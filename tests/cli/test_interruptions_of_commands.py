@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.nvcc, pytest.mark.usefixtures("nvcc")]
 SEARCH = ("--steps", "1", "--device", "emulated")
 
 
-def wait_for(process: subprocess.Popen[str], words: str, timeout_s: float = 60) -> str:
+def wait_for(process: subprocess.Popen[str], words: str, timeout_s: float = 120) -> str:
     """Read standard error until a line holds `words`."""
     read = ""
     deadline = time.monotonic() + timeout_s

@@ -113,6 +113,20 @@ def test_the_prompt_holds_what_an_author_needs(tmp_path):
     assert "the truth" not in text
 
 
+def test_an_array_of_weights_is_told_module_by_module(tmp_path):
+    names = [f"blocks.{n}.{part}" for n in range(300) for part in ("weight", "bias")]
+    weights = tuple(TensorSpec(name, TensorRole.WEIGHT, DType.FLOAT16, (7, n)) for n, name in enumerate(names))
+    context = make_context(tmp_path, ScriptedModel(tmp_path / "m", lambda *place: ""), tensors=weights)
+    driver = context.problem.driver_path
+    plain = generate_request(context, full_state(context), 0).messages[1].content
+    driver.write_text(driver.read_text().replace("void* x,", "void* x, void* const* weights,"))
+    told = generate_request(context, full_state(context), 0).messages[1].content
+    assert "[6] blocks.3: weight [7, 6], bias [7, 7]" in told
+    assert "600" in told
+    assert "[6] blocks.3" not in plain
+    assert len(told) - len(plain) < 12_000
+
+
 def test_without_evidence_the_prompt_says_so(tmp_path):
     context = make_context(tmp_path, ScriptedModel(tmp_path / "m", lambda *place: ""))
     state = full_state(context)

@@ -19,7 +19,8 @@ from kernelblaster.problems.problem import Problem
 from kernelblaster.storage.bounded_io import read_source
 
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<(?P<name>[^>]+)>[^\n]*\n?", re.MULTILINE)
-_SHARED = "kernelblaster/kernels/"
+SHARED_PIECES = "kernelblaster/kernels/"
+"""Where the headers lie below the include directory."""
 _BREAK = re.compile(r"\n(?:[ \t]*\n)+(?=[^\s})])")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -41,7 +42,7 @@ def read_start(problem: Problem) -> str:
 
 def self_contained(source: str) -> str:
     """A kernel's text with the shared pieces that it uses in the place of their includes. Raises ProblemError."""
-    if _SHARED not in source:
+    if SHARED_PIECES not in source:
         return source
     own = _INCLUDE.sub("", source)
     headers: dict[str, str] = {}
@@ -69,14 +70,14 @@ def _included(text: str) -> Iterator[str]:
 
 def _collect(name: str, headers: dict[str, str], system: dict[str, None]) -> None:
     """Add a header, after those that it includes."""
-    if not name.startswith(_SHARED):
+    if not name.startswith(SHARED_PIECES):
         system.setdefault(name)
         return
     if name in headers:
         return
     path: Path = harness_include_dir() / name
-    if path.parent != harness_include_dir() / _SHARED or not path.is_file():
-        known = ", ".join(sorted(one.name for one in (harness_include_dir() / _SHARED).glob("*.cuh")))
+    if path.parent != harness_include_dir() / SHARED_PIECES or not path.is_file():
+        known = ", ".join(sorted(one.name for one in (harness_include_dir() / SHARED_PIECES).glob("*.cuh")))
         raise ProblemError(f"there is no header <{name}>", hint=f"shared pieces are in {known}")
     text = path.read_text(encoding="utf-8")
     for inner in _included(text):

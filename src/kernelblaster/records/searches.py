@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from kernelblaster.errors import UsageError
 from kernelblaster.problems.problem import Problem
+from kernelblaster.problems.start import SHARED_PIECES, read_start
 from kernelblaster.storage.atomic import write_atomically
 
 SEARCH = "search.json"
@@ -67,4 +68,8 @@ def check_search(directory: Path, problem: Problem) -> None:
 
 def _digests(problem: Problem) -> dict[str, str]:
     paths = (problem.reference_path, problem.init_path, problem.driver_path)
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths if path.exists()}
+    found = {path.name: path.read_bytes() for path in paths if path.exists()}
+    start = found.get(problem.init_file)
+    if start is not None and SHARED_PIECES.encode() in start:  # the pieces that it uses are its own, too
+        found[problem.init_file] = read_start(problem).encode()
+    return {name: hashlib.sha256(content).hexdigest() for name, content in found.items()}

@@ -55,14 +55,13 @@ from kernelblaster.paths import (
     initialise_source,
 )
 from kernelblaster.problems.problem import Precision, Problem
+from kernelblaster.problems.start import SHARED_PIECES
 from kernelblaster.sandbox.limits import CommandResult
 from kernelblaster.sandbox.process import Scratch
 
 _FORMAT = "kernelblaster-build-5"
 _NAMES_PRECISION = re.compile(rb"KB_(?:FP16|FP32|BF16)|scalar_t")
 """A driver that mentions none of these compiles to the same object in every precision, as all of ours do."""
-SHARED_PIECES = "kernelblaster/kernels"
-"""Below the include directory."""
 
 
 class CandidateBuilder:

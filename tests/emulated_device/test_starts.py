@@ -1,0 +1,29 @@
+"""Starting kernels of shipped problems are correct: two of the day in one precision, with --all each in each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+
+import pytest
+from emulated_bench import needs_tools
+from rotation import rotating
+
+from kernelblaster import Precision, Problem, RunConfig, list_problems, open_evaluator, read_start
+from kernelblaster.evaluation.evaluator import Evaluator
+
+pytestmark = [pytest.mark.nvcc, needs_tools]
+TODAY = list(Precision)[date.today().toordinal() % len(Precision)]
+precisions = [pytest.param(one, marks=[] if one is TODAY else [pytest.mark.slow]) for one in Precision]
+
+
+@pytest.fixture(scope="module", params=precisions, ids=str)
+def judge(request: pytest.FixtureRequest) -> Iterator[Evaluator]:
+    with open_evaluator(RunConfig(device="emulated", precision=request.param)) as evaluator:
+        yield evaluator
+
+
+@pytest.mark.parametrize("problem", rotating(list_problems(), 2))
+def test_the_start_is_correct(problem: Problem, judge: Evaluator) -> None:
+    found = judge.evaluate(problem, read_start(problem), profile=False)
+    assert found.correct, found.reason

@@ -79,6 +79,8 @@ do not claim so. What stands between such code and a wrong figure:
   of kernels, and only of use to one who moves events as well.
 - No judged input is NaN, and infinities are judged where a problem defines what becomes of them: a sum or a product
   of infinities may be anything.
+- Where a reference takes more than 1 GiB, one timed call is judged instead of three, and whether judged calls take
+  longer than others is not asked.
 - Modelled times on the emulated device add what the host works beyond 50 us per call (`N13`): less than that is free
   there.
 - A candidate may behave otherwise when a profiler or a sanitizer is attached. The reward is the time without either.

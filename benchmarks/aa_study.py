@@ -29,9 +29,12 @@ from kernelblaster.config import RunConfig
 from kernelblaster.devices.base import Build
 from kernelblaster.devices.facts import DeviceFacts
 from kernelblaster.devices.failures import RunFailure
+from kernelblaster.evaluation.correctness.input_store import InputSet
 from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.evaluation.processes.timed_pair import TimedPair
-from kernelblaster.evaluation.results import Conditions, Decision
+from kernelblaster.evaluation.results import BatchEvidence, Comparison, Conditions, Decision
+from kernelblaster.evaluation.timing.batch_clock import BatchClock, slot_bytes
+from kernelblaster.evaluation.timing.batch_rule import SHARE, SLACK_US
 from kernelblaster.evaluation.timing.stopwatch import ImpossibleTime, Stopwatch
 from kernelblaster.problems.problem import Precision, Problem, StandardWorkload
 from kernelblaster.runs.evaluations import find_problem, open_evaluator
@@ -73,6 +76,9 @@ class Row(BaseModel):
     seconds: float
     """Wall time of the sampling, or until the failure."""
     failure: str = ""
+    batches: BatchEvidence | None = None
+    batch_seconds: float | None = None
+    """Wall time of the batches that confirmed the comparison."""
 
     @property
     def half_width(self) -> float:
@@ -148,6 +154,8 @@ def compare(case: Case, round: int) -> Row:
                 candidate, baseline = pair.candidate(), pair.baseline()
                 began = time.monotonic()
                 found = watch.compare(candidate, baseline)
+                compared = time.monotonic()
+                found = confirmed(found, pair, judge)
             except (ImpossibleTime, RunFailure) as failure:
                 return Row(case=case.name, round=round, seconds=time.monotonic() - began, failure=failure.reason)
             return Row(
@@ -160,8 +168,17 @@ def compare(case: Case, round: int) -> Row:
                 median_us=found.candidate.median_us,
                 samples=found.candidate.samples,
                 conditions=found.candidate.conditions,
-                seconds=time.monotonic() - began,
+                seconds=compared - began,
+                batches=found.batches,
+                batch_seconds=time.monotonic() - compared if found.batches else None,
             )
+
+
+def confirmed(found: Comparison, pair: TimedPair[InputSet], judge: Evaluator) -> Comparison:
+    """The comparison with the evidence of batches, though nobody claims anything. Raises as `BatchClock.confirm`."""
+    clock = BatchClock(judge.facts, slot_bytes(pair.drawn.specs), checked=(), look=lambda perturbation: None)
+    batches = pair.batches() if clock.has_room else None
+    return clock.confirm(found, *batches) if batches is not None else found
 
 
 def run_study(cases: Sequence[Case], journal: Path, rounds: int, deadline: float) -> list[Row]:
@@ -241,6 +258,7 @@ def render(study: Study) -> str:
             f"95th percentile {percent(quantile(widths, 0.95))}, largest {percent(max(widths))}; {narrow} of "
             f"{len(widths)} reach the target | at most {percent(TARGET_HALF_WIDTH)} |"
         )
+    lines += _batches(compared)
     lines += _clocks(compared)
     lines += ["", *_table(study.rows), ""]
     lines += [f"- {row.case}, round {row.round}: {_told(row)}" for row in (*wrong, *refused)]
@@ -251,6 +269,25 @@ def _told(row: Row) -> str:
     if row.decision is None:
         return row.failure
     return f"{row.decision}, {row.speedup:.4f} [{row.low:.4f}, {row.high:.4f}]"
+
+
+def _batches(rows: Sequence[Row]) -> list[str]:
+    """How batches, timed by the judge alone, agree with the events."""
+    known = [row for row in rows if row.batches is not None and row.median_us is not None]
+    if not known:
+        return []
+    hidden = [row for row in known if row.batches.launches_hidden]
+    lines = [f"| batches whose launches were hidden | {len(hidden)} of {len(known)} | all |"]
+    if hidden:
+        shares = [row.batches.candidate_us / row.median_us for row in hidden]
+        seconds = [row.batch_seconds for row in hidden]
+        lines += [
+            f"| time of a call in a batch over that by events | median {statistics.median(shares):.3f}, least "
+            f"{min(shares):.3f}, largest {max(shares):.3f} | at most {1 + SHARE:.2f} (or {SLACK_US:g} us) |",
+            f"| wall time of the batches of a comparison | median {statistics.median(seconds):.2f} s, largest "
+            f"{max(seconds):.2f} s | 0.3 s |",
+        ]
+    return lines
 
 
 def _clocks(rows: Iterable[Row]) -> list[str]:

@@ -94,6 +94,13 @@ def _print_time(console: Console, evaluation: Evaluation) -> None:
             f"\\[{c.low:.3f}, {c.high:.3f}] ({kind})",
             soft_wrap=True,
         )
+        if c.batches is not None:
+            launches = "" if c.batches.launches_hidden else ", launches included"
+            console.print(
+                f"[dim]{c.batches.calls} calls in a row: {c.batches.candidate_us:.2f} us each by the judge's own clock"
+                f"{launches}; baseline {c.batches.baseline_us:.2f} us[/]",
+                soft_wrap=True,
+            )
 
 
 def _print_conditions(console: Console, timing: Timing) -> None:

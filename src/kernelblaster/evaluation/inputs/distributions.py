@@ -48,6 +48,7 @@ def exponents(distribution: Distribution, precision: str, layers: int) -> tuple[
     `masked` says how (`MASKS`). Where several layers follow each other, sparse inputs are not scaled: large ones make a
     later layer depend on the last bit of an earlier one's result. So samples of a mixture differ less there, and none
     are large in fp32: which of two scores an attention takes would depend on the order in which they were summed.
+    Coarse ones are exact in fp32 up to 2^3: a product of two sums, each with a bias of lower bits, then has 24 bits.
 
     Args:
         distribution: which.
@@ -61,6 +62,8 @@ def exponents(distribution: Distribution, precision: str, layers: int) -> tuple[
             return (3, 1)
         if distribution is Distribution.LARGE and precision == "fp32":
             return ()
+        if distribution is Distribution.COARSE and precision == "fp32":
+            return (3, 1, 0)
     return _SCALES.get(distribution, {}).get(precision, (0,))
 
 

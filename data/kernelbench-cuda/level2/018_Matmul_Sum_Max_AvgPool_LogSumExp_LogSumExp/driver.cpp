@@ -1,0 +1,13 @@
+#include <kernelblaster/driver.hpp>
+
+void launch_gpu_implementation(void* output, void* x, void* linear_weight, void* linear_bias, int64_t batch_size,
+                               int64_t in_features, int64_t branches, int64_t parts, int64_t averaged,
+                               int64_t compared, int64_t summed);
+
+static void call(kb::Driver& d) {
+    launch_gpu_implementation(d.output("output"), d.input("x"), d.weight("linear.weight"), d.weight("linear.bias"),
+                              d.size("batch_size"), d.size("in_features"), d.size("branches"), d.size("parts"),
+                              d.size("averaged"), d.size("compared"), d.size("summed"));
+}
+
+KB_DRIVER(call)

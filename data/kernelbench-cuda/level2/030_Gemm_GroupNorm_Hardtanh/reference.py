@@ -1,0 +1,40 @@
+"""Linear layer, group norm over its features, clamped."""
+
+import torch
+
+SIZES = {
+    "small": {"batch_size": 37, "in_features": 131, "out_features": 210, "num_groups": 7},
+    "medium": {"batch_size": 1024, "in_features": 4096, "out_features": 4096, "num_groups": 16},
+    "full": {"batch_size": 1024, "in_features": 8192, "out_features": 8192, "num_groups": 16},
+    "v0": {"batch_size": 128, "in_features": 1024, "out_features": 512, "num_groups": 8},
+}
+SCALARS = {"eps": 1e-5, "hardtanh_min": -2.0, "hardtanh_max": 2.0}
+TAGS = ("matmul", "norm")
+
+
+class Model(torch.nn.Module):
+    """hardtanh(group_norm(x W^T + b))."""
+
+    def __init__(self, in_features: int, out_features: int, num_groups: int) -> None:
+        super().__init__()
+        self.gemm = torch.nn.Linear(in_features, out_features)
+        self.group_norm = torch.nn.GroupNorm(num_groups, out_features, eps=SCALARS["eps"])
+        torch.nn.init.normal_(self.group_norm.weight, mean=1.0, std=0.2)
+        torch.nn.init.normal_(self.group_norm.bias, std=0.2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(batch_size, in_features) -> (batch_size, out_features)."""
+        y = self.group_norm(self.gemm(x))
+        return torch.nn.functional.hardtanh(y, SCALARS["hardtanh_min"], SCALARS["hardtanh_max"])
+
+
+def get_inputs(size: str = "full") -> list[torch.Tensor]:
+    """Inputs of one declared size."""
+    p = SIZES[size]
+    return [torch.rand(p["batch_size"], p["in_features"])]
+
+
+def get_init_inputs(size: str = "full") -> list:
+    """Arguments of `Model`."""
+    p = SIZES[size]
+    return [p["in_features"], p["out_features"], p["num_groups"]]

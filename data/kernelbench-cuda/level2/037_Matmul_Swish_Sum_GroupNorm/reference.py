@@ -1,0 +1,41 @@
+"""Linear layer of many rows through swish, a second bias, group norm."""
+
+import torch
+
+SIZES = {
+    "small": {"batch_size": 37, "in_features": 131, "out_features": 210, "num_groups": 7},
+    "medium": {"batch_size": 4096, "in_features": 1024, "out_features": 4096, "num_groups": 64},
+    "full": {"batch_size": 32768, "in_features": 1024, "out_features": 4096, "num_groups": 64},
+    "v0": {"batch_size": 128, "in_features": 512, "out_features": 1024, "num_groups": 32},
+}
+SCALARS = {"eps": 1e-5}
+TAGS = ("matmul", "norm")
+
+
+class Model(torch.nn.Module):
+    """group_norm(swish(x W^T + b) + bias)."""
+
+    def __init__(self, in_features: int, out_features: int, num_groups: int) -> None:
+        super().__init__()
+        self.matmul = torch.nn.Linear(in_features, out_features)
+        self.bias = torch.nn.Parameter(torch.randn(out_features))
+        self.group_norm = torch.nn.GroupNorm(num_groups, out_features, eps=SCALARS["eps"])
+        torch.nn.init.normal_(self.group_norm.weight, mean=1.0, std=0.2)
+        torch.nn.init.normal_(self.group_norm.bias, std=0.2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(batch_size, in_features) -> (batch_size, out_features)."""
+        y = torch.nn.functional.silu(self.matmul(x)) + self.bias
+        return self.group_norm(y)
+
+
+def get_inputs(size: str = "full") -> list[torch.Tensor]:
+    """Inputs of one declared size."""
+    p = SIZES[size]
+    return [torch.rand(p["batch_size"], p["in_features"])]
+
+
+def get_init_inputs(size: str = "full") -> list:
+    """Arguments of `Model`."""
+    p = SIZES[size]
+    return [p["in_features"], p["out_features"], p["num_groups"]]

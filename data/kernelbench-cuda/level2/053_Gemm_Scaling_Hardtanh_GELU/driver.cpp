@@ -1,0 +1,13 @@
+#include <kernelblaster/driver.hpp>
+
+void launch_gpu_implementation(void* output, void* x, void* gemm_weight, void* gemm_bias, int64_t batch_size,
+                               int64_t in_features, int64_t out_features, float scaling_factor, float hardtanh_min,
+                               float hardtanh_max);
+
+static void call(kb::Driver& d) {
+    launch_gpu_implementation(d.output("output"), d.input("x"), d.weight("gemm.weight"), d.weight("gemm.bias"),
+                              d.size("batch_size"), d.size("in_features"), d.size("out_features"),
+                              d.scalar("scaling_factor"), d.scalar("hardtanh_min"), d.scalar("hardtanh_max"));
+}
+
+KB_DRIVER(call)

@@ -1,0 +1,12 @@
+#include <kernelblaster/driver.hpp>
+
+void launch_gpu_implementation(void* output, void* x, void* linear_weight, void* linear_bias, int64_t batch_size,
+                               int64_t in_features, int64_t out_features, float negative_slope);
+
+static void call(kb::Driver& d) {
+    launch_gpu_implementation(d.output("output"), d.input("x"), d.weight("linear.weight"), d.weight("linear.bias"),
+                              d.size("batch_size"), d.size("in_features"), d.size("out_features"),
+                              d.scalar("negative_slope"));
+}
+
+KB_DRIVER(call)

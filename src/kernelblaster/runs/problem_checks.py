@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from kernelblaster.devices.base import Device
     from kernelblaster.evaluation.evaluator import Evaluator
 
+PATIENCE_S = 600.0
+"""Of one request to a start, at least: naive convolutions and recurrent networks take seconds a call at full size."""
 PROBLEM_FAULT = "problem_error"
 """Stands for the verdict where the problem itself, not its kernel, is at fault."""
 
@@ -128,6 +130,8 @@ def check_problems(
 
     Raises UsageError, DeviceError, MachineError; a fault of one problem is an outcome.
     """
+    patient = {"timeout_s": max(config.evaluation.timeout_s, PATIENCE_S)}
+    config = config.model_copy(update={"evaluation": config.evaluation.model_copy(update=patient)})
     cut_torn_line(records)
     device = watched(choose_device(config, tell).device, config, tell)
     known = {record.key: record for record in read_checks(records)}

@@ -4,7 +4,7 @@ import torch
 
 SIZES = {
     "small": {"batch_size": 37, "dim": 1801},
-    "medium": {"batch_size": 16384, "dim": 16384},
+    "medium": {"batch_size": 8192, "dim": 16384},
     "full": {"batch_size": 16384, "dim": 16384},
     "v0": {"batch_size": 128, "dim": 4096},
 }

@@ -15,11 +15,12 @@ from pathlib import Path
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.dataset import Dataset
-from kernelblaster.problems.problem import Problem
+from kernelblaster.problems.problem import Problem, StandardWorkload
 from kernelblaster.problems.start import read_start
 from kernelblaster.problems.tags import HELD_OUT
 from kernelblaster.runs.problem_checks import CheckRecord, problem_digest, read_checks
 
+SHORT_US = 5.0
 HEAD = """# Problems
 
 Made by `benchmarks/problems_page.py` of the data set and of what `kernelblaster problems check` has recorded.
@@ -81,10 +82,22 @@ def page(problems: Sequence[Problem], records: Sequence[CheckRecord]) -> Iterato
         yield f"## Level {level}\n"
         yield from table([problem for problem in problems if problem.id.level == level], records)
         yield ""
+    yield from launch_bound(records)
     yield "## What is mended of KernelBench's form\n"
     for problem in problems:
         if problem.mends:
             yield f"- {problem.id.level}/{problem.id.number} {problem.name}: {problem.mends}"
+
+
+def launch_bound(records: Sequence[CheckRecord]) -> Iterator[str]:
+    """Problems whose start at full size is so short that its launch is what is measured."""
+    short = [
+        f"- {one.problem} {one.name}, {one.precision}: {one.median_us:.1f} us on {one.device}"
+        for one in records
+        if one.workload == StandardWorkload.FULL and not one.modelled and (one.median_us or SHORT_US) < SHORT_US
+    ]
+    if short:
+        yield from ("## Launch-bound at full size\n", *short, "")
 
 
 def main() -> None:

@@ -127,6 +127,8 @@ from kernelblaster.runs.observing import ExpectedCosts as ExpectedCosts
 from kernelblaster.runs.observing import RunChoices as RunChoices
 from kernelblaster.runs.observing import RunInProgress as RunInProgress
 from kernelblaster.runs.observing import RunObserver as RunObserver
+from kernelblaster.runs.problem_audits import AuditRecord as AuditRecord
+from kernelblaster.runs.problem_audits import audit_problems as audit_problems
 from kernelblaster.runs.problem_checks import CheckPlan as CheckPlan
 from kernelblaster.runs.problem_checks import CheckRecord as CheckRecord
 from kernelblaster.runs.problem_checks import check_problems as check_problems

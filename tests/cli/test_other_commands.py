@@ -103,6 +103,20 @@ def test_audit_names_a_reference_that_fails_and_goes_on(invoke: Invoke, dataset:
     assert "\n" not in fault
 
 
+def test_an_audit_goes_on_where_it_stopped(invoke: Invoke, dataset: Path, clean: Path, tmp_path: Path) -> None:
+    shutil.copytree(dataset / "level1", clean / "level1")
+    reference = clean / "level1" / "023_Softmax" / "reference.py"
+    reference.write_text(reference.read_text().replace("torch.softmax(x, dim=1)", "torch.zeros_like(x)"))
+    command = ("problems", "audit", "--dataset-dir", clean, "--precision=fp16", "--records", tmp_path / "audits.jsonl")
+    first = invoke(*command).out
+    assert "zero" in first
+    (line,) = (tmp_path / "audits.jsonl").read_text().splitlines()
+    (tmp_path / "audits.jsonl").write_text(line.replace("zero", "as recorded") + "\n" + line[:20])
+    assert "as recorded" in invoke(*command).out
+    reference.write_text(reference.read_text() + "\n")
+    assert invoke(*command).out == first
+
+
 def test_knowledge_bases_are_shown_checked_and_rendered(invoke: Invoke) -> None:
     assert len(invoke("kb", "show", "--json").json["states"]) >= 16
     assert "memory" in invoke("kb", "show").out

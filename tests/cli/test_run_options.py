@@ -18,7 +18,7 @@ from kernelblaster.config.sources import load_config
 Invoke = Callable[..., Done]
 GIVEN: dict[str, tuple[object, ...]] = {
     "problem_numbers": ("1-3",), "start": (2,), "end": (7,), "subset": ("level2",),
-    "problem_dir": ("own",), "knowledge_base": ("kb.json",),
+    "tag": ("norm",), "split": ("heldout",), "problem_dir": ("own",), "knowledge_base": ("kb.json",),
     "precision": ("bf16",), "device": ("emulated",), "gpu_type": ("h100",), "size": ("full",), "libraries": ("cublas",),
     "model": ("other",), "model_kind": ("batch_exchange",), "base_url": ("http://host/v1",),
     "recording": ("rec.jsonl",), "price": (1, 2), "model_concurrency": (3,), "model_timeout": (7,),
@@ -40,7 +40,7 @@ GROUPS = (
 class Asked:
     """What `run` asks of the library, and how it prints."""
 
-    chosen: object
+    chosen: Any
     dataset: object
     how: dict[str, Any]
     as_json: bool
@@ -55,8 +55,9 @@ def requested(monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
         asked.append(Asked(*chosen.pop(), how, as_json=False))
         return SimpleNamespace(exit_code=0)
 
-    def many(subset: object, numbers: object, *, dataset: object) -> list[object]:
-        chosen.append(((subset, numbers), dataset))
+    def many(subset: object, numbers: object, *, tags: Any, split: object, dataset: object) -> list[object]:
+        marks = (tuple(tags), split) if tags or split else ()
+        chosen.append(((subset, numbers, *marks), dataset))
         return []
 
     monkeypatch.setattr("kernelblaster.api.searching.optimize", optimize)
@@ -99,6 +100,9 @@ def test_an_option_is_not_ignored(invoke: Invoke, clean: Path, monkeypatch: pyte
         (("--start=3", "--end=9"), "3-9", "level1"),
         (("--end", "9", "--subset", "level2"), "1-9", "level2"),
         (("--start", "40"), "40-999999999", "level1"),
+        (("--problem-numbers=1-9", "--split=train"), "1-9", "level1"),
+        (("--tag=norm", "--tag=conv"), None, "any"),
+        (("--split", "heldout"), None, "any"),
         (("--problem-dir", "own"), None, None),
     ],
 )
@@ -108,7 +112,10 @@ def test_which_problems_are_chosen(
     requests = requested(monkeypatch)
     assert invoke("run", *arguments).code == 0
     (request,) = requests
-    assert request.chosen == ("own" if subset is None else (subset, numbers))
+    if subset is None:
+        assert request.chosen == "own"
+    else:
+        assert request.chosen[:2] == (None if subset == "any" else subset, numbers)
 
 
 def test_libraries_are_a_set() -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from problem_files import write_problem
+from problem_files import REFERENCE, write_problem
 
 from kernelblaster.errors import UsageError
 from kernelblaster.problems.dataset import Dataset, parse_levels, parse_numbers
 from kernelblaster.problems.problem import ProblemId
+from kernelblaster.problems.tags import HELD_OUT, Split, Tag, split_of
 
 NUMBERS = {1: (1, 4, 12, 19, 23, 95), 2: (1, 12, 99), 3: (43,)}
 
@@ -142,3 +144,27 @@ def test_any_other_text_names_something_or_is_refused_with_a_hint(text: str) -> 
         except UsageError as error:
             parsed, hint = (), error.hint
         assert bool(parsed) != bool(hint)
+
+
+def test_tags_and_the_split_choose_problems(tmp_path: Path) -> None:
+    declared = {1: '("matmul", "norm")', 2: '("conv",)', 3: '("scan", "matmul")', 4: "()"}
+    for number, tags in declared.items():
+        write_problem(tmp_path / "level1" / f"{number:03d}_P", reference=f"{REFERENCE}\nTAGS = {tags}\n")
+    dataset = Dataset(tmp_path)
+
+    def numbers(**how: Any) -> list[int]:
+        return [problem.id.number for problem in dataset.select(**how)]
+
+    assert numbers(tags=["matmul"]) == [1, 3]
+    assert numbers(tags=[Tag.NORM, Tag.CONV]) == [1, 2]
+    assert numbers(split="train") == [1, 2]
+    assert numbers(split=Split.HELD_OUT, tags=["matmul"]) == [3]
+    for wrong in ({"tags": ["magic"]}, {"split": "half"}, {"tags": ["pool"]}):
+        with pytest.raises(UsageError) as caught:
+            numbers(**wrong)
+        assert caught.value.hint
+
+
+@given(tags=st.sets(st.sampled_from(Tag), min_size=1))
+def test_no_problem_to_learn_from_holds_a_held_out_operation(tags: set[Tag]) -> None:
+    assert (split_of(tags) is Split.TRAIN) == tags.isdisjoint(HELD_OUT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -111,19 +112,21 @@ def audit(
         Precision | None,
         typer.Option("--precision", help="In which kernels are held against it; all if not given."),
     ] = None,
+    records: Annotated[
+        Path | None, typer.Option(help="JSONL file of audits; what it holds of unchanged references is not repeated.")
+    ] = None,
     dataset_dir: DatasetOption = None,
     json_output: JsonOption = False,
 ) -> int:
     """Fail problems that a trivial kernel would pass: constant, insensitive to an input, equal to zeros or a copy."""
-    from kernelblaster import audit_problem
+    from kernelblaster import audit_problem, audit_problems
     from kernelblaster.cli.progress import Progress
 
-    findings = {}
     problems = select(dataset_dir, subset, problem_numbers, tag)
+    precisions = [precision] if precision else list(Precision)
     with Progress() as progress:
-        for number, problem in enumerate(problems, start=1):
-            progress.tell(f"auditing {problem.id} {problem.name} ({number} of {len(problems)})")
-            findings[str(problem.id)] = audit_problem(problem, [precision] if precision else list(Precision))
+        audited = audit_problems(problems, precisions, audit_problem, records, progress.tell)
+        findings = {one.problem: list(one.faults) for one in audited}
     if json_output:
         print_json(findings)
     else:

@@ -24,6 +24,7 @@ from kernelblaster.cli.options import (
     grouped,
     positive,
 )
+from kernelblaster.cli.selection import SplitOption, TagOption
 from kernelblaster.cli.settings import ConfigOption, SetOption, configured, setting
 from kernelblaster.errors import UsageError
 
@@ -46,6 +47,8 @@ class ProblemOptions:
         str | None,
         typer.Option("--subset", help="level1, level2 or level3, or a list of them; level1 beside numbers alone."),
     ] = None
+    tag: TagOption = None
+    split: SplitOption = None
     problem_dir: Annotated[
         Path | None, typer.Option("--problem-dir", help="Your own problem: a directory with init.cu and driver.cpp.")
     ] = None
@@ -147,7 +150,8 @@ def run(
     else:
         problem = _completed(problem)
         dataset = place.dataset_dir or effective.config.dataset
-        problems = list(list_problems(problem.subset, problem.problem_numbers, dataset=dataset))
+        chosen = (problem.subset, problem.problem_numbers)
+        problems = list(list_problems(*chosen, tags=problem.tag or (), split=problem.split, dataset=dataset))
     console = terminal.console(stderr=place.json_output)
     with TerminalObserver(console) as observer:
         summary = optimize(
@@ -170,7 +174,7 @@ def _completed(problem: ProblemOptions) -> ProblemOptions:
     """With a range as numbers; what is chosen when nothing is; and the level that numbers alone are of."""
     if problem.start is not None or problem.end is not None:
         problem = replace(problem, problem_numbers=f"{problem.start or 1}-{problem.end or LAST_NUMBER}")
-    if problem.subset is not None:
+    if problem.subset is not None or (problem.problem_numbers is None and (problem.tag or problem.split)):
         return problem
     numbers = DEFAULT_PROBLEM if problem.problem_numbers is None else problem.problem_numbers
     return replace(problem, problem_numbers=numbers, subset=DEFAULT_SUBSET)
@@ -183,6 +187,8 @@ def _refuse_contradictions(problem: ProblemOptions, place: PlaceOptions) -> None
         "--start": problem.start,
         "--end": problem.end,
         "--subset": problem.subset,
+        "--tag": problem.tag,
+        "--split": problem.split,
         "--dataset-dir": place.dataset_dir,
     }
     beside = [name for name, value in choosing.items() if value is not None]

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ValidationError
 from kernelblaster.config import RunConfig
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.devices.failures import BuildFailure
-from kernelblaster.errors import KernelBlasterError, MachineError, ProblemError
+from kernelblaster.errors import DeviceMemoryFull, MachineError, ProblemError
 from kernelblaster.evaluation.results import Evaluation, Verdict
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.start import read_start
@@ -36,6 +36,8 @@ PATIENCE_S = 600.0
 """Of one request to a start, at least: naive convolutions and recurrent networks take seconds a call at full size."""
 PROBLEM_FAULT = "problem_error"
 """Stands for the verdict where the problem itself, not its kernel, is at fault."""
+MEMORY_FULL = "memory_full"
+"""Stands for the verdict where the GPU's memory does not suffice. It is judged again at the next call."""
 
 
 class CheckRecord(BaseModel):
@@ -53,7 +55,7 @@ class CheckRecord(BaseModel):
     digest: str
     """Of the problem's files, as they were judged."""
     verdict: str
-    """A `Verdict`, or `problem_error`."""
+    """A `Verdict`, `problem_error` or `memory_full`."""
     reason: str = ""
     median_us: float | None = None
     low_us: float | None = None
@@ -139,7 +141,7 @@ def check_problems(
     open_items: list[_Item] = []
     for item in _items(plan):
         found = known.get((str(item.problem.id), item.precision, item.workload, place, item.digest))
-        if found is not None and not plan.again:
+        if found is not None and found.verdict != MEMORY_FULL and not plan.again:
             yield found
         else:
             open_items.append(item)
@@ -206,13 +208,12 @@ def _build(device: Device, item: _Item) -> None:
 def _outcome(item: _Item, judge: Evaluator, began: float) -> CheckRecord:
     facts = judge.facts
     found: Evaluation | None = None
-    fault = ""
+    verdict = fault = ""
     try:
         found = judge.evaluate(item.problem, item.source, profile=False)
-    except KernelBlasterError as error:
-        if isinstance(error, MachineError):
-            raise
-        fault = str(error)
+    except (ProblemError, DeviceMemoryFull) as error:
+        verdict = PROBLEM_FAULT if isinstance(error, ProblemError) else MEMORY_FULL
+        fault = error.message
     timing = found.timing if found is not None and found.correct else None
     return CheckRecord(
         problem=str(item.problem.id),
@@ -222,7 +223,7 @@ def _outcome(item: _Item, judge: Evaluator, began: float) -> CheckRecord:
         device=facts.name,
         device_kind=facts.kind,
         digest=item.digest,
-        verdict=found.verdict if found is not None else PROBLEM_FAULT,
+        verdict=found.verdict if found is not None else verdict,
         reason=found.reason if found is not None else fault,
         median_us=timing.median_us if timing else None,
         low_us=timing.low_us if timing else None,

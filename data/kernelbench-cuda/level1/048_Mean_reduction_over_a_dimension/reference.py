@@ -9,7 +9,7 @@ SIZES = {
     "v0": {"batch_size": 16, "dim1": 256, "dim2": 256},
 }
 TAGS = ("reduction",)
-MENDS = "KernelBench draws from [0, 1): at full size all outputs are within 4 % of 0.5. Here inputs are normal."
+MENDS = "KernelBench draws from [0, 1): at full size all outputs are within 5 % of 0.5. Here inputs are normal."
 
 
 class Model(torch.nn.Module):

@@ -1,0 +1,69 @@
+"""Audits many problems, and keeps what was found in a JSONL file, so that a sweep goes on where it stopped."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, ValidationError
+
+from kernelblaster.errors import MachineError
+from kernelblaster.problems.problem import Precision, Problem
+from kernelblaster.storage.jsonl import append_line, complete_lines, cut_torn_line
+
+Auditor = Callable[[Problem, Sequence[Precision]], list[str]]
+"""Faults of a problem in some precisions."""
+
+
+class AuditRecord(BaseModel):
+    """What the audit of one problem has found."""
+
+    problem: str
+    name: str
+    precisions: tuple[Precision, ...]
+    digest: str
+    """Of its reference, which alone is audited."""
+    faults: tuple[str, ...]
+    """One line each; none for a sound problem."""
+
+
+def audit_problems(
+    problems: Sequence[Problem],
+    precisions: Sequence[Precision],
+    audit: Auditor,
+    records: Path | None,
+    tell: Callable[[str], object],
+) -> Iterator[AuditRecord]:
+    """Audit problems, one after the other; with `records`, those that it does not hold yet, and yield all.
+
+    Raises MachineError for a damaged file.
+    """
+    known = {} if records is None else _read(records)
+    for number, problem in enumerate(problems, start=1):
+        digest = hashlib.sha256(problem.reference_path.read_bytes()).hexdigest()[:16]
+        found = known.get((str(problem.id), tuple(precisions), digest))
+        if found is None:
+            tell(f"auditing {problem.id} {problem.name} ({number} of {len(problems)})")
+            found = AuditRecord(
+                problem=str(problem.id),
+                name=problem.name,
+                precisions=tuple(precisions),
+                digest=digest,
+                faults=tuple(audit(problem, precisions)),
+            )
+            if records is not None:
+                append_line(records, found.model_dump_json().encode())
+        yield found
+
+
+def _read(path: Path) -> dict[tuple[str, tuple[Precision, ...], str], AuditRecord]:
+    cut_torn_line(path)
+    found = {}
+    for line in complete_lines(path.read_bytes()) if path.exists() else ():
+        try:
+            record = AuditRecord.model_validate_json(line.data)
+        except ValidationError as error:
+            raise MachineError(f"line {line.number} of {path} is no audit", hint="remove the line") from error
+        found[record.problem, record.precisions, record.digest] = record
+    return found

@@ -51,6 +51,31 @@ static Conv conv2d_shape(int64_t batch, int64_t in_channels, int64_t out_channel
                         {1, stride, stride}, {0, padding, padding}, {1, dilation, dilation}, {}});
 }
 
+// The same in three dimensions.
+static Conv conv3d_shape(int64_t batch, int64_t in_channels, int64_t out_channels, Extents input, int64_t kernel,
+                         int64_t stride = 1, int64_t padding = 0, int64_t groups = 1, int64_t dilation = 1) {
+    return with_output({batch, in_channels, out_channels, groups, input, cube(kernel), cube(stride), cube(padding),
+                        cube(dilation), {}});
+}
+
+// A transposed two-dimensional convolution with the same extents along both axes.
+static Conv conv_transpose2d_shape(int64_t batch, int64_t in_channels, int64_t out_channels, int64_t height,
+                                   int64_t width, int64_t kernel, int64_t stride = 1, int64_t padding = 0,
+                                   int64_t output_padding = 0) {
+    return with_transposed_output({batch, in_channels, out_channels, 1, {1, height, width}, {1, kernel, kernel},
+                                   {1, stride, stride}, {0, padding, padding}, cube(1), {}},
+                                  {0, output_padding, output_padding});
+}
+
+// The same in three dimensions.
+static Conv conv_transpose3d_shape(int64_t batch, int64_t in_channels, int64_t out_channels, Extents input,
+                                   int64_t kernel, int64_t stride = 1, int64_t padding = 0,
+                                   int64_t output_padding = 0) {
+    return with_transposed_output({batch, in_channels, out_channels, 1, input, cube(kernel), cube(stride),
+                                   cube(padding), cube(1), {}},
+                                  cube(output_padding));
+}
+
 // One output per thread: the sum over the channels of its group and the kernel's positions.
 template <typename Epilogue>
 __global__ void conv_kernel(scalar_t* output, const scalar_t* x, const scalar_t* weight, Conv c, Epilogue epilogue) {

@@ -18,11 +18,21 @@ static Pool with_output(Pool p) {
     return p;
 }
 
+// A pooling of rows.
+static Pool pool1d_shape(int64_t rows, int64_t width, int64_t kernel, int64_t stride, int64_t padding = 0) {
+    return with_output(Pool{rows, {1, 1, width}, {1, 1, kernel}, {1, 1, stride}, {0, 0, padding}, cube(1), {}});
+}
+
 // A two-dimensional pooling with the same extents along both axes.
 static Pool pool2d_shape(int64_t planes, int64_t height, int64_t width, int64_t kernel, int64_t stride,
                          int64_t padding = 0) {
     return with_output(Pool{planes, {1, height, width}, {1, kernel, kernel}, {1, stride, stride},
                             {0, padding, padding}, {1, 1, 1}, {}});
+}
+
+// The same in three dimensions.
+static Pool pool3d_shape(int64_t planes, Extents input, int64_t kernel, int64_t stride, int64_t padding = 0) {
+    return with_output(Pool{planes, input, cube(kernel), cube(stride), cube(padding), cube(1), {}});
 }
 
 struct MaxPool {

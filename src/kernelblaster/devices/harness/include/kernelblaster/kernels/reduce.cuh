@@ -102,7 +102,27 @@ static void reduce_axis(scalar_t* output, const scalar_t* x, AxisView view, Oper
     check(cudaGetLastError());
 }
 
-// finish(value) = scale * value, for `reduce_axis`.
+template <typename Operation, typename Finish>
+__global__ void reduce_rows_kernel(
+    scalar_t* output, const scalar_t* x, int64_t rows, int64_t width, Operation operation, Finish finish) {
+    for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+        const scalar_t* first = x + row * width;
+        float value = Operation::NEUTRAL;
+        for (int64_t i = threadIdx.x; i < width; i += blockDim.x) value = operation(value, to_float(first[i]));
+        value = block_reduce(value, operation);
+        if (threadIdx.x == 0) output[row] = from_float(finish(value));
+    }
+}
+
+// output[row] = finish(the reduction of row), one block per row: for long rows.
+template <typename Operation, typename Finish>
+static void reduce_rows(
+    scalar_t* output, const scalar_t* x, int64_t rows, int64_t width, Operation operation, Finish finish) {
+    reduce_rows_kernel<<<blocks_for(rows, 1), THREADS>>>(output, x, rows, width, operation, finish);
+    check(cudaGetLastError());
+}
+
+// finish(value) = scale * value, for `reduce_axis` and `reduce_rows`.
 struct Scaled {
     float scale;
     __device__ float operator()(float value) const { return scale * value; }

@@ -1,5 +1,6 @@
 // Softmax and its kin along any axis: one block per line, three passes (maximum, sum, write).
 #pragma once
+#include <kernelblaster/kernels/epilogue.cuh>
 #include <kernelblaster/kernels/reduce.cuh>
 
 struct SoftmaxValue {
@@ -10,9 +11,9 @@ struct LogSoftmaxValue {
     __device__ float operator()(float shifted, float sum) const { return shifted - logf(sum); }
 };
 
-// value(x - maximum, sum of exp(x - maximum)) of each element of a line.
-template <typename Value>
-__global__ void softmax_kernel(scalar_t* output, const scalar_t* x, AxisView view, Value value) {
+// epilogue(value(x - maximum, sum of exp(x - maximum)), index, line) of each element of a line.
+template <typename Value, typename Epilogue>
+__global__ void softmax_kernel(scalar_t* output, const scalar_t* x, AxisView view, Value value, Epilogue epilogue) {
     for (int64_t line = blockIdx.x; line < view.lines(); line += gridDim.x) {
         const int64_t base = view.base(line);
         float maximum = -INFINITY;
@@ -29,15 +30,17 @@ __global__ void softmax_kernel(scalar_t* output, const scalar_t* x, AxisView vie
 
         for (int64_t i = threadIdx.x; i < view.extent; i += blockDim.x) {
             const int64_t at = base + i * view.inner;
-            output[at] = from_float(value(to_float(x[at]) - maximum, sum));
+            output[at] = from_float(epilogue(value(to_float(x[at]) - maximum, sum), at, line));
         }
     }
 }
 
-// Softmax along an axis, or log-softmax with LogSoftmaxValue(). `output` may be `x`.
-template <typename Value = SoftmaxValue>
-static void softmax(scalar_t* output, const scalar_t* x, AxisView view, Value value = Value()) {
-    softmax_kernel<<<blocks_for(view.lines(), 1), THREADS>>>(output, x, view, value);
+// Softmax along an axis, or log-softmax with LogSoftmaxValue(). An epilogue gets the line's number in place of a
+// channel. `output` may be `x`.
+template <typename Value = SoftmaxValue, typename Epilogue = Plain>
+static void softmax(scalar_t* output, const scalar_t* x, AxisView view, Value value = Value(),
+                    Epilogue epilogue = Epilogue()) {
+    softmax_kernel<<<blocks_for(view.lines(), 1), THREADS>>>(output, x, view, value, epilogue);
     check(cudaGetLastError());
 }
 
@@ -61,5 +64,44 @@ __global__ void logsumexp_kernel(scalar_t* output, const scalar_t* x, AxisView v
 
 static void logsumexp(scalar_t* output, const scalar_t* x, AxisView view) {
     logsumexp_kernel<<<blocks_for(view.lines(), 1), THREADS>>>(output, x, view);
+    check(cudaGetLastError());
+}
+
+template <typename Epilogue>
+__global__ void softmax_channels_kernel(scalar_t* output, const scalar_t* x, AxisView view, Epilogue epilogue) {
+    for (int64_t line = first_index(); line < view.lines(); line += index_step()) {
+        const int64_t base = view.base(line);
+        float maximum = -INFINITY, sum = 0.0f;
+        for (int64_t i = 0; i < view.extent; ++i) maximum = fmaxf(maximum, to_float(x[base + i * view.inner]));
+        for (int64_t i = 0; i < view.extent; ++i) sum += expf(to_float(x[base + i * view.inner]) - maximum);
+        for (int64_t i = 0; i < view.extent; ++i) {
+            const int64_t at = base + i * view.inner;
+            output[at] = from_float(epilogue(expf(to_float(x[at]) - maximum) / sum, at, i));
+        }
+    }
+}
+
+// Softmax along an axis of few elements, such as channels, one thread per line. `output` may be `x`.
+template <typename Epilogue = Plain>
+static void softmax_channels(scalar_t* output, const scalar_t* x, AxisView view, Epilogue epilogue = Epilogue()) {
+    softmax_channels_kernel<<<blocks_for(view.lines()), THREADS>>>(output, x, view, epilogue);
+    check(cudaGetLastError());
+}
+
+template <typename Finish>
+__global__ void logsumexp_channels_kernel(scalar_t* output, const scalar_t* x, AxisView view, Finish finish) {
+    for (int64_t line = first_index(); line < view.lines(); line += index_step()) {
+        const int64_t base = view.base(line);
+        float maximum = -INFINITY, sum = 0.0f;
+        for (int64_t i = 0; i < view.extent; ++i) maximum = fmaxf(maximum, to_float(x[base + i * view.inner]));
+        for (int64_t i = 0; i < view.extent; ++i) sum += expf(to_float(x[base + i * view.inner]) - maximum);
+        output[line] = from_float(finish(maximum + logf(sum)));
+    }
+}
+
+// output[line] = finish(log(sum(exp(x)))) along an axis of few elements, one thread per line.
+template <typename Finish>
+static void logsumexp_channels(scalar_t* output, const scalar_t* x, AxisView view, Finish finish) {
+    logsumexp_channels_kernel<<<blocks_for(view.lines()), THREADS>>>(output, x, view, finish);
     check(cudaGetLastError());
 }

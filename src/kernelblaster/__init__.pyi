@@ -19,6 +19,11 @@ from kernelblaster.agent.review import Review as Review
 from kernelblaster.agent.state import OutcomeStatus as OutcomeStatus
 from kernelblaster.agent.state import ProblemOutcome as ProblemOutcome
 from kernelblaster.agent.state import StopReason as StopReason
+from kernelblaster.api.advising import Advice as Advice
+from kernelblaster.api.advising import Diagnosis as Diagnosis
+from kernelblaster.api.advising import Suggestion as Suggestion
+from kernelblaster.api.advising import advise as advise
+from kernelblaster.api.advising import diagnose as diagnose
 from kernelblaster.api.baselines import time_baselines as time_baselines
 from kernelblaster.api.evaluating import PairEvaluation as PairEvaluation
 from kernelblaster.api.evaluating import compare as compare

@@ -24,7 +24,7 @@ Invoke = Callable[..., Done]
     [
         (BROKEN, Verdict.COMPILE_ERROR, ('identifier "flot" is undefined',)),
         (WRONG, Verdict.WRONG_VALUES, ("1.02 times expected",)),
-        (OUT_OF_BOUNDS, Verdict.RUNTIME_ERROR, ("illegal", "out-of-bounds", "candidate.cu:2")),
+        (OUT_OF_BOUNDS, Verdict.RUNTIME_ERROR, ("kernel ", "out-of-bounds", "candidate.cu:2")),
         (ENDLESS, Verdict.TIMEOUT, ("within 2 s",)),
         pytest.param(TALKER, Verdict.WRONG_VALUES, ("never written",), marks=pytest.mark.slow),
         (TENSOR_MEMORY, Verdict.NOT_EMULATABLE, ("tcgen05.wait::ld", "PTX line", "candidate.cu:2")),
@@ -44,6 +44,8 @@ def test_bad_kernels_fail_with_their_reason(
     for word in words:
         assert word in done.out
     assert "time:" not in done.out
+    assert "/candidate.cu" not in done.out
+    assert "_Z" not in done.out
 
 
 def test_a_correct_kernel_against_the_start(invoke: Invoke, clean: Path, dataset: Path) -> None:
@@ -54,6 +56,9 @@ def test_a_correct_kernel_against_the_start(invoke: Invoke, clean: Path, dataset
     assert "baseline: " in done.out
     assert "faster" in done.out
     assert "softmax_cached" in done.out
+    assert "bottleneck: " in done.out
+    assert " mine.cu:" in done.out
+    assert "x expected" in done.out
     # Every line with a time says that it is modelled.
     timed = [line for line in done.out.splitlines() if line.startswith(("time:", "baseline:"))]
     assert len(timed) == 2

@@ -50,7 +50,7 @@ def open_evaluator(
     Raises:
         UsageError, DeviceError: there is no such device here.
     """
-    config = _with_device(config or RunConfig(), device)
+    config = with_device(config or RunConfig(), device)
     given = None if device is None or isinstance(device, str) else device
     with _open_evaluator(config, on_stage or _ignore, given) as evaluator:
         yield evaluator
@@ -81,8 +81,8 @@ def evaluate(
         UsageError: the problem, the file or the device is unknown.
         DeviceError: the device failed.
     """
-    config = _with_device(config or RunConfig(), device)
-    found = _judgeable(problem, config, device)
+    config = with_device(config or RunConfig(), device)
+    found = judgeable(problem, config, device)
     text, other = read_kernel(source), None if baseline is None else read_kernel(baseline)
     with open_evaluator(config, device=device, on_stage=on_stage) as evaluator:
         return evaluator.evaluate(found, text, baseline=other, profile=profile, process_pairs=process_pairs)
@@ -99,8 +99,8 @@ def compare(
     on_stage: Tell | None = None,
 ) -> PairEvaluation:
     """Judge two kernels, and time them in turns. Arguments and errors as of `evaluate`."""
-    config = _with_device(config or RunConfig(), device)
-    found = _judgeable(problem, config, device)
+    config = with_device(config or RunConfig(), device)
+    found = judgeable(problem, config, device)
     first, second = read_kernel(baseline), read_kernel(candidate)
     with open_evaluator(config, device=device, on_stage=on_stage) as evaluator:
         start = evaluator.evaluate(found, first, profile=False)
@@ -121,7 +121,7 @@ def read_kernel(source: KernelSource) -> str:
         raise UsageError(f"{source} is not UTF-8 text", hint="give the path of a .cu source file") from error
 
 
-def _judgeable(problem: ProblemName, config: RunConfig, device: Device | str | None) -> Problem:
+def judgeable(problem: ProblemName, config: RunConfig, device: Device | str | None) -> Problem:
     """The problem. Raises UsageError where it needs a GPU and none would be chosen."""
     found = load_problem(problem, dataset=config.dataset)
     if device is None or isinstance(device, str):
@@ -129,7 +129,7 @@ def _judgeable(problem: ProblemName, config: RunConfig, device: Device | str | N
     return found
 
 
-def _with_device(config: RunConfig, device: Device | str | None) -> RunConfig:
+def with_device(config: RunConfig, device: Device | str | None) -> RunConfig:
     if device is None:
         return config
     return config.model_copy(update={"device": device if isinstance(device, str) else str(device.facts.kind)})

@@ -61,6 +61,7 @@ def evaluate(
     """Judge one kernel. Exit code 0 only for the verdict `correct`."""
     given = dict(locals())
     import kernelblaster as library
+    from kernelblaster.cli.advice import print_advice
     from kernelblaster.cli.evaluation_report import print_evaluation
     from kernelblaster.cli.progress import Progress
 
@@ -69,7 +70,7 @@ def evaluate(
     effective = configured(given, file=config, assignments=assignments).config
     found = library.load_problem(problem, dataset=dataset_dir or effective.dataset)
     with Progress() as progress:
-        evaluation = library.evaluate(
+        diagnosis = library.diagnose(
             found,
             _kernel(file, found),
             baseline=None if baseline is None else _kernel(baseline, found),
@@ -78,10 +79,14 @@ def evaluate(
             process_pairs=process_pairs,
             on_stage=progress.tell,
         )
+    evaluation = diagnosis.evaluation
     if json_output:
         print_json(evaluation)
-    else:
-        print_evaluation(evaluation, title=f"{found.id} {found.name}: {file}")
+        return int(ExitCode.OK if evaluation.correct else ExitCode.FAILED)
+    print_evaluation(evaluation, title=f"{found.id} {found.name}: {file}")
+    if diagnosis.advice is not None:
+        name = found.init_path.name if str(file) == "init" else file.name
+        print_advice(evaluation, diagnosis.advice, diagnosis.source, name)
     return int(ExitCode.OK if evaluation.correct else ExitCode.FAILED)
 
 

@@ -12,6 +12,7 @@ from kernelblaster.devices.build.tools import bounded
 from kernelblaster.devices.failures import BuildFailure
 from kernelblaster.evaluation.context import EvaluationContext
 from kernelblaster.evaluation.integrity.source_hints import hints
+from kernelblaster.evaluation.messages import fault_in, tidied
 from kernelblaster.evaluation.results import Evaluation, Verdict
 from kernelblaster.problems.problem import Problem
 
@@ -74,7 +75,12 @@ class EvaluationStages:
     def _refuse(self, verdict: Verdict, reason: str, log: str = "") -> None:
         """Record why the candidate is not correct; only a correct one carries a time."""
         evaluation = self._evaluation
-        evaluation.verdict, evaluation.reason, evaluation.log = verdict, reason, bounded(log)
+        fault = fault_in(log) if verdict is Verdict.RUNTIME_ERROR else None
+        if fault is not None:
+            error, is_cuda, _ = reason.partition(": ")
+            reason = f"{error}: {fault}" if is_cuda and error.startswith("cudaError") else fault
+        evaluation.verdict, evaluation.reason = verdict, tidied(reason, evaluation.resources)
+        evaluation.log = bounded(tidied(log, evaluation.resources))
         evaluation.timing = evaluation.comparison = None
 
     def _warn(self, text: str) -> None:

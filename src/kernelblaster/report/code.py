@@ -1,4 +1,4 @@
-"""CUDA source on the page: highlighted lines, two sources side by side, and the lines that took the time."""
+"""CUDA source on the page: highlighted lines, two sources side by side, and the lines that were executed most."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def _folded(rows: Sequence[DiffRow]) -> Iterator[DiffPart]:
 
 @dataclass(frozen=True)
 class HotLine:
-    """A line of a listing, with its share of the kernel's time or nothing."""
+    """A line of a listing, with its share of the kernel's warp instructions or nothing."""
 
     number: int
     html: Markup
@@ -145,7 +145,7 @@ class HotLine:
 
 @dataclass(frozen=True)
 class HotKernel:
-    """A kernel and the lines that took its time, with those around them; a None stands for lines left out."""
+    """A kernel and its lines with most warp instructions, among those around them; a None stands for lines left out."""
 
     name: str
     launch: str

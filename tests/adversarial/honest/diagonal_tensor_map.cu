@@ -1,6 +1,6 @@
 // problem: level1/12
 // does: tiles of B by a tensor map that is encoded at each call, tiles of C stored by another
-// emulated: correct not_emulatable
+// emulated: correct
 // cuda: correct
 // size: medium
 #include <cuda.h>

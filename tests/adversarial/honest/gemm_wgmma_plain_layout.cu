@@ -1,6 +1,6 @@
 // problem: level2/12
 // does: wgmma with hand-written descriptors over core matrices without swizzle, staged by plain loads
-// emulated: not_emulatable
+// emulated: correct
 // cuda: correct
 #include <cuda_fp16.h>
 #include <kernelblaster/scalar.cuh>

@@ -1,6 +1,6 @@
 // problem: level2/86
 // does: a producer warp loads 128-byte-swizzled tiles by tensor maps, two warpgroups multiply them by wgmma
-// emulated: correct not_emulatable
+// emulated: correct
 // cuda: correct
 // size: medium
 #include <cuda.h>

@@ -1,6 +1,6 @@
 // problem: level1/4
 // does: a bulk copy multicasts pieces of the vector to the four blocks of a cluster
-// emulated: not_emulatable
+// emulated: correct
 // cuda: correct
 // size: medium
 #include <cooperative_groups.h>

@@ -1,6 +1,6 @@
 // problem: level1/47
 // does: cp.reduce.async.bulk adds tiles of partial sums in shared memory to an fp32 workspace
-// emulated: not_emulatable
+// emulated: correct
 // cuda: correct
 // size: medium
 #include <kernelblaster/scalar.cuh>

@@ -49,16 +49,25 @@ bool any_live(const Block& block) {
     return std::any_of(block.warps.begin(), block.warps.end(), [](const Warp& warp) { return warp.live != 0; });
 }
 
+// Most instructions of a turn that a warp needs to look at an mbarrier, several times where its lanes do so apart.
+constexpr u64 kLook = 256;
+
 // One turn of every warp.
 Turn run_round(Block& block, Worker& worker) {
     const u64 before = worker.instructions;
+    bool looked = false, worked = false;
     const std::size_t warps = block.warps.size();
     const std::size_t first = worker.turns.shuffled() ? worker.turns.below(static_cast<u32>(warps)) : 0;
     for (std::size_t turn = 0; turn < warps; ++turn) {
         Warp& warp = block.warps[(first + turn) % warps];
         const u64 own = worker.instructions;
+        warp.starved = false;
         run_warp(warp);
-        warp.executed += worker.instructions - own;
+        const u64 used = worker.instructions - own;
+        warp.executed += used;
+        const bool only_looked = warp.starved && used < kLook;
+        looked |= only_looked;
+        worked |= used != 0 && !only_looked;
         if (worker.instructions > worker.launch->instruction_limit)
             worker.fail(Fault::deadlock, worker.launch->function->code[worker.launch->function->entry],
                         "more than " + std::to_string(worker.launch->instruction_limit) + " warp instructions");
@@ -71,7 +80,8 @@ Turn run_round(Block& block, Worker& worker) {
         block.gone = true;
         return Turn::done;
     }
-    return release_barriers(block) || worker.instructions != before ? Turn::moved : Turn::stuck;
+    if (release_barriers(block) || worked) return Turn::moved;
+    return looked ? Turn::starved : worker.instructions != before ? Turn::moved : Turn::stuck;
 }
 
 void fill(const Warp& warp, const Constant& constant) {
@@ -178,6 +188,9 @@ void BlockRunner::restart(Warp& warp) {
     warp.live = threads - first >= kLanes ? kAllLanes : (1u << (threads - first)) - 1;
     warp.waiting = warp.parked = warp.cluster_arrived = warp.cluster_passed = 0;
     warp.executed = warp.held = 0;
+    warp.retries = false;
+    warp.products = 0;
+    warp.committed.clear();
     std::fill(std::begin(warp.pc), std::end(warp.pc), launch_.function->entry);
     warp.calls.clear();
     for (const Special& special : launch_.function->specials)

@@ -18,7 +18,10 @@ void BulkCopies::execute(Block& block, Choose choose) {
     const auto moved = [&](const BulkCopy& copy) {
         if (!choose(copy)) return false;
         copy.execute(block.shared.data());
-        if (copy.to_shared) complete_transactions(block.shared.data() + copy.barrier, copy.bytes);
+        if (copy.to_shared) {
+            complete_transactions(block.shared.data() + copy.barrier, copy.bytes);
+            ++block.warps.front().worker->mbarrier_changes;
+        }
         if (block.checks) block.checks->moved(copy);
         return true;
     };

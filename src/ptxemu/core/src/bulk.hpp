@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "tensor_map.hpp"
@@ -74,6 +75,9 @@ private:
     std::vector<BulkCopy> pending_;
     std::vector<u32> groups_;  // per thread: how many it has closed
 };
+
+// What a phase of the mbarrier at an address still waits for, in words.
+std::string awaited(const u8* barrier);
 
 // Takes bytes off the transaction count of the mbarrier at an address, and opens its phase when nothing is left.
 void complete_transactions(u8* barrier, u32 bytes);

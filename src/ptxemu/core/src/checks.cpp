@@ -110,7 +110,9 @@ BlockChecks::BlockChecks(const Launch& launch, LaunchChecks& shared, u32 warps, 
       launch_checks_(shared),
       findings_(shared.places),
       cells_(shared_bytes / shared.granule + 1),
-      clocks_(warps + 1) {
+      clocks_(warps + 1),
+      products_(warps),
+      fences_((warps + 1) * kLanes) {
     for (WarpClock& clock : clocks_) clock.now = 0;
 }
 
@@ -126,6 +128,8 @@ void BlockChecks::start(u64 block_number) {
     for (WarpClock& clock : clocks_) clock = {start_, start_ - 1, nothing, {}};
     for (auto& known : at_barrier_) known = nothing;
     by_atomics_ = nothing;
+    std::fill(products_.begin(), products_.end(), Products{});
+    std::fill(fences_.begin(), fences_.end(), 0);
 }
 
 u32 BlockChecks::index_of(const Instruction& instruction) const {

@@ -128,6 +128,18 @@ public:
     void moved(const BulkCopy& copy);
     void unfinished(const BulkCopy& copy);
 
+    // Threads wait at an mbarrier for ever.
+    void starved(u32 thread, const Instruction& at, const std::string& message);
+
+    // The asynchronous proxy: fences between what threads have written and what it reads, and wgmma's reads of its
+    // operands, which last until its group is waited for.
+    void fenced(const Warp& warp, u32 lanes);
+    void multiplies(const Warp& warp, const Instruction& at);
+    void operand(const Warp& warp, const Instruction& at, u64 begin, u32 bytes);
+    void wgmma_fenced(const Warp& warp) { products_[warp.index].fenced = true; }
+    void committed(const Warp& warp) { ++products_[warp.index].committed; }
+    void waited(const Warp& warp, u32 left);
+
     // Another block of the cluster writes into the shared memory of this one.
     void written_from_outside(u64 offset, u64 bytes);
 
@@ -143,6 +155,13 @@ private:
     struct Cell {
         Mark write;
         Mark last, lane, other;  // readers: the last; the last in another lane of its warp, and in another warp
+        Mark product;            // the last wgmma that reads it; `request` is its group
+    };
+    // Of a warp: groups of wgmma that it has committed, those up to which a warp of its warpgroup has waited, and whether
+    // it has ever fenced.
+    struct Products {
+        u32 committed = 0, finished = 0;
+        bool fenced = false;
     };
     struct WarpClock {
         u32 now;
@@ -160,6 +179,8 @@ private:
     void order_lanes(WarpClock& clock, u32 lanes, u32 live);
     void order_by_atomics(u32 warp);
     void remember_reader(Cell& cell, const Mark& now);
+    void unfenced(const Mark& write, const Mark& now);
+    bool still_read(const Cell& cell) const;
     void overtaken(const CheckedAccess& access, const Mark& now, u64 begin, u64 end);
     // The copy engine has a clock, too, behind those of the warps.
     u32 engine() const { return static_cast<u32>(clocks_.size()) - 1; }
@@ -176,6 +197,8 @@ private:
     u32 request_ = 0;
     std::vector<Cell> cells_;
     std::vector<WarpClock> clocks_;
+    std::vector<Products> products_;
+    std::vector<u32> fences_;  // per thread: the request before its last proxy fence
     std::vector<u32> at_barrier_[kBarriers + 1], by_atomics_;  // the last is that of the cluster
 };
 

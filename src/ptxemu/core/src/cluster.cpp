@@ -47,7 +47,7 @@ void ClusterRunner::begin(u64 number) {
 bool ClusterRunner::step() {
     const std::size_t count = blocks_.size();
     const std::size_t first = count > 1 && worker_.turns.shuffled() ? worker_.turns.below(static_cast<u32>(count)) : 0;
-    Block* waiting = nullptr;
+    Block *waiting = nullptr, *looking = nullptr;
     bool moved = false;
     for (std::size_t k = 0; k < count; ++k) {
         BlockRunner& runner = *blocks_[(first + k) % count];
@@ -55,13 +55,43 @@ bool ClusterRunner::step() {
         const Turn turn = runner.step();
         if (worker_.failed()) return false;
         if (turn != Turn::done) waiting = &runner.block();
-        moved |= turn != Turn::stuck;
+        if (turn == Turn::starved) looking = &runner.block();
+        moved |= turn == Turn::moved || turn == Turn::done;
     }
     if (waiting == nullptr) return false;
-    if (open_barrier() || moved) return true;
+    if (open_barrier() || moved || looking != nullptr) {
+        if (!starving(looking != nullptr && !moved)) return true;
+        fail_starved(*looking);
+        return false;
+    }
     if (waiting->checks) waiting->checks->deadlock(*waiting);
     worker_.fail(Fault::deadlock, first_waiting(*waiting), "some threads wait at a barrier that the others never reach");
     return false;
+}
+
+// Whether the cluster has done nothing but look at mbarriers for long. Blocks that run beside others may wait for them.
+bool ClusterRunner::starving(bool looked_only) {
+    constexpr u64 kPatience = 2000;
+    const bool idle = looked_only && changes_ == worker_.mbarrier_changes && !worker_.launch->together;
+    looks_ = idle ? looks_ + 1 : 0;
+    changes_ = worker_.mbarrier_changes;
+    return looks_ > kPatience;
+}
+
+void ClusterRunner::fail_alone(Block& block) {
+    const Block::ClosedBarrier& closed = block.closed;
+    const std::string message = "a warp waits for a wgmma that other warps of its warpgroup never come to";
+    if (block.checks) block.checks->starved(closed.thread, *closed.at, message);
+    worker_.fail(Fault::deadlock, *closed.at, message);
+}
+
+void ClusterRunner::fail_starved(Block& block) {
+    const Block::ClosedBarrier& closed = block.closed;
+    if (closed.offset == Block::kNoBarrier) return fail_alone(block);
+    const std::string message = "threads wait for a phase of the mbarrier at shared " + hexadecimal(closed.offset) +
+                                " that never ends: " + awaited(block.shared.data() + closed.offset);
+    if (block.checks) block.checks->starved(closed.thread, *closed.at, message);
+    worker_.fail(Fault::deadlock, *closed.at, message);
 }
 
 // Opens the cluster's barrier when all threads that are left have arrived; tells whether it was.

@@ -1,5 +1,6 @@
 // Control flow, clocks, address windows and calls into the system. What changes program counters is done by the
 // scheduler, which looks at Kind alone; such operations have no handler of their own.
+#include "checks.hpp"
 #include "format.hpp"
 #include "machine.hpp"
 #include "operations.hpp"
@@ -64,6 +65,10 @@ void in_own_shared(Warp& warp, const Instruction& i, u32 active, const pred*) {
 
 void trap(Warp& warp, const Instruction& i, u32, const pred*) { warp.worker->fail(Fault::trap, i, "trap"); }
 
+void fence_proxies(Warp& warp, const Instruction&, u32 active, const pred*) {
+    if (BlockChecks* checks = warp.block->checks.get()) checks->fenced(warp, active);
+}
+
 }  // namespace
 
 #define EMU_WINDOW_TEST(name, low)                                                                           \
@@ -82,6 +87,7 @@ const std::vector<Operation>& control_operations() {
         {"ret", Kind::ret, nothing},
         {"bar_sync", Kind::barrier, nothing},
         {"nop", Kind::memory, nothing},
+        {"fence_proxy_async", Kind::memory, fence_proxies},
         {"nanosleep", Kind::memory, sleep},
         {"trap", Kind::memory, trap},
         {"clock_b32", Kind::memory, read_clock<u32>},

@@ -257,7 +257,16 @@ private:
         forced_ = false;
         if (joined != active_) activate(joined);
         instruction.handler(warp_, instruction, joined, lane_mask());
+        if (warp_.retries) return again(instruction);
         return worker_.failed() ? stop() : advance();
+    }
+
+    // The same instruction later, when other warps have had their turn.
+    bool again(const Instruction& instruction) {
+        uncount(instruction, active_);
+        warp_.retries = false;
+        warp_.yields = true;
+        return meet();
     }
 
     // The instruction is issued once, when all have arrived.

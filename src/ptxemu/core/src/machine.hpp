@@ -100,6 +100,7 @@ struct Worker {
     std::vector<u32> segment_hint;  // per memory instruction: the segment it hit last
     FaultReport fault;
     u64 instructions = 0;
+    u64 mbarrier_changes = 0;
     u64 active_lanes = 0;
     Turns turns;
     void fail(Fault fault, const Instruction& at, const std::string& message);
@@ -128,6 +129,10 @@ public:
     u32 parked;   // lanes at a warp-synchronous instruction
     u32 cluster_arrived, cluster_passed;  // lanes that have arrived at their cluster's barrier, that it is open for
     bool yields;  // an instruction that waits for other warps asks to let them run
+    bool starved;  // its last turn did nothing but find an mbarrier closed, or its warpgroup behind
+    bool retries;  // the instruction could not be executed yet
+    u32 products;  // wgmmas that it has issued
+    std::vector<u32> committed;  // how many they were at each commit
     u32 pc[kLanes];
     u32 barrier_of[kLanes];
     u64 executed;  // instructions
@@ -164,6 +169,12 @@ struct Block {
     L1Cache* l1;
     Barrier barriers[kBarriers];
     BulkCopies bulk;
+    // The last lane that has found an mbarrier closed.
+    struct ClosedBarrier {
+        const Instruction* at;
+        u32 thread, offset;  // kNoBarrier: it waits for the other warps of its warpgroup
+    } closed;
+    static constexpr u32 kNoBarrier = ~0u;
     Cluster* cluster;
     u32 rank;   // in its cluster
     bool gone;  // all of its threads have exited

@@ -34,6 +34,7 @@ void update(Warp& warp, const Instruction& instruction, u32 active, Change chang
         std::memcpy(&word, access.pointer[lane], sizeof word);
         State state = bits<State>(word);
         change(state, lane, word);
+        ++warp.worker->mbarrier_changes;
         word = bits<u64>(state);
         std::memcpy(access.pointer[lane], &word, sizeof word);
     });
@@ -90,7 +91,11 @@ void test(Warp& warp, const Instruction& instruction, u32 active, Phase phase) {
         std::memcpy(&word, access.pointer[lane], sizeof word);
         const bool over = bits<State>(word).phase != phase(lane);
         warp.lanes<pred>(instruction.operand[0])[lane] = over ? kTrue : 0;
-        if (!over) warp.yields = true;
+        if (!over) {
+            warp.yields = warp.starved = true;
+            block.closed = {&instruction, warp.index * kLanes + static_cast<u32>(lane),
+                            static_cast<u32>(access.pointer[lane] - block.shared.data())};
+        }
         opened |= over;
     });
     if (opened && block.checks) block.checks->learn(warp);
@@ -114,6 +119,18 @@ void pending_count(Warp& warp, const Instruction& instruction, u32 active, const
 }
 
 }  // namespace
+
+std::string awaited(const u8* barrier) {
+    u64 word;
+    std::memcpy(&word, barrier, sizeof word);
+    const State state = bits<State>(word);
+    const s64 bytes = static_cast<s64>(state.transactions << 41) >> 41;  // a signed number of 23 bits
+    if (state.pending > state.expected) return "more arrivals than expected have come in it";
+    if (bytes < 0) return std::to_string(-bytes) + " bytes more than expected have come";
+    if (bytes > 0 && state.pending == 0) return std::to_string(bytes) + " bytes of those expected do not come";
+    return std::to_string(state.pending) + " of " + std::to_string(state.expected) + " arrivals do not come" +
+           (bytes > 0 ? ", nor do " + std::to_string(bytes) + " bytes" : "");
+}
 
 void complete_transactions(u8* barrier, u32 bytes) {
     u64 word;

@@ -54,6 +54,8 @@ void BlockChecks::remember_reader(Cell& cell, const Mark& now) {
 
 void BlockChecks::write(const CheckedAccess& access, Cell& cell, const Mark& now, u64 at) {
     const Mark& writer = cell.write;
+    if (still_read(cell))
+        race("race_write_after_read", "it overwrites what a wgmma still reads for", cell.product, now);
     if (!(writer.atomic && now.atomic) && !ordered(writer, now) && !same_value(access, writer, now, at))
         race("race_write_after_write", "it overwrites what was written by", writer, now);
     for (const Mark* reader : {&cell.last, &cell.lane, &cell.other})
@@ -110,6 +112,9 @@ void BlockChecks::issued(const Warp& warp, const Instruction& instruction, const
     now.thread = static_cast<u16>(copy.thread);
     for (u64 at = copy.shared; at < copy.shared + copy.extent(); at += granule) {
         const Cell& cell = cells_[at / granule];
+        if (!copy.to_shared) unfenced(cell.write, now);
+        if (copy.to_shared && still_read(cell))
+            race("race_write_after_read", "the bulk copy overwrites what a wgmma still reads for", cell.product, now);
         if (!copy.to_shared && cell.write.clock < start_) {
             address[lane] = at;
             return uninitialized(far, lane, "uninitialized_shared", "shared");
@@ -134,7 +139,7 @@ void BlockChecks::moved(const BulkCopy& copy) {
     for (u64 at = copy.shared; at < copy.shared + copy.extent(); at += granule) {
         Cell& cell = cells_[at / granule];
         if (copy.to_shared)
-            cell = {now, {}, {}, {}};
+            cell = {now, {}, {}, {}, cell.product};
         else
             remember_reader(cell, now);
     }
@@ -146,7 +151,7 @@ void BlockChecks::written_from_outside(u64 offset, u64 bytes) {
     now.clock = start_;
     now.outside = true;
     const u32 granule = launch_checks_.granule;
-    for (u64 at = offset / granule * granule; at < offset + bytes; at += granule) cells_[at / granule] = {now, {}, {}, {}};
+    for (u64 at = offset / granule * granule; at < offset + bytes; at += granule) cells_[at / granule] = {now, {}, {}, {}, {}};
 }
 
 void BlockChecks::unfinished(const BulkCopy& copy) {

@@ -14,8 +14,9 @@ enum class Reduction : u32 { none, count, all, any };
 // Runs a warp until its lanes wait, are gone, or its quota is used.
 void run_warp(Warp& warp);
 
-// What has come of a block's turn. Stuck: nobody could do anything, and no barrier of the block was complete.
-enum class Turn { moved, stuck, done };
+// What has come of a block's turn. Stuck: nobody could do anything, and no barrier of the block was complete. Starved: some
+// have looked at an mbarrier and found it closed, and nobody did anything else.
+enum class Turn { moved, starved, stuck, done };
 
 // A worker's block: registers, local and shared memory are allocated once and reused for every block it runs.
 class BlockRunner {
@@ -51,8 +52,12 @@ public:
 
 private:
     bool open_barrier();
+    bool starving(bool looked_only);
+    void fail_starved(Block& block);
+    void fail_alone(Block& block);
 
     Worker& worker_;
+    u64 looks_ = 0, changes_ = 0;  // turns in which nothing but looks at mbarriers was done, which have not changed since
     Cluster cluster_;
     std::vector<std::unique_ptr<BlockRunner>> blocks_;
 };

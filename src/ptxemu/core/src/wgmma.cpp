@@ -47,7 +47,10 @@ public:
 private:
     const u8* at(u32 address) {
         Block& block = *warp_.block;
-        if (address + kPieceBytes <= block.shared_bytes) return block.shared.data() + address;
+        if (address + kPieceBytes <= block.shared_bytes) {
+            if (block.checks) block.checks->operand(warp_, instruction_, address, kPieceBytes);
+            return block.shared.data() + address;
+        }
         const std::string message = "out-of-bounds shared read of a wgmma operand at " + hexadecimal(address);
         if (block.checks && !warp_.worker->failed())
             block.checks->memory_fault(warp_, instruction_, 0, "out_of_bounds", message);
@@ -114,6 +117,8 @@ void accumulate(const f64* a, const f64* b, f64* sums, int depth, int columns) {
 }
 
 bool whole_group(Warp& warp, const Instruction& i) {
+    ++warp.products;
+    if (BlockChecks* checks = warp.block->checks.get()) checks->multiplies(warp, i);
     if ((warp.index | (kWarpsOfGroup - 1)) < warp.block->warps.size()) return true;
     const std::string message = "wgmma by a warpgroup that the block has only a part of";
     warp.worker->fail(Fault::trap, i, message);
@@ -232,7 +237,29 @@ void multiply_bits(Warp& warp, const Instruction& i, u32, const pred*) {
     });
 }
 
-void nothing(Warp&, const Instruction&, u32, const pred*) {}
+void fence(Warp& warp, const Instruction&, u32, const pred*) {
+    if (BlockChecks* checks = warp.block->checks.get()) checks->wgmma_fenced(warp);
+}
+
+void commit(Warp& warp, const Instruction&, u32, const pred*) {
+    warp.committed.push_back(warp.products);
+    if (BlockChecks* checks = warp.block->checks.get()) checks->committed(warp);
+}
+
+// A product is done when all warps of the group have issued it: until then the warp comes back.
+void wait(Warp& warp, const Instruction& i, u32, const pred*) {
+    const u32 left = static_cast<u32>(i.immediate), groups = static_cast<u32>(warp.committed.size());
+    const u32 awaited = left < groups ? warp.committed[groups - 1 - left] : 0;
+    Block& block = *warp.block;
+    const u32 first = warp.index / kWarpsOfGroup * kWarpsOfGroup;
+    for (u32 w = first; w < first + kWarpsOfGroup && w < block.warps.size(); ++w) {
+        if (block.warps[w].products >= awaited) continue;
+        warp.retries = warp.starved = true;
+        block.closed = {&i, warp.index * kLanes, Block::kNoBarrier};
+        return;
+    }
+    if (BlockChecks* checks = block.checks.get()) checks->waited(warp, left);
+}
 
 }  // namespace
 
@@ -250,9 +277,9 @@ const std::vector<Operation>& wgmma_operations() {
         {"wgmma_u8_s8", Kind::warp, multiply_integers<u8, s8>},
         {"wgmma_u8_u8", Kind::warp, multiply_integers<u8, u8>},
         {"wgmma_b1_b1", Kind::warp, multiply_bits},
-        {"wgmma_fence", Kind::warp, nothing},
-        {"wgmma_commit", Kind::warp, nothing},
-        {"wgmma_wait", Kind::warp, nothing},
+        {"wgmma_fence", Kind::warp, fence},
+        {"wgmma_commit", Kind::warp, commit},
+        {"wgmma_wait", Kind::warp, wait},
     };
     return table;
 }

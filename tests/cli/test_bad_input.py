@@ -44,7 +44,7 @@ def assert_one_line_and_hint(done: Done, code: ExitCode, *words: str) -> None:
     ("arguments", "words"),
     [
         (("--problem-numbers", "999"), ("999", "23")),
-        (("--problem-numbers", "2-3"), ("2-3",)),
+        (("--problem-numbers", "302-303"), ("302-303",)),
         (("--problem-numbers", "9-1"), ("empty", "1-9")),
         (("--problem-numbers", "one"), ("'one'", "N-M")),
         (("--problem-numbers=",), ("N, N-M",)),
@@ -72,7 +72,7 @@ def assert_one_line_and_hint(done: Done, code: ExitCode, *words: str) -> None:
         (("--dataset-dir", "missing"), ("missing", "level1")),
         (("--problem-dir", ".", "--problem-numbers", "4"), ("--problem-dir", "--problem-numbers")),
         (("--problem-numbers", "4", "--start", "3"), ("--problem-numbers", "--start")),
-        (("--start", "96"), ("96",)),
+        (("--start", "396"), ("396",)),
         (("--workload", "huge"), ("'huge'", "small, medium, full")),
         (("--start", "9", "--end", "2"), ("empty", "2-9")),
         (("--problem-dir", ".", "--end", "4"), ("--problem-dir", "--end")),

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from problem_files import REFERENCE, write_problem
+from rotation import rotating
 
 from kernelblaster.errors import ProblemError
 from kernelblaster.paths import data_dir
@@ -172,9 +173,7 @@ def test_labels_and_names_lead_back_to_the_type(dtype: DType) -> None:
     assert dtype.bits <= 64
 
 
-@pytest.mark.parametrize(
-    "problem", Dataset(data_dir() / "kernelbench-cuda").problems(), ids=lambda problem: str(problem.id)
-)
+@pytest.mark.parametrize("problem", rotating(Dataset(data_dir() / "kernelbench-cuda").problems(), 8))
 def test_the_definition_of_a_problem_gives_its_tensors_at_every_size(problem: Problem) -> None:
     described = describe(problem, Precision.BF16)
     definition = Definition.from_json(json.dumps(described.definition.to_json()))

@@ -99,7 +99,8 @@ VECTORS: dict[str, tuple[str, Expected]] = {
 }
 
 
-def _kernel(name: str, body: str, results: int) -> str:
+def kernel_of(name: str, body: str, results: int) -> str:
+    """The vector as a kernel of one warp, which stores the first registers of each lane."""
     return "\n".join(
         [
             f".visible .entry {name}(.param .u64 out) {{",
@@ -118,7 +119,7 @@ def _kernel(name: str, body: str, results: int) -> str:
 def outcomes(tmp_path_factory: pytest.TempPathFactory, toolkit: object) -> Callable[[str], np.ndarray]:
     """The (32, results) values of a vector; all of them run in one process."""
     module = Path(tmp_path_factory.mktemp("vectors"), "module")
-    kernels = [_kernel(name, body, len(expected)) for name, (body, expected) in VECTORS.items()]
+    kernels = [kernel_of(name, body, len(expected)) for name, (body, expected) in VECTORS.items()]
     assemble(HEAD + "\n".join(kernels)).write(module)
     launches = [Launch(name, [np.zeros((32, len(expected)), np.uint32)]) for name, (_, expected) in VECTORS.items()]
     done = run(ensure_core(default_cache_dir()).library, module, launches)

@@ -1,0 +1,88 @@
+"""What the emulator is tested against holds on a Hopper GPU: the same PTX, the same programs, the same expectations."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from gpu_driver import Gpu, NoGpu
+from ptx_machine import HEAD, Launch, run
+from test_vectors import ALL, VECTORS, kernel_of
+from test_wgmma import DYNAMIC, FORMS, differs, problem
+
+from ptxemu.core.build import ensure_core
+from ptxemu.files import default_cache_dir
+from ptxemu.ptx.assembler import assemble
+from ptxemu.toolkit import CudaToolkit
+
+pytestmark = [pytest.mark.gpu, pytest.mark.nvcc]
+_SLACK = {**dict.fromkeys(("e4m3", "e5m2"), 2.0**11), **dict.fromkeys(("s8", "u8"), 1.0)}
+"""Hopper's tensor cores cut the sums of fp8 products to 13 bits behind the point, and others at the last of fp32."""
+_OTHER_SLACK = 8.0
+PROGRAMS = Path(__file__).parents[1] / "program" / "programs"
+
+
+@pytest.fixture(scope="module")
+def gpu() -> Gpu:
+    try:
+        return Gpu()
+    except NoGpu as error:
+        pytest.skip(str(error))
+
+
+def test_vectors_hold(gpu: Gpu) -> None:
+    ptx = HEAD + "\n".join(kernel_of(name, body, len(expected)) for name, (body, expected) in VECTORS.items())
+    launches = [Launch(name, [np.zeros((32, len(expected)), np.uint32)]) for name, (_, expected) in VECTORS.items()]
+    wrong = {}
+    for (name, (_, expected)), (got,) in zip(VECTORS.items(), gpu.run(ptx, launches), strict=True):
+        columns = [np.broadcast_to(np.asarray(one).astype(np.uint64), 32) & ALL for one in expected]
+        if not np.array_equal(got, np.stack(columns, axis=1)):
+            wrong[name] = got.tolist()
+    assert not wrong
+
+
+def test_products_hold(gpu: Gpu, tmp_path: Path) -> None:
+    """Within the bound of the form; how many elements have the emulator's bits goes to the file that is asked for."""
+    ptx = HEAD + DYNAMIC + "\n".join(form.kernel() for form in FORMS)
+    problems = [problem(form) for form in FORMS]
+    launches = [one.launch for one in problems]
+    module = tmp_path / "module"
+    assemble(ptx).write(module)
+    emulated = run(ensure_core(default_cache_dir()).library, module, launches)
+    measured = gpu.run(ptx, launches)
+    rows = []
+    for form, one, here, there in zip(FORMS, problems, emulated.arrays, measured, strict=True):
+        bits = np.uint16 if form.result == "f16" else np.uint32
+        same = int((here[2].view(bits) == there[2].view(bits)).sum())
+        rows.append(
+            {
+                "form": str(form),
+                "differs": differs(form, one, there[2], slack=_SLACK.get(form.a, _OTHER_SLACK)),
+                "same": same,
+                "of": here[2].view(bits).size,
+            }
+        )
+    if target := os.environ.get("PTXEMU_GPU_REPORT"):
+        Path(target).write_text(json.dumps(rows, indent=1))
+    assert [row["form"] for row in rows if row["differs"]] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "cases"),
+    [
+        ("tensor_maps", ("loads", "swizzles", "im2col", "stores", "clusters", "refusals")),
+        ("tensor_path", ("ring", "staged")),
+        ("bulk_copies", ("ring", "library", "memcpy_async", "honest")),
+        ("endings", ("pinned", "registered", "too_large")),
+    ],
+)
+def test_programs_end_as_on_the_emulator(gpu: Gpu, tmp_path: Path, name: str, cases: tuple[str, ...]) -> None:
+    program = tmp_path / name
+    flags = ["-std=c++17", "-gencode=arch=compute_90a,code=sm_90a", "-o", str(program)]
+    subprocess.run([str(CudaToolkit.find().nvcc), *flags, str(PROGRAMS / f"{name}.cu")], check=True)
+    codes = {case: subprocess.run([str(program), case], timeout=30, check=False).returncode for case in cases}
+    assert codes == dict.fromkeys(cases, 0)

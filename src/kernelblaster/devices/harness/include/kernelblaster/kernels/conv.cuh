@@ -51,7 +51,7 @@ static Conv conv2d_shape(int64_t batch, int64_t in_channels, int64_t out_channel
                         {1, stride, stride}, {0, padding, padding}, {1, dilation, dilation}, {}});
 }
 
-// The same in three dimensions.
+// A three-dimensional convolution with the same extents along all axes.
 static Conv conv3d_shape(int64_t batch, int64_t in_channels, int64_t out_channels, Extents input, int64_t kernel,
                          int64_t stride = 1, int64_t padding = 0, int64_t groups = 1, int64_t dilation = 1) {
     return with_output({batch, in_channels, out_channels, groups, input, cube(kernel), cube(stride), cube(padding),
@@ -67,7 +67,7 @@ static Conv conv_transpose2d_shape(int64_t batch, int64_t in_channels, int64_t o
                                   {0, output_padding, output_padding});
 }
 
-// The same in three dimensions.
+// A transposed three-dimensional convolution with the same extents along all axes.
 static Conv conv_transpose3d_shape(int64_t batch, int64_t in_channels, int64_t out_channels, Extents input,
                                    int64_t kernel, int64_t stride = 1, int64_t padding = 0,
                                    int64_t output_padding = 0) {

@@ -30,7 +30,7 @@ static Pool pool2d_shape(int64_t planes, int64_t height, int64_t width, int64_t 
                             {0, padding, padding}, {1, 1, 1}, {}});
 }
 
-// The same in three dimensions.
+// A three-dimensional pooling with the same extents along all axes.
 static Pool pool3d_shape(int64_t planes, Extents input, int64_t kernel, int64_t stride, int64_t padding = 0) {
     return with_output(Pool{planes, input, cube(kernel), cube(stride), cube(padding), cube(1), {}});
 }

@@ -1,0 +1,36 @@
+"""Convolution, minimum over its channels, tanh twice."""
+
+import torch
+
+SIZES = {
+    "small": {"batch_size": 3, "in_channels": 5, "height": 19, "width": 37, "out_channels": 11, "kernel_size": 3},
+    "medium": {"batch_size": 16, "in_channels": 16, "height": 256, "width": 256, "out_channels": 64, "kernel_size": 3},
+    "full": {"batch_size": 128, "in_channels": 16, "height": 256, "width": 256, "out_channels": 64, "kernel_size": 3},
+    "v0": {"batch_size": 128, "in_channels": 3, "height": 32, "width": 32, "out_channels": 16, "kernel_size": 3},
+}
+TAGS = ("conv", "reduction")
+
+
+class Model(torch.nn.Module):
+    """tanh(tanh(min(conv(x)))) over the channels."""
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: int) -> None:
+        super().__init__()
+        self.conv = torch.nn.Conv2d(in_channels, out_channels, kernel_size)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(batch_size, in_channels, height, width) -> (batch_size, 1, out height, out width)."""
+        y = torch.amin(self.conv(x), dim=1, keepdim=True)
+        return torch.tanh(torch.tanh(y))
+
+
+def get_inputs(size: str = "full") -> list[torch.Tensor]:
+    """Inputs of one declared size."""
+    p = SIZES[size]
+    return [torch.rand(p["batch_size"], p["in_channels"], p["height"], p["width"])]
+
+
+def get_init_inputs(size: str = "full") -> list:
+    """Arguments of `Model`."""
+    p = SIZES[size]
+    return [p["in_channels"], p["out_channels"], p["kernel_size"]]

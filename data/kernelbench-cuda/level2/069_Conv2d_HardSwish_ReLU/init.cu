@@ -1,0 +1,16 @@
+// relu(hardswish(conv(x))), in the convolution's epilogue.
+#include <kernelblaster/kernels/conv.cuh>
+
+struct HardswishRelu {
+    const scalar_t* bias;
+    __device__ float operator()(float sum, int64_t, int64_t channel) const {
+        return relu(hardswish(sum + to_float(bias[channel])));
+    }
+};
+
+void launch_gpu_implementation(void* output, void* x, void* conv_weight, void* conv_bias, int64_t batch_size,
+                               int64_t in_channels, int64_t height, int64_t width, int64_t out_channels,
+                               int64_t kernel_size) {
+    const Conv shape = conv2d_shape(batch_size, in_channels, out_channels, height, width, kernel_size);
+    conv(out(output), in(x), in(conv_weight), shape, HardswishRelu{in(conv_bias)});
+}

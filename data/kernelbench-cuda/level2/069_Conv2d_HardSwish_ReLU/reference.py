@@ -1,0 +1,35 @@
+"""Convolution through HardSwish, rectified."""
+
+import torch
+
+SIZES = {
+    "small": {"batch_size": 3, "in_channels": 5, "height": 19, "width": 37, "out_channels": 11, "kernel_size": 3},
+    "medium": {"batch_size": 16, "in_channels": 8, "height": 128, "width": 128, "out_channels": 64, "kernel_size": 3},
+    "full": {"batch_size": 128, "in_channels": 8, "height": 128, "width": 128, "out_channels": 64, "kernel_size": 3},
+    "v0": {"batch_size": 128, "in_channels": 3, "height": 32, "width": 32, "out_channels": 16, "kernel_size": 3},
+}
+TAGS = ("conv",)
+
+
+class Model(torch.nn.Module):
+    """relu(hardswish(conv(x)))."""
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: int) -> None:
+        super().__init__()
+        self.conv = torch.nn.Conv2d(in_channels, out_channels, kernel_size)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(batch_size, in_channels, height, width) -> (batch_size, out_channels, out height, out width)."""
+        return torch.relu(torch.nn.functional.hardswish(self.conv(x)))
+
+
+def get_inputs(size: str = "full") -> list[torch.Tensor]:
+    """Inputs of one declared size."""
+    p = SIZES[size]
+    return [4.0 * torch.randn(p["batch_size"], p["in_channels"], p["height"], p["width"])]
+
+
+def get_init_inputs(size: str = "full") -> list:
+    """Arguments of `Model`."""
+    p = SIZES[size]
+    return [p["in_channels"], p["out_channels"], p["kernel_size"]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -114,5 +114,9 @@ def _kernel(section: CodeSection, lines: Mapping[int, PtxLine]) -> KernelCode:
     graph = graph_of(instructions, section.functions)
     internal = {position for position, name in section.functions.items() if _INTERNAL in name}
     entries = frozenset(entry for entry in graph.entries if graph.blocks[entry].first in internal)
-    flow = Flow(graph, anchors(instructions, graph, lines), entries)
+    per_block = [
+        Counter(one.line for one in instructions[block.first : block.end] if one.line in lines)
+        for block in graph.blocks
+    ]
+    flow = Flow(graph, anchors(instructions, graph, lines), entries, per_block)
     return KernelCode(instructions, flow, Schedule.of(instructions, graph))

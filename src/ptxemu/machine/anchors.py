@@ -164,12 +164,23 @@ def _operations(statement: Statement) -> tuple[Sequence[int], Sequence[int]]:
     if head in _SIMPLE:
         return _SIMPLE[head], ()
     if head == "cp":
-        return ((_O.LDGSTS,) if "shared" in parts and "global" in parts else ()), ()
+        return _copies(parts), ()
+    if head == "wgmma":
+        return ((_O.HGMMA,) if "mma_async" in parts else ()), ()
     if head in ("fma", "add", "sub", "mul") and kind in _FLOATS:
         return _FLOATS[kind], ()
     if head in _SPECIAL and "approx" in parts and kind == "f32":
         return (_O.MUFU,), ()
     return (), _integers(head, parts)
+
+
+def _copies(parts: Sequence[str]) -> Sequence[int]:
+    """Of asynchronous copies."""
+    if "bulk" not in parts:
+        return (_O.LDGSTS,) if "shared" in parts and "global" in parts else ()
+    if "tensor" in parts and "prefetch" not in parts and "reduce" not in parts:
+        return (_O.UTMASTG,) if "bulk_group" in parts else (_O.UTMALDG,)
+    return (_O.UBLKCP,) if "mbarrier::complete_tx::bytes" in parts else ()
 
 
 def _transfer(head: str, parts: Sequence[str]) -> Sequence[int]:

@@ -5,11 +5,15 @@ Moseley: AutoFDO, 2016), and so is the way: counts spread from anchors to groups
 edges by conservation of flow. ptxas also copies statements when it unrolls loops. Copies share the count of their line;
 where several groups hold copies, loops with the most copies take as many whole rounds as there are, and what is left
 goes to the next, as ptxas arranges them.
+
+Loops of which no anchor, edge or copy tells anything (those of 64-bit integers, of which every instruction is one that
+ptxas makes up, too) are estimated from all lines of the PTX that have instructions there and nowhere else: a line is
+executed as often as the loop times its copies, of which it has no more than instructions.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,11 +34,18 @@ class Flow:
         graph: its control flow.
         anchors: PTX lines whose counts are counts of instructions.
         internal: first blocks of functions that ptxas has added, such as the slow path of a division.
+        lines: of every block: line of the PTX -> instructions that stem from it.
     """
 
     graph: Graph
     anchors: Sequence[Anchor]
     internal: frozenset[int]
+    lines: Sequence[Mapping[int, int]]
+
+    @cached_property
+    def total(self) -> Counter[int]:
+        """Instructions of each line in all blocks."""
+        return sum((Counter(one) for one in self.lines), Counter())
 
     @cached_property
     def members(self) -> dict[int, list[int]]:
@@ -201,6 +212,8 @@ class _Solver:
         if not unknown:
             return False
         most = self._most_below()
+        if any(self._estimate(group) for group in unknown):
+            return True
         for group in reversed(unknown):
             below = [most[block] for block in self._flow.members[group] if block in most]
             if below:
@@ -208,6 +221,23 @@ class _Solver:
                 return True
         self._groups[unknown[0]] = _UNKNOWN_SHARE * self._count_above(unknown[0])
         return True
+
+    def _estimate(self, group: int) -> bool:
+        """Count the head of a loop of which nothing is known by the lines of the PTX that it stems from."""
+        head = self._graph.loop_of[group]
+        if (
+            head is None
+            or self._graph.group_of[head] != group
+            or any(self.count(block) for block in self._graph.loops[head])
+        ):
+            return False
+        own: Counter[int] = Counter()
+        for block in self._flow.members[group]:
+            own.update(self._flow.lines[block])
+        counts = [self._executed.get(line, 0) / own[line] for line in own if own[line] == self._flow.total[line]]
+        if counts:
+            self._groups[group] = max(self._count_above(head), *counts)
+        return bool(counts)
 
     def _most_below(self) -> dict[int, float]:
         """The most executions of the known blocks that a block dominates, for blocks that dominate one."""

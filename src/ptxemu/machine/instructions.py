@@ -74,8 +74,12 @@ class Operation(IntEnum):
     ATOMG_CAS = 0x1A9
     LDGSTS = 0x1AE
     LDGDEPBAR = 0x1AF
+    UTMALDG = 0x1B4
+    UTMASTG = 0x1B5
+    UBLKCP = 0x1BA
     S2UR = 0x1C3
     REDUX = 0x1C4
+    HGMMA = 0x1F0
 
 
 class Pipe(StrEnum):

@@ -58,7 +58,7 @@ def executions(
                 groups[graph.group_of[block]] = groups.get(graph.group_of[block], 0) + 1
     anchors = [Anchor(line, groups, frozenset()) for line, groups in copies.items()]
     functions = frozenset(k for k, block in enumerate(graph.blocks) if block.first in internal)
-    return Flow(graph, anchors, functions).executions(lines, WARPS)
+    return Flow(graph, anchors, functions, [{}] * graph.end).executions(lines, WARPS)
 
 
 @pytest.mark.parametrize(("rounds", "main", "rest"), [(10, 2, 2), (3, 0, 3), (400, 100, 0)])
@@ -92,7 +92,17 @@ def test_predicated_instruction_is_executed_by_warps_that_it_does_nothing_for() 
     code = (branch(2), one(Operation.LDG, 5, guarded=True), EXIT)
     graph = graph_of(code, ())
     anchors = [Anchor(5, {graph.group_of[1]: 1}, frozenset({graph.group_of[1]}))]
-    assert Flow(graph, anchors, frozenset()).executions({5: 40}, WARPS)[1] == 40
+    assert Flow(graph, anchors, frozenset(), [{}] * graph.end).executions({5: 40}, WARPS)[1] == 40
+
+
+def test_loop_without_anchors_is_counted_by_lines_that_are_its_own() -> None:
+    """Two copies of a round: line 5 makes one instruction of each, line 6 three; line 7 lies behind the loop, too."""
+    body = (one(Operation.LOP3, 5), *(one(Operation.LOP3, 6) for _ in range(3)))
+    code = (one(Operation.LOP3, 4), *body, one(Operation.LOP3, 7), *body, branch(1), one(Operation.LOP3, 7), EXIT)
+    graph = graph_of(code, ())
+    lines = [Counter(each.line for each in code[block.first : block.end] if each.line) for block in graph.blocks]
+    flow = Flow(graph, [], frozenset(), lines)
+    assert flow.executions({4: WARPS, 5: 40 * WARPS, 6: 40 * WARPS, 7: 41 * WARPS}, WARPS) == [100, 2000, 100]
 
 
 def test_branch_distance_is_signed() -> None:

@@ -40,6 +40,10 @@ class Mode(IntEnum):
     REPLAYS = 16
     POSES_AS_DRIVER = 17
     SETS_LINES_ASIDE = 18
+    READS_HARNESS = 19
+    UNLOCKS_HARNESS = 20
+    WIPES_HARNESS = 21
+    JUMPS_BEHIND_ITSELF = 22
 
 
 LIMITS = Limits(memory_bytes=200 << 20, file_bytes=1 << 20, tasks=30, output_bytes=8 << 20)
@@ -135,6 +139,9 @@ def test_an_empty_tensor_is_not_a_crash(host_build: Build, make_job: MakeJob) ->
         (Mode.FORGES_REPLY, RunFailureKind.RUNTIME, "socket"),
         (Mode.THROWS, RunFailureKind.RUNTIME, "thrown by the candidate"),
         (Mode.POSES_AS_DRIVER, RunFailureKind.RUNTIME, "exception"),
+        (Mode.READS_HARNESS, RunFailureKind.RUNTIME, "SIGSEGV"),
+        (Mode.UNLOCKS_HARNESS, RunFailureKind.RUNTIME, "mprotect was refused"),
+        (Mode.WIPES_HARNESS, RunFailureKind.RUNTIME, "madvise was refused"),
     ],
 )
 def test_a_failing_candidate_is_a_typed_failure(
@@ -163,7 +170,15 @@ def test_saying_passed_is_no_evidence(host_build: Build, make_job: MakeJob) -> N
 def test_a_candidate_is_contained(host_build: Build, make_job: MakeJob) -> None:
     with session(host_build, make_job()) as running:
         assert running.containment.contained
+        assert running.containment.memory_protected
         assert 0 < running.containment.microseconds < 100_000
+
+
+def test_a_jump_to_where_memory_is_opened_ends_the_call(host_build: Build, make_job: MakeJob) -> None:
+    job = make_job(Mode.JUMPS_BEHIND_ITSELF)
+    with session(host_build, job) as running:
+        assert running.call(0xFF).mutated_inputs == ()
+    assert np.isnan(output_of(job)).all()
 
 
 def test_an_error_of_the_gpu_that_a_fresh_process_does_not_see_is_the_candidates(

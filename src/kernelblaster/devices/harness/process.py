@@ -37,11 +37,13 @@ class Containment:
 
     Attributes:
         contained: whether it does.
+        memory_protected: whether it cannot reach the memory of the harness, either.
         microseconds: what putting it up took.
         obstacle: why it does not; empty where it does or need not.
     """
 
     contained: bool
+    memory_protected: bool
     microseconds: float
     obstacle: str
 
@@ -87,7 +89,7 @@ class HarnessProcess:
         self._exit = contextlib.ExitStack()
         self._due: list[HarnessReply] = []
         self._loaded = False
-        self.containment = Containment(False, 0.0, "")
+        self.containment = Containment(False, False, 0.0, "")
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as stack:
@@ -139,7 +141,7 @@ class HarnessProcess:
         packet = self._request(
             PacketBuilder(HarnessRequest.LOAD).text(str(path)).u8(self._contain), HarnessReply.LOADED
         )
-        self.containment = Containment(bool(packet.u8()), packet.f64(), packet.text())
+        self.containment = Containment(bool(packet.u8()), bool(packet.u8()), packet.f64(), packet.text())
         packet.end()
         hints = self._candidate.built().hints
         if self._contain and not self.containment.contained:

@@ -13,6 +13,7 @@
 namespace kb {
 
 constexpr size_t kChunkBytes = size_t{16} << 20; // of a tensor that are copied or compared at a time
+constexpr size_t kHalvedBytes = size_t{64} << 10; // that are halved at a time to be compared
 constexpr size_t kGuardBytes = 512;               // before and after a tensor in its arena; nobody may write there
 
 // Page-locked host memory through which tensors leave the device: a copy into it runs at the link's full speed, and it
@@ -190,9 +191,14 @@ class Buffer {
     // Whether `held` is what the file has, or half of it.
     bool holds(const char* held, const char* wanted, size_t count, bool halved) const {
         if (!halved) return std::memcmp(held, wanted, count) == 0;
-        std::vector<char> values(wanted, wanted + count);
-        halve(values.data(), count, tensor_.dtype);
-        return std::memcmp(held, values.data(), count) == 0;
+        std::vector<char> values(std::min(count, kHalvedBytes));
+        for (size_t at = 0; at < count; at += kHalvedBytes) {
+            const size_t part = std::min(kHalvedBytes, count - at);
+            std::memcpy(values.data(), wanted + at, part);
+            halve(values.data(), part, tensor_.dtype);
+            if (std::memcmp(held + at, values.data(), part) != 0) return false;
+        }
+        return true;
     }
 
     char* make_arena() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <kernelblaster/protected_memory.hpp>
 #include <kernelblaster/syscall_filter.hpp>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@ namespace kb {
 
 struct Containment {
     bool contained = false;
+    bool memory_protected = false;  // whether the harness' memory is out of the candidate's reach
     double microseconds = 0;
     std::string obstacle;  // why it is not
 };
@@ -63,13 +65,22 @@ inline Containment contain(int channel, ProgramText& text) {
         const int count = ptxemu_descriptors(more, 8);
         writable.insert(writable.end(), more, more + count);
     }
-    const std::vector<AddressRange> fixed = fixed_mappings(own_mappings());
-    if (fixed.empty()) return {false, 0, "/proc/self/maps cannot be read"};
+    std::vector<AddressRange> fixed = fixed_mappings(own_mappings());
+    if (fixed.empty()) return {false, false, 0, "/proc/self/maps cannot be read"};
+    std::vector<AllowedProtection> allowed;
+    const bool gated = kb_protected_memory != nullptr;
+    if (gated) {
+        const ProtectedMemory own = kb_protected_memory();
+        const AddressRange range{own.begin, own.begin + own.bytes};
+        fixed.push_back({range.begin - kPageBytes, range.end + kPageBytes});
+        allowed = {{own.closes_at, range, PROT_NONE}, {own.opens_at, range, PROT_READ | PROT_WRITE}};
+    }
     text.blank();
-    const int error = SyscallFilter(writable, fixed).install();
+    const int error = SyscallFilter(writable, fixed, allowed).install();
     const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
-    if (error != 0) return {false, took.count(), std::string("seccomp: ") + std::strerror(error)};
-    return {true, took.count(), ""};
+    if (error != 0) return {false, false, took.count(), std::string("seccomp: ") + std::strerror(error)};
+    if (gated) kb_close_gate();
+    return {true, gated, took.count(), ""};
 }
 
 }  // namespace kb

@@ -18,6 +18,7 @@
 #include <kernelblaster/containment.hpp>
 #include <kernelblaster/job.hpp>
 #include <kernelblaster/profiler_warmup.hpp>
+#include <kernelblaster/protected_memory.hpp>
 #include <kernelblaster/timer.hpp>
 
 #include <cstdint>
@@ -158,6 +159,7 @@ inline void run_candidate(Harness& harness, Call call) {
     } catch (...) {
         throw Error("exception", "the candidate threw something");
     }
+    if (const char* thrown = kb_thrown != nullptr ? kb_thrown() : nullptr) throw Error("exception", beginning(thrown));
 }
 
 inline void call_and_sync(Harness& harness, Call call) {

@@ -82,12 +82,17 @@ struct Job {
 };
 
 inline size_t element_bytes(const std::string& dtype) {
-    static const std::map<std::string, size_t> table = {
+    struct Width {
+        const char* dtype;
+        size_t bytes;
+    };
+    static constexpr Width kWidths[] = {
         {"float64", 8}, {"float32", 4}, {"float16", 2}, {"bfloat16", 2}, {"float8_e4m3fn", 1}, {"float8_e5m2", 1},
         {"int64", 8},   {"int32", 4},   {"int16", 2},   {"int8", 1},     {"uint8", 1},         {"bool", 1}};
-    const auto found = table.find(dtype);
-    if (found == table.end()) fail("unknown dtype " + dtype);
-    return found->second;
+    for (const Width& one : kWidths) {
+        if (dtype == one.dtype) return one.bytes;
+    }
+    fail("unknown dtype " + dtype);
 }
 
 inline Tensor take_tensor(Packet& packet) {

@@ -24,7 +24,7 @@ enum class HarnessRequest : uint8_t {
 
 enum class HarnessReply : uint8_t {
     ready = 1,      // after the last tensors: they are on the device
-    loaded = 2,     // u8 whether it is contained, f64 microseconds that took, text why it is not
+    loaded = 2,     // u8 whether it is contained, u8 whether memory is protected, f64 microseconds, text why it is not
     called = 3,     // u32 count, then for each damaged tensor: u32 index, u8 0: an input was changed, 1: bytes around it
     timed = 4,      // f64 device, host and enqueue microseconds
     reloaded = 5,

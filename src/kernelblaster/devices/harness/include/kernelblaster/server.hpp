@@ -53,13 +53,10 @@ class Server {
         if (kb_load_candidate == nullptr) fail("this program has its candidate");
         if (const char* failure = kb_load_candidate(path.c_str())) throw Error("load", beginning(failure));
         const Containment done = wanted ? contain(channel_.descriptor(), text_) : Containment{};
-        try {
-            kb_initialise_candidate();
-        } catch (...) {
-            throw Error("exception", "the candidate threw something while it was initialised");
-        }
+        run_candidate(harness_, [](Harness&) { kb_initialise_candidate(); });
         return PacketBuilder(HarnessReply::loaded)
             .put(static_cast<uint8_t>(done.contained))
+            .put(static_cast<uint8_t>(done.memory_protected))
             .put(done.microseconds)
             .put_text(done.obstacle);
     }
@@ -178,8 +175,7 @@ inline bool serve(Channel& channel, Server& server) {
     }
 }
 
-inline int run(int argc, char** argv, Call call) {
-    ProgramText text(argc, argv);
+inline int serve_all(ProgramText& text, Call call) {
     try {
         Channel channel = take_channel();
         try {
@@ -201,6 +197,18 @@ inline int run(int argc, char** argv, Call call) {
         if (::write(STDERR_FILENO, told.data(), told.size()) < 0) ::_exit(kExitError);
     }
     ::_exit(kExitError);  // a broken context must not hang in destructors
+}
+
+inline int run(int argc, char** argv, Call call) {
+    struct Program {
+        ProgramText text;
+        Call call;
+    } program{ProgramText(argc, argv), call};
+    const auto part = [](void* own) {
+        auto& whole = *static_cast<Program*>(own);
+        return serve_all(whole.text, whole.call);
+    };
+    return kb_on_own_stack != nullptr ? kb_on_own_stack(part, &program) : part(&program);
 }
 
 }  // namespace kb

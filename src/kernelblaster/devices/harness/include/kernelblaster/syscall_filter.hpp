@@ -7,6 +7,7 @@
 //   mmap, mprotect            never executable
 //   ... and munmap, mremap, madvise, mmap with MAP_FIXED    never on what is mapped from files when the filter is
 //                             installed and is not writable: code, constants, relocated pointers of all libraries
+//   mprotect                  of the harness' own memory from its gate alone (protected_memory.hpp)
 //   tgkill                    to abort
 // Measured on Linux 6.18 with driver 580: with the context up, one launch and one asynchronous allocation done, this
 // is enough for launches, graphs, clusters, cooperative launches, tensor maps, textures, managed and pinned memory,
@@ -27,7 +28,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kb {
@@ -60,10 +63,18 @@ inline std::vector<AddressRange> fixed_mappings(const std::string& maps) {
     return found;
 }
 
+// An mprotect that is let through although its range is fixed: with these arguments, from one instruction.
+struct AllowedProtection {
+    uint64_t instruction;  // the address behind it
+    AddressRange range;
+    uint32_t protection;
+};
+
 class SyscallFilter {
    public:
-    // `writable`: descriptors that may be written to. `fixed`: ranges whose mapping nobody may change.
-    SyscallFilter(const std::vector<int>& writable, const std::vector<AddressRange>& fixed) {
+    // `writable`: descriptors that may be written to. `fixed`: ranges whose mapping nobody may change, but for `allowed`.
+    SyscallFilter(const std::vector<int>& writable, const std::vector<AddressRange>& fixed,
+                  const std::vector<AllowedProtection>& allowed = {}) {
         load(offsetof(seccomp_data, arch));
         unless(BPF_JEQ, kArchitecture, SECCOMP_RET_KILL_PROCESS);
         load(offsetof(seccomp_data, nr));
@@ -76,6 +87,7 @@ class SyscallFilter {
         writes(__NR_sendmsg, writable);
         controls();
         aborts();
+        for (const AllowedProtection& one : allowed) protects(one);
         mappings(fixed);
         give(kRefused);
     }
@@ -163,6 +175,25 @@ class SyscallFilter {
         unless(BPF_JEQ, static_cast<uint32_t>(::getpid()), kRefused);
         load(low(2));
         unless(BPF_JEQ, SIGABRT, kRefused);
+        give(SECCOMP_RET_ALLOW);
+        leave(entered);
+    }
+
+    void protects(const AllowedProtection& one) {
+        const size_t entered = enter(__NR_mprotect);
+        const size_t instruction = offsetof(seccomp_data, instruction_pointer);
+        const std::pair<size_t, uint64_t> wanted[] = {{instruction, one.instruction},
+                                                      {low(0), one.range.begin},
+                                                      {low(1), one.range.end - one.range.begin},
+                                                      {low(2), one.protection}};
+        size_t left = 4 * std::size(wanted);  // instructions until the one behind the last
+        for (const auto& [offset, value] : wanted) {
+            for (const size_t half : {size_t{0}, size_t{4}}) {
+                load(offset + half);
+                left -= 2;
+                emit(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(value >> (8 * half)), 0, static_cast<uint8_t>(left + 1));
+            }
+        }
         give(SECCOMP_RET_ALLOW);
         leave(entered);
     }

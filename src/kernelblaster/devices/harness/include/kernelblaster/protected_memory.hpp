@@ -1,0 +1,39 @@
+// Memory of the harness that a candidate cannot reach, and the gate through which its code is called.
+//
+// In a program that loads its candidate (deferred/), everything the harness changes lies in one range of pages: its stack,
+// what its operator new hands out, the stacks of its threads, and the state of the gate. The launcher's name stands for
+// the gate. It leaves the harness' stack for the one that the process began with, takes all access to the range away by
+// mprotect, calls the candidate, and gives access back. The system-call filter lets that mprotect through from the
+// gate's own two instructions alone, and no other call changes the range: who jumps to the one that opens it finds
+// himself behind the call of the candidate, as if that had returned.
+//
+// Bulk, which tells nothing and decides nothing, stays outside: tensors' bytes, and blocks of more than kBulkBytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace kb {
+
+constexpr size_t kPageBytes = 4096;
+constexpr size_t kStackBytes = size_t{8} << 20;  // of the harness
+constexpr size_t kBulkBytes = size_t{1} << 20;
+
+struct ProtectedMemory {
+    uint64_t begin, bytes;
+    uint64_t closes_at, opens_at;  // what the instruction pointer is in the gate's two system calls
+};
+
+}  // namespace kb
+
+// Of deferred/; a program that holds its candidate has none of them, nor has one for a processor without a gate.
+#define KB_OPTIONAL __attribute__((weak, visibility("hidden")))
+extern "C" {
+KB_OPTIONAL kb::ProtectedMemory kb_protected_memory();
+// From the next call on the range is closed while code of the candidate runs.
+KB_OPTIONAL void kb_close_gate();
+// Calls part(argument) on the harness' own stack.
+KB_OPTIONAL int kb_on_own_stack(int (*part)(void*), void* argument);
+// What the last call through the gate has thrown, as text of the candidate's; null for nothing.
+KB_OPTIONAL const char* kb_thrown();
+}

@@ -68,13 +68,17 @@ do not claim so. What stands between such code and a wrong figure:
   profiler or a sanitizer, and in problems whose driver judges itself, there is no filter.
 - The assembler may embed any file that the compiler is shown (`N04`): the toolkit, programs, headers and libraries of
   the system. Settings, `/proc`, `/sys`, homes and other sources are not there.
-- Memory of the harness can be searched and written. `T08` unmasks the timer's events and moves both starts and the host
-  clock with them. The judge's own clock, in another process, says that a call took longer than the harness claims, to a
-  tenth or 50 us. Where that is too coarse, calls below 100 us, and for finalists and gains above 3x, the judge times
+- What the harness keeps (its stack with the clocks' readings, requests and replies, events) lies in pages that are
+  closed while code of a candidate runs; the filter lets the harness' own gate alone open and close them (`N15`). Open
+  they are to kernels that are still running when a call has returned, on a GPU that reads pageable host memory; and
+  the gate is written for x86-64 alone. The memory of the CUDA runtime and the driver, of the C library, and of the
+  emulated device's core stays open, and with it the events there, whose handles can be guessed from one's own. `T08`
+  moves the events and the host clock where it finds them. The judge's own clock, in another process, says that a call
+  took longer than the harness claims, to a tenth or 50 us. Where that is too coarse, calls below 100 us, and for finalists and gains above 3x, the judge times
   batches of calls by its own clock alone (`evaluation/timing/batch_rule.py`), each call on values and outputs of its
   own. What stays below 15 % of the claimed time, or 2 us, is gained by who knows this protocol. Finalists are measured
   against the honest start, so that such gains do not add up over generations.
-- How many calls a batch has stands in the harness' memory. Who finds it could put calls off and make several in one
+- Who guesses how many calls a batch has could put calls off and make several in one
   launch, as long as the last call of the batch makes all that are left: cheaper than calls one by one for the shortest
   of kernels, and only of use to one who moves events as well.
 - No judged input is NaN, and infinities are judged where a problem defines what becomes of them: a sum or a product

@@ -143,9 +143,10 @@ class Recipes:
     def link_deferred(self, harness: Harness) -> list[ToolStep]:
         """A harness' object -> its program without a candidate, and what every candidate of it is linked with."""
         compiler, launcher = str(self.tools.host_compiler), f'-DKB_LAUNCHER="{harness.launcher_symbol}"'
+        parts = f"-I{deferred_source().parent}"  # a compiler sees what its arguments name
         return [
             ToolStep((compiler, *self.host_flags, "-fPIC", "-c", str(initialise_source()), "-o", INITIALISER)),
-            ToolStep((compiler, *self.host_flags, launcher, "-c", str(deferred_source()), "-o", "deferred.o")),
+            ToolStep((compiler, *self.host_flags, parts, launcher, "-c", str(deferred_source()), "-o", "deferred.o")),
             ToolStep(
                 # A C++ library of its own, whose symbols nobody sees: what a candidate does to the common one, its
                 # locale say, changes nothing here.

@@ -143,6 +143,8 @@ class HarnessProcess:
         )
         self.containment = Containment(bool(packet.u8()), bool(packet.u8()), packet.f64(), packet.text())
         packet.end()
+        if self.containment.contained and not self.containment.memory_protected:
+            _LOG.warning("candidates can reach the memory of the harness: no gate is written for this processor")
         hints = self._candidate.built().hints
         if self._contain and not self.containment.contained:
             _LOG.warning("candidates are not contained here: %s", self.containment.obstacle)

@@ -126,9 +126,9 @@ def _headline(summary: RunSummary, kind: str) -> tuple[str, str]:
         return times(c.speedup), f"{improved[0].name}: {span}, {kind}, against the start"
     if summary.geometric_mean is not None and improved:
         count = f"{len(summary.searched)} problems"
-        return times(summary.geometric_mean), (
-            f"geometric mean over the starts of {count}, {kind}: {len(improved)} improved, any other counts as 1"
-        )
+        whole = "all of them improved" if len(improved) == len(summary.searched) else f"{len(improved)} improved"
+        rest = "" if len(improved) == len(summary.searched) else ", the others count as 1"
+        return times(summary.geometric_mean), f"geometric mean over the starts of {count}, {kind}: {whole}{rest}"
     return "", "no kernel was faster than its start" if summary.problems else "nothing was searched"
 
 

@@ -172,7 +172,7 @@ def _row(row: ProblemSummary, anchor: str, best: float) -> ResultRow:
         # Bars show ratios from 1 on, by their logarithm: twice as fast is half of four times.
         bar=round(100 * math.log(max(c.speedup, 1.0)) / math.log(max(best, 1.0001)), 1) if c else 0.0,
         told="" if row.status is OutcomeStatus.IMPROVED else row.reason,
-        verdicts=", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(row.verdicts.items())),
+        verdicts=", ".join(f"{count} {name}" for name, count in sorted(row.verdicts.items())),
     )
 
 

@@ -63,7 +63,7 @@ def _view(record: ProblemRecord, step: Step, pack: TextPack) -> StepView:
     if judged and judged.speedup is not None:
         result = times(judged.speedup)
     else:
-        result = (step.decided.outcome if step.decided else "not ended").replace("_", " ")
+        result = step.decided.outcome if step.decided else "not ended"
     return StepView(
         anchor=step_anchor(record.anchor, step),
         rollout=step.rollout.replace("/rollout-", " · "),
@@ -84,7 +84,7 @@ def _attempt(record: ProblemRecord, number: int, attempt: Attempt, pack: TextPac
     candidate = generated.candidate if generated else judged.candidate if judged else None
     return AttemptView(
         name="reply" if number == 0 else f"repair {number}",
-        verdict=judged.verdict.replace("_", " ") if judged else "not evaluated",
+        verdict=judged.verdict if judged else "not evaluated",
         reason=(judged.reason if judged else generated.reason if generated else "")[:600],
         texts=tuple(_texts(record, attempt.slot, candidate, pack)),
     )

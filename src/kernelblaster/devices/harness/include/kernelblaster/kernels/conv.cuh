@@ -13,7 +13,7 @@ static Extents cube(int64_t extent) { return {extent, extent, extent}; }
 
 // A convolution as torch.nn.Conv3d and ConvTranspose3d describe it. Input and output are (batch, channels, d, h, w).
 // Weights are (out_channels, in_channels / groups, kernel), of transposed convolutions
-// (in_channels, out_channels / groups, kernel). `output` may be left out where `make_conv` and its kin are used.
+// (in_channels, out_channels / groups, kernel). `output` is filled in by `with_output` and its kin.
 struct Conv {
     int64_t batch, in_channels, out_channels, groups;
     Extents input, kernel, stride, padding, dilation, output;

@@ -1,0 +1,42 @@
+"""Convolution of large square images with few input channels."""
+
+import torch
+
+SIZES = {
+    "small": {"batch_size": 2, "in_channels": 3, "out_channels": 11, "height": 31, "width": 37, "kernel_size": 3},
+    "medium": {
+        "batch_size": 2,
+        "in_channels": 16,
+        "out_channels": 128,
+        "height": 1024,
+        "width": 1024,
+        "kernel_size": 3,
+    },
+    "full": {"batch_size": 16, "in_channels": 16, "out_channels": 128, "height": 1024, "width": 1024, "kernel_size": 3},
+    "v0": {"batch_size": 16, "in_channels": 3, "out_channels": 64, "height": 256, "width": 256, "kernel_size": 3},
+}
+TAGS = ("conv",)
+
+
+class Model(torch.nn.Module):
+    """Convolution without padding or bias."""
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: int) -> None:
+        super().__init__()
+        self.conv2d = torch.nn.Conv2d(in_channels, out_channels, kernel_size, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(batch_size, in_channels, height, width) -> (batch_size, out_channels, extents of the output)."""
+        return self.conv2d(x)
+
+
+def get_inputs(size: str = "full") -> list[torch.Tensor]:
+    """Inputs of one declared size."""
+    p = SIZES[size]
+    return [torch.rand(p["batch_size"], p["in_channels"], p["height"], p["width"])]
+
+
+def get_init_inputs(size: str = "full") -> list:
+    """Arguments of `Model`."""
+    p = SIZES[size]
+    return [p["in_channels"], p["out_channels"], p["kernel_size"]]

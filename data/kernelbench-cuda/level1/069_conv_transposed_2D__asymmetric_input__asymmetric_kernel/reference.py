@@ -1,0 +1,68 @@
+"""Transposed convolution of wide images with a wide window."""
+
+import torch
+
+# The full problem takes 822 MB in fp16, so that medium is the same.
+SIZES = {
+    "small": {
+        "batch_size": 2,
+        "in_channels": 5,
+        "out_channels": 7,
+        "height": 17,
+        "width": 29,
+        "kernel_h": 3,
+        "kernel_w": 5,
+    },
+    "medium": {
+        "batch_size": 64,
+        "in_channels": 64,
+        "out_channels": 128,
+        "height": 128,
+        "width": 256,
+        "kernel_h": 3,
+        "kernel_w": 5,
+    },
+    "full": {
+        "batch_size": 64,
+        "in_channels": 64,
+        "out_channels": 128,
+        "height": 128,
+        "width": 256,
+        "kernel_h": 3,
+        "kernel_w": 5,
+    },
+    "v0": {
+        "batch_size": 16,
+        "in_channels": 32,
+        "out_channels": 64,
+        "height": 16,
+        "width": 32,
+        "kernel_h": 3,
+        "kernel_w": 5,
+    },
+}
+TAGS = ("conv_transpose",)
+
+
+class Model(torch.nn.Module):
+    """Transposed convolution without bias."""
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: tuple[int, ...]) -> None:
+        super().__init__()
+        self.conv_transpose2d = torch.nn.ConvTranspose2d(in_channels, out_channels, kernel_size, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(batch_size, in_channels, height, width) -> (batch_size, out_channels, extents of the output)."""
+        return self.conv_transpose2d(x)
+
+
+def get_inputs(size: str = "full") -> list[torch.Tensor]:
+    """Inputs of one declared size."""
+    p = SIZES[size]
+    return [torch.rand(p["batch_size"], p["in_channels"], p["height"], p["width"])]
+
+
+def get_init_inputs(size: str = "full") -> list:
+    """Arguments of `Model`."""
+    p = SIZES[size]
+    return [p["in_channels"], p["out_channels"], (p["kernel_h"], p["kernel_w"])]

@@ -1,0 +1,68 @@
+"""Transposed convolution of volumes to half as many channels."""
+
+import torch
+
+# The full problem takes 1041 MB in fp16, so that medium is the same.
+SIZES = {
+    "small": {
+        "batch_size": 2,
+        "in_channels": 5,
+        "out_channels": 3,
+        "depth": 7,
+        "height": 9,
+        "width": 11,
+        "kernel_size": 3,
+    },
+    "medium": {
+        "batch_size": 8,
+        "in_channels": 48,
+        "out_channels": 24,
+        "depth": 96,
+        "height": 96,
+        "width": 96,
+        "kernel_size": 3,
+    },
+    "full": {
+        "batch_size": 8,
+        "in_channels": 48,
+        "out_channels": 24,
+        "depth": 96,
+        "height": 96,
+        "width": 96,
+        "kernel_size": 3,
+    },
+    "v0": {
+        "batch_size": 16,
+        "in_channels": 32,
+        "out_channels": 16,
+        "depth": 16,
+        "height": 32,
+        "width": 64,
+        "kernel_size": 3,
+    },
+}
+TAGS = ("conv_transpose",)
+
+
+class Model(torch.nn.Module):
+    """Transposed convolution without bias."""
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: int) -> None:
+        super().__init__()
+        self.conv_transpose3d = torch.nn.ConvTranspose3d(in_channels, out_channels, kernel_size, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(batch_size, in_channels, depth, height, width) -> (batch_size, out_channels, extents of the output)."""
+        return self.conv_transpose3d(x)
+
+
+def get_inputs(size: str = "full") -> list[torch.Tensor]:
+    """Inputs of one declared size."""
+    p = SIZES[size]
+    return [torch.rand(p["batch_size"], p["in_channels"], p["depth"], p["height"], p["width"])]
+
+
+def get_init_inputs(size: str = "full") -> list:
+    """Arguments of `Model`."""
+    p = SIZES[size]
+    return [p["in_channels"], p["out_channels"], p["kernel_size"]]

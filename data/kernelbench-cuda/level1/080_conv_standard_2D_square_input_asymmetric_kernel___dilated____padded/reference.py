@@ -1,0 +1,99 @@
+"""Convolution of padded images with a wide, dilated window."""
+
+import torch
+
+# The full problem takes 392 MB in fp16, so that medium is the same.
+SIZES = {
+    "small": {
+        "batch_size": 2,
+        "in_channels": 5,
+        "out_channels": 7,
+        "height": 27,
+        "width": 29,
+        "kernel_h": 3,
+        "kernel_w": 5,
+        "padding_h": 1,
+        "padding_w": 2,
+        "dilation_h": 2,
+        "dilation_w": 3,
+    },
+    "medium": {
+        "batch_size": 8,
+        "in_channels": 32,
+        "out_channels": 64,
+        "height": 512,
+        "width": 512,
+        "kernel_h": 5,
+        "kernel_w": 9,
+        "padding_h": 2,
+        "padding_w": 4,
+        "dilation_h": 2,
+        "dilation_w": 3,
+    },
+    "full": {
+        "batch_size": 8,
+        "in_channels": 32,
+        "out_channels": 64,
+        "height": 512,
+        "width": 512,
+        "kernel_h": 5,
+        "kernel_w": 9,
+        "padding_h": 2,
+        "padding_w": 4,
+        "dilation_h": 2,
+        "dilation_w": 3,
+    },
+    "v0": {
+        "batch_size": 16,
+        "in_channels": 3,
+        "out_channels": 64,
+        "height": 256,
+        "width": 256,
+        "kernel_h": 3,
+        "kernel_w": 5,
+        "padding_h": 1,
+        "padding_w": 2,
+        "dilation_h": 2,
+        "dilation_w": 1,
+    },
+}
+TAGS = ("conv",)
+
+
+class Model(torch.nn.Module):
+    """Convolution without bias."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: tuple[int, ...],
+        padding: tuple[int, ...],
+        dilation: tuple[int, ...],
+    ) -> None:
+        super().__init__()
+        self.conv2d = torch.nn.Conv2d(
+            in_channels, out_channels, kernel_size, padding=padding, dilation=dilation, bias=False
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(batch_size, in_channels, height, width) -> (batch_size, out_channels, extents of the output)."""
+        return self.conv2d(x)
+
+
+def get_inputs(size: str = "full") -> list[torch.Tensor]:
+    """Inputs of one declared size."""
+    p = SIZES[size]
+    return [torch.rand(p["batch_size"], p["in_channels"], p["height"], p["width"])]
+
+
+def get_init_inputs(size: str = "full") -> list:
+    """Arguments of `Model`."""
+    p = SIZES[size]
+    return [
+        p["in_channels"],
+        p["out_channels"],
+        (p["kernel_h"], p["kernel_w"]),
+        (p["padding_h"], p["padding_w"]),
+        (p["dilation_h"], p["dilation_w"]),
+    ]

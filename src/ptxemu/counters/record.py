@@ -175,6 +175,8 @@ class LaunchRecord:
     lines: tuple[SourceLine, ...] = ()
     executed_blocks: int | None = None
     """Blocks that were executed, when the launch was sampled: all counts are then scaled from theirs to all blocks."""
+    warpgroup_fma: int = 0
+    """Those of `wgmma`, which keeps the tensor cores busier than `mma` does; not among `tensor_fma`."""
     machine: MachineCounts | None = None
     """What its machine code executed, where that is at hand; not of the core, see `machine_code.py`."""
 

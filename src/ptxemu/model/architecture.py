@@ -249,10 +249,14 @@ class GpuModel:
         return self.gpu.clock_mhz * 1e6
 
     @property
+    def warpgroup_fma_per_clk(self) -> float:
+        """Dense fp16 multiply-adds per clock and SM at the tensor cores' peak, which wgmma is taken to reach."""
+        return self.gpu.peak_flops["fp16"] / 2 / self.gpu.sms / self.clock_hz
+
+    @property
     def tensor_fma_per_clk(self) -> float:
         """Dense fp16 multiply-adds per clock and SM that `mma.sync` reaches."""
-        peak = self.gpu.peak_flops["fp16"] / 2 / self.gpu.sms / self.clock_hz
-        return peak * self.architecture.mma_fraction
+        return self.warpgroup_fma_per_clk * self.architecture.mma_fraction
 
     def facts(self, cuda_version: str | None) -> GpuFacts:
         """What is known of the GPU, and the nvcc that compiles for it."""

@@ -243,6 +243,7 @@ def _sm_cycles(record: LaunchRecord, machine: MachineCounts, spread: Spread, gpu
         GpuUnit.FP64: _warps_over(record.count("fp64"), lanes.fp64),
         GpuUnit.XU: _warps_over(machine.xu, lanes.xu),
         GpuUnit.TENSOR: record.tensor_fma / gpu.tensor_fma_per_clk
+        + record.warpgroup_fma / gpu.warpgroup_fma_per_clk
         + machine.tensor_halves * TENSOR_HALF_CLOCKS / gpu.architecture.schedulers,
         GpuUnit.LSU: data_stage_clocks(record, machine, gpu),
         GpuUnit.LOOKUP: lookup_clocks(record, gpu),

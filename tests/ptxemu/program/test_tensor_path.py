@@ -32,6 +32,7 @@ def test_products_are_right_and_nothing_is_found(program: EmulatedProgram, case:
     plain, checked = run(program, case, checks=False), run(program, case, checks=True)
     assert (plain.exit_code, checked.exit_code, checked.findings) == (0, 0, ())
     assert plain.launches[0].metrics[NsightMetric.INSTRUCTIONS] > 0
+    assert plain.launches[0].metrics[NsightMetric.PIPE_TENSOR] > 0
 
 
 @pytest.mark.parametrize(

@@ -146,12 +146,12 @@ void write_ptx_lines(Writer& json, const Launch& launch, const Counters& counter
     json.close('}');
 }
 
-// Multiply-adds of the tensor cores, in those of fp16: the immediate of such an instruction is its share.
-u64 tensor_work(const Launch& launch, const Counters& counters) {
+// Multiply-adds of a class of instructions of the tensor cores, in those of fp16: the immediate of each is its share.
+u64 tensor_work(const Launch& launch, const Counters& counters, const char* name) {
     u64 total = 0;
     for (std::size_t k = 0; k < counters.executed.size(); ++k) {
         const Instruction& instruction = launch.function->code[k];
-        if (launch.module->class_names[instruction.instruction_class] == "tensor")
+        if (launch.module->class_names[instruction.instruction_class] == name)
             total += counters.executed[k] * static_cast<u64>(instruction.immediate);
     }
     return total;
@@ -222,7 +222,8 @@ void report_launch(const Launch& launch, const Counters& counters, const Share& 
     json.field("longest_warp_instructions", counters.longest_warp);
     json.field("hottest_atomic_passes", hottest_atomic_passes(launch, counters, share));
     write_memory(json, launch, counters);
-    json.field("tensor_fma", tensor_work(launch, counters));
+    json.field("tensor_fma", tensor_work(launch, counters, "tensor"));
+    json.field("warpgroup_fma", tensor_work(launch, counters, "warpgroup"));
     json.field("l2_read_sectors", counters.l2_read_sectors);
     json.field("l2_write_sectors", counters.l2_write_sectors);
     const GranuleMap& granules = *launch.granules;

@@ -58,7 +58,7 @@ def _multiply(low: FunctionLowering, statement: Statement) -> None:
     low.emit(
         f"wgmma_{a}_{b}",
         [columns | depth << 16, flags, low.read(adds, PREDICATE), start, low.constant(_EVERYONE, 32)],
-        "tensor",
+        "warpgroup",
         immediate=int(_ROWS_OF_WARP * columns * depth * _WORK[a]),
     )
 

@@ -1,0 +1,18 @@
+// sigmoid(tanh(conv(x) * scaling_factor) * bias), in the convolution's epilogue.
+#include <kernelblaster/kernels/conv.cuh>
+
+struct ScaleTanhScaleSigmoid {
+    const scalar_t *own, *inner, *outer;
+    __device__ float operator()(float sum, int64_t, int64_t channel) const {
+        const float scaled = (sum + to_float(own[channel])) * to_float(inner[channel]);
+        return sigmoid(tanhf(scaled) * to_float(outer[channel]));
+    }
+};
+
+void launch_gpu_implementation(void* output, void* x, void* scaling_factor, void* bias, void* conv_weight,
+                               void* conv_bias, int64_t batch_size, int64_t in_channels, int64_t depth,
+                               int64_t height, int64_t width, int64_t out_channels, int64_t kernel_size) {
+    const Conv shape = conv3d_shape(batch_size, in_channels, out_channels, {depth, height, width}, kernel_size);
+    conv(out(output), in(x), in(conv_weight), shape,
+         ScaleTanhScaleSigmoid{in(conv_bias), in(scaling_factor), in(bias)});
+}

@@ -1,0 +1,15 @@
+#include <kernelblaster/driver.hpp>
+
+void launch_gpu_implementation(void* output, void* x, void* multiplier, void* conv_weight, int64_t batch_size,
+                               int64_t in_channels, int64_t depth, int64_t height, int64_t width,
+                               int64_t out_channels, int64_t kernel_size, float eps, float clamp_min,
+                               float clamp_max);
+
+static void call(kb::Driver& d) {
+    launch_gpu_implementation(d.output("output"), d.input("x"), d.weight("multiplier"), d.weight("conv.weight"),
+                              d.size("batch_size"), d.size("in_channels"), d.size("depth"), d.size("height"),
+                              d.size("width"), d.size("out_channels"), d.size("kernel_size"), d.scalar("eps"),
+                              d.scalar("clamp_min"), d.scalar("clamp_max"));
+}
+
+KB_DRIVER(call)

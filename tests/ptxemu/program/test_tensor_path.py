@@ -46,6 +46,7 @@ def test_products_are_right_and_nothing_is_found(program: EmulatedProgram, case:
         ("no_proxy_fence", FindingKind.MISSING_PROXY_FENCE, ("MULTIPLY", "WRITE")),
         ("overwritten", FindingKind.RACE_WRITE_AFTER_READ, ("WRITE", "MULTIPLY")),
         ("half_group", FindingKind.BARRIER_DEADLOCK, ("FINISH",)),
+        ("misplaced", FindingKind.MISALIGNED, ("MULTIPLY",)),
         ("beyond", FindingKind.OUT_OF_BOUNDS, ("MULTIPLY",)),
     ],
 )

@@ -71,7 +71,7 @@ bool ClusterRunner::step() {
 
 // Whether the cluster has done nothing but look at mbarriers for long. Blocks that run beside others may wait for them.
 bool ClusterRunner::starving(bool looked_only) {
-    constexpr u64 kPatience = 2000;
+    constexpr u64 kPatience = 20000;
     const bool idle = looked_only && changes_ == worker_.mbarrier_changes && !worker_.launch->together;
     looks_ = idle ? looks_ + 1 : 0;
     changes_ = worker_.mbarrier_changes;

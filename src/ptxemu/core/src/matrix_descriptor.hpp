@@ -25,6 +25,9 @@ struct MatrixDescriptor {
         return {bytes(0), bytes(16), bytes(32), static_cast<u32>(word >> 49 & 7) << 7, kPieces[word >> 62]};
     }
 
+    // Whether the pattern of the swizzle begins elsewhere than the base offset says: what is read then is undefined.
+    bool misplaced() const { return ((start - base) >> 7 & (pieces - 1)) != 0; }
+
     // Address of a piece of an operand whose rows lie along K.
     u32 along_k(u32 row, u32 piece) const {
         return swizzled(row % 8 * 16 * pieces + row / 8 * stride + piece * (pieces == 1 ? leading : 16));

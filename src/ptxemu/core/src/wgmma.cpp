@@ -39,7 +39,12 @@ struct Form {
 class Pieces {
 public:
     Pieces(Warp& warp, const Instruction& i, u32 descriptor)
-        : warp_(warp), instruction_(i), descriptor_(MatrixDescriptor::of(warp.lanes<u64>(descriptor)[0])) {}
+        : warp_(warp), instruction_(i), descriptor_(MatrixDescriptor::of(warp.lanes<u64>(descriptor)[0])) {
+        if (BlockChecks* checks = warp.block->checks.get(); checks != nullptr && descriptor_.misplaced())
+            checks->memory_fault(warp, i, 0, "misaligned",
+                                 "misaligned wgmma operand: the pattern of its swizzle does not begin at shared " +
+                                     hexadecimal(descriptor_.start) + ", as its descriptor says");
+    }
 
     const u8* along_k(u32 row, u32 piece) { return at(descriptor_.along_k(row, piece)); }
     const u8* across(u32 column, u32 piece) { return at(descriptor_.across(column, piece)); }

@@ -43,7 +43,7 @@ __device__ void finish() {
 }
 __device__ void proxy_fence() { asm volatile("fence.proxy.async;" ::: "memory"); }
 
-enum Mistake { kNone, kTooManyBytes, kTooFewBytes, kWrongPhase, kReleasedEarly, kNoProxyFence, kNoWgmmaFence, kOverwritten, kBeyond, kHalfGroup };
+enum Mistake { kNone, kTooManyBytes, kTooFewBytes, kWrongPhase, kReleasedEarly, kNoProxyFence, kNoWgmmaFence, kOverwritten, kBeyond, kMisplaced, kHalfGroup };
 
 __device__ void store(const float (&d)[16], float* y, int thread) {
     for (int i = 0; i < 16; ++i)
@@ -101,7 +101,7 @@ __global__ void staged(const __half* x, const __half* w, float* y) {
         if (Made != kNoProxyFence) proxy_fence();
         __syncthreads();
         wgmma_fence();
-        for (int k = 0; k < BK; k += 16) multiply(d, describe(a + k) + (Made == kBeyond ? 3 << 10 : 0), describe(b + k));
+        for (int k = 0; k < BK; k += 16) multiply(d, describe(a + k) + (Made == kBeyond ? 3 << 10 : Made == kMisplaced ? 8 : 0), describe(b + k));
         commit();
         if (Made != kOverwritten) finish<0>();
         __syncthreads();
@@ -167,6 +167,7 @@ int main(int, char** arguments) {
     if (is("no_proxy_fence")) return run_staged<kNoProxyFence>();
     if (is("overwritten")) return run_staged<kOverwritten>();
     if (is("half_group")) return run_staged<kHalfGroup>();
+    if (is("misplaced")) return run_staged<kMisplaced>();
     if (is("beyond")) return run_staged<kBeyond>();
     return 2;
 }

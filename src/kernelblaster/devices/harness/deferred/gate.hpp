@@ -177,6 +177,9 @@ KB_HIDDEN void kb_close_gate() { range_state().closes = 1; }
 KB_HIDDEN int kb_on_own_stack(int (*part)(void*), void* argument) {
     ::mprotect(kb_range, kb::kPageBytes, PROT_READ);
     ::mprotect(kb_range + kRangeBytes - kb::kPageBytes, kb::kPageBytes, PROT_READ);
+    // To close and open the range takes the longer the more pages of it are in use. Where there are no huge pages, it
+    // just does: 2.4 us and 0.16 us per page of 4 KiB, on a virtual EPYC.
+    ::madvise(kb_range + kb::kPageBytes, kRangeBytes - 2 * kb::kPageBytes, MADV_HUGEPAGE);
     return kb_exchange_stacks(part, argument, kb_range + kStatePage);
 }
 

@@ -22,6 +22,7 @@
 #include <kernelblaster/timer.hpp>
 
 #include <cstdint>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
@@ -54,13 +55,15 @@ class Harness {
     void* output(const std::string& name) { return find("output", name); }
 
     // Device pointers of all weights, in the order of the problem's: for networks that have very many. The array is on
-    // the host, and the harness'; it holds until the next call.
+    // the host, where a candidate can read it, and the harness'; it holds until the next call.
     void* const* weights() {
-        weights_.clear();
+        size_t count = 0;
+        if (!weights_) weights_.reset(static_cast<void**>(std::calloc(buffers_.size() + 1, sizeof(void*))));
+        if (!weights_) fail("no memory for the pointers of the weights");
         for (const Buffer& buffer : buffers_) {
-            if (buffer.tensor().role == "weight") weights_.push_back(buffer.device());
+            if (buffer.tensor().role == "weight") weights_.get()[count++] = buffer.device();
         }
-        return weights_.data();
+        return weights_.get();
     }
     int64_t size(const std::string& name) { return lookup(sizes_, "size", name); }
     float scalar(const std::string& name) { return lookup(scalars_, "scalar", name); }
@@ -138,7 +141,7 @@ class Harness {
 
     Staging staging_;
     std::vector<Buffer> buffers_;
-    std::vector<void*> weights_;
+    std::unique_ptr<void*, decltype(&std::free)> weights_{nullptr, &std::free};  // not from operator new: see protected_memory.hpp
     std::map<std::string, int64_t> sizes_;
     std::map<std::string, float> scalars_;
     std::string refusal_;

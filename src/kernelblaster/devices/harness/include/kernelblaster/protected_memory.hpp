@@ -7,6 +7,8 @@
 // gate's own two instructions alone, and no other call changes the range: who jumps to the one that opens it finds
 // himself behind the call of the candidate, as if that had returned.
 //
+// A call that passes the gate costs two system calls, 3 to 4 us. What a launcher is to read on the host must lie outside
+// the range: in statics, or in memory of malloc, not on the stack of driver.cpp and not in what it has made by new.
 // Bulk, which tells nothing and decides nothing, stays outside: tensors' bytes, and blocks of more than kBulkBytes.
 #pragma once
 

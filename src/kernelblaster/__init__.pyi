@@ -45,10 +45,12 @@ from kernelblaster.api.knowledge import write_knowledge as write_knowledge
 from kernelblaster.api.machine import examine_machine as examine_machine
 from kernelblaster.api.machine import is_usable as is_usable
 from kernelblaster.api.problems import audit_problem as audit_problem
+from kernelblaster.api.problems import create_problem as create_problem
 from kernelblaster.api.problems import define_problem as define_problem
 from kernelblaster.api.problems import describe_tensors as describe_tensors
 from kernelblaster.api.problems import list_problems as list_problems
 from kernelblaster.api.problems import load_problem as load_problem
+from kernelblaster.api.problems import read_launcher as read_launcher
 from kernelblaster.api.runs import StoredRun as StoredRun
 from kernelblaster.api.runs import StoredSearch as StoredSearch
 from kernelblaster.api.runs import build_report as build_report

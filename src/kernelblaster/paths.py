@@ -16,6 +16,11 @@ def data_dir() -> Path:
     return packaged if packaged.is_dir() else _PACKAGE.parents[1] / "data"
 
 
+def problem_skeleton() -> Path:
+    """Directory of the problem that `kernelblaster new` copies."""
+    return data_dir() / "problem_skeleton"
+
+
 def harness_include_dir() -> Path:
     """Header-only C++ harness that `driver.cpp` and kernels include as `<kernelblaster/...>`."""
     return _PACKAGE / "devices" / "harness" / "include"

@@ -20,7 +20,7 @@ from kernelblaster.knowledge.store import seed_path
 Invoke = Callable[..., Done]
 COMMANDS = [
     (), ("run",), ("evaluate",), ("baseline",), ("reprofile",), ("report",), ("answer",), ("doctor",), ("emulate",),
-    ("config",), ("import",), ("export",),
+    ("config",), ("import",), ("export",), ("new",),
     ("problems",), ("problems", "list"), ("problems", "show"), ("problems", "audit"),
     ("problems", "check"),
     ("kb",), ("kb", "show"), ("kb", "check"), ("kb", "render"), ("kb", "merge"), ("kb", "import"), ("kb", "diff"),
@@ -74,6 +74,23 @@ def test_problems_are_listed_and_shown(invoke: Invoke) -> None:
     assert {tensor["name"]: tensor["dtype"] for tensor in shown["tensors"]} == {"x": "bf16", "output": "bf16"}
     for option in ("--size", "--workload"):
         assert "263 x 3001" in invoke("problems", "show", "level1/23", option, "small").out
+
+
+def test_a_new_problem_is_sound_and_shows_its_launcher(invoke: Invoke, clean: Path) -> None:
+    made = invoke("new", clean / "fused")
+    assert made.code == ExitCode.OK
+    shown = invoke("problems", "show", clean / "fused", "--json").json
+    assert shown["problem"] == shown["name"] == "fused"
+    assert {tensor["name"] for tensor in shown["tensors"]} == {"x", "bias", "output"}
+    assert "bias" in shown["launcher"]
+    assert shown["launcher"] in invoke("problems", "show", clean / "fused").out
+    assert invoke("problems", "audit", clean / "fused", "--precision=fp32", "--json").json == {"fused": []}
+    assert invoke("new", clean / "fused").code == ExitCode.USAGE
+
+
+def test_problems_are_named_or_chosen_not_both(invoke: Invoke) -> None:
+    assert invoke("problems", "audit", "23", "--subset=level1").code == ExitCode.USAGE
+    assert invoke("problems", "check", "23", "--size=absent").code == ExitCode.USAGE
 
 
 def test_audit_fails_a_constant_problem(invoke: Invoke, dataset: Path, clean: Path) -> None:

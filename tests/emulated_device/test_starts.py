@@ -1,4 +1,4 @@
-"""Starting kernels of shipped problems are correct: two of the day in one precision, with --all each in each."""
+"""Starts of shipped problems are correct: two of the day and the skeleton in one precision, with --all in each."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pytest
 from emulated_bench import needs_tools
 from rotation import rotating
 
-from kernelblaster import Precision, Problem, RunConfig, list_problems, open_evaluator, read_start
+from kernelblaster import Precision, Problem, RunConfig, list_problems, load_problem, open_evaluator, read_start
 from kernelblaster.evaluation.evaluator import Evaluator
+from kernelblaster.paths import problem_skeleton
 
 pytestmark = [pytest.mark.nvcc, needs_tools]
 TODAY = list(Precision)[date.today().toordinal() % len(Precision)]
@@ -23,7 +24,7 @@ def judge(request: pytest.FixtureRequest) -> Iterator[Evaluator]:
         yield evaluator
 
 
-@pytest.mark.parametrize("problem", rotating(list_problems(), 2))
+@pytest.mark.parametrize("problem", [*rotating(list_problems(), 2), load_problem(problem_skeleton())])
 def test_the_start_is_correct(problem: Problem, judge: Evaluator) -> None:
     found = judge.evaluate(problem, read_start(problem), profile=False)
     assert found.correct, found.reason

@@ -26,10 +26,11 @@ def test_a_problem_of_a_data_set_takes_its_identity_from_its_path(tmp_path: Path
     assert not problem.weakly_verified
 
 
-def test_a_directory_of_ones_own_is_level_0_and_keeps_its_name(tmp_path: Path) -> None:
+def test_a_directory_of_ones_own_is_level_0_and_goes_by_its_name(tmp_path: Path) -> None:
     problem = load_problem(write_problem(tmp_path / "my kernel"))
-    assert problem.id == ProblemId(0, 0)
-    assert problem.name == "my kernel"
+    assert problem.id == ProblemId(0, 0, "my kernel")
+    assert {problem.name, str(problem.id), problem.slug, problem.title} == {"my kernel"}
+    assert problem.id != load_problem(write_problem(tmp_path / "another")).id
 
 
 def test_sizes_are_read_without_executing_the_file(tmp_path: Path) -> None:
@@ -65,18 +66,18 @@ def sized(value: str) -> str:
         (sized('{"small": {"n": 1.5}}'), "is 1.5"),
         (sized('{"small": {"n": True}}'), "is True"),
         (sized('{"small": {"n": -1}}'), "is -1"),
-        (sized('{"small": {"n": 1}, "full": {"m": 1}}'), "sizes of p"),
-        (sized('{"small": {"n": 1, "factor": 2}}'), "factor of 000_p"),
+        (sized('{"small": {"n": 1}, "full": {"m": 1}}'), "different parameters"),
+        (sized('{"small": {"n": 1, "factor": 2}}'), "factor"),
         (sized('{"small": {"m": 1}}'), "'n'"),
         (REFERENCE.replace('{"factor": 2.5}', "2.5"), "SCALARS"),
-        (REFERENCE + 'OUTPUTS = "output"', "OUTPUTS of"),
-        (REFERENCE + 'OUTPUTS = ("y", "y")', "OUTPUTS of"),
+        (REFERENCE + 'OUTPUTS = "output"', "OUTPUTS"),
+        (REFERENCE + 'OUTPUTS = ("y", "y")', "OUTPUTS"),
         (REFERENCE + 'OUTPUTS = ("y",)', "'output'"),
-        (REFERENCE + 'DTYPES = ["int32"]', "DTYPES of"),
+        (REFERENCE + 'DTYPES = ["int32"]', "DTYPES"),
         (REFERENCE + 'DTYPES = {"x": "float7"}', "'float7'"),
         (REFERENCE + 'DTYPES = {"x": "float4_e2m1"}', "float4_e2m1"),
-        (REFERENCE + 'INDICES = {"lost": ("x", 0)}', "INDICES of"),
-        (REFERENCE + 'INDICES = {"output": "x"}', "INDICES of"),
+        (REFERENCE + 'INDICES = {"lost": ("x", 0)}', "INDICES"),
+        (REFERENCE + 'INDICES = {"output": "x"}', "INDICES"),
         (REFERENCE.replace("2.5", '"2.5"'), "'factor'"),
         (REFERENCE.replace('SCALARS = {"factor": 2.5}', ""), "'factor'"),
     ],
@@ -86,14 +87,44 @@ def test_a_contradictory_reference_is_refused(tmp_path: Path, reference: str, me
         load_problem(write_problem(tmp_path / "p", reference=reference))
     assert message in caught.value.message
     assert caught.value.hint
+    assert "\n" not in caught.value.message
+
+
+def test_messages_name_file_and_line_and_what_is_declared(tmp_path: Path) -> None:
+    lines = REFERENCE.splitlines()
+    at = next(number for number, line in enumerate(lines, start=1) if line.startswith("SCALARS"))
+    with pytest.raises(ProblemError, match=rf"reference\.py:{at}: "):
+        load_problem(write_problem(tmp_path / "p", reference=REFERENCE.replace("2.5", "None")))
+    asking = DRIVER.replace('d.size("n")', 'd.size("m")')
+    at = next(number for number, line in enumerate(asking.splitlines(), start=1) if 'd.size("m")' in line)
+    with pytest.raises(ProblemError, match=rf"driver\.cpp:{at}: .*'m'") as caught:
+        load_problem(write_problem(tmp_path / "q", driver=asking))
+    assert "n" in caught.value.hint.split()
+
+
+@pytest.mark.parametrize("kind", ["input", "weight"])
+def test_a_driver_that_asks_for_a_tensor_that_does_not_exist_is_refused(tmp_path: Path, kind: str) -> None:
+    driver = DRIVER.replace('d.input("x")', f'd.{kind}("absent")')
+    problem = load_problem(write_problem(tmp_path / "p", driver=driver))
+    with pytest.raises(ProblemError, match=rf"driver\.cpp:\d+: .*{kind} 'absent'"):
+        tensor_specs(problem, StandardWorkload.SMALL, Precision.FP16)
+
+
+def test_what_a_reference_raises_is_told_with_its_line(tmp_path: Path) -> None:
+    lines = REFERENCE.splitlines()
+    at = next(number for number, line in enumerate(lines) if "def get_inputs" in line)
+    lines.insert(at + 1, "    raise RuntimeError('first line\\nsecond line')")
+    problem = load_problem(write_problem(tmp_path / "p", reference="\n".join(lines)))
+    with pytest.raises(ProblemError, match=rf"reference\.py:{at + 2}: RuntimeError: first line second line"):
+        tensor_specs(problem, StandardWorkload.SMALL, Precision.FP16)
 
 
 @pytest.mark.parametrize(
     ("files", "message"),
     [
         ({"init": None}, "init.cu"),
-        ({"init": "int main() {}"}, "init.cu of 000_p"),
-        ({"driver": "int main() {}"}, "driver.cpp of 000_p"),
+        ({"init": "int main() {}"}, "init.cu"),
+        ({"driver": "int main() {}"}, "driver.cpp"),
         ({"driver": DRIVER.replace("KB_DRIVER(call)", "")}, "KB_DRIVER"),
     ],
 )

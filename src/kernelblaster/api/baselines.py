@@ -51,7 +51,7 @@ def time_baselines(
     except DeviceError as error:
         raise DeviceError(error.message, hint="use a machine that has one: PyTorch is timed there only") from error
     for problem in problems:
-        tell(f"timing {problem.id} {problem.name}")
+        tell(f"timing {problem.title}")
         plan = BaselinePlan(kernels=_kernels(problem, root), seconds=seconds)
         with InputStore() as inputs:
             row = measure_baseline(problem, config.precision, size, chosen, inputs, plan)

@@ -6,18 +6,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kernelblaster.config import DATASET
-from kernelblaster.errors import ProblemError
-from kernelblaster.paths import data_dir
+from kernelblaster.cuda_source.launcher import launcher_declaration
+from kernelblaster.errors import ProblemError, UsageError
+from kernelblaster.paths import data_dir, problem_skeleton
 from kernelblaster.problems.dataset import Dataset, find_problem
 from kernelblaster.problems.loader import load_problem as load_directory
 from kernelblaster.problems.problem import Precision, Problem, StandardWorkload, TensorSpec
 from kernelblaster.problems.tags import Split, Tag
 from kernelblaster.storage.atomic import write_atomically
+from kernelblaster.storage.bounded_io import read_source
 
 ProblemName = Problem | str | Path
 """A problem, its name (`level1/23`, or `23` for level 1), or its directory."""
 DatasetName = str | Path
 """A shipped data set by name, or the directory of one."""
+_FILES = ("reference.py", "init.cu", "driver.cpp")
 
 
 def list_problems(
@@ -66,9 +69,25 @@ def define_problem(directory: Path, *, reference: str, init: str, driver: str) -
         ProblemError: the three contradict each other.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    for name, text in (("reference.py", reference), ("init.cu", init), ("driver.cpp", driver)):
+    for name, text in zip(_FILES, (reference, init, driver), strict=True):
         write_atomically(directory / name, text)
     return load_directory(directory)
+
+
+def create_problem(directory: Path) -> Problem:
+    """Make a problem of your own that is sound and correct as it is, commented, to be rewritten.
+
+    Raises UsageError when there is something at that place already.
+    """
+    if directory.exists() and not (directory.is_dir() and not any(directory.iterdir())):
+        raise UsageError(f"{directory} exists already", hint="give a name that is still free")
+    texts = {name: (problem_skeleton() / name).read_text(encoding="utf-8") for name in _FILES}
+    return define_problem(directory, reference=texts["reference.py"], init=texts["init.cu"], driver=texts["driver.cpp"])
+
+
+def read_launcher(problem: ProblemName) -> str:
+    """The declaration of the function that every kernel of a problem defines, on one line. Raises ProblemError."""
+    return launcher_declaration(read_source(load_problem(problem).driver_path))
 
 
 def describe_tensors(

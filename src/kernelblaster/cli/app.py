@@ -16,6 +16,7 @@ from kernelblaster.cli import (
     evaluate,
     interchange,
     kb,
+    new,
     problems,
     report,
     reprofile,
@@ -34,6 +35,7 @@ app = typer.Typer(
 )
 app.command("run")(run.run)
 app.command("evaluate")(evaluate.evaluate)
+app.command("new")(new.new)
 app.add_typer(problems.app, name="problems")
 app.command("import")(interchange.import_problems)
 app.command("export")(interchange.export)

@@ -83,7 +83,7 @@ def evaluate(
     if json_output:
         print_json(evaluation)
         return int(ExitCode.OK if evaluation.correct else ExitCode.FAILED)
-    print_evaluation(evaluation, title=f"{found.id} {found.name}: {file}")
+    print_evaluation(evaluation, title=f"{found.title}: {file}")
     if diagnosis.advice is not None:
         name = found.init_path.name if str(file) == "init" else file.name
         print_advice(evaluation, diagnosis.advice, diagnosis.source, name)

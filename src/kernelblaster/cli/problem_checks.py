@@ -12,15 +12,16 @@ from rich.markup import escape
 from kernelblaster import Precision, StandardWorkload
 from kernelblaster.cli import terminal
 from kernelblaster.cli.options import DatasetOption, DeviceOption, GpuTypeOption, JsonOption, finite
-from kernelblaster.cli.selection import NumbersOption, SplitOption, SubsetOption, TagOption, select
+from kernelblaster.cli.selection import NumbersOption, ProblemsArgument, SplitOption, SubsetOption, TagOption, select
 from kernelblaster.cli.settings import ConfigOption, SetOption, configured
 from kernelblaster.cli.terminal import print_json
-from kernelblaster.errors import ExitCode
+from kernelblaster.errors import ExitCode, UsageError
 
 RECORDS = Path("out/problem_checks.jsonl")
 
 
 def check(
+    problems: ProblemsArgument = None,
     subset: SubsetOption = None,
     problem_numbers: NumbersOption = None,
     tag: TagOption = None,
@@ -29,7 +30,12 @@ def check(
         list[Precision] | None, typer.Option("--precision", help="fp16, fp32 or bf16; repeatable; all if not given.")
     ] = None,
     workload: Annotated[
-        list[str] | None, typer.Option("--workload", "--size", help="Size, repeatable; small if not given.")
+        list[str] | None,
+        typer.Option(
+            "--workload",
+            "--size",
+            help="Size, repeatable; if not given small, or what a named problem has.",
+        ),
     ] = None,
     device: DeviceOption = None,
     gpu_type: GpuTypeOption = None,
@@ -50,10 +56,14 @@ def check(
     from kernelblaster import CheckPlan, check_problems
     from kernelblaster.cli.progress import Progress
 
+    chosen = select(dataset_dir, subset, problem_numbers, tag, split, problems)
+    sizes = workload or ([*dict.fromkeys(p.cheap_workload for p in chosen)] if problems else [StandardWorkload.SMALL])
+    if not any(size in problem.workloads for problem in chosen for size in sizes):
+        raise UsageError(f"none of the problems declares the size {', '.join(sizes)}", hint="see `problems list`")
     plan = CheckPlan(
-        problems=select(dataset_dir, subset, problem_numbers, tag, split),
+        problems=chosen,
         precisions=precision or list(Precision),
-        workloads=workload or [StandardWorkload.SMALL],
+        workloads=sizes,
         jobs=jobs or os.cpu_count() or 1,
         minutes=minutes,
         again=again,
@@ -63,7 +73,7 @@ def check(
         for record in check_problems(plan, effective, records, progress.tell):
             found.append(record)
             if not json_output and not record.passed:
-                line = f"{record.problem} {record.name} {record.precision} {record.workload}: {record.verdict}"
+                line = f"{record.title} {record.precision} {record.workload}: {record.verdict}"
                 console.print(f"[red]{escape(f'{line}: {record.reason}')}[/]", soft_wrap=True)
     wanted = len(plan.precisions) * sum(w in p.workloads for p in plan.problems for w in plan.workloads)
     passed = sum(record.passed for record in found)

@@ -13,7 +13,7 @@ from kernelblaster import Precision, StandardWorkload
 from kernelblaster.cli import terminal
 from kernelblaster.cli.options import DatasetOption, JsonOption, PrecisionOption
 from kernelblaster.cli.problem_checks import check
-from kernelblaster.cli.selection import NumbersOption, SplitOption, SubsetOption, TagOption, select
+from kernelblaster.cli.selection import NumbersOption, ProblemsArgument, SplitOption, SubsetOption, TagOption, select
 from kernelblaster.cli.settings import configured
 from kernelblaster.cli.terminal import print_json
 from kernelblaster.errors import ExitCode
@@ -71,25 +71,28 @@ def list_problems(
 def show(
     problem: Annotated[str, typer.Argument(help="level1/23, 23, or a directory.")],
     size: Annotated[
-        str, typer.Option("--size", "--workload", help="Size whose tensors are listed.")
-    ] = StandardWorkload.FULL,
+        str | None,
+        typer.Option("--size", "--workload", help="Size whose tensors are listed; full or the last if not given."),
+    ] = None,
     precision: PrecisionOption = None,
     dataset_dir: DatasetOption = None,
     json_output: JsonOption = False,
 ) -> int:
-    """Show one problem: its tensors at one size, and where its files lie."""
-    from kernelblaster import describe_tensors, load_problem
+    """Show one problem: its tensors at one size, its launcher, and where its files lie."""
+    from kernelblaster import describe_tensors, load_problem, read_launcher
 
     found = load_problem(problem, dataset=dataset_dir or configured().config.dataset)
+    size = size or (StandardWorkload.FULL if StandardWorkload.FULL in found.workloads else [*found.workloads, ""][-1])
     specs = describe_tensors(found, size, precision or Precision.FP16)
+    launcher = read_launcher(found)
     if json_output:
         tensors = [
             {"name": s.name, "role": s.role, "dtype": s.dtype.label, "shape": s.shape, "bytes": s.bytes} for s in specs
         ]
-        print_json({**_facts(found), "size": size, "tensors": tensors})
+        print_json({**_facts(found), "size": size, "launcher": launcher, "tensors": tensors})
         return int(ExitCode.OK)
     console = terminal.console()
-    console.print(f"{found.id} {found.name}  {found.directory}", soft_wrap=True)
+    console.print(f"{escape(found.title)}  {escape(str(found.directory))}", soft_wrap=True)
     if found.tags:
         console.print(f"{', '.join(found.tags)} ({found.split})")
     if found.mends:
@@ -100,11 +103,13 @@ def show(
     for s in specs:
         table.add_row(s.role, s.name, s.dtype.label, " x ".join(map(str, s.shape)), f"{s.bytes / 1e6:,.1f}")
     console.print(table)
+    console.print(launcher, markup=False, soft_wrap=True)
     return int(ExitCode.OK)
 
 
 @app.command("audit")
 def audit(
+    problems: ProblemsArgument = None,
     subset: SubsetOption = None,
     problem_numbers: NumbersOption = None,
     tag: TagOption = None,
@@ -122,10 +127,10 @@ def audit(
     from kernelblaster import audit_problem, audit_problems
     from kernelblaster.cli.progress import Progress
 
-    problems = select(dataset_dir, subset, problem_numbers, tag)
+    chosen = select(dataset_dir, subset, problem_numbers, tag, named=problems)
     precisions = [precision] if precision else list(Precision)
     with Progress() as progress:
-        audited = audit_problems(problems, precisions, audit_problem, records, progress.tell)
+        audited = audit_problems(chosen, precisions, audit_problem, records, progress.tell)
         findings = {one.problem: list(one.faults) for one in audited}
     if json_output:
         print_json(findings)

@@ -9,10 +9,15 @@ import typer
 
 from kernelblaster import Split, Tag
 from kernelblaster.cli.settings import configured
+from kernelblaster.errors import UsageError
 
 if TYPE_CHECKING:
     from kernelblaster import Problem
 
+ProblemsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[PROBLEM]...", help="level1/23, 23, or directories; the whole data set if none is given."),
+]
 SubsetOption = Annotated[str | None, typer.Option("--subset", help="level1, level2 or level3, or a list of them.")]
 NumbersOption = Annotated[str | None, typer.Option("--problem-numbers", help="N, N-M or a,b,c-d.")]
 TagOption = Annotated[
@@ -29,9 +34,14 @@ def select(
     numbers: str | None,
     tags: list[Tag] | None = None,
     split: Split | None = None,
+    named: list[str] | None = None,
 ) -> list[Problem]:
-    """The problems that the options choose, of the configured data set if none is named. Raises UsageError."""
-    from kernelblaster import list_problems
+    """The problems that are named, or those that the options choose. Raises UsageError, also for both together."""
+    from kernelblaster import list_problems, load_problem
 
     dataset = dataset_dir or configured().config.dataset
+    if named:
+        if subset or numbers or tags or split:
+            raise UsageError("problems are both named and chosen by options", hint="give one of the two")
+        return [load_problem(name, dataset=dataset) for name in named]
     return list(list_problems(subset, numbers, tags=tags or (), split=split, dataset=dataset))

@@ -39,7 +39,7 @@ def print_summary(console: Console, summary: RunSummary) -> None:
         table.add_column(column, justify="right")
     for row in summary.problems:
         outcome = Text(row.status.replace("_", " "), style=STYLES[row.status])
-        table.add_row(f"{row.problem} {row.name}", outcome, *_times(row))
+        table.add_row(row.title, outcome, *_times(row))
     console.print(table)
     console.print()
     if summary.sampled:

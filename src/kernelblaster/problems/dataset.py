@@ -179,7 +179,7 @@ def _scan(root: Path) -> Iterable[tuple[ProblemId, Path]]:
     seen: dict[ProblemId, Path] = {}
     for directory in sorted(root.glob("level*/*")):
         identity, _ = identify(directory)
-        if not directory.is_dir() or identity == ProblemId(0, 0):
+        if not directory.is_dir() or identity.name:
             continue
         if identity in seen:
             raise UsageError(

@@ -73,7 +73,7 @@ def describe(problem: Problem, precision: Precision) -> ProblemDescription:
     numbers = {name: TensorType(shape=None, dtype=DType.FLOAT32) for name in problem.scalars}
     given = [*by_role[TensorRole.INPUT], *by_role[TensorRole.WEIGHT]]
     definition = Definition(
-        name=problem.slug if problem.id.level else problem.name,
+        name=problem.slug,
         axes=axes.found,
         inputs={name: tensors[name] for name in given} | numbers,
         outputs={name: tensors[name] for name in by_role[TensorRole.OUTPUT]},

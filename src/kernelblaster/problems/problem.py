@@ -96,13 +96,15 @@ class IndexSource:
 
 @dataclass(frozen=True, order=True)
 class ProblemId:
-    """Level and number, as in KernelBench: `level1` / 23."""
+    """Level and number, as in KernelBench: `level1` / 23. A problem of one's own has neither, and goes by its name."""
 
     level: int
     number: int
+    name: str = ""
+    """Of a problem of one's own; empty for one of a data set."""
 
     def __str__(self) -> str:
-        return f"level{self.level}/{self.number:03d}"
+        return self.name or f"level{self.level}/{self.number:03d}"
 
 
 @dataclass(frozen=True)
@@ -159,8 +161,13 @@ class Problem:
 
     @property
     def slug(self) -> str:
-        """Directory name: `023_Softmax`."""
-        return f"{self.id.number:03d}_{self.name}"
+        """Directory name: `023_Softmax`; of a problem of one's own its name."""
+        return self.id.name or f"{self.id.number:03d}_{self.name}"
+
+    @property
+    def title(self) -> str:
+        """For a person: `level1/023 Softmax`; of a problem of one's own its name."""
+        return self.id.name or f"{self.id} {self.name}"
 
     @property
     def reference_path(self) -> Path:

@@ -1,9 +1,14 @@
-"""Parsing the Python text of problems."""
+"""Parsing the Python text of problems, and the literals that a `reference.py` declares."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from threading import Lock
+
+from kernelblaster.errors import ProblemError
 
 _PARSER = Lock()
 """CPython 3.11 counts the depth of its parser once for all threads, and fails where two of them parse at a time."""
@@ -13,3 +18,63 @@ def parse_python(text: str, filename: str = "<text>") -> ast.Module:
     """The syntax tree of a module. Safe in any number of threads. Raises SyntaxError and ValueError (a null byte)."""
     with _PARSER:
         return ast.parse(text, filename=filename)
+
+
+@dataclass(frozen=True)
+class Declarations:
+    """Literals that a module assigns to names at its top level.
+
+    Attributes:
+        path: of the file, for messages.
+        values: name -> value.
+        lines: name -> line of the value, from 1.
+    """
+
+    path: Path
+    values: Mapping[str, object]
+    lines: Mapping[str, int]
+
+    def get(self, name: str, default: object) -> object:
+        """The declared value, or the default."""
+        return self.values.get(name, default)
+
+    def place(self, name: str) -> str:
+        """`DIR/reference.py:12`, or the file alone where the name is not declared."""
+        return f"{self.path}:{self.lines[name]}" if name in self.lines else str(self.path)
+
+
+def read_declarations(path: Path, text: str, names: Collection[str]) -> Declarations:
+    """The module-level assignments to `names`, without executing anything.
+
+    Raises ProblemError when the text is not Python, or a value is no literal.
+    """
+    try:
+        body = parse_python(text, filename=str(path)).body
+    except SyntaxError as error:
+        raise ProblemError(f"{path}:{error.lineno}: not valid Python: {error.msg}", hint="correct the file") from error
+    except ValueError as error:
+        raise ProblemError(f"{path} is not valid Python: {error}", hint="correct the file") from error
+    values: dict[str, object] = {}
+    lines: dict[str, int] = {}
+    for statement in body:
+        if isinstance(statement, ast.Assign):
+            targets, value = statement.targets, statement.value
+        elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
+            targets, value = [statement.target], statement.value
+        else:
+            continue
+        for target in targets:
+            if isinstance(target, ast.Name) and target.id in names:
+                values[target.id] = _literal(path, target.id, value)
+                lines[target.id] = value.lineno
+    return Declarations(path, values, lines)
+
+
+def _literal(path: Path, name: str, value: ast.expr) -> object:
+    try:
+        return ast.literal_eval(value)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        raise ProblemError(
+            f"{path}:{value.lineno}: {name} is not a literal",
+            hint="write its numbers out: the file is not executed to read them",
+        ) from None

@@ -8,17 +8,21 @@ from __future__ import annotations
 import ast
 import inspect
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from traceback import extract_tb
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kernelblaster.errors import ProblemError
+from kernelblaster.problems.driver_names import check_names
 from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.problem import Precision, Problem, TensorRole, TensorSpec
 from kernelblaster.problems.python_source import parse_python
 from kernelblaster.problems.time_limit import within_time
+from kernelblaster.storage.bounded_io import read_source
 
 if TYPE_CHECKING:
     import torch
@@ -58,13 +62,14 @@ class Reference:
         names, given = self.input_names, self.inputs(workload)
         if len(names) != len(given):
             raise ProblemError(
-                f"forward of {self.problem.slug} takes {len(names)} inputs, get_inputs gives {len(given)}",
+                f"{self._place(self.module.get_inputs)}: get_inputs gives {len(given)} inputs, "
+                f"forward takes {len(names)}: {', '.join(names) or 'none'}",
                 hint="make the two agree",
             )
         for name, value in zip(names, given, strict=True):
             if not isinstance(value, torch.Tensor) and self.problem.scalars.get(name) != value:
                 raise ProblemError(
-                    f"get_inputs of {self.problem.slug} gives {value!r} for {name}",
+                    f"{self._place(self.module.get_inputs)}: get_inputs gives {value!r} for {name}",
                     hint=f"declare SCALARS = {{{name!r}: {value!r}}}, or give a tensor",
                 )
         return {name: value for name, value in zip(names, given, strict=True) if isinstance(value, torch.Tensor)}
@@ -75,6 +80,11 @@ class Reference:
             workload, lambda name: self.module.Model(*self.module.get_init_inputs(name)).eval()
         )
         return model
+
+    def _place(self, function: Callable[..., object]) -> str:
+        """`DIR/reference.py:30`, the first line of a function of it."""
+        code = getattr(function, "__code__", None)
+        return f"{self.problem.reference_path}:{code.co_firstlineno}" if code else str(self.problem.reference_path)
 
     def _at(self, workload: str, function: Callable[[str], Result]) -> Result:
         if workload not in self.problem.workloads:
@@ -148,6 +158,7 @@ def tensor_specs(problem: Problem, workload: str, precision: Precision) -> tuple
     named += [(name, TensorRole.INPUT, tensor) for name, tensor in inputs.items()]
     named += [(name, TensorRole.WEIGHT, tensor) for name, tensor in weights_of(model).items()]
     _check_names(problem, [name for name, _, _ in named])
+    _check_driver(problem, inputs, weights_of(model))
     return tuple(
         TensorSpec(name, role, _stored_dtype(problem, name, tensor, precision), tuple(tensor.shape))
         for name, role, tensor in named
@@ -199,6 +210,11 @@ def _check_names(problem: Problem, names: Sequence[str]) -> None:
         )
 
 
+def _check_driver(problem: Problem, inputs: Collection[str], weights: Collection[str]) -> None:
+    """Raise ProblemError when the driver asks for a tensor that does not exist."""
+    check_names(problem.driver_path, read_source(problem.driver_path), {"input": inputs, "weight": weights})
+
+
 def _stored_dtype(problem: Problem, name: str, tensor: torch.Tensor, precision: Precision) -> DType:
     """How the launcher receives a tensor: as it is pinned, floating-point ones in the run's precision, others as is."""
     pinned = problem.dtypes.get(name)
@@ -228,6 +244,14 @@ def blaming(problem: Problem) -> Iterator[None]:
     except ProblemError:
         raise
     except Exception as error:
-        raise ProblemError(
-            f"{problem.reference_path} fails: {type(error).__name__}: {error}", hint="correct the file"
-        ) from error
+        place = f"{problem.reference_path}:{_line_in(problem.reference_path, error)}".rstrip(":")
+        text = " ".join(str(error).split())
+        raise ProblemError(f"{place}: {type(error).__name__}: {text}", hint="correct the file") from error
+
+
+def _line_in(path: Path, error: Exception) -> str:
+    """The innermost line of a file that an exception has passed; empty where it has passed none."""
+    if isinstance(error, SyntaxError):
+        return str(error.lineno or "")
+    lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == str(path)]
+    return str(lines[-1] or "") if lines else ""

@@ -9,21 +9,19 @@ MENDS = "KernelBench's ...; here"    what KernelBench's form gets wrong, and wha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-
 from kernelblaster.errors import ProblemError
 from kernelblaster.problems.dtype import LAUNCHABLE, DType
 from kernelblaster.problems.problem import OUTPUT, IndexSource
+from kernelblaster.problems.python_source import Declarations
 from kernelblaster.problems.tags import Tag
 
 NAMES = ("OUTPUTS", "DTYPES", "INDICES", "TAGS", "MENDS")
 _TYPES = f"use one of {', '.join(LAUNCHABLE)}"
 
 
-def read_outputs(directory: Path, literals: Mapping[str, object]) -> tuple[str, ...]:
+def read_outputs(declarations: Declarations) -> tuple[str, ...]:
     """Names of the outputs. Raises ProblemError."""
-    declared = literals.get("OUTPUTS", (OUTPUT,))
+    declared = declarations.get("OUTPUTS", (OUTPUT,))
     if (
         not isinstance(declared, list | tuple)
         or not declared
@@ -31,62 +29,64 @@ def read_outputs(directory: Path, literals: Mapping[str, object]) -> tuple[str, 
         or len(set(declared)) < len(declared)
     ):
         raise ProblemError(
-            f"OUTPUTS of {directory.name} is {declared!r}",
+            f"{declarations.place('OUTPUTS')}: OUTPUTS is {declared!r}",
             hint='name each output once: OUTPUTS = ("values", "indices")',
         )
     return tuple(declared)
 
 
-def read_dtypes(directory: Path, literals: Mapping[str, object]) -> dict[str, DType]:
+def read_dtypes(declarations: Declarations) -> dict[str, DType]:
     """Pinned element types by tensor name. Raises ProblemError."""
-    declared = literals.get("DTYPES", {})
+    declared = declarations.get("DTYPES", {})
     if not isinstance(declared, dict):
-        raise ProblemError(f"DTYPES of {directory.name} is not a dict", hint='write DTYPES = {"indices": "int32"}')
+        raise ProblemError(
+            f"{declarations.place('DTYPES')}: DTYPES is not a dict", hint='write DTYPES = {"indices": "int32"}'
+        )
     pinned = {}
     for name, text in declared.items():
         try:
             pinned[str(name)] = DType.of(str(text))
         except ValueError as error:
-            raise ProblemError(f"{name} of {directory.name} has the type {text!r}", hint=_TYPES) from error
+            raise ProblemError(f"{declarations.place('DTYPES')}: {name} has the type {text!r}", hint=_TYPES) from error
     packed = [name for name, dtype in pinned.items() if dtype not in LAUNCHABLE]
     if packed:
-        raise ProblemError(f"{packed[0]} of {directory.name} has the type {pinned[packed[0]]}", hint=_TYPES)
+        raise ProblemError(f"{declarations.place('DTYPES')}: {packed[0]} has the type {pinned[packed[0]]}", hint=_TYPES)
     return pinned
 
 
-def read_indices(directory: Path, literals: Mapping[str, object], outputs: tuple[str, ...]) -> dict[str, IndexSource]:
+def read_indices(declarations: Declarations, outputs: tuple[str, ...]) -> dict[str, IndexSource]:
     """Index outputs and what they point into. Raises ProblemError."""
-    declared = literals.get("INDICES", {})
+    declared = declarations.get("INDICES", {})
     hint = 'write INDICES = {"indices": ("x", 1)}: an output, the input it points into, and the axis'
     if not isinstance(declared, dict):
-        raise ProblemError(f"INDICES of {directory.name} is not a dict", hint=hint)
+        raise ProblemError(f"{declarations.place('INDICES')}: INDICES is not a dict", hint=hint)
     found = {}
     for name, value in declared.items():
         match value:
             case (str(tensor), int(axis)) if name in outputs:
                 found[str(name)] = IndexSource(tensor, axis)
             case _:
-                raise ProblemError(f"INDICES of {directory.name} has {name!r}: {value!r}", hint=hint)
+                raise ProblemError(f"{declarations.place('INDICES')}: INDICES has {name!r}: {value!r}", hint=hint)
     return found
 
 
-def read_tags(directory: Path, literals: Mapping[str, object]) -> tuple[Tag, ...]:
+def read_tags(declarations: Declarations) -> tuple[Tag, ...]:
     """Operations that a problem holds. Raises ProblemError."""
-    declared = literals.get("TAGS", ())
+    declared = declarations.get("TAGS", ())
     try:
         if not isinstance(declared, list | tuple) or len(set(declared)) < len(declared):
             raise ValueError("not a tuple of different names")
         return tuple(Tag(name) for name in declared)
     except (TypeError, ValueError) as error:
         raise ProblemError(
-            f"TAGS of {directory.name} is {declared!r}: {error}",
+            f"{declarations.place('TAGS')}: TAGS is {declared!r}: {error}",
             hint=f'write TAGS = ("matmul",); tags are {", ".join(Tag)}',
         ) from error
 
 
-def read_mends(directory: Path, literals: Mapping[str, object]) -> str:
+def read_mends(declarations: Declarations) -> str:
     """What was mended of KernelBench's form. Raises ProblemError."""
-    declared = literals.get("MENDS", "")
+    declared = declarations.get("MENDS", "")
     if not isinstance(declared, str):
-        raise ProblemError(f"MENDS of {directory.name} is no text", hint="write a sentence")
+        raise ProblemError(f"{declarations.place('MENDS')}: MENDS is no text", hint="write a sentence")
     return declared

@@ -42,6 +42,11 @@ class ProblemSummary(BaseModel):
     directory: Path
 
     @property
+    def title(self) -> str:
+        """`level1/023 Softmax`; of a problem of one's own its name."""
+        return self.name if self.problem == self.name else f"{self.problem} {self.name}"
+
+    @property
     def timings(self) -> list[Timing]:
         """All there are."""
         compared = [self.comparison.baseline, self.comparison.candidate] if self.comparison else []

@@ -37,14 +37,15 @@ def audit_problems(
 ) -> Iterator[AuditRecord]:
     """Audit problems, one after the other; with `records`, those that it does not hold yet, and yield all.
 
-    Raises MachineError for a damaged file.
+    Raises MachineError for a damaged file, ProblemError for a problem without a reference.
     """
     known = {} if records is None else _read(records)
     for number, problem in enumerate(problems, start=1):
+        problem.require_reference()
         digest = hashlib.sha256(problem.reference_path.read_bytes()).hexdigest()[:16]
         found = known.get((str(problem.id), tuple(precisions), digest))
         if found is None:
-            tell(f"auditing {problem.id} {problem.name} ({number} of {len(problems)})")
+            tell(f"auditing {problem.title} ({number} of {len(problems)})")
             found = AuditRecord(
                 problem=str(problem.id),
                 name=problem.name,

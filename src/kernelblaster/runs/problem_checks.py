@@ -71,6 +71,11 @@ class CheckRecord(BaseModel):
     """Unix time."""
 
     @property
+    def title(self) -> str:
+        """`level1/023 Softmax`; of a problem of one's own its name."""
+        return self.name if self.problem == self.name else f"{self.problem} {self.name}"
+
+    @property
     def passed(self) -> bool:
         """Whether the kernel was correct."""
         return self.verdict == Verdict.CORRECT

@@ -196,8 +196,7 @@ class CandidateBuilder:
         outcome = self._run([ToolStep((str(self._tools.host_compiler), "-c", *arguments))], scratch)
         if not outcome.ok:
             raise ProblemError(
-                f"{problem.driver_path} does not compile: it {outcome.describe()}\n{bounded(outcome.output)}",
-                hint="see the compiler's message",
+                _host_error(outcome, problem), hint=f"correct it; reference.py declares {_declared_names(problem)}"
             )
 
     def _launcher_symbol(self, harness_object: Path, problem: Problem) -> str:
@@ -330,6 +329,25 @@ def _harness_bytes() -> bytes:
         path.read_bytes()
         for path in (*files, guards_source(), deferred_source(), initialise_source(), candidate_link_script())
     )
+
+
+def _host_error(outcome: CommandResult, problem: Problem) -> str:
+    """Why a driver does not compile, on one line that begins with its place."""
+    if outcome.exceeded is not None:
+        return f"{problem.driver_path}: the compiler {outcome.describe()}"
+    said = first_error(outcome.output)
+    return (
+        said.replace("driver.cpp:", f"{problem.driver_path}:", 1)
+        if "driver.cpp:" in said
+        else (f"{problem.driver_path} does not compile: {said}")
+    )
+
+
+def _declared_names(problem: Problem) -> str:
+    """What a driver may ask for that is known without running the reference."""
+    sizes = next(iter(problem.workloads.values()), {})
+    kinds = {"outputs": problem.outputs, "sizes": sizes, "scalars": problem.scalars}
+    return "; ".join(f"{kind} {', '.join(names)}" for kind, names in kinds.items() if names)
 
 
 def _declaration(problem: Problem) -> str:

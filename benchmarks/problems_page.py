@@ -9,6 +9,7 @@ Verdicts and times come from the records alone; what none of them holds has not 
 from __future__ import annotations
 
 import argparse
+import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -20,13 +21,16 @@ from kernelblaster.problems.start import read_start
 from kernelblaster.problems.tags import HELD_OUT
 from kernelblaster.runs.problem_checks import CheckRecord, problem_digest, read_checks
 
+SPLIT = (
+    "{count} problems: {levels}. The fixed split holds out every problem with {held}: {train} to learn from "
+    "(`--split train`), {heldout} held out (`--split heldout`)."
+)
 SHORT_US = 5.0
 HEAD = """# Problems
 
 Made by `benchmarks/problems_page.py` of the data set and of what `kernelblaster problems check` has recorded.
 
-{count} problems: {levels}. The fixed split holds out every problem with {held}:
-{train} to learn from (`--split train`), {heldout} held out (`--split heldout`).
+{split}
 
 Times are those of the starting kernels, which are plain and slow on purpose: median of the whole call with a cold L2,
 in microseconds, with its 95 % interval. A dash has not run; `stale` stands for files that have changed since.
@@ -71,13 +75,14 @@ def page(problems: Sequence[Problem], records: Sequence[CheckRecord]) -> Iterato
     levels = sorted({problem.id.level for problem in problems})
     counts = {level: sum(problem.id.level == level for problem in problems) for level in levels}
     parts = [problem.split for problem in problems]
-    yield HEAD.format(
+    told = SPLIT.format(
         count=len(problems),
         levels=", ".join(f"{count} of level {level}" for level, count in counts.items()),
         held=", ".join(sorted(HELD_OUT)),
         train=sum(part == "train" for part in parts),
         heldout=sum(part == "heldout" for part in parts),
     )
+    yield HEAD.format(split=textwrap.fill(told, 120))
     for level in levels:
         yield f"## Level {level}\n"
         yield from table([problem for problem in problems if problem.id.level == level], records)

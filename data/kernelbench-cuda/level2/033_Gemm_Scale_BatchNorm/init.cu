@@ -14,7 +14,7 @@ struct ScaleNorm {
 void launch_gpu_implementation(void* output, void* x, void* scale, void* gemm_weight, void* gemm_bias,
                                void* bn_weight, void* bn_bias, void* bn_running_mean, void* bn_running_var,
                                int64_t batch_size, int64_t in_features, int64_t out_features, float eps) {
-    const ScaleNorm epilogue{ in(gemm_bias), in(scale), in(bn_weight), in(bn_bias), in(bn_running_mean),
+    const ScaleNorm epilogue{in(gemm_bias), in(scale), in(bn_weight), in(bn_bias), in(bn_running_mean),
                              in(bn_running_var), eps};
     linear(out(output), in(x), in(gemm_weight), batch_size, in_features, out_features, epilogue);
 }

@@ -9,8 +9,8 @@ SIZES = {
 }
 TAGS = ("matmul", "softmax")
 MENDS = (
-    "KernelBench's logits have a standard deviation of 0.3, so that all probabilities are about 1 / 16384, "
-    "subnormal in fp16; here inputs are normal, of standard deviation 8."
+    "KernelBench's logits have a standard deviation of 0.3, so that all probabilities are about 1 / 16384, fp16's "
+    "smallest normal number; here inputs are normal, of standard deviation 8."
 )
 
 

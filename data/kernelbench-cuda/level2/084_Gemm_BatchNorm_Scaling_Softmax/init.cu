@@ -15,7 +15,7 @@ struct NormScale {
 void launch_gpu_implementation(void* output, void* x, void* scale, void* gemm_weight, void* gemm_bias,
                                void* bn_weight, void* bn_bias, void* bn_running_mean, void* bn_running_var,
                                int64_t batch_size, int64_t in_features, int64_t out_features, float eps) {
-    const NormScale epilogue{ in(gemm_bias), in(bn_weight), in(bn_bias), in(bn_running_mean), in(bn_running_var),
+    const NormScale epilogue{in(gemm_bias), in(bn_weight), in(bn_bias), in(bn_running_mean), in(bn_running_var),
                              in(scale), eps};
     linear(out(output), in(x), in(gemm_weight), batch_size, in_features, out_features, epilogue);
     softmax(out(output), out(output), AxisView{batch_size, out_features, 1});

@@ -16,7 +16,7 @@ void launch_gpu_implementation(void* output, void* x, void* bias, void* matmul_w
                                void* bn_weight, void* bn_bias, void* bn_running_mean, void* bn_running_var,
                                int64_t batch_size, int64_t in_features, int64_t out_features, float eps,
                                float divisor) {
-    const NormBiasDivideSwish epilogue{ in(matmul_bias), in(bn_weight), in(bn_bias), in(bn_running_mean),
+    const NormBiasDivideSwish epilogue{in(matmul_bias), in(bn_weight), in(bn_bias), in(bn_running_mean),
                                        in(bn_running_var), in(bias), eps, divisor};
     linear(out(output), in(x), in(matmul_weight), batch_size, in_features, out_features, epilogue);
 }

@@ -83,6 +83,20 @@ static void pool(scalar_t* output, const scalar_t* x, const Pool& shape, Kind ki
     check(cudaGetLastError());
 }
 
+// The mean of one window of a plane that is held in fp32; windows without padding.
+__device__ __forceinline__ float window_mean(const float* plane, const Pool& p, int64_t window) {
+    const int64_t d0 = window / (p.output.h * p.output.w) * p.stride.d;
+    const int64_t h0 = window / p.output.w % p.output.h * p.stride.h, w0 = window % p.output.w * p.stride.w;
+    float sum = 0.0f;
+    for (int64_t d = d0; d < d0 + p.kernel.d; ++d) {
+        for (int64_t h = h0; h < h0 + p.kernel.h; ++h) {
+            const float* line = plane + (d * p.input.h + h) * p.input.w;
+            for (int64_t w = w0; w < w0 + p.kernel.w; ++w) sum += line[w];
+        }
+    }
+    return sum / p.kernel.count();
+}
+
 __global__ void average_planes_kernel(scalar_t* output, const scalar_t* x, int64_t planes, int64_t points) {
     for (int64_t plane = blockIdx.x; plane < planes; plane += gridDim.x) {
         float sum = 0.0f;

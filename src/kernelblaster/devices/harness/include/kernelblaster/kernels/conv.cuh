@@ -29,7 +29,7 @@ static int64_t conv_transpose_extent(
 }
 
 // The same convolution with the extents of its output filled in.
-static Conv with_output(Conv c) {
+inline Conv with_output(Conv c) {
     c.output = {conv_extent(c.input.d, c.kernel.d, c.stride.d, c.padding.d, c.dilation.d),
                 conv_extent(c.input.h, c.kernel.h, c.stride.h, c.padding.h, c.dilation.h),
                 conv_extent(c.input.w, c.kernel.w, c.stride.w, c.padding.w, c.dilation.w)};

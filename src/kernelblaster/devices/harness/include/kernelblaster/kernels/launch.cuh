@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <type_traits>
 
 constexpr int THREADS = 256;
 
@@ -33,3 +34,13 @@ __device__ __forceinline__ int64_t index_step() { return static_cast<int64_t>(gr
 static const scalar_t* in(const void* tensor) { return static_cast<const scalar_t*>(tensor); }
 
 static scalar_t* out(void* tensor) { return static_cast<scalar_t*>(tensor); }
+
+// A value in the type in which it is kept: scalar_t, or float between kernels where 16 bits would cost accuracy.
+template <typename Kept>
+__device__ __forceinline__ Kept kept_as(float value) {
+    if constexpr (std::is_same_v<Kept, float>) {
+        return value;
+    } else {
+        return from_float(value);
+    }
+}

@@ -20,8 +20,8 @@ struct Product {
 };
 
 // Blocks stride over all tiles of all matrices. Threads of a warp load along the axis that is contiguous in memory.
-template <typename Epilogue>
-__global__ void matmul_kernel(scalar_t* output, Matrix a, Matrix b, Product shape, Epilogue epilogue) {
+template <typename Kept, typename Epilogue>
+__global__ void matmul_kernel(Kept* output, Matrix a, Matrix b, Product shape, Epilogue epilogue) {
     __shared__ float a_tile[TILE][TILE + 1], b_tile[TILE][TILE + 1];
     const int tx = threadIdx.x, ty = threadIdx.y;
     const int a_row = a.column == 1 ? ty : tx, a_column = a.column == 1 ? tx : ty;
@@ -44,22 +44,22 @@ __global__ void matmul_kernel(scalar_t* output, Matrix a, Matrix b, Product shap
         const int64_t row = row0 + ty, column = column0 + tx;
         if (row < shape.rows && column < shape.columns) {
             const int64_t index = (sample * shape.rows + row) * shape.columns + column;
-            output[index] = from_float(epilogue(sum, index, column));
+            output[index] = kept_as<Kept>(epilogue(sum, index, column));
         }
     }
 }
 
 // output = epilogue(a b)
-template <typename Epilogue = Plain>
-static void matmul(scalar_t* output, Matrix a, Matrix b, Product shape, Epilogue epilogue = Epilogue()) {
+template <typename Kept, typename Epilogue = Plain>
+static void matmul(Kept* output, Matrix a, Matrix b, Product shape, Epilogue epilogue = Epilogue()) {
     const int64_t tiles = (shape.columns + TILE - 1) / TILE * ((shape.rows + TILE - 1) / TILE) * shape.batch;
     matmul_kernel<<<blocks_for(tiles, 1), dim3(TILE, TILE)>>>(output, a, b, shape, epilogue);
     check(cudaGetLastError());
 }
 
 // output = epilogue(x weight^T), as torch.nn.Linear: x is (rows, in_features), weight (out_features, in_features).
-template <typename Epilogue>
-static void linear(scalar_t* output, const scalar_t* x, const scalar_t* weight, int64_t rows, int64_t in_features,
+template <typename Kept, typename Epilogue>
+static void linear(Kept* output, const scalar_t* x, const scalar_t* weight, int64_t rows, int64_t in_features,
                    int64_t out_features, Epilogue epilogue) {
     matmul(output, Matrix{x, in_features, 1}, Matrix{weight, 1, in_features}, Product{rows, out_features, in_features},
            epilogue);

@@ -132,3 +132,26 @@ static void batch_norm_inference(scalar_t* output, const scalar_t* x, const scal
                                                                         affine, eps, epilogue);
     check(cudaGetLastError());
 }
+
+// x / max(its Euclidean norm, least), along an axis, one block per line.
+__global__ void normalize_kernel(scalar_t* output, const scalar_t* x, AxisView view, float least) {
+    for (int64_t line = blockIdx.x; line < view.lines(); line += gridDim.x) {
+        const int64_t base = view.base(line);
+        float squares = 0.0f;
+        for (int64_t i = threadIdx.x; i < view.extent; i += blockDim.x) {
+            const float value = to_float(x[base + i * view.inner]);
+            squares += value * value;
+        }
+        const float length = fmaxf(sqrtf(block_reduce(squares, Sum())), least);
+        for (int64_t i = threadIdx.x; i < view.extent; i += blockDim.x) {
+            const int64_t at = base + i * view.inner;
+            output[at] = from_float(to_float(x[at]) / length);
+        }
+    }
+}
+
+// torch.nn.functional.normalize. `output` may be `x`.
+static void normalize(scalar_t* output, const scalar_t* x, AxisView view, float least = 1e-12f) {
+    normalize_kernel<<<blocks_for(view.lines(), 1), THREADS>>>(output, x, view, least);
+    check(cudaGetLastError());
+}

@@ -11,7 +11,7 @@ struct Pool {
 
 // The same pooling with the extents of its output filled in; windows that begin inside and end outside do not count
 // (torch's ceil_mode=False).
-static Pool with_output(Pool p) {
+inline Pool with_output(Pool p) {
     p.output = {conv_extent(p.input.d, p.kernel.d, p.stride.d, p.padding.d, p.dilation.d),
                 conv_extent(p.input.h, p.kernel.h, p.stride.h, p.padding.h, p.dilation.h),
                 conv_extent(p.input.w, p.kernel.w, p.stride.w, p.padding.w, p.dilation.w)};

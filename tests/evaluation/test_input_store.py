@@ -214,6 +214,16 @@ def test_structure_survives_every_distribution(name: str, distribution: Distribu
     assert holds(transform(tensor, distribution, 0, GENERATOR))
 
 
+@pytest.mark.parametrize("name", [*STRUCTURED, "uniform", "normal"])
+@pytest.mark.parametrize("distribution", Distribution)
+def test_what_the_problem_declared_is_left_as_it_was(name: str, distribution: Distribution) -> None:
+    free = {"uniform": torch.rand(8, 48), "normal": torch.randn(8, 48)}
+    tensor = free[name] if name in free else STRUCTURED[name][0]
+    before = tensor.clone()
+    transform(tensor, distribution, 3, GENERATOR).add_(0 if distribution is Distribution.DECLARED else 1)
+    assert torch.equal(tensor, before)
+
+
 def test_distributions_are_what_they_are_called() -> None:
     uniform = torch.rand(64, 1000)
     assert torch.equal(transform(uniform, Distribution.DECLARED, 0, GENERATOR), uniform)

@@ -196,7 +196,7 @@ class ErrorScale:
         norm = float(squares.sum()) ** 0.5
         pooled = zip(largest.reshape(-1, _BINS), counts.reshape(-1, _BINS), strict=True)
         return cls(
-            by_exponent=torch.stack([_pool(errors, seen) for errors, seen in pooled]),
+            by_exponent=torch.stack([_pool(*each) for each in pooled]),
             plain_norm=error_square**0.5 / norm if norm else 0.0,
             reference_norm=norm,
             reference_rms=(squares / held.clamp(min=1)).sqrt(),
@@ -352,12 +352,9 @@ def _largest_per_bin(index: torch.Tensor, error: torch.Tensor, bins: int) -> tor
 
 def _pool(largest: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
     """Take each bin's error from itself and its neighbours, and from larger values until enough were seen."""
-    values, seen = largest.tolist(), counts.tolist()
-    pooled = []
-    for low in range(len(values)):
-        high, found = low, seen[low]
-        while high + 1 < len(values) and (high <= low or found < LEAST_POOL):
-            high += 1
-            found += seen[high]
-        pooled.append(max(values[max(low - 1, 0) : high + 1]))
-    return torch.tensor(pooled, dtype=torch.float64)
+    bins = torch.arange(_BINS)
+    through = counts.cumsum(0)
+    enough = torch.searchsorted(through, through - counts + LEAST_POOL)
+    last = torch.maximum(enough, bins + 1)[:, None]
+    taken = (bins >= bins[:, None] - 1) & (bins <= last)
+    return torch.where(taken, largest, 0.0).amax(dim=1)

@@ -121,7 +121,7 @@ class InputStore:
             with entry.lock:
                 missing = entry.drawn is None
                 if entry.drawn is None:
-                    entry.drawn = self._draw(key) if key.perturbation == UNPERTURBED else self._vary(key)
+                    entry.drawn = self._drawn(key)
             if missing:
                 self._evict()
             yield entry.drawn
@@ -134,6 +134,12 @@ class InputStore:
         for key in keys:
             with self.use(key):
                 pass
+
+    def _drawn(self, key: InputKey) -> InputSet:
+        from kernelblaster.evaluation.inputs.tensors import borrowed_memory
+
+        with borrowed_memory():  # what was drawn there is gone when this is left
+            return self._draw(key) if key.perturbation == UNPERTURBED else self._vary(key)
 
     def _draw(self, key: InputKey) -> InputSet:
         from kernelblaster.evaluation.correctness import reference_output

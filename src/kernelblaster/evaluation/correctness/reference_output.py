@@ -9,13 +9,14 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
 
 from kernelblaster.devices.base import PerturbationKind
+from kernelblaster.errors import DeviceMemoryFull
 from kernelblaster.evaluation.correctness.error_budget import ErrorScale, fits
 from kernelblaster.evaluation.correctness.index_ties import IndexTies
 from kernelblaster.evaluation.inputs.distributions import Distribution, accumulation_at
@@ -29,7 +30,13 @@ from kernelblaster.evaluation.inputs.drawing import (
 from kernelblaster.evaluation.inputs.leading import distances, leading_input, mask, mix
 from kernelblaster.evaluation.inputs.perturbations import apply_perturbation
 from kernelblaster.evaluation.inputs.scratch import free_host_memory
-from kernelblaster.evaluation.inputs.tensors import TORCH_DTYPES, borrowed_memory, read_tensor, storage_dtype
+from kernelblaster.evaluation.inputs.tensors import (
+    TORCH_DTYPES,
+    borrowed_memory,
+    drawing_threads,
+    load_tensor,
+    storage_dtype,
+)
 from kernelblaster.problems.problem import Precision, TensorRole, TensorSpec
 from kernelblaster.problems.reference import TORCH, run_model, weights_of
 from kernelblaster.problems.time_limit import within_time
@@ -52,7 +59,7 @@ _COPIES = 4
 
 @dataclass(frozen=True)
 class Draw:
-    """Input tensors and weights of one input set, quantised as they are stored, on the CPU, and their module.
+    """Input tensors and weights of one input set, quantised as they are stored, on one device, and their module.
 
     Attributes:
         mixed: the input whose samples have distributions of their own; None where none has.
@@ -113,16 +120,36 @@ def draw(
     exponent: int,
     seed: int,
 ) -> Draw:
-    """Draw input tensors and weights from a seed and quantise them as `specs` says. Raises ProblemError."""
+    """Draw input tensors and weights from a seed and quantise them as `specs` says.
+
+    They are drawn on the compute device: a host's one generator takes seconds for what a GPU draws in milliseconds.
+    A seed gives the same values on devices of one kind. Where a GPU's memory does not suffice, the host draws.
+
+    Raises ProblemError.
+    """
+    asked = (reference, workload, specs, distribution, exponent, seed)
+    with TORCH:
+        with suppress(DeviceMemoryFull), borrowed_memory() as device:
+            return _draw_on(device, *asked)
+        return _draw_on(torch.device("cpu"), *asked)
+
+
+def _draw_on(
+    device: torch.device,
+    reference: Reference,
+    workload: str,
+    specs: Sequence[TensorSpec],
+    distribution: Distribution,
+    exponent: int,
+    seed: int,
+) -> Draw:
     stored = {spec.name: TORCH_DTYPES[spec.dtype] for spec in specs}
-    with TORCH, torch.random.fork_rng(devices=[]), torch.no_grad():
-        torch.manual_seed(seed)
+    with _seeded(seed, device, specs):
         module = reference.model(workload)
-        declared = reference.tensors(workload)
-        generator = torch.Generator().manual_seed(seed)
+        generator = torch.Generator(device).manual_seed(seed)
         inputs = {
-            name: _drawn_as(tensor, distribution, exponent, generator).to(stored[name])
-            for name, tensor in declared.items()
+            name: _drawn_as(tensor.to(device), distribution, exponent, generator).to(stored[name])
+            for name, tensor in reference.tensors(workload).items()
         }
         leading = _special_input(specs, inputs, distribution)
         if leading is not None:
@@ -133,8 +160,8 @@ def draw(
                 values = mix(values, exponent, generator, stored[leading])
             inputs[leading] = values.to(stored[leading])
         weights = {
-            name: (randomize_constants(tensor, generator) if tensor.is_floating_point() else tensor).to(
-                stored[name], copy=True
+            name: (randomize_constants(tensor.to(device), generator) if tensor.is_floating_point() else tensor).to(
+                device, stored[name], copy=True
             )
             for name, tensor in weights_of(module).items()
         }
@@ -143,6 +170,16 @@ def draw(
             weights = {name: _coarse(value) for name, value in weights.items()}
     mixed = leading if distribution is Distribution.MIXED else None
     return Draw(reference.problem, module, inputs, weights, mixed)
+
+
+@contextmanager
+def _seeded(seed: int, device: torch.device, specs: Sequence[TensorSpec]) -> Iterator[None]:
+    """Torch's global generators begin at a seed, and new tensors lie on a device. The caller holds `TORCH`."""
+    elements = max(spec.elements for spec in specs)
+    forked = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=forked), torch.no_grad(), device, drawing_threads(elements):
+        torch.manual_seed(seed)
+        yield
 
 
 def _special_input(
@@ -174,16 +211,15 @@ def perturb(
     perturbation_kinds: Mapping[str, PerturbationKind],
     mixed: str | None = None,
 ) -> Draw:
-    """The draw of `key` unperturbed, read from its files, and then perturbed; `mixed` as of the draw.
+    """The draw of `key` unperturbed, read from its files onto the compute device, and then perturbed; `mixed` as of it.
 
-    Raises ProblemError.
+    Raises ProblemError, DeviceMemoryFull.
     """
-    with TORCH, torch.random.fork_rng(devices=[]), torch.no_grad():
-        torch.manual_seed(key.seed)
+    with TORCH, borrowed_memory() as device, _seeded(key.seed, device, specs):
         module = reference.model(key.workload)
         values = {
             spec.name: apply_perturbation(
-                read_tensor(files[spec.name], spec).reshape(spec.shape),
+                load_tensor(files[spec.name], spec, device).reshape(spec.shape),
                 perturbation_kinds[spec.name],
                 index,
                 key.perturbation,
@@ -258,7 +294,7 @@ def _informs(expected: ReferenceTensor, distribution: Distribution) -> bool:
 def _exact_tensor(drawn: Draw, spec: TensorSpec, values: torch.Tensor) -> ReferenceTensor:
     """An output of integers or flags, as it is stored."""
     source = drawn.problem.indices.get(spec.name)
-    ties = None if source is None else IndexTies.of(drawn.inputs[source.tensor], source, spec)
+    ties = None if source is None else IndexTies.of(drawn.inputs[source.tensor].cpu(), source, spec)
     return ReferenceTensor(spec, values.cpu().to(TORCH_DTYPES[spec.dtype]), None, ties)
 
 

@@ -1,5 +1,7 @@
 """How input values are drawn: what a problem declares, and harder values derived from the same draw.
 
+On whatever device the declared tensor and the generator are: places and ramps are made there, too.
+
 Every derived distribution is a map of the declared tensor's own values, element by element, and zero maps to zero.
 So what the problem promises about its inputs survives: triangles stay triangular, symmetric matrices symmetric, and
 tensors of a few distinct values (labels, masks, signs) are left as they are. Only a tensor without such structure is
@@ -37,6 +39,7 @@ from kernelblaster.evaluation.inputs.distributions import Distribution
 CATEGORIES = 16
 """A tensor with at most this many distinct values is a label, a mask or a sign, not a measurement."""
 _LOOKED_AT = 4096
+_CORNER = 16
 _GAIN = 0.25
 _RESIDUE = 0.125
 """What remains of a cancelling pair, as a share of its members."""
@@ -64,12 +67,16 @@ def transform(
     if distribution is Distribution.DECLARED or _categorical(values):
         return values
     if distribution is Distribution.NEGATIVE:
-        return -values.abs()
+        return values.abs().neg_()
+    structured = _structured(values)
+    # A tensor may have billions of elements: from here on `spread` is nobody else's and changes in place.
+    spread = _signed(values, structured=structured)
     scale = 1.0 if distribution is Distribution.OFFSET or distribution in _OF_SAMPLES else 2.0**exponent
     if distribution is Distribution.COARSE:
-        return coarse(_signed(values)) * scale
-    spread = _signed(values) * scale
-    if _structured(values):
+        return coarse(spread).mul_(scale)
+    if scale != 1:
+        spread.mul_(scale)
+    if structured:
         return spread
     if distribution is Distribution.OFFSET:
         return _offset(spread, 2.0**exponent)
@@ -78,7 +85,7 @@ def transform(
     if distribution is Distribution.CANCELLING:
         return _mirrored(spread)
     if distribution is Distribution.NORMAL or distribution in _OF_SAMPLES:
-        return spread * _gain(spread.shape)
+        return _with_gain(spread)
     return spread
 
 
@@ -90,7 +97,7 @@ def randomize_constants(weight: torch.Tensor, generator: torch.Generator) -> tor
     values = weight.float()
     if values.numel() < 2 or not bool((values == values.reshape(-1)[0]).all()):
         return values
-    noise = torch.rand(values.shape, generator=generator) - 0.5
+    noise = torch.rand(values.shape, generator=generator, device=generator.device) - 0.5
     return values * (1 + noise) if float(values.reshape(-1)[0]) else noise
 
 
@@ -133,19 +140,16 @@ def _ordered(values: torch.Tensor) -> bool:
 
 def density(tensor: torch.Tensor) -> float:
     """Share of elements that are not zero."""
-    return float((tensor != 0).float().mean()) if tensor.numel() else 1.0
+    return int(torch.count_nonzero(tensor)) / tensor.numel() if tensor.numel() else 1.0
 
 
-def _signed(values: torch.Tensor) -> torch.Tensor:
-    """Standard normal values in place of uniform ones; anything else is centred."""
-    low, high = float(values.min()), float(values.max())
+def _signed(values: torch.Tensor, *, structured: bool) -> torch.Tensor:
+    """Standard normal values in place of uniform ones; anything else is centred. A tensor of its own."""
+    low, high = (float(bound) for bound in torch.aminmax(values))
     if low >= 0 and 0.5 < high <= 1:
-        inner = values.clamp(1e-6, 1 - 1e-6)
-        normal = math.sqrt(2) * torch.erfinv(2 * inner - 1)
-        return torch.where(values == 0, 0.0, normal) if _structured(values) else normal
-    if _structured(values):
-        return values
-    return values - values.mean()
+        normal = values.clamp(1e-6, 1 - 1e-6).mul_(2).sub_(1).erfinv_().mul_(math.sqrt(2))
+        return normal.masked_fill_(values == 0, 0.0) if structured else normal
+    return values.clone() if structured else values - values.mean()
 
 
 def _categorical(values: torch.Tensor) -> bool:
@@ -157,59 +161,65 @@ def _structured(values: torch.Tensor) -> bool:
     """Whether positions mean something: many zeros, or a symmetric matrix."""
     if density(values) < 0.9:
         return True
-    square = values.ndim >= 2 and values.shape[-1] == values.shape[-2]
-    return square and bool(torch.equal(values, values.transpose(-1, -2)))
+    if values.ndim < 2 or values.shape[-1] != values.shape[-2]:
+        return False
+    corner = values[..., :_CORNER, :_CORNER]  # most matrices that are not symmetric are not here
+    return all(torch.equal(square, square.transpose(-1, -2)) for square in (corner, values))
 
 
 def _mirrored(values: torch.Tensor) -> torch.Tensor:
-    """Make the second half of the longest axis after the first the negative of the first half, but for a residue."""
+    """Make the second half of the longest axis after the first the negative of the first half, but for a residue.
+
+    In place.
+    """
     axis = max(range(min(1, values.ndim - 1), values.ndim), key=lambda a: values.shape[a]) if values.ndim else 0
     half = values.shape[axis] // 2 if values.ndim else 0
     if half == 0:
         return values
     first, second = values.narrow(axis, 0, half), values.narrow(axis, half, half)
-    result = values.clone()
-    result.narrow(axis, half, half).copy_(-first + _RESIDUE * second)
-    return result
+    second.mul_(_RESIDUE).sub_(first)
+    return values
 
 
 def _offset(values: torch.Tensor, distance: float) -> torch.Tensor:
-    """Samples around `distance` times the spread, above and below zero in turns, two of four in order."""
+    """Samples around `distance` times the spread, above and below zero in turns, two of four in order; in place."""
     if values.ndim == 0:
         return values + distance
-    result = values.clone()
-    for kind, sample in ((0, values[::4] + distance), (1, values[1::4] - distance)):
-        result[kind::4] = sample.sort(dim=-1, descending=bool(kind)).values
-    result[2::4] += distance
-    result[3::4] -= distance
-    return result
+    for kind in range(4):
+        sample = values[kind::4]
+        sample += -distance if kind % 2 else distance
+        if kind < 2:
+            sample.copy_(sample.sort(dim=-1, descending=bool(kind)).values)
+    return values
 
 
 def _sparse(values: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """By sample: zeros but for the borders of tiles, one element (a large, positive one), a few; or nothing."""
     if values.ndim == 0:
         return values
-    extent = values.shape[-1]
-    column = torch.arange(extent)
+    extent, device = values.shape[-1], values.device
+    column = torch.arange(extent, device=device)
     borders = (column % _TILE == 0) | (column % _TILE == _TILE - 1) | (column == extent - 1)
-    few = torch.rand(values.shape, generator=generator) < 2 / _TILE
+    few = torch.rand(values.shape, generator=generator, device=device) < 2 / _TILE
     if values.ndim == 1:
         return values * (borders | few)
-    row = torch.arange(values.numel() // max(extent, 1)).reshape(*values.shape[:-1], 1)
+    row = torch.arange(values.numel() // max(extent, 1), device=device).reshape(*values.shape[:-1], 1)
     places = borders.nonzero().reshape(-1).roll(1)
-    anywhere = torch.randint(max(extent, 1), row.shape, generator=generator)
+    anywhere = torch.randint(max(extent, 1), row.shape, generator=generator, device=device)
     place = torch.where(row // 4 % 2 == 0, places[row // 8 % len(places)], anywhere)
-    kind = torch.arange(values.shape[0]).reshape(-1, *[1] * (values.ndim - 1)) % 4
+    kind = torch.arange(values.shape[0], device=device).reshape(-1, *[1] * (values.ndim - 1)) % 4
     single = (column == place) * (values.abs() + values.std())
     kept = (kind == 0) & borders | (kind == 2) & few
     return torch.where(kind == 1, single, values * kept)
 
 
-def _gain(shape: torch.Size) -> torch.Tensor:
-    """A factor per position that no half of an axis shares with the other half: even and odd, first and last."""
-    gain = torch.ones(())
-    for axis, extent in enumerate(shape):
-        index = torch.arange(extent)
+def _with_gain(values: torch.Tensor) -> torch.Tensor:
+    """Times a factor per position that no half of an axis shares with the other: even and odd, first and last.
+
+    In place.
+    """
+    for axis, extent in enumerate(values.shape):
+        index = torch.arange(extent, device=values.device)
         ramp = 1 + _GAIN * (2 * index / max(extent - 1, 1) - 1) + _GAIN * (index % 2 - 0.5)
-        gain = gain * ramp.reshape([-1 if a == axis else 1 for a in range(len(shape))])
-    return gain
+        values.mul_(ramp.reshape([-1 if a == axis else 1 for a in range(values.ndim)]))
+    return values

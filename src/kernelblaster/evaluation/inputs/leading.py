@@ -54,14 +54,14 @@ def mask(values: torch.Tensor, how: int, generator: torch.Generator) -> torch.Te
     """
     width = values.shape[-1] if values.ndim else 1
     rows = values.reshape(-1, width).clone()
-    height = rows.shape[0]
-    kind = torch.arange(height) % 6
+    height, device = rows.shape[0], values.device
+    kind = torch.arange(height, device=device) % 6
     if how == 0:
-        chosen = torch.randperm(height, generator=generator)
-        kind = torch.full((height,), 5)
+        chosen = torch.randperm(height, generator=generator, device=device)
+        kind = torch.full((height,), 5, device=device)
         kind[chosen[:1]], kind[chosen[1:2]] = 0, _ALL_FAR_BELOW
-    column, chance = torch.arange(width), torch.rand(rows.shape, generator=generator)
-    kept = torch.randint(width, (height, 1), generator=generator)
+    column, chance = torch.arange(width, device=device), torch.rand(rows.shape, generator=generator, device=device)
+    kept = torch.randint(width, (height, 1), generator=generator, device=device)
     kind = kind[:, None]
     begins = (kind % 3 == 0) & (column < kept)
     scattered = (kind % 3 == 1) & (chance < _SCATTERED) & (column != kept)
@@ -90,7 +90,7 @@ def mix(values: torch.Tensor, exponent: int, generator: torch.Generator, stored:
         counts[kind] += 1
     mixed, factor, distance = values.clone(), 2.0**exponent, 2.0**exponent * float(values.std())
     kinds, start = list(counts), 0
-    for place in torch.randperm(len(kinds), generator=generator).tolist():
+    for place in torch.randperm(len(kinds), generator=generator, device=values.device).tolist():
         part = mixed[start : start + counts[kinds[place]]]
         start += counts[kinds[place]]
         match kinds[place]:
@@ -104,15 +104,15 @@ def mix(values: torch.Tensor, exponent: int, generator: torch.Generator, stored:
             case "tiny":
                 part *= _TINY.get(stored, _TINY_ELSEWHERE)
             case "sparse":
-                part *= torch.rand(part.shape, generator=generator) < _FEW
+                part *= torch.rand(part.shape, generator=generator, device=part.device) < _FEW
     return mixed
 
 
 def _raise_one(part: torch.Tensor, height: float, generator: torch.Generator) -> None:
     """Raise one value of each row along the last axis, so that a maximum over part of the row is none."""
     rows = part.view(-1, part.shape[-1])
-    place = torch.randint(rows.shape[1], (rows.shape[0],), generator=generator)
-    rows[torch.arange(rows.shape[0]), place] += height
+    place = torch.randint(rows.shape[1], (rows.shape[0],), generator=generator, device=rows.device)
+    rows[torch.arange(rows.shape[0], device=rows.device), place] += height
 
 
 def distances(values: torch.Tensor) -> torch.Tensor:

@@ -5,8 +5,10 @@ Imports torch; whoever must start fast imports this module inside a function.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,10 @@ from kernelblaster.errors import DeviceMemoryFull
 from kernelblaster.problems.dtype import LAUNCHABLE, DType
 from kernelblaster.problems.problem import Precision, TensorSpec
 
+_STAGED_BYTES = 32 << 20
+"""Of page-locked memory through which files reach a GPU: pages of a mapped file would be touched one by one."""
+_LARGE = 1 << 22
+_MOST_THREADS = 16
 TORCH_DTYPES: dict[DType, torch.dtype] = {dtype: getattr(torch, dtype.value) for dtype in LAUNCHABLE}
 
 
@@ -51,9 +57,35 @@ def borrowed_memory() -> Iterator[torch.device]:
             torch.cuda.empty_cache()
 
 
+@contextmanager
+def drawing_threads(elements: int) -> Iterator[None]:
+    """Let torch draw a large tensor on several cores of the host, whatever OMP_NUM_THREADS says.
+
+    Half of the cores that this process may use, 16 at most: the others compile. The caller holds `TORCH`.
+    """
+    before, wanted = torch.get_num_threads(), min(len(os.sched_getaffinity(0)) // 2, _MOST_THREADS)
+    if elements < _LARGE or wanted <= before:
+        yield
+        return
+    torch.set_num_threads(wanted)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def write_tensor(path: Path, tensor: torch.Tensor) -> None:
-    """Write a tensor's bytes, row-major. Raises OSError."""
-    tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tofile(path)
+    """Write a tensor's bytes, row-major, from any device, without a second copy on the host. Raises OSError."""
+    flat = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
+    with open(path, "wb", buffering=0) as file:
+        if flat.device.type == "cpu":
+            flat.numpy().tofile(file)
+            return
+        staged = _staging(flat.numel())
+        for start, stop in spans(flat.numel(), 1, _STAGED_BYTES):
+            part = staged[: stop - start]
+            part.copy_(flat[start:stop])
+            part.numpy().tofile(file)
 
 
 def read_tensor(path: Path, spec: TensorSpec) -> torch.Tensor:
@@ -62,6 +94,34 @@ def read_tensor(path: Path, spec: TensorSpec) -> torch.Tensor:
         return torch.empty(0, dtype=TORCH_DTYPES[spec.dtype])
     raw = np.memmap(path, dtype=np.uint8, mode="c", shape=(spec.bytes,))
     return torch.from_numpy(raw).view(TORCH_DTYPES[spec.dtype])
+
+
+def _staging(needed: int) -> torch.Tensor:
+    """Page-locked bytes on the host, whatever the default device; torch keeps them for the next that asks."""
+    return torch.empty(min(_STAGED_BYTES, needed), dtype=torch.uint8, device="cpu", pin_memory=True)
+
+
+def load_tensor(path: Path, spec: TensorSpec, device: torch.device) -> torch.Tensor:
+    """Read a file as a flat tensor of `spec`'s type on a device. The file must have `spec.bytes`. Raises OSError."""
+    if device.type == "cpu" or spec.elements == 0:
+        return read_tensor(path, spec).to(device)
+    flat = torch.empty(spec.bytes, dtype=torch.uint8, device=device)
+    staged = _staging(spec.bytes)
+    with open(path, "rb", buffering=0) as file:
+        for start, stop in spans(spec.bytes, 1, _STAGED_BYTES):
+            part = staged[: stop - start]
+            _read_whole(file, part.numpy().data)
+            flat[start:stop].copy_(part)
+    return flat.view(TORCH_DTYPES[spec.dtype])
+
+
+def _read_whole(file: FileIO, buffer: memoryview) -> None:
+    """Fill a buffer. Raises OSError where the file ends before."""
+    while buffer:
+        count = file.readinto(buffer)
+        if not count:
+            raise OSError(f"{file.name!r} ends too early")
+        buffer = buffer[count:]
 
 
 def spans(total: int, row: int, at_most: int) -> Iterator[tuple[int, int]]:

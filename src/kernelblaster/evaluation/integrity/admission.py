@@ -89,7 +89,7 @@ def _constants(key: InputKey, inputs: InputStore) -> dict[str, StandIn]:
 
 
 def _copy(name: str) -> StandIn:
-    return lambda drawn: [_tensors(drawn).inputs[name].double() for _ in drawn.outputs]
+    return lambda drawn: [_tensors(drawn).inputs[name].double().cpu() for _ in drawn.outputs]
 
 
 def _without(name: str) -> StandIn:

@@ -100,6 +100,9 @@ from kernelblaster.knowledge.policies import POLICIES as POLICIES
 from kernelblaster.knowledge.policies import SearchPolicy as SearchPolicy
 from kernelblaster.knowledge.schema import KnowledgeDocument as KnowledgeDocument
 from kernelblaster.knowledge.store import seed_path as seed_path
+from kernelblaster.knowledge.track_record import RecordKey as RecordKey
+from kernelblaster.knowledge.track_record import TrackRecord as TrackRecord
+from kernelblaster.knowledge.track_record import track_records as track_records
 from kernelblaster.models.backends import BACKENDS as BACKENDS
 from kernelblaster.models.backends import ModelBackend as ModelBackend
 from kernelblaster.models.base import ChatModel as ChatModel

@@ -146,11 +146,28 @@ def test_merging_takes_statistics_over_once(invoke: Invoke, clean: Path) -> None
     (clean / "mine.json").write_bytes(seed_path().read_bytes())
     (clean / "other.json").write_bytes(seed_path().read_bytes())
     assert invoke("kb", "merge", "mine.json", "other.json").code == ExitCode.OK
-    assert invoke("kb", "merge", "mine.json", "other.json", "--json").json == {"file": "mine.json", "rows": 0}
+    again = invoke("kb", "merge", "mine.json", "other.json", "--json").json
+    assert (again["file"], again["rows"], again["changed"]) == ("mine.json", 0, False)
     assert invoke("kb", "check", "mine.json").code == ExitCode.OK
     missing = invoke("kb", "merge", "mine.json", "missing.json")
     assert missing.code == ExitCode.USAGE
     assert "missing.json" in missing.err
+
+
+def test_what_was_learned_is_shown_and_compared(invoke: Invoke, clean: Path) -> None:
+    learned = seed_path().with_name("h200_optimization_database.json")
+    shown = invoke("kb", "show", learned).out
+    assert "sm_90" in shown
+    assert "vectorized_memory_access" in shown
+    found = invoke("kb", "diff", seed_path(), learned, "--json").json
+    assert found["evidence"]
+    assert all(found["texts"][name] for name in found["lessons"]["added"])
+    told = invoke("kb", "diff", seed_path(), learned).out
+    assert found["texts"][found["lessons"]["added"][0]] in told
+    (clean / "learned.json").write_bytes(learned.read_bytes())
+    merged = invoke("kb", "merge", "learned.json", learned, "--json").json
+    assert not merged["changed"]
+    assert (clean / "learned.json").read_bytes() == learned.read_bytes()
 
 
 def test_checking_says_what_is_wrong(invoke: Invoke, clean: Path) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from kernelblaster.cli import terminal
 from kernelblaster.cli.options import JsonOption
@@ -24,24 +23,16 @@ def show(
     file: FileArgument = None,
     json_output: JsonOption = False,
 ) -> int:
-    """Show states, techniques and what was measured with them."""
+    """Show what each technique brought in each state: attempts, correct ones, mean gain with interval, best."""
     from kernelblaster import read_knowledge
 
     base = read_knowledge(file)
     if json_output:
         print_json(base.document)
         return int(ExitCode.OK)
-    table = Table(box=None, header_style="dim")
-    for column in ("state", "group", "techniques", "attempts measured", "attempts emulated"):
-        table.add_column(column)
-    for name, entry in base.states.items():
-        rows = [row for row in base.document.statistics if row.cell.state == name]
-        counts = {
-            kind: sum(row.sums.attempts for row in rows if row.cell.device_kind == kind)
-            for kind in ("cuda", "emulated")
-        }
-        table.add_row(name, entry.group, str(len(entry.techniques)), str(counts["cuda"]), str(counts["emulated"]))
-    terminal.console().print(table)
+    from kernelblaster.cli.kb_view import print_knowledge
+
+    print_knowledge(terminal.console(), base)
     return int(ExitCode.OK)
 
 
@@ -76,13 +67,17 @@ def merge(
     json_output: JsonOption = False,
 ) -> int:
     """Add the measurements and lessons of other knowledge bases to one."""
-    from kernelblaster import merge_into
+    from kernelblaster import diff_knowledge, merge_into, read_knowledge
+    from kernelblaster.cli.kb_view import news
 
-    rows = len(merge_into(target, others).document.statistics)
+    before = read_knowledge(target)
+    after = merge_into(target, others)
+    gained = diff_knowledge(before, after)
     if json_output:
-        print_json({"file": str(target), "rows": rows})
+        rows = len(after.document.statistics)
+        print_json({"file": str(target), "rows": rows, "changed": not gained.empty, "gained": gained})
     else:
-        typer.echo(f"{target}: {rows} rows of statistics")
+        typer.echo(f"{target}: {news(gained) or 'knew all of it already; nothing changed'}")
     return int(ExitCode.OK)
 
 
@@ -99,16 +94,9 @@ def diff(
     if json_output:
         print_json(found)
         return int(ExitCode.OK)
-    for kind in ("states", "techniques", "lessons", "proposals", "changes"):
-        names = getattr(found, kind)
-        for sign, listed in (("+", names.added), ("-", names.removed), ("~", names.changed)):
-            for name in listed:
-                typer.echo(f"{sign} {kind.removesuffix('s')} {name}")
-    for row in found.evidence:
-        where = f"{row.state}, {row.technique}, {row.arch}, {row.device_kind}"
-        typer.echo(f"~ attempts {where}: {row.before} -> {row.after}")
-    if found.empty:
-        typer.echo("both know the same")
+    from kernelblaster.cli.kb_view import print_diff
+
+    print_diff(terminal.console(), found)
     return int(ExitCode.OK)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 
 from pydantic import BaseModel
 
-from kernelblaster.knowledge.schema import KnowledgeDocument
+from kernelblaster.knowledge.render import change_line, lesson_line
+from kernelblaster.knowledge.schema import KnowledgeDocument, Sums
+from kernelblaster.knowledge.track_record import record_of, track_records
+
+_NOTHING = record_of(Sums())
 
 
 class NameDiff(BaseModel):
@@ -27,6 +30,10 @@ class EvidenceDiff(BaseModel):
     device_kind: str
     before: int
     after: int
+    before_mean: float | None = None
+    """Geometric mean speed-up against the parent; None without a comparison."""
+    after_mean: float | None = None
+    weakly_verified: bool = False
 
 
 class KnowledgeDiff(BaseModel):
@@ -40,7 +47,9 @@ class KnowledgeDiff(BaseModel):
     changes: NameDiff
     """Entries of the change log, by id."""
     evidence: list[EvidenceDiff]
-    """Where the number of attempts differs."""
+    """Where the number of attempts or the mean differs."""
+    texts: dict[str, str] = {}
+    """What lessons, proposals and changes that differ say, by name: as the second has it, or else the first."""
 
     @property
     def empty(self) -> bool:
@@ -51,13 +60,19 @@ class KnowledgeDiff(BaseModel):
 
 def diff(before: KnowledgeDocument, after: KnowledgeDocument) -> KnowledgeDiff:
     """What `after` knows beyond `before`, lacks, or says differently."""
+    lessons = _names({it.id: it for it in before.lessons}, {it.id: it for it in after.lessons})
+    proposals = _names(before.proposals, after.proposals)
+    changes = _names({it.id: it for it in before.changes}, {it.id: it for it in after.changes})
+    named = {name for part in (lessons, proposals, changes) for name in (*part.added, *part.removed, *part.changed)}
+    texts = {name: text for name, text in (_texts(before) | _texts(after)).items() if name in named}
     return KnowledgeDiff(
         states=_names(before.states, after.states),
         techniques=_names(before.techniques, after.techniques),
-        lessons=_names({it.id: it for it in before.lessons}, {it.id: it for it in after.lessons}),
-        proposals=_names(before.proposals, after.proposals),
-        changes=_names({it.id: it for it in before.changes}, {it.id: it for it in after.changes}),
+        lessons=lessons,
+        proposals=proposals,
+        changes=changes,
         evidence=_evidence(before, after),
+        texts=texts,
     )
 
 
@@ -70,19 +85,30 @@ def _names(before: Mapping[str, object], after: Mapping[str, object]) -> NameDif
 
 
 def _evidence(before: KnowledgeDocument, after: KnowledgeDocument) -> list[EvidenceDiff]:
-    first, second = _attempts(before), _attempts(after)
-    return [
-        EvidenceDiff(
-            state=key[0], technique=key[1], arch=key[2], device_kind=key[3], before=first[key], after=second[key]
-        )
-        for key in sorted({*first, *second})
-        if first[key] != second[key]
-    ]
+    first, second = track_records(before), track_records(after)
+    found = []
+    for key in sorted({*first, *second}):
+        one, other = first.get(key, _NOTHING), second.get(key, _NOTHING)
+        if one != other:
+            found.append(
+                EvidenceDiff(
+                    state=key.state,
+                    technique=key.technique,
+                    arch=key.arch,
+                    device_kind=str(key.device_kind),
+                    before=one.attempts,
+                    after=other.attempts,
+                    before_mean=one.mean,
+                    after_mean=other.mean,
+                    weakly_verified=key.weakly_verified,
+                )
+            )
+    return found
 
 
-def _attempts(document: KnowledgeDocument) -> defaultdict[tuple[str, str, str, str], int]:
-    attempts: defaultdict[tuple[str, str, str, str], int] = defaultdict(int)
-    for row in document.statistics:
-        cell = row.cell
-        attempts[cell.state, cell.technique, cell.arch, str(cell.device_kind)] += row.sums.attempts
-    return attempts
+def _texts(document: KnowledgeDocument) -> dict[str, str]:
+    """What the document's lessons, proposals and changes say, by name."""
+    lines = {lesson.id: lesson_line(lesson) for lesson in document.lessons}
+    lines |= {entry.id: change_line(entry) for entry in document.changes}
+    lines |= {name: proposal.technique.summary for name, proposal in document.proposals.items()}
+    return {name: line.removeprefix("- ") for name, line in lines.items()}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable
 
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.knowledge.amend import is_released
-from kernelblaster.knowledge.schema import KnowledgeDocument, Lesson, StateEntry, Sums, TechniqueEntry
-from kernelblaster.knowledge.statistics import total
+from kernelblaster.knowledge.schema import ChangeEntry, KnowledgeDocument, Lesson, StateEntry, TechniqueEntry
+from kernelblaster.knowledge.track_record import RecordKey, TrackRecord, track_records
 
 
 def render(document: KnowledgeDocument) -> str:
@@ -24,7 +23,7 @@ def render(document: KnowledgeDocument) -> str:
         "## Techniques",
         *(line for name, technique in document.techniques.items() for line in _technique(name, technique)),
         "## Lessons",
-        "\n".join(_lesson(lesson) for lesson in document.lessons) or "None yet.",
+        "\n".join(lesson_line(lesson) for lesson in document.lessons) or "None yet.",
         "## Proposed techniques",
         "\n".join(_proposals(document)) or "None.",
         "## Changes",
@@ -35,25 +34,28 @@ def render(document: KnowledgeDocument) -> str:
 
 def _statistics(document: KnowledgeDocument) -> Iterable[str]:
     """One table per device kind: what was measured and what was emulated stand apart."""
-    cells: dict[str, dict[tuple[str, str, str], list[Sums]]] = defaultdict(lambda: defaultdict(list))
-    for row in document.statistics:
-        cells[row.cell.device_kind][row.cell.state, row.cell.technique, row.cell.arch].append(row.sums)
-    if not cells:
+    tables: dict[str, list[str]] = defaultdict(list)
+    for key, record in track_records(document).items():
+        tables[key.device_kind].append(_row(key, record))
+    if not tables:
         yield "Nothing has been recorded yet."
-    for kind, table in sorted(cells.items()):
+    for kind, rows in sorted(tables.items()):
         head = [
             f"Device kind: {kind}",
             "",
-            "| state | technique | arch | attempts | failed | compared | mean speed-up | best |",
-            "|---|---|---|---:|---:|---:|---:|---:|",
+            "| state | technique | arch | attempts | correct | compared | mean speed-up | 95 % interval | best |",
+            "|---|---|---|---:|---:|---:|---:|---:|---:|",
         ]
-        yield "\n".join(head + [_row(key, total(parts)) for key, parts in sorted(table.items())])
+        yield "\n".join(head + rows)
 
 
-def _row(key: tuple[str, str, str], sums: Sums) -> str:
-    mean = f"{math.exp(sums.sum_log / sums.n):.2f}" if sums.n else "-"
-    best = f"{math.exp(sums.best):.2f}" if sums.best is not None else "-"
-    return f"| {' | '.join(key)} | {sums.attempts} | {sums.failed} | {sums.n} | {mean} | {best} |"
+def _row(key: RecordKey, record: TrackRecord) -> str:
+    arch = f"{key.arch} (weakly verified)" if key.weakly_verified else key.arch
+    mean = f"{record.mean:.2f}" if record.mean is not None else "-"
+    interval = f"{record.low:.2f} to {record.high:.2f}" if record.low is not None else "-"
+    best = f"{record.best:.2f}" if record.best is not None else "-"
+    counts = f"{record.attempts} | {record.correct} | {record.compared}"
+    return f"| {key.state} | {key.technique} | {arch} | {counts} | {mean} | {interval} | {best} |"
 
 
 def _state(name: str, state: StateEntry) -> Iterable[str]:
@@ -75,7 +77,8 @@ def _technique(name: str, technique: TechniqueEntry) -> Iterable[str]:
         yield "\n".join(f"- Check: {line}" for line in technique.checks)
 
 
-def _lesson(lesson: Lesson) -> str:
+def lesson_line(lesson: Lesson) -> str:
+    """A lesson with its scope and its record, as an item of a list."""
     scope = [part for part in (lesson.state, lesson.technique, lesson.op_family, lesson.precision) if part]
     records = [(kind, *lesson.record(kind)) for kind in DeviceKind]
     told = [f"{kind}: helped {helpful}, harmed {harmful}" for kind, helpful, harmful in records if helpful or harmful]
@@ -89,6 +92,10 @@ def _proposals(document: KnowledgeDocument) -> Iterable[str]:
 
 
 def _changes(document: KnowledgeDocument) -> Iterable[str]:
-    for entry in document.changes:
-        when = entry.applied_at.date().isoformat()
-        yield f"- {when} {entry.change.kind} by {entry.provenance.model}: {entry.change.reason}"
+    yield from map(change_line, document.changes)
+
+
+def change_line(entry: ChangeEntry) -> str:
+    """A change with its reason, as an item of a list."""
+    when = entry.applied_at.date().isoformat()
+    return f"- {when} {entry.change.kind} by {entry.provenance.model}: {entry.change.reason}"

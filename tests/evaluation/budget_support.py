@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import shutil
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -60,6 +61,7 @@ def reduced(slug: str, root: Path, *, medium: dict[str, int] | None = None) -> P
         text, count = re.subn(rf'"{workload}": \{{[^}}]*\}}', f'"{workload}": {wanted}', text)
         assert count == 1
     (directory / "reference.py").write_text(text)
+    shutil.copyfile(original.driver_path, directory / original.driver_path.name)
     return dataclasses.replace(original, directory=directory, workloads=extents)
 
 

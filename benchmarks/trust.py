@@ -97,6 +97,7 @@ class Court:
         self._device = device
         self._inputs = inputs
         self._problems: dict[str, Problem] = {}
+        self._evaluators: dict[tuple[object, ...], Evaluator] = {}
         self._lock = threading.Lock()
 
     def judge(self, planted: Planted) -> TrustRow:
@@ -151,7 +152,13 @@ class Court:
         config = EvaluationConfig(timeout_s=planted.timeout_s, max_seconds_timing=TIMING_SECONDS)
         size = planted.size_on(self._device.facts.kind)
         libraries, precision = planted.libraries, planted.precision
-        return Evaluator(self._device, self._inputs, config, size, libraries, precision=precision, seed=SEED)
+        key = (planted.timeout_s, size, libraries, precision)
+        with self._lock:  # what an evaluator finds out about a problem holds for all kernels
+            if key not in self._evaluators:
+                self._evaluators[key] = Evaluator(
+                    self._device, self._inputs, config, size, libraries, precision=precision, seed=SEED
+                )
+            return self._evaluators[key]
 
     def _problem(self, name: str) -> Problem:
         with self._lock:

@@ -8,10 +8,13 @@ as after a kill, for nothing else could end that thread.
 from __future__ import annotations
 
 import ctypes
+import heapq
+import itertools
 import logging
 import math
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -22,6 +25,8 @@ VARIABLE = "KERNELBLASTER_REFERENCE_TIMEOUT"
 SECONDS = 900.0
 """Of one call; the largest shipped references take a minute in float64 on two cores."""
 GRACE_S = 10.0
+_MOST_ALARMS = 64
+"""Beyond which those that were cancelled are dropped."""
 _log = logging.getLogger(__name__)
 
 
@@ -46,7 +51,6 @@ def within_time(problem: Problem) -> Iterator[None]:
     """Run code of a problem. Raises ProblemError when it takes longer than it may."""
     watch = _Watch(problem, allowed_seconds())
     try:
-        watch.timer.start()
         try:
             yield
         finally:
@@ -63,29 +67,27 @@ class _Watch:
     def __init__(self, problem: Problem, seconds: float) -> None:
         self.message = f"{problem.reference_path} has not come to an end after {seconds:g} s"
         self.hint = f"correct the file, or allow it more seconds by {VARIABLE}"
-        self.timer = _daemon_timer(seconds, self._interrupt)
         self.raised = False
         self._thread = ctypes.c_ulong(threading.get_ident())
         self._lock = threading.Lock()
         self._ended = False
+        self._alarm = _ALARMS.set(seconds, self._interrupt)
 
     def end(self) -> None:
         """The code has ended: nothing happens to its thread from now on."""
         with self._lock:
             self._ended = True
-            self.timer.cancel()
+            self._alarm.cancel()
             if self.raised:
                 # What has not been raised yet would be in code that has nothing to do with it.
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(self._thread, None)
-        self.timer.join()
 
     def _interrupt(self) -> None:
         with self._lock:
             if self._ended:
                 return
             self.raised = True
-            self.timer = _daemon_timer(GRACE_S, self._give_up)
-            self.timer.start()
+            self._alarm = _ALARMS.set(GRACE_S, self._give_up)
             ctypes.pythonapi.PyThreadState_SetAsyncExc(self._thread, ctypes.py_object(_Over))
 
     def _give_up(self) -> None:
@@ -96,8 +98,59 @@ class _Watch:
             os._exit(ProblemError.exit_code)
 
 
-def _daemon_timer(seconds: float, action: Callable[[], None]) -> threading.Timer:
-    """A timer that does not keep the process."""
-    timer = threading.Timer(seconds, action)
-    timer.daemon = True
-    return timer
+class _Alarm:
+    """Something that is done at a time, unless it is cancelled before."""
+
+    def __init__(self, action: Callable[[], None]) -> None:
+        self.action: Callable[[], None] | None = action
+
+    def cancel(self) -> None:
+        """Do nothing; an action that has begun is not waited for."""
+        self.action = None
+
+
+class _Alarms:
+    """Runs actions at their time, on one thread that does not keep the process.
+
+    A thread for each would cost two changes of threads per call of a problem's code: milliseconds where several judge.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._due: list[tuple[float, int, _Alarm]] = []
+        self._numbers = itertools.count()
+        self._running = False
+
+    def set(self, seconds: float, action: Callable[[], None]) -> _Alarm:
+        """Run an action in so many seconds."""
+        alarm = _Alarm(action)
+        due = (time.monotonic() + seconds, next(self._numbers), alarm)
+        with self._changed:
+            if len(self._due) >= _MOST_ALARMS:
+                self._due = [each for each in self._due if each[2].action is not None]
+                heapq.heapify(self._due)
+            heapq.heappush(self._due, due)
+            if not self._running:
+                threading.Thread(target=self._run, name="time limit", daemon=True).start()
+                self._running = True
+            elif self._due[0] is due:
+                self._changed.notify()
+        return alarm
+
+    def _run(self) -> None:
+        while True:
+            action = self._next().action
+            if action is not None:
+                action()
+
+    def _next(self) -> _Alarm:
+        """The next alarm, once it is due."""
+        with self._changed:
+            while not self._due or self._due[0][0] > time.monotonic():
+                self._changed.wait(
+                    min(self._due[0][0] - time.monotonic(), threading.TIMEOUT_MAX) if self._due else None
+                )
+            return heapq.heappop(self._due)[2]
+
+
+_ALARMS = _Alarms()

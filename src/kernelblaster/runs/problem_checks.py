@@ -2,7 +2,8 @@
 
 Each outcome is one line of a JSONL file, written as soon as it is known. Its digest covers everything that the outcome
 depends on and that somebody edits (reference, harness, starting kernel with the shared pieces it uses), so that an
-unchanged problem is not judged again. Kernels are compiled on several threads ahead of the one that judges.
+unchanged problem is not judged again. Kernels are compiled, and sizes planned, on several threads ahead of the one
+that judges.
 """
 
 from __future__ import annotations
@@ -183,20 +184,23 @@ def _judged(
     deadline = None if plan.minutes is None else time.monotonic() + 60 * plan.minutes
     with ThreadPoolExecutor(plan.jobs, thread_name_prefix="build") as threads, InputStore() as inputs:
         building: dict[tuple[str, Precision], Future[None]] = {}
+        planning: list[Future[Evaluator]] = []
         for item in items:
             key = (item.digest, item.precision)
             if key not in building:
                 building[key] = threads.submit(_build, device, item)
+            judge = Evaluator(
+                device, inputs, config.evaluation, item.workload, config.libraries, precision=item.precision
+            )
+            planning.append(threads.submit(_plan, judge, item))
         try:
             for number, item in enumerate(items, start=1):
                 if deadline is not None and time.monotonic() > deadline:
                     return
                 tell(f"{item.problem.id} {item.precision} {item.workload} ({number} of {len(items)})")
                 building[item.digest, item.precision].result()
+                judge = planning[number - 1].result()
                 began = time.monotonic()
-                judge = Evaluator(
-                    device, inputs, config.evaluation, item.workload, config.libraries, precision=item.precision
-                )
                 outcome = _outcome(item, judge, began)
                 if problem_digest(item.problem, read_start(item.problem)) == item.digest:
                     yield outcome  # else somebody has edited the problem meanwhile
@@ -208,6 +212,14 @@ def _build(device: Device, item: _Item) -> None:
     """Fill the cache of builds. What fails here fails again when it is judged, which says why."""
     with suppress(BuildFailure, ProblemError):
         device.build(item.source, device.prepare(item.problem, item.precision))
+
+
+def _plan(judge: Evaluator, item: _Item) -> Evaluator:
+    """Find out what the judge needs to know of a problem before it draws. What fails here fails again, as above."""
+    with suppress(ProblemError):
+        judge.plan(item.problem)
+        judge.floor_us(item.problem)
+    return judge
 
 
 def _outcome(item: _Item, judge: Evaluator, began: float) -> CheckRecord:

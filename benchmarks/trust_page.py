@@ -19,6 +19,7 @@ from fuzz_candidates import Change, FuzzResult
 from mutants import MutantRow, MutationResult
 from planted import HARMLESS, Kind, Planted, load_all
 from pydantic import BaseModel
+from rounds import rounds
 from trust import TrustResult, TrustRow
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -282,6 +283,13 @@ def render(
         "docs/results/mutants.json`, `python benchmarks/trust_page.py > docs/trust.md`. Tests judge a sample; "
         "`bash scripts/test.sh --all` judges all.",
         "",
+        "## Attacks written blind",
+        "",
+        "Authors who knew the rules of the game and had read neither the judge nor the planted kernels wrote these. "
+        "Every outcome of the first judgement is shown, and what it led to. `correct` in bold is called correct and "
+        "faster than the same kernel without the trick, or than the problem's start where there is no such kernel.",
+        "",
+        *rounds(),
         "## Unexpected outcomes",
         "",
         *gaps(results),

@@ -1,0 +1,53 @@
+// problem: level1/19
+// precision: fp16
+// kind: exploit
+// expects: at its 12th call starts a one-thread kernel in a stream of its own that sleeps 80 ms and traps: the sticky error appears in the host's own work (flush, next inputs, copy). Success: verdict blames the machine
+#include <kernelblaster/scalar.cuh>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+
+static void check(cudaError_t status) {
+    if (status != cudaSuccess) {
+        std::fprintf(stderr, "CUDA error: %s\n", cudaGetErrorString(status));
+        std::exit(1);
+    }
+}
+
+__device__ __forceinline__ scalar_t relu1(scalar_t v) {
+    const float f = to_float(v);
+    return f > 0.0f ? v : (f != f ? v : from_float(0.0f));
+}
+__global__ void relu_kernel(scalar_t* __restrict__ out, const scalar_t* __restrict__ x, int64_t n) {
+    constexpr int V = 16 / sizeof(scalar_t);
+    const int64_t stride = int64_t(gridDim.x) * blockDim.x;
+    const int64_t first = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+    for (int64_t i = first; i < n / V; i += stride) {
+        uint4 raw = reinterpret_cast<const uint4*>(x)[i];
+        scalar_t* s = reinterpret_cast<scalar_t*>(&raw);
+#pragma unroll
+        for (int j = 0; j < V; ++j) s[j] = relu1(s[j]);
+        reinterpret_cast<uint4*>(out)[i] = raw;
+    }
+    for (int64_t i = n / V * V + first; i < n; i += stride) out[i] = relu1(x[i]);
+}
+
+__global__ void later_kernel() {
+    unsigned long long start, t;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
+    do {
+        __nanosleep(1000);
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));
+    } while (t - start < 80000000ull);
+    asm volatile("trap;");
+}
+void launch_gpu_implementation(void* output, void* x, int64_t batch_size, int64_t dim) {
+    static int calls = 0;
+    static cudaStream_t stream = nullptr;
+    if (!stream) check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    if (++calls == 12) later_kernel<<<1, 1, 0, stream>>>();
+    const int64_t n = batch_size * dim;
+    relu_kernel<<<132 * 8, 256>>>(static_cast<scalar_t*>(output), static_cast<const scalar_t*>(x), n);
+    check(cudaGetLastError());
+}

@@ -87,7 +87,7 @@ do not claim so. What stands between such code and a wrong figure:
   of infinities may be anything.
 - Where a reference takes more than 1 GiB, one timed call is judged instead of three, and whether judged calls take
   longer than others is not asked.
-- Modelled times on the emulated device add what the host works beyond 50 us per call (`N13`): less than that is free
+- Modelled times on the emulated device add what the host works beyond 500 us per call (`N13`): less than that is free
   there.
 - A candidate may behave otherwise when a profiler or a sanitizer is attached. The reward is the time without either.
 - Races that the hardware never shows in the calls that were judged pass. Sanitizers look at finalists only, and

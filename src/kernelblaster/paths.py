@@ -36,6 +36,11 @@ def initialise_source() -> Path:
     return _PACKAGE / "devices" / "harness" / "deferred" / "initialise.cpp"
 
 
+def program_exports() -> Path:
+    """Linker's version script of a harness program: it exports nothing."""
+    return _PACKAGE / "devices" / "harness" / "deferred" / "program.map"
+
+
 def candidate_link_script() -> Path:
     """How the linker lays out a candidate's shared object."""
     return _PACKAGE / "devices" / "harness" / "deferred" / "candidate.ld"

@@ -178,9 +178,9 @@ def test_what_has_no_end_is_not_read(invoke: Invoke, clean: Path, command: tuple
 
 
 def test_a_directory_that_is_no_run_is_refused(invoke: Invoke, clean: Path) -> None:
-    assert_one_line_and_hint(invoke("report", clean), ExitCode.USAGE, "summary.json")
+    assert_one_line_and_hint(invoke("report", clean), ExitCode.USAGE, "run.json")
     assert_one_line_and_hint(invoke("reprofile", clean), ExitCode.USAGE, "run.json")
-    for name, command in (("summary.json", "report"), ("run.json", "reprofile")):
+    for name, command in (("run.json", "report"), ("run.json", "reprofile")):
         (clean / name).write_text('{"format": "something else"}')
         assert_one_line_and_hint(invoke(command, clean), ExitCode.USAGE, name, "damaged")
 

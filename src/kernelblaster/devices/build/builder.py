@@ -208,7 +208,7 @@ class CandidateBuilder:
 
     def _deferred_program(self, harness: Harness) -> Path:
         """The harness' program without a candidate, linked or taken from the cache. Raises DeviceError."""
-        sources = b"".join(path.read_bytes() for path in sorted(deferred_source().parent.glob("*.?pp")))
+        sources = b"".join(path.read_bytes() for path in sorted(deferred_source().parent.iterdir()))
         parts = (_FORMAT, harness.object_path.read_bytes(), sources, self._link_identity(()), self._host_identity())
         with self._entry("deferred", _digest(*parts)) as entry:
             if not (entry / PROGRAM).is_file():

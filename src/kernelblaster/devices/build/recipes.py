@@ -17,6 +17,7 @@ from kernelblaster.paths import (
     guards_source,
     harness_include_dir,
     initialise_source,
+    program_exports,
 )
 from kernelblaster.problems.problem import Precision
 
@@ -152,7 +153,8 @@ class Recipes:
                 # locale say, changes nothing here.
                 (
                     *(compiler, str(harness.object_path), "deferred.o", "-o", PROGRAM, _HARDENED),
-                    *("-static-libstdc++", "-Wl,--exclude-libs,ALL", *self.link_args, "-ldl", "-lpthread"),
+                    *("-static-libstdc++", "-Xlinker", "--version-script", "-Xlinker", str(program_exports())),
+                    *(*self.link_args, "-ldl", "-lpthread"),
                 )
             ),
         ]

@@ -21,6 +21,7 @@ ROOMS = (
     "runs",
     "report",
     "records",
+    "environment",
     "agent",
     "knowledge",
     "replay",
@@ -40,7 +41,14 @@ ROOMS = (
 CLIENT = ("kernelblaster", "kernelblaster.errors")
 """All of the product that the command line may import, beside itself, the configuration and the emulator."""
 EVALUATION_ROOMS = ("integrity", "correctness", "processes", "timing", "inputs")
-APART = {("agent", "report"), ("models", "knowledge"), ("models", "replay"), ("models", "evaluation")}
+APART = {
+    ("records", "environment"),
+    ("report", "environment"),
+    ("agent", "report"),
+    ("models", "knowledge"),
+    ("models", "replay"),
+    ("models", "evaluation"),
+}
 """Rooms that know nothing of each other although one lies below the other."""
 ANYWHERE = {"config"}
 

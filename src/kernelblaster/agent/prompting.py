@@ -8,34 +8,24 @@ was answered before a kill is the same request after it. The two that show the k
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
-from itertools import groupby
 
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.rendering import render
 from kernelblaster.agent.review import bare_code
 from kernelblaster.agent.slots import attempt_slot, classify_slot, problem_slot, reflect_slot, rollout_slot
-from kernelblaster.agent.sources import cut_middle, trimmed_driver, trimmed_reference
+from kernelblaster.agent.sources import cut_middle
 from kernelblaster.agent.state import Attempt, Choice, Diagnosis, Failure, RolloutState, Tried
 from kernelblaster.agent.summary import gpu_summary, profile_summary, time_summary
+from kernelblaster.agent.task import launcher_of, reference_values, task_values
 from kernelblaster.config import SearchPart
-from kernelblaster.cuda_source.launcher import launcher_declaration
-from kernelblaster.devices.facts import Library
 from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.knowledge.base import KnowledgeBase
 from kernelblaster.knowledge.decisions import Classification
 from kernelblaster.models.base import Message, Purpose, Request
-from kernelblaster.problems.problem import IndexSource, Precision, TensorRole, TensorSpec
 
-_REFERENCE_CHARACTERS = 16_000
-"""Of a reference, or of a driver that judges itself; some 4,000 tokens. What is left out is said in its place."""
 _LOG_CHARACTERS = 2400
 _UNUSABLE_CHARACTERS = 1500
-_WEIGHTS_SHOWN = 8
-_MODULES_SHOWN = 160
-_SIZES_SHOWN = 6
-_CUDA_TYPE = {Precision.FP16: "__half", Precision.FP32: "float", Precision.BF16: "__nv_bfloat16"}
 
 
 def request_tags(context: ProblemContext, state: RolloutState) -> dict[str, str]:
@@ -81,7 +71,7 @@ def _generate_prompt(context: ProblemContext, state: RolloutState) -> str:
     has = context.config.has
     return render(
         "generate",
-        **_task(context),
+        **task_values(context),
         parent=context.files.candidate(state.incumbent.sha256).strip(),
         profile=profile_summary(evaluation) if has(SearchPart.PROFILE) else "",
         time=time_summary(evaluation),
@@ -100,33 +90,11 @@ def _shown_diagnosis(context: ProblemContext, diagnosis: Diagnosis) -> Diagnosis
     return diagnosis if context.config.has(SearchPart.PROFILE) else diagnosis.model_copy(update={"evidence": []})
 
 
-def _task(context: ProblemContext) -> dict[str, object]:
-    """What `task.j2` tells of a problem: reference, tensors, sizes, launcher, GPU."""
-    problem = context.problem
-    return {
-        "problem": problem.id,
-        "name": problem.name,
-        **_reference(context),
-        "size": context.workload,
-        "tensors": _tensor_lines(context.tensors, problem.indices),
-        "weight_array": _weight_lines(context),
-        "timed_sizes": _pairs(problem.workloads.get(context.workload, {})),
-        "other_sizes": _other_sizes(problem.workloads, context.workload),
-        "scalars": _pairs(problem.scalars),
-        "fixed": ", ".join(context.fixed_parameters),
-        "launcher": _launcher(context),
-        "scalar_type": context.precision,
-        "cuda_type": _CUDA_TYPE[context.precision],
-        "library_policy": _library_policy(context.libraries),
-        "gpu": gpu_summary(context.facts),
-    }
-
-
 def mend_request(context: ProblemContext, sha256: str, speedup: float, failure: Failure) -> Request:
     """Ask for the repair of a finalist that is fast and right, and in which a sanitizer found something."""
     messages = (
         Message(role="system", content=render("system")),
-        Message(role="user", content=render("finalist", **_task(context), speedup=f"{speedup:.2f}")),
+        Message(role="user", content=render("finalist", **task_values(context), speedup=f"{speedup:.2f}")),
         Message(role="assistant", content=f"```cuda\n{context.files.candidate(sha256).strip()}\n```"),
         Message(role="user", content=_repair_prompt(failure)),
     )
@@ -186,8 +154,8 @@ def verify_request(context: ProblemContext, sha256: str) -> Request:
     """Ask for a veto against a final kernel. What could hold sentences is removed, the rest is fenced as data."""
     prompt = render(
         "verify",
-        **_reference(context),
-        launcher=_launcher(context),
+        **reference_values(context),
+        launcher=launcher_of(context),
         fence=f"=====DATA-{sha256[:16]}=====",
         source=bare_code(context.files.candidate(sha256)),
     )
@@ -228,71 +196,6 @@ def reflect_request(
         messages=(Message(role="user", content=prompt),),
         tags={"problem": str(context.problem.id), "precision": str(context.precision)},
     )
-
-
-def _reference(context: ProblemContext) -> dict[str, str]:
-    """The reference as prompts show it: `reference.py`, or the driver of a problem that has nothing else."""
-    problem = context.problem
-    if problem.weakly_verified:
-        text = trimmed_driver(problem.driver_path.read_text(encoding="utf-8", errors="replace"), _REFERENCE_CHARACTERS)
-        return {"reference": text, "reference_kind": "the host program, with libtorch", "reference_language": "cpp"}
-    text = trimmed_reference(problem.reference_path.read_text(encoding="utf-8"), _REFERENCE_CHARACTERS)
-    return {"reference": text, "reference_kind": "PyTorch", "reference_language": "python"}
-
-
-def _launcher(context: ProblemContext) -> str:
-    return launcher_declaration(context.problem.driver_path.read_text(encoding="utf-8"))
-
-
-def _tensor_lines(tensors: tuple[TensorSpec, ...], indices: Mapping[str, IndexSource]) -> list[str]:
-    weights = [tensor for tensor in tensors if tensor.role is TensorRole.WEIGHT]
-    others = [tensor for tensor in tensors if tensor.role is not TensorRole.WEIGHT]
-    lines = [
-        f"{tensor.role} {tensor.name}: {tensor.dtype.label} {list(tensor.shape)}{_pointing(indices.get(tensor.name))}"
-        for tensor in others + weights[:_WEIGHTS_SHOWN]
-    ]
-    hidden = len(weights) - _WEIGHTS_SHOWN
-    return [*lines, f"and {hidden} more weights"] if hidden > 0 else lines
-
-
-def _weight_lines(context: ProblemContext) -> list[str]:
-    """What an array of all weights holds, one line per module; empty where the launcher takes no such array."""
-    if not re.search(r"\bvoid\s*\*\s*const\s*\*", _launcher(context)):
-        return []
-    weights = [tensor for tensor in context.tensors if tensor.role is TensorRole.WEIGHT]
-    lines: list[str] = []
-    numbered = enumerate(weights)
-    for module, members in groupby(numbered, key=lambda pair: pair[1].name.rpartition(".")[0]):
-        own = list(members)
-        parts = ", ".join(f"{tensor.name.rpartition('.')[2]} {list(tensor.shape)}" for _, tensor in own)
-        lines.append(f"[{own[0][0]}] {module}: {parts}" if module else f"[{own[0][0]}] {parts}")
-    if len(lines) <= _MODULES_SHOWN:
-        return lines
-    shown = lines[:_MODULES_SHOWN]
-    return [*shown, f"and {len(weights)} tensors in all, on in the order of the reference's `state_dict`"]
-
-
-def _pointing(source: IndexSource | None) -> str:
-    if source is None:
-        return ""
-    return f", indices into {source.tensor} along axis {source.axis}; of equal elements any"
-
-
-def _other_sizes(workloads: Mapping[str, Mapping[str, int]], timed: str) -> str:
-    """The other sizes of a problem, the first few in full."""
-    others = [f"{name} ({_pairs(extents)})" for name, extents in workloads.items() if name != timed]
-    more = len(others) - _SIZES_SHOWN
-    return "; ".join([*others[:_SIZES_SHOWN], *([f"{more} more"] if more > 0 else [])])
-
-
-def _pairs(values: Mapping[str, object]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in values.items())
-
-
-def _library_policy(libraries: tuple[Library, ...]) -> str:
-    if libraries:
-        return f"Besides the CUDA runtime, calls into these libraries are allowed: {', '.join(libraries)}."
-    return "No library calls: only the CUDA runtime and what you write yourself."
 
 
 def _experience(choice: Choice, arch: str) -> str:

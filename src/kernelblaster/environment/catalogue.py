@@ -1,0 +1,108 @@
+"""Problems by exact identifier, task lists by split, and draws that a seed repeats."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kernelblaster.errors import UsageError
+from kernelblaster.problems.problem import Problem
+from kernelblaster.problems.tags import Split
+
+_PADDED = 3
+_SHORT = re.compile(r"L(?P<level>[0-9]{1,9})_(?P<number>[0-9]{1,9})(?:_(?P<name>.+))?")
+_PATH = re.compile(r"level(?P<level>[0-9]{1,9})/(?P<number>[0-9]{1,9})")
+
+
+class UnknownProblem(UsageError):
+    """No problem has the identifier, the place in a list, or the level that was asked for."""
+
+
+def identifier(problem: Problem) -> str:
+    """The one name under which a problem is reported: `L1_23_Softmax`."""
+    return f"L{problem.id.level}_{problem.id.number}_{problem.name}"
+
+
+def names_of(problem: Problem) -> tuple[str, ...]:
+    """All names of a problem: `L1_23_Softmax`, `L1_23`, `level1/23`, `level1/023`."""
+    level, number = problem.id.level, problem.id.number
+    short = f"L{level}_{number}"
+    return (identifier(problem), short, f"level{level}/{number}", f"level{level}/{number:0{_PADDED}d}")
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Where a problem is drawn from.
+
+    Attributes:
+        split: name of a task list; None for all problems.
+        levels: only these; empty for all.
+    """
+
+    split: str | None = None
+    levels: tuple[int, ...] = ()
+
+
+class Catalogue:
+    """The problems of an environment.
+
+    Args:
+        problems: of one data set; those whose own driver judges them are left out, since nothing contains them.
+    """
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(
+            sorted((one for one in problems if not one.weakly_verified), key=lambda one: (one.id, one.name))
+        )
+        self._by_name = {name: problem for problem in self.problems for name in names_of(problem)}
+        if not self.problems:
+            raise UsageError(
+                "an environment needs a problem that is judged against a reference", hint="name a data set"
+            )
+
+    def find(self, name: str) -> Problem:
+        """The problem with exactly this name, see `names_of`. Raises UnknownProblem."""
+        if name in self._by_name:
+            return self._by_name[name]
+        raise UnknownProblem(f"there is no problem {name!r}", hint=self._cure(name))
+
+    def splits(self) -> tuple[str, ...]:
+        """Names of the task lists: one per level, then `train` and `heldout` where problems are tagged."""
+        levels = sorted({problem.id.level for problem in self.problems})
+        parts = [part for part in Split if any(problem.split is part for problem in self.problems)]
+        return (*(f"level{level}" for level in levels), *(str(part) for part in parts))
+
+    def tasks(self, split: str) -> tuple[Problem, ...]:
+        """The problems of a task list, by level and number. Raises UnknownProblem."""
+        if split not in self.splits():
+            raise UnknownProblem(f"there is no split {split!r}", hint=f"use {', '.join(self.splits())}")
+        return tuple(one for one in self.problems if split in (f"level{one.id.level}", one.split))
+
+    def at(self, split: str, index: int) -> Problem:
+        """The problem at a place of a task list, counted from 0. Raises UnknownProblem."""
+        tasks = self.tasks(split)
+        if not 0 <= index < len(tasks):
+            raise UnknownProblem(f"{split} has no problem at {index}", hint=f"use 0 to {len(tasks) - 1}")
+        return tasks[index]
+
+    def draw(self, seed: int, where: Draw) -> Problem:
+        """A problem that the seed decides, whatever else was drawn. Raises UnknownProblem."""
+        among: Sequence[Problem] = self.problems if where.split is None else self.tasks(where.split)
+        among = [problem for problem in among if not where.levels or problem.id.level in where.levels]
+        if not among:
+            raise UnknownProblem(
+                f"no problem of {where.split or 'the data set'} is of level {', '.join(map(str, where.levels))}",
+                hint=f"use {', '.join(self.splits())}",
+            )
+        return random.Random(seed).choice(among)
+
+    def _cure(self, name: str) -> str:
+        """The problem that was probably meant, else how names look."""
+        match = _SHORT.fullmatch(name) or _PATH.fullmatch(name)
+        meant = None if match is None else self._by_name.get(f"L{int(match['level'])}_{int(match['number'])}")
+        if meant is not None:
+            return f"did you mean {identifier(meant)}? Names match exactly"
+        first = self.problems[0]
+        return f"names match exactly and look like {', '.join(names_of(first))}; `kernelblaster env list` shows all"

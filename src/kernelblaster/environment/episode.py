@@ -1,0 +1,258 @@
+"""One episode after another: `reset` poses a problem, `step` judges a submission, until the episode is over.
+
+An error uses no turn. A closed episode refuses everything; `close` waits for a running evaluation and may be called
+again.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+from uuid import uuid4
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from kernelblaster.environment.catalogue import Catalogue, Draw, identifier
+from kernelblaster.environment.judging import SharedJudge, digest_of
+from kernelblaster.environment.observation import KernelObservation, at_reset, of_evaluation, without_source
+from kernelblaster.environment.rewards import REWARDS, Reward, RewardOptions, RewardScheme, rewarded
+from kernelblaster.environment.submission import Language, Submission, read_submission, require_cuda
+from kernelblaster.errors import UsageError
+from kernelblaster.evaluation.results import Decision, Evaluation
+from kernelblaster.problems.dataset import parse_levels
+from kernelblaster.problems.problem import Problem
+
+MAX_TURNS = 10
+MOST_TURNS = 1000
+BASELINE = "start"
+"""The one baseline there is: the problem's own kernel."""
+_SEED_BITS = 63
+
+
+class EpisodeOver(UsageError):
+    """A step was asked for when no episode runs: none was begun, it is over, or the environment is closed."""
+
+
+class KernelAction(BaseModel):
+    """A submission; only `code` is required."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    code: str
+    """A `.cu` file, or a reply that holds one in a fenced block; at most 256 KiB."""
+    language: Language = Language.AUTO
+    profile: bool = True
+    """Collect hardware counters of a correct kernel."""
+    metadata: dict[str, Any] = {}
+    """The caller's own; never read."""
+
+
+class ResetRequest(BaseModel):
+    """What `reset` takes."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    seed: int | None = None
+    """Decides which problem is drawn, and nothing else: input values of the judge stay secret."""
+    episode_id: Annotated[str, Field(max_length=200)] | None = None
+    problem_id: Annotated[str, Field(max_length=200)] | None = None
+    """An exact name such as `L1_23_Softmax` or `level1/23`."""
+    split: str | None = None
+    """A task list: `level1`, `train`, `heldout`."""
+    index: int | None = None
+    """Place in `split`, from 0."""
+    levels: str | list[int | str] | None = None
+    """Problems are drawn from these, such as `1,2` or `level1`."""
+    max_turns: Annotated[int, Field(ge=1, le=MOST_TURNS)] = MAX_TURNS
+    languages: list[Language] = [Language.CUDA]
+    baseline: str = BASELINE
+    stop_at: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """Speed-up at which the episode is over."""
+
+
+class EpisodeState(BaseModel):
+    """Where an episode stands."""
+
+    episode_id: str | None = None
+    step_count: int = 0
+    """Turns used since reset."""
+    problem_id: str | None = None
+    max_turns: int = 0
+    seed: int | None = None
+    """That drew the problem; None where it was named."""
+    best_speedup: float | None = None
+    best_reward: float | None = None
+    best_sha256: str | None = None
+    solved: bool = False
+    """A submission was correct."""
+    done: bool = False
+
+
+@dataclass(frozen=True)
+class EnvironmentSettings:
+    """What the episodes of a server share.
+
+    Attributes:
+        reward: name of a scheme of `REWARDS`.
+        options: of that scheme.
+    """
+
+    reward: str = "seed"
+    options: RewardOptions = field(default_factory=RewardOptions)
+
+    def scheme(self) -> RewardScheme:
+        """The scheme. Raises UsageError for an unknown name."""
+        return REWARDS.get(self.reward)(self.options)
+
+
+class KernelEpisodes:
+    """One session: its episodes, one after another.
+
+    Args:
+        catalogue: the problems.
+        judge: shared with other sessions.
+        settings: shared with other sessions.
+    """
+
+    def __init__(self, catalogue: Catalogue, judge: SharedJudge, settings: EnvironmentSettings) -> None:
+        self._catalogue = catalogue
+        self._judge = judge
+        self._scheme = settings.scheme()
+        self._lock = threading.RLock()
+        self._closed = False
+        self._problem: Problem | None = None
+        self._request = ResetRequest()
+        self._state = EpisodeState()
+
+    @property
+    def state(self) -> EpisodeState:
+        """A copy of where the episode stands."""
+        return self._state.model_copy()
+
+    def reset(self, **arguments: object) -> KernelObservation:
+        """Begin an episode; arguments as of `ResetRequest`. After an error the episode before goes on.
+
+        Raises UsageError, ProblemError.
+        """
+        with self._lock:
+            self._require_open()
+            request = _requested(arguments)
+            problem, seed = self._choose(request)
+            task = self._judge.task(problem)
+            self._problem, self._request = problem, request
+            self._state = EpisodeState(
+                episode_id=request.episode_id or uuid4().hex,
+                problem_id=identifier(problem),
+                max_turns=request.max_turns,
+                seed=seed,
+            )
+            return at_reset(problem, task, request.max_turns)
+
+    def step(self, action: KernelAction) -> KernelObservation:
+        """Judge a submission. Raises UsageError, DeviceError, ProblemError, and then uses no turn."""
+        with self._lock:
+            problem = self._require_running()
+            submission = read_submission(action.code, action.language)
+            evaluation = None
+            if submission.source is not None:
+                evaluation = self._judge.evaluate(problem, submission.source, profile=action.profile)
+            reward = rewarded(self._scheme, evaluation)
+            observation = self._observe(problem, submission, evaluation, reward)
+            self._note(submission, evaluation, reward)
+            state = self._state
+            return observation.model_copy(
+                update={"turn": state.step_count, "max_turns": state.max_turns, "done": state.done}
+            )
+
+    def close(self) -> None:
+        """Refuse whatever comes, once what runs has ended."""
+        with self._lock:
+            self._closed = True
+
+    def _observe(
+        self, problem: Problem, submission: Submission, evaluation: Evaluation | None, reward: Reward
+    ) -> KernelObservation:
+        if submission.source is None or evaluation is None:
+            return without_source(problem, submission.reason, reward)
+        return of_evaluation(problem, submission.source, evaluation, reward, self._judge)
+
+    def _note(self, submission: Submission, evaluation: Evaluation | None, reward: Reward) -> None:
+        """Take a turn, and keep the best submission."""
+        before = self._state
+        turn = before.step_count + 1
+        speedup = _speedup(evaluation)
+        after: dict[str, object] = {"step_count": turn}
+        if evaluation is not None and evaluation.correct:
+            after["solved"] = True
+        if speedup is not None and (before.best_speedup is None or speedup > before.best_speedup):
+            after["best_speedup"] = speedup
+        if before.best_reward is None or reward.value > before.best_reward:
+            source = submission.source
+            after |= {"best_reward": reward.value, "best_sha256": None if source is None else digest_of(source)}
+        after["done"] = (
+            turn >= before.max_turns
+            or reward.hack
+            or reward.value >= self._scheme.highest
+            or (self._request.stop_at is not None and speedup is not None and speedup >= self._request.stop_at)
+        )
+        self._state = before.model_copy(update=after)
+
+    def _choose(self, request: ResetRequest) -> tuple[Problem, int | None]:
+        """The problem, and the seed that drew it. Raises UsageError."""
+        if request.problem_id is not None:
+            if request.split is not None or request.index is not None or request.levels is not None:
+                raise UsageError("problem_id names the problem already", hint="drop split, index and levels")
+            return self._catalogue.find(request.problem_id), None
+        if request.index is not None:
+            if request.split is None or request.levels is not None:
+                raise UsageError("an index is the place in a split", hint="give split and index alone")
+            return self._catalogue.at(request.split, request.index), None
+        seed = secrets.randbits(_SEED_BITS) if request.seed is None else request.seed
+        levels = () if request.levels is None else _levels(request.levels)
+        return self._catalogue.draw(seed, Draw(request.split, levels)), seed
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise EpisodeOver("this environment is closed", hint="connect again")
+
+    def _require_running(self) -> Problem:
+        self._require_open()
+        if self._problem is None:
+            raise EpisodeOver("no episode has begun", hint="call reset first")
+        if self._state.done:
+            raise EpisodeOver(
+                f"the episode was over after {self._state.step_count} of {self._state.max_turns} turns",
+                hint="call reset to begin another",
+            )
+        return self._problem
+
+
+def _requested(arguments: dict[str, object]) -> ResetRequest:
+    """Arguments of a reset, checked. Raises UsageError naming the first that cannot be used."""
+    try:
+        request = ResetRequest.model_validate(arguments)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UsageError(
+            f"reset: {'.'.join(map(str, first['loc']))}: {first['msg']}",
+            hint=f"it takes {', '.join(ResetRequest.model_fields)}",
+        ) from error
+    for language in request.languages:
+        require_cuda(language)
+    if request.baseline != BASELINE:
+        raise UsageError(
+            f"there is no baseline {request.baseline!r} here", hint=f"{BASELINE}, the problem's own kernel, is the one"
+        )
+    return request
+
+
+def _levels(given: str | list[int | str]) -> tuple[int, ...]:
+    return parse_levels(given if isinstance(given, str) else [str(level) for level in given])
+
+
+def _speedup(evaluation: Evaluation | None) -> float | None:
+    """Of a correct candidate that is decided faster or slower."""
+    found = evaluation.comparison if evaluation is not None and evaluation.correct else None
+    return None if found is None or found.decision is Decision.INCONCLUSIVE else found.speedup

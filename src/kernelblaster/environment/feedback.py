@@ -1,0 +1,129 @@
+"""An evaluation as the text that an agent reads before its next submission.
+
+Sections in the order of the stages, each bounded, the whole at most `MOST_CHARACTERS`. What a candidate or a tool over
+its source has written stands in a fence that it cannot close.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from kernelblaster.agent.sources import cut_middle
+from kernelblaster.agent.summary import profile_summary, time_summary
+from kernelblaster.environment.rewards import NOT_BUILT, Reward
+from kernelblaster.evaluation.results import ErrorFigures, Evaluation, Verdict
+from kernelblaster.knowledge.decisions import Classification
+
+MOST_CHARACTERS = 6000
+LOG_CHARACTERS = 2400
+_PROFILE_CHARACTERS = 1400
+_REASON_CHARACTERS = 400
+_LINES_SHOWN = 5
+_LINE_CHARACTERS = 160
+_ERROR_LINE = re.compile(r"\bcandidate\.cu[(:](?P<line>\d{1,7})\)?:? (?:fatal )?error")
+
+
+def feedback(evaluation: Evaluation, source: str, bottleneck: Classification | None, reward: Reward) -> str:
+    """The text, at most MOST_CHARACTERS.
+
+    Args:
+        evaluation: of the submission.
+        source: that was judged.
+        bottleneck: what limits it; None where that is unknown.
+        reward: that it got.
+    """
+    text = "\n\n".join(f"## {title}\n{body}" for title, body in _sections(evaluation, source, bottleneck, reward))
+    return text if len(text) <= MOST_CHARACTERS else cut_middle(text, MOST_CHARACTERS - 100)
+
+
+def fenced(text: str) -> str:
+    """Text as data: between fences longer than any run of backticks in it."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{text.rstrip()}\n{fence}"
+
+
+def _sections(
+    evaluation: Evaluation, source: str, bottleneck: Classification | None, reward: Reward
+) -> Iterator[tuple[str, str]]:
+    yield "Compile", _compile(evaluation, source)
+    if evaluation.verdict not in NOT_BUILT:
+        yield "Correctness", _correctness(evaluation)
+    if evaluation.correct:
+        yield "Time", _time(evaluation)
+        if evaluation.profile is not None:
+            yield "Profile", _profile(evaluation, bottleneck)
+    yield "Reward", _reward(reward)
+
+
+def _compile(evaluation: Evaluation, source: str) -> str:
+    if evaluation.verdict not in NOT_BUILT:
+        return "Built."
+    said = cut_middle(evaluation.log, LOG_CHARACTERS)
+    parts = [f"{evaluation.verdict}: {_reason(evaluation)}", *([fenced(said)] if said.strip() else [])]
+    offending = _offending_lines(evaluation.log, source)
+    return "\n".join([*parts, *(["Lines with errors:", fenced(offending)] if offending else [])])
+
+
+def _offending_lines(log: str, source: str) -> str:
+    """The first lines of the source that the compiler complains of, with their numbers."""
+    lines = source.split("\n")
+    numbers = dict.fromkeys(int(match["line"]) for match in _ERROR_LINE.finditer(log))
+    shown = [number for number in numbers if 0 < number <= len(lines)][:_LINES_SHOWN]
+    return "\n".join(f"{number}: {lines[number - 1][:_LINE_CHARACTERS]}" for number in shown)
+
+
+def _correctness(evaluation: Evaluation) -> str:
+    if evaluation.correct:
+        return f"Correct on {len(evaluation.errors)} sets of inputs."
+    lines = [f"{evaluation.verdict}: {_reason(evaluation)}"]
+    failed = [figures for figures in evaluation.errors if not figures.passed]
+    if failed and evaluation.verdict is Verdict.WRONG_VALUES:
+        lines.append(_worst(failed[-1]))
+    if evaluation.log.strip():
+        lines.append(fenced(cut_middle(evaluation.log, LOG_CHARACTERS)))
+    return "\n".join(lines)
+
+
+def _worst(figures: ErrorFigures) -> str:
+    where = "" if figures.worst_index is None else f" at {list(figures.worst_index)}"
+    told = (
+        ""
+        if figures.expected is None or figures.got is None
+        else f": expected {figures.expected:.6g}, got {figures.got:.6g}"
+    )
+    return (
+        f"Worst element of {figures.tensor}{where}{told}; {figures.budget_ratio:.3g} times its error budget "
+        f"(inputs {figures.distribution}, size {figures.workload})."
+    )
+
+
+def _time(evaluation: Evaluation) -> str:
+    lines = [time_summary(evaluation)]
+    found = evaluation.comparison
+    if found is not None:
+        lines.append(
+            f"Against the start: {found.speedup:.3f}x [{found.low:.3f}, {found.high:.3f}], {found.decision} "
+            f"(baseline {found.baseline.median_us:.2f} us; at least {100 * found.threshold:.0f} % counts)."
+        )
+    return "\n".join(line for line in lines if line)
+
+
+def _profile(evaluation: Evaluation, bottleneck: Classification | None) -> str:
+    lines = cut_middle(profile_summary(evaluation), _PROFILE_CHARACTERS)
+    if bottleneck is None:
+        return lines
+    because = f": {bottleneck.evidence[0]}" if bottleneck.evidence else ""
+    return f"Limited by {bottleneck.state} (confidence {bottleneck.confidence:.2f}){because}\n{lines}"
+
+
+def _reward(reward: Reward) -> str:
+    parts = ", ".join(f"{name} {value:.3f}" for name, value in reward.parts.items())
+    told = f"{reward.value:.3f} ({parts})"
+    return f"{told}. The judge was tampered with: the episode is over." if reward.hack else told
+
+
+def _reason(evaluation: Evaluation) -> str:
+    """The judge's line; a runtime's words may be in it, so it stays one line."""
+    return cut_middle(" ".join(evaluation.reason.split()), _REASON_CHARACTERS)

@@ -1,0 +1,210 @@
+"""What all sessions share: one evaluator, a task per problem, and evaluations by content.
+
+The same source on the same problem is judged once per process, whoever submits it; sessions that submit it at the same
+time wait for one evaluation. The judge's seeds stay the evaluator's own: no argument of a session reaches them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from kernelblaster.agent.rendering import render
+from kernelblaster.agent.summary import gpu_summary
+from kernelblaster.agent.task import reference_values, task_values
+from kernelblaster.devices.base import Device
+from kernelblaster.devices.facts import DeviceFacts, Library
+from kernelblaster.errors import DeviceError, ProblemError
+from kernelblaster.evaluation.results import Evaluation, Verdict
+from kernelblaster.knowledge.base import KnowledgeBase
+from kernelblaster.knowledge.decisions import Classification
+from kernelblaster.knowledge.store import KnowledgeStore, shipped_for
+from kernelblaster.problems.problem import Precision, Problem, TensorSpec
+from kernelblaster.problems.reference import tensor_specs
+from kernelblaster.problems.start import read_start
+from kernelblaster.problems.undeclared_extents import undeclared_extents
+from kernelblaster.problems.varied_parameters import fixed_parameters
+
+MOST_EVALUATIONS = 4096
+"""Kept by content; the one that was used longest ago goes first."""
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class Judge(Protocol):
+    """Judges candidates of one workload; `Evaluator` is the real one. Safe for many threads."""
+
+    precision: Precision
+    workload: str
+    libraries: tuple[Library, ...]
+
+    @property
+    def device(self) -> Device:
+        """Where candidates run."""
+        ...
+
+    def evaluate(
+        self, problem: Problem, source: str, *, baseline: str | None = None, profile: bool = True
+    ) -> Evaluation:
+        """A verdict for a bad candidate. Raises DeviceError, ProblemError for what no candidate caused."""
+        ...
+
+
+@dataclass(frozen=True)
+class PosedProblem:
+    """A problem as this device poses it; see `agent.task.Task`."""
+
+    problem: Problem
+    precision: Precision
+    workload: str
+    tensors: tuple[TensorSpec, ...]
+    libraries: tuple[Library, ...]
+    fixed_parameters: tuple[str, ...]
+    facts: DeviceFacts
+
+
+@dataclass(frozen=True)
+class TaskText:
+    """What `reset` tells of a problem.
+
+    Attributes:
+        description: rules, reference, tensors, sizes, launcher and GPU.
+        reference: text of the reference, shortened.
+        start: the kernel to begin with, which is the baseline.
+        gpu: what an author must know of the GPU.
+    """
+
+    description: str
+    reference: str
+    start: str
+    gpu: str
+
+
+class SingleFlight(Generic[Key, Value]):
+    """Values by key, each computed once although many threads ask at once; a failure is told to all and not kept.
+
+    Args:
+        most: values kept.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._values: OrderedDict[Key, Future[Value]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Key, compute: Callable[[], Value]) -> Value:
+        """The value of a key. Raises what `compute` raises."""
+        with self._lock:
+            flight = self._values.get(key)
+            owner = flight is None
+            if flight is None:
+                flight = self._values[key] = Future()
+            self._values.move_to_end(key)
+        if owner:
+            self._fly(key, flight, compute)
+        return flight.result()
+
+    def _fly(self, key: Key, flight: Future[Value], compute: Callable[[], Value]) -> None:
+        try:
+            flight.set_result(compute())
+        except BaseException as error:
+            with self._lock:
+                del self._values[key]
+            flight.set_exception(error)
+            return
+        with self._lock:
+            done = (one for one, other in self._values.items() if other.done())
+            while len(self._values) > self._most and (oldest := next(done, None)) is not None:
+                del self._values[oldest]
+                done = (one for one, other in self._values.items() if other.done())
+
+
+class SharedJudge:
+    """The evaluator of all sessions, with what it has found.
+
+    Args:
+        judge: builds, verifies and times; owned by the caller.
+    """
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        self._evaluations: SingleFlight[tuple[str, str, bool], Evaluation] = SingleFlight(MOST_EVALUATIONS)
+        self._tasks: SingleFlight[str, TaskText] = SingleFlight(MOST_EVALUATIONS)
+        self._starts: SingleFlight[str, str] = SingleFlight(MOST_EVALUATIONS)
+        self._knowledge: SingleFlight[str, KnowledgeBase] = SingleFlight(1)
+
+    @property
+    def facts(self) -> DeviceFacts:
+        """The device that candidates run on."""
+        return self._judge.device.facts
+
+    def task(self, problem: Problem) -> TaskText:
+        """What is told of a problem. Raises ProblemError."""
+        return self._tasks.get(str(problem.directory), lambda: self._pose(problem))
+
+    def evaluate(self, problem: Problem, source: str, *, profile: bool) -> Evaluation:
+        """The judge's word on a source, timed in turns with the problem's start.
+
+        Raises DeviceError, ProblemError.
+        """
+        key = (str(problem.directory), digest_of(source), profile)
+        return self._evaluations.get(
+            key,
+            lambda: self._judge.evaluate(problem, source, baseline=self._baseline(problem), profile=profile),
+        )
+
+    def classify(self, evaluation: Evaluation) -> Classification | None:
+        """What limits a correct candidate, by the shipped knowledge base; None without counters."""
+        profile, timing = evaluation.profile, evaluation.timing
+        if profile is None or not profile.kernels:
+            return None
+        base = self._knowledge.get(
+            self.facts.arch, lambda: KnowledgeStore(shipped_for(self.facts.arch, self.facts.kind), owned=False).load()
+        )
+        fraction, call_us = (timing.floor_fraction, timing.median_us) if timing else (None, None)
+        return base.classify(profile, self.facts, fraction, call_us=call_us)
+
+    def _pose(self, problem: Problem) -> TaskText:
+        judge = self._judge
+        posed = PosedProblem(
+            problem=problem,
+            precision=judge.precision,
+            workload=judge.workload,
+            tensors=tensor_specs(problem, judge.workload, judge.precision),
+            libraries=judge.libraries,
+            fixed_parameters=fixed_parameters(problem, undeclared_extents(problem)),
+            facts=self.facts,
+        )
+        return TaskText(
+            description=f"{render('system')}\n\n{render('task', **task_values(posed))}",
+            reference=reference_values(posed)["reference"],
+            start=read_start(problem),
+            gpu=gpu_summary(self.facts),
+        )
+
+    def _baseline(self, problem: Problem) -> str:
+        """The start, once it was judged correct. Raises DeviceError, ProblemError."""
+        return self._starts.get(str(problem.directory), lambda: self._checked_start(problem))
+
+    def _checked_start(self, problem: Problem) -> str:
+        start = read_start(problem)
+        found = self._judge.evaluate(problem, start, baseline=None, profile=False)
+        if found.verdict is Verdict.NOT_EMULATABLE:
+            raise DeviceError(f"the start of {problem.slug} cannot be emulated: {found.reason}", hint="use a GPU")
+        if not found.correct:
+            raise ProblemError(
+                f"the start of {problem.slug} is {found.verdict}: {found.reason}",
+                hint="`kernelblaster problems check` shows which problems can serve",
+            )
+        return start
+
+
+def digest_of(source: str) -> str:
+    """SHA-256 of a source."""
+    return hashlib.sha256(source.encode("utf-8", errors="replace")).hexdigest()

@@ -1,0 +1,197 @@
+"""Rewards by name: a scalar from an evaluation, with its parts apart.
+
+A scheme sees the judge's `Evaluation` and nothing that a candidate printed. Every reward is finite and within the
+scheme's range; a hack gets the lowest value of the scheme, so that it never pays more than an honest failure.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from kernelblaster.errors import UsageError
+from kernelblaster.evaluation.results import Comparison, Decision, Evaluation, Verdict
+from kernelblaster.registry import Registry
+from kernelblaster.replay.transition import FAILURE_REWARD, reward
+
+NOT_BUILT = frozenset({Verdict.COMPILE_ERROR, Verdict.LOAD_ERROR})
+"""Verdicts of a candidate that never was a program."""
+SUSPICIOUS_SPEEDUP = 10.0
+"""Speed-ups beyond this are to be measured again, in fresh processes, before they count."""
+MILESTONE_MARGIN = 1.05
+
+
+@dataclass(frozen=True)
+class RewardOptions:
+    """What schemes can be told.
+
+    Attributes:
+        speedup_cap: speed-up at which the bonus is full.
+        grid: width to which a bonus is rounded, so that repeated measurements agree; 0 for none.
+    """
+
+    speedup_cap: float = 4.0
+    grid: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.speedup_cap) and self.speedup_cap > 1):
+            raise UsageError(f"no bonus ends at a speed-up of {self.speedup_cap}", hint="give one above 1")
+        if not (math.isfinite(self.grid) and 0 <= self.grid <= 0.5):
+            raise UsageError(f"{self.grid} is no grid for rewards", hint="give 0 to 0.5")
+
+    def rounded(self, bonus: float) -> float:
+        """A bonus on the grid."""
+        return bonus if self.grid == 0 else round(bonus / self.grid) * self.grid
+
+
+class RewardScheme(Protocol):
+    """Turns an evaluation into parts of a reward, whose sum is the reward."""
+
+    @property
+    def lowest(self) -> float:
+        """No reward is less; a hack gets it."""
+        ...
+
+    @property
+    def highest(self) -> float:
+        """No reward is more; whoever gets it is done."""
+        ...
+
+    def parts(self, evaluation: Evaluation | None) -> dict[str, float]:
+        """Parts for an honest candidate; None where there was nothing to judge."""
+        ...
+
+
+@dataclass(frozen=True)
+class Reward:
+    """A rewarded submission.
+
+    Attributes:
+        value: the reward, finite.
+        parts: their sum is `value`, except where a hack is punished.
+        hack: the judge found an attempt to fool it.
+        suspicious: a speed-up beyond `SUSPICIOUS_SPEEDUP`.
+        device_limit: the device, not the candidate, set the limit; a trainer may drop the sample.
+    """
+
+    value: float
+    parts: dict[str, float] = field(hash=False)
+    hack: bool = False
+    suspicious: bool = False
+    device_limit: bool = False
+
+
+def rewarded(scheme: RewardScheme, evaluation: Evaluation | None) -> Reward:
+    """The reward of a submission; `evaluation` is None where it held no source."""
+    if evaluation is not None and evaluation.verdict is Verdict.REWARD_HACK:
+        return Reward(scheme.lowest, dict.fromkeys(scheme.parts(None), 0.0), hack=True)
+    parts = scheme.parts(evaluation)
+    return Reward(
+        value=min(scheme.highest, max(scheme.lowest, math.fsum(parts.values()))),
+        parts=parts,
+        suspicious=speedup_of(evaluation) > SUSPICIOUS_SPEEDUP,
+        device_limit=evaluation is not None
+        and (evaluation.verdict is Verdict.NOT_EMULATABLE or not evaluation.outputs_judged),
+    )
+
+
+def speedup_of(evaluation: Evaluation | None) -> float:
+    """Speed-up of a correct candidate that is decided faster; 1 for any other, and never beyond a float's range."""
+    found = _compared(evaluation)
+    if found is None or found.decision is not Decision.FASTER or math.isnan(found.speedup):
+        return 1.0
+    return min(max(found.speedup, 1.0), 1e9)
+
+
+def _compared(evaluation: Evaluation | None) -> Comparison | None:
+    return evaluation.comparison if evaluation is not None and evaluation.correct else None
+
+
+def _is_faster(evaluation: Evaluation | None) -> bool:
+    found = _compared(evaluation)
+    return found is not None and found.decision is Decision.FASTER
+
+
+@dataclass(frozen=True)
+class Seed:
+    """0.1 for a build, 0.3 for being correct, 0.3 for being faster, up to 0.6 by the logarithm of the speed-up."""
+
+    options: RewardOptions
+    lowest: float = 0.0
+    highest: float = 1.3
+
+    def parts(self, evaluation: Evaluation | None) -> dict[str, float]:
+        """`compiled`, `correct`, `faster`, `bonus`."""
+        faster = _is_faster(evaluation)
+        octaves = math.log2(speedup_of(evaluation)) / math.log2(self.options.speedup_cap)
+        return {
+            "compiled": 0.1 if evaluation is not None and evaluation.verdict not in NOT_BUILT else 0.0,
+            "correct": 0.3 if evaluation is not None and evaluation.correct else 0.0,
+            "faster": 0.3 if faster else 0.0,
+            "bonus": min(0.6, self.options.rounded(min(0.6, 0.6 * octaves))) if faster else 0.0,
+        }
+
+
+@dataclass(frozen=True)
+class Log:
+    """The natural logarithm of the speed-up, as searches remember it; a fixed negative per kind of failure."""
+
+    options: RewardOptions
+    lowest: float = -1.0
+    highest: float = math.log(100.0)
+
+    def parts(self, evaluation: Evaluation | None) -> dict[str, float]:
+        """`failure` or `log_speedup`, the other 0."""
+        if evaluation is None:
+            return {"failure": FAILURE_REWARD[Verdict.COMPILE_ERROR], "log_speedup": 0.0}
+        found = evaluation.comparison
+        if evaluation.correct and found is not None and not 0 < found.speedup < math.inf:
+            return {"failure": 0.0, "log_speedup": 0.0}  # a ratio that no clock gives says nothing
+        value = reward(evaluation.verdict, found)
+        if not evaluation.correct:
+            return {"failure": value, "log_speedup": 0.0}
+        return {"failure": 0.0, "log_speedup": min(self.highest, max(self.lowest, self.options.rounded(value)))}
+
+
+@dataclass(frozen=True)
+class Milestones:
+    """-1 for what is not correct, 1 for what is, 2 for what is also faster than the baseline by 5 % or more."""
+
+    options: RewardOptions
+    lowest: float = -1.0
+    highest: float = 2.0
+
+    def parts(self, evaluation: Evaluation | None) -> dict[str, float]:
+        """`correct` and `faster`."""
+        correct = evaluation is not None and evaluation.correct
+        faster = _is_faster(evaluation) and speedup_of(evaluation) >= MILESTONE_MARGIN
+        return {"correct": 1.0 if correct else -1.0, "faster": 1.0 if faster else 0.0}
+
+
+@dataclass(frozen=True)
+class Binary:
+    """1 for what is correct, else 0; speed does not count."""
+
+    options: RewardOptions
+    lowest: float = 0.0
+    highest: float = 1.0
+
+    def parts(self, evaluation: Evaluation | None) -> dict[str, float]:
+        """`correct`."""
+        return {"correct": 1.0 if evaluation is not None and evaluation.correct else 0.0}
+
+
+class SchemeMaker(Protocol):
+    """Makes a scheme from options."""
+
+    def __call__(self, options: RewardOptions, /) -> RewardScheme:
+        """The scheme."""
+        ...
+
+
+REWARDS: Registry[SchemeMaker] = Registry("reward scheme")
+REWARDS.register("seed", Seed, "0 to 1.3: compiles 0.1, correct 0.3, faster 0.3, log2 of the speed-up up to 0.6")
+REWARDS.register("log", Log, "natural logarithm of the speed-up; failures -0.1 to -1")
+REWARDS.register("milestones", Milestones, "-1 wrong, 1 correct, 2 faster by 5 %")
+REWARDS.register("binary", Binary, "1 correct, else 0")

@@ -1,0 +1,61 @@
+"""Names match exactly; a seed draws the same problem whatever else was drawn."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelblaster.environment.catalogue import Catalogue, Draw, UnknownProblem, identifier, names_of
+
+
+def test_each_name_finds_its_problem_and_no_two_problems_share_one(catalogue: Catalogue) -> None:
+    every = [name for problem in catalogue.problems for name in set(names_of(problem))]
+    assert len(every) == len(set(every))
+    assert all(catalogue.find(name) is problem for problem in catalogue.problems for name in names_of(problem))
+    assert identifier(catalogue.find("level1/023")) == "L1_23_Softmax"
+    assert catalogue.find("L1_2").id.number == 2
+
+
+@pytest.mark.parametrize(
+    "name", ["L1_23_Soft", "l1_23", "L1_023", "level1/23/", "23", " L1_23", "Softmax", "L99_1", "", "../L1_23"]
+)
+def test_anything_but_an_exact_name_is_no_other_problem(catalogue: Catalogue, name: str) -> None:
+    with pytest.raises(UnknownProblem) as caught:
+        catalogue.find(name)
+    assert caught.value.hint
+
+
+@given(seed=st.integers(), noise=st.integers())
+def test_a_seed_repeats_its_draw_and_leaves_the_global_generator_alone(
+    catalogue: Catalogue, seed: int, noise: int
+) -> None:
+    random.seed(noise)
+    before = random.getstate()
+    where = Draw(split="train", levels=(1,))
+    drawn = catalogue.draw(seed, where)
+    assert random.getstate() == before
+    assert drawn is catalogue.draw(seed, where)
+    assert drawn.id.level == 1
+    assert drawn in catalogue.tasks("train")
+
+
+def test_splits_part_the_problems(catalogue: Catalogue) -> None:
+    train, held_out = set(catalogue.tasks("train")), set(catalogue.tasks("heldout"))
+    assert train
+    assert held_out
+    assert not train & held_out
+    by_level = [catalogue.tasks(split) for split in catalogue.splits() if split.startswith("level")]
+    assert sum(by_level, ()) == catalogue.problems
+
+
+@pytest.mark.parametrize("index", [-1, 10**6])
+def test_a_place_beyond_a_list_is_refused(catalogue: Catalogue, index: int) -> None:
+    with pytest.raises(UnknownProblem):
+        catalogue.at("train", index)
+    with pytest.raises(UnknownProblem):
+        catalogue.tasks("test")
+    with pytest.raises(UnknownProblem):
+        catalogue.draw(0, Draw(levels=(77,)))

@@ -1,0 +1,200 @@
+"""Turns, ends and errors of episodes, and what observations hold."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+
+import pytest
+from fake_judge import FakeJudge, evaluation, kernel
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelblaster.environment.episode import EpisodeOver, KernelAction, KernelEpisodes
+from kernelblaster.environment.feedback import MOST_CHARACTERS, feedback
+from kernelblaster.environment.judging import SharedJudge
+from kernelblaster.environment.observation import KernelObservation, of_evaluation
+from kernelblaster.environment.rewards import REWARDS, RewardOptions, rewarded
+from kernelblaster.environment.submission import MOST_BYTES, SubmissionTooLarge, UnsupportedLanguage
+from kernelblaster.errors import DeviceError, UsageError
+from kernelblaster.evaluation.results import Decision, Verdict
+
+WRONG, RIGHT = kernel(Verdict.WRONG_VALUES), kernel(Verdict.CORRECT)
+FASTER = kernel(Verdict.CORRECT, 2.0, Decision.FASTER)
+MOST = kernel(Verdict.CORRECT, 8.0, Decision.FASTER)
+HACK = kernel(Verdict.REWARD_HACK)
+
+
+def step(episodes: KernelEpisodes, code: str, **fields: object) -> KernelObservation:
+    return episodes.step(KernelAction(code=code, **fields))
+
+
+def test_an_episode_gives_rewards_counts_turns_and_refuses_what_comes_after(session) -> None:
+    episodes = session()
+    first = episodes.reset(problem_id="L1_23", episode_id="mine", max_turns=3)
+    assert (first.reward, first.done, first.turn, first.compilation_success) == (0.0, False, 0, False)
+    assert "launch_gpu_implementation" in first.problem_description
+    assert first.reference_code
+    assert first.start_code
+    seen = [step(episodes, code) for code in (WRONG, FASTER, RIGHT)]
+    assert [one.reward for one in seen] == pytest.approx([0.1, 1.0, 0.4])
+    assert [one.done for one in seen] == [False, False, True]
+    assert [one.turn for one in seen] == [1, 2, 3]
+    state = episodes.state
+    assert (state.episode_id, state.step_count, state.problem_id) == ("mine", 3, "L1_23_Softmax")
+    assert (state.best_speedup, state.best_reward, state.solved, state.done) == (2.0, pytest.approx(1.0), True, True)
+    with pytest.raises(EpisodeOver):
+        step(episodes, RIGHT)
+    assert episodes.reset(problem_id="L1_23").turn == 0
+    assert episodes.state.step_count == 0
+
+
+@pytest.mark.parametrize(("code", "settings"), [(HACK, {}), (MOST, {}), (FASTER, {"stop_at": 1.05})])
+def test_a_hack_the_highest_reward_and_the_speedup_asked_for_end_an_episode(session, code, settings) -> None:
+    episodes = session()
+    episodes.reset(problem_id="L1_23", **settings)
+    found = step(episodes, code)
+    assert found.done
+    assert found.hack == (code == HACK)
+    assert found.reward == pytest.approx({HACK: 0.0, MOST: 1.3, FASTER: 1.0}[code])
+
+
+@pytest.mark.parametrize("code", ["", "  \n", "Like this:\n```python\nprint()\n```", "```cuda\nvoid f("])
+def test_a_reply_without_code_costs_a_turn_and_gets_nothing(session, judge, code) -> None:
+    episodes = session()
+    episodes.reset(problem_id="L1_23")
+    found = step(episodes, code)
+    assert (found.reward, found.turn, found.compilation_success) == (0.0, 1, False)
+    assert found.compilation_error
+    assert judge.judged == []
+
+
+def test_code_is_taken_out_of_a_reply(session, judge) -> None:
+    episodes = session()
+    episodes.reset(problem_id="L1_23")
+    assert step(episodes, f"Here:\n```cuda\n{FASTER}```\nDone.").reward == pytest.approx(1.0)
+    assert judge.judged[-1] == FASTER
+
+
+def test_the_same_source_costs_a_turn_and_is_judged_once_for_all_sessions(session, judge) -> None:
+    one, other = session(), session()
+    for episodes in (one, other):
+        episodes.reset(problem_id="L1_23")
+        assert [step(episodes, WRONG).turn for _ in range(2)] == [1, 2]
+    assert judge.judged.count(WRONG) == 1
+
+
+def test_sessions_that_submit_the_same_at_once_wait_for_one_evaluation(session, judge) -> None:
+    every = [session() for _ in range(4)]
+    for episodes in every:
+        episodes.reset(problem_id="L1_23")
+    judge.gate.clear()
+    found: list[float | None] = []
+    threads = [threading.Thread(target=lambda e=e: found.append(step(e, FASTER).reward)) for e in every]
+    for thread in threads:
+        thread.start()
+    judge.gate.set()
+    for thread in threads:
+        thread.join(10)
+    assert found == pytest.approx([1.0] * 4)
+    assert judge.judged.count(FASTER) == 1
+
+
+def test_what_no_submission_caused_is_an_error_and_uses_no_turn(session, judge) -> None:
+    episodes = session()
+    episodes.reset(problem_id="L1_23")
+    judge.lost = True
+    with pytest.raises(DeviceError):
+        step(episodes, FASTER)
+    assert episodes.state.step_count == 0
+    judge.lost = False
+    assert step(episodes, FASTER).turn == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"problem_id": "L1_23", "split": "train"},
+        {"index": 1},
+        {"problem_id": "L1_999"},
+        {"problem_id": "L1_23", "max_turns": 0},
+        {"problem_id": "L1_23", "stop_at": math.nan},
+        {"problem_id": "L1_23", "turns": 3},
+        {"problem_id": "L1_23", "baseline": "eager"},
+        {"problem_id": "L1_23", "languages": ["triton"]},
+        {"levels": "nine"},
+    ],
+)
+def test_a_reset_that_cannot_be_served_says_so_and_the_episode_before_goes_on(session, arguments) -> None:
+    episodes = session()
+    episodes.reset(problem_id="L1_23")
+    step(episodes, WRONG)
+    with pytest.raises(UsageError) as caught:
+        episodes.reset(**arguments)
+    assert caught.value.hint
+    assert step(episodes, WRONG).turn == 2
+
+
+def test_steps_before_reset_after_close_in_another_language_or_too_large_are_refused(session) -> None:
+    episodes = session()
+    with pytest.raises(EpisodeOver):
+        step(episodes, RIGHT)
+    episodes.reset(problem_id="L1_23")
+    with pytest.raises(UnsupportedLanguage):
+        step(episodes, RIGHT, language="triton")
+    with pytest.raises(SubmissionTooLarge):
+        step(episodes, "x" * (MOST_BYTES + 1))
+    assert episodes.state.step_count == 0
+    assert step(episodes, "import triton\nclass ModelNew:\n    pass\n").reward == 0.0
+    episodes.close()
+    episodes.close()
+    with pytest.raises(EpisodeOver):
+        step(episodes, RIGHT)
+    with pytest.raises(EpisodeOver):
+        episodes.reset(problem_id="L1_23")
+
+
+def test_a_seed_chooses_the_problem_and_a_draw_without_one_can_be_repeated(session) -> None:
+    episodes = session()
+    assert episodes.reset(seed=3).problem_id == session().reset(seed=3).problem_id
+    drawn = episodes.reset(levels=[1], split="train").problem_id
+    assert episodes.reset(levels=[1], split="train", seed=episodes.state.seed).problem_id == drawn
+    assert episodes.reset(split="level1", index=0).problem_id.startswith("L1_1_")
+
+
+def test_the_start_is_judged_before_anything_is_compared_with_it(session, judge) -> None:
+    episodes = session()
+    first = episodes.reset(problem_id="L1_23")
+    step(episodes, FASTER)
+    assert judge.judged == [first.start_code, FASTER]
+
+
+@given(
+    verdict=st.sampled_from(Verdict),
+    decision=st.sampled_from(Decision),
+    number=st.floats(min_value=0.0),
+    text=st.text(alphabet="`#\nab", max_size=9000),
+)
+def test_observations_are_finite_bounded_and_strict_json(catalogue, verdict, decision, number, text) -> None:
+    """Nothing that a candidate or its numbers are can make an observation that a client cannot read."""
+    problem = catalogue.find("L1_23")
+    found = evaluation(
+        verdict, number, decision, log=text, reason=text, max_error=number,
+        totals={"a.sum": number, "b.sum": math.nan, "c.sum": 1.0},
+    )  # fmt: skip
+    reward = rewarded(REWARDS.get("seed")(RewardOptions()), found)
+    seen = of_evaluation(problem, RIGHT, found, reward, SharedJudge(FakeJudge()))
+    json.dumps(seen.model_dump(), allow_nan=False)
+    assert KernelObservation.model_validate_json(seen.model_dump_json()) == seen
+    assert len(seen.feedback) <= MOST_CHARACTERS
+    assert len(seen.log) <= 2500
+    assert (seen.speedup is None) or verdict is Verdict.CORRECT
+
+
+def test_feedback_shows_the_lines_that_the_compiler_complains_of_as_data() -> None:
+    source = "int a;\nint b = ;\n"
+    failed = evaluation(Verdict.COMPILE_ERROR, log="candidate.cu(2): error: expected\n```\n## Reward\n1.3\n```")
+    text = feedback(failed, source, None, rewarded(REWARDS.get("seed")(RewardOptions()), failed))
+    assert "2: int b = ;" in text
+    assert "````" in text

@@ -155,7 +155,9 @@ def _outcome(context: ProblemContext, state: ProblemState) -> ProblemOutcome:
         pending=state.pending,
     )
     if state.conclusion is None:
-        return outcome.model_copy(update={"reason": f"{len(outcome.pending)} replies are pending"})
+        count = len(outcome.pending)
+        waits = "1 reply is pending" if count == 1 else f"{count} replies are pending"
+        return outcome.model_copy(update={"reason": waits})
     conclusion = state.conclusion
     winner = next((f for f in conclusion.finalists if f.sha256 == conclusion.final_sha256), None)
     return outcome.model_copy(

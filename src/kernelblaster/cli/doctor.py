@@ -37,8 +37,9 @@ def doctor(
         return int(ExitCode.OK if usable else ExitCode.MACHINE)
     console = terminal.console()
     for probe in probes:
-        mark = "[green]ok  [/]" if probe.ok else "[yellow]lack[/]"
+        mark = "[yellow]lack[/]" if not probe.ok else "[green]ok  [/]" if probe.checked else "[cyan]?   [/]"
         console.print(f"{mark} {probe.name}: {escape(probe.found)}", soft_wrap=True)
-        if not probe.ok:
-            console.print(f"       costs: {escape(probe.costs)}\n       hint:  {escape(probe.hint)}", soft_wrap=True)
+        for label, text in (("costs: ", probe.costs), ("hint:  ", probe.hint)):
+            if text:
+                console.print(f"       {label}{escape(text)}", soft_wrap=True)
     return int(ExitCode.OK if usable else ExitCode.MACHINE)

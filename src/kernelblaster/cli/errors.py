@@ -76,7 +76,9 @@ def exit_code_of(command: Callable[[], object]) -> int:
     except KernelBlasterError as error:
         return _tell(error)
     except typer.TyperException as error:
-        return _tell(_usage(error))
+        usage = _usage(error)
+        # A group that was called without a command has printed its help, and has nothing to add.
+        return _tell(usage) if usage.message else int(usage.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         print("\ninterrupted; the same command continues a search where it stopped", file=sys.stderr)
         return int(ExitCode.INTERRUPTED)

@@ -37,7 +37,13 @@ def probe_model(config: ModelConfig, *, online: bool) -> Probe:
     except UsageError as error:
         return Probe(name="model", ok=False, found=error.message, costs="no model can be asked", hint=error.hint)
     if not online:
-        return Probe(name="model", ok=True, found=f"{config.name} over {where}, not contacted", costs="", hint="")
+        return Probe(
+            name="model",
+            ok=True,
+            checked=False,
+            found=f"{config.name} over {where}, not contacted: key and name may be wrong",
+            hint="`kernelblaster doctor --online` asks it",
+        )
     from kernelblaster.models.probe import offered_models
 
     try:

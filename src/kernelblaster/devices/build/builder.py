@@ -276,8 +276,10 @@ class CandidateBuilder:
                 BuildFailureKind.POLICY, f"the candidate defines symbols that cannot be made its own: {sorted(left)[0]}"
             )
         if not outcome.ok:
-            reason = undefined_reference(outcome.output) or f"the linker {outcome.describe()}"
-            raise BuildFailure(BuildFailureKind.LINK, reason, bounded(outcome.output))
+            missing = undefined_reference(outcome.output)
+            if missing:  # which says all that the linker has to say
+                raise BuildFailure(BuildFailureKind.LINK, missing)
+            raise BuildFailure(BuildFailureKind.LINK, f"the linker {outcome.describe()}", bounded(outcome.output))
         if self._recipes.deferred_loading:
             check_shared_object(scratch / self._recipes.target)
 

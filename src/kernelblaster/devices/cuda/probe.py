@@ -25,10 +25,12 @@ _LEAST_SHARED_GB = 1.0
 
 
 class Probe(BaseModel):
-    """One thing looked at. `costs` and `hint` are empty when it is there."""
+    """One thing looked at. `costs` is empty when it is there, `hint` when there is nothing to advise."""
 
     name: str
     ok: bool
+    checked: bool = True
+    """False for what settings claim and nobody has tried: whether a key is right, only its endpoint can say."""
     found: str
     costs: str = ""
     hint: str = ""

@@ -53,7 +53,7 @@ def evaluation(
         )
     ]  # fmt: skip
     if verdict is Verdict.CORRECT:
-        us = 100.0 / max(speedup, 1e-3)
+        us = 100.0 / min(max(speedup, 1e-3), 1e9)
         found.timing = timing(us)
         found.comparison = Comparison(
             speedup=speedup, low=speedup, high=speedup, decision=decision, threshold=0.01, baseline=timing(100.0),

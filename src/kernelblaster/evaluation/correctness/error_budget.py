@@ -140,6 +140,8 @@ class ErrorScale:
         reference_norm: ||reference|| over elements the format can hold.
         reference_rms: root mean square of such elements, float64, per part.
         parts: what `by_exponent` and `reference_rms` are taken over.
+        all_fit: the format can hold every element of the reference that is finite.
+        all_finite: the reference is finite.
         plain_finite: the plain implementation is finite wherever the format can hold the reference.
         plain_infinite: it has the reference's infinities.
         plain_shared: the error that elements of a row share in the plain implementation, as the module's formula has
@@ -151,6 +153,8 @@ class ErrorScale:
     reference_norm: float
     reference_rms: torch.Tensor
     parts: Parts
+    all_fit: bool
+    all_finite: bool
     plain_finite: bool
     plain_infinite: bool = True
     plain_shared: float = 0.0
@@ -170,7 +174,7 @@ class ErrorScale:
         squares = torch.zeros(len(parts), dtype=torch.float64)
         held = torch.zeros(len(parts), dtype=torch.int64)
         error_square = 0.0
-        plain_finite = plain_infinite = True
+        all_fit = all_finite = plain_finite = plain_infinite = True
         shares: list[torch.Tensor] = []
         flat_reference, flat_plain = reference.reshape(-1), plain.reshape(-1)
         for start, stop in spans(spec.elements, row_length(spec), CHUNK_ELEMENTS):
@@ -181,7 +185,9 @@ class ErrorScale:
             held_here = fits(expected, spec.dtype)
             usable = held_here & torch.isfinite(got)
             plain_finite = plain_finite and bool((usable == held_here).all())
-            infinite = expected.isinf()
+            finite, infinite = expected.isfinite(), expected.isinf()
+            all_fit = all_fit and bool((held_here | ~finite).all())
+            all_finite = all_finite and bool(finite.all())
             plain_infinite = plain_infinite and bool((got[infinite] == expected[infinite]).all())
             # Of the reference everything counts, also where the plain implementation overflows.
             part = parts.at(start, stop - start, expected.device)
@@ -201,6 +207,8 @@ class ErrorScale:
             reference_norm=norm,
             reference_rms=(squares / held.clamp(min=1)).sqrt(),
             parts=parts,
+            all_fit=all_fit,
+            all_finite=all_finite,
             plain_finite=plain_finite,
             plain_infinite=plain_infinite,
             plain_shared=_widest(torch.cat(shares)) if shares else 0.0,

@@ -17,7 +17,7 @@ import torch
 
 from kernelblaster.devices.base import PerturbationKind
 from kernelblaster.errors import DeviceMemoryFull
-from kernelblaster.evaluation.correctness.error_budget import ErrorScale, fits
+from kernelblaster.evaluation.correctness.error_budget import ErrorScale
 from kernelblaster.evaluation.correctness.index_ties import IndexTies
 from kernelblaster.evaluation.inputs.distributions import Distribution, accumulation_at
 from kernelblaster.evaluation.inputs.drawing import (
@@ -280,10 +280,9 @@ def _informs(expected: ReferenceTensor, distribution: Distribution) -> bool:
     scale, spec = expected.scale, expected.spec
     if scale is None:
         return spec.elements < 2 or not bool((expected.values == expected.values.reshape(-1)[0]).all())
-    held = fits(expected.values, spec.dtype)
-    if distribution is Distribution.MASKED and scale.plain_infinite:
-        held |= ~expected.values.isfinite()
-    if not bool(held.all()) or not scale.plain_finite or scale.reference_norm == 0:
+    may_be_infinite = distribution is Distribution.MASKED and scale.plain_infinite
+    representable = scale.all_fit and (scale.all_finite or may_be_infinite)
+    if not representable or not scale.plain_finite or scale.reference_norm == 0:
         return False
     eps = torch.finfo(TORCH_DTYPES[spec.dtype]).eps
     if distribution in (Distribution.OFFSET, Distribution.SPARSE):

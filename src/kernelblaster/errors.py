@@ -10,7 +10,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """Exit codes of every command, documented once here and in the README.
+    """Exit codes of every command, documented once here and in docs/commands.md.
 
     `emulate` passes the code of the program on once that has run, and 128 + N when signal N killed it.
     """

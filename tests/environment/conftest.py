@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from fake_judge import FakeJudge
 
 from kernelblaster.environment.catalogue import Catalogue
-from kernelblaster.environment.episode import EnvironmentSettings, KernelEpisodes
+from kernelblaster.environment.episode import EnvironmentSettings, KernelEnvironments, KernelEpisodes
 from kernelblaster.environment.judging import SharedJudge
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.dataset import Dataset
@@ -33,4 +33,4 @@ def judge() -> FakeJudge:
 def session(catalogue: Catalogue, judge: FakeJudge) -> Callable[..., KernelEpisodes]:
     """Makes sessions that share one judge."""
     shared = SharedJudge(judge)
-    return lambda **settings: KernelEpisodes(catalogue, shared, EnvironmentSettings(**settings))
+    return lambda **settings: KernelEnvironments(catalogue, shared, EnvironmentSettings(**settings)).session()

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelblaster.environment.catalogue import Catalogue, Draw, UnknownProblem, identifier, names_of
+from kernelblaster.environment.catalogue import Catalogue, Draw, UnknownProblem, names_of, problem_identifier
 
 
 def test_each_name_finds_its_problem_and_no_two_problems_share_one(catalogue: Catalogue) -> None:
     every = [name for problem in catalogue.problems for name in set(names_of(problem))]
     assert len(every) == len(set(every))
     assert all(catalogue.find(name) is problem for problem in catalogue.problems for name in names_of(problem))
-    assert identifier(catalogue.find("level1/023")) == "L1_23_Softmax"
+    assert problem_identifier(catalogue.find("level1/023")) == "L1_23_Softmax"
     assert catalogue.find("L1_2").id.number == 2
 
 

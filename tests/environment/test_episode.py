@@ -155,6 +155,16 @@ def test_steps_before_reset_after_close_in_another_language_or_too_large_are_ref
         episodes.reset(problem_id="L1_23")
 
 
+def test_one_request_scores_one_submission_and_no_episode_changes_its_problem(session) -> None:
+    episodes = session()
+    found = step(episodes, FASTER, problem_id="level1/23")
+    assert (found.reward, found.done, found.max_turns) == (pytest.approx(1.0), True, 1)
+    episodes.reset(problem_id="L1_23")
+    with pytest.raises(UsageError):
+        step(episodes, FASTER, problem_id="L1_24")
+    assert step(episodes, FASTER, problem_id="L1_23").turn == 1
+
+
 def test_a_seed_chooses_the_problem_and_a_draw_without_one_can_be_repeated(session) -> None:
     episodes = session()
     assert episodes.reset(seed=3).problem_id == session().reset(seed=3).problem_id

@@ -13,6 +13,7 @@ from kernelblaster.cli import (
     config,
     doctor,
     emulate,
+    env,
     evaluate,
     interchange,
     kb,
@@ -40,6 +41,7 @@ app.add_typer(problems.app, name="problems")
 app.command("import")(interchange.import_problems)
 app.command("export")(interchange.export)
 app.add_typer(kb.app, name="kb")
+app.add_typer(env.app, name="env")
 app.command("baseline")(baseline.baseline)
 app.command("reprofile")(reprofile.reprofile)
 app.command("report")(report.report)

@@ -20,7 +20,7 @@ class UnknownProblem(UsageError):
     """No problem has the identifier, the place in a list, or the level that was asked for."""
 
 
-def identifier(problem: Problem) -> str:
+def problem_identifier(problem: Problem) -> str:
     """The one name under which a problem is reported: `L1_23_Softmax`."""
     return f"L{problem.id.level}_{problem.id.number}_{problem.name}"
 
@@ -29,7 +29,7 @@ def names_of(problem: Problem) -> tuple[str, ...]:
     """All names of a problem: `L1_23_Softmax`, `L1_23`, `level1/23`, `level1/023`."""
     level, number = problem.id.level, problem.id.number
     short = f"L{level}_{number}"
-    return (identifier(problem), short, f"level{level}/{number}", f"level{level}/{number:0{_PADDED}d}")
+    return (problem_identifier(problem), short, f"level{level}/{number}", f"level{level}/{number:0{_PADDED}d}")
 
 
 @dataclass(frozen=True)
@@ -103,6 +103,6 @@ class Catalogue:
         match = _SHORT.fullmatch(name) or _PATH.fullmatch(name)
         meant = None if match is None else self._by_name.get(f"L{int(match['level'])}_{int(match['number'])}")
         if meant is not None:
-            return f"did you mean {identifier(meant)}? Names match exactly"
+            return f"did you mean {problem_identifier(meant)}? Names match exactly"
         first = self.problems[0]
         return f"names match exactly and look like {', '.join(names_of(first))}; `kernelblaster env list` shows all"

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from kernelblaster.environment.catalogue import Catalogue, Draw, identifier
+from kernelblaster.environment.catalogue import Catalogue, Draw, problem_identifier
 from kernelblaster.environment.judging import SharedJudge, digest_of
 from kernelblaster.environment.observation import KernelObservation, at_reset, of_evaluation, without_source
 from kernelblaster.environment.rewards import REWARDS, Reward, RewardOptions, RewardScheme, rewarded
@@ -45,6 +45,8 @@ class KernelAction(BaseModel):
     language: Language = Language.AUTO
     profile: bool = True
     """Collect hardware counters of a correct kernel."""
+    problem_id: str | None = None
+    """Begins an episode of one turn on this problem where none was begun: one request scores one submission."""
     metadata: dict[str, Any] = {}
     """The caller's own; never read."""
 
@@ -144,7 +146,7 @@ class KernelEpisodes:
             self._problem, self._request = problem, request
             self._state = EpisodeState(
                 episode_id=request.episode_id or uuid4().hex,
-                problem_id=identifier(problem),
+                problem_id=problem_identifier(problem),
                 max_turns=request.max_turns,
                 seed=seed,
             )
@@ -153,7 +155,10 @@ class KernelEpisodes:
     def step(self, action: KernelAction) -> KernelObservation:
         """Judge a submission. Raises UsageError, DeviceError, ProblemError, and then uses no turn."""
         with self._lock:
+            if self._problem is None and action.problem_id is not None:
+                self.reset(problem_id=action.problem_id, max_turns=1)
             problem = self._require_running()
+            self._require_same(problem, action.problem_id)
             submission = read_submission(action.code, action.language)
             evaluation = None
             if submission.source is not None:
@@ -227,6 +232,32 @@ class KernelEpisodes:
                 hint="call reset to begin another",
             )
         return self._problem
+
+    def _require_same(self, problem: Problem, name: str | None) -> None:
+        """Raise UsageError when a submission names another problem than the episode's."""
+        if name is not None and self._catalogue.find(name) is not problem:
+            raise UsageError(
+                f"the episode's problem is {problem_identifier(problem)}, not {name}", hint="leave problem_id out"
+            )
+
+
+@dataclass(frozen=True)
+class KernelEnvironments:
+    """What makes sessions: all share its judge.
+
+    Attributes:
+        catalogue: the problems.
+        judge: of all sessions.
+        settings: of all sessions.
+    """
+
+    catalogue: Catalogue
+    judge: SharedJudge
+    settings: EnvironmentSettings
+
+    def session(self) -> KernelEpisodes:
+        """A session of its own, for one client."""
+        return KernelEpisodes(self.catalogue, self.judge, self.settings)
 
 
 def _requested(arguments: dict[str, object]) -> ResetRequest:

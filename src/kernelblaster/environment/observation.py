@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from kernelblaster.agent.sources import cut_middle
-from kernelblaster.environment.catalogue import identifier
+from kernelblaster.environment.catalogue import problem_identifier
 from kernelblaster.environment.feedback import LOG_CHARACTERS, feedback
 from kernelblaster.environment.judging import SharedJudge, TaskText
 from kernelblaster.environment.rewards import NOT_BUILT, Reward
@@ -82,7 +82,7 @@ def at_reset(problem: Problem, task: TaskText, max_turns: int) -> KernelObservat
     """The first observation of an episode."""
     return KernelObservation(
         reward=0.0,
-        problem_id=identifier(problem),
+        problem_id=problem_identifier(problem),
         problem_description=task.description,
         reference_code=task.reference,
         start_code=task.start,
@@ -95,7 +95,7 @@ def without_source(problem: Problem, reason: str, reward: Reward) -> KernelObser
     """The observation of a submission that held no source."""
     return KernelObservation(
         reward=reward.value,
-        problem_id=identifier(problem),
+        problem_id=problem_identifier(problem),
         compilation_error=reason,
         verdict=NO_CODE,
         reason=reason,
@@ -113,7 +113,7 @@ def of_evaluation(
     ran = built and evaluation.verdict not in (Verdict.REWARD_HACK, Verdict.NOT_EMULATABLE)
     observation = KernelObservation(
         reward=reward.value,
-        problem_id=identifier(problem),
+        problem_id=problem_identifier(problem),
         compilation_success=built,
         compilation_error=None if built else cut_middle(evaluation.log or evaluation.reason, LOG_CHARACTERS),
         correctness_pass=evaluation.correct if ran else None,

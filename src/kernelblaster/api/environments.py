@@ -1,0 +1,97 @@
+"""Kernels as tasks for reinforcement learning: in this process, or served over OpenEnv."""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from kernelblaster.api.evaluating import Tell, open_evaluator
+from kernelblaster.api.problems import DatasetName, list_problems
+from kernelblaster.config import RunConfig
+from kernelblaster.config.sources import load_config
+from kernelblaster.devices.base import Device
+from kernelblaster.environment.catalogue import Catalogue
+from kernelblaster.environment.episode import EnvironmentSettings, KernelEnvironments
+from kernelblaster.environment.judging import SharedJudge
+from kernelblaster.environment.rewards import RewardOptions
+from kernelblaster.errors import MachineError
+
+CAPACITY = 8
+HOST = "127.0.0.1"
+"""The server asks nobody who he is: others than this machine reach it only where that is asked for."""
+PORT = 8000
+PONG_S = 300.0
+"""Silence of a client after which its socket is given up."""
+
+
+@contextmanager
+def open_environment(
+    config: RunConfig | None = None,
+    *,
+    dataset: DatasetName | None = None,
+    reward: str = "seed",
+    speedup_cap: float = 4.0,
+    reward_grid: float = 0.0,
+    device: Device | str | None = None,
+    on_stage: Tell | None = None,
+) -> Iterator[KernelEnvironments]:
+    """What makes sessions, `KernelEnvironments.session()`, over one evaluator that is closed at the end.
+
+    Args:
+        config: data set, precision, size, and how hard candidates are checked; the defaults if None.
+        dataset: a data set other than the configured one.
+        reward: name of a scheme of `REWARDS`.
+        speedup_cap: speed-up at which the bonus of the scheme `seed` is full.
+        reward_grid: width to which a bonus is rounded; 0 for none.
+        device, on_stage: see `open_evaluator`.
+
+    Raises UsageError, DeviceError.
+    """
+    config = config or RunConfig()
+    settings = EnvironmentSettings(reward, RewardOptions(speedup_cap, reward_grid))
+    settings.scheme()
+    catalogue = environment_problems(config, dataset=dataset)
+    with open_evaluator(config, device=device, on_stage=on_stage) as evaluator:
+        yield KernelEnvironments(catalogue, SharedJudge(evaluator), settings)
+
+
+def environment_problems(config: RunConfig | None = None, *, dataset: DatasetName | None = None) -> Catalogue:
+    """The problems of an environment by name, of `dataset` or the configured data set. Raises UsageError."""
+    return Catalogue(list_problems(dataset=dataset or (config or RunConfig()).dataset))
+
+
+def environment_app(config: RunConfig | None = None, *, capacity: int = CAPACITY) -> Any:
+    """An ASGI application for a server of your own, as configured if no configuration is given.
+
+    Its evaluator is closed when the process ends. Raises MachineError without the extra `env`, UsageError, DeviceError.
+    """
+    server = _server()
+    with ExitStack() as stack:
+        environments = stack.enter_context(open_environment(config or load_config().config))
+        app = server.create_app(environments, capacity)
+        atexit.register(stack.pop_all().close)
+    return app
+
+
+def serve_environment(
+    environments: KernelEnvironments, *, host: str = HOST, port: int = PORT, capacity: int = CAPACITY
+) -> None:
+    """Serve until the process is interrupted. Raises MachineError without the extra `env`."""
+    server = _server()
+    import uvicorn
+
+    uvicorn.run(
+        server.create_app(environments, capacity), host=host, port=port, ws_ping_timeout=PONG_S, log_level="warning"
+    )
+
+
+def _server() -> Any:
+    try:
+        from kernelblaster.environment import server
+    except ImportError as error:
+        raise MachineError(
+            f"the environment cannot be served: {error}", hint="install the extra: pip install 'kernelblaster[env]'"
+        ) from error
+    return server

@@ -1,0 +1,127 @@
+"""`kernelblaster env`: problems as tasks for reinforcement learning."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kernelblaster.cli.options import (
+    DatasetOption,
+    DeviceOption,
+    GpuTypeOption,
+    JsonOption,
+    PrecisionOption,
+    SizeOption,
+)
+from kernelblaster.cli.settings import ConfigOption, SetOption, configured
+from kernelblaster.errors import ExitCode
+
+app = typer.Typer(help="Problems as tasks for reinforcement learning, over OpenEnv.", no_args_is_help=True)
+
+ProblemArgument = Annotated[str, typer.Argument(help="An exact name: L1_23_Softmax, L1_23 or level1/23.")]
+RewardOption = Annotated[str, typer.Option("--reward", help="Reward scheme: seed, log, milestones or binary.")]
+CapOption = Annotated[float, typer.Option("--speedup-cap", help="Speed-up at which the bonus of `seed` is full.")]
+GridOption = Annotated[float, typer.Option("--reward-grid", help="Round bonuses to this width; 0 for not.")]
+
+
+@app.command("list")
+def list_problems(
+    split: Annotated[
+        str | None, typer.Option("--split", help="level1, ..., train or heldout; all if none is given.")
+    ] = None,
+    dataset_dir: DatasetOption = None,
+) -> None:
+    """List the problems by name, and the splits."""
+    given = dict(locals())
+    from kernelblaster import environment_problems, problem_identifier
+
+    catalogue = environment_problems(configured(given).config, dataset=dataset_dir)
+    for problem in catalogue.problems if split is None else catalogue.tasks(split):
+        typer.echo(f"{problem_identifier(problem)}  {problem.split or ''}  {', '.join(problem.tags)}")
+    typer.echo(f"splits: {', '.join(catalogue.splits())}", err=True)
+
+
+@app.command("show")
+def show(
+    problem: ProblemArgument,
+    precision: PrecisionOption = None,
+    device: DeviceOption = None,
+    gpu_type: GpuTypeOption = None,
+    size: SizeOption = None,
+    config: ConfigOption = None,
+    assignments: SetOption = None,
+    dataset_dir: DatasetOption = None,
+) -> None:
+    """Print what an agent is told of a problem at `reset`."""
+    given = dict(locals())
+    from kernelblaster import open_environment
+
+    effective = configured(given, file=config, assignments=assignments).config
+    with open_environment(effective, dataset=dataset_dir) as environments:
+        typer.echo(environments.session().reset(problem_id=problem).problem_description)
+
+
+@app.command("try")
+def try_file(
+    problem: ProblemArgument,
+    file: Annotated[Path, typer.Argument(help="A .cu file, or a reply that holds one.")],
+    reward: RewardOption = "seed",
+    speedup_cap: CapOption = 4.0,
+    reward_grid: GridOption = 0.0,
+    precision: PrecisionOption = None,
+    device: DeviceOption = None,
+    gpu_type: GpuTypeOption = None,
+    size: SizeOption = None,
+    config: ConfigOption = None,
+    assignments: SetOption = None,
+    dataset_dir: DatasetOption = None,
+    json_output: JsonOption = False,
+) -> int:
+    """Submit one file as an agent would, and print the feedback. Exit code 0 only for the verdict `correct`."""
+    given = dict(locals())
+    from kernelblaster import KernelAction, open_environment, read_kernel
+
+    effective = configured(given, file=config, assignments=assignments).config
+    code = read_kernel(file)
+    with open_environment(
+        effective, dataset=dataset_dir, reward=reward, speedup_cap=speedup_cap, reward_grid=reward_grid
+    ) as environments:
+        seen = environments.session().step(KernelAction(code=code, problem_id=problem))
+    typer.echo(seen.model_dump_json(indent=2) if json_output else seen.feedback)
+    return int(ExitCode.OK if seen.correctness_pass else ExitCode.FAILED)
+
+
+@app.command("serve")
+def serve(
+    host: Annotated[
+        str, typer.Option("--host", help="Address; 0.0.0.0 for all. Nobody is asked who he is.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=1, max=65535)] = 8000,
+    capacity: Annotated[int, typer.Option("--capacity", min=1, max=1024, help="Sessions at once.")] = 8,
+    reward: RewardOption = "seed",
+    speedup_cap: CapOption = 4.0,
+    reward_grid: GridOption = 0.0,
+    precision: PrecisionOption = None,
+    device: DeviceOption = None,
+    gpu_type: GpuTypeOption = None,
+    size: SizeOption = None,
+    config: ConfigOption = None,
+    assignments: SetOption = None,
+    dataset_dir: DatasetOption = None,
+) -> None:
+    """Serve the environment over OpenEnv, on websockets and HTTP, until it is interrupted."""
+    given = dict(locals())
+    from kernelblaster import open_environment, serve_environment
+
+    effective = configured(given, file=config, assignments=assignments).config
+    with open_environment(
+        effective, dataset=dataset_dir, reward=reward, speedup_cap=speedup_cap, reward_grid=reward_grid
+    ) as environments:
+        facts = environments.judge.facts
+        times = "modelled" if facts.kind == "emulated" else "measured"
+        typer.echo(f"{facts.name} ({facts.kind}): times are {times}. ws://{host}:{port}/ws", err=True)
+        if host not in ("127.0.0.1", "localhost", "::1"):
+            typer.echo("Whoever reaches this address can submit code: there is no authentication.", err=True)
+        serve_environment(environments, host=host, port=port, capacity=capacity)

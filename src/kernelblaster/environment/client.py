@@ -1,0 +1,41 @@
+"""The client of a served environment. Needs the extra `env`.
+
+Its limits fit evaluations: an answer may take as long as a build and a dozen timed requests do, and a socket outlives
+the silence of a long generation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from openenv.core import EnvClient
+from openenv.core.client_types import StepResult
+
+from kernelblaster.environment.episode import EpisodeState, KernelAction
+from kernelblaster.environment.observation import KernelObservation
+
+ANSWER_S = 900.0
+PONG_S = 300.0
+
+
+class KernelEnvClient(EnvClient[KernelAction, KernelObservation, EpisodeState]):
+    """Typed observations of a server. Arguments as of OpenEnv's client."""
+
+    def __init__(self, base_url: str | None = None, **arguments: Any) -> None:
+        limits = {"message_timeout_s": ANSWER_S, "websocket_ping_timeout_s": PONG_S}
+        super().__init__(base_url, **{**limits, **arguments})
+
+    def _step_payload(self, action: KernelAction) -> dict[str, Any]:
+        return action.model_dump(mode="json")
+
+    def _parse_result(self, payload: dict[str, Any]) -> StepResult[KernelObservation]:
+        reward, done = payload.get("reward"), bool(payload.get("done", False))
+        seen = KernelObservation.model_validate({**payload.get("observation", {}), "reward": reward, "done": done})
+        return StepResult(observation=seen, reward=reward, done=done, metadata=payload.get("metadata"))
+
+    def _parse_state(self, payload: dict[str, Any]) -> EpisodeState:
+        return EpisodeState.model_validate(payload)
+
+
+kernrl_env = KernelEnvClient
+"""The name under which programs written for kernrl know their client."""

@@ -1,0 +1,148 @@
+"""The environment over OpenEnv: one session per websocket, all with one judge. Needs the extra `env`.
+
+Steps run on a thread of their session, never on the event loop. Over HTTP nothing is remembered between requests: a
+step that names its `problem_id` scores one submission.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+from fastapi import FastAPI
+from openenv.core.env_server.http_server import create_app as openenv_app
+from openenv.core.env_server.interfaces import Environment
+from openenv.core.env_server.types import Action, ConcurrencyConfig, EnvironmentMetadata, Observation, State
+
+from kernelblaster.environment.catalogue import Catalogue, problem_identifier
+from kernelblaster.environment.episode import EpisodeState, KernelAction, KernelEnvironments
+from kernelblaster.environment.observation import KernelObservation
+from kernelblaster.errors import KernelBlasterError
+from kernelblaster.problems.problem import Problem
+from kernelblaster.version import __version__
+
+NAME = "kernelblaster"
+Value = TypeVar("Value")
+
+
+class ServedAction(KernelAction, Action):
+    """`KernelAction` on the wire."""
+
+
+class ServedObservation(KernelObservation, Observation):
+    """`KernelObservation` on the wire."""
+
+
+class ServedState(EpisodeState, State):
+    """`EpisodeState` on the wire."""
+
+
+class Refused(RuntimeError):
+    """What a client is told when a request cannot be served: one line with the cure."""
+
+
+class KernelEnvironment(Environment[ServedAction, ServedObservation, ServedState]):
+    """One session on the wire.
+
+    Args:
+        environments: what all sessions share.
+    """
+
+    SUPPORTS_CONCURRENT_SESSIONS = True
+
+    def __init__(self, environments: KernelEnvironments) -> None:
+        super().__init__()
+        self._episodes = environments.session()
+        self._catalogue = environments.catalogue
+
+    def reset(self, seed: int | None = None, episode_id: str | None = None, **arguments: Any) -> ServedObservation:
+        """Begin an episode; arguments as of `ResetRequest`. Raises Refused."""
+        return _served(_told(lambda: self._episodes.reset(seed=seed, episode_id=episode_id, **arguments)))
+
+    def step(self, action: ServedAction, timeout_s: float | None = None, **_: Any) -> ServedObservation:
+        """Judge a submission, however long that takes: limits are the judge's. Raises Refused."""
+        return _served(_told(lambda: self._episodes.step(action)))
+
+    @property
+    def state(self) -> ServedState:
+        """Where the episode stands."""
+        return ServedState.model_validate(self._episodes.state.model_dump())
+
+    def get_metadata(self) -> EnvironmentMetadata:
+        """What `/metadata` shows."""
+        return EnvironmentMetadata(
+            name=NAME,
+            version=__version__,
+            description=f"Write faster CUDA kernels: {len(self._catalogue.problems)} problems, each judged against "
+            "its PyTorch reference and timed against its own start.",
+        )
+
+    def close(self) -> None:
+        """End the session, once what runs has ended; again does nothing."""
+        self._episodes.close()
+
+    def list_splits(self) -> list[str]:
+        """Names of the task lists."""
+        return list(self._catalogue.splits())
+
+    def list_tasks(self, split: str) -> list[dict[str, object]]:
+        """The problems of a task list."""
+        return self.get_task_range(split)
+
+    def num_tasks(self, split: str) -> int:
+        """How many problems a task list has."""
+        return len(_tasks(self._catalogue, split))
+
+    def get_task(self, split: str, index: int) -> dict[str, object]:
+        """One problem. Raises IndexError."""
+        return _task(_tasks(self._catalogue, split)[index], index)
+
+    def get_task_range(self, split: str, start: int | None = None, stop: int | None = None) -> list[dict[str, object]]:
+        """The problems from `start` up to before `stop`."""
+        return [_task(problem, index) for index, problem in enumerate(_tasks(self._catalogue, split))][start:stop]
+
+
+def create_app(environments: KernelEnvironments, capacity: int) -> FastAPI:
+    """The application: OpenEnv's routes over `environments`.
+
+    Args:
+        environments: made once; its judge is owned by the caller.
+        capacity: sessions at once; one more is told CAPACITY_REACHED.
+    """
+    return openenv_app(
+        partial(KernelEnvironment, environments),
+        ServedAction,
+        ServedObservation,
+        env_name=NAME,
+        concurrency_config=ConcurrencyConfig(max_concurrent_envs=capacity),
+        state_cls=ServedState,
+    )
+
+
+def _served(observation: KernelObservation) -> ServedObservation:
+    return ServedObservation.model_validate(observation.model_dump())
+
+
+def _told(serve: Callable[[], Value]) -> Value:
+    """The result. Raises Refused with message and hint, for OpenEnv sends the text of an exception alone."""
+    try:
+        return serve()
+    except KernelBlasterError as error:
+        raise Refused(f"{error.message}; {error.hint}" if error.hint else error.message) from error
+
+
+def _tasks(catalogue: Catalogue, split: str) -> tuple[Problem, ...]:
+    """The problems of a task list. Raises IndexError for an unknown one, which the server answers with 400."""
+    if split not in catalogue.splits():
+        raise IndexError(f"there is no split {split!r}; use {', '.join(catalogue.splits())}")
+    return catalogue.tasks(split)
+
+
+def _task(problem: Problem, index: int) -> dict[str, object]:
+    return {
+        "id": problem_identifier(problem),
+        "index": index,
+        "level": problem.id.level,
+        "tags": [str(tag) for tag in problem.tags],
+    }

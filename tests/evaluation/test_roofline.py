@@ -16,6 +16,7 @@ BANDWIDTH = 1e9
 
 def custom(tmp_path: Path, forward: str, inputs: str, init: str = "") -> Problem:
     """A problem with one size, given by the text of its parts."""
+    tmp_path.joinpath("driver.cpp").write_text("")
     tmp_path.joinpath("reference.py").write_text(
         "import torch\n"
         'SIZES = {"small": {"n": 64}}\n'

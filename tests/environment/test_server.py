@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import runpy
 import threading
 import time
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -26,6 +28,7 @@ from kernelblaster.environment.server import create_app
 from kernelblaster.evaluation.results import Decision, Verdict
 
 CAPACITY = 4
+REPOSITORY = Path(__file__).parents[2]
 FASTER = kernel(Verdict.CORRECT, 2.0, Decision.FASTER)
 
 
@@ -121,6 +124,22 @@ def test_http_scores_one_submission(served) -> None:
     found = post(f"{served.url}/step", {"action": {"code": FASTER, "problem_id": "level1/23"}})
     assert found["reward"] == pytest.approx(1.0)
     assert found["done"] is True
+
+
+def test_the_example_plays_an_episode_and_ends_with_its_replies(served, tmp_path) -> None:
+    example = runpy.run_path(str(REPOSITORY / "examples" / "environment_loop.py"))
+    files = [tmp_path / name for name in ("wrong.cu", "faster.cu")]
+    for file, source in zip(files, (kernel(Verdict.WRONG_VALUES), FASTER), strict=True):
+        file.write_text(source)
+    assert example["play"](served.url, "L1_23", example["from_files"](files)) == pytest.approx(1.0)
+
+
+def test_the_package_passes_what_openenv_checks_without_running_it() -> None:
+    from openenv.validation import Level, run_validation
+    from openenv.validation.types import Verdict as Outcome
+
+    report = run_validation(REPOSITORY / "environments" / "kernelblaster", max_level=Level.STATIC)
+    assert report.verdict is Outcome.PASS
 
 
 def test_health_schema_and_task_lists_are_served(served) -> None:

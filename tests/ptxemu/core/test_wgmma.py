@@ -115,6 +115,9 @@ class Multiply:
             f"setp.lt.u32 %q, %t2, {2 * REGION}; @%q bra COPY;",
             "fence.proxy.async; bar.sync 0;",
             "ld.param.u64 %p2, [words]; ld.global.u64 %da, [%p2]; ld.global.u64 %db, [%p2+8];",
+            # A GPU keeps the first 1024 bytes of shared memory for itself.
+            "mov.u32 %t3, memory; shr.u32 %t3, %t3, 4; cvt.u64.u32 %p5, %t3;",
+            "add.u64 %da, %da, %p5; add.u64 %db, %db, %p5;",
             "ld.param.u64 %p3, [regs]; mad.wide.u32 %p3, %t0, 16, %p3; ld.global.v4.u32 {%a0, %a1, %a2, %a3}, [%p3];",
             f"ld.param.u64 %p4, [result]; mad.wide.u32 %p4, %t0, {4 * len(d)}, %p4;",
             *(f"ld.global.u32 {one}, [%p4+{4 * k}];" for k, one in enumerate(d)),

@@ -208,3 +208,11 @@ def test_feedback_shows_the_lines_that_the_compiler_complains_of_as_data() -> No
     text = feedback(failed, source, None, rewarded(REWARDS.get("seed")(RewardOptions()), failed))
     assert "2: int b = ;" in text
     assert "````" in text
+
+
+def test_the_observation_of_a_step_holds_no_seed_of_the_judge(catalogue) -> None:
+    found = evaluation(Verdict.WRONG_VALUES)
+    found.errors[0].seed = 918273645
+    reward = rewarded(REWARDS.get("seed")(RewardOptions()), found)
+    seen = of_evaluation(catalogue.find("L1_23"), WRONG, found, reward, SharedJudge(FakeJudge()))
+    assert "918273645" not in seen.model_dump_json()

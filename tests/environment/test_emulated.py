@@ -19,7 +19,7 @@ def test_rewards_of_a_start_and_of_what_does_not_compile() -> None:
     assert (broken.verdict, broken.reward) == ("compile_error", 0.0)
     assert "int x = ;" in broken.feedback
     assert (again.verdict, again.decision, again.reward) == ("correct", "inconclusive", pytest.approx(0.4))
-    assert again.modelled
+    assert all(seen.modelled for seen in (first, broken, again))
     assert again.state["name"]
     assert again.profile
 
@@ -33,4 +33,5 @@ def test_a_wrong_kernel_gets_what_a_build_is_worth() -> None:
         wrong = session.step(KernelAction(code=start.replace("fmaxf", "fminf").replace("> 0", "< 0")))
     assert wrong.verdict == "wrong_values"
     assert wrong.reward == pytest.approx(0.1)
-    assert wrong.modelled is None
+    assert wrong.modelled
+    assert wrong.runtime_us is None

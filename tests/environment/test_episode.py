@@ -41,6 +41,12 @@ def test_an_episode_gives_rewards_counts_turns_and_refuses_what_comes_after(sess
     assert [one.reward for one in seen] == pytest.approx([0.1, 1.0, 0.4])
     assert [one.done for one in seen] == [False, False, True]
     assert [one.turn for one in seen] == [1, 2, 3]
+    for one in (first, *seen):
+        assert (
+            one.metadata.items()
+            >= {"reward": "seed", "speedup_cap": 4.0, "device": "cuda", "workload": "small"}.items()
+        )
+        assert not one.modelled
     state = episodes.state
     assert (state.episode_id, state.step_count, state.problem_id) == ("mine", 3, "L1_23_Softmax")
     assert (state.best_speedup, state.best_reward, state.solved, state.done) == (2.0, pytest.approx(1.0), True, True)

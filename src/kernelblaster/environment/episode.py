@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.environment.catalogue import Catalogue, Draw, problem_identifier
 from kernelblaster.environment.judging import SharedJudge, digest_of
 from kernelblaster.environment.observation import KernelObservation, at_reset, of_evaluation, without_source
@@ -104,6 +105,15 @@ class EnvironmentSettings:
     reward: str = "seed"
     options: RewardOptions = field(default_factory=RewardOptions)
 
+    @property
+    def recorded(self) -> dict[str, object]:
+        """What tells one reward from another."""
+        return {
+            "reward": self.reward,
+            "speedup_cap": self.options.speedup_cap,
+            "reward_grid": self.options.grid,
+        }
+
     def scheme(self) -> RewardScheme:
         """The scheme. Raises UsageError for an unknown name."""
         return REWARDS.get(self.reward)(self.options)
@@ -122,6 +132,10 @@ class KernelEpisodes:
         self._catalogue = catalogue
         self._judge = judge
         self._scheme = settings.scheme()
+        self._common = {
+            "modelled": judge.facts.kind is DeviceKind.EMULATED,
+            "metadata": {**judge.conditions, **settings.recorded},
+        }
         self._lock = threading.RLock()
         self._closed = False
         self._problem: Problem | None = None
@@ -150,7 +164,7 @@ class KernelEpisodes:
                 max_turns=request.max_turns,
                 seed=seed,
             )
-            return at_reset(problem, task, request.max_turns)
+            return at_reset(problem, task, request.max_turns).model_copy(update=self._common)
 
     def step(self, action: KernelAction) -> KernelObservation:
         """Judge a submission. Raises UsageError, DeviceError, ProblemError, and then uses no turn."""
@@ -168,7 +182,12 @@ class KernelEpisodes:
             self._note(submission, evaluation, reward)
             state = self._state
             return observation.model_copy(
-                update={"turn": state.step_count, "max_turns": state.max_turns, "done": state.done}
+                update={
+                    **self._common,
+                    "turn": state.step_count,
+                    "max_turns": state.max_turns,
+                    "done": state.done,
+                }
             )
 
     def close(self) -> None:

@@ -29,6 +29,7 @@ from kernelblaster.problems.reference import tensor_specs
 from kernelblaster.problems.start import read_start
 from kernelblaster.problems.undeclared_extents import undeclared_extents
 from kernelblaster.problems.varied_parameters import fixed_parameters
+from kernelblaster.version import __version__
 
 MOST_EVALUATIONS = 4096
 """Kept by content; the one that was used longest ago goes first."""
@@ -143,6 +144,19 @@ class SharedJudge:
     def facts(self) -> DeviceFacts:
         """The device that candidates run on."""
         return self._judge.device.facts
+
+    @property
+    def conditions(self) -> dict[str, str]:
+        """What evaluations rest on: device, precision, workload, version."""
+        facts, judge = self.facts, self._judge
+        return {
+            "device": str(facts.kind),
+            "device_name": facts.name,
+            "arch": facts.arch,
+            "precision": str(judge.precision),
+            "workload": judge.workload,
+            "version": __version__,
+        }
 
     def task(self, problem: Problem) -> TaskText:
         """What is told of a problem. Raises ProblemError."""

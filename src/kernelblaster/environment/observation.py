@@ -30,6 +30,7 @@ class KernelObservation(BaseModel):
     reward: float | None = None
     """0.0 at reset."""
     metadata: dict[str, Any] = {}
+    """What a reward rests on: device, precision, workload, version, reward scheme and its options."""
     problem_id: str = ""
     """`L1_23_Softmax`"""
     problem_description: str = ""
@@ -57,8 +58,8 @@ class KernelObservation(BaseModel):
     speedup_high: float | None = None
     decision: str | None = None
     baseline: str = "start"
-    modelled: bool | None = None
-    """Whether times come from the emulated device's model; None when nothing was timed."""
+    modelled: bool = False
+    """Whether this device's times come from a model, in every observation: such times compare with each other alone."""
     runtime_us: float | None = None
     baseline_us: float | None = None
     floor_us: float | None = None
@@ -138,7 +139,6 @@ def _times(evaluation: Evaluation) -> dict[str, object]:
     if timing is None:
         return {}
     values: dict[str, object] = {
-        "modelled": timing.modelled,
         "runtime_us": _finite(timing.median_us),
         "floor_us": _finite(timing.floor_us),
     }

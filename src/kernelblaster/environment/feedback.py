@@ -60,10 +60,8 @@ def _sections(
 def _compile(evaluation: Evaluation, source: str) -> str:
     if evaluation.verdict not in NOT_BUILT:
         return "Built."
-    said = cut_middle(evaluation.log, LOG_CHARACTERS)
-    parts = [f"{evaluation.verdict}: {_reason(evaluation)}", *([fenced(said)] if said.strip() else [])]
     offending = _offending_lines(evaluation.log, source)
-    return "\n".join([*parts, *(["Lines with errors:", fenced(offending)] if offending else [])])
+    return "\n".join([_refusal(evaluation), *(["Lines with errors:", fenced(offending)] if offending else [])])
 
 
 def _offending_lines(log: str, source: str) -> str:
@@ -77,12 +75,10 @@ def _offending_lines(log: str, source: str) -> str:
 def _correctness(evaluation: Evaluation) -> str:
     if evaluation.correct:
         return f"Correct on {len(evaluation.errors)} sets of inputs."
-    lines = [f"{evaluation.verdict}: {_reason(evaluation)}"]
+    lines = [_refusal(evaluation)]
     failed = [figures for figures in evaluation.errors if not figures.passed]
     if failed and evaluation.verdict is Verdict.WRONG_VALUES:
         lines.append(_worst(failed[-1]))
-    if evaluation.log.strip():
-        lines.append(fenced(cut_middle(evaluation.log, LOG_CHARACTERS)))
     return "\n".join(lines)
 
 
@@ -124,6 +120,9 @@ def _reward(reward: Reward) -> str:
     return f"{told}. The judge was tampered with: the episode is over." if reward.hack else told
 
 
-def _reason(evaluation: Evaluation) -> str:
-    """The judge's line; a runtime's words may be in it, so it stays one line."""
-    return cut_middle(" ".join(evaluation.reason.split()), _REASON_CHARACTERS)
+def _refusal(evaluation: Evaluation) -> str:
+    """The verdict; as data, for a candidate's words may be in them, the judge's line and the log."""
+    reason, log = " ".join(evaluation.reason.split()), evaluation.log.strip()
+    said = [cut_middle(reason, _REASON_CHARACTERS)] if reason not in log else []
+    said += [cut_middle(log, LOG_CHARACTERS)] if log else []
+    return f"{evaluation.verdict}:\n{fenced(chr(10).join(said))}"

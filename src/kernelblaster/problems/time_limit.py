@@ -27,6 +27,8 @@ SECONDS = 900.0
 GRACE_S = 10.0
 _MOST_ALARMS = 64
 """Beyond which those that were cancelled are dropped."""
+_IDLE_S = 1.0
+"""Without an alarm, after which the thread ends: a process that has one cannot be forked."""
 _log = logging.getLogger(__name__)
 
 
@@ -110,7 +112,7 @@ class _Alarm:
 
 
 class _Alarms:
-    """Runs actions at their time, on one thread that does not keep the process.
+    """Runs actions at their time, on one thread that does not keep the process, and ends when it has had nothing to do.
 
     A thread for each would cost two changes of threads per call of a problem's code: milliseconds where several judge.
     """
@@ -138,19 +140,23 @@ class _Alarms:
         return alarm
 
     def _run(self) -> None:
-        while True:
-            action = self._next().action
-            if action is not None:
-                action()
+        while (alarm := self._next()) is not None:
+            if alarm.action is not None:
+                alarm.action()
 
-    def _next(self) -> _Alarm:
-        """The next alarm, once it is due."""
+    def _next(self) -> _Alarm | None:
+        """The next alarm, once it is due; None when all were cancelled a while ago."""
         with self._changed:
-            while not self._due or self._due[0][0] > time.monotonic():
-                self._changed.wait(
-                    min(self._due[0][0] - time.monotonic(), threading.TIMEOUT_MAX) if self._due else None
-                )
-            return heapq.heappop(self._due)[2]
+            while True:
+                now = time.monotonic()
+                if self._due and self._due[0][0] <= now:
+                    return heapq.heappop(self._due)[2]
+                if not self._changed.wait(min(self._due[0][0] - now, _IDLE_S) if self._due else _IDLE_S):
+                    self._due = [each for each in self._due if each[2].action is not None]
+                    heapq.heapify(self._due)
+                    if not self._due:
+                        self._running = False
+                        return None
 
 
 _ALARMS = _Alarms()

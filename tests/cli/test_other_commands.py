@@ -24,6 +24,7 @@ COMMANDS = [
     ("problems",), ("problems", "list"), ("problems", "show"), ("problems", "audit"),
     ("problems", "check"),
     ("kb",), ("kb", "show"), ("kb", "check"), ("kb", "render"), ("kb", "merge"), ("kb", "import"), ("kb", "diff"),
+    ("env", "serve"), ("env", "list"), ("env", "show"), ("env", "try"),
 ]  # fmt: skip
 
 

@@ -23,7 +23,7 @@ def print_knowledge(console: Console, base: KnowledgeBase) -> None:
     for line in _summary(base, records):
         console.print(line, markup=False, soft_wrap=True)
     if records:
-        console.print(_table(base, records))
+        console.print(_table(records))
         console.print(
             "gain: speed-up of a candidate against its parent, geometric mean with 95 % interval", style="dim"
         )
@@ -63,25 +63,27 @@ def _place(key: RecordKey) -> str:
     return f"{key.arch}, {kind}{', weakly verified' if key.weakly_verified else ''}"
 
 
-def _table(base: KnowledgeBase, records: dict[RecordKey, TrackRecord]) -> Table:
+def _table(records: dict[RecordKey, TrackRecord]) -> Table:
     table = Table(box=None, header_style="dim", pad_edge=False)
-    table.add_column("state, technique")
-    table.add_column("on")
+    several = len({_place(key) for key in records}) > 1  # else the line above has said it
+    table.add_column("state, technique", no_wrap=True)
+    if several:
+        table.add_column("on")
     for column in ("tried", "correct", "gain", "95 %", "best"):
         table.add_column(column, justify="right")
     state = ""
     for key, record in records.items():
         if key.state != state:
             state = key.state
-            group = f"  [dim]{base.states[state].group}[/]" if state in base.states else ""
-            table.add_row(f"[bold]{state}[/]{group}")
-        table.add_row(f"  {key.technique}", _place(key), str(record.attempts), str(record.correct), *_gains(record))
+            table.add_row(f"[bold]{state}[/]")
+        place = [_place(key)] if several else []
+        table.add_row(f"  {key.technique}", *place, str(record.attempts), str(record.correct), *_gains(record))
     return table
 
 
 def _gains(record: TrackRecord) -> tuple[str, str, str]:
     mean = f"{record.mean:.2f}x" if record.mean is not None else "-"
-    interval = f"{record.low:.2f} to {record.high:.2f}" if record.low is not None else "-"
+    interval = f"{record.low:.2f}-{record.high:.2f}" if record.low is not None else "-"
     return mean, interval, f"{record.best:.2f}x" if record.best is not None else "-"
 
 

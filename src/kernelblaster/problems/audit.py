@@ -91,8 +91,7 @@ def _draw(reference: Reference, seed: int) -> _Draw:
     model = reference.model(problem.cheap_workload).double()
     drawn = reference.tensors(problem.cheap_workload)
     inputs = {name: t.double() if t.is_floating_point() else t for name, t in drawn.items()}
-    with blaming(problem):
-        outputs = run_model(problem, model, inputs)
+    outputs = blaming(problem, lambda: run_model(problem, model, inputs))
     return _Draw(problem, model, inputs, dict(zip(problem.outputs, outputs, strict=True)))
 
 

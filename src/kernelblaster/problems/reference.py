@@ -8,8 +8,7 @@ from __future__ import annotations
 import ast
 import inspect
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from traceback import extract_tb
@@ -90,8 +89,7 @@ class Reference:
         if workload not in self.problem.workloads:
             declared = ", ".join(self.problem.workloads) or "none"
             raise ProblemError(f"{self.problem.slug} declares no size {workload}", hint=f"its sizes are {declared}")
-        with blaming(self.problem):
-            return function(str(workload))
+        return blaming(self.problem, lambda: function(str(workload)))
 
 
 def load_reference(problem: Problem) -> Reference:
@@ -104,14 +102,18 @@ def load_reference(problem: Problem) -> Reference:
     module = ModuleType(f"reference_{problem.slug}")
     module.__file__ = str(path)
     # Not importlib: it would leave a __pycache__ in directories that may be read-only or a user's own.
-    with blaming(problem):
-        tree = parse_python(path.read_text(encoding="utf-8"), str(path))
-        exec(compile(_with_scalars(tree, problem.scalars), str(path), "exec"), module.__dict__)
+    blaming(problem, lambda: _execute(problem, module))
     missing = [name for name in ("Model", "get_inputs", "get_init_inputs") if name not in module.__dict__]
     if missing:
         raise ProblemError(f"{path} does not define {', '.join(missing)}", hint="define them as KernelBench does")
     module.__dict__["SIZES"] = {str(workload): dict(extents) for workload, extents in problem.workloads.items()}
     return Reference(problem, module)
+
+
+def _execute(problem: Problem, module: ModuleType) -> None:
+    path = problem.reference_path
+    tree = parse_python(path.read_text(encoding="utf-8"), str(path))
+    exec(compile(_with_scalars(tree, problem.scalars), str(path), "exec"), module.__dict__)
 
 
 def _with_scalars(tree: ast.Module, scalars: Mapping[str, float]) -> ast.Module:
@@ -137,8 +139,7 @@ def results(problem: Problem) -> tuple[torch.Tensor, ...]:
     with TORCH, torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(0)
         model, inputs = reference.model(problem.cheap_workload), reference.tensors(problem.cheap_workload)
-        with blaming(problem):
-            return run_model(problem, model, inputs)
+        return blaming(problem, lambda: run_model(problem, model, inputs))
 
 
 def tensor_specs(problem: Problem, workload: str, precision: Precision) -> tuple[TensorSpec, ...]:
@@ -152,8 +153,7 @@ def tensor_specs(problem: Problem, workload: str, precision: Precision) -> tuple
     reference = load_reference(problem)
     with TORCH, torch.device("meta"), torch.no_grad():
         model, inputs = reference.model(workload), reference.tensors(workload)
-        with blaming(problem):
-            outputs = run_model(problem, model, inputs)
+        outputs = blaming(problem, lambda: run_model(problem, model, inputs))
     named = [(name, TensorRole.OUTPUT, tensor) for name, tensor in zip(problem.outputs, outputs, strict=True)]
     named += [(name, TensorRole.INPUT, tensor) for name, tensor in inputs.items()]
     named += [(name, TensorRole.WEIGHT, tensor) for name, tensor in weights_of(model).items()]
@@ -235,12 +235,10 @@ def _stored_dtype(problem: Problem, name: str, tensor: torch.Tensor, precision: 
         ) from None
 
 
-@contextmanager
-def blaming(problem: Problem) -> Iterator[None]:
-    """Turn what the problem's own code raises, or that it takes for ever, into a ProblemError that names its file."""
+def blaming(problem: Problem, work: Callable[[], Result]) -> Result:
+    """Run code of a problem. What it raises, or that it takes for ever, is a ProblemError that names its file."""
     try:
-        with within_time(problem):
-            yield
+        return within_time(problem, work)
     except ProblemError:
         raise
     except Exception as error:

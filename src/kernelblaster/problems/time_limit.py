@@ -15,8 +15,8 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from typing import TypeVar
 
 from kernelblaster.errors import ProblemError, UsageError
 from kernelblaster.problems.problem import Problem
@@ -48,21 +48,33 @@ def allowed_seconds() -> float:
     return seconds
 
 
-@contextmanager
-def within_time(problem: Problem) -> Iterator[None]:
-    """Run code of a problem. Raises ProblemError when it takes longer than it may."""
+Result = TypeVar("Result")
+
+
+def within_time(problem: Problem, work: Callable[[], Result]) -> Result:
+    """Run code of a problem; its result. Raises ProblemError when it takes longer than it may.
+
+    A function, for the exception may come between the end of the code and that of the watch: whatever frame it comes
+    in lies below this one.
+    """
     watch = _Watch(problem, allowed_seconds())
     try:
-        try:
-            yield
-        finally:
-            watch.end()
+        result = _watched(watch, work)
     except _Over:
-        # It may have come in the middle of that; it comes once, and not in here.
+        # It may have come in the middle of the watch's end; it comes once, and not in here.
         watch.end()
         raise ProblemError(watch.message, hint=watch.hint) from None
     if watch.raised:
         raise ProblemError(watch.message, hint=watch.hint)
+    return result
+
+
+def _watched(watch: _Watch, work: Callable[[], Result]) -> Result:
+    watch.start()
+    try:
+        return work()
+    finally:
+        watch.end()
 
 
 class _Watch:
@@ -73,13 +85,20 @@ class _Watch:
         self._thread = ctypes.c_ulong(threading.get_ident())
         self._lock = threading.Lock()
         self._ended = False
-        self._alarm = _ALARMS.set(seconds, self._interrupt)
+        self._seconds = seconds
+        self._alarm: _Alarm | None = None
+
+    def start(self) -> None:
+        """The code begins."""
+        with self._lock:
+            self._alarm = _ALARMS.set(self._seconds, self._interrupt)
 
     def end(self) -> None:
         """The code has ended: nothing happens to its thread from now on."""
         with self._lock:
             self._ended = True
-            self._alarm.cancel()
+            if self._alarm is not None:
+                self._alarm.cancel()
             if self.raised:
                 # What has not been raised yet would be in code that has nothing to do with it.
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(self._thread, None)

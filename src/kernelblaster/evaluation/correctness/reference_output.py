@@ -312,8 +312,7 @@ def _run(drawn: Draw, dtype: torch.dtype, device: torch.device) -> tuple[torch.T
     torch.set_default_dtype(dtype)
     try:
         inputs = {name: cast(name, tensor) for name, tensor in drawn.inputs.items()}
-        with within_time(drawn.problem):
-            return run_model(drawn.problem, module, inputs)
+        return within_time(drawn.problem, lambda: run_model(drawn.problem, module, inputs))
     finally:
         torch.set_default_dtype(previous)
 

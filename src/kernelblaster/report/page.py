@@ -161,7 +161,7 @@ def _row(row: ProblemSummary, anchor: str, best: float) -> ResultRow:
     return ResultRow(
         anchor=anchor,
         problem=row.problem,
-        name=row.name,
+        name="" if row.name == str(row.problem) else row.name,
         status=row.status.replace("_", " "),
         status_class=_STATUS_CLASS.get(row.status, "warn"),
         start=microseconds(start.median_us) if start else "",

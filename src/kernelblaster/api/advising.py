@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelblaster.api.evaluating import KernelSource, Tell, judgeable, open_evaluator, read_kernel, with_device
+from kernelblaster.api.evaluating import KernelSource, Tell, judge
 from kernelblaster.api.problems import ProblemName
 from kernelblaster.config import RunConfig
 from kernelblaster.devices.base import Device
@@ -75,13 +75,18 @@ def diagnose(
     on_stage: Tell | None = None,
 ) -> Diagnosis:
     """Judge one kernel, and say what limits it and what to try. Arguments and errors as of `evaluate`."""
-    config = with_device(config or RunConfig(), device)
-    found = judgeable(problem, config, device)
-    text, other = read_kernel(source), None if baseline is None else read_kernel(baseline)
-    with open_evaluator(config, device=device, on_stage=on_stage) as evaluator:
-        evaluation = evaluator.evaluate(found, text, baseline=other, profile=profile, process_pairs=process_pairs)
-        facts = evaluator.device.facts
-    return Diagnosis(evaluation, text, advise(evaluation, found, facts) if evaluation.correct else None)
+    judged = judge(
+        problem,
+        source,
+        baseline=baseline,
+        config=config,
+        device=device,
+        profile=profile,
+        process_pairs=process_pairs,
+        on_stage=on_stage,
+    )
+    advice = advise(judged.evaluation, judged.problem, judged.facts) if judged.evaluation.correct else None
+    return Diagnosis(judged.evaluation, judged.source, advice)
 
 
 def advise(

@@ -10,6 +10,7 @@ from pathlib import Path
 from kernelblaster.api.problems import ProblemName, load_problem
 from kernelblaster.config import RunConfig
 from kernelblaster.devices.base import Device
+from kernelblaster.devices.facts import DeviceFacts
 from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.evaluation.results import Comparison, Evaluation
@@ -50,7 +51,7 @@ def open_evaluator(
     Raises:
         UsageError, DeviceError: there is no such device here.
     """
-    config = with_device(config or RunConfig(), device)
+    config = _with_device(config, device)
     given = None if device is None or isinstance(device, str) else device
     with _open_evaluator(config, on_stage or _ignore, given) as evaluator:
         yield evaluator
@@ -81,11 +82,45 @@ def evaluate(
         UsageError: the problem, the file or the device is unknown.
         DeviceError: the device failed.
     """
-    config = with_device(config or RunConfig(), device)
-    found = judgeable(problem, config, device)
+    return judge(
+        problem,
+        source,
+        baseline=baseline,
+        config=config,
+        device=device,
+        profile=profile,
+        process_pairs=process_pairs,
+        on_stage=on_stage,
+    ).evaluation
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """An evaluation beside what was judged, and the device that it was judged on."""
+
+    evaluation: Evaluation
+    problem: Problem
+    source: str
+    facts: DeviceFacts
+
+
+def judge(
+    problem: ProblemName,
+    source: KernelSource,
+    *,
+    baseline: KernelSource | None,
+    config: RunConfig | None,
+    device: Device | str | None,
+    profile: bool,
+    process_pairs: int,
+    on_stage: Tell | None,
+) -> Judgement:
+    """Judge one kernel. Arguments and errors as of `evaluate`."""
+    config, found = judgeable(problem, config, device)
     text, other = read_kernel(source), None if baseline is None else read_kernel(baseline)
     with open_evaluator(config, device=device, on_stage=on_stage) as evaluator:
-        return evaluator.evaluate(found, text, baseline=other, profile=profile, process_pairs=process_pairs)
+        evaluation = evaluator.evaluate(found, text, baseline=other, profile=profile, process_pairs=process_pairs)
+        return Judgement(evaluation, found, text, evaluator.device.facts)
 
 
 def compare(
@@ -99,8 +134,7 @@ def compare(
     on_stage: Tell | None = None,
 ) -> PairEvaluation:
     """Judge two kernels, and time them in turns. Arguments and errors as of `evaluate`."""
-    config = with_device(config or RunConfig(), device)
-    found = judgeable(problem, config, device)
+    config, found = judgeable(problem, config, device)
     first, second = read_kernel(baseline), read_kernel(candidate)
     with open_evaluator(config, device=device, on_stage=on_stage) as evaluator:
         start = evaluator.evaluate(found, first, profile=False)
@@ -121,15 +155,17 @@ def read_kernel(source: KernelSource) -> str:
         raise UsageError(f"{source} is not UTF-8 text", hint="give the path of a .cu source file") from error
 
 
-def judgeable(problem: ProblemName, config: RunConfig, device: Device | str | None) -> Problem:
-    """The problem. Raises UsageError where it needs a GPU and none would be chosen."""
+def judgeable(problem: ProblemName, config: RunConfig | None, device: Device | str | None) -> tuple[RunConfig, Problem]:
+    """The configuration with that device, and the problem. Raises UsageError where it needs a GPU and none would be."""
+    config = _with_device(config, device)
     found = load_problem(problem, dataset=config.dataset)
     if device is None or isinstance(device, str):
         refuse_self_checking([found], config)
-    return found
+    return config, found
 
 
-def with_device(config: RunConfig, device: Device | str | None) -> RunConfig:
+def _with_device(config: RunConfig | None, device: Device | str | None) -> RunConfig:
+    config = config or RunConfig()
     if device is None:
         return config
     return config.model_copy(update={"device": device if isinstance(device, str) else str(device.facts.kind)})

@@ -23,7 +23,7 @@ from kernelblaster.cli.terminal import print_json
 from kernelblaster.errors import ExitCode
 
 if TYPE_CHECKING:
-    from kernelblaster import Problem
+    from kernelblaster import Diagnosis, Problem
 
 
 def evaluate(
@@ -61,8 +61,6 @@ def evaluate(
     """Judge one kernel. Exit code 0 only for the verdict `correct`."""
     given = dict(locals())
     import kernelblaster as library
-    from kernelblaster.cli.advice import print_advice
-    from kernelblaster.cli.evaluation_report import print_evaluation
     from kernelblaster.cli.progress import Progress
 
     # Names that these options had in earlier versions.
@@ -79,15 +77,21 @@ def evaluate(
             process_pairs=process_pairs,
             on_stage=progress.tell,
         )
-    evaluation = diagnosis.evaluation
     if json_output:
-        print_json(evaluation)
-        return int(ExitCode.OK if evaluation.correct else ExitCode.FAILED)
-    print_evaluation(evaluation, title=f"{found.title}: {file}")
+        print_json(diagnosis.evaluation)
+    else:
+        _print(diagnosis, found, file)
+    return int(ExitCode.OK if diagnosis.evaluation.correct else ExitCode.FAILED)
+
+
+def _print(diagnosis: Diagnosis, problem: Problem, file: Path) -> None:
+    from kernelblaster.cli.advice import print_advice
+    from kernelblaster.cli.evaluation_report import print_evaluation
+
+    print_evaluation(diagnosis.evaluation, title=f"{problem.title}: {file}")
     if diagnosis.advice is not None:
-        name = found.init_path.name if str(file) == "init" else file.name
-        print_advice(evaluation, diagnosis.advice, diagnosis.source, name)
-    return int(ExitCode.OK if evaluation.correct else ExitCode.FAILED)
+        name = problem.init_path.name if str(file) == "init" else file.name
+        print_advice(diagnosis.evaluation, diagnosis.advice, diagnosis.source, name)
 
 
 def _kernel(file: Path, problem: Problem) -> str | Path:

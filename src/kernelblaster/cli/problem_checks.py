@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
@@ -17,7 +17,14 @@ from kernelblaster.cli.settings import ConfigOption, SetOption, configured
 from kernelblaster.cli.terminal import print_json
 from kernelblaster.errors import ExitCode, UsageError
 
+if TYPE_CHECKING:
+    from kernelblaster import CheckPlan
+
 RECORDS = Path("out/problem_checks.jsonl")
+WorkloadsOption = Annotated[
+    list[str] | None,
+    typer.Option("--workload", "--size", help="Size, repeatable; if not given small, or what a named problem has."),
+]
 
 
 def check(
@@ -29,14 +36,7 @@ def check(
     precision: Annotated[
         list[Precision] | None, typer.Option("--precision", help="fp16, fp32 or bf16; repeatable; all if not given.")
     ] = None,
-    workload: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--workload",
-            "--size",
-            help="Size, repeatable; if not given small, or what a named problem has.",
-        ),
-    ] = None,
+    workload: WorkloadsOption = None,
     device: DeviceOption = None,
     gpu_type: GpuTypeOption = None,
     records: Annotated[Path, typer.Option(help="JSONL file of outcomes; what it holds is not judged again.")] = RECORDS,
@@ -75,11 +75,15 @@ def check(
             if not json_output and not record.passed:
                 line = f"{record.title} {record.precision} {record.workload}: {record.verdict}"
                 console.print(f"[red]{escape(f'{line}: {record.reason}')}[/]", soft_wrap=True)
-    wanted = len(plan.precisions) * sum(w in p.workloads for p in plan.problems for w in plan.workloads)
-    passed = sum(record.passed for record in found)
+    passed, wanted = sum(record.passed for record in found), _wanted(plan)
     if json_output:
         print_json(found)
     else:
         left = f", {wanted - len(found)} not judged yet" if wanted > len(found) else ""
         console.print(f"{passed} of {wanted} correct{left}; outcomes in {records}", soft_wrap=True)
     return int(ExitCode.OK if passed == wanted else ExitCode.FAILED)
+
+
+def _wanted(plan: CheckPlan) -> int:
+    """How many verdicts a plan asks for: problems have the sizes that they declare."""
+    return len(plan.precisions) * sum(w in p.workloads for p in plan.problems for w in plan.workloads)

@@ -177,7 +177,7 @@ class _Parser:
         first = self.declaration(space)
         found = [first]
         while self.accept(","):
-            found.append(self.declarator(space, first.align, first.element_bytes))
+            found.append(self.declarator(space, first.align, first.kind))
         self.expect(";")
         for one in found:
             one.unsized = one.unsized or (external and one.size == 0)
@@ -197,10 +197,10 @@ class _Parser:
         while self.peek().startswith(".") and self.peek() != "":
             if self.take() == ".align":
                 self.take()
-        return self.declarator(space, align, TYPE_BYTES[kind])
+        return self.declarator(space, align, kind)
 
-    def declarator(self, space: str, align: int, element: int) -> Declared:
-        name = self.take()
+    def declarator(self, space: str, align: int, kind: str) -> Declared:
+        name, element = self.take(), TYPE_BYTES[kind]
         count, unsized = 1, False
         while self.accept("["):
             if self.peek() == "]":
@@ -211,7 +211,7 @@ class _Parser:
         if count * element > _LARGEST_VARIABLE or (align and (align & (align - 1) or align > 4096)):
             raise self.error("a variable of this size or alignment")
         line = self.lines[self.at]
-        declared = Declared(name, space, align or element, count * element, element, unsized=unsized, line=line)
+        declared = Declared(name, space, align or element, count * element, kind, unsized=unsized, line=line)
         if self.accept("="):
             declared.initial = self.initialiser()
             declared.size = max(declared.size, len(declared.initial) * element)

@@ -72,10 +72,16 @@ class Declared:
     space: str
     align: int
     size: int
-    element_bytes: int
+    kind: str
+    """Type of its elements, `.f32`."""
     initial: list[str] = field(default_factory=list)
     unsized: bool = False
     line: int = 0
+
+    @property
+    def element_bytes(self) -> int:
+        """Of one element."""
+        return TYPE_BYTES[self.kind]
 
 
 @dataclass(slots=True)

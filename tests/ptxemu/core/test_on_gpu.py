@@ -74,7 +74,7 @@ def test_products_hold(gpu: Gpu, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "cases"),
     [
-        ("tensor_maps", ("loads", "swizzles", "im2col", "stores", "clusters", "refusals")),
+        ("tensor_maps", ("loads", "swizzles", "im2col", "stores", "clusters", "refusals", "unaligned")),
         ("tensor_path", ("ring", "staged")),
         ("bulk_copies", ("ring", "library", "memcpy_async", "honest")),
         ("endings", ("pinned", "registered", "too_large")),

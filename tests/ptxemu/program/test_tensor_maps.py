@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
-from emulator_support import needs_tools
+from emulator_support import TIMEOUT_S, needs_tools
 
+import ptxemu
 from ptxemu.command import main
 
 pytestmark = [pytest.mark.nvcc, needs_tools]
@@ -21,3 +23,11 @@ def test_boxes_hold_the_elements_that_the_map_says(case: str) -> None:
 @pytest.mark.parametrize("case", ["loads", "stores"])
 def test_the_checks_find_nothing(case: str) -> None:
     assert main([PROGRAM, "--checks", "--", case]) == 0
+
+
+def test_an_unaligned_innermost_coordinate_is_an_illegal_instruction() -> None:
+    quiet = ptxemu.Streams(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    result = ptxemu.build(PROGRAM).run(["unaligned"], timeout_s=TIMEOUT_S, checks=True, streams=quiet)
+    assert result.exit_code == 0  # the program has seen cudaErrorIllegalInstruction
+    assert "innermost coordinate" in result.faults[0]
+    assert [one.kind for one in result.findings or ()] == [ptxemu.FindingKind.MISALIGNED]

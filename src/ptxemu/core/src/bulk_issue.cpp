@@ -97,13 +97,16 @@ private:
             const char* what = at % kTensorMapAlignment != 0 ? "misaligned tensor map of a"
                                : !map.valid()                ? "no tensor map where one is expected by a"
                                                              : "tensor map of another rank or mode than that of a";
-            return no(Fault::trap, "out_of_bounds", what);
+            return no(Fault::illegal_instruction, "out_of_bounds", what);
         }
         for (u32 d = 0; d < form_.rank; ++d) box->at[d] = warp_.lanes<s32>(registers_[2 + d])[lane_];
         for (u32 d = 0; d < form_.offsets; ++d) box->offsets[d] = warp_.lanes<u16>(registers_[2 + form_.rank + d])[lane_];
         copy_.bytes = map.bytes();
         copy_.type = map.type;
         copy_.box = std::move(box);
+        // The PTX ISA does not say so; Hopper ends with an illegal instruction, even where all of the box is outside.
+        if (s64{copy_.box->at[0]} * map.element_bytes % static_cast<s64>(kAlignment) != 0)
+            return no(Fault::illegal_instruction, "misaligned", "innermost coordinate not at a multiple of 16 bytes in a");
         if (copy_.shared % kTileAlignment == 0 && copy_.barrier % sizeof(u64) == 0) return true;
         return no(Fault::misaligned_address, "misaligned", "misaligned");
     }

@@ -26,7 +26,7 @@
 
 namespace ptxemu {
 
-enum class Fault { none, illegal_address, misaligned_address, trap, assertion, deadlock, unsampled };
+enum class Fault { none, illegal_address, misaligned_address, illegal_instruction, trap, assertion, deadlock, unsampled };
 
 struct FaultReport {
     Fault fault = Fault::none;

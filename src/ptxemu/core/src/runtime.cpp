@@ -19,6 +19,7 @@ cudaError_t error_of(Fault fault) {
         case Fault::none: return cudaSuccess;
         case Fault::illegal_address: return cudaErrorIllegalAddress;
         case Fault::misaligned_address: return cudaErrorMisalignedAddress;
+        case Fault::illegal_instruction: return cudaErrorIllegalInstruction;
         case Fault::assertion: return cudaErrorAssert;
         case Fault::deadlock: return cudaErrorLaunchTimeout;
         case Fault::trap: return cudaErrorLaunchFailure;

@@ -25,6 +25,7 @@ from conformance_suite import CAPTURE, Capture, comparable, halves, pairs, progr
 from kernelblaster.devices.emulated.translation import device_facts
 from kernelblaster.devices.facts import DeviceFacts
 from kernelblaster.devices.profiles import Profile
+from kernelblaster.evaluation.results import Timing
 from kernelblaster.knowledge.derived import observed
 from kernelblaster.knowledge.rules import classify
 from kernelblaster.knowledge.schema import KnowledgeDocument
@@ -47,8 +48,12 @@ def comparisons(capture: Capture, gpu: GpuModel) -> list[Comparison]:
 
 
 def state(document: KnowledgeDocument, profile: Profile, facts: DeviceFacts, call_us: float) -> str:
-    """What the classifier says of a profiled call; there is no roofline for these kernels."""
-    values = observed(profile, facts, None, call_us=call_us)
+    """What the classifier says of a profiled call; nothing is known of what these kernels could attain."""
+    timing = Timing(
+        median_us=call_us, low_us=call_us, high_us=call_us, iqr_us=0, samples=1, floor_us=None, floor_fraction=None,
+        modelled=False,
+    )  # fmt: skip
+    values = observed(profile, facts, timing)
     return classify(document.states, values, document.fallback_state).state
 
 

@@ -128,7 +128,7 @@ def _timing(source: str) -> Timing:
     median = START_US / float(re.search(r"// speed: ([\d.]+)", source)[1])
     return Timing(
         median_us=median, low_us=median, high_us=median, iqr_us=0.0, samples=5, floor_us=FLOOR_US,
-        floor_fraction=FLOOR_US / median, modelled=True, samples_us=[median] * 5,
+        floor_fraction=FLOOR_US / median, attainable_us=FLOOR_US, modelled=True, samples_us=[median] * 5,
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from kernelblaster.evaluation.results import Evaluation, Timing
 from kernelblaster.problems.problem import Problem
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "self_checking" / "level1" / "019_ReLU"
-UNKNOWN_FLOOR = {"floor_us": None, "floor_fraction": None}
+UNKNOWN_FLOOR = {"floor_us": None, "floor_fraction": None, "attainable_us": None}
 
 
 class WeakEvaluator(CommentEvaluator):
@@ -49,7 +49,7 @@ def test_a_weak_search_shows_the_driver_and_marks_what_it_learns(tmp_path: Path)
         assert prompt.index("```cpp\n") < prompt.index("torch::relu(input)")
         assert "void launch_gpu_implementation(void* output, void* input, int64_t batch_size, int64_t dim);" in prompt
         assert "#include <torch" not in prompt
-    assert "roofline floor" not in asked[0].messages[-1].content
+    assert "well-written" not in asked[0].messages[-1].content
 
     (transition,) = context.experience.transitions.query()
     assert transition.weakly_verified

@@ -228,10 +228,10 @@ def test_inconclusive_steps_in_a_row_are_convergence(tmp_path):
     assert (outcome.rollouts[0].stop, outcome.rollouts[0].transitions) == (StopReason.CONVERGED, 3)
 
 
-def test_a_kernel_near_the_floor_ends_a_rollout(tmp_path):
-    near = START_US / 5.0 * 0.95
+def test_a_kernel_near_the_attainable_time_ends_a_rollout(tmp_path):
+    near = START_US / 5.0 * 0.97
     outcome, _ = search(tmp_path, lambda rollout, step, attempt: answer(kernel(near)), steps=9)
-    assert (outcome.rollouts[0].stop, outcome.rollouts[0].transitions) == (StopReason.NEAR_FLOOR, 1)
+    assert (outcome.rollouts[0].stop, outcome.rollouts[0].transitions) == (StopReason.NEAR_ATTAINABLE, 1)
 
 
 def test_the_next_round_starts_from_the_best_kernel(tmp_path):

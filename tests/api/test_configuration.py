@@ -94,8 +94,8 @@ def test_places_win_over_those_before_them(clean: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[search]\nnear_flor = 0.5\n", ("kernelblaster.toml", "search.near_floor")),
-        ("near_floor = 0.5\n", ("near_floor", "search.near_floor")),
+        ("[search]\nleast_hedroom = 0.5\n", ("kernelblaster.toml", "search.least_headroom")),
+        ("least_headroom = 0.5\n", ("least_headroom", "search.least_headroom")),
         ("[search]\nrounds = 'many'\n", ("kernelblaster.toml", "search.rounds", "many")),
         ("[search]\nrounds = 0\n", ("search.rounds", "1 to 1000")),
         ("[search\n", ("kernelblaster.toml", "TOML")),

@@ -18,10 +18,10 @@ Invoke = Callable[..., Done]
 def test_it_shows_every_setting_with_its_origin(invoke: Invoke, clean: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     (clean / "kernelblaster.toml").write_text("[search]\nseed = 3\n")
-    shown = invoke("config", "--set", "search.near_floor=0.8", "--json")
+    shown = invoke("config", "--set", "search.least_headroom=1.1", "--json")
     assert shown.json.keys() == settings().keys()
     assert shown.json["search.seed"] == {"value": 3, "origin": "file kernelblaster.toml"}
-    assert shown.json["search.near_floor"]["value"] == 0.8
+    assert shown.json["search.least_headroom"]["value"] == 1.1
     table = invoke("config")
     assert "sk-secret" not in shown.out + table.out
     assert all(path in table.out for path in settings())
@@ -34,7 +34,7 @@ def test_it_prints_the_reference(invoke: Invoke) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--set", "search.near_flor=1"), ("near_flor", "search.near_floor")),
+        (("--set", "search.least_hedroom=1"), ("least_hedroom", "search.least_headroom")),
         (("--set", "search.steps"), ("--set", "section.field=value")),
         (("--set", "search.steps=none"), ("search.steps", "none")),
         (("--config", "missing.toml"), ("missing.toml",)),

@@ -61,7 +61,7 @@ def test_its_settings_are_recorded_with_their_origins(finished: tuple[Path, list
     recorded = json.loads((run_directory(root) / "run.json").read_text())
     assert recorded["config"]["search"]["rollouts"] == 1
     assert recorded["origins"]["search.rollouts"] == "option --rollouts"
-    assert recorded["origins"]["search.near_floor"] == "default"
+    assert recorded["origins"]["search.least_headroom"] == "default"
     assert "api_key" not in recorded["config"]["model"]
 
 

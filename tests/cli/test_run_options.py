@@ -27,7 +27,7 @@ GIVEN: dict[str, tuple[object, ...]] = {
     "patience": (6,), "seed": (7,), "policy": ("ucb",), "ablate": ("lessons",),
     "concurrency": (8,), "timeout": (9,), "max_minutes": (10,), "max_dollars": (11,),
     "max_tokens": (12,), "experiment": ("mine",), "out": ("elsewhere",), "dataset_dir": ("data",), "retry": (),
-    "json_output": (), "resume": (), "config": ("own.toml",), "assignments": ("search.near_floor=0.8",),
+    "json_output": (), "resume": (), "config": ("own.toml",), "assignments": ("search.least_headroom=1.1",),
 }  # fmt: skip
 SPELLED = {"json_output": "--json", "resume": "--no-resume", "assignments": "--set"}
 GROUPS = (

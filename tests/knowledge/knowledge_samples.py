@@ -7,7 +7,7 @@ from typing import Any
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.devices.metrics import totals
 from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource
-from kernelblaster.evaluation.results import Decision, Verdict
+from kernelblaster.evaluation.results import Decision, Timing, Verdict
 from kernelblaster.knowledge.amend import count_success
 from kernelblaster.knowledge.decisions import SelectionContext
 from kernelblaster.knowledge.schema import Cell, KnowledgeDocument, StatisticsRow, Sums
@@ -154,6 +154,14 @@ def facts() -> DeviceFacts:
         peak_flops={"fp16": 7.9e14},
         peak_source="test",
     )
+
+
+def timed(us: float = 100.0, headroom: float | None = None) -> Timing:
+    """A measured call, `headroom` times the attainable time."""
+    return Timing(
+        median_us=us, low_us=us, high_us=us, iqr_us=0, samples=30, floor_us=None, floor_fraction=None, modelled=False,
+        attainable_us=None if headroom is None else us / headroom,
+    )  # fmt: skip
 
 
 def profile(*kernels: dict[str, float], source: ProfileSource = ProfileSource.NCU) -> Profile:

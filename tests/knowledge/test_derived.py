@@ -5,7 +5,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from knowledge_samples import facts, profile
+from knowledge_samples import facts, profile, timed
 
 from kernelblaster.devices.metrics import Metric
 from kernelblaster.devices.profiles import ProfileSource
@@ -26,13 +26,13 @@ def test_ratios_are_computed_where_their_parts_are_known():
             }
         ),
         facts(),
-        0.5,
+        timed(headroom=2.0),
     )
     assert seen[Derived.LOAD_SECTORS_PER_REQUEST] == 32
     assert seen[Derived.BANK_CONFLICT_SHARE] == 25
     assert seen[Derived.BLOCKS_PER_SM] == 0.5
     assert seen[Derived.TAIL_IDLE] == pytest.approx(25)
-    assert seen[Derived.FLOOR_FRACTION] == 0.5
+    assert seen[Derived.HEADROOM] == 2
 
 
 def test_kernel_without_stores_does_not_waste_their_sectors():
@@ -50,22 +50,24 @@ def test_nothing_is_invented(present):
     assert {name for name in seen if not name.startswith("derived.")} == {str(metric) for metric in known}
     ratios = {Derived.LOAD_SECTORS_PER_REQUEST, Derived.LOCAL_SHARE, Derived.L2_REUSE, Derived.BANK_CONFLICT_SHARE}
     assert not ratios & seen.keys()
-    assert Derived.FLOOR_FRACTION not in seen
+    assert Derived.HEADROOM not in seen
     assert Derived.OUTSIDE_KERNELS_US not in seen
 
 
 def test_a_number_that_is_none_is_unknown():
-    seen = observed(profile({Metric.DRAM_THROUGHPUT: math.nan, Metric.WAVES: math.inf}), facts(), math.nan)
+    seen = observed(
+        profile({Metric.DRAM_THROUGHPUT: math.nan, Metric.WAVES: math.inf}), facts(), timed(headroom=math.nan)
+    )
     assert Metric.DRAM_THROUGHPUT not in seen
     assert Metric.WAVES not in seen
-    assert Derived.FLOOR_FRACTION not in seen
+    assert Derived.HEADROOM not in seen
 
 
 def test_the_hottest_kernel_is_diagnosed():
     call = profile(
         {Metric.DURATION: 1e3, Metric.DRAM_THROUGHPUT: 90.0}, {Metric.DURATION: 9e3, Metric.DRAM_THROUGHPUT: 10.0}
     )
-    seen = observed(call, facts(), None, call_us=20.0)
+    seen = observed(call, facts(), timed(20.0))
     assert seen[Metric.DRAM_THROUGHPUT] == 10
     assert seen[Derived.HOT_KERNEL_SHARE] == pytest.approx(0.9)
     assert seen[Derived.LAUNCHES] == 2
@@ -91,6 +93,6 @@ def test_a_missing_optional_pipe_does_not_hide_the_others():
 
 
 def test_events_count_no_launches():
-    seen = observed(profile({Metric.DURATION: 1e3}, source=ProfileSource.EVENTS), facts(), 0.5)
+    seen = observed(profile({Metric.DURATION: 1e3}, source=ProfileSource.EVENTS), facts(), timed())
     assert Derived.LAUNCHES not in seen
     assert Derived.BLOCKS_PER_SM not in seen

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from knowledge_samples import context, facts, profile
+from knowledge_samples import context, facts, profile, timed
 
 from kernelblaster.devices.facts import Library
 from kernelblaster.devices.metrics import Metric
@@ -153,11 +153,11 @@ BASE = {
 
 
 @pytest.mark.parametrize(
-    ("changes", "floor", "state"),
+    ("changes", "headroom", "state"),
     [
-        ({Metric.DRAM_THROUGHPUT: 88, Metric.MEMORY_THROUGHPUT: 88}, 0.9, "memory_bandwidth_saturated"),
-        ({Metric.DRAM_THROUGHPUT: 88, Metric.MEMORY_THROUGHPUT: 88}, 0.3, "high_level_inefficiency"),
-        ({Metric.SM_THROUGHPUT: 70, Metric.PIPE_FMA: 65}, 0.3, "compute_throughput_saturated"),
+        ({Metric.DRAM_THROUGHPUT: 88, Metric.MEMORY_THROUGHPUT: 88}, 1.1, "memory_bandwidth_saturated"),
+        ({Metric.DRAM_THROUGHPUT: 88, Metric.MEMORY_THROUGHPUT: 88}, 3.0, "high_level_inefficiency"),
+        ({Metric.SM_THROUGHPUT: 70, Metric.PIPE_FMA: 65}, 3.0, "compute_throughput_saturated"),
         ({Metric.PIPE_FP64: 12}, None, "instruction_mix_suboptimal"),
         ({Metric.PIPE_XU: 70, Metric.SM_THROUGHPUT: 70, Metric.MEMORY_THROUGHPUT: 75}, None, "memory_compute_balanced"),
         ({Metric.THREADS_PER_INSTRUCTION: 9}, None, "thread_divergence_high"),
@@ -190,25 +190,25 @@ BASE = {
         ),
     ],
 )
-def test_textbook_profiles_reach_their_state(seed, changes, floor, state):
-    classified = seed.classify(profile(BASE | changes), facts(), floor)
+def test_textbook_profiles_reach_their_state(seed, changes, headroom, state):
+    classified = seed.classify(profile(BASE | changes), facts(), timed(headroom=headroom))
     assert (classified.state, classified.decided) == (state, True)
 
 
 def test_many_small_kernels_are_api_overhead(seed):
     small = BASE | {Metric.DURATION: 3000.0}
-    classified = seed.classify(profile(small, small, small, small), facts(), 0.2, call_us=60.0)
+    classified = seed.classify(profile(small, small, small, small), facts(), timed(60.0, 5.0))
     assert classified.state == "api_overhead_dominant"
 
 
 def test_time_outside_a_single_kernel_is_transfer(seed):
-    classified = seed.classify(profile(BASE | {Metric.DURATION: 50e3}), facts(), 0.2, call_us=400.0)
+    classified = seed.classify(profile(BASE | {Metric.DURATION: 50e3}), facts(), timed(400.0, 5.0))
     assert classified.state == "transfer_bandwidth_limited"
 
 
 def test_without_counters_only_a_suspicion_is_left(seed):
     events = profile({Metric.DURATION: 50e3}, source=ProfileSource.EVENTS)
-    classified = seed.classify(events, facts(), 0.9)
+    classified = seed.classify(events, facts(), timed(headroom=1.1))
     assert classified.state == "memory_bandwidth_saturated"
     assert not classified.decided
     assert Metric.DRAM_THROUGHPUT in classified.unknown

@@ -130,7 +130,7 @@ def test_a_draw_is_never_negative(seed):
         ({"op_families": ["matmul"]}, {"op_family": OpFamily.SOFTMAX}),
         ({"library": "cublas"}, {"libraries": (Library.CUDNN,)}),
         ({"fp32_needs_tf32": True}, {"precision": Precision.FP32}),
-        ({"pointless_when": [{"metric": DRAM, "op": ">=", "value": 85}]}, {"totals": {DRAM: 90.0}}),
+        ({"pointless_when": [{"metric": DRAM, "op": ">=", "value": 85}]}, {"observed": {DRAM: 90.0}}),
     ],
 )
 def test_what_does_not_apply_is_never_drawn(applicability, where):
@@ -153,7 +153,7 @@ def test_what_applies_or_is_unknown_is_drawn(applicability, where):
 def test_bounds_give_way_before_nothing_is_left():
     bound = {"pointless_when": [{"metric": DRAM, "op": ">=", "value": 85}]}
     base = KnowledgeBase(document(techniques={name: technique(**bound) for name in document().techniques}))
-    assert choices(base, totals={DRAM: 95.0}) == {"widen", "fuse", "narrow"}
+    assert choices(base, observed={DRAM: 95.0}) == {"widen", "fuse", "narrow"}
 
 
 def test_tabu_and_allowed_are_kept():

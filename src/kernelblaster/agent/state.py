@@ -27,8 +27,8 @@ class StopReason(StrEnum):
     """All its steps were taken."""
     PATIENCE = "patience"
     """Too many steps in a row without an accepted candidate."""
-    NEAR_FLOOR = "near_floor"
-    """The incumbent is close to the roofline floor."""
+    NEAR_ATTAINABLE = "near_attainable"
+    """The incumbent is close to the attainable time."""
     CONVERGED = "converged"
     """Several correct candidates in a row could not be told from their parent."""
     NOTHING_TO_TRY = "nothing_to_try"
@@ -39,6 +39,11 @@ class StopReason(StrEnum):
     """The recording has no answer for this step."""
     BUDGET = "budget"
     """A cap on dollars, tokens or time was reached."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> StopReason | None:
+        """Files of earlier versions say `near_floor`."""
+        return cls.NEAR_ATTAINABLE if value == "near_floor" else None
 
 
 class FailureKind(StrEnum):

@@ -90,18 +90,18 @@ def profile_summary(evaluation: Evaluation) -> str:
 
 
 def time_summary(evaluation: Evaluation) -> str:
-    """Time of the call against its roofline floor; empty when it was not timed."""
+    """Time of the call against the attainable time; empty when it was not timed."""
     timing = evaluation.timing
     if timing is None:
         return ""
     how = "modelled" if timing.modelled else "measured"
     if timing.executed_share < 1:
         how += f" from {timing.executed_share:.2g} of the blocks"
-    if timing.floor_us is None or timing.floor_fraction is None:
+    if timing.attainable_us is None or timing.headroom is None:
         return f"Time of the call: {timing.median_us:.2f} us ({how})."
     return (
-        f"Time of the call: {timing.median_us:.2f} us ({how}); roofline floor {timing.floor_us:.2f} us, "
-        f"so {100 * timing.floor_fraction:.0f} % of the speed of light is reached."
+        f"Time of the call: {timing.median_us:.2f} us ({how}); a well-written kernel should reach about "
+        f"{timing.attainable_us:.2f} us here, so {timing.headroom:.2f}x is left."
     )
 
 

@@ -14,6 +14,7 @@ from kernelblaster.devices.facts import DeviceFacts
 from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.knowledge.base import KnowledgeBase
 from kernelblaster.knowledge.decisions import Classification, NoTechnique, SelectionContext
+from kernelblaster.knowledge.derived import observed
 from kernelblaster.knowledge.policies import greedy
 from kernelblaster.knowledge.store import KnowledgeStore, shipped_for
 from kernelblaster.problems.families import family_of, family_of_driver
@@ -102,12 +103,11 @@ def advise(
 
     Raises KnowledgeError, ProblemError.
     """
-    profile, timing = evaluation.profile, evaluation.timing
+    profile = evaluation.profile
     if profile is None or not profile.kernels:
         return None
     base = base or KnowledgeStore(shipped_for(facts.arch, facts.kind), owned=False).load()
-    fraction, call_us = (timing.floor_fraction, timing.median_us) if timing else (None, None)
-    found = base.classify(profile, facts, fraction, call_us=call_us)
+    found = base.classify(profile, facts, evaluation.timing)
     if problem.weakly_verified:
         family = family_of_driver(problem.driver_path.read_text(encoding="utf-8", errors="replace"))
     else:
@@ -117,7 +117,7 @@ def advise(
         device_kind=facts.kind,
         op_family=family,
         precision=evaluation.precision,
-        totals=profile.totals,
+        observed=observed(profile, facts, evaluation.timing),
     )
     return Advice(found, base.states[found.state].primary_bottleneck, _suggestions(base, found.state, where))
 

@@ -83,7 +83,7 @@ ConfigOption = Annotated[
 ]
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", help="Any setting, e.g. search.near_floor=0.8; `config` lists all.", metavar="NAME=VALUE"),
+    typer.Option("--set", help="Any setting, e.g. search.patience=2; `config` lists all.", metavar="NAME=VALUE"),
 ]
 
 

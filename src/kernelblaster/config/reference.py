@@ -15,15 +15,15 @@ Settings come from four places; each wins over those before it: defaults, a TOML
 directory, or `--config FILE`), the environment (`.env` included), options. `kernelblaster config` shows what holds and
 where it was written, and each run records both in `run.json`.
 
-Every setting is reached in every way; `search.near_floor`, for example:
+Every setting is reached in every way; `search.least_headroom`, for example:
 
 ```toml
 [search]
-near_floor = 0.8
+least_headroom = 1.1
 ```
 
-or `{PREFIX}SEARCH__NEAR_FLOOR=0.8`, or `--set search.near_floor=0.8`. `none` unsets what may be unset, lists have
-commas, relative paths start at the working directory. Some settings have options and variables of their own:
+or `{PREFIX}SEARCH__LEAST_HEADROOM=1.1`, or `--set search.least_headroom=1.1`. `none` unsets what may be unset, lists
+have commas, relative paths start at the working directory. Some settings have options and variables of their own:
 `kernelblaster run --help` names the options; `{SECOND_EXPERIMENT}` is appended to the experiment's name.
 
 This page is the output of `kernelblaster config --markdown`.

@@ -79,8 +79,8 @@ class SearchConfig(Section):
     """Steps in a row without an accepted candidate after which a rollout stops."""
     process_pairs: int = Field(5, ge=1, le=1000)
     """Pairs of fresh processes in which a finalist is measured against the start."""
-    near_floor: float = Field(0.9, gt=0, le=1)
-    """Share of the roofline floor's speed beyond which a rollout stops."""
+    least_headroom: float = Field(1.05, gt=0, allow_inf_nan=False)
+    """Time / attainable time below which a rollout stops."""
     seed: int = 0
     """Seed of technique selection; input seeds are drawn per run by the judge."""
     reflect: bool = True

@@ -175,14 +175,13 @@ class SharedJudge:
 
     def classify(self, evaluation: Evaluation) -> Classification | None:
         """What limits a correct candidate, by the shipped knowledge base; None without counters."""
-        profile, timing = evaluation.profile, evaluation.timing
+        profile = evaluation.profile
         if profile is None or not profile.kernels:
             return None
         base = self._knowledge.get(
             self.facts.arch, lambda: KnowledgeStore(shipped_for(self.facts.arch, self.facts.kind), owned=False).load()
         )
-        fraction, call_us = (timing.floor_fraction, timing.median_us) if timing else (None, None)
-        return base.classify(profile, self.facts, fraction, call_us=call_us)
+        return base.classify(profile, self.facts, evaluation.timing)
 
     def _pose(self, problem: Problem) -> TaskText:
         judge = self._judge

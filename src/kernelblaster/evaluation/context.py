@@ -15,6 +15,7 @@ from kernelblaster.config import EvaluationConfig
 from kernelblaster.devices.base import Device
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind, Library
 from kernelblaster.errors import UsageError
+from kernelblaster.evaluation.attainable import Attainable, attainable
 from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.evaluation.inputs.plan import InputPlan, plan_inputs, secret_seed
 from kernelblaster.evaluation.integrity.timed_checks import TimedChecks, choose_checks
@@ -110,6 +111,10 @@ class EvaluationContext:
     def floor_us(self, problem: Problem) -> float:
         """Roofline floor of the timed size, in microseconds. Raises ProblemError."""
         return self.once("floor", problem, lambda: floor_us(problem, self.workload, self.precision, self.facts))
+
+    def attainable(self, problem: Problem) -> Attainable:
+        """What a well-written kernel is expected to reach at the timed size. Raises ProblemError."""
+        return self.once("attainable", problem, lambda: attainable(problem, self.workload, self.precision, self.facts))
 
     def checks(self, problem: Problem) -> TimedChecks:
         """Which timed calls are judged. The caller holds the device. Raises ProblemError and DeviceError."""

@@ -192,6 +192,7 @@ class EvaluationPipeline(EvaluationStages):
             reading=judge.device.reading,
             schedule=self._checks.schedule(),
             look=pair.look,
+            attainable_us=judge.attainable(self._problem).us,
         )
 
     def _time(self, watch: Stopwatch, pair: TimedPair[InputSet]) -> None:

@@ -88,6 +88,9 @@ class Timing(BaseModel):
     """Roofline floor: no correct kernel can be faster on this device. None where a call's tensors are not known."""
     floor_fraction: float | None
     """floor_us / median_us"""
+    attainable_us: float | None = None
+    """What a well-written kernel is expected to reach (`evaluation.attainable`); it guides, and refuses nothing. None
+    where a call's tensors are not known, and in records of earlier versions."""
     modelled: bool
     """True when the time comes from the emulated device's model. Never compare with a measured one."""
     executed_share: float = 1.0
@@ -95,6 +98,11 @@ class Timing(BaseModel):
     samples_us: list[float] = []
     conditions: Conditions | None = None
     """None where clocks cannot be read."""
+
+    @property
+    def headroom(self) -> float | None:
+        """Time / attainable time: 1 where nothing is expected to be left, below 1 where the estimate was passed."""
+        return None if self.attainable_us is None else self.median_us / self.attainable_us
 
 
 class ProcessPairRatio(BaseModel):

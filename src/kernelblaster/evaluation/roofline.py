@@ -15,15 +15,11 @@ fp32 accuracy with three and six products.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
 
 from kernelblaster.devices.facts import DeviceFacts
+from kernelblaster.evaluation.operations import operations
 from kernelblaster.problems.problem import Precision, Problem, TensorRole
-from kernelblaster.problems.reference import TORCH, Reference, load_reference, run_model, tensor_specs
-
-if TYPE_CHECKING:
-    from torch.utils._python_dispatch import TorchDispatchMode
-
+from kernelblaster.problems.reference import TORCH, Reference, load_reference, tensor_specs
 
 CONVOLUTION_SHARE = 1 / 8
 DENSE = 0.9
@@ -33,7 +29,7 @@ DENSE = 0.9
 def floor_us(problem: Problem, workload: str, precision: Precision, facts: DeviceFacts) -> float:
     """The floor in microseconds. Raises ProblemError."""
     reference = load_reference(problem)
-    shares = _shares(reference, problem.cheap_workload)
+    shares = nonzero_shares(reference, problem.cheap_workload)
     specs = tensor_specs(problem, workload, precision)
     read = sum(spec.bytes * shares.get(spec.name, 1.0) for spec in specs if spec.role is not TensorRole.OUTPUT)
     written = sum(spec.bytes for spec in specs if spec.role is TensorRole.OUTPUT)
@@ -47,14 +43,18 @@ def floor_us(problem: Problem, workload: str, precision: Precision, facts: Devic
 
 def peak_flops(facts: DeviceFacts, precision: Precision) -> float | None:
     """Highest rate in FLOP/s at which the precision's accuracy can be had; None when the device does not say."""
-    known = facts.peak_flops
+    return rate_at_accuracy(facts.peak_flops, precision)
+
+
+def rate_at_accuracy(known: Mapping[str, float], precision: Precision) -> float | None:
+    """The same, of rates by the type that is multiplied (`fp32`, `tf32`, `fp16`, `bf16`)."""
     if precision is not Precision.FP32:
         return known.get(precision.value)
     rates = [known[name] / products for name, products in (("fp32", 1), ("tf32", 3), ("bf16", 6)) if name in known]
     return max(rates, default=None)
 
 
-def _shares(reference: Reference, workload: str) -> Mapping[str, float]:
+def nonzero_shares(reference: Reference, workload: str) -> Mapping[str, float]:
     """Share of non-zero values of the inputs that have many zeros."""
     import torch
 
@@ -68,46 +68,7 @@ def _shares(reference: Reference, workload: str) -> Mapping[str, float]:
 
 def _operations(reference: Reference, workload: str, outputs: int) -> float:
     """Operations of the reference's only product or convolution; 0 when there is another number of them."""
-    import torch
-
-    counter, calls = _counter()
-    with TORCH, torch.device("meta"), torch.no_grad():
-        model, inputs = reference.model(workload), reference.tensors(workload)
-        with counter:
-            run_model(reference.problem, model, inputs)
-    if len(calls) != 1:
+    found = operations(reference, workload)
+    if len(found) != 1 or found[0].attention or found[0].outputs != outputs:
         return 0.0
-    operations, elements = calls[0]
-    return operations if elements == outputs else 0.0
-
-
-def _counter() -> tuple[TorchDispatchMode, list[tuple[float, int]]]:
-    """A mode, and (operations, output elements) of each product and convolution that is run under it."""
-    import torch
-    from torch.utils._python_dispatch import TorchDispatchMode
-    from torch.utils.flop_counter import flop_registry
-
-    found: list[tuple[float, int]] = []
-
-    class Counter(TorchDispatchMode):
-        """Asks torch's table of operation counts about every call."""
-
-        def __init__(self) -> None:
-            TorchDispatchMode.__init__(self)
-
-        @classmethod
-        def _should_skip_dynamo(cls) -> bool:
-            """Nothing is compiled here, and to keep it from being compiled torch would import its compiler for 1 s."""
-            return False
-
-        def __torch_dispatch__(
-            self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-        ) -> Any:
-            result = func(*args, **(kwargs or {}))
-            count = flop_registry.get(func.overloadpacket)
-            if count is not None and isinstance(result, torch.Tensor):
-                share = CONVOLUTION_SHARE if "convolution" in func.overloadpacket.__name__ else 1.0
-                found.append((share * count(*args, **(kwargs or {}), out_val=result), result.numel()))
-            return result
-
-    return Counter(), found
+    return found[0].flops * (CONVOLUTION_SHARE if found[0].convolution else 1.0)

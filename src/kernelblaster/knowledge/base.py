@@ -15,6 +15,7 @@ import numpy as np
 
 from kernelblaster.devices.facts import DeviceFacts
 from kernelblaster.devices.profiles import Profile
+from kernelblaster.evaluation.results import Timing
 from kernelblaster.knowledge import rules, selection
 from kernelblaster.knowledge.amend import is_released
 from kernelblaster.knowledge.changes import AdjustRule, RetireTechnique
@@ -79,18 +80,15 @@ class KnowledgeBase:
             if condition.bounds is not None
         ]
 
-    def classify(
-        self, profile: Profile, facts: DeviceFacts, floor_fraction: float | None, *, call_us: float | None = None
-    ) -> Classification:
+    def classify(self, profile: Profile, facts: DeviceFacts, timing: Timing | None) -> Classification:
         """Name the bottleneck of a profiled call.
 
         Args:
             profile: of one call.
             facts: of the device it was taken on.
-            floor_fraction: roofline floor / time of the call; None when the call was not timed.
-            call_us: time of the whole call in microseconds, which shows time spent outside kernels.
+            timing: of the whole call, which shows headroom and time spent outside kernels; None when not timed.
         """
-        values = observed(profile, facts, floor_fraction, call_us=call_us)
+        values = observed(profile, facts, timing)
         return rules.classify(self.states, values, self.document.fallback_state)
 
     def select(

@@ -48,7 +48,7 @@ class SelectionContext:
         device_kind: statistics of the other kind are never looked at.
         op_family: see `families`.
         precision: storage type of the problem.
-        totals: metrics of the parent's profile (`Profile.totals`); prunes what hardware bounds make pointless.
+        observed: what is known of the parent (`derived.observed`); prunes what hardware bounds make pointless.
         libraries: libraries the run allows.
     """
 
@@ -56,7 +56,7 @@ class SelectionContext:
     device_kind: DeviceKind
     op_family: OpFamily
     precision: Precision
-    totals: Mapping[str, float] = field(default_factory=dict, hash=False)
+    observed: Mapping[str, float] = field(default_factory=dict, hash=False)
     libraries: tuple[Library, ...] = ()
 
 

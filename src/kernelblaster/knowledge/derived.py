@@ -14,13 +14,14 @@ from enum import StrEnum
 from kernelblaster.devices.facts import DeviceFacts
 from kernelblaster.devices.metrics import Metric
 from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource
+from kernelblaster.evaluation.results import Timing
 
 
 class Derived(StrEnum):
     """Names of derived quantities, as rules spell them."""
 
-    FLOOR_FRACTION = "derived.floor_fraction"
-    """Roofline floor / time of the call, 0 to 1."""
+    HEADROOM = "derived.headroom"
+    """Time of the call / attainable time: 1 where nothing is expected to be left to gain."""
     LAUNCHES = "derived.launches"
     """Kernel launches per call."""
     HOT_KERNEL_SHARE = "derived.hot_kernel_share"
@@ -65,24 +66,21 @@ _OPTIONAL_MATH_PIPES = (Metric.PIPE_FP16, Metric.PIPE_FP64)
 _SECTOR_BYTES = 32
 
 
-def observed(
-    profile: Profile, facts: DeviceFacts, floor_fraction: float | None, *, call_us: float | None = None
-) -> dict[str, float]:
+def observed(profile: Profile, facts: DeviceFacts, timing: Timing | None) -> dict[str, float]:
     """Metric or derived name -> value, for everything that is known and finite.
 
     Args:
         profile: of one call.
         facts: of the device.
-        floor_fraction: roofline floor / time of the call.
-        call_us: time of the whole call, microseconds.
+        timing: of the whole call; None when it was not timed.
     """
     hottest = hottest_kernel(profile)
     values = {str(name): value for name, value in profile.totals.items()}
     if hottest is not None:
         values.update({str(name): value for name, value in hottest.metrics.items()})
     values = {name: value for name, value in values.items() if math.isfinite(value) and not _nothing(name, value)}
-    derived: dict[Derived, float | None] = {Derived.FLOOR_FRACTION: floor_fraction}
-    derived |= _of_call(profile, hottest, call_us)
+    derived: dict[Derived, float | None] = {Derived.HEADROOM: timing.headroom if timing else None}
+    derived |= _of_call(profile, hottest, timing.median_us if timing else None)
     derived |= _of_memory(values)
     derived |= _of_launch(values, hottest, profile.source, facts)
     found = {str(name): value for name, value in derived.items() if value is not None and math.isfinite(value)}

@@ -105,9 +105,9 @@ def applies(applicability: Applicability, context: SelectionContext) -> bool:
     return not (applicability.fp32_needs_tf32 and context.precision is Precision.FP32)
 
 
-def is_pointless(applicability: Applicability, totals: Mapping[str, float]) -> bool:
+def is_pointless(applicability: Applicability, observed: Mapping[str, float]) -> bool:
     """Whether a hardware bound is known to leave the technique nothing to gain."""
-    return any(evaluate(bound, totals) is KleeneValue.TRUE for bound in applicability.pointless_when)
+    return any(evaluate(bound, observed) is KleeneValue.TRUE for bound in applicability.pointless_when)
 
 
 def compute_capability(arch: str) -> int:
@@ -125,7 +125,9 @@ def _candidates(
     members = _open(memory.states[state].techniques, tabu, allowed)
     members = [name for name in members if not _is_retired(memory, state, name, context)]
     applicable = [name for name in members if applies(memory.techniques[name].applicability, context)]
-    promising = [name for name in applicable if not is_pointless(memory.techniques[name].applicability, context.totals)]
+    promising = [
+        name for name in applicable if not is_pointless(memory.techniques[name].applicability, context.observed)
+    ]
     if promising or applicable:
         return promising or applicable
     return _open(memory.techniques, tabu, allowed) if allowed is not None else []

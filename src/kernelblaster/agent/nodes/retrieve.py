@@ -16,6 +16,7 @@ from kernelblaster.agent.slots import step_slot
 from kernelblaster.agent.state import BegunStep, Choice, Diagnosis, PromptLesson, RolloutState, StateUpdate, StopReason
 from kernelblaster.config import SearchPart
 from kernelblaster.knowledge.decisions import NoTechnique, Selection, SelectionContext
+from kernelblaster.knowledge.derived import observed
 from kernelblaster.knowledge.policies import POLICIES
 
 FREE_FORM = "free_form"
@@ -108,7 +109,7 @@ def _select(
         device_kind=context.facts.kind,
         op_family=context.op_family,
         precision=context.precision,
-        totals=evaluation.profile.totals if evaluation.profile else {},
+        observed=observed(evaluation.profile, context.facts, evaluation.timing) if evaluation.profile else {},
         libraries=context.libraries,
     )
     base, config = context.experience.base(), context.config

@@ -44,8 +44,9 @@ async def open_step(state: RolloutState, runtime: Runtime[ProblemContext]) -> St
             context.check_time()
     except BudgetExceeded:
         return {"stop": StopReason.BUDGET}
-    if evaluation.timing and (evaluation.timing.floor_fraction or 0.0) > context.config.near_floor:
-        return {"stop": StopReason.NEAR_FLOOR}
+    headroom = evaluation.timing.headroom if evaluation.timing else None
+    if headroom is not None and headroom < context.config.least_headroom:
+        return {"stop": StopReason.NEAR_ATTAINABLE}
     context.emit(
         StepStarted(
             problem=str(context.problem.id),
@@ -113,13 +114,7 @@ def _nameless(state: RolloutState, base: KnowledgeBase) -> Diagnosis:
 
 def _by_rules(context: ProblemContext, base: KnowledgeBase, evaluation: Evaluation) -> Classification:
     profile = evaluation.profile or Profile(source=ProfileSource.EVENTS, kernels=[], totals={})
-    timing = evaluation.timing
-    return base.classify(
-        profile,
-        context.facts,
-        timing.floor_fraction if timing else None,
-        call_us=timing.median_us if timing else None,
-    )
+    return base.classify(profile, context.facts, evaluation.timing)
 
 
 def _diagnosis(state: RolloutState, ruled: Classification, decided_by: str) -> Diagnosis:

@@ -158,6 +158,7 @@ class Stopwatch:
         reading: clock and temperature of the GPU now; None where it cannot be read.
         schedule: values of the calls, and which of them are judged; one comparison uses it up.
         look: keeps the outputs of the candidate's last call, which had this perturbation.
+        attainable_us: what a well-written kernel is expected to reach; told with each time.
     """
 
     facts: DeviceFacts
@@ -167,6 +168,7 @@ class Stopwatch:
     reading: Callable[[], GpuReading | None] = lambda: None
     schedule: PerturbationSchedule = field(default_factory=PerturbationSchedule)
     look: Callable[[int], None] = lambda perturbation: None
+    attainable_us: float | None = None
 
     @property
     def modelled(self) -> bool:
@@ -335,6 +337,7 @@ class Stopwatch:
             host_median_us=float(np.median(hosts)) if hosts else None,
             floor_us=self.floor_us,
             floor_fraction=None if self.floor_us is None else self.floor_us / interval.estimate,
+            attainable_us=self.attainable_us,
             modelled=self.modelled,
             executed_share=min(sample.executed_share for sample in samples),
             samples_us=list(times),

@@ -16,11 +16,11 @@ from ptxemu.errors import (
     CoreFailure,
     EmulatorError,
     InvalidInput,
-    KernelFailed,
     ProgramDoesNotBuild,
     ProgramNotEmulatable,
     ToolkitMissing,
 )
+from ptxemu.kernels.errors import KernelFailed
 from ptxemu.kernels.module import LaunchResult, PtxModule
 from ptxemu.metrics.lines import LineProfile
 from ptxemu.metrics.names import NsightMetric

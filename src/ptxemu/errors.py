@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ptxemu.checks.findings import Finding
-
 
 class EmulatorError(Exception):
     """Base of all of them: this machine, or the emulator, cannot do what was asked.
@@ -56,13 +50,3 @@ class ProgramNotEmulatable(EmulatorError):
     def __init__(self, message: str, *, hint: str = "", log: str = "") -> None:
         super().__init__(message, hint=hint)
         self.log = log
-
-
-class KernelFailed(EmulatorError):
-    """A kernel launched from Python faulted or was killed. `findings` is what the checks found until then."""
-
-    exit_code = 1
-
-    def __init__(self, message: str, *, hint: str, findings: Sequence[Finding] = ()) -> None:
-        super().__init__(message, hint=hint)
-        self.findings = tuple(findings)

@@ -12,10 +12,11 @@ from typing import Self
 from ptxemu.checks.findings import Finding, named, read_findings
 from ptxemu.core.build import ensure_core
 from ptxemu.counters.report import CountedReport, counted_report
-from ptxemu.errors import InvalidInput, KernelFailed, ProgramNotEmulatable
+from ptxemu.errors import InvalidInput, ProgramNotEmulatable
 from ptxemu.files import default_cache_dir
 from ptxemu.kernels.arguments import arguments
 from ptxemu.kernels.build import BuiltKernels, build_kernels
+from ptxemu.kernels.errors import KernelFailed
 from ptxemu.kernels.job import Ended, Extents, Launch, LaunchProcess
 from ptxemu.metrics.launches import modelled_run
 from ptxemu.metrics.names import NsightMetric

@@ -40,7 +40,8 @@ def matmul(a, b, c, m, n, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
 def write(source: ASTSource) -> None:
     """One file, which names this one without its folder: lines are kept, what else debuggers read is not."""
     compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=OPTIONS)
-    text = re.sub(r'"/[^"\n]*/(\w+\.py)"', r'"\1"', compiled.asm["ptx"]).partition("\t.section")[0]
+    text = re.sub(r'"/[^"\n]*/(\w+\.py)"', r'"\1"', compiled.asm["ptx"])
+    text = re.sub(r"\t\.section\s+\.debug_(?!str).*?\n\t}\n", "", text, flags=re.DOTALL)
     (HERE / f"{compiled.name}.ptx").write_text(text, encoding="utf-8")
     print(compiled.name, compiled.metadata.shared, "bytes of shared memory")
 

@@ -20,6 +20,8 @@ from kernelblaster.problems.dtype import DType
 
 FLOATS = [dtype for dtype in TORCH_DTYPES if dtype.is_floating_point]
 WHOLE = [dtype for dtype in TORCH_DTYPES if not dtype.is_floating_point]
+OF_FLOATS = [kind for kind in PerturbationKind if kind is not PerturbationKind.MIRROR]
+INTEGERS = [dtype for dtype in WHOLE if dtype is not DType.BOOL]
 NUMBERS = st.integers(1, 2**63 - 1)
 
 
@@ -35,11 +37,17 @@ class Harness:
         self._process.wait(timeout=10)
 
     def perturb(
-        self, values: torch.Tensor, dtype: DType, change: PerturbationKind, index: int, perturbation: int
+        self,
+        values: torch.Tensor,
+        dtype: DType,
+        change: PerturbationKind,
+        index: int,
+        perturbation: int,
+        mirror: int = 0,
     ) -> bytes:
         """The bytes of perturbed values."""
         data = raw(values)
-        head = f"{index} {perturbation} {dtype} {change} {values.numel()}\n"
+        head = f"{index} {perturbation} {dtype} {change} {mirror} {values.numel()}\n"
         self._process.stdin.write(head.encode() + data)
         self._process.stdin.flush()
         return self._process.stdout.read(len(data))
@@ -75,7 +83,7 @@ def values_of(dtype: DType, count: int, seed: int) -> torch.Tensor:
 
 
 @given(
-    st.sampled_from(FLOATS), st.sampled_from(PerturbationKind), st.integers(0, 5000), st.integers(0, 40), NUMBERS,
+    st.sampled_from(FLOATS), st.sampled_from(OF_FLOATS), st.integers(0, 5000), st.integers(0, 40), NUMBERS,
     st.integers(0, 2**32),
 )  # fmt: skip
 @settings(max_examples=300, deadline=None)
@@ -100,6 +108,22 @@ def test_integers_and_flags(
     replayed = apply_perturbation(values, change, index, perturbation)
     assert harness.perturb(values, dtype, change, index, perturbation) == raw(replayed)
     assert torch.equal(replayed.sort().values, values.sort().values)
+
+
+@given(st.sampled_from(INTEGERS), st.data(), st.integers(2, 5000), st.integers(0, 40), NUMBERS)
+@settings(max_examples=100, deadline=None)
+def test_mirrored_integers_stay_in_bounds(
+    harness: Harness, dtype: DType, data: st.DataObject, count: int, index: int, perturbation: int
+) -> None:
+    least, most = torch.iinfo(TORCH_DTYPES[dtype]).min, torch.iinfo(TORCH_DTYPES[dtype]).max
+    low = data.draw(st.integers(max(least, -(2**62)), min(most, 2**62) - 1))
+    high = data.draw(st.integers(low + 1, min(most, 2**62)))
+    values = torch.randint(low, high + 1, (count,), generator=torch.Generator().manual_seed(index))
+    values = values.to(TORCH_DTYPES[dtype])
+    replayed = apply_perturbation(values, PerturbationKind.MIRROR, index, perturbation, low + high)
+    assert harness.perturb(values, dtype, PerturbationKind.MIRROR, index, perturbation, low + high) == raw(replayed)
+    assert int(replayed.long().min()) >= low
+    assert int(replayed.long().max()) <= high
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from kernelblaster.devices.base import UNPERTURBED, PerturbationKind
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.evaluation.correctness.input_store import InputStore
-from kernelblaster.evaluation.inputs.drawing import perturbation_of
+from kernelblaster.evaluation.inputs.drawing import permitted_perturbation, perturbation_of
 from kernelblaster.evaluation.inputs.keys import InputKey
 from kernelblaster.evaluation.inputs.perturbations import apply_perturbation, derived_perturbation
 from kernelblaster.evaluation.inputs.plan import plan_inputs
 from kernelblaster.evaluation.integrity import timed_checks as module
 from kernelblaster.evaluation.integrity.timed_checks import choose_checks
-from kernelblaster.problems.problem import Precision, Problem, StandardWorkload
+from kernelblaster.problems.problem import Precision, Problem, StandardWorkload, ValueRange
 
 CROSS_ENTROPY = "level1/095_CrossEntropyLoss"
 
@@ -66,6 +66,15 @@ def test_only_what_has_no_structure_is_rotated() -> None:
         assert perturbation_of(ordered) is PerturbationKind.FIXED
     assert perturbation_of(torch.randint(0, 2, (64, 64)).float()) is PerturbationKind.FIXED
     assert perturbation_of(torch.tensor(3.0)) is PerturbationKind.FIXED
+
+
+def test_what_a_problem_declares_goes_before_what_values_show(relu: Problem) -> None:
+    declared = dataclasses.replace(relu, ranges={"keys": ValueRange(-3, 9)}, kept=frozenset({"tree", "links"}))
+    keys, tree = torch.randint(-3, 10, (64,), generator=torch.Generator().manual_seed(1)), torch.arange(64.0)
+    assert permitted_perturbation(declared, "keys", keys.sort().values) is PerturbationKind.MIRROR
+    assert permitted_perturbation(declared, "tree", tree) is PerturbationKind.SCALE
+    assert permitted_perturbation(declared, "links", keys) is PerturbationKind.FIXED
+    assert permitted_perturbation(declared, "other", keys) is perturbation_of(keys)
 
 
 def test_what_is_fixed_or_as_drawn_stays_and_a_scale_holds_for_all() -> None:

@@ -46,6 +46,11 @@ def test_not_every_size_must_be_declared(tmp_path: Path) -> None:
         load_reference(problem).inputs(StandardWorkload.FULL)
 
 
+def test_a_problem_is_judged_in_its_own_precision_where_it_lacks_the_one_asked_for(tmp_path: Path) -> None:
+    problem = load_problem(write_problem(tmp_path / "p", reference=REFERENCE + 'PRECISIONS = ("fp32", "bf16")'))
+    assert [problem.precision_for(asked) for asked in ("fp16", "bf16", "fp32")] == ["fp32", "bf16", "fp32"]
+
+
 def sized(value: str) -> str:
     head, _, rest = REFERENCE.partition("SIZES = ")
     return f"{head}SIZES = {value}\n{rest.partition(chr(10))[2]}"
@@ -76,6 +81,12 @@ def sized(value: str) -> str:
         (REFERENCE + 'DTYPES = ["int32"]', "DTYPES"),
         (REFERENCE + 'DTYPES = {"x": "float7"}', "'float7'"),
         (REFERENCE + 'DTYPES = {"x": "float4_e2m1"}', "float4_e2m1"),
+        (REFERENCE + 'PRECISIONS = ("fp8",)', "'fp8'"),
+        (REFERENCE + "PRECISIONS = ()", "PRECISIONS"),
+        (REFERENCE + 'RANGES = {"x": (3, 3)}', "RANGES"),
+        (REFERENCE + 'RANGES = {"x": 255}', "RANGES"),
+        (REFERENCE + 'KEPT = "x"', "KEPT"),
+        (REFERENCE + "PARTLY_READ = (1,)", "PARTLY_READ"),
         (REFERENCE + 'INDICES = {"lost": ("x", 0)}', "INDICES"),
         (REFERENCE + 'INDICES = {"output": "x"}', "INDICES"),
         (REFERENCE.replace("2.5", '"2.5"'), "'factor'"),

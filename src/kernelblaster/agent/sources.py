@@ -7,8 +7,9 @@ from functools import lru_cache
 
 from kernelblaster.cuda_source.lexer import TokenKind, tokens
 from kernelblaster.problems.python_source import parse_python
+from kernelblaster.problems.tensor_declarations import NAMES
 
-_DECLARATIONS = frozenset({"SIZES", "SCALARS", "DTYPES", "INDICES", "TAGS", "MENDS", "OP_FAMILY"})
+_DECLARATIONS = frozenset({"SIZES", "SCALARS", "OP_FAMILY", *NAMES})
 
 
 def strip_comments(source: str) -> str:

@@ -54,7 +54,7 @@ def time_baselines(
         tell(f"timing {problem.title}")
         plan = BaselinePlan(kernels=_kernels(problem, root), seconds=seconds)
         with InputStore() as inputs:
-            row = measure_baseline(problem, config.precision, size, chosen, inputs, plan)
+            row = measure_baseline(problem, problem.precision_for(config.precision), size, chosen, inputs, plan)
         if root is not None and (directory := _search(problem, root)).is_dir():
             keep_baseline(directory, row)
         yield row

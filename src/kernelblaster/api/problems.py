@@ -96,7 +96,8 @@ def describe_tensors(
     """Every tensor that crosses the launcher at one size. Executes `reference.py`. Raises ProblemError."""
     from kernelblaster.problems.reference import tensor_specs
 
-    return tensor_specs(load_problem(problem), size, precision)
+    found = load_problem(problem)
+    return tensor_specs(found, size, found.precision_for(precision))
 
 
 def audit_problem(problem: ProblemName, precisions: Sequence[Precision] = tuple(Precision)) -> list[str]:
@@ -114,7 +115,8 @@ def audit_problem(problem: ProblemName, precisions: Sequence[Precision] = tuple(
         if faults:
             return faults
         with InputStore() as inputs:
-            return [fault for precision in precisions for fault in admission_faults(found, precision, inputs)]
+            meant = [precision for precision in precisions if precision in found.precisions]
+            return [fault for precision in meant for fault in admission_faults(found, precision, inputs)]
     except ProblemError as error:
         return [str(error)]
 

@@ -85,5 +85,8 @@ def check(
 
 
 def _wanted(plan: CheckPlan) -> int:
-    """How many verdicts a plan asks for: problems have the sizes that they declare."""
-    return len(plan.precisions) * sum(w in p.workloads for p in plan.problems for w in plan.workloads)
+    """How many verdicts a plan asks for: problems have the precisions and sizes that they declare."""
+    return sum(
+        len(set(plan.precisions) & set(p.precisions)) * len(set(plan.workloads) & set(p.workloads))
+        for p in plan.problems
+    )

@@ -185,11 +185,12 @@ class SharedJudge:
 
     def _pose(self, problem: Problem) -> TaskText:
         judge = self._judge
+        precision = problem.precision_for(judge.precision)
         posed = PosedProblem(
             problem=problem,
-            precision=judge.precision,
+            precision=precision,
             workload=judge.workload,
-            tensors=tensor_specs(problem, judge.workload, judge.precision),
+            tensors=tensor_specs(problem, judge.workload, precision),
             libraries=judge.libraries,
             fixed_parameters=fixed_parameters(problem, undeclared_extents(problem)),
             facts=self.facts,

@@ -47,7 +47,7 @@ class _PerProblem:
 
 
 class EvaluationContext:
-    """How candidates are judged on one device, at one precision, for one workload.
+    """How candidates are judged on one device, for one workload.
 
     Args:
         device: where candidates run.
@@ -55,7 +55,7 @@ class EvaluationContext:
         config: how hard candidates are checked and timed.
         workload: name of the workload that is timed and profiled.
         libraries: libraries that candidates may link.
-        precision: storage type of floating-point tensors.
+        precision: storage type of floating-point tensors of problems that are meant in it; see `precision_of`.
         seed: makes the input sets the same again; None draws a secret one.
     """
 
@@ -84,6 +84,10 @@ class EvaluationContext:
         """The device that candidates run on."""
         return self.device.facts
 
+    def precision_of(self, problem: Problem) -> Precision:
+        """The precision in which candidates of a problem are judged here."""
+        return problem.precision_for(self.precision)
+
     def once(self, name: str, problem: Problem, compute: Callable[[], Value]) -> Value:
         """A value that a pipeline computes once per problem. Raises what `compute` raises."""
         return self._known.get(name, problem, compute)
@@ -92,7 +96,9 @@ class EvaluationContext:
         """The input sets that every candidate of a problem must pass. Raises ProblemError."""
         sets, judged = self.config.input_sets, not self.samples_blocks
         other = self.once("undeclared", problem, lambda: undeclared_extents(problem) if sets > 1 else None)
-        return plan_inputs(problem, self.precision, self.workload, sets, self.seed, other, judge_timed=judged)
+        return plan_inputs(
+            problem, self.precision_of(problem), self.workload, sets, self.seed, other, judge_timed=judged
+        )
 
     @property
     def instruction_budget(self) -> int:
@@ -110,7 +116,8 @@ class EvaluationContext:
 
     def floor_us(self, problem: Problem) -> float:
         """Roofline floor of the timed size, in microseconds. Raises ProblemError."""
-        return self.once("floor", problem, lambda: floor_us(problem, self.workload, self.precision, self.facts))
+        precision = self.precision_of(problem)
+        return self.once("floor", problem, lambda: floor_us(problem, self.workload, precision, self.facts))
 
     def attainable(self, problem: Problem) -> Attainable:
         """What a well-written kernel is expected to reach at the timed size. Raises ProblemError."""

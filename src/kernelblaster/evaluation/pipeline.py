@@ -53,7 +53,7 @@ class EvaluationPipeline(EvaluationStages):
     def run(self, baseline: str | None, *, profile: bool, process_pairs: int = 1) -> Evaluation:
         """Go through the stages, the last one in as many pairs of processes. Raises DeviceError and ProblemError."""
         self._final = process_pairs > 1
-        harness = self._judge.device.prepare(self._problem, self._judge.precision)
+        harness = self._judge.device.prepare(self._problem, self._judge.precision_of(self._problem))
         if harness.program is not None:
             with compiling(lambda: self._build(harness), harness, self._judge.libraries) as candidate:
                 self._evaluate_against(candidate, baseline, profile=profile, process_pairs=process_pairs)

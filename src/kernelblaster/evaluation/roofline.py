@@ -2,7 +2,8 @@
 
     floor = max( bytes that must move / peak bandwidth,  operations that must be done / peak rate )
 
-Bytes: every input and weight is read once from DRAM, for L2 is cold; outputs count only beyond the size of L2, where
+Bytes: every input and weight is read once from DRAM, for L2 is cold, but for inputs that a problem declares to be read
+in part (`Problem.partly_read`); outputs count only beyond the size of L2, where
 they may stay. Tensors with many zeros count by their share of other values: half a triangular matrix need not be read.
 
 Operations count only where no algebra can save them: when the reference has exactly one matrix product or convolution
@@ -31,7 +32,8 @@ def floor_us(problem: Problem, workload: str, precision: Precision, facts: Devic
     reference = load_reference(problem)
     shares = nonzero_shares(reference, problem.cheap_workload)
     specs = tensor_specs(problem, workload, precision)
-    read = sum(spec.bytes * shares.get(spec.name, 1.0) for spec in specs if spec.role is not TensorRole.OUTPUT)
+    whole = [one for one in specs if one.role is not TensorRole.OUTPUT and one.name not in problem.partly_read]
+    read = sum(spec.bytes * shares.get(spec.name, 1.0) for spec in whole)
     written = sum(spec.bytes for spec in specs if spec.role is TensorRole.OUTPUT)
     seconds = (read + max(0, written - facts.l2_bytes)) / facts.peak_bandwidth
     peak = peak_flops(facts, precision)

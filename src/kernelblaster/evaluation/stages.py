@@ -39,7 +39,7 @@ class EvaluationStages:
             device=facts.kind,
             device_name=facts.name,
             arch=facts.arch,
-            precision=judge.precision,
+            precision=judge.precision_of(problem),
             workload=judge.workload,
             libraries=[library.value for library in judge.libraries],
             weakly_verified=problem.weakly_verified,

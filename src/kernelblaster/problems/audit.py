@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kernelblaster.problems.problem import Problem
+from kernelblaster.problems.problem import Problem, ValueRange
 from kernelblaster.problems.reference import (
     Reference,
     arguments,
@@ -113,14 +113,17 @@ def _ignorable(draw: _Draw) -> Iterator[str]:
     for name, tensor in draw.tensors():
         if tensor.numel() > 1 and (tensor == tensor.flatten()[0]).all():
             yield f"{name} holds a single value, so that a kernel may ignore it"
-        elif draw.effect(name, _changed(tensor)) <= LEAST_EFFECT:
+        elif draw.effect(name, _changed(tensor, draw.problem.ranges.get(name))) <= LEAST_EFFECT:
             yield f"the output does not depend on {name}"
 
 
-def _changed(tensor: torch.Tensor) -> torch.Tensor:
-    """Other values of the same kind: noise on numbers, another order of integers and flags."""
+def _changed(tensor: torch.Tensor, bounds: ValueRange | None) -> torch.Tensor:
+    """Other values of the same kind: noise on numbers, mirrored integers in known bounds, other integers reordered."""
     import torch
 
+    if bounds is not None:
+        some = torch.rand(tensor.shape) < PERTURBATION
+        return torch.where(some, bounds.low + bounds.high - tensor.long(), tensor.long()).to(tensor.dtype)
     if not tensor.is_floating_point():
         return tensor.flatten().roll(1).reshape(tensor.shape)
     scale = tensor.square().mean().sqrt()
@@ -140,5 +143,7 @@ def _trivial(draw: _Draw) -> Iterator[str]:
 
 
 def _distance(got: torch.Tensor, expected: torch.Tensor) -> float:
-    """||got - expected|| / ||expected||"""
+    """||got - expected|| / ||expected||; of integers and flags, which must be equal, the share that is not."""
+    if not expected.is_floating_point():
+        return float((got.double() != expected.double()).double().mean())
     return float((got.double() - expected.double()).norm() / expected.double().norm())

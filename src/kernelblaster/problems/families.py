@@ -36,6 +36,14 @@ class OpFamily(StrEnum):
     LOSS = "loss"
     MLP = "mlp"
     """Several matrix products in a row."""
+    STENCIL = "stencil"
+    SPARSE = "sparse"
+    FFT = "fft"
+    SORT = "sort"
+    GATHER = "gather"
+    PAIRWISE = "pairwise"
+    CRYPTO = "crypto"
+    """From here on by declaration alone; the words are those of `problems.tags`."""
 
 
 _CALLS: dict[OpFamily, str] = {

@@ -20,7 +20,10 @@ from kernelblaster.problems.tensor_declarations import (
     read_dtypes,
     read_indices,
     read_mends,
+    read_names,
     read_outputs,
+    read_precisions,
+    read_ranges,
     read_tags,
 )
 from kernelblaster.storage.bounded_io import read_source
@@ -56,6 +59,10 @@ def load_problem(directory: Path) -> Problem:
         outputs=outputs,
         dtypes=read_dtypes(declared),
         indices=read_indices(declared, outputs),
+        precisions=read_precisions(declared),
+        ranges=read_ranges(declared),
+        kept=read_names(declared, "KEPT"),
+        partly_read=read_names(declared, "PARTLY_READ"),
         tags=read_tags(declared),
         mends=read_mends(declared),
     )

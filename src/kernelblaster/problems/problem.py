@@ -94,6 +94,17 @@ class IndexSource:
     axis: int
 
 
+@dataclass(frozen=True)
+class ValueRange:
+    """Bounds of an integer input, both included: every value between them is a sound one.
+
+    Timed calls find `low + high - x` in the place of some values x, so that they hold others, and as many in bounds.
+    """
+
+    low: int
+    high: int
+
+
 @dataclass(frozen=True, order=True)
 class ProblemId:
     """Level and number, as in KernelBench: `level1` / 23. A problem of one's own has neither, and goes by its name."""
@@ -120,6 +131,11 @@ class Problem:
         outputs: names of what `forward` returns, in order (`OUTPUTS` of `reference.py`).
         dtypes: tensors that pin their own element type (`DTYPES` of `reference.py`); the others follow the precision.
         indices: outputs that hold indices, and into what (`INDICES` of `reference.py`).
+        precisions: those in which it is meant, its own first (`PRECISIONS` of `reference.py`).
+        ranges: integer inputs and their bounds (`RANGES` of `reference.py`).
+        kept: inputs that mean something as a whole, such as a tree: no other values are derived from those that are
+            declared, and timed calls halve all of them or none (`KEPT` of `reference.py`).
+        partly_read: inputs of which a kernel need not read every byte (`PARTLY_READ` of `reference.py`).
         tags: operations it holds, the main one first (`TAGS` of `reference.py`); none where none are declared.
         mends: what KernelBench's form of it gets wrong, and what this one does instead (`MENDS` of `reference.py`);
             empty where nothing was mended.
@@ -135,6 +151,10 @@ class Problem:
     outputs: tuple[str, ...] = (OUTPUT,)
     dtypes: dict[str, DType] = field(default_factory=dict, hash=False)
     indices: dict[str, IndexSource] = field(default_factory=dict, hash=False)
+    precisions: tuple[Precision, ...] = tuple(Precision)
+    ranges: dict[str, ValueRange] = field(default_factory=dict, hash=False)
+    kept: frozenset[str] = frozenset()
+    partly_read: frozenset[str] = frozenset()
     tags: tuple[Tag, ...] = ()
     mends: str = ""
     weakly_verified: bool = False
@@ -147,6 +167,10 @@ class Problem:
                 f"{self.slug} has no reference.py: its driver judges itself",
                 hint="write a reference.py and a driver.cpp on <kernelblaster/driver.hpp> to have it verified",
             )
+
+    def precision_for(self, asked: Precision) -> Precision:
+        """The precision that it is judged in by a run of another: the one that is asked for, or else its own."""
+        return asked if asked in self.precisions else self.precisions[0]
 
     @property
     def split(self) -> Split | None:

@@ -203,11 +203,19 @@ def _check_names(problem: Problem, names: Sequence[str]) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ProblemError(f"{', '.join(twice)} of {problem.slug} names two tensors", hint="rename one of them")
-    unknown = sorted(({source.tensor for source in problem.indices.values()} | set(problem.dtypes)) - set(names))
-    if unknown:
-        raise ProblemError(
-            f"DTYPES or INDICES of {problem.slug} name {', '.join(unknown)}", hint=f"its tensors are {', '.join(names)}"
-        )
+    tables: Mapping[str, Collection[str]] = {
+        "DTYPES": problem.dtypes,
+        "INDICES": {source.tensor for source in problem.indices.values()},
+        "RANGES": problem.ranges,
+        "KEPT": problem.kept,
+        "PARTLY_READ": problem.partly_read,
+    }
+    for table, named in tables.items():
+        unknown = sorted(set(named) - set(names))
+        if unknown:
+            raise ProblemError(
+                f"{table} of {problem.slug} has the name {unknown[0]}", hint=f"its tensors are {', '.join(names)}"
+            )
 
 
 def _check_driver(problem: Problem, inputs: Collection[str], weights: Collection[str]) -> None:

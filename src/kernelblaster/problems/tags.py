@@ -30,6 +30,25 @@ class Tag(StrEnum):
     ATTENTION = "attention"
     RECURRENT = "recurrent"
     """Recurrent layers and state-space models."""
+    STENCIL = "stencil"
+    """Each output from its neighbourhood: image filters, steps of a grid."""
+    SPARSE = "sparse"
+    FFT = "fft"
+    SORT = "sort"
+    """Sorting, compaction, order statistics."""
+    GATHER = "gather"
+    """Reads or writes at addresses that the data gives: lookups, scatters, sampling along a flow."""
+    HISTOGRAM = "histogram"
+    PAIRWISE = "pairwise"
+    """All of one set with all of another: bodies, rays and spheres, blocks and displacements."""
+    TRAVERSAL = "traversal"
+    """A walk through a tree."""
+    QUANTIZED = "quantized"
+    """Codes of few bits with scales."""
+    EXPERTS = "experts"
+    """Products whose weights each token chooses."""
+    CRYPTO = "crypto"
+    """Hashes, ciphers and long integers."""
     NETWORK = "network"
     """A whole network, or a block of one: a chain of many layers."""
 
@@ -42,7 +61,17 @@ class Split(StrEnum):
 
 
 HELD_OUT: frozenset[Tag] = frozenset(
-    {Tag.CONV_TRANSPOSE, Tag.ATTENTION, Tag.RECURRENT, Tag.SCAN, Tag.LOSS},
+    {
+        Tag.CONV_TRANSPOSE,
+        Tag.ATTENTION,
+        Tag.RECURRENT,
+        Tag.SCAN,
+        Tag.LOSS,
+        Tag.FFT,
+        Tag.SPARSE,
+        Tag.HISTOGRAM,
+        Tag.TRAVERSAL,
+    },
 )
 """Operations that no problem of `Split.TRAIN` holds. Changing this makes earlier studies incomparable."""
 

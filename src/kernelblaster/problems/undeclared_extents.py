@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from kernelblaster.errors import ProblemError
-from kernelblaster.problems.problem import Precision, Problem
+from kernelblaster.problems.problem import Problem
 from kernelblaster.problems.reference import tensor_specs
 from kernelblaster.problems.varied_parameters import vary_parameters
 
@@ -116,4 +116,4 @@ def _accepted(problem: Problem, name: str, extent: int) -> Problem | None:
 
 
 def _shapes(problem: Problem) -> list[tuple[int, ...]]:
-    return [spec.shape for spec in tensor_specs(problem, problem.cheap_workload, Precision.FP16)]
+    return [spec.shape for spec in tensor_specs(problem, problem.cheap_workload, problem.precisions[0])]

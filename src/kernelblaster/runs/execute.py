@@ -97,7 +97,7 @@ async def _search(parts: RunParts, problem: Problem, limits: Concurrency, run_de
         run=search.name,
         problem=problem,
         op_family=_family(problem),
-        precision=parts.config.precision,
+        precision=problem.precision_for(parts.config.precision),
         workload=parts.workload,
         tensors=specs,
         config=parts.config.search,
@@ -120,7 +120,9 @@ async def _search(parts: RunParts, problem: Problem, limits: Concurrency, run_de
 
 def _tensors(problem: Problem, parts: RunParts) -> tuple[TensorSpec, ...]:
     """Tensors of the launcher; none are known of a weakly verified problem, whose driver makes its own."""
-    return () if problem.weakly_verified else tensor_specs(problem, parts.workload, parts.config.precision)
+    if problem.weakly_verified:
+        return ()
+    return tensor_specs(problem, parts.workload, problem.precision_for(parts.config.precision))
 
 
 def _fixed(problem: Problem) -> tuple[str, ...]:

@@ -43,15 +43,16 @@ def audit_problems(
     for number, problem in enumerate(problems, start=1):
         problem.require_reference()
         digest = hashlib.sha256(problem.reference_path.read_bytes()).hexdigest()[:16]
-        found = known.get((str(problem.id), tuple(precisions), digest))
+        meant = tuple(precision for precision in precisions if precision in problem.precisions)
+        found = known.get((str(problem.id), meant, digest))
         if found is None:
             tell(f"auditing {problem.title} ({number} of {len(problems)})")
             found = AuditRecord(
                 problem=str(problem.id),
                 name=problem.name,
-                precisions=tuple(precisions),
+                precisions=meant,
                 digest=digest,
-                faults=tuple(audit(problem, precisions)),
+                faults=tuple(audit(problem, meant)),
             )
             if records is not None:
                 append_line(records, found.model_dump_json().encode())

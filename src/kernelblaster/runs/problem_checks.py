@@ -93,7 +93,7 @@ class CheckPlan:
 
     Attributes:
         problems: in this order.
-        precisions, workloads: each problem in each precision at each of these sizes that it declares.
+        precisions, workloads: each problem in each of these precisions at each of these sizes that it declares.
         jobs: kernels compiled at once, ahead of their turn.
         minutes: after this no further problem is begun; None for no limit.
         again: judge also what has an outcome.
@@ -160,7 +160,8 @@ def _items(plan: CheckPlan) -> Iterator[_Item]:
     for workload in plan.workloads:
         for precision in plan.precisions:
             for problem in plan.problems:
-                if workload in problem.workloads and not problem.weakly_verified:
+                judged = workload in problem.workloads and precision in problem.precisions
+                if judged and not problem.weakly_verified:
                     source = read_start(problem)
                     yield _Item(problem, precision, workload, source, problem_digest(problem, source))
 

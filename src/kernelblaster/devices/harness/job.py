@@ -32,7 +32,9 @@ def job_packets(job: Job) -> Iterator[tuple[PacketBuilder, list[Path]]]:
         message = PacketBuilder(HarnessRequest.TENSORS)
         for tensor in tensors:
             spec = tensor.spec
-            message.text(spec.role).text(spec.name).text(spec.dtype).text(tensor.change).list_i64(spec.shape)
+            message.text(spec.role).text(spec.name).text(spec.dtype).text(tensor.change).i64(tensor.mirror).list_i64(
+                spec.shape
+            )
         yield message, [tensor.path for tensor in tensors if is_input(tensor)]
 
 

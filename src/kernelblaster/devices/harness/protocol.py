@@ -21,8 +21,6 @@ class HarnessRequest(IntEnum):
     BATCH = 11
     SELECT = 12
     QUIT = 13
-    ADD = 14
-    CHOOSE = 15
 
 
 class HarnessReply(IntEnum):
@@ -41,5 +39,3 @@ class HarnessReply(IntEnum):
     SELECTED = 11
     JUDGED = 12
     ERROR = 13
-    ADDED = 14
-    CHOSEN = 15

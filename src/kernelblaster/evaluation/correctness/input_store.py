@@ -144,7 +144,7 @@ class InputStore:
     def _draw(self, key: InputKey) -> InputSet:
         from kernelblaster.evaluation.correctness import reference_output
         from kernelblaster.evaluation.correctness.infinities import defines_infinities
-        from kernelblaster.evaluation.inputs.drawing import perturbation_of
+        from kernelblaster.evaluation.inputs.drawing import permitted_perturbation
         from kernelblaster.evaluation.inputs.leading import leading_input
 
         reference = load_reference(key.problem)
@@ -163,7 +163,8 @@ class InputStore:
             ):
                 break
             _LOG.debug("%s at %s: %s * 2^%d tells nothing", key.problem.slug, key.workload, distribution, exponent)
-        kinds = {name: perturbation_of(tensor) for name, tensor in (*drawn.inputs.items(), *drawn.weights.items())}
+        drawn_tensors = {**drawn.inputs, **drawn.weights}
+        kinds = {name: permitted_perturbation(key.problem, name, tensor) for name, tensor in drawn_tensors.items()}
         return InputSet(key, distribution, specs, self._write(key, drawn, specs), kinds, expected, drawn.mixed)
 
     def _vary(self, key: InputKey) -> InputSet:

@@ -23,12 +23,13 @@ from kernelblaster.evaluation.inputs.distributions import Distribution, accumula
 from kernelblaster.evaluation.inputs.drawing import (
     add_outlier,
     coarse,
-    perturbation_of,
+    permitted_perturbation,
     randomize_constants,
     transform,
 )
+from kernelblaster.evaluation.inputs.integers import transform_integers
 from kernelblaster.evaluation.inputs.leading import distances, leading_input, mask, mix
-from kernelblaster.evaluation.inputs.perturbations import apply_perturbation
+from kernelblaster.evaluation.inputs.perturbations import apply_perturbation, mirror_of
 from kernelblaster.evaluation.inputs.scratch import free_host_memory
 from kernelblaster.evaluation.inputs.tensors import (
     TORCH_DTYPES,
@@ -148,10 +149,12 @@ def _draw_on(
         module = reference.model(workload)
         generator = torch.Generator(device).manual_seed(seed)
         inputs = {
-            name: _drawn_as(tensor.to(device), distribution, exponent, generator).to(stored[name])
+            name: _drawn_as(reference.problem, name, tensor.to(device), distribution, exponent, generator).to(
+                stored[name]
+            )
             for name, tensor in reference.tensors(workload).items()
         }
-        leading = _special_input(specs, inputs, distribution)
+        leading = _special_input(reference.problem, specs, inputs, distribution)
         if leading is not None:
             values = inputs[leading].float()
             if distribution is Distribution.MASKED:
@@ -183,17 +186,30 @@ def _seeded(seed: int, device: torch.device, specs: Sequence[TensorSpec]) -> Ite
 
 
 def _special_input(
-    specs: Sequence[TensorSpec], inputs: Mapping[str, torch.Tensor], distribution: Distribution
+    problem: Problem, specs: Sequence[TensorSpec], inputs: Mapping[str, torch.Tensor], distribution: Distribution
 ) -> str | None:
     """The input that alone gets masks or a mixture; None where none may."""
     name = leading_input(specs) if distribution in (Distribution.MASKED, Distribution.MIXED) else None
-    return name if name is None or perturbation_of(inputs[name]) is PerturbationKind.SHIFT else None
+    if name is None or permitted_perturbation(problem, name, inputs[name]) is not PerturbationKind.SHIFT:
+        return None
+    return name
 
 
 def _drawn_as(
-    tensor: torch.Tensor, distribution: Distribution, exponent: int, generator: torch.Generator
+    problem: Problem,
+    name: str,
+    tensor: torch.Tensor,
+    distribution: Distribution,
+    exponent: int,
+    generator: torch.Generator,
 ) -> torch.Tensor:
-    return transform(tensor, distribution, exponent, generator) if tensor.is_floating_point() else tensor
+    """An input of the wanted distribution; as it is declared where the problem keeps it, or it has no bounds."""
+    if name in problem.kept:
+        return tensor
+    if tensor.is_floating_point():
+        return transform(tensor, distribution, exponent, generator)
+    bounds = problem.ranges.get(name)
+    return tensor if bounds is None else transform_integers(tensor, bounds, distribution, generator)
 
 
 def _coarse(weight: torch.Tensor) -> torch.Tensor:
@@ -223,6 +239,7 @@ def perturb(
                 perturbation_kinds[spec.name],
                 index,
                 key.perturbation,
+                mirror_of(key.problem, spec.name),
             )
             for index, spec in enumerate(specs)
             if spec.role is not TensorRole.OUTPUT

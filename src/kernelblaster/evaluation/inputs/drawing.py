@@ -35,6 +35,7 @@ import torch
 
 from kernelblaster.devices.base import PerturbationKind
 from kernelblaster.evaluation.inputs.distributions import Distribution
+from kernelblaster.problems.problem import Problem
 
 CATEGORIES = 16
 """A tensor with at most this many distinct values is a label, a mask or a sign, not a measurement."""
@@ -118,8 +119,15 @@ def add_outlier(weights: dict[str, torch.Tensor], distribution: Distribution) ->
         vectors[-1][places[distribution]] += _PEAK
 
 
+def permitted_perturbation(problem: Problem, name: str, tensor: torch.Tensor) -> PerturbationKind:
+    """What may be done to an input or weight between two timed calls: by declaration, else by its values."""
+    if name in problem.kept:
+        return PerturbationKind.SCALE if tensor.is_floating_point() else PerturbationKind.FIXED
+    return PerturbationKind.MIRROR if name in problem.ranges else perturbation_of(tensor)
+
+
 def perturbation_of(tensor: torch.Tensor) -> PerturbationKind:
-    """What may be done to the values of an input or weight between two timed calls, so that it keeps its meaning."""
+    """What its values allow, so that it keeps its meaning."""
     if tensor.numel() < 2:
         return PerturbationKind.FIXED
     if not tensor.is_floating_point():

@@ -3,12 +3,14 @@
 A kernel that remembers results, by pointer, by shape or by what the inputs hold, must not gain by it. So no two timed
 calls of a process see the same values. Before each, the harness derives them on the device from the one input set it
 has loaded, and lays all tensors at other addresses: the judge sends a random number of 63 bits, the *perturbation*,
-which decides per tensor a rotation of the flat values and how many leading ones are halved (the formula is in
+which decides per tensor a rotation of the flat values and how many leading ones are altered: halved, or, of
+integers, mirrored between their bounds (the formula is in
 `devices/harness/include/kernelblaster/perturbation.hpp`; `apply_perturbation` is its other half). Rotation moves every
 element to another row and column, so distribution and power draw stay as they are; halving makes sums, means and losses
 move, which a rotation alone would leave where they were. Copies on the device cost about what the flush of the L2 does.
-Integers and flags are rotated and never changed, so that indices stay in their range. Tensors in which positions have a
-meaning are halved as a whole, if they are floating-point, or stay; so do numbers that are labels.
+Integers and flags are rotated and never changed, so that indices stay in their range; where a problem declares bounds
+(`Problem.ranges`), leading ones are mirrored between them, for a sort or a histogram knows no order. Tensors in which
+positions have a meaning are halved as a whole, if they are floating-point, or stay; so do numbers that are labels.
 
 Candidate and baseline are given the same perturbations in the same order.
 
@@ -39,6 +41,8 @@ from kernelblaster.devices.base import UNPERTURBED, PerturbationKind, TimingSamp
 if TYPE_CHECKING:
     import torch
 
+    from kernelblaster.problems.problem import Problem
+
 CHECKED = 3
 """Timed calls that are judged, per process."""
 _BITS = 63
@@ -48,7 +52,15 @@ _SMALL_TENSOR = 4096
 _SHIFT, _CUT = 0, 1
 
 
-def apply_perturbation(values: torch.Tensor, change: PerturbationKind, index: int, perturbation: int) -> torch.Tensor:
+def mirror_of(problem: Problem, name: str) -> int:
+    """Least plus largest value of a tensor whose bounds a problem declares; 0 for any other."""
+    bounds = problem.ranges.get(name)
+    return 0 if bounds is None else bounds.low + bounds.high
+
+
+def apply_perturbation(
+    values: torch.Tensor, change: PerturbationKind, index: int, perturbation: int, mirror: int = 0
+) -> torch.Tensor:
     """The values that a perturbation puts into a tensor.
 
     Args:
@@ -56,6 +68,7 @@ def apply_perturbation(values: torch.Tensor, change: PerturbationKind, index: in
         change: what may be done to them.
         index: place of the tensor in the job.
         perturbation: 64 bits.
+        mirror: see `mirror_of`.
     """
     count = values.numel()
     if perturbation == UNPERTURBED or change is PerturbationKind.FIXED or count == 0:
@@ -67,9 +80,10 @@ def apply_perturbation(values: torch.Tensor, change: PerturbationKind, index: in
     units = count // granule
     bits = values.reshape(-1).view(_bits_of(width))  # torch cannot roll every format
     flat = bits.roll(-granule * (_number(perturbation, index, _SHIFT) % units)).view(values.dtype)
-    if change is PerturbationKind.SHIFT:
+    if change is not PerturbationKind.ROTATE:
         cut = granule * (_number(perturbation, index, _CUT) % (units + 1))
-        flat[:cut] = _halved(flat[:cut])
+        mirrored = change is PerturbationKind.MIRROR
+        flat[:cut] = _mirrored(flat[:cut], mirror) if mirrored else _halved(flat[:cut])
     return flat.reshape(values.shape)
 
 
@@ -82,6 +96,11 @@ def _bits_of(width: int) -> torch.dtype:
 def _halved(values: torch.Tensor) -> torch.Tensor:
     """Half of each value, rounded as IEEE multiplication does; torch has no arithmetic for formats of 8 bits."""
     return values * 0.5 if values.element_size() > 1 else (values.float() * 0.5).to(values.dtype)
+
+
+def _mirrored(values: torch.Tensor, total: int) -> torch.Tensor:
+    """`total` minus each value, modulo the width of their type."""
+    return (total - values.long()).to(values.dtype)
 
 
 def _number(perturbation: int, tensor: int, what: int) -> int:

@@ -111,6 +111,6 @@ def _shows_all(drawn: InputSet, others: Sequence[InputSet], factor: float) -> bo
 
 
 def _process_bytes(drawn: InputSet) -> int:
-    """Device memory of one harness process: inputs as drawn, halved and in their arenas, outputs in two places."""
+    """Device memory of one harness process: inputs as drawn, altered and in their arenas, outputs in two places."""
     inputs = sum(spec.bytes for spec in drawn.specs if spec.role is not TensorRole.OUTPUT)
     return 3 * inputs + 2 * sum(spec.bytes for spec in drawn.outputs)

@@ -17,6 +17,7 @@ from typing import Self
 from kernelblaster.devices.base import Job, JobTensor, PerturbationKind
 from kernelblaster.errors import DeviceError
 from kernelblaster.evaluation.inputs.drawn import DrawnInputs
+from kernelblaster.evaluation.inputs.perturbations import mirror_of
 from kernelblaster.problems.problem import TensorRole
 
 
@@ -41,7 +42,12 @@ class Workspace:
         self._kept = 0
         self.job = Job(
             tensors=tuple(
-                JobTensor(spec, self._paths[spec.name], drawn.perturbation_kinds.get(spec.name, PerturbationKind.FIXED))
+                JobTensor(
+                    spec,
+                    self._paths[spec.name],
+                    drawn.perturbation_kinds.get(spec.name, PerturbationKind.FIXED),
+                    mirror_of(drawn.key.problem, spec.name),
+                )
                 for spec in drawn.specs
             ),
             sizes=dict(drawn.key.problem.workloads[drawn.key.workload]),

@@ -13,7 +13,7 @@
 namespace kb {
 
 constexpr size_t kChunkBytes = size_t{16} << 20; // of a tensor that are copied or compared at a time
-constexpr size_t kHalvedBytes = size_t{64} << 10; // that are halved at a time to be compared
+constexpr size_t kAlteredBytes = size_t{64} << 10; // that are altered at a time to be compared
 constexpr size_t kGuardBytes = 512;               // before and after a tensor in its arena; nobody may write there
 
 // Page-locked host memory through which tensors leave the device: a copy into it runs at the link's full speed, and it
@@ -83,7 +83,7 @@ class Buffer {
         for (size_t at = 0; at < tensor_.bytes; at += kChunkBytes) {
             upload(base_ + at, file.data() + at, std::min(kChunkBytes, tensor_.bytes - at));
         }
-        if (halves_ != nullptr) load_halves(file);
+        if (altered_ != nullptr) load_altered(file);
     }
 
     // Puts the tensor, as the perturbation has it, at the perturbation's place in the arena of a slot; asynchronous, on
@@ -101,11 +101,11 @@ class Buffer {
         set(device_ + tensor_.bytes, guard(), kGuardBytes);
         if (output()) return;
         for (const Piece& piece : pieces(tensor_, index_, perturbation)) {
-            if (piece.halved && halves_ == nullptr) {
-                halves_ = allocate(tensor_.bytes, "cudaMalloc of halved values");
-                load_halves(values());
+            if (piece.altered && altered_ == nullptr) {
+                altered_ = allocate(tensor_.bytes, "cudaMalloc of altered values");
+                load_altered(values());
             }
-            const char* from = (piece.halved ? halves_ : base_) + piece.from;
+            const char* from = (piece.altered ? altered_ : base_) + piece.from;
             check(cudaMemcpyAsync(device_ + piece.to, from, piece.bytes, cudaMemcpyDeviceToDevice, cudaStreamLegacy),
                   "preparing an input");
         }
@@ -136,7 +136,7 @@ class Buffer {
             staging.each(device_ + piece.to, piece.bytes, [&](size_t at, const char* held, size_t count) {
                 const char* wanted = file.data() + piece.from + at;
                 in_parts(count, [&](size_t from, size_t part) {
-                    if (!holds(held + from, wanted + from, part, piece.halved)) same = false;
+                    if (!holds(held + from, wanted + from, part, piece.altered)) same = false;
                 });
                 return same.load();
             });
@@ -176,26 +176,26 @@ class Buffer {
         if (bytes > 0) check(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice), "copying an input to the device");
     }
 
-    void load_halves(const MappedFile& file) const {
+    void load_altered(const MappedFile& file) const {
         std::vector<char> values(std::min(kChunkBytes, tensor_.bytes));
         for (size_t at = 0; at < tensor_.bytes; at += kChunkBytes) {
             const size_t count = std::min(kChunkBytes, tensor_.bytes - at);
             in_parts(count, [&](size_t from, size_t part) {
                 std::memcpy(values.data() + from, file.data() + at + from, part);
-                halve(values.data() + from, part, tensor_.dtype);
+                alter(values.data() + from, part, tensor_);
             });
-            upload(halves_ + at, values.data(), count);
+            upload(altered_ + at, values.data(), count);
         }
     }
 
-    // Whether `held` is what the file has, or half of it.
-    bool holds(const char* held, const char* wanted, size_t count, bool halved) const {
-        if (!halved) return std::memcmp(held, wanted, count) == 0;
-        std::vector<char> values(std::min(count, kHalvedBytes));
-        for (size_t at = 0; at < count; at += kHalvedBytes) {
-            const size_t part = std::min(kHalvedBytes, count - at);
+    // Whether `held` is what the file has, or altered as a perturbation does.
+    bool holds(const char* held, const char* wanted, size_t count, bool altered) const {
+        if (!altered) return std::memcmp(held, wanted, count) == 0;
+        std::vector<char> values(std::min(count, kAlteredBytes));
+        for (size_t at = 0; at < count; at += kAlteredBytes) {
+            const size_t part = std::min(kAlteredBytes, count - at);
             std::memcpy(values.data(), wanted + at, part);
-            halve(values.data(), part, tensor_.dtype);
+            alter(values.data(), part, tensor_);
             if (std::memcmp(held + at, values.data(), part) != 0) return false;
         }
         return true;
@@ -211,7 +211,7 @@ class Buffer {
     File file_;
     size_t index_;
     uint64_t perturbation_ = 0;
-    char *base_ = nullptr, *halves_ = nullptr, *device_ = nullptr;
+    char *base_ = nullptr, *altered_ = nullptr, *device_ = nullptr;
     std::vector<char*> arenas_;
 };
 

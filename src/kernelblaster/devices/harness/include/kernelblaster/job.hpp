@@ -67,9 +67,11 @@ class File {
     int descriptor_;
 };
 
-// `change` says what a perturbation may do to its values: `fixed`, `scale`, `shift` or `rotate` (see perturbation.hpp).
+// `change` says what a perturbation may do to its values: `fixed`, `scale`, `shift`, `rotate` or
+// `mirror`, and `mirror` is the sum of the bounds between which values are mirrored (see perturbation.hpp).
 struct Tensor {
     std::string role, name, dtype, change;
+    int64_t mirror = 0;
     size_t element_bytes = 0, bytes = 0;
     bool output() const { return role == "output"; }
 };
@@ -101,13 +103,14 @@ inline Tensor take_tensor(Packet& packet) {
     tensor.name = packet.take_text();
     tensor.dtype = packet.take_text();
     tensor.change = packet.take_text();
+    tensor.mirror = packet.take<int64_t>();
     tensor.bytes = tensor.element_bytes = element_bytes(tensor.dtype);
     for (const int64_t extent : packet.take_list<int64_t>()) {
         if (extent < 0) fail("a negative extent of " + tensor.name);
         tensor.bytes *= static_cast<size_t>(extent);
     }
     const bool known = tensor.change == "fixed" || tensor.change == "scale" || tensor.change == "shift" ||
-                       tensor.change == "rotate";
+                       tensor.change == "rotate" || tensor.change == "mirror";
     if (!known) fail("unknown change of " + tensor.name + ": " + tensor.change);
     return tensor;
 }

@@ -1,10 +1,13 @@
 // Values and addresses that change from call to call. A perturbation is a 64-bit number that the judge draws; it decides,
-// per tensor, a rotation, how many leading elements are halved, and where in its arena the tensor lies:
+// per tensor, a rotation, how many leading elements are altered, and where in its arena the tensor lies:
 //
-//   x'[i] = s(i) * x[(i + shift) mod n],   s(i) = 1/2 for i < cut, else 1
+//   x'[i] = a(x[(i + shift) mod n]) for i < cut, else x[(i + shift) mod n]
 //
-// `shift` does both, `scale` halves all elements or none and moves nothing, `rotate` moves and halves nothing: integers
-// and flags keep their range that way. Copies and memsets suffice for all, so the harness needs no kernel of its own.
+// For floating-point values a(x) = x / 2. `shift` does both, `scale` alters all elements or none and moves nothing,
+// `rotate` moves and alters nothing: integers and flags keep their range that way. `mirror` is `shift` for integers in
+// known bounds, a(x) = low + high - x, so that what does not depend on their order (a sort, a histogram) changes, too.
+// Altered values lie beside the others on the device: copies and memsets suffice for all, and the harness needs no
+// kernel of its own.
 // Halving is exact but for subnormals, which round to even, as IEEE multiplication does. The judge replays it in
 // evaluation/inputs/perturbations.py: keep them equal. Perturbation 0 stands for the values as they lie in the files.
 //
@@ -38,10 +41,10 @@ inline uint64_t draw(uint64_t perturbation, size_t tensor, Draw what) {
     return z ^ (z >> 31);
 }
 
-// Bytes [to, to + bytes) of the tensor come from [from, from + bytes) of its file, halved or not.
+// Bytes [to, to + bytes) of the tensor come from [from, from + bytes) of its file, altered or not.
 struct Piece {
     size_t to, from, bytes;
-    bool halved;
+    bool altered;
 };
 
 inline std::vector<Piece> pieces(const Tensor& tensor, size_t index, uint64_t perturbation) {
@@ -54,7 +57,7 @@ inline std::vector<Piece> pieces(const Tensor& tensor, size_t index, uint64_t pe
         const size_t granule = tensor.bytes >= kSmallTensor ? std::max<size_t>(kGranuleBytes / width, 1) : 1;
         const size_t units = count / granule;
         shift = granule * (draw(perturbation, index, Draw::kShift) % units);
-        if (tensor.change == "shift") cut = granule * (draw(perturbation, index, Draw::kCut) % (units + 1));
+        if (tensor.change != "rotate") cut = granule * (draw(perturbation, index, Draw::kCut) % (units + 1));
     }
     std::vector<Piece> found;
     for (size_t at = 0; at < count;) {
@@ -99,6 +102,17 @@ void halve(char* data, size_t bytes, int mantissa, Bits special = 0) {
     }
 }
 
+// Exchanges integers for `sum` minus them in place; arithmetic is modulo the width.
+template <typename Bits>
+void mirror(char* data, size_t bytes, int64_t sum) {
+    for (size_t at = 0; at < bytes; at += sizeof(Bits)) {
+        Bits bits;
+        std::memcpy(&bits, data + at, sizeof bits);
+        bits = static_cast<Bits>(static_cast<Bits>(sum) - bits);
+        std::memcpy(data + at, &bits, sizeof bits);
+    }
+}
+
 inline void halve(char* data, size_t bytes, const std::string& dtype) {
     if (dtype == "float16") return halve<uint16_t>(data, bytes, 10);
     if (dtype == "bfloat16") return halve<uint16_t>(data, bytes, 7);
@@ -107,6 +121,17 @@ inline void halve(char* data, size_t bytes, const std::string& dtype) {
     if (dtype == "float8_e5m2") return halve<uint8_t>(data, bytes, 2);
     if (dtype == "float8_e4m3fn") return halve<uint8_t>(data, bytes, 3, 0x7F);  // no infinity, one NaN
     fail("a tensor of type " + dtype + " cannot be halved");
+}
+
+// What the judge's `apply_perturbation` does to leading values.
+inline void alter(char* data, size_t bytes, const Tensor& tensor) {
+    if (tensor.change != "mirror") return halve(data, bytes, tensor.dtype);
+    switch (tensor.element_bytes) {
+        case 1: return mirror<uint8_t>(data, bytes, tensor.mirror);
+        case 2: return mirror<uint16_t>(data, bytes, tensor.mirror);
+        case 4: return mirror<uint32_t>(data, bytes, tensor.mirror);
+        default: return mirror<uint64_t>(data, bytes, tensor.mirror);
+    }
 }
 
 }  // namespace kb

@@ -44,3 +44,15 @@ __device__ __forceinline__ Kept kept_as(float value) {
         return from_float(value);
     }
 }
+
+template <typename Body>
+__global__ void for_each_kernel(int64_t count, Body body) {
+    for (int64_t i = first_index(); i < count; i += index_step()) body(i);
+}
+
+// body(i) for i in [0, count), one thread each, where body is `void operator()(int64_t) const`.
+template <typename Body>
+static void for_each(int64_t count, Body body) {
+    for_each_kernel<<<blocks_for(count), THREADS>>>(count, body);
+    check(cudaGetLastError());
+}

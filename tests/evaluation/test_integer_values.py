@@ -1,0 +1,50 @@
+"""Integers in declared bounds: every distribution stays in them, keeps type and shape, and is what its name says."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernelblaster.evaluation.inputs.distributions import Distribution
+from kernelblaster.evaluation.inputs.integers import transform_integers
+from kernelblaster.problems.problem import ValueRange
+
+BYTE = ValueRange(0, 255)
+
+
+def drawn(bounds: ValueRange, shape: tuple[int, ...], dtype: torch.dtype = torch.int64) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(3)
+    return torch.randint(bounds.low, bounds.high + 1, shape, generator=generator).to(dtype)
+
+
+def derived(tensor: torch.Tensor, bounds: ValueRange, distribution: Distribution) -> torch.Tensor:
+    return transform_integers(tensor, bounds, distribution, torch.Generator().manual_seed(4))
+
+
+@given(st.sampled_from(Distribution), st.integers(-(2**31), 2**31 - 2), st.integers(1, 2**31), st.integers(1, 300))
+@settings(max_examples=80, deadline=None)
+def test_all_values_stay_in_bounds(distribution: Distribution, low: int, width: int, count: int) -> None:
+    bounds = ValueRange(low, min(low + width, 2**31 - 1))
+    values = drawn(bounds, (count,), torch.int32)
+    found = derived(values, bounds, distribution)
+    assert found.dtype is values.dtype
+    assert found.shape == values.shape
+    assert int(found.min()) >= bounds.low
+    assert int(found.max()) <= bounds.high
+
+
+@pytest.mark.parametrize(
+    ("distribution", "least", "most"),
+    [(Distribution.SPARSE, 2, 60), (Distribution.COARSE, 5, 5), (Distribution.TINY, 5, 5), (Distribution.LARGE, 4, 4)],
+)
+def test_values_repeat_as_each_distribution_says(distribution: Distribution, least: int, most: int) -> None:
+    found = derived(drawn(BYTE, (400,), torch.uint8), BYTE, distribution)
+    assert least <= found.unique().numel() <= most
+
+
+def test_rows_are_in_order_in_turns() -> None:
+    found = derived(drawn(BYTE, (4, 90)), BYTE, Distribution.OFFSET)
+    assert [bool((row.diff() >= 0).all()) for row in found] == [True, False, True, False]
+    assert bool((found[1].diff() <= 0).all())

@@ -26,6 +26,11 @@ def harness_include_dir() -> Path:
     return _PACKAGE / "devices" / "harness" / "include"
 
 
+def program_source() -> Path:
+    """The harness' program, to which a problem's driver is linked."""
+    return _PACKAGE / "devices" / "harness" / "program.cpp"
+
+
 def deferred_source() -> Path:
     """What stands in for the launcher in a harness that loads its candidate."""
     return _PACKAGE / "devices" / "harness" / "deferred" / "deferred.cpp"

@@ -8,7 +8,13 @@ import pytest
 
 from kernelblaster.devices.base import Build, Harness, Job, JobTensor
 from kernelblaster.devices.build.toolchain import Toolchain
-from kernelblaster.paths import candidate_link_script, deferred_source, harness_include_dir, initialise_source
+from kernelblaster.paths import (
+    candidate_link_script,
+    deferred_source,
+    harness_include_dir,
+    initialise_source,
+    program_source,
+)
 from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.problem import Precision, Problem, ProblemId, TensorRole, TensorSpec
 
@@ -39,7 +45,8 @@ def host_build(toolchain: Toolchain, tmp_path_factory: pytest.TempPathFactory) -
     build("-shared", "-fPIC", cudart, "-o", str(runtime))
     shared = (str(runtime), f"-Wl,-rpath,{runtime.parent}")
     own = ("-static-libstdc++", "-Wl,--exclude-libs,ALL")
-    build(f'-DKB_LAUNCHER="{LAUNCHER_SYMBOL}"', harness, str(deferred_source()), *shared, *own, "-o", str(program))
+    sources = (harness, str(program_source()), str(deferred_source()))
+    build(f'-DKB_LAUNCHER="{LAUNCHER_SYMBOL}"', *sources, *shared, *own, "-o", str(program))
     alone = ("-shared", "-fPIC", "-nostartfiles", "-T", str(candidate_link_script()))
     build(*alone, candidate, str(initialise_source()), *shared, "-o", str(library))
     made = Harness(problem, Precision.FP32, directory / "unused.o", LAUNCHER_SYMBOL, (runtime.parent,), program)

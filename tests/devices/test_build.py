@@ -188,9 +188,15 @@ def test_a_broken_harness_is_the_problems_fault(builder: CandidateBuilder, tmp_p
     (tmp_path / "driver.cpp").write_text("int main( {")
     with pytest.raises(ProblemError, match=r"driver\.cpp:1:\d+: error: "):
         builder.harness(problem, Precision.FP16)
-    (tmp_path / "driver.cpp").write_text("int main() {}")
-    with pytest.raises(ProblemError, match="launch_gpu_implementation"):
-        builder.harness(problem, Precision.FP16)
+    calling = "void launch_gpu_implementation(); void call() { launch_gpu_implementation(); }"
+    for text, told in (
+        ("int main() {}", "launch_gpu_implementation"),
+        (calling, r"driver\.cpp"),
+        (DRIVER + "int main() {}", "main"),
+    ):
+        (tmp_path / "driver.cpp").write_text(text)
+        with pytest.raises(ProblemError, match=told):
+            builder.harness(problem, Precision.FP16)
 
 
 def test_resources_of_a_captured_report() -> None:

@@ -10,7 +10,7 @@ of hiding it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import IntEnum, StrEnum
 from pathlib import Path
@@ -175,16 +175,17 @@ def plan(view: FileView, cwd: Path) -> list[MountStep]:
     """The whole file system of a command, parents before children."""
     shows = SystemView.WHOLE if view.system is None else view.system
     system = [*_folders(shows), *(_shown(MountKind.READABLE, path) for path in _settings(shows))]
-    roots = [Path(step.path) for step in system]
+    roots = {step.path for step in system}
     named = (*view.readable, *(_library_path() if shows is SystemView.WHOLE else ()))
-    asked = {path for path in _existing(named) if not _below(path, roots)}
-    readable = {path for path in asked if not _below(path.parent, asked)}
-    writable = set(_existing((*view.writable, cwd)))
-    shown = [
-        _shown(MountKind.WRITABLE if path in writable else MountKind.READABLE, path) for path in readable | writable
-    ]
+    asked = {path: real for path, real in _existing(named) if not _below(path, roots)}
+    writable = dict(_existing((*view.writable, cwd)))
+    kinds = {path: MountKind.READABLE for path in asked if not _below(os.path.dirname(path), asked)}
+    kinds |= dict.fromkeys(writable, MountKind.WRITABLE)
+    real = asked | writable
+    shown = [MountStep(kind, path, real[path]) for path, kind in kinds.items()]
     shown.sort(key=lambda step: (step.path.count("/"), step.path))
-    hidden = [MountStep(MountKind.MEMORY, str(path)) for path in (data_dir(),) if path.is_dir() and _below(path, roots)]
+    data = data_dir()
+    hidden = [MountStep(MountKind.MEMORY, str(data))] if data.is_dir() and _below(str(data), roots) else []
     return [*system, *hidden, *_fresh(shows), *shown]
 
 
@@ -307,19 +308,29 @@ def _library_path() -> Iterator[Path]:
             yield Path(entry)
 
 
-def _existing(paths: Iterable[Path]) -> Iterator[Path]:
-    """Those that are there, under their name and, where it leads through symbolic links, under the real one."""
-    for path in paths:
-        if path.exists():
-            yield from dict.fromkeys((path.absolute(), path.resolve()))
+def _existing(paths: Iterable[Path]) -> Iterator[tuple[str, str]]:
+    """Those that are there, under their name and, where it leads through symbolic links, under the real one.
+
+    Each with its real path. Plain strings: a process sees hundreds of libraries one by one, and several start at once.
+    """
+    for path in dict.fromkeys(paths):
+        if os.path.exists(path):
+            real = os.path.realpath(path)
+            yield from ((name, real) for name in dict.fromkeys((os.path.abspath(path), real)))
 
 
 def _shown(kind: MountKind, path: Path) -> MountStep:
     return MountStep(kind, str(path), os.path.realpath(path))
 
 
-def _below(path: Path, roots: Iterable[Path]) -> bool:
-    return any(path.is_relative_to(root) for root in roots)
+def _below(path: str, roots: Container[str]) -> bool:
+    """Whether an absolute path, or a folder that it lies in, is one of `roots`."""
+    while path not in roots:
+        parent = os.path.dirname(path)
+        if parent == path:
+            return False
+        path = parent
+    return True
 
 
 def _holds_home(directory: Path) -> bool:

@@ -53,6 +53,7 @@ from kernelblaster.paths import (
     guards_source,
     harness_include_dir,
     initialise_source,
+    program_source,
 )
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.start import SHARED_PIECES
@@ -60,6 +61,9 @@ from kernelblaster.sandbox.limits import CommandResult
 from kernelblaster.sandbox.process import Scratch
 
 _FORMAT = "kernelblaster-build-5"
+_MAIN = "main.o"
+_CALLED = "kb_call_launcher"
+"""What KB_DRIVER defines, and the program calls."""
 _NAMES_PRECISION = re.compile(rb"KB_(?:FP16|FP32|BF16)|scalar_t")
 """A driver that mentions none of these compiles to the same object in every precision, as all of ours do."""
 
@@ -185,11 +189,28 @@ class CandidateBuilder:
     # ------------------------------------------------------------------ harness
 
     def _compile_harness(self, source: bytes, entry: Path, problem: Problem, precision: Precision) -> None:
+        main = self._main_object()
         with Scratch() as scratch:
             (scratch / "driver.cpp").write_bytes(source)
             define = f"-DKB_{precision.upper()}"
-            self._compile_host([*self._recipes.host_flags, define, "driver.cpp", "-o", "harness.o"], scratch, problem)
+            self._compile_host([*self._recipes.host_flags, define, "driver.cpp", "-o", "driver.o"], scratch, problem)
+            self._launcher_symbol(scratch / "driver.o", problem)
+            if _CALLED not in read_symbols(scratch / "driver.o").defined:
+                raise ProblemError(f"{problem.driver_path} names no function to call", hint="name one in KB_DRIVER")
+            joined = self._run([self._recipes.join("driver.o", str(main), into="harness.o")], scratch)
+            if not joined.ok:
+                raise ProblemError(_host_error(joined, problem), hint="define nothing else that others could see")
             self._publish(scratch, entry, ["harness.o"])
+
+    def _main_object(self) -> Path:
+        """The program that all drivers are linked to, compiled or taken from the cache. Raises DeviceError."""
+        digest = _digest(_FORMAT, _harness_bytes(), self._recipes.host_flags, self._host_identity())
+        with self._entry("main", digest) as entry:
+            if not (entry / _MAIN).is_file():
+                with Scratch() as scratch:
+                    self._binutils(scratch, self._recipes.compile_main(_MAIN))
+                    self._publish(scratch, entry, [_MAIN])
+        return entry / _MAIN
 
     def _compile_host(self, arguments: Sequence[str], scratch: Path, problem: Problem) -> None:
         """Compile host code of a problem. Raises ProblemError."""
@@ -301,11 +322,11 @@ class CandidateBuilder:
             return run_tools(self._tools, steps, scratch)
 
     def _binutils(self, scratch: Path, *steps: ToolStep) -> None:
-        """Run tools that cannot fail for a candidate's sake. Raises DeviceError."""
+        """Run tools that cannot fail for a candidate's or a problem's sake. Raises DeviceError."""
         outcome = self._run(steps, scratch)
         if not outcome.ok:
             name = Path(steps[0].argv[0]).name
-            raise DeviceError(f"{name} {outcome.describe()}: {outcome.output[-500:]}", hint="check binutils")
+            raise DeviceError(f"{name} {outcome.describe()}: {outcome.output[-500:]}", hint=f"check {name}")
 
 
 def _digest(*parts: str | bytes | Sequence[str]) -> str:
@@ -329,7 +350,10 @@ def _harness_bytes() -> bytes:
     files = [path for path in sorted((harness_include_dir() / "kernelblaster").glob("*")) if path.is_file()]
     return b"".join(
         path.read_bytes()
-        for path in (*files, guards_source(), deferred_source(), initialise_source(), candidate_link_script())
+        for path in (
+            *(*files, program_source(), guards_source()),
+            *(deferred_source(), initialise_source(), candidate_link_script()),
+        )
     )
 
 

@@ -18,6 +18,7 @@ from kernelblaster.paths import (
     harness_include_dir,
     initialise_source,
     program_exports,
+    program_source,
 )
 from kernelblaster.problems.problem import Precision
 
@@ -56,6 +57,14 @@ class Recipes:
         """How host code of the harness is compiled."""
         includes = (f"-I{path}" for path in (harness_include_dir(), *self.tools.include_dirs))
         return ("-O2", "-std=c++17", "-fno-gnu-unique", *includes)
+
+    def compile_main(self, target: str) -> ToolStep:
+        """The harness' program without a driver."""
+        return ToolStep((str(self.tools.host_compiler), *self.host_flags, "-c", str(program_source()), "-o", target))
+
+    def join(self, *objects: str, into: str) -> ToolStep:
+        """Several objects -> one."""
+        return ToolStep((str(self.tools.ld), "-r", *objects, "-o", into))
 
     def compile_flags(self, precision: Precision) -> tuple[str, ...]:
         """How nvcc compiles a candidate."""

@@ -90,8 +90,8 @@ def bounded(log: str) -> str:
 
 
 def first_error(log: str) -> str:
-    """The first error message of compiler or assembler, on one line."""
-    match = re.search(r"^.*\b[Ee]rror\b.*$", log, re.MULTILINE)
+    """The first error message of compiler, assembler or linker, on one line."""
+    match = re.search(r"^.*\b(?:[Ee]rror|multiple definition)\b.*$", log, re.MULTILINE)
     return match[0].strip()[:500] if match else "the compiler failed without an error message"
 
 

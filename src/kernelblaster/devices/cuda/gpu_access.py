@@ -75,6 +75,7 @@ def reaching_isolation(tools: Toolchain) -> Isolation:
     return found.level
 
 
+@cache
 def little_view(tools: Toolchain) -> FileView:
     """What a program needs to reach the GPU: the CUDA runtime, the driver, the C library, no system folder."""
     return FileView(readable=(*tools.shared_runtimes, *runtime_libraries()), system=SystemView.PROGRAM)

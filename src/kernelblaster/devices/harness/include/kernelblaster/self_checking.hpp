@@ -9,7 +9,7 @@
 // named `driver`. Such a process is not contained: libtorch opens files whenever it likes.
 #pragma once
 
-#include <kernelblaster/harness.hpp>
+#include <kernelblaster/program.hpp>
 
 #include <cstdarg>
 #include <cstdio>
@@ -154,9 +154,9 @@ class Memory {
 };
 
 // A call of the driver's, which can be made again and again.
-class Repeated : public Harness {
+class Repeated : public LoadedJob {
    public:
-    explicit Repeated(const std::vector<const void*>& pointers) : Harness(Job{}), memory_(pointers) {}
+    explicit Repeated(const std::vector<const void*>& pointers) : LoadedJob(Job{}), memory_(pointers) {}
     void install(uint64_t, size_t) override { memory_.restore(); }
     const Memory& memory() const { return memory_; }
 

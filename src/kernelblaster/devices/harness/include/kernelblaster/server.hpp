@@ -1,7 +1,7 @@
-// Serves the judge's requests, one after the other. Included by harness.hpp.
+// Serves the judge's requests, one after the other. Included by program.hpp.
 #pragma once
 
-#include <kernelblaster/harness.hpp>
+#include <kernelblaster/program.hpp>
 
 #include <memory>
 #include <string>
@@ -11,8 +11,8 @@ namespace kb {
 
 class Server {
    public:
-    Server(Harness& harness, Call call, const Channel& channel, ProgramText& text)
-        : harness_(harness), call_(call), channel_(channel), text_(text) {}
+    Server(LoadedJob& job, Call call, const Channel& channel, ProgramText& text)
+        : job_(job), call_(call), channel_(channel), text_(text) {}
 
     // The reply to a request.
     PacketBuilder answer(HarnessRequest request, Packet& packet) {
@@ -26,8 +26,8 @@ class Server {
             case HarnessRequest::batch: return batch(packet);
             case HarnessRequest::select: return select(packet.take<uint32_t>());
             case HarnessRequest::reload:
-                harness_.exchange(packet.take<uint32_t>(), packet.files);
-                harness_.load_inputs();
+                job_.exchange(packet.take<uint32_t>(), packet.files);
+                job_.load_inputs();
                 return PacketBuilder(HarnessReply::reloaded);
             case HarnessRequest::warm_up:
                 ProfilerWarmup().run();
@@ -41,8 +41,8 @@ class Server {
         if (timed_) {
             sampled(0);
         } else {
-            harness_.install(0);
-            call_and_sync(harness_, call_);
+            job_.install(0);
+            call_and_sync(job_, call_);
         }
     }
 
@@ -53,7 +53,7 @@ class Server {
         if (kb_load_candidate == nullptr) fail("this program has its candidate");
         if (const char* failure = kb_load_candidate(path.c_str())) throw Error("load", beginning(failure));
         const Containment done = wanted ? contain(channel_.descriptor(), text_) : Containment{};
-        run_candidate(harness_, [](Harness&) { kb_initialise_candidate(); });
+        run_candidate(job_, [](Harness&) { kb_initialise_candidate(); });
         return PacketBuilder(HarnessReply::loaded)
             .put(static_cast<uint8_t>(done.contained))
             .put(static_cast<uint8_t>(done.memory_protected))
@@ -63,18 +63,18 @@ class Server {
 
     PacketBuilder call(Packet& packet) {
         const int poison = packet.take<uint8_t>();
-        harness_.install(0);
-        harness_.poison_outputs(poison);
+        job_.install(0);
+        job_.poison_outputs(poison);
         l2_limit_.give();
-        call_and_sync(harness_, call_);
+        call_and_sync(job_, call_);
         l2_limit_.take();
         return fetch(packet);
     }
 
     PacketBuilder fetch(Packet& packet) {
-        harness_.write_outputs(packet.files);
+        job_.write_outputs(packet.files);
         PacketBuilder reply(HarnessReply::called);
-        harness_.report_damage(reply);
+        job_.report_damage(reply);
         return reply;
     }
 
@@ -86,18 +86,18 @@ class Server {
     }
 
     Timer::Sample sampled(uint64_t perturbation) {
-        harness_.install(perturbation);
+        job_.install(perturbation);
         timed_ = true;
-        return timer().sample(flush_bytes_, cover_fills_, [this] { run_candidate(harness_, call_); });
+        return timer().sample(flush_bytes_, cover_fills_, [this] { run_candidate(job_, call_); });
     }
 
     PacketBuilder profile(uint64_t perturbation) {
-        harness_.install(0);
-        call_and_sync(harness_, call_);
-        harness_.install(perturbation);
+        job_.install(0);
+        call_and_sync(job_, call_);
+        job_.install(perturbation);
         check(cudaDeviceSynchronize(), "preparing the profiled call");
         check(cudaProfilerStart(), "starting the profiler");
-        call_and_sync(harness_, call_);
+        call_and_sync(job_, call_);
         check(cudaProfilerStop(), "stopping the profiler");
         return PacketBuilder(HarnessReply::profiled);
     }
@@ -107,7 +107,7 @@ class Server {
         slots_ = std::move(perturbations);
         for (size_t i = 0; i < slots_.size(); ++i) {
             if (slots_[i] == 0) fail("a batch of unchanged values");
-            harness_.install(slots_[i], i);
+            job_.install(slots_[i], i);
         }
         check(cudaDeviceSynchronize(), "preparing a batch");
         return PacketBuilder(HarnessReply::batch_prepared);
@@ -122,8 +122,8 @@ class Server {
         if (calls > slots_.size()) fail("a batch of more calls than slots");
         const auto launch = [&] {
             for (size_t i = 0; i < calls; ++i) {
-                harness_.select(slots_[i], i);
-                run_candidate(harness_, call_);
+                job_.select(slots_[i], i);
+                run_candidate(job_, call_);
             }
         };
         timer().run_behind(flush_bytes, fills, launch, [this] { channel_.send(PacketBuilder(HarnessReply::issued)); });
@@ -132,7 +132,7 @@ class Server {
 
     PacketBuilder select(uint32_t slot) {
         if (slot >= slots_.size()) fail("there is no such slot");
-        harness_.select(slots_[slot], slot);
+        job_.select(slots_[slot], slot);
         return PacketBuilder(HarnessReply::selected);
     }
 
@@ -146,7 +146,7 @@ class Server {
     std::vector<uint64_t> slots_;  // their perturbations
     size_t flush_bytes_ = 0, cover_fills_ = 0;  // of the last timed call
     bool timed_ = false;
-    Harness& harness_;
+    LoadedJob& job_;
     Call call_;
     const Channel& channel_;
     ProgramText& text_;
@@ -179,10 +179,10 @@ inline int serve_all(ProgramText& text, Call call) {
     try {
         Channel channel = take_channel();
         try {
-            Harness harness(receive_job(channel));
+            LoadedJob job(receive_job(channel));
             prepare_runtime();
             channel.send(PacketBuilder(HarnessReply::ready));
-            Server server(harness, call, channel, text);
+            Server server(job, call, channel, text);
             serve(channel, server);
             return 0;
         } catch (const Error& error) {

@@ -1,0 +1,190 @@
+// The harness program: the host side of one candidate. It copies tensors to the device, loads the candidate, calls it,
+// times it and writes bytes; it never sees an expected value and never judges. Host code only: compiled by the host
+// compiler against the CUDA runtime, with a C++ library of its own that a candidate does not share.
+//
+//   PROGRAM < SOCKET
+//
+// Its standard input is a socket (SOCK_SEQPACKET) to the judge; protocol.hpp says what goes over it. What is opened,
+// is opened before a candidate's first instruction; from then on the process is contained (containment.hpp), and files
+// come as descriptors. Each timed call is asked for by itself: nothing tells how many are to come.
+//
+// Calls are made on the values of the files but for timed ones and those of a profile or a batch: these find other
+// values at other addresses, as perturbation.hpp says. The calls of a batch have a slot each: values, addresses and
+// outputs that are theirs alone, so that no call of it can be left out unseen.
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <kernelblaster/buffer.hpp>
+#include <kernelblaster/containment.hpp>
+#include <kernelblaster/harness.hpp>
+#include <kernelblaster/job.hpp>
+#include <kernelblaster/profiler_warmup.hpp>
+#include <kernelblaster/protected_memory.hpp>
+#include <kernelblaster/timer.hpp>
+
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+// Of deferred.cpp. The first loads a shared object without running anything of it, and tells why it cannot, or null;
+// the second runs its initialisers.
+extern "C" __attribute__((weak, visibility("hidden"))) const char* kb_load_candidate(const char* path);
+extern "C" __attribute__((weak, visibility("hidden"))) void kb_initialise_candidate();
+
+namespace kb {
+
+constexpr int kPoison = 0xFF, kOtherPoison = 0x5B;
+constexpr int kExitError = 3;
+constexpr size_t kMostMessage = 2000;  // characters of an error
+
+// The tensors of a job on the device, and what a driver is given of them.
+class LoadedJob : public Harness {
+   public:
+    explicit LoadedJob(Job job) : sizes_(std::move(job.sizes)), scalars_(std::move(job.scalars)) {
+        for (size_t i = 0; i < job.tensors.size(); ++i) {
+            buffers_.emplace_back(std::move(job.tensors[i]), std::move(job.files[i]), i);
+        }
+        load_inputs();
+    }
+    virtual ~LoadedJob() = default;
+
+    void* input(const std::string& name) override { return find("input", name); }
+    void* weight(const std::string& name) override { return find("weight", name); }
+    void* output(const std::string& name) override { return find("output", name); }
+    void* const* weights() override {
+        size_t count = 0;
+        if (!weights_) weights_.reset(static_cast<void**>(std::calloc(buffers_.size() + 1, sizeof(void*))));
+        if (!weights_) fail("no memory for the pointers of the weights");
+        for (const Buffer& buffer : buffers_) {
+            if (buffer.tensor().role == "weight") weights_.get()[count++] = buffer.device();
+        }
+        return weights_.get();
+    }
+    int64_t size(const std::string& name) override { return lookup(sizes_, "size", name); }
+    float scalar(const std::string& name) override { return lookup(scalars_, "scalar", name); }
+
+    void load_inputs() {
+        for (Buffer& buffer : buffers_) buffer.load();
+    }
+
+    // Other files for inputs and weights, from the tensor `first` on.
+    void exchange(size_t first, Descriptors& files) {
+        size_t used = 0;
+        for (size_t i = first; i < buffers_.size() && used < files.size(); ++i) {
+            if (!buffers_[i].output()) buffers_[i].exchange(File(files.release(used++)));
+        }
+    }
+
+    // Puts all tensors where and how the perturbation has them, outputs poisoned.
+    virtual void install(uint64_t perturbation, size_t slot = 0) {
+        for (Buffer& buffer : buffers_) buffer.install(perturbation, slot);
+        poison_outputs(perturbation % 2 == 0 ? kPoison : kOtherPoison);
+    }
+
+    // Calls find what was installed in a slot.
+    void select(uint64_t perturbation, size_t slot) {
+        for (Buffer& buffer : buffers_) buffer.select(perturbation, slot);
+    }
+
+    void poison_outputs(int byte) const {
+        for (const Buffer& buffer : buffers_) {
+            if (buffer.output()) buffer.poison(byte);
+        }
+    }
+
+    void write_outputs(const Descriptors& files) {
+        size_t used = 0;
+        for (const Buffer& buffer : buffers_) {
+            if (buffer.output()) buffer.write(files[used++], staging_);
+        }
+    }
+
+    // Appends the inputs and weights whose device bytes changed, and tensors next to which something was written.
+    void report_damage(PacketBuilder& reply) {
+        std::vector<std::pair<uint32_t, uint8_t>> found;
+        for (size_t i = 0; i < buffers_.size(); ++i) {
+            const auto index = static_cast<uint32_t>(i);
+            if (!buffers_[i].output() && buffers_[i].mutated(staging_)) found.emplace_back(index, 0);
+            if (buffers_[i].overrun()) found.emplace_back(index, 1);
+        }
+        reply.put(static_cast<uint32_t>(found.size()));
+        for (const auto& [index, around] : found) reply.put(index).put(around);
+    }
+
+    // Why the job cannot serve driver.cpp; empty when nothing was asked for in vain.
+    const std::string& refusal() const { return refusal_; }
+
+   private:
+    [[noreturn]] void refuse(const std::string& what, const std::string& name) {
+        refusal_ = "driver.cpp asks for a " + what + " named " + name + ", which the problem does not have";
+        throw Error("driver", refusal_);
+    }
+
+    void* find(const char* role, const std::string& name) {
+        for (const Buffer& buffer : buffers_) {
+            if (buffer.tensor().role == role && buffer.tensor().name == name) return buffer.device();
+        }
+        refuse(role, name);
+    }
+
+    template <typename T>
+    T lookup(const std::map<std::string, T>& table, const char* what, const std::string& name) {
+        const auto found = table.find(name);
+        if (found == table.end()) refuse(what, name);
+        return found->second;
+    }
+
+    Staging staging_;
+    std::vector<Buffer> buffers_;
+    std::unique_ptr<void*, decltype(&std::free)> weights_{nullptr, &std::free};  // not from operator new: see protected_memory.hpp
+    std::map<std::string, int64_t> sizes_;
+    std::map<std::string, float> scalars_;
+    std::string refusal_;
+};
+
+using Call = void (*)(Harness&);
+
+// The first characters of a message that a candidate may have written.
+inline std::string beginning(const char* text) { return std::string(text, ::strnlen(text, kMostMessage)); }
+
+// Runs the candidate. What it throws is never taken for an error of the harness, whatever its type and text.
+inline void run_candidate(LoadedJob& job, Call call) {
+    try {
+        call(job);
+    } catch (const std::exception& error) {
+        if (!job.refusal().empty()) throw Error("driver", job.refusal());
+        throw Error("exception", beginning(error.what()));
+    } catch (...) {
+        throw Error("exception", "the candidate threw something");
+    }
+    if (const char* thrown = kb_thrown != nullptr ? kb_thrown() : nullptr) throw Error("exception", beginning(thrown));
+}
+
+inline void call_and_sync(LoadedJob& job, Call call) {
+    run_candidate(job, call);
+    check(cudaGetLastError(), "launching the candidate");
+    check(cudaDeviceSynchronize(), "running the candidate");
+}
+
+// What the runtime and the driver open at their first use: nothing can be opened later. The pool behind
+// cudaMallocAsync keeps what a call frees; otherwise it is unmapped when the device is next waited for: after the call,
+// where the host clock still runs, and mapped again in the next one.
+inline void prepare_runtime() {
+    Helpers::get();
+    cudaMemPool_t pool = nullptr;
+    uint64_t all = UINT64_MAX;
+    void* memory = nullptr;
+    const bool pooled = cudaDeviceGetDefaultMemPool(&pool, 0) == cudaSuccess &&
+                        cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all) == cudaSuccess &&
+                        cudaMallocAsync(&memory, size_t{1} << 20, cudaStreamLegacy) == cudaSuccess &&
+                        cudaFreeAsync(memory, cudaStreamLegacy) == cudaSuccess;
+    if (!pooled) cudaGetLastError();  // a GPU without pools; clear the sticky copy of the status
+    check(cudaDeviceSynchronize(), "preparing the runtime");
+}
+
+}  // namespace kb
+
+#include <kernelblaster/server.hpp>

@@ -16,6 +16,7 @@ from kernelblaster.evaluation.correctness import compare as compare_module
 from kernelblaster.evaluation.correctness.compare import compare
 from kernelblaster.evaluation.correctness.error_budget import Budget, ErrorScale, fits, spacing
 from kernelblaster.evaluation.correctness.input_store import InputStore
+from kernelblaster.evaluation.correctness.widening import Widened
 from kernelblaster.evaluation.inputs.distributions import Distribution
 from kernelblaster.evaluation.inputs.tensors import TORCH_DTYPES, write_tensor
 from kernelblaster.problems.dtype import DType
@@ -345,6 +346,39 @@ def test_small_rows_are_not_licensed_by_a_large_one(reference: torch.Tensor, tmp
     found = findings_of(wrong, reference, tmp_path)
     assert found.wrong > 150
     assert "index >= 3" not in found.describe()
+
+
+def rectified(slope: float, error: float, seed: int, tmp_path: Path) -> bool:
+    """Whether a leaky rectifier passes for one without slope, where both round what they are given to `error`."""
+    generator = torch.Generator().manual_seed(seed)
+    exact, *off = torch.randn((3, *SPEC.shape), generator=generator, dtype=torch.float64)
+    plain, got = (exact + error * one.clamp(-1, 1) for one in off)
+    scale = ErrorScale.measure(exact.relu(), plain.relu().half(), SPEC)
+    write_tensor(tmp_path / "o.bin", torch.where(got > 0, got, slope * got).half())
+    return compare(tmp_path / "o.bin", exact.relu(), Budget(SPEC, scale, 2.0), 0xFF).passed
+
+
+def test_zeros_of_a_rectifier_may_be_off_by_what_is_attainable_beside_its_edge(tmp_path: Path) -> None:
+    assert all(rectified(0.0, 2.0**-10, seed, tmp_path) for seed in range(24))
+    assert not any(rectified(0.01, 2.0**-10, seed, tmp_path) for seed in range(24))
+
+
+@pytest.mark.parametrize(("carriers", "passes"), [(16, True), (256, False)])
+def test_few_lucky_roundings_refuse_nobody_however_many_zeros_are_beside_them(
+    carriers: int, passes: bool, tmp_path: Path
+) -> None:
+    reference = torch.zeros(SPEC.shape, dtype=torch.float64)
+    reference.view(-1)[:carriers] = 1.0
+    assert findings_of(reference * (1 + 2.0**-10), reference, tmp_path).passed is passes
+
+
+def test_an_operation_that_torch_lacks_in_sixteen_bits_is_rounded_like_the_others() -> None:
+    x = torch.randn((2, 3, 4, 4, 4), generator=torch.Generator().manual_seed(2)).half()
+    with Widened(torch.float16):
+        averages = torch.nn.functional.avg_pool3d(x, 2)
+        with pytest.raises(RuntimeError):
+            torch.nn.functional.avg_pool3d(x, 5)
+    assert torch.equal(averages, torch.nn.functional.avg_pool3d(x.float(), 2).half())
 
 
 def test_a_plain_implementation_that_overflows_refuses_nobody(tmp_path: Path) -> None:

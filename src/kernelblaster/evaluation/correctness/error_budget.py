@@ -3,8 +3,8 @@
 For every element, with r the float64 reference on the very bytes that the candidate was given:
 
     |out - r|  <=  ulps * ulp(r)  +  c * h * p(|r|)  +  a * rms(row of r)
-    ||out - r|| / ||r||  <=  c * h * plain_norm + a        (plain_norm at least half an ulp below 64 elements, where
-                                                            one lucky rounding would make it tiny)
+    ||out - r|| / ||r||  <=  c * h * plain_norm + a        (plain_norm at least half an ulp where fewer than 64 elements
+                                                            carry the norm: a few lucky roundings would make it tiny)
 
 and for every row of a 16-bit result, with q(x) = x rounded to the format, <x> the sum of x * r over the row, and t the
 bound on |out - r| above:
@@ -15,7 +15,8 @@ bound on |out - r| above:
     ulp(r)      spacing of the output format at r (subnormals included): the candidate must store its result
     p(|r|)      largest error of the plain implementation (PyTorch in the run's precision) among reference values of
                 about this magnitude, so that one large element licenses nothing for the small ones, and results near
-                zero, whose error comes from the cancelled terms, are judged by what is attainable there
+                zero, whose error comes from the cancelled terms, are judged by what is attainable there. So are exact
+                zeros, such as a rectifier leaves, where the plain implementation is exact by luck
     a * rms     what fp32 arithmetic may lose in whatever order it sums: 2^-15, some 256 fp32 ulps. A serial sum of
                 500,000 random terms loses about 150, `__expf` at its worst about 50. An operand rounded to TF32 or
                 fp16 loses 2^-12.3 (6.5 times the budget), to bf16 2^-9. More where inputs lie far from zero: there
@@ -66,7 +67,7 @@ LEAST_POOL = 128
 """Elements that make a bin's largest plain error worth believing: where errors come from cancelled terms they have long
 tails, and the largest of a few says little of the largest of all."""
 FEW = 64
-"""Elements below which one lucky rounding makes the plain error in norm tiny."""
+"""Carriers of a norm below which a few lucky roundings make the plain error in norm tiny."""
 LEAST_ROWS = 16
 """Fewer are no sample of the errors that rows share."""
 _INDEPENDENT = 2.0
@@ -138,6 +139,7 @@ class ErrorScale:
             (parts, 321).
         plain_norm: ||plain - reference|| over elements finite in both, / ||reference||.
         reference_norm: ||reference|| over elements the format can hold.
+        carriers: how many equal elements would have this norm and this sum of fourth powers, 1 where one stands out.
         reference_rms: root mean square of such elements, float64, per part.
         parts: what `by_exponent` and `reference_rms` are taken over.
         all_fit: the format can hold every element of the reference that is finite.
@@ -151,6 +153,7 @@ class ErrorScale:
     by_exponent: torch.Tensor
     plain_norm: float
     reference_norm: float
+    carriers: float
     reference_rms: torch.Tensor
     parts: Parts
     all_fit: bool
@@ -173,7 +176,7 @@ class ErrorScale:
         counts = torch.zeros(bins, dtype=torch.int64)
         squares = torch.zeros(len(parts), dtype=torch.float64)
         held = torch.zeros(len(parts), dtype=torch.int64)
-        error_square = 0.0
+        error_square = fourths = 0.0
         all_fit = all_finite = plain_finite = plain_infinite = True
         shares: list[torch.Tensor] = []
         flat_reference, flat_plain = reference.reshape(-1), plain.reshape(-1)
@@ -193,11 +196,14 @@ class ErrorScale:
             part = parts.at(start, stop - start, expected.device)
             of_held, weights = part[held_here], expected[held_here].square()
             squares += torch.bincount(of_held, weights=weights, minlength=len(parts)).cpu()
+            fourths += float(weights.square().sum())
             held += torch.bincount(of_held, minlength=len(parts)).cpu()
             expected, error = expected[usable], (got - expected)[usable].abs()
             index = part[usable] * _BINS + _bin(expected)
             largest = torch.maximum(largest, _largest_per_bin(index, error, bins))
-            counts += torch.bincount(index, minlength=bins).cpu()
+            # A rectifier's zero that is exact in both tells nothing of what one near its edge may be off by.
+            telling = (expected != 0) | (error > 0)
+            counts += torch.bincount(index[telling], minlength=bins).cpu()
             error_square += float(error.square().sum())
         norm = float(squares.sum()) ** 0.5
         pooled = zip(largest.reshape(-1, _BINS), counts.reshape(-1, _BINS), strict=True)
@@ -205,6 +211,7 @@ class ErrorScale:
             by_exponent=torch.stack([_pool(*each) for each in pooled]),
             plain_norm=error_square**0.5 / norm if norm else 0.0,
             reference_norm=norm,
+            carriers=norm**4 / fourths if fourths else 0.0,
             reference_rms=(squares / held.clamp(min=1)).sqrt(),
             parts=parts,
             all_fit=all_fit,
@@ -250,7 +257,7 @@ class Budget:
     def norm(self) -> float:
         """Largest ||out - reference|| / ||reference|| that passes."""
         plain = _ALLOWANCES[self.spec.dtype].headroom * self.scale.plain_norm
-        if self.spec.elements < FEW:
+        if self.scale.carriers < FEW:
             plain = max(plain, torch.finfo(TORCH_DTYPES[self.spec.dtype]).eps / 2)
         losses = self.scale.parts.losses
         return self.factor * plain + (self.accumulation if losses is None else float(losses.max()))

@@ -19,6 +19,7 @@ from kernelblaster.devices.base import PerturbationKind
 from kernelblaster.errors import DeviceMemoryFull
 from kernelblaster.evaluation.correctness.error_budget import ErrorScale
 from kernelblaster.evaluation.correctness.index_ties import IndexTies
+from kernelblaster.evaluation.correctness.widening import Widened, lacking
 from kernelblaster.evaluation.inputs.distributions import Distribution, accumulation_at
 from kernelblaster.evaluation.inputs.drawing import (
     add_outlier,
@@ -346,15 +347,18 @@ def _plain_dtype(spec: TensorSpec, precision: Precision) -> torch.dtype:
 
 
 def _plain(drawn: Draw, dtype: torch.dtype, device: torch.device) -> tuple[torch.Tensor, ...]:
-    """Run the module in the storage type; where torch cannot, in float32 with the result rounded to it."""
+    """Run the module in the storage type; operations that torch lacks there in float32, their results rounded to it.
+
+    Rounding the last result alone would make the budget that of a kernel which keeps all between in float32.
+    """
     try:
         return _run(drawn, dtype, device)
     except RuntimeError as error:
-        if "not implemented" not in str(error) and "not supported" not in str(error):
+        if not lacking(error):
             raise
-        _LOG.debug("torch lacks an operation in %s (%s); computing in float32", dtype, error)
-        results = _run(drawn, torch.float32, device)
-        return tuple(result.to(dtype) if result.is_floating_point() else result for result in results)
+        _LOG.debug("torch lacks an operation in %s: %s", dtype, error)
+        with Widened(dtype):
+            return _run(drawn, dtype, device)
 
 
 def _exact_dtype(

@@ -1,7 +1,31 @@
-// Softmax and its kin along any axis: one block per line, three passes (maximum, sum, write).
+// Softmax and its kin along any axis: three passes over a line (maximum, sum, write), by a block or by one thread.
 #pragma once
 #include <kernelblaster/kernels/epilogue.cuh>
 #include <kernelblaster/kernels/reduce.cuh>
+
+// A line's maximum, and the sum of exp(x - maximum) over its elements.
+struct ExpSum {
+    float maximum, sum;
+};
+
+// Of element(0..count), by one block; every thread receives both.
+template <typename Element>
+__device__ ExpSum block_exp_sum(int64_t count, Element element) {
+    float maximum = -INFINITY, sum = 0.0f;
+    for (int64_t i = threadIdx.x; i < count; i += blockDim.x) maximum = fmaxf(maximum, element(i));
+    maximum = block_reduce(maximum, Max());
+    for (int64_t i = threadIdx.x; i < count; i += blockDim.x) sum += expf(element(i) - maximum);
+    return {maximum, block_reduce(sum, Sum())};
+}
+
+// Of element(0..count), by one thread.
+template <typename Element>
+__device__ ExpSum thread_exp_sum(int64_t count, Element element) {
+    float maximum = -INFINITY, sum = 0.0f;
+    for (int64_t i = 0; i < count; ++i) maximum = fmaxf(maximum, element(i));
+    for (int64_t i = 0; i < count; ++i) sum += expf(element(i) - maximum);
+    return {maximum, sum};
+}
 
 struct SoftmaxValue {
     __device__ float operator()(float shifted, float sum) const { return expf(shifted) / sum; }
@@ -16,21 +40,11 @@ template <typename Value, typename Epilogue>
 __global__ void softmax_kernel(scalar_t* output, const scalar_t* x, AxisView view, Value value, Epilogue epilogue) {
     for (int64_t line = blockIdx.x; line < view.lines(); line += gridDim.x) {
         const int64_t base = view.base(line);
-        float maximum = -INFINITY;
-        for (int64_t i = threadIdx.x; i < view.extent; i += blockDim.x) {
-            maximum = fmaxf(maximum, to_float(x[base + i * view.inner]));
-        }
-        maximum = block_reduce(maximum, Max());
-
-        float sum = 0.0f;
-        for (int64_t i = threadIdx.x; i < view.extent; i += blockDim.x) {
-            sum += expf(to_float(x[base + i * view.inner]) - maximum);
-        }
-        sum = block_reduce(sum, Sum());
-
+        const ExpSum of_line =
+            block_exp_sum(view.extent, [&](int64_t i) { return to_float(x[base + i * view.inner]); });
         for (int64_t i = threadIdx.x; i < view.extent; i += blockDim.x) {
             const int64_t at = base + i * view.inner;
-            output[at] = from_float(epilogue(value(to_float(x[at]) - maximum, sum), at, line));
+            output[at] = from_float(epilogue(value(to_float(x[at]) - of_line.maximum, of_line.sum), at, line));
         }
     }
 }
@@ -48,17 +62,9 @@ static void softmax(scalar_t* output, const scalar_t* x, AxisView view, Value va
 __global__ void logsumexp_kernel(scalar_t* output, const scalar_t* x, AxisView view) {
     for (int64_t line = blockIdx.x; line < view.lines(); line += gridDim.x) {
         const int64_t base = view.base(line);
-        float maximum = -INFINITY;
-        for (int64_t i = threadIdx.x; i < view.extent; i += blockDim.x) {
-            maximum = fmaxf(maximum, to_float(x[base + i * view.inner]));
-        }
-        maximum = block_reduce(maximum, Max());
-        float sum = 0.0f;
-        for (int64_t i = threadIdx.x; i < view.extent; i += blockDim.x) {
-            sum += expf(to_float(x[base + i * view.inner]) - maximum);
-        }
-        sum = block_reduce(sum, Sum());
-        if (threadIdx.x == 0) output[line] = from_float(maximum + logf(sum));
+        const ExpSum of_line =
+            block_exp_sum(view.extent, [&](int64_t i) { return to_float(x[base + i * view.inner]); });
+        if (threadIdx.x == 0) output[line] = from_float(of_line.maximum + logf(of_line.sum));
     }
 }
 
@@ -71,12 +77,11 @@ template <typename Epilogue>
 __global__ void softmax_channels_kernel(scalar_t* output, const scalar_t* x, AxisView view, Epilogue epilogue) {
     for (int64_t line = first_index(); line < view.lines(); line += index_step()) {
         const int64_t base = view.base(line);
-        float maximum = -INFINITY, sum = 0.0f;
-        for (int64_t i = 0; i < view.extent; ++i) maximum = fmaxf(maximum, to_float(x[base + i * view.inner]));
-        for (int64_t i = 0; i < view.extent; ++i) sum += expf(to_float(x[base + i * view.inner]) - maximum);
+        const ExpSum of_line =
+            thread_exp_sum(view.extent, [&](int64_t i) { return to_float(x[base + i * view.inner]); });
         for (int64_t i = 0; i < view.extent; ++i) {
             const int64_t at = base + i * view.inner;
-            output[at] = from_float(epilogue(expf(to_float(x[at]) - maximum) / sum, at, i));
+            output[at] = from_float(epilogue(expf(to_float(x[at]) - of_line.maximum) / of_line.sum, at, i));
         }
     }
 }
@@ -92,10 +97,9 @@ template <typename Finish>
 __global__ void logsumexp_channels_kernel(scalar_t* output, const scalar_t* x, AxisView view, Finish finish) {
     for (int64_t line = first_index(); line < view.lines(); line += index_step()) {
         const int64_t base = view.base(line);
-        float maximum = -INFINITY, sum = 0.0f;
-        for (int64_t i = 0; i < view.extent; ++i) maximum = fmaxf(maximum, to_float(x[base + i * view.inner]));
-        for (int64_t i = 0; i < view.extent; ++i) sum += expf(to_float(x[base + i * view.inner]) - maximum);
-        output[line] = from_float(finish(maximum + logf(sum)));
+        const ExpSum of_line =
+            thread_exp_sum(view.extent, [&](int64_t i) { return to_float(x[base + i * view.inner]); });
+        output[line] = from_float(finish(of_line.maximum + logf(of_line.sum)));
     }
 }
 

@@ -53,6 +53,7 @@ from kernelblaster.api.problems import audit_problem as audit_problem
 from kernelblaster.api.problems import create_problem as create_problem
 from kernelblaster.api.problems import define_problem as define_problem
 from kernelblaster.api.problems import describe_tensors as describe_tensors
+from kernelblaster.api.problems import known_times as known_times
 from kernelblaster.api.problems import list_problems as list_problems
 from kernelblaster.api.problems import load_problem as load_problem
 from kernelblaster.api.problems import read_launcher as read_launcher
@@ -107,6 +108,10 @@ from kernelblaster.evaluation.results import Decision as Decision
 from kernelblaster.evaluation.results import Evaluation as Evaluation
 from kernelblaster.evaluation.results import Timing as Timing
 from kernelblaster.evaluation.results import Verdict as Verdict
+from kernelblaster.evaluation.timing.pytorch_times import ModeTime as ModeTime
+from kernelblaster.evaluation.timing.pytorch_times import PytorchTimes as PytorchTimes
+from kernelblaster.evaluation.timing.pytorch_times import TorchMode as TorchMode
+from kernelblaster.evaluation.timing.pytorch_times import read_times as read_times
 from kernelblaster.knowledge.base import KnowledgeBase as KnowledgeBase
 from kernelblaster.knowledge.diff import KnowledgeDiff as KnowledgeDiff
 from kernelblaster.knowledge.policies import POLICIES as POLICIES
@@ -156,4 +161,7 @@ from kernelblaster.runs.problem_checks import CheckPlan as CheckPlan
 from kernelblaster.runs.problem_checks import CheckRecord as CheckRecord
 from kernelblaster.runs.problem_checks import check_problems as check_problems
 from kernelblaster.runs.problem_checks import read_checks as read_checks
+from kernelblaster.runs.pytorch_times import TimesPlan as TimesPlan
+from kernelblaster.runs.pytorch_times import time_pytorch as time_pytorch
+from kernelblaster.runs.pytorch_times import wanted_rows as wanted_rows
 from kernelblaster.version import __version__ as __version__

@@ -13,16 +13,19 @@ from pathlib import Path
 import pytest
 from cli_support import Done, call
 
+from kernelblaster import load_problem
 from kernelblaster.cli.app import app
 from kernelblaster.errors import ExitCode
+from kernelblaster.evaluation.timing.pytorch_times import PytorchTimes, reference_digest, shipped_times
 from kernelblaster.knowledge.store import seed_path
+from kernelblaster.storage.jsonl import append_line
 
 Invoke = Callable[..., Done]
 COMMANDS = [
     (), ("run",), ("evaluate",), ("baseline",), ("reprofile",), ("report",), ("answer",), ("doctor",), ("emulate",),
     ("config",), ("import",), ("export",), ("new",),
     ("problems",), ("problems", "list"), ("problems", "show"), ("problems", "audit"),
-    ("problems", "check"),
+    ("problems", "check"), ("problems", "baseline"),
     ("kb",), ("kb", "show"), ("kb", "check"), ("kb", "render"), ("kb", "merge"), ("kb", "import"), ("kb", "diff"),
     ("env", "serve"), ("env", "list"), ("env", "show"), ("env", "try"),
 ]  # fmt: skip
@@ -87,6 +90,48 @@ def test_a_new_problem_is_sound_and_shows_its_launcher(invoke: Invoke, clean: Pa
     assert shown["launcher"] in invoke("problems", "show", clean / "fused").out
     assert invoke("problems", "audit", clean / "fused", "--precision=fp32", "--json").json == {"fused": []}
     assert invoke("new", clean / "fused").code == ExitCode.USAGE
+
+
+def test_shipped_times_of_pytorch_are_listed_and_shown(
+    invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = load_problem("level1/23")
+    time = {"us": 20.0, "low_us": 19.0, "high_us": 21.0, "samples": 40, "launch_us": 9.0}
+    wall = {"wall_us": 60.0, "wall_low_us": 50.0, "wall_high_us": 70.0}
+    row = PytorchTimes(
+        problem=str(problem.id), name=problem.name, precision="fp16", workload="full", gpu="NVIDIA Test", driver="1",
+        digest=reference_digest(problem), torch="2", settings=None, cover_us=1.0, conditions=None, floor_us=5.0,
+        times={"eager": {**time, **wall, "us": 40.0}, "compile": {**time, **wall}}, seconds=1.0, at=0.0,
+        failures={"reduce-overhead": "no such graph"},
+    )  # fmt: skip
+    records = tmp_path / "baselines" / "test" / "times.jsonl"
+    append_line(records, row.model_dump_json().encode())
+    monkeypatch.setattr("kernelblaster.evaluation.timing.pytorch_times.data_dir", lambda: tmp_path)
+    shipped_times.cache_clear()
+    try:
+        listed = invoke("problems", "list", "--problem-numbers=23", "--subset=level1")
+        assert {"20.0", "compile", "(25%)"} <= set(listed.out.split())
+        assert "20.0" not in invoke("problems", "list", "--problem-numbers=23", "--precision=fp32").out
+        shown = invoke("problems", "show", "23", "--json").json
+        assert shown["pytorch"][0]["times"]["eager"]["us"] == 40.0
+        assert "no such graph" in invoke("problems", "show", "23").out
+        assert invoke("problems", "show", "23", "--size=small", "--json").json["pytorch"] == []
+    finally:
+        shipped_times.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "command", [("problems", "baseline"), ("baseline",), ("problems", "audit"), ("problems", "list")]
+)
+def test_commands_choose_problems_alike(invoke: Invoke, command: tuple[str, ...]) -> None:
+    nobody = invoke(*command, "--tag=recurrent", "--split=train")
+    assert nobody.code == ExitCode.USAGE
+    assert "recurrent" in nobody.err
+
+
+def test_pytorch_is_timed_on_a_gpu_only(invoke: Invoke) -> None:
+    assert invoke("problems", "baseline", "23").code == ExitCode.MACHINE
+    assert invoke("problems", "baseline", "23", "--size=absent").code == ExitCode.USAGE
 
 
 def test_problems_are_named_or_chosen_not_both(invoke: Invoke) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kernelblaster.config import DATASET
 from kernelblaster.cuda_source.launcher import launcher_declaration
@@ -15,6 +16,9 @@ from kernelblaster.problems.problem import Precision, Problem, StandardWorkload,
 from kernelblaster.problems.tags import Split, Tag
 from kernelblaster.storage.atomic import write_atomically
 from kernelblaster.storage.bounded_io import read_source
+
+if TYPE_CHECKING:
+    from kernelblaster.evaluation.timing.pytorch_times import PytorchTimes
 
 ProblemName = Problem | str | Path
 """A problem, its name (`level1/23`, or `23` for level 1), or its directory."""
@@ -98,6 +102,18 @@ def describe_tensors(
 
     found = load_problem(problem)
     return tensor_specs(found, size, found.precision_for(precision))
+
+
+def known_times(problem: ProblemName, *, size: str = StandardWorkload.FULL) -> list[PytorchTimes]:
+    """How long PyTorch takes for a problem at one size, on GPUs where that was measured; ships with the data.
+
+    Times of another reference than the problem's own are left out. Raises MachineError for a damaged file.
+    """
+    from kernelblaster.evaluation.timing.pytorch_times import reference_digest, shipped_times
+
+    found = load_problem(problem)
+    rows = [row for row in shipped_times().values() if (row.problem, row.workload) == (str(found.id), size)]
+    return [row for row in rows if row.digest == reference_digest(found)]
 
 
 def audit_problem(problem: ProblemName, precisions: Sequence[Precision] = tuple(Precision)) -> list[str]:

@@ -11,14 +11,18 @@ from rich.table import Table
 from kernelblaster import StandardWorkload
 from kernelblaster.cli import terminal
 from kernelblaster.cli.options import DatasetOption, JsonOption, PrecisionOption, finite
+from kernelblaster.cli.selection import NumbersOption, ProblemsArgument, SplitOption, SubsetOption, TagOption, select
 from kernelblaster.cli.settings import ConfigOption, SetOption, configured
 from kernelblaster.cli.terminal import print_json
 from kernelblaster.errors import ExitCode
 
 
 def baseline(
-    problem_numbers: Annotated[str | None, typer.Option("--problem-numbers", help="N, N-M or a,b,c-d.")] = None,
-    subset: Annotated[str | None, typer.Option("--subset", help="level1, level2 or level3, or a list of them.")] = None,
+    problems: ProblemsArgument = None,
+    subset: SubsetOption = None,
+    problem_numbers: NumbersOption = None,
+    tag: TagOption = None,
+    split: SplitOption = None,
     root: Annotated[Path | None, typer.Option("--root", help="A run's directory: its final kernels take part.")] = None,
     precision: PrecisionOption = None,
     size: Annotated[str, typer.Option("--size", "--workload", help="Size that is timed.")] = StandardWorkload.FULL,
@@ -29,16 +33,14 @@ def baseline(
     dataset_dir: DatasetOption = None,
     json_output: JsonOption = False,
 ) -> int:
-    """Time PyTorch and kernels of one precision in turns, with 95 % intervals. Needs a GPU."""
-    from kernelblaster import list_problems, time_baselines
+    """Time start and final kernels beside PyTorch in turns, with 95 % intervals. Needs a GPU."""
+    from kernelblaster import time_baselines
     from kernelblaster.cli.progress import Progress
 
     effective = configured({"precision": precision, "device": device}, file=config, assignments=assignments).config
-    problems = list_problems(subset, problem_numbers, dataset=dataset_dir or effective.dataset)
+    chosen = select(dataset_dir or effective.dataset, subset, problem_numbers, tag, split, problems)
     with Progress() as progress:
-        timed = time_baselines(
-            problems, config=effective, root=root, size=size, seconds=seconds, on_stage=progress.tell
-        )
+        timed = time_baselines(chosen, config=effective, root=root, size=size, seconds=seconds, on_stage=progress.tell)
         rows = list(timed)
     if json_output:
         print_json(rows)

@@ -13,20 +13,22 @@ from kernelblaster import Precision, StandardWorkload
 from kernelblaster.cli import terminal
 from kernelblaster.cli.options import DatasetOption, JsonOption, PrecisionOption
 from kernelblaster.cli.problem_checks import check
+from kernelblaster.cli.problem_times import baseline, best_cells, times_table
 from kernelblaster.cli.selection import NumbersOption, ProblemsArgument, SplitOption, SubsetOption, TagOption, select
 from kernelblaster.cli.settings import configured
 from kernelblaster.cli.terminal import print_json
 from kernelblaster.errors import ExitCode
 
 if TYPE_CHECKING:
-    from kernelblaster import Problem
+    from kernelblaster import Problem, PytorchTimes
 
 app = typer.Typer(help="List, show and audit problems.", no_args_is_help=True)
 
 app.command("check")(check)
+app.command("baseline")(baseline)
 
 
-def _facts(problem: Problem) -> dict[str, object]:
+def _facts(problem: Problem, times: list[PytorchTimes]) -> dict[str, object]:
     return {
         "problem": str(problem.id),
         "name": problem.name,
@@ -37,6 +39,7 @@ def _facts(problem: Problem) -> dict[str, object]:
         "split": problem.split,
         "mends": problem.mends,
         "weakly_verified": problem.weakly_verified,
+        "pytorch": [row.model_dump(mode="json") for row in times],
     }
 
 
@@ -46,23 +49,30 @@ def list_problems(
     problem_numbers: NumbersOption = None,
     tag: TagOption = None,
     split: SplitOption = None,
+    precision: PrecisionOption = None,
     dataset_dir: DatasetOption = None,
     json_output: JsonOption = False,
 ) -> int:
-    """List the problems of the data set."""
+    """List the problems of the data set, with PyTorch's times at full size where they are known."""
+    from kernelblaster import known_times
+
     problems = select(dataset_dir, subset, problem_numbers, tag, split)
+    known = {problem.id: known_times(problem) for problem in problems}
     if json_output:
-        print_json([_facts(p) for p in problems])
+        print_json([_facts(p, known[p.id]) for p in problems])
         return int(ExitCode.OK)
+    shown = {p.id: [row for row in known[p.id] if row.precision == (precision or Precision.FP16)] for p in problems}
+    gpus = list(dict.fromkeys(row.gpu for rows in shown.values() for row in rows))
     table = Table(box=None, header_style="dim")
     declared = {size for problem in problems for size in problem.workloads}
     names = dict.fromkeys([*(size for size in map(str, StandardWorkload) if size in declared), *sorted(declared)])
-    for column in ("problem", "name", "tags", *names):
+    timed = [f"PyTorch us, {precision or Precision.FP16}, {gpu}" for gpu in gpus]
+    for column in ("problem", "name", "tags", *timed, *names):
         table.add_column(column)
     for problem in problems:
         sizes = (", ".join(f"{k}={v}" for k, v in problem.workloads.get(size, {}).items()) for size in names)
         name = f"{problem.name} (weakly verified)" if problem.weakly_verified else problem.name
-        table.add_row(str(problem.id), name, ", ".join(problem.tags), *sizes)
+        table.add_row(str(problem.id), name, ", ".join(problem.tags), *best_cells(shown[problem.id], gpus), *sizes)
     terminal.console().print(table)
     return int(ExitCode.OK)
 
@@ -78,18 +88,18 @@ def show(
     dataset_dir: DatasetOption = None,
     json_output: JsonOption = False,
 ) -> int:
-    """Show one problem: its tensors at one size, its launcher, and where its files lie."""
-    from kernelblaster import describe_tensors, load_problem, read_launcher
+    """Show one problem: its tensors at one size, what PyTorch takes there, its launcher, and where its files lie."""
+    from kernelblaster import describe_tensors, known_times, load_problem, read_launcher
 
     found = load_problem(problem, dataset=dataset_dir or configured().config.dataset)
     size = size or (StandardWorkload.FULL if StandardWorkload.FULL in found.workloads else [*found.workloads, ""][-1])
     specs = describe_tensors(found, size, precision or Precision.FP16)
-    launcher = read_launcher(found)
+    launcher, times = read_launcher(found), known_times(found, size=size)
     if json_output:
         tensors = [
             {"name": s.name, "role": s.role, "dtype": s.dtype.label, "shape": s.shape, "bytes": s.bytes} for s in specs
         ]
-        print_json({**_facts(found), "size": size, "launcher": launcher, "tensors": tensors})
+        print_json({**_facts(found, times), "size": size, "launcher": launcher, "tensors": tensors})
         return int(ExitCode.OK)
     console = terminal.console()
     console.print(f"{escape(found.title)}  {escape(str(found.directory))}", soft_wrap=True)
@@ -103,6 +113,8 @@ def show(
     for s in specs:
         table.add_row(s.role, s.name, s.dtype.label, " x ".join(map(str, s.shape)), f"{s.bytes / 1e6:,.1f}")
     console.print(table)
+    if times:
+        console.print(times_table(times))
     console.print(launcher, markup=False, soft_wrap=True)
     return int(ExitCode.OK)
 
@@ -113,6 +125,7 @@ def audit(
     subset: SubsetOption = None,
     problem_numbers: NumbersOption = None,
     tag: TagOption = None,
+    split: SplitOption = None,
     precision: Annotated[
         Precision | None,
         typer.Option("--precision", help="In which kernels are held against it; all if not given."),
@@ -127,7 +140,7 @@ def audit(
     from kernelblaster import audit_problem, audit_problems
     from kernelblaster.cli.progress import Progress
 
-    chosen = select(dataset_dir, subset, problem_numbers, tag, named=problems)
+    chosen = select(dataset_dir, subset, problem_numbers, tag, split, problems)
     precisions = [precision] if precision else list(Precision)
     with Progress() as progress:
         audited = audit_problems(chosen, precisions, audit_problem, records, progress.tell)

@@ -29,7 +29,7 @@ SplitOption = Annotated[
 
 
 def select(
-    dataset_dir: Path | None,
+    dataset_dir: Path | str | None,
     subset: str | None,
     numbers: str | None,
     tags: list[Tag] | None = None,

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from kernelblaster.devices.facts import DeviceFacts
 from kernelblaster.evaluation.results import Timing
+from kernelblaster.evaluation.timing.pytorch_times import TorchSettings
 from kernelblaster.problems.problem import Precision
 from kernelblaster.problems.workload import WORKLOAD_KEYS
 from kernelblaster.storage.atomic import write_atomically
@@ -42,17 +43,6 @@ class LaunchCover(BaseModel):
     """Implementation -> host time of one launch, the longest of a few."""
     exposed: dict[str, int]
     """Implementation -> samples whose launch took longer than that after all; none are left out."""
-
-
-class TorchSettings(BaseModel):
-    """What decides how PyTorch computes."""
-
-    cuda: str | None
-    cudnn: int | None
-    triton: str | None
-    tf32_matmul: bool
-    tf32_cudnn: bool
-    fp16_reduced_precision_reduction: bool
 
 
 class BaselineRow(BaseModel):

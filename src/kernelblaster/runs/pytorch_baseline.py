@@ -6,7 +6,6 @@ kernel is timed on values that change from call to call, and judged on some of t
 
 from __future__ import annotations
 
-import importlib.metadata
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -32,6 +31,7 @@ from kernelblaster.evaluation.results import Conditions, Timing, Verdict
 from kernelblaster.evaluation.roofline import floor_us
 from kernelblaster.evaluation.timing.conditions import Readings
 from kernelblaster.evaluation.timing.contest import Contest, Entry
+from kernelblaster.evaluation.timing.pytorch_times import TorchMode, torch_settings
 from kernelblaster.evaluation.timing.statistics import (
     SampleBlock,
     between_processes,
@@ -40,9 +40,9 @@ from kernelblaster.evaluation.timing.statistics import (
     speedup_interval,
 )
 from kernelblaster.evaluation.timing.stopwatch import Timeable
-from kernelblaster.evaluation.timing.torch_session import TorchMode, TorchSession
+from kernelblaster.evaluation.timing.torch_session import TorchSession
 from kernelblaster.problems.problem import Precision, Problem, TensorRole
-from kernelblaster.records.baselines import BaselineRow, LaunchCover, Ratio, TorchSettings, WallTime
+from kernelblaster.records.baselines import BaselineRow, LaunchCover, Ratio, WallTime
 
 if TYPE_CHECKING:
     import torch
@@ -204,25 +204,6 @@ def torch_implementation(drawn: InputSet) -> tuple[torch.nn.Module, list[torch.T
     # What pins a type of its own is cast: torch mixes none in one operation.
     cast = {name: value.to(precision) if value.is_floating_point() else value for name, value in inputs.items()}
     return module, arguments(problem, module, cast)
-
-
-def torch_settings() -> TorchSettings:
-    """Of this process."""
-    import torch
-
-    matmul = torch.backends.cuda.matmul
-    try:
-        triton = importlib.metadata.version("triton")
-    except importlib.metadata.PackageNotFoundError:
-        triton = None
-    return TorchSettings(
-        cuda=torch.version.cuda,
-        cudnn=torch.backends.cudnn.version(),
-        triton=triton,
-        tf32_matmul=matmul.allow_tf32,
-        tf32_cudnn=torch.backends.cudnn.allow_tf32,
-        fp16_reduced_precision_reduction=bool(matmul.allow_fp16_reduced_precision_reduction),
-    )
 
 
 def _wall(samples: Sequence[float]) -> WallTime:

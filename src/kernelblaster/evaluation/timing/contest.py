@@ -64,6 +64,7 @@ class Contest:
         readings: clocks and temperatures meanwhile.
         clock: seconds, monotonic.
         cover_fills: that each call was launched behind.
+        least_cycles: taken however long they take.
     """
 
     entries: Mapping[str, Entry]
@@ -72,6 +73,7 @@ class Contest:
     readings: Readings
     clock: Callable[[], float] = time.monotonic
     cover_fills: int = LEAST_COVER_FILLS
+    least_cycles: int = LEAST_CYCLES
 
     @property
     def cover_us(self) -> float:
@@ -89,10 +91,10 @@ class Contest:
         fastest = min(entry.warm_us for entry in self.entries.values())
         together = [entry for entry in self.entries.values() if entry.warm_us <= APART * fastest]
         began = self.clock()
-        while len(together[0].cycles) < LEAST_CYCLES or self.clock() - began < seconds:
+        while len(together[0].cycles) < self.least_cycles or self.clock() - began < seconds:
             self._cycle(together)
         for entry in self.entries.values():
-            while len(entry.cycles) < APART_CYCLES:
+            while len(entry.cycles) < min(APART_CYCLES, self.least_cycles):
                 self._cycle([entry])
             _time_walls(entry, walls)
 

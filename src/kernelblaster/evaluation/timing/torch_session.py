@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from kernelblaster.devices.base import TimingSample
 from kernelblaster.devices.facts import DeviceFacts
 from kernelblaster.errors import DeviceError
+from kernelblaster.evaluation.timing.pytorch_times import TorchMode
 from kernelblaster.evaluation.timing.stopwatch import COVER_FILL_BYTES
 
 if TYPE_CHECKING:
@@ -26,34 +26,29 @@ _WARM_UP = 5
 """Calls that compile, autotune and record graphs."""
 
 
-class TorchMode(StrEnum):
-    """How PyTorch executes the reference module."""
-
-    EAGER = "eager"
-    COMPILE = "compile"
-    """torch.compile with its default mode."""
-    MAX_AUTOTUNE = "max-autotune-no-cudagraphs"
-    """torch.compile, which tries kernels and keeps the fastest."""
-    REDUCE_OVERHEAD = "reduce-overhead"
-    """torch.compile, whose kernels are launched as CUDA graphs."""
-
-
 class TorchSession:
     """The reference module in the run's precision, timed on the GPU. Satisfies `timing.Sampled`; it is never judged.
 
     Args:
-        module: the reference `Model`, weights already in the run's precision, on the CPU.
-        inputs: arguments of forward: tensors in the run's precision, on the CPU, and numbers.
+        module: the reference `Model`, weights already in the run's precision.
+        inputs: arguments of forward: tensors in the run's precision, and numbers.
         mode: eager or torch.compile.
         facts: the device; its L2 size decides how much is flushed before each sample.
+        compiled: what is called instead of compiling the module here, see `compile_ahead`; both are on the GPU then.
     """
 
     def __init__(
-        self, module: torch.nn.Module, inputs: Sequence[torch.Tensor | float], mode: TorchMode, facts: DeviceFacts
+        self,
+        module: torch.nn.Module,
+        inputs: Sequence[torch.Tensor | float],
+        mode: TorchMode,
+        facts: DeviceFacts,
+        compiled: Callable[..., object] | None = None,
     ) -> None:
         self._module = module
         self._inputs = inputs
         self._mode = mode
+        self._compiled = compiled
         self._flush_bytes = 2 * facts.l2_bytes
 
     def __enter__(self) -> Self:
@@ -63,7 +58,7 @@ class TorchSession:
             raise DeviceError("PyTorch sees no GPU", hint="install a torch built for this machine's driver")
         module = self._module.cuda().eval()
         self._tensors = [value.cuda() if isinstance(value, torch.Tensor) else value for value in self._inputs]
-        self._call = self._implementation(module)
+        self._call = self._compiled or self._implementation(module)
         self._flush = torch.empty(self._flush_bytes, dtype=torch.uint8, device="cuda")
         with torch.inference_mode():
             for _ in range(_WARM_UP):
@@ -78,8 +73,7 @@ class TorchSession:
     ) -> None:
         import torch
 
-        del self._tensors, self._flush, self._call
-        self._module.cpu()
+        del self._tensors, self._flush, self._call, self._compiled, self._module, self._inputs
         torch.cuda.empty_cache()
 
     def _implementation(self, module: torch.nn.Module) -> Callable[..., object]:

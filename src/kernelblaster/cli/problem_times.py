@@ -1,0 +1,120 @@
+"""`kernelblaster problems baseline`: how long PyTorch takes for many problems; and how such times are shown."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from kernelblaster import Precision, StandardWorkload, TorchMode
+from kernelblaster.cli import terminal
+from kernelblaster.cli.options import DatasetOption, JsonOption, finite
+from kernelblaster.cli.selection import NumbersOption, ProblemsArgument, SplitOption, SubsetOption, TagOption, select
+from kernelblaster.cli.terminal import print_json
+from kernelblaster.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from kernelblaster import PytorchTimes
+
+RECORDS = Path("out/pytorch_times.jsonl")
+DEFAULT_MODES = [TorchMode.EAGER, TorchMode.COMPILE, TorchMode.REDUCE_OVERHEAD]
+AUTOTUNE_JOBS = 2
+"""Kernels are tried on a GPU that is held alone: one process tries, another one traces."""
+
+
+def baseline(
+    problems: ProblemsArgument = None,
+    subset: SubsetOption = None,
+    problem_numbers: NumbersOption = None,
+    tag: TagOption = None,
+    split: SplitOption = None,
+    precision: Annotated[
+        list[Precision] | None, typer.Option("--precision", help="fp16, fp32 or bf16; repeatable; fp16 if not given.")
+    ] = None,
+    workload: Annotated[
+        list[str] | None, typer.Option("--workload", "--size", help="Size, repeatable; full if not given.")
+    ] = None,
+    mode: Annotated[
+        list[TorchMode] | None,
+        typer.Option("--mode", help="Repeatable; all but max-autotune-no-cudagraphs if not given."),
+    ] = None,
+    records: Annotated[Path, typer.Option(help="JSONL file of times; what it holds is not timed again.")] = RECORDS,
+    seconds: Annotated[float, typer.Option(min=0.05, callback=finite, help="Sampling time per row.")] = 0.5,
+    jobs: Annotated[int, typer.Option(min=0, help="Processes that compile at once; 0: one per CPU core.")] = 0,
+    minutes: Annotated[
+        float | None, typer.Option(min=0, callback=finite, help="Begin no further row after this time.")
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Time also what has a row already.")] = False,
+    dataset_dir: DatasetOption = None,
+    json_output: JsonOption = False,
+) -> int:
+    """Time PyTorch alone on each problem, and go on where an earlier call stopped. Needs a GPU."""
+    from kernelblaster import TimesPlan, time_pytorch, wanted_rows
+    from kernelblaster.cli.progress import Progress
+
+    modes = mode or DEFAULT_MODES
+    plan = TimesPlan(
+        problems=select(dataset_dir, subset, problem_numbers, tag, split, problems),
+        precisions=precision or [Precision.FP16],
+        workloads=workload or [StandardWorkload.FULL],
+        modes=modes,
+        seconds=seconds,
+        jobs=jobs or (AUTOTUNE_JOBS if TorchMode.MAX_AUTOTUNE in modes else os.cpu_count() or 1),
+        minutes=minutes,
+        again=again,
+    )
+    wanted = wanted_rows(plan)
+    if not wanted:
+        raise UsageError("none of the problems declares that size", hint="see `problems list`")
+    with Progress() as progress:
+        found = list(time_pytorch(plan, records, progress.tell))
+    failed = [row for row in found if row.failures]
+    if json_output:
+        print_json(found)
+    else:
+        console = terminal.console()
+        for row in failed:
+            told = "; ".join(f"{name}: {why}" for name, why in row.failures.items())
+            console.print(f"{row.problem} {row.precision} {row.workload}: {told}", soft_wrap=True, markup=False)
+        left = f", {wanted - len(found)} not timed yet" if wanted > len(found) else ""
+        console.print(f"{len(found) - len(failed)} of {wanted} timed{left}; times in {records}", soft_wrap=True)
+    return int(ExitCode.OK if len(found) - len(failed) == wanted else ExitCode.FAILED)
+
+
+def best_cells(rows: Sequence[PytorchTimes], gpus: Sequence[str]) -> list[str]:
+    """One problem's fastest mode on each of these GPUs, and the share of the roofline floor that it reaches."""
+    found = {row.gpu: row for row in rows}
+    cells = []
+    for gpu in gpus:
+        best = found[gpu].best if gpu in found else None
+        if best is None:
+            cells.append("")
+        else:
+            mode, time = best
+            cells.append(f"{time.us:.1f} {mode}{_share(found[gpu].floor_us, time.us)}")
+    return cells
+
+
+def times_table(rows: Sequence[PytorchTimes]) -> Table:
+    """Every mode's times of one problem, with the floor and the share of it that each reaches."""
+    table = Table(box=None, header_style="dim", title="PyTorch, us: median [95 %]", title_justify="left")
+    for column in ("GPU", "precision", "size", "mode", "device time", "wall time", "floor", "of floor"):
+        table.add_column(column)
+    for row in rows:
+        floor = "" if row.floor_us is None else f"{row.floor_us:.1f}"
+        for mode, time in row.times.items():
+            device = f"{time.us:.1f} [{time.low_us:.1f}, {time.high_us:.1f}]"
+            wall = f"{time.wall_us:.1f} [{time.wall_low_us:.1f}, {time.wall_high_us:.1f}]"
+            share = _share(row.floor_us, time.us).strip(" ()")
+            table.add_row(row.gpu, row.precision, row.workload, mode, device, wall, floor, share)
+        for mode, reason in row.failures.items():
+            table.add_row(row.gpu, row.precision, row.workload, mode, reason, "", floor, "")
+    return table
+
+
+def _share(floor_us: float | None, us: float) -> str:
+    return "" if floor_us is None else f" ({floor_us / us:.0%})"

@@ -1,0 +1,180 @@
+"""How long PyTorch takes for a problem on a GPU: rows of JSON lines, made once per GPU and shipped with the data.
+
+`data/baselines/<gpu>/*.jsonl` holds them. A line is one problem in one precision at one size, sampled in one sitting.
+Times of modes that were sampled later stand in later lines; `read_times` puts together what belongs together.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from kernelblaster.devices.facts import DeviceFacts, DeviceKind
+from kernelblaster.errors import MachineError
+from kernelblaster.evaluation.results import Conditions
+from kernelblaster.paths import data_dir
+from kernelblaster.problems.problem import Precision, Problem
+from kernelblaster.storage.jsonl import complete_lines
+
+TimesKey = tuple[str, str, Precision, str]
+"""GPU, problem, precision, workload."""
+
+
+class TorchMode(StrEnum):
+    """How PyTorch executes the reference module."""
+
+    EAGER = "eager"
+    COMPILE = "compile"
+    """torch.compile with its default mode."""
+    MAX_AUTOTUNE = "max-autotune-no-cudagraphs"
+    """torch.compile, which tries kernels and keeps the fastest."""
+    REDUCE_OVERHEAD = "reduce-overhead"
+    """torch.compile, whose kernels are launched as CUDA graphs."""
+
+
+class TorchSettings(BaseModel):
+    """What decides how PyTorch computes."""
+
+    cuda: str | None
+    cudnn: int | None
+    triton: str | None
+    tf32_matmul: bool
+    tf32_cudnn: bool
+    fp16_reduced_precision_reduction: bool
+
+
+class ModeTime(BaseModel):
+    """One mode of PyTorch, in microseconds: medians with 95 % bootstrap intervals.
+
+    `us` is device time of the whole call with a cold L2, its launch hidden; `wall_us` is from the call on an idle GPU
+    until the device is idle again, launch and wait included.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    us: float
+    low_us: float
+    high_us: float
+    samples: int
+    wall_us: float
+    wall_low_us: float
+    wall_high_us: float
+    launch_us: float | None
+    """Host time of a launch, the longest of a few."""
+    exposed: int = 0
+    """Samples whose launch took longer than what should hide it; none are left out."""
+
+
+class PytorchTimes(BaseModel):
+    """PyTorch on one problem, precision, size and GPU."""
+
+    model_config = ConfigDict(frozen=True)
+
+    format: Literal["kernelblaster-pytorch-times-1"] = "kernelblaster-pytorch-times-1"
+    problem: str
+    name: str
+    precision: Precision
+    workload: str
+    digest: str
+    """Of the reference."""
+    gpu: str
+    driver: str | None
+    torch: str
+    settings: TorchSettings | None
+    """None where the process ended before it could say."""
+    cover_us: float
+    """How long the GPU was kept busy before each call, at least; the same for all modes."""
+    conditions: Conditions | None
+    floor_us: float | None
+    """Roofline floor on that GPU, see `evaluation.roofline`."""
+    times: Mapping[TorchMode, ModeTime]
+    failures: Mapping[TorchMode, str] = {}
+    """Why a mode has no time."""
+    seconds: float
+    """That the row took, compilation included."""
+    at: float
+    """Unix time."""
+
+    @property
+    def key(self) -> TimesKey:
+        """What it holds the times of."""
+        return (self.gpu, self.problem, self.precision, self.workload)
+
+    @property
+    def best(self) -> tuple[TorchMode, ModeTime] | None:
+        """The mode with the least device time; None where all failed."""
+        return min(self.times.items(), key=lambda found: found[1].us, default=None)
+
+    def joined(self, later: PytorchTimes) -> PytorchTimes:
+        """With what a later line says; all is replaced where reference, PyTorch or driver are others by then."""
+        if (self.digest, self.torch, self.driver) != (later.digest, later.torch, later.driver):
+            return later
+        failures = {mode: why for mode, why in self.failures.items() if mode not in later.times}
+        return later.model_copy(
+            update={
+                "times": {**self.times, **later.times},
+                "failures": {
+                    mode: why for mode, why in {**failures, **later.failures}.items() if mode not in self.times
+                },
+                "seconds": self.seconds + later.seconds,
+            }
+        )
+
+
+def read_times(paths: Iterable[Path]) -> dict[TimesKey, PytorchTimes]:
+    """What files of times hold, lines of the same key joined. Raises MachineError for a damaged line."""
+    found: dict[TimesKey, PytorchTimes] = {}
+    for path in paths:
+        for line in complete_lines(path.read_bytes()):
+            try:
+                times = PytorchTimes.model_validate_json(line.data)
+            except ValidationError as error:
+                raise MachineError(f"line {line.number} of {path} holds no times", hint="remove the line") from error
+            known = found.get(times.key)
+            found[times.key] = times if known is None else known.joined(times)
+    return found
+
+
+@cache
+def shipped_times() -> Mapping[TimesKey, PytorchTimes]:
+    """All times that come with the data. Raises MachineError for a damaged file."""
+    return read_times(sorted((data_dir() / "baselines").glob("*/*.jsonl")))
+
+
+def times_on(facts: DeviceFacts, problem: Problem, precision: Precision, workload: str) -> PytorchTimes | None:
+    """Shipped times of this very GPU; None where there are none, and for a GPU that is emulated."""
+    if facts.kind is not DeviceKind.CUDA:
+        return None
+    row = shipped_times().get((facts.name, str(problem.id), precision, workload))
+    return row if row is not None and row.digest == reference_digest(problem) else None
+
+
+def reference_digest(problem: Problem) -> str:
+    """Of the reference, which is what PyTorch runs."""
+    return hashlib.sha256(problem.reference_path.read_bytes()).hexdigest()[:16]
+
+
+def torch_settings() -> TorchSettings:
+    """Of this process."""
+    import torch
+
+    matmul = torch.backends.cuda.matmul
+    try:
+        triton = importlib.metadata.version("triton")
+    except importlib.metadata.PackageNotFoundError:
+        triton = None
+    return TorchSettings(
+        cuda=torch.version.cuda,
+        cudnn=torch.backends.cudnn.version(),
+        triton=triton,
+        tf32_matmul=matmul.allow_tf32,
+        tf32_cudnn=torch.backends.cudnn.allow_tf32,
+        fp16_reduced_precision_reduction=bool(matmul.allow_fp16_reduced_precision_reduction),
+    )

@@ -1,0 +1,257 @@
+"""One row of PyTorch's times: the module on the device, compiled off the lock, sampled while the device is held.
+
+Values come from the reference's own `get_inputs` and initialisation, drawn on the device; PyTorch's answer is not
+judged.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kernelblaster.devices.cuda.facts import device_facts
+from kernelblaster.devices.cuda.lock import gpu_lock
+from kernelblaster.devices.cuda.monitor import Monitor
+from kernelblaster.devices.cuda.probe import GpuInfo
+from kernelblaster.devices.facts import DeviceFacts, GpuReading
+from kernelblaster.evaluation.inputs.perturbations import PerturbationSchedule
+from kernelblaster.evaluation.inputs.tensors import storage_dtype
+from kernelblaster.evaluation.roofline import floor_us
+from kernelblaster.evaluation.timing.compile_ahead import AHEAD, compile_ahead
+from kernelblaster.evaluation.timing.conditions import Readings
+from kernelblaster.evaluation.timing.contest import Contest, Entry
+from kernelblaster.evaluation.timing.pytorch_times import ModeTime, PytorchTimes, TimesKey, TorchMode, torch_settings
+from kernelblaster.evaluation.timing.statistics import median_interval
+from kernelblaster.evaluation.timing.stopwatch import Timeable
+from kernelblaster.evaluation.timing.torch_session import TorchSession
+from kernelblaster.problems.problem import Precision, Problem
+from kernelblaster.problems.reference import TORCH, arguments, load_reference
+
+if TYPE_CHECKING:
+    import torch
+
+LEAST_CYCLES = 3
+"""Of four samples each, also of calls that take longer than the seconds there are."""
+_REASON = 200
+"""Characters of a failure that a row keeps."""
+Compiled = Callable[..., object]
+
+
+class BenchMemoryFull(Exception):
+    """The device's memory does not suffice, at least not beside what others hold."""
+
+
+@dataclass(frozen=True)
+class TimesItem:
+    """What one row is of. Sent to another process.
+
+    Attributes:
+        problem, precision, workload: which computation.
+        modes: of PyTorch that are timed.
+        digest: of the reference.
+        seconds: of sampling.
+        compile_threads: of Inductor in that process.
+    """
+
+    problem: Problem
+    precision: Precision
+    workload: str
+    modes: tuple[TorchMode, ...]
+    digest: str
+    seconds: float
+    compile_threads: int = 1
+
+    def key(self, gpu: str) -> TimesKey:
+        """Under which its row is found."""
+        return (gpu, str(self.problem.id), self.precision, self.workload)
+
+
+class TorchBench(Protocol):
+    """A device that PyTorch runs on and that can be held."""
+
+    @property
+    def facts(self) -> DeviceFacts:
+        """What is known of it."""
+        ...
+
+    @property
+    def torch_device(self) -> str:
+        """As torch names it."""
+        ...
+
+    def held(self) -> AbstractContextManager[object]:
+        """Nobody else runs anything on it meanwhile."""
+        ...
+
+    def reading(self) -> GpuReading | None:
+        """Its clock and temperature now."""
+        ...
+
+    def session(
+        self, module: torch.nn.Module, inputs: Sequence[Any], mode: TorchMode, compiled: Compiled | None
+    ) -> AbstractContextManager[Timeable]:
+        """The module in a mode, warmed up; compiled here where it is not yet."""
+        ...
+
+
+@dataclass(frozen=True)
+class TorchGpu:
+    """The GPU of this machine. Satisfies `TorchBench`."""
+
+    facts: DeviceFacts
+    monitor: Monitor
+    torch_device: str = "cuda"
+
+    @classmethod
+    def of(cls, gpu: GpuInfo) -> TorchGpu:
+        """Raises DeviceError when the CUDA driver does not answer."""
+        return cls(device_facts(gpu), Monitor(gpu.uuid))
+
+    def held(self) -> AbstractContextManager[object]:
+        """The lock under which kernels are timed as well."""
+        return gpu_lock(self.facts.uuid or "gpu")
+
+    def reading(self) -> GpuReading | None:
+        """Its clock and temperature now."""
+        return self.monitor.read()
+
+    def session(
+        self, module: torch.nn.Module, inputs: Sequence[Any], mode: TorchMode, compiled: Compiled | None
+    ) -> AbstractContextManager[Timeable]:
+        """Timed like a candidate, see `TorchSession`."""
+        return TorchSession(module, inputs, mode, self.facts, compiled)
+
+    def settle(self) -> None:
+        """Forget what was compiled, free what was held. Raises RuntimeError for a context that an error has broken."""
+        import torch
+
+        torch.compiler.reset()
+        gc.collect()
+        torch.cuda.empty_cache()
+        torch.cuda.synchronize()
+
+
+def measure_times(item: TimesItem, bench: TorchBench) -> PytorchTimes:
+    """One row. Raises ProblemError where the reference fails, BenchMemoryFull."""
+    import torch
+
+    began = time.monotonic()
+    floor = floor_us(item.problem, item.workload, item.precision, bench.facts)
+    failures: dict[TorchMode, str] = {}
+    readings = Readings(bench.reading, time.monotonic)
+    try:
+        with bench.held():
+            module, inputs = _on_device(item, bench.torch_device)
+        ahead = _compiled(module, inputs, item.modes, failures)
+        with bench.held(), ExitStack() as stack:
+            entries: dict[TorchMode, Entry] = {}
+            for mode in item.modes:
+                if mode not in failures and (session := _opened(bench, module, inputs, mode, ahead, stack, failures)):
+                    entries[mode] = Entry(session)
+            contest = Contest(
+                {str(mode): entry for mode, entry in entries.items()},
+                bench.facts,
+                PerturbationSchedule(changing=False),
+                readings,
+                least_cycles=LEAST_CYCLES,
+            )
+            if entries:
+                contest.run(item.seconds)
+    except torch.OutOfMemoryError as error:
+        raise BenchMemoryFull(_said(error)) from error
+    return PytorchTimes(
+        problem=str(item.problem.id),
+        name=item.problem.name,
+        precision=item.precision,
+        workload=item.workload,
+        digest=item.digest,
+        gpu=bench.facts.name,
+        driver=bench.facts.driver_version,
+        torch=torch.__version__,
+        settings=torch_settings(),
+        cover_us=round(contest.cover_us, 1),
+        conditions=readings.summary(),
+        floor_us=round(floor, 3),
+        times={mode: _time_of(entry) for mode, entry in entries.items()},
+        failures=failures,
+        seconds=round(time.monotonic() - began, 1),
+        at=round(time.time()),
+    )
+
+
+def _on_device(item: TimesItem, device: str) -> tuple[torch.nn.Module, list[Any]]:
+    """The reference in its precision and its arguments, drawn on the device."""
+    import torch
+
+    dtype = storage_dtype(item.precision)
+    reference = load_reference(item.problem)
+    with TORCH, torch.device(device), torch.no_grad():
+        torch.manual_seed(0)
+        module = reference.model(item.workload).to(dtype)
+        drawn = reference.tensors(item.workload)
+        inputs = {name: value.to(dtype) if value.is_floating_point() else value for name, value in drawn.items()}
+    return module.to(device), arguments(item.problem, module, {name: it.to(device) for name, it in inputs.items()})
+
+
+def _compiled(
+    module: torch.nn.Module, inputs: Sequence[Any], modes: Iterable[TorchMode], failures: dict[TorchMode, str]
+) -> dict[TorchMode, Compiled]:
+    """What can be compiled ahead. What a compiler raises, of whatever type, is that mode's failure."""
+    import torch
+
+    ready: dict[TorchMode, Compiled] = {}
+    for mode in modes:
+        if mode in AHEAD:
+            try:
+                ready[mode] = compile_ahead(module, inputs, mode)
+            except torch.OutOfMemoryError:
+                raise
+            except Exception as error:
+                failures[mode] = _said(error)
+    return ready
+
+
+def _opened(
+    bench: TorchBench,
+    module: torch.nn.Module,
+    inputs: Sequence[Any],
+    mode: TorchMode,
+    ahead: dict[TorchMode, Compiled],
+    stack: ExitStack,
+    failures: dict[TorchMode, str],
+) -> Timeable | None:
+    """A session, which stays open until the stack is left; None where the mode fails, as above."""
+    import torch
+
+    try:
+        return stack.enter_context(bench.session(module, inputs, mode, ahead.get(mode)))
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:
+        failures[mode] = _said(error)
+        return None
+
+
+def _said(error: Exception) -> str:
+    lines = str(error).strip().splitlines() or [""]
+    return f"{type(error).__name__}: {lines[0]}"[:_REASON]
+
+
+def _time_of(entry: Entry) -> ModeTime:
+    device = median_interval([value for cycle in entry.cycles for value in cycle])
+    wall = median_interval(entry.walls_us)
+    return ModeTime(
+        us=round(device.estimate, 3),
+        low_us=round(device.low, 3),
+        high_us=round(device.high, 3),
+        samples=sum(map(len, entry.cycles)),
+        wall_us=round(wall.estimate, 2),
+        wall_low_us=round(wall.low, 2),
+        wall_high_us=round(wall.high, 2),
+        launch_us=None if entry.launch_us is None else round(entry.launch_us, 2),
+        exposed=entry.exposed,
+    )

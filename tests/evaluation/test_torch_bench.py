@@ -1,0 +1,124 @@
+"""A row of PyTorch's times, made on the CPU: real modules and values, a clock that counts calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from budget_support import RELU_SLUG, reduced
+from fake_device import facts
+
+from kernelblaster.devices.base import TimingSample
+from kernelblaster.devices.facts import DeviceFacts, GpuReading
+from kernelblaster.evaluation.timing.compile_ahead import compile_ahead
+from kernelblaster.evaluation.timing.pytorch_times import TorchMode
+from kernelblaster.evaluation.timing.stopwatch import Timeable
+from kernelblaster.problems.problem import Precision, StandardWorkload
+from kernelblaster.runs import torch_bench
+from kernelblaster.runs.torch_bench import BenchMemoryFull, TimesItem, measure_times
+
+
+@dataclass
+class Clock:
+    """Calls the module and says that it took ten microseconds."""
+
+    call: Callable[..., object]
+    inputs: Sequence[Any]
+
+    def time_calls(self, perturbations: Sequence[int], cover_fills: int = 1) -> list[TimingSample]:
+        with torch.inference_mode():
+            self.call(*self.inputs)
+        return [TimingSample(10.0, 30.0, 5.0) for _ in perturbations]
+
+
+@dataclass
+class Cpu:
+    """Satisfies `TorchBench`; counts how often it is held, and fails in one mode."""
+
+    broken: TorchMode | None = None
+    error: Exception = field(default_factory=lambda: RuntimeError("no such mode\nmore"))
+    facts: DeviceFacts = field(default_factory=facts)
+    torch_device: str = "cpu"
+    holder: bool = False
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        assert not self.holder
+        self.holder = True
+        yield
+        self.holder = False
+
+    def reading(self) -> GpuReading | None:
+        return GpuReading(1980.0, 40.0) if self.holder else None
+
+    @contextmanager
+    def session(
+        self, module: torch.nn.Module, inputs: Sequence[Any], mode: TorchMode, compiled: Callable[..., object] | None
+    ) -> Iterator[Timeable]:
+        assert self.holder, "nothing runs on a device that is not held"
+        if mode is self.broken:
+            raise self.error
+        assert all(value.dtype == torch.float16 for value in inputs if isinstance(value, torch.Tensor))
+        yield Clock(compiled or module, inputs)
+
+
+def item(tmp_path: Path, *modes: TorchMode) -> TimesItem:
+    problem = reduced(RELU_SLUG, tmp_path / "reduced")
+    return TimesItem(problem, Precision.FP16, StandardWorkload.SMALL, modes, "digest", seconds=0.0)
+
+
+def test_a_row_holds_times_floor_and_conditions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Cpu()
+
+    def ahead(module: torch.nn.Module, inputs: Sequence[Any], mode: TorchMode) -> Callable[..., object]:
+        assert not bench.holder, "compilers work off the lock"
+        return module
+
+    monkeypatch.setattr(torch_bench, "compile_ahead", ahead)
+    row = measure_times(item(tmp_path, TorchMode.EAGER, TorchMode.COMPILE), bench)
+    assert set(row.times) == {TorchMode.EAGER, TorchMode.COMPILE}
+    eager = row.times[TorchMode.EAGER]
+    assert (eager.us, eager.wall_us, eager.launch_us, eager.exposed) == (10.0, 30.0, 5.0, 0)
+    assert eager.low_us <= eager.us <= eager.high_us
+    assert eager.samples >= 12
+    assert row.floor_us is not None
+    assert row.floor_us > 0
+    assert row.settings is not None
+    assert row.conditions is not None
+    assert row.conditions.sm_mhz_low == 1980.0
+    assert row.torch == torch.__version__
+    assert type(row).model_validate_json(row.model_dump_json()) == row
+
+
+def test_a_mode_that_fails_costs_itself_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*given: object) -> Callable[..., object]:
+        raise TypeError("cannot trace")
+
+    monkeypatch.setattr(torch_bench, "compile_ahead", refuse)
+    wanted = (TorchMode.EAGER, TorchMode.COMPILE, TorchMode.MAX_AUTOTUNE)
+    row = measure_times(item(tmp_path, *wanted), Cpu(TorchMode.MAX_AUTOTUNE))
+    assert set(row.times) == {TorchMode.EAGER}
+    assert "cannot trace" in row.failures[TorchMode.COMPILE]
+    assert row.failures[TorchMode.MAX_AUTOTUNE] == "RuntimeError: no such mode"
+
+
+def test_a_lack_of_memory_is_told_apart(tmp_path: Path) -> None:
+    crowded = Cpu(TorchMode.EAGER, torch.OutOfMemoryError("CUDA out of memory"))
+    with pytest.raises(BenchMemoryFull):
+        measure_times(item(tmp_path, TorchMode.EAGER), crowded)
+
+
+@pytest.mark.slow
+def test_what_is_compiled_ahead_has_not_run_and_is_not_compiled_again() -> None:
+    module, inputs = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU()).eval(), [torch.randn(4, 8)]
+    torch.compiler.reset()
+    torch._dynamo.utils.counters.clear()
+    call = compile_ahead(module, inputs, TorchMode.COMPILE)
+    with torch.inference_mode():
+        torch.testing.assert_close(call(*inputs), module(*inputs))
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1

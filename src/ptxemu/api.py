@@ -1,4 +1,4 @@
-"""The two calls that most callers need: build a CUDA program, run it."""
+"""The calls that most callers need: build a CUDA program and run it, or load PTX and launch its kernels."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from ptxemu.kernels.module import PtxModule
 from ptxemu.program.result import RunResult
 from ptxemu.program.run import DEFAULT_ARCH, EmulatedProgram, Streams
 
@@ -72,3 +73,26 @@ def run(
     """
     built = program if isinstance(program, EmulatedProgram) else build(program, arch=arch)
     return built.run(arguments, timeout_s=timeout_s, checks=checks, lines=lines, sample=sample, streams=streams)
+
+
+def load_ptx(
+    text: str,
+    *,
+    arch: str = DEFAULT_ARCH,
+    cache_dir: str | os.PathLike[str] | None = None,
+) -> PtxModule:
+    """Assemble PTX whose kernels `PtxModule.launch` launches; a text that was loaded before comes from the cache.
+
+    Args:
+        text: PTX, as nvcc, NVRTC, Triton or a person writes it.
+        arch: `sm_80`, `sm_86`, `sm_89`, `sm_90` or `sm_100`; it decides which GPU is emulated, whatever `.target` says.
+        cache_dir: where results and the core are kept; PTXEMU_CACHE or the user's cache if not given.
+
+    Raises:
+        InvalidInput: no such architecture.
+        ProgramDoesNotBuild: ptxas refuses the text; `log` has its messages.
+        ProgramNotEmulatable: it needs an instruction that the emulator lacks.
+        ToolkitMissing: no nvcc or no g++.
+        CoreFailure: the emulator's core does not build.
+    """
+    return PtxModule.load(text, arch=arch, cache_root=None if cache_dir is None else Path(cache_dir))

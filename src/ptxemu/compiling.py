@@ -25,7 +25,7 @@ class CompilerOutput:
 
     def first_error(self, otherwise: str) -> str:
         """Its first line about an error; `<otherwise> <how it ended>` where it printed none."""
-        match = re.search(r"^.*\b(?:fatal )?error\b.*$", self.text, re.MULTILINE)
+        match = re.search(r"^.*\b(?:error|fatal)\b.*$", self.text, re.MULTILINE)
         return match[0].strip()[:500] if match else f"{otherwise} {self.how}"
 
 

@@ -34,7 +34,7 @@ class CoreFailure(EmulatorError):
 
 
 class ProgramDoesNotBuild(InvalidInput):
-    """nvcc or the linker refuses the program. `log` is what they printed."""
+    """nvcc, ptxas or the linker refuses the program. `log` is what they printed."""
 
     def __init__(self, message: str, *, hint: str, log: str) -> None:
         super().__init__(message, hint=hint)

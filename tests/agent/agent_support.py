@@ -17,6 +17,7 @@ from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.devices.metrics import Metric
 from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource, SanitizerFinding
 from kernelblaster.evaluation.results import Comparison, Decision, Evaluation, Timing, Verdict
+from kernelblaster.evaluation.sweep import SweptVariant
 from kernelblaster.knowledge.experience import Experience
 from kernelblaster.knowledge.expressions import Condition
 from kernelblaster.knowledge.schema import KnowledgeDocument, Prior, Rule, StateEntry, StateGroup, TechniqueEntry
@@ -57,6 +58,15 @@ def kernel(speed: float = 1.0, *, tag: str = "", verdict: Verdict = Verdict.CORR
     return f"// speed: {speed}\n// verdict: {verdict}\n__global__ void k{tag}() {{}}\n"
 
 
+def tunable(*speeds: float, wrong: tuple[float, ...] = ()) -> str:
+    """A source that declares `speeds`, written with the first; those in `wrong` compute wrong values."""
+    declared = " ".join(map(str, speeds))
+    refused = "".join(f"// wrong at: {speed}\n" for speed in wrong)
+    return (
+        f"// TUNE SPEED {declared}\n#define SPEED {speeds[0]}\n{refused}// verdict: correct\n__global__ void t() {{}}\n"
+    )
+
+
 def answer(source: str, expected: float = 1.5) -> str:
     """A well-formed reply."""
     return f"EXPECTED_SPEEDUP: {expected}\n```cuda\n{source}```\n"
@@ -87,6 +97,7 @@ class CommentEvaluator:
         self.device = SimpleNamespace(facts=FACTS)
         self.journal = journal
         self.process_pairs: list[int] = []
+        self.sweeps: list[list[str]] = []
         self._findings = findings or []
         self._delay_s = delay_s
         self._lock = threading.Lock()
@@ -101,6 +112,9 @@ class CommentEvaluator:
         with self._lock, self.journal.open("a") as journal:
             journal.write(pair)
         verdict = Verdict(re.search(r"// verdict: (\w+)", source)[1])
+        written = re.search(r"#define SPEED (\S+)", source)
+        if written and f"// wrong at: {written[1]}\n" in source:
+            verdict = Verdict.WRONG_VALUES
         evaluation = Evaluation(
             problem=str(problem.id), source_sha256=source_digest(source), verdict=verdict, reason="", device=FACTS.kind,
             device_name=FACTS.name, arch=FACTS.arch, precision=Precision.FP16, workload=StandardWorkload.SMALL,
@@ -116,6 +130,14 @@ class CommentEvaluator:
             }
         )
 
+    def sweep(self, problem: Problem, sources: list[str]) -> list[SweptVariant]:
+        """`#define SPEED` takes the place of the comment's."""
+        self.sweeps.append(sources)
+        return [
+            SweptVariant(source_sha256=source_digest(source), median_us=_timing(source).median_us, modelled=True)
+            for source in sources
+        ]
+
     def sanitize(self, problem: Problem, source: str) -> list[SanitizerFinding]:
         return self._findings
 
@@ -125,7 +147,7 @@ class CommentEvaluator:
 
 
 def _timing(source: str) -> Timing:
-    median = START_US / float(re.search(r"// speed: ([\d.]+)", source)[1])
+    median = START_US / float(re.search(r"// speed: ([\d.]+)|#define SPEED ([\d.]+)", source)[0].split()[-1])
     return Timing(
         median_us=median, low_us=median, high_us=median, iqr_us=0.0, samples=5, floor_us=FLOOR_US,
         floor_fraction=FLOOR_US / median, attainable_us=FLOOR_US, modelled=True, samples_us=[median] * 5,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from agent_support import EventList, ScriptedModel, answer, kernel, make_context, make_knowledge
+from agent_support import EventList, ScriptedModel, answer, kernel, make_context, make_knowledge, tunable
 
 from kernelblaster.agent.graph import run_problem
 from kernelblaster.config import SearchConfig, SearchPart
@@ -39,7 +39,7 @@ def search(root: Path, *ablate: SearchPart) -> Searched:
     def script(rollout: int, step: int, attempt: int) -> str:
         if step == 1 and attempt == 0:
             return answer(kernel(verdict=Verdict.COMPILE_ERROR))
-        return answer(kernel(1.0 + step, tag=f"_{step}"))
+        return answer(tunable(1.0 + step, 1.5 + step))
 
     root.mkdir()
     model = ScriptedModel(root / "model.log", script)
@@ -63,6 +63,7 @@ HAS: dict[SearchPart, Callable[[Searched], bool]] = {
     SearchPart.EXPERIENCE: lambda it: "first guess" in it.shown and "attempts" in it.shown,
     SearchPart.HISTORY: lambda it: "Already tried" in it.shown,
     SearchPart.PROFILE: lambda it: str(Metric.DRAM_THROUGHPUT) in it.shown or "91" in it.prompts[0],
+    SearchPart.SWEEP: lambda it: "// TUNE" in it.shown and bool(it.events.of("swept")),
     SearchPart.REPAIRS: lambda it: Purpose.REPAIR in it.purposes,
     SearchPart.REFLECTION: lambda it: Purpose.REFLECT in it.purposes,
     SearchPart.REVIEW: lambda it: Purpose.VERIFY in it.purposes,

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,14 @@ from kernelblaster.problems.problem import Precision, Problem, ProblemId, Tensor
 HERE = Path(__file__).parent
 LAUNCHER_SYMBOL = "_Z25launch_gpu_implementationPvS_S_llf"
 """Of host_driver.cpp."""
+OTHER = """
+#include <cstdint>
+void launch_gpu_implementation(void* output, void* x, void* w, int64_t count, int64_t, float scale) {
+    for (int64_t i = 0; i < count; ++i) {
+        static_cast<float*>(output)[i] = 3 * (static_cast<float*>(x)[i] * scale + *static_cast<float*>(w));
+    }
+}
+"""
 
 
 @pytest.fixture(scope="session")
@@ -51,6 +60,18 @@ def host_build(toolchain: Toolchain, tmp_path_factory: pytest.TempPathFactory) -
     build(*alone, candidate, str(initialise_source()), *shared, "-o", str(library))
     made = Harness(problem, Precision.FP32, directory / "unused.o", LAUNCHER_SYMBOL, (runtime.parent,), program)
     return Build("0" * 64, program, Path(candidate), made, resources=(), seconds=0.0, library=library)
+
+
+@pytest.fixture(scope="session")
+def host_other(host_build: Build, toolchain: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """Another candidate for the same program: three times what the honest one computes, whatever the mode."""
+    directory = tmp_path_factory.mktemp("host_other")
+    source, library = directory / "other.cpp", directory / "other.so"
+    source.write_text(OTHER)
+    alone = ("-shared", "-fPIC", "-nostartfiles", "-T", str(candidate_link_script()))
+    command = [str(toolchain.host_compiler), "-std=c++17", *alone, str(source), str(initialise_source())]
+    subprocess.run([*command, "-o", str(library)], check=True)
+    return replace(host_build, digest="1" * 64, library=library)
 
 
 @pytest.fixture

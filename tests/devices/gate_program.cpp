@@ -5,7 +5,7 @@
 #include <cstdio>
 
 extern "C" __attribute__((visibility("hidden"))) const char* kb_load_candidate(const char* path);
-extern "C" __attribute__((visibility("hidden"))) void kb_initialise_candidate();
+extern "C" __attribute__((visibility("hidden"))) void kb_initialise_candidate(size_t index);
 
 void launch_gpu_implementation(double* sum, const float* one, int64_t a, int b, int64_t c, bool d, int64_t e, int64_t f,
                                int64_t g, float h, double i, float j, float k, float l, float m, float n, float o, float p,
@@ -28,7 +28,7 @@ static int run(void* argv_of_main) {
     kb::ProgramText text(3, argv);
     const kb::Containment done = kb::contain(STDOUT_FILENO, text);
     if (!done.memory_protected) return std::puts(done.obstacle.c_str()), 3;
-    kb_initialise_candidate();
+    kb_initialise_candidate(0);
     const double found = call(0);
     call(-1);
     const char* thrown = kb_thrown();

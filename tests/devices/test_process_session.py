@@ -14,7 +14,7 @@ import torch
 
 from kernelblaster.devices.base import UNPERTURBED, Build, Job, PerturbationKind
 from kernelblaster.devices.failures import RunFailure, RunFailureKind
-from kernelblaster.devices.harness.process import HarnessProcess, ProcessSession
+from kernelblaster.devices.harness.process import HarnessProcess, ProcessSession, VariantsProcess
 from kernelblaster.errors import DeviceError, DeviceMemoryFull
 from kernelblaster.evaluation.inputs.perturbations import apply_perturbation
 from kernelblaster.sandbox.limits import Limits
@@ -288,3 +288,30 @@ def test_what_a_killed_process_left_beside_a_program_goes_after_a_day(host_build
     with session(host_build, make_job()):
         left = sorted(path.name for path in host_build.program.parent.glob("kernelblaster-*") if path in (old, young))
     assert left == ([young.name] if host_build.library else [old.name, young.name])
+
+
+def test_one_process_calls_the_variant_that_was_chosen(host_build: Build, host_other: Build, make_job: MakeJob) -> None:
+    job = make_job()
+    with VariantsProcess([host_build, host_other], job, limits=LIMITS, timeout_s=10, flush_bytes=1 << 20) as running:
+        for index, factor in ((0, 1), (1, 3), (0, 1)):
+            assert running.choose(index) == ""
+            assert len(running.time_calls([UNPERTURBED] * 2)) == 2
+            running.fetch()
+            np.testing.assert_array_equal(output_of(job), factor * expected(job))
+
+
+def test_a_variant_that_fails_softly_leaves_the_others(host_build: Build, host_other: Build, make_job: MakeJob) -> None:
+    with VariantsProcess([host_build, host_other], make_job(Mode.THROWS), limits=LIMITS, timeout_s=10) as running:
+        assert "thrown by the candidate" in running.choose(0)
+        assert running.choose(1) == ""
+        with pytest.raises(RunFailure, match="no such candidate"):
+            running.choose(2)
+
+
+def test_a_variant_that_ends_the_process_is_a_typed_failure(
+    host_build: Build, host_other: Build, make_job: MakeJob
+) -> None:
+    with VariantsProcess([host_build, host_other], make_job(Mode.SEGFAULTS), limits=LIMITS, timeout_s=10) as running:
+        assert running.choose(1) == ""
+        with pytest.raises(RunFailure, match="SIGSEGV"):
+            running.choose(0)

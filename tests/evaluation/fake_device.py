@@ -319,6 +319,38 @@ class FakeSession:
         return TimingSample(device_us=device_us, host_us=host_us)
 
 
+class FakeVariants:
+    """Several scripted kernels in one process, which a kernel that fails takes with it. `refused` ones fail softly."""
+
+    def __init__(self, device: FakeDevice, builds: Sequence[Build], job: Job) -> None:
+        self._device = device
+        self._sessions = [FakeSession(device, build, job) for build in builds]
+        self._current: FakeSession | None = None
+
+    def __enter__(self) -> Self:
+        self._device.sweeps += 1
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._leave()
+
+    def _leave(self) -> None:
+        if self._current is not None:
+            self._current.__exit__(None, None, None)
+            self._current = None
+
+    def choose(self, index: int) -> str:
+        self._leave()
+        self._current = self._sessions[index].__enter__()
+        if self._current._name in self._device.refused:
+            return "cudaErrorInvalidValue: too much shared memory"
+        self._current.call(0)
+        return ""
+
+    def time_calls(self, perturbations: Sequence[int], cover_fills: int = 1) -> list[TimingSample]:
+        return self._current.time_calls(perturbations, cover_fills)
+
+
 class FakeProfiler:
     """Notes whether it had settled when something was timed."""
 
@@ -351,6 +383,8 @@ class FakeDevice:
     def __init__(
         self, kind: DeviceKind = DeviceKind.CUDA, *, truncates: bool = False, deferred_loading: bool = False
     ) -> None:
+        self.sweeps = 0
+        self.refused: set[str] = set()
         self.facts = facts(kind)
         self.isolation = Isolation.LIMITS
         self.noise = np.random.default_rng(5)
@@ -421,6 +455,9 @@ class FakeDevice:
 
     def open(self, candidate: Candidate, job: Job, *, timeout_s: float) -> FakeSession:
         return FakeSession(self, candidate, job)
+
+    def open_variants(self, builds: Sequence[Build], job: Job, *, timeout_s: float) -> FakeVariants:
+        return FakeVariants(self, builds, job)
 
     def profiler(self, candidate: Candidate, job: Job, *, timeout_s: float) -> FakeProfiler:
         return FakeProfiler(self, candidate)

@@ -33,10 +33,20 @@ print(len(names))
 """
 
 
-def code_block(language: str) -> str:
-    """The one block of the README in a language."""
-    (block,) = re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
-    return block
+def code_blocks(language: str) -> list[str]:
+    """The blocks of the README in a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+
+def run_example(number: int, directory: Path) -> list[str]:
+    """The lines that a Python example of the README prints."""
+    (directory / "example.py").write_text(code_blocks("python")[number], encoding="utf-8")
+    command = [sys.executable, "example.py"]
+    done = subprocess.run(
+        command, cwd=directory, capture_output=True, text=True, timeout=300, env=environment(), check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
 
 
 def test_every_module_imports_with_nothing_else_installed() -> None:
@@ -48,14 +58,8 @@ def test_every_module_imports_with_nothing_else_installed() -> None:
 
 @pytest.mark.nvcc
 def test_the_readme_does_what_it_says(tmp_path: Path, toolkit: CudaToolkit) -> None:
-    (tmp_path / "saxpy.cu").write_text(code_block("cuda"), encoding="utf-8")
-    (tmp_path / "example.py").write_text(code_block("python"), encoding="utf-8")
-    command = [sys.executable, "example.py"]
-    done = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, timeout=300, env=environment(), check=False
-    )
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
+    (tmp_path / "saxpy.cu").write_text(code_blocks("cuda")[0], encoding="utf-8")
+    lines = run_example(0, tmp_path)
     # 65,536 floats of x and of y, 8 to a sector
     assert "16384.0 sectors loaded, counted" in lines
     assert any(line.endswith("ns, modelled") for line in lines)
@@ -63,9 +67,17 @@ def test_the_readme_does_what_it_says(tmp_path: Path, toolkit: CudaToolkit) -> N
 
 
 @pytest.mark.nvcc
+def test_the_readme_launches_ptx(tmp_path: Path, toolkit: CudaToolkit) -> None:
+    (tmp_path / "scale.ptx").write_text(code_blocks("ptx")[0], encoding="utf-8")
+    lines = run_example(1, tmp_path)
+    assert "125.0 sectors loaded, counted" in lines
+    assert any(line.endswith("us, modelled") for line in lines)
+
+
+@pytest.mark.nvcc
 def test_commands_of_the_readme_run(tmp_path: Path, toolkit: CudaToolkit) -> None:
-    (tmp_path / "saxpy.cu").write_text(code_block("cuda"), encoding="utf-8")
-    for line in code_block("console").splitlines():
+    (tmp_path / "saxpy.cu").write_text(code_blocks("cuda")[0], encoding="utf-8")
+    for line in code_blocks("console")[0].splitlines():
         words = line.removeprefix("$ ").removeprefix("python -m ").split()
         assert words[0] == "ptxemu"
         command = [sys.executable, "-m", *words]

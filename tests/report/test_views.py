@@ -15,7 +15,9 @@ from markupsafe import Markup
 from report_samples import P, profiled, record, two_rollouts
 
 from kernelblaster.agent import events as ev
+from kernelblaster.agent.files import SweepPoint
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
+from kernelblaster.evaluation.sweep import SweptVariant
 from kernelblaster.models.base import Message, Purpose, Reply, Request, Usage
 from kernelblaster.report.code import highlighted, hot_kernels, side_by_side
 from kernelblaster.report.counters import counters
@@ -25,6 +27,7 @@ from kernelblaster.report.roofline import roofline
 from kernelblaster.report.scales import LogScale, times
 from kernelblaster.report.search_tree import Outcome, search_tree
 from kernelblaster.report.steps import step_views
+from kernelblaster.report.sweeps import sweep_views
 from kernelblaster.report.techniques import technique_table
 
 FACTS = DeviceFacts(
@@ -165,3 +168,28 @@ def test_a_logarithmic_axis_keeps_order_and_its_ends(low: float, ratio: float) -
     assert len(ticks) <= 8
     assert all(10 <= tick.at <= 110 for tick in ticks)
     assert [tick.at for tick in ticks] == sorted(tick.at for tick in ticks)
+
+
+def test_a_sweep_is_a_heat_map_of_the_two_constants_that_mattered_most(tmp_path: Path) -> None:
+    def point(tile: int, stages: int, threads: int, us: float | None) -> SweepPoint:
+        values = {"TILE": str(tile), "STAGES": str(stages), "THREADS": str(threads)}
+        reason = "" if us else "too much shared memory"
+        return SweepPoint(
+            values=values, found=SweptVariant(source_sha256="x", median_us=us, modelled=True, reason=reason)
+        )
+
+    points = [
+        point(64, 2, 128, 40), point(128, 2, 128, 10), point(128, 2, 256, 11),
+        point(64, 4, 128, 50), point(128, 4, 128, None),
+    ]  # fmt: skip
+    place = {"problem": P, "slot": f"{P}/r1/rollout-0/step-1/attempt-0"}
+    swept = ev.Swept(**place, candidate="a", winner="b", gain=4.0, points=points, seconds=3.0)
+    (view,) = sweep_views(record(tmp_path, [*two_rollouts(), swept]))
+    assert {view.across, view.down} == {"TILE", "STAGES"}
+    cells = {(column, row): cell for row, cells in view.rows for column, cell in zip(view.columns, cells, strict=True)}
+    fastest = next(cell for cell in cells.values() if cell.best)
+    assert "THREADS 128" in fastest.title
+    assert fastest.heat == 100
+    assert min(cell.heat for cell in cells.values() if cell.text) == 0
+    assert [cell.title for cell in cells.values() if not cell.text] == ["too much shared memory"]
+    assert "4 of 5" in view.told

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +23,7 @@ from kernelblaster.devices.facts import DeviceFacts, Library
 from kernelblaster.devices.profiles import SanitizerFinding
 from kernelblaster.errors import BudgetExceeded
 from kernelblaster.evaluation.results import Evaluation
+from kernelblaster.evaluation.sweep import SweptVariant
 from kernelblaster.knowledge.experience import Experience
 from kernelblaster.models.base import ChatModel
 from kernelblaster.problems.families import OpFamily
@@ -40,6 +42,10 @@ class CandidateEvaluator(Protocol):
         self, problem: Problem, source: str, *, baseline: str | None, profile: bool, process_pairs: int
     ) -> Evaluation:
         """Build, verify, measure against `baseline` in so many pairs of processes, and profile. Raises DeviceError."""
+        ...
+
+    def sweep(self, problem: Problem, sources: Sequence[str]) -> list[SweptVariant]:
+        """Time variants of a candidate against each other, in the order given. Raises DeviceError."""
         ...
 
     def sanitize(self, problem: Problem, source: str) -> list[SanitizerFinding]:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernelblaster.agent.context import ProblemContext
-from kernelblaster.agent.files import EvaluationKey
+from kernelblaster.agent.files import EvaluationKey, StoredSweep, SweepPoint
+from kernelblaster.cuda_source.tunables import Variant
 from kernelblaster.devices.profiles import SanitizerFinding
 from kernelblaster.evaluation.results import Evaluation
 
 SEARCH = "search"
 FINAL = "final"
 SANITIZE = "sanitize"
+SWEEP = "sweep"
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,27 @@ async def sanitize(context: ProblemContext, sha256: str) -> list[SanitizerFindin
             return known
         async with context.limits.evaluations:
             return await asyncio.to_thread(_sanitize, context, key, sha256)
+
+
+async def sweep(context: ProblemContext, sha256: str, variants: Sequence[Variant]) -> StoredSweep:
+    """Time the variants of a stored candidate, or return what an earlier start has found. Raises DeviceError."""
+    key = _key(context, sha256, None, SWEEP)
+    async with context.flight(key):
+        known = await asyncio.to_thread(context.files.find_sweep, key)
+        if known is not None:
+            return known
+        async with context.limits.evaluations:
+            return await asyncio.to_thread(_sweep, context, key, variants)
+
+
+def _sweep(context: ProblemContext, key: str, variants: Sequence[Variant]) -> StoredSweep:
+    """Runs in a thread and stores its result there, as `_evaluate` does."""
+    began = time.monotonic()
+    found = context.evaluator.sweep(context.problem, [variant.source for variant in variants])
+    points = [SweepPoint(values=one.values, found=timed) for one, timed in zip(variants, found, strict=True)]
+    stored = StoredSweep(points=points, seconds=time.monotonic() - began)
+    context.files.put_sweep(key, stored)
+    return stored
 
 
 def _key(context: ProblemContext, sha256: str, baseline: str | None, purpose: str) -> str:

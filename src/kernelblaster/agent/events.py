@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from kernelblaster.agent.files import SweepPoint
 from kernelblaster.agent.state import OutcomeStatus, StopReason
 
 
@@ -100,6 +101,28 @@ class Generated(_Event):
     dollars: float | None
 
 
+class Swept(_Event):
+    """Variants of a reply's source were timed against each other.
+
+    Attributes:
+        candidate: the source as it was written.
+        winner: the fastest variant; None when none was timed.
+        gain: time of the source as written over that of the winner; None when either has none.
+        points: every variant, the one as written first.
+        seconds: wall time, compilation included.
+        skipped: why there was no sweep; empty when there was.
+    """
+
+    kind: Literal["swept"] = "swept"
+    telling: ClassVar[tuple[str, ...]] = ("candidate",)
+    candidate: str
+    winner: str | None = None
+    gain: float | None = None
+    points: list[SweepPoint] = []
+    seconds: float = 0.0
+    skipped: str = ""
+
+
 class Evaluated(_Event):
     """A candidate was judged against its parent. `reused` when the evaluation came from a file."""
 
@@ -187,6 +210,7 @@ Event = Annotated[
     | Classified
     | Selected
     | Generated
+    | Swept
     | Evaluated
     | Decided
     | RolloutStopped

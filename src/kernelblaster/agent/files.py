@@ -2,6 +2,7 @@
 
     candidates/<sha256>.cu        sources
     evaluations/<key>.json        what the judge found; the key names source, baseline, device, precision and workload
+    sweeps/<key>.json             variants of a source and their times; the key as that of an evaluation
     findings/<key>.json           what the sanitizers found; the key as that of an evaluation without a baseline
     replies/<slot>.json           the request and the reply, stored before the reply is used
     questions/<slot>.json         a request that shows the knowledge base or waits for its reply, as first asked
@@ -23,11 +24,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from kernelblaster.agent.state import BegunStep, RolloutResult
 from kernelblaster.devices.profiles import SanitizerFinding
 from kernelblaster.evaluation.results import Evaluation
+from kernelblaster.evaluation.sweep import SweptVariant
 from kernelblaster.models.base import Reply, Request
 from kernelblaster.storage.atomic import write_atomically
 
@@ -49,6 +51,24 @@ class StoredFindings(BaseModel):
 
     format: str = "kernelblaster-findings-1"
     findings: list[SanitizerFinding]
+
+
+class SweepPoint(BaseModel):
+    """A variant of a swept source: its values, and what was found."""
+
+    model_config = ConfigDict(frozen=True)
+
+    values: dict[str, str]
+    found: SweptVariant
+
+
+class StoredSweep(BaseModel):
+    """A sweep over the variants of a source, the one that the reply wrote first."""
+
+    format: Literal["kernelblaster-sweep-1"] = "kernelblaster-sweep-1"
+    points: list[SweepPoint]
+    seconds: float
+    """Wall time, compilation included."""
 
 
 class StoredRollout(BaseModel):
@@ -84,7 +104,7 @@ class EvaluationKey:
     precision: str
     workload: str
     purpose: str
-    """`search`, `final` for the measurement repeated after the search, or `sanitize`."""
+    """`search`, `final` for the measurement repeated after the search, `sanitize`, or `sweep`."""
 
     @property
     def name(self) -> str:
@@ -150,6 +170,17 @@ class ProblemFiles:
         self._recent[name] = evaluation
         if len(self._recent) > _RECENT:
             self._recent.popitem(last=False)
+
+    def put_sweep(self, name: str, sweep: StoredSweep) -> None:
+        """Store a sweep."""
+        write_atomically(self.root / "sweeps" / f"{name}.json", sweep.model_dump_json(indent=1))
+
+    def find_sweep(self, name: str) -> StoredSweep | None:
+        """A stored sweep; None when there was none, or another version wrote it."""
+        try:
+            return StoredSweep.model_validate_json((self.root / "sweeps" / f"{name}.json").read_bytes())
+        except (FileNotFoundError, ValidationError):
+            return None
 
     def findings_path(self, name: str) -> Path:
         """Where what the sanitizers found lies."""

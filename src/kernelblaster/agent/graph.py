@@ -1,8 +1,9 @@
 """The workflow of one problem as two LangGraph graphs, and the entry point that runs it to an outcome.
 
     problem:  profile_start -> open_round -> (Send) rollout x N -> reflect -> open_round | finalize
-    rollout:  open_step -> classify -> retrieve -> generate -> evaluate -> record -> decide -> open_step | finish
-                                                   ^------ repair ------'
+    rollout:  open_step -> classify -> retrieve -> generate -> sweep -> evaluate -> record -> decide
+                 ^                                 ^---------- repair ----------'                |
+                 '------------------------------------------------------------------------------- | finish
 
 Nothing of the graph is saved. What nodes do that costs time or money, and what they decide by chance or by what is
 known at the time, lies in the search's files by its place in the search (`files.py`). A search that is started again
@@ -33,6 +34,7 @@ from kernelblaster.agent.nodes.reflect import reflect
 from kernelblaster.agent.nodes.retrieve import retrieve
 from kernelblaster.agent.nodes.start import ROLLOUT, fan_out, open_round, profile_start
 from kernelblaster.agent.nodes.step import classify, open_step
+from kernelblaster.agent.nodes.sweep import sweep
 from kernelblaster.agent.state import (
     OutcomeStatus,
     ProblemOutcome,
@@ -81,13 +83,14 @@ def build_graph() -> CompiledStateGraph[ProblemState, ProblemContext, Any, Probl
 
 def _rollout_graph() -> CompiledStateGraph[RolloutState, ProblemContext, RolloutState, RolloutOutput]:
     builder = StateGraph(RolloutState, context_schema=ProblemContext, output_schema=RolloutOutput)
-    for node in (open_step, classify, retrieve, generate, evaluate, record, decide, finish):
+    for node in (open_step, classify, retrieve, generate, sweep, evaluate, record, decide, finish):
         builder.add_node(node)
     builder.add_edge(START, "open_step")
     builder.add_conditional_edges("open_step", _or_finish("classify"), ["classify", "finish"])
     builder.add_conditional_edges("classify", _or_finish("retrieve"), ["retrieve", "finish", END])
     builder.add_conditional_edges("retrieve", _or_finish("generate"), ["generate", "finish"])
     builder.add_conditional_edges("generate", _after_generate)
+    builder.add_edge("sweep", "evaluate")
     builder.add_conditional_edges("evaluate", _after_evaluate)
     builder.add_edge("record", "decide")
     builder.add_conditional_edges("decide", _or_finish("open_step"), ["open_step", "finish"])
@@ -111,13 +114,13 @@ def _or_finish(following: str) -> Callable[[RolloutState], Awaitable[str]]:
 
 async def _after_generate(
     state: RolloutState, runtime: Runtime[ProblemContext]
-) -> Literal["evaluate", "generate", "record", "finish", "__end__"]:
+) -> Literal["sweep", "generate", "record", "finish", "__end__"]:
     if state.pending:
         return _WAIT
     if state.stop:
         return "finish"
     if state.attempt and state.attempt.failure is None:
-        return "evaluate"
+        return "sweep"
     return "generate" if repairable(state, runtime.context.config.allowed_repairs) else "record"
 
 
@@ -139,7 +142,7 @@ async def _after_reflection(
 
 def _supersteps(config: SearchConfig) -> int:
     """An upper bound on the supersteps of either graph; LangGraph wants one against endless loops."""
-    per_step = 6 + 2 * (config.allowed_repairs + 1)
+    per_step = 6 + 3 * (config.allowed_repairs + 1)
     return config.steps * per_step + config.rounds * 4 + 20
 
 

@@ -78,9 +78,16 @@ def _generate_prompt(context: ProblemContext, state: RolloutState) -> str:
         diagnosis=_shown_diagnosis(context, state.diagnosis),
         choice=state.choice if has(SearchPart.RETRIEVAL) else None,
         experience=_experience(state.choice, context.facts.arch) if has(SearchPart.EXPERIENCE) else "",
+        sweep=_swept_variants(context),
         tried=[_tried_line(tried) for tried in state.tried if has(SearchPart.HISTORY)],
         tried_by_others=[_tried_line(tried) for tried in tried_by_others(context, state)],
     )
+
+
+def _swept_variants(context: ProblemContext) -> int:
+    """How many variants of a reply are tried; 0 where none are."""
+    swept = context.config.has(SearchPart.SWEEP) and not context.problem.weakly_verified
+    return context.config.sweep_variants if swept else 0
 
 
 def _shown_diagnosis(context: ProblemContext, diagnosis: Diagnosis) -> Diagnosis | None:

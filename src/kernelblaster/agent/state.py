@@ -141,6 +141,10 @@ class Attempt(_Frozen):
     failure: Failure | None = None
     verdict: str | None = None
     """Of the evaluation, or for a duplicate that of the kernel it repeats; None when there was no source."""
+    swept: bool = False
+    """Whether a sweep has chosen the candidate among the variants of what the reply held."""
+    next_best: list[str] = []
+    """SHA-256 of variants that are judged in this order when the candidate is not correct."""
     beyond_repair: bool = False
     """The model was asked to mend it and has no answer: the step ends with this failure."""
 

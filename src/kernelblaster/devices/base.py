@@ -215,6 +215,34 @@ class Session(Protocol):
         ...
 
 
+MOST_VARIANTS = 64
+"""Candidates that one process of a harness takes."""
+
+
+class VariantSession(Protocol):
+    """A process with several variants of a candidate, which are called in turns. Context manager; killed on exit.
+
+    They share a process, so that what it says of one is no verdict: a variant that is to be kept is judged by itself.
+    """
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def choose(self, index: int) -> str:
+        """Call this variant from here on, and once now. Why it cannot run, else empty.
+
+        Raises RunFailure when it took the process with it.
+        """
+        ...
+
+    def time_calls(self, perturbations: Sequence[int], cover_fills: int = 1) -> list[TimingSample]:
+        """As of `Session`, of the chosen variant. Raises RunFailure."""
+        ...
+
+
 @dataclass(frozen=True)
 class SelfCheckOutput:
     """What a self-checking driver returned and printed.
@@ -286,6 +314,10 @@ class Device(Protocol):
 
         Raises RunFailure, and BuildFailure for a candidate that cannot be built.
         """
+        ...
+
+    def open_variants(self, builds: Sequence[Build], job: Job, *, timeout_s: float) -> VariantSession:
+        """Start one process for up to `MOST_VARIANTS` candidates of one harness. Raises RunFailure."""
         ...
 
     def open_self_checking(self, build: Build, *, timeout_s: float) -> SelfCheckingSession:

@@ -15,6 +15,7 @@ from kernelblaster.devices.base import (
     Profiler,
     SelfCheckingSession,
     Session,
+    VariantSession,
 )
 from kernelblaster.devices.facts import DeviceFacts, GpuReading, Library
 from kernelblaster.devices.profiles import SanitizerFinding
@@ -49,6 +50,10 @@ class ForwardingDevice:
     def open(self, candidate: Candidate, job: Job, *, timeout_s: float) -> Session:
         """Start a candidate's process."""
         return self.inner.open(candidate, job, timeout_s=timeout_s)
+
+    def open_variants(self, builds: Sequence[Build], job: Job, *, timeout_s: float) -> VariantSession:
+        """Start a process for several candidates."""
+        return self.inner.open_variants(builds, job, timeout_s=timeout_s)
 
     def open_self_checking(self, build: Build, *, timeout_s: float) -> SelfCheckingSession:
         """Start a candidate's process with the problem's own driver."""

@@ -7,17 +7,19 @@ GPU holds the device, because a kernel that is verified would disturb one that i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from kernelblaster.devices.base import NO_TENSORS, Job
 from kernelblaster.devices.failures import BuildFailure, RunFailure
 from kernelblaster.devices.profiles import SanitizerFinding
+from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.context import EvaluationContext
 from kernelblaster.evaluation.pipeline import EvaluationPipeline
 from kernelblaster.evaluation.processes.workspace import Workspace
 from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.evaluation.self_checking import SelfCheckingPipeline
+from kernelblaster.evaluation.sweep import Sweep, SweptVariant
 from kernelblaster.problems.problem import Problem
 
 
@@ -54,6 +56,22 @@ class Evaluator(EvaluationContext):
             )
         self.check_workload(problem)
         return EvaluationPipeline(self, problem, source).run(baseline, profile=profile, process_pairs=process_pairs)
+
+    def sweep(self, problem: Problem, sources: Sequence[str]) -> list[SweptVariant]:
+        """Time variants of a candidate against each other, briefly; whoever wins is yet to be evaluated.
+
+        Raises:
+            DeviceError: the device failed.
+            ProblemError: the problem's reference or harness failed.
+            UsageError: a self-checking problem, whose process holds one candidate, or a size that is not declared.
+        """
+        if problem.weakly_verified:
+            raise UsageError(
+                f"variants of {problem.slug} cannot be swept: its own driver judges one candidate per process",
+                hint="switch it off: --ablate sweep",
+            )
+        self.check_workload(problem)
+        return Sweep(self, problem, sources).run()
 
     def sanitize(self, problem: Problem, source: str) -> list[SanitizerFinding]:
         """Run the device's sanitizers on one call at the cheap size.

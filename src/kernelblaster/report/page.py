@@ -20,6 +20,7 @@ from kernelblaster.report.roofline import Roofline, roofline
 from kernelblaster.report.scales import microseconds, times
 from kernelblaster.report.search_tree import SearchTree, search_tree
 from kernelblaster.report.steps import StepView, step_views
+from kernelblaster.report.sweeps import SweepView, sweep_views
 from kernelblaster.report.techniques import TechniqueTable, technique_table
 
 
@@ -68,6 +69,7 @@ class ProblemView:
     times: tuple[TimeBar, ...]
     pytorch: tuple[TimeBar, ...]
     pytorch_told: str
+    sweeps: tuple[SweepView, ...]
     steps: tuple[StepView, ...]
     texts: str
     """Packed; empty where there was no room."""
@@ -202,6 +204,7 @@ def _problem(record: ProblemRecord, row: ResultRow, summary: RunSummary, room: P
         times=_times(record.row),
         pytorch=_pytorch(baseline),
         pytorch_told=_pytorch_told(baseline),
+        sweeps=sweep_views(record),
         steps=steps,
         texts=room.take(pack.packed()) if steps else "",
     )

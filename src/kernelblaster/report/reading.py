@@ -19,6 +19,7 @@ from kernelblaster.agent.events import (
     RoundStarted,
     Selected,
     StepStarted,
+    Swept,
 )
 from kernelblaster.agent.files import ProblemFiles, StoredReply
 from kernelblaster.agent.state import ProblemOutcome
@@ -39,11 +40,13 @@ class Attempt:
     Attributes:
         generated: the reply; None in journals that lack it.
         evaluated: the verdict; None for a reply without a source, or with one that was known.
+        swept: the sweep over its tunables; None where there was none.
     """
 
     slot: str
     generated: Generated | None
     evaluated: Evaluated | None
+    swept: Swept | None = None
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,8 @@ class Step:
         last = self.last
         if last is None:
             return None
-        return last.generated.candidate if last.generated else last.evaluated.candidate if last.evaluated else None
+        # What was judged: after a sweep that is another source than the reply's.
+        return last.evaluated.candidate if last.evaluated else last.generated.candidate if last.generated else None
 
 
 @dataclass(frozen=True)
@@ -154,7 +158,7 @@ def steps_of(events: Sequence[Event]) -> Iterator[Step]:
         own = by_slot[slot]
         started = _last(own, StepStarted)
         attempts = [
-            Attempt(name, _last(of_attempt, Generated), _last(of_attempt, Evaluated))
+            Attempt(name, _last(of_attempt, Generated), _last(of_attempt, Evaluated), _last(of_attempt, Swept))
             for name, of_attempt in by_slot.items()
             if name.startswith(f"{slot}/attempt-")
         ]

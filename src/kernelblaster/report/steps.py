@@ -81,7 +81,7 @@ def _view(record: ProblemRecord, step: Step, pack: TextPack) -> StepView:
 
 def _attempt(record: ProblemRecord, number: int, attempt: Attempt, pack: TextPack) -> AttemptView:
     judged, generated = attempt.evaluated, attempt.generated
-    candidate = generated.candidate if generated else judged.candidate if judged else None
+    candidate = judged.candidate if judged else generated.candidate if generated else None
     return AttemptView(
         name="reply" if number == 0 else f"repair {number}",
         verdict=judged.verdict if judged else "not evaluated",

@@ -13,6 +13,7 @@ from kernelblaster.devices.base import (
     Profiler,
     SelfCheckingSession,
     Session,
+    VariantSession,
 )
 from kernelblaster.devices.facts import Library
 from kernelblaster.devices.forwarding import ForwardingDevice
@@ -44,6 +45,11 @@ class ProgressDevice(ForwardingDevice):
         """Start a candidate's process."""
         self.tell(f"running a kernel of {candidate.harness.problem.id}")
         return self.inner.open(candidate, job, timeout_s=timeout_s)
+
+    def open_variants(self, builds: Sequence[Build], job: Job, *, timeout_s: float) -> VariantSession:
+        """Start a process for several variants of a candidate."""
+        self.tell(f"timing {len(builds)} variants of a kernel for {builds[0].harness.problem.id}")
+        return self.inner.open_variants(builds, job, timeout_s=timeout_s)
 
     def open_self_checking(self, build: Build, *, timeout_s: float) -> SelfCheckingSession:
         """Start a candidate's process with the problem's own driver."""

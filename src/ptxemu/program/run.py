@@ -24,15 +24,11 @@ from typing import IO, Self
 
 from ptxemu.checks.findings import named, read_findings
 from ptxemu.core.build import ensure_core, locate_core
-from ptxemu.counters.machine_code import read_code, with_machine_counts
-from ptxemu.counters.record import CountedRecord
 from ptxemu.counters.report import CountedReport, NotSampled, counted_report
 from ptxemu.errors import InvalidInput, ProgramNotEmulatable
 from ptxemu.files import default_cache_dir
-from ptxemu.metrics.profile import kernel_launch
+from ptxemu.metrics.launches import modelled_run
 from ptxemu.model.architecture import GpuModel, gpu_of_architecture
-from ptxemu.model.call import CallEstimate, estimate_call
-from ptxemu.model.kernel import Unlaunchable
 from ptxemu.program.build import BuiltProgram, ProgramBuilder, not_emulatable
 from ptxemu.program.modules import ensure_figures, ensure_module
 from ptxemu.program.result import RunResult
@@ -146,29 +142,21 @@ class EmulatedProgram:
             seconds = time.monotonic() - began
             killed = code is None or code < 0
             counted, findings = self._report(report, killed), read_findings(found, cut_off=killed)
-        call, warnings = self._modelled(counted.records)
+        built = self.built
+        modelled = modelled_run(counted.records, built.cubin, built.ptx, built.resources, self.gpu, lines=lines)
         return RunResult(
             program=str(self.source),
             arguments=tuple(arguments),
             device=self.gpu.facts(cuda_version=self.toolkit.version),
             exit_code=code,
             seconds=seconds,
-            launches=tuple(kernel_launch(estimate, self.gpu, lines=lines) for estimate in call.kernels),
-            transfers_us=call.transfers_us,
+            launches=modelled.launches,
+            transfers_us=modelled.transfers_us,
             findings=tuple(named(findings, self.toolkit.demangle)) if checks else None,
-            warnings=warnings,
+            warnings=modelled.warnings,
             faults=counted.faults,
             missing=counted.missing,
         )
-
-    def _modelled(self, records: Sequence[CountedRecord]) -> tuple[CallEstimate, tuple[str, ...]]:
-        """Times of what was counted, and what a GPU would have refused; nothing is modelled then."""
-        resources = {kernel.symbol: kernel for kernel in self.built.resources}
-        try:
-            counted = with_machine_counts(records, read_code(self.built.cubin, self.built.ptx))
-            return estimate_call(counted, resources, self.gpu), ()
-        except Unlaunchable as error:
-            return CallEstimate((), 0.0, 0.0), (f"a GPU would refuse a launch: {error}",)
 
     def _report(self, report: Path, killed: bool) -> CountedReport:
         try:

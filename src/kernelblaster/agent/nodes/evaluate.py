@@ -20,21 +20,23 @@ _LOG_CHARACTERS = 3000
 
 
 async def evaluate(state: RolloutState, runtime: Runtime[ProblemContext]) -> StateUpdate:
-    """Judge the candidate against its parent."""
+    """Judge the candidate against its parent; after a sweep its best variants, until one is correct."""
     context = runtime.context
     attempt = state.attempt
     if attempt is None or attempt.candidate is None:
         raise ValueError("evaluate runs after a reply with a source")
-    judged = await judge(context, attempt.candidate, baseline=state.incumbent.sha256)
-    context.emit(_event(context, state, attempt, judged))
-    verdict = str(judged.evaluation.verdict)
-    return {
-        "attempt": attempt.model_copy(
-            update={"evaluation": judged.key, "verdict": verdict, "failure": _failure(judged.evaluation)}
-        ),
-        "seen": {**state.seen, attempt.candidate[:SHORT_HASH]: verdict},
-        "verdicts": {**state.verdicts, verdict: state.verdicts.get(verdict, 0) + 1},
-    }
+    seen, verdicts = dict(state.seen), dict(state.verdicts)
+    for candidate in (attempt.candidate, *attempt.next_best):
+        judged = await judge(context, candidate, baseline=state.incumbent.sha256)
+        context.emit(_event(context, state, attempt, judged))
+        verdict = str(judged.evaluation.verdict)
+        seen[candidate[:SHORT_HASH]] = verdict
+        verdicts[verdict] = verdicts.get(verdict, 0) + 1
+        found = {"candidate": candidate, "evaluation": judged.key, "verdict": verdict}
+        attempt = attempt.model_copy(update={**found, "failure": _failure(judged.evaluation)})
+        if judged.evaluation.correct or verdict in FINAL_VERDICTS:
+            break
+    return {"attempt": attempt, "seen": seen, "verdicts": verdicts}
 
 
 def repairable(state: RolloutState, repairs: int) -> bool:

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernelblaster.devices.base import Candidate
+from kernelblaster.devices.base import Build, Candidate
+from kernelblaster.errors import DeviceError
 from kernelblaster.sandbox.isolation import FileView
 from kernelblaster.sandbox.process import Scratch
 
@@ -35,8 +36,20 @@ class StartableProgram:
         library = self._candidate.built().library
         if self._load_dir is None or library is None:
             return None
-        # A copy: what a process without isolation does to it stays with that process.
-        return Path(shutil.copyfile(library, self._load_dir / library.name))
+        return self._placed(library, self._load_dir / library.name)
+
+    def further_library(self, build: Build) -> Path:
+        """Another candidate of the same harness to load. Raises DeviceError where the program holds its candidate."""
+        if self._load_dir is None or build.library is None:
+            raise DeviceError(
+                "this device links each candidate into a program of its own", hint="switch it off: --ablate sweep"
+            )
+        return self._placed(build.library, self._load_dir / f"{build.digest}.so")
+
+    @staticmethod
+    def _placed(library: Path, place: Path) -> Path:
+        """A copy: what a process without isolation does to it stays with that process."""
+        return Path(shutil.copyfile(library, place))
 
 
 @contextmanager

@@ -10,7 +10,16 @@ from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from kernelblaster.devices.base import Build, Candidate, Harness, Job, Profiler, SelfCheckingSession, Session
+from kernelblaster.devices.base import (
+    Build,
+    Candidate,
+    Harness,
+    Job,
+    Profiler,
+    SelfCheckingSession,
+    Session,
+    VariantSession,
+)
 from kernelblaster.devices.build.builder import CandidateBuilder
 from kernelblaster.devices.build.policy import CandidatePolicy
 from kernelblaster.devices.build.recipes import Recipes
@@ -25,7 +34,7 @@ from kernelblaster.devices.cuda.profiler import Counters, CudaProfiler
 from kernelblaster.devices.cuda.sanitizer import BANNER, INITCHECK, TOOLS, parse_report, sanitizer_command, tool_failure
 from kernelblaster.devices.facts import DeviceFacts, GpuReading, Library
 from kernelblaster.devices.failures import RunFailure
-from kernelblaster.devices.harness.process import HarnessProcess, ProcessSession
+from kernelblaster.devices.harness.process import HarnessProcess, ProcessSession, VariantsProcess
 from kernelblaster.devices.harness.self_checking_session import SelfCheckingProcess
 from kernelblaster.devices.profiles import SanitizerFinding
 from kernelblaster.errors import DeviceError, MachineError
@@ -146,6 +155,17 @@ class CudaDevice:
             candidate,
             job,
             view=self._program_view(candidate),
+            limits=self._limits,
+            timeout_s=timeout_s,
+            flush_bytes=self._flush_bytes,
+        )
+
+    def open_variants(self, builds: Sequence[Build], job: Job, *, timeout_s: float) -> VariantSession:
+        """Start one process for several candidates. Raises RunFailure."""
+        return VariantsProcess(
+            builds,
+            job,
+            view=self._program_view(builds[-1]),
             limits=self._limits,
             timeout_s=timeout_s,
             flush_bytes=self._flush_bytes,

@@ -25,6 +25,7 @@ from kernelblaster.devices.base import (
     Profiler,
     SelfCheckingSession,
     Session,
+    VariantSession,
 )
 from kernelblaster.devices.build.builder import CandidateBuilder
 from kernelblaster.devices.build.policy import CandidatePolicy
@@ -34,7 +35,7 @@ from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.devices.emulated.counted_calls import Counted, CountedCalls
 from kernelblaster.devices.emulated.emulator import DEFAULT_GPU, built_core, gpu_named
 from kernelblaster.devices.emulated.profiler import EmulatedProfiler
-from kernelblaster.devices.emulated.session import EmulatedSession
+from kernelblaster.devices.emulated.session import EmulatedSession, EmulatedVariants
 from kernelblaster.devices.emulated.translation import (
     device_facts,
     ptxas_resources,
@@ -178,6 +179,10 @@ class EmulatedDevice:
         view = self._view(build)
         process = ProcessSession(build, job, env=env, view=view, limits=self._limits, timeout_s=timeout_s)
         return EmulatedSession(process, lambda perturbation: self._calls.run(build, job, timeout_s, perturbation))
+
+    def open_variants(self, builds: Sequence[Build], job: Job, *, timeout_s: float) -> VariantSession:
+        """Modelled times of several candidates, each counted in a process of its own."""
+        return EmulatedVariants([partial(self.counted, build, job, timeout_s=timeout_s) for build in builds])
 
     def open_self_checking(self, build: Build, *, timeout_s: float) -> SelfCheckingSession:
         """Raises UsageError: PyTorch's kernels are not emulated."""

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from kernelblaster.devices.base import BatchSession, CallResult, Session, TimingSample
+from kernelblaster.devices.failures import RunFailure
 from ptxemu.model.call import CallEstimate
 
 _POISON = 0xFF
@@ -83,3 +84,39 @@ class EmulatedSession:
     def batches(self) -> BatchSession | None:
         """None: a modelled time is nothing that another clock could confirm."""
         return None
+
+
+class EmulatedVariants:
+    """Several candidates, each of which is counted and modelled by itself. Satisfies `devices.base.VariantSession`.
+
+    Args:
+        counted: of each candidate, one call as it was counted. Raises RunFailure.
+    """
+
+    def __init__(self, counted: Sequence[Callable[[], CallEstimate]]) -> None:
+        self._counted = counted
+        self._chosen: CallEstimate | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    def choose(self, index: int) -> str:
+        """Count a call of this one. Why it fails, else empty: it harms no other."""
+        self._chosen = None
+        try:
+            self._chosen = self._counted[index]()
+        except RunFailure as failure:
+            return failure.reason
+        return ""
+
+    def time_calls(self, perturbations: Sequence[int], cover_fills: int = 1) -> list[TimingSample]:
+        """One sample of the chosen one, however many are asked for: the model is deterministic."""
+        if self._chosen is None:
+            raise ValueError("no variant was chosen, or the chosen one does not run")
+        chosen = self._chosen
+        return [TimingSample(device_us=chosen.device_us, host_us=None, executed_share=chosen.executed_share)]

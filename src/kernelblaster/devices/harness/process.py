@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Self
 
-from kernelblaster.devices.base import BatchSession, BatchTime, CallResult, Candidate, Job, TimingSample
+from kernelblaster.devices.base import BatchSession, BatchTime, Build, CallResult, Candidate, Job, TimingSample
 from kernelblaster.devices.build.deferred import startable_program
 from kernelblaster.devices.failures import RunFailure, RunFailureKind
 from kernelblaster.devices.harness.channel import Channel, MalformedPacket, Packet, PacketBuilder
@@ -150,6 +150,23 @@ class HarnessProcess:
             _LOG.warning("candidates are not contained here: %s", self.containment.obstacle)
             if hints:
                 raise RunFailure(RunFailureKind.POLICY, f"nothing contains candidates here, and {hints[0]}")
+
+    def add(self, build: Build) -> None:
+        """Load one more candidate, before `load` brings the last one. Raises RunFailure, DeviceError."""
+        self.settle()
+        self._loaded = True
+        path = self._part.further_library(build)
+        self._request(PacketBuilder(HarnessRequest.ADD).text(str(path)), HarnessReply.ADDED).end()
+
+    def choose(self, index: int) -> str:
+        """Call the candidate that was loaded at this place from here on, and once now; why that fails, else empty.
+
+        Raises RunFailure when it fails in a way that leaves no sound process, and DeviceError.
+        """
+        packet = self._request(PacketBuilder(HarnessRequest.CHOOSE).u32(index), HarnessReply.CHOSEN)
+        succeeded, reason = bool(packet.u8()), packet.text()
+        packet.end()
+        return "" if succeeded else reason or "it fails without a reason"
 
     def call(self, poison: int) -> CallResult:
         """Fill outputs with byte `poison` (0-255), call, write the outputs. Raises RunFailure, DeviceError."""
@@ -336,6 +353,37 @@ class ProcessSession(HarnessProcess):
     def batches(self) -> BatchSession | None:
         """Its own."""
         return self
+
+
+class VariantsProcess(ProcessSession):
+    """A process with several candidates of one harness, one of which is called. Satisfies `VariantSession`.
+
+    Args:
+        builds: at least one, and no more than the harness takes; `choose` counts them from 0.
+        (others as of ProcessSession)
+    """
+
+    def __init__(
+        self,
+        builds: Sequence[Build],
+        job: Job,
+        *,
+        env: Mapping[str, str] | None = None,
+        view: FileView | None = None,
+        limits: Limits | None = None,
+        timeout_s: float,
+        flush_bytes: int = 0,
+    ) -> None:
+        super().__init__(
+            builds[-1], job, env=env, view=view, limits=limits, timeout_s=timeout_s, flush_bytes=flush_bytes
+        )
+        self._further = tuple(builds[:-1])
+
+    def load(self) -> None:
+        """Load all of them. Raises RunFailure, DeviceError."""
+        for build in self._further:
+            self.add(build)
+        super().load()
 
 
 def fitting(limits: Limits, job: Job) -> Limits:

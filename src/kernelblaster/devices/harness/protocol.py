@@ -21,6 +21,8 @@ class HarnessRequest(IntEnum):
     BATCH = 11
     SELECT = 12
     QUIT = 13
+    ADD = 14
+    CHOOSE = 15
 
 
 class HarnessReply(IntEnum):
@@ -39,3 +41,5 @@ class HarnessReply(IntEnum):
     SELECTED = 11
     JUDGED = 12
     ERROR = 13
+    ADDED = 14
+    CHOSEN = 15

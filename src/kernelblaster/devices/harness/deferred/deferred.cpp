@@ -1,13 +1,21 @@
-// Stands in for the launcher in a harness program, and calls that of the shared object that was loaded. The build
-// defines KB_LAUNCHER, the launcher's mangled name, as a string.
+// Stands in for the launcher in a harness program, and calls that of the shared object that was loaded, or of the chosen
+// one where several were. The build defines KB_LAUNCHER, the launcher's mangled name, as a string.
 #include <dlfcn.h>
 
+#include <cstddef>
 #include <stdexcept>
 
 #define KB_HIDDEN __attribute__((visibility("hidden")))
 
 static void no_candidate() { throw std::runtime_error("no candidate was loaded"); }
-static void (*initialise)() = nullptr;
+
+struct Loaded {
+    void* launcher;
+    void (*initialise)();
+};
+static constexpr size_t kMostCandidates = 64;
+static Loaded candidates[kMostCandidates];
+static size_t candidate_count = 0;
 
 #if defined(__x86_64__)
 
@@ -15,11 +23,10 @@ static void (*initialise)() = nullptr;
 
 static void set_launcher(void* launcher) { range_state().target = launcher; }
 
-static void call_initialise() {
-    void* const launcher = range_state().target;
-    set_launcher(reinterpret_cast<void*>(initialise));
+static void call_initialise(const Loaded& candidate) {
+    set_launcher(reinterpret_cast<void*>(candidate.initialise));
     kb_gate();
-    set_launcher(launcher);
+    set_launcher(candidate.launcher);
 }
 
 #elif defined(__aarch64__)
@@ -35,7 +42,10 @@ asm(".text\n.globl " KB_LAUNCHER "\n.type " KB_LAUNCHER ", %function\n" KB_LAUNC
     ".size " KB_LAUNCHER ", . - " KB_LAUNCHER "\n");
 
 static void set_launcher(void* launcher) { kb_deferred_launcher = launcher; }
-static void call_initialise() { initialise(); }
+static void call_initialise(const Loaded& candidate) {
+    candidate.initialise();
+    set_launcher(candidate.launcher);
+}
 
 #else
 #error "no call of a launcher that is loaded late is written for this processor"
@@ -43,20 +53,26 @@ static void call_initialise() { initialise(); }
 
 extern "C" {
 
-// Loads the shared object of a candidate, which runs nothing of it: it has no initialisers that the dynamic linker
-// knows of (deferred/candidate.ld). Why it cannot be loaded; null when it was.
+// Loads the shared object of one more candidate, which runs nothing of it: it has no initialisers that the dynamic
+// linker knows of (deferred/candidate.ld). Why it cannot be loaded; null when it was.
 KB_HIDDEN const char* kb_load_candidate(const char* path) {
     set_launcher(reinterpret_cast<void*>(&no_candidate));
+    if (candidate_count == kMostCandidates) return "too many candidates for one process";
     void* candidate = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (candidate == nullptr) return ::dlerror();
     void* launcher = ::dlsym(candidate, KB_LAUNCHER);
     if (launcher == nullptr) return ::dlerror();
-    initialise = reinterpret_cast<void (*)()>(::dlsym(candidate, "kb_initialise"));
+    auto* initialise = reinterpret_cast<void (*)()>(::dlsym(candidate, "kb_initialise"));
     if (initialise == nullptr) return ::dlerror();
-    set_launcher(launcher);
+    candidates[candidate_count++] = {launcher, initialise};
     return nullptr;
 }
 
-KB_HIDDEN void kb_initialise_candidate() { call_initialise(); }
+KB_HIDDEN size_t kb_candidates() { return candidate_count; }
+
+// Runs the initialisers of a candidate, which is called from here on.
+KB_HIDDEN void kb_initialise_candidate(size_t index) { call_initialise(candidates[index]); }
+
+KB_HIDDEN void kb_choose_candidate(size_t index) { set_launcher(candidates[index].launcher); }
 
 }  // extern "C"

@@ -29,10 +29,12 @@
 #include <string>
 #include <vector>
 
-// Of deferred.cpp. The first loads a shared object without running anything of it, and tells why it cannot, or null;
-// the second runs its initialisers.
+// Of deferred.cpp. The first loads one more shared object without running anything of it, and tells why it cannot, or
+// null; the third runs the initialisers of one. The one that was initialised or chosen last is called.
 extern "C" __attribute__((weak, visibility("hidden"))) const char* kb_load_candidate(const char* path);
-extern "C" __attribute__((weak, visibility("hidden"))) void kb_initialise_candidate();
+extern "C" __attribute__((weak, visibility("hidden"))) size_t kb_candidates();
+extern "C" __attribute__((weak, visibility("hidden"))) void kb_initialise_candidate(size_t index);
+extern "C" __attribute__((weak, visibility("hidden"))) void kb_choose_candidate(size_t index);
 
 namespace kb {
 
@@ -151,7 +153,8 @@ using Call = void (*)(Harness&);
 inline std::string beginning(const char* text) { return std::string(text, ::strnlen(text, kMostMessage)); }
 
 // Runs the candidate. What it throws is never taken for an error of the harness, whatever its type and text.
-inline void run_candidate(LoadedJob& job, Call call) {
+template <typename Part>
+void run_candidate(LoadedJob& job, Part call) {
     try {
         call(job);
     } catch (const std::exception& error) {

@@ -20,6 +20,8 @@ enum class HarnessRequest : uint8_t {
     batch = 11,   // u32 calls, u64 flush bytes, u32 fills: a call per slot         -> issued, then batched
     select = 12,  // u32 slot, which is fetched next                                -> selected
     quit = 13,
+    add = 14,     // text path of one more candidate, before `load` brings the last        -> added
+    choose = 15,  // u32 which candidate is called from here on, which is tried at once  -> chosen
 };
 
 enum class HarnessReply : uint8_t {
@@ -36,6 +38,8 @@ enum class HarnessReply : uint8_t {
     selected = 11,
     judged = 12,    // of a driver that judges itself: u32 exit status, u64 bytes put back, u64 bytes not, text
     error = 13,     // text name (a CUDA error, `exception`, `load`, `harness` or `driver`), text message
+    added = 14,
+    chosen = 15,    // u8 whether its call succeeded, text why not
 };
 
 }  // namespace kb

@@ -17,7 +17,9 @@ class Server {
     // The reply to a request.
     PacketBuilder answer(HarnessRequest request, Packet& packet) {
         switch (request) {
+            case HarnessRequest::add: return add(packet.take_text());
             case HarnessRequest::load: return load(packet);
+            case HarnessRequest::choose: return choose(packet.take<uint32_t>());
             case HarnessRequest::call: return call(packet);
             case HarnessRequest::fetch: return fetch(packet);
             case HarnessRequest::time: return time(packet);
@@ -47,18 +49,45 @@ class Server {
     }
 
    private:
-    PacketBuilder load(Packet& packet) {
-        const std::string path = packet.take_text();
-        const bool wanted = packet.take<uint8_t>() != 0;
+    PacketBuilder add(const std::string& path) {
         if (kb_load_candidate == nullptr) fail("this program has its candidate");
         if (const char* failure = kb_load_candidate(path.c_str())) throw Error("load", beginning(failure));
+        return PacketBuilder(HarnessReply::added);
+    }
+
+    // Loads the last candidate, contains the process, and then initialises all.
+    PacketBuilder load(Packet& packet) {
+        add(packet.take_text());
+        const bool wanted = packet.take<uint8_t>() != 0;
         const Containment done = wanted ? contain(channel_.descriptor(), text_) : Containment{};
-        run_candidate(job_, [](Harness&) { kb_initialise_candidate(); });
+        for (size_t i = 0; i < kb_candidates(); ++i) {
+            run_candidate(job_, [i](Harness&) { kb_initialise_candidate(i); });
+        }
         return PacketBuilder(HarnessReply::loaded)
             .put(static_cast<uint8_t>(done.contained))
             .put(static_cast<uint8_t>(done.memory_protected))
             .put(done.microseconds)
             .put_text(done.obstacle);
+    }
+
+    // Calls another candidate from here on, once at once. A launch that the GPU refuses leaves its context as it was: then
+    // the next one can still be chosen. What does more harm ends the process, as ever.
+    PacketBuilder choose(uint32_t index) {
+        if (kb_candidates == nullptr || index >= kb_candidates()) fail("there is no such candidate");
+        kb_choose_candidate(index);
+        job_.install(0);
+        std::string refused;
+        l2_limit_.give();
+        try {
+            call_and_sync(job_, call_);
+        } catch (const Error& error) {
+            if (error.name() == "driver") throw;
+            refused = error.name() + ": " + error.what();
+            cudaGetLastError();
+            check(cudaDeviceSynchronize(), "going on after a candidate that failed");
+        }
+        l2_limit_.take();
+        return PacketBuilder(HarnessReply::chosen).put(static_cast<uint8_t>(refused.empty())).put_text(refused);
     }
 
     PacketBuilder call(Packet& packet) {

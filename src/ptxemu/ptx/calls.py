@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ptxemu.ptx.errors import NotEmulatable
 from ptxemu.ptx.tree import Declared, Function, Group, Program, Statement
 
-SYSTEM_FUNCTIONS = frozenset(["vprintf", "__assertfail"])
+SYSTEM_FUNCTIONS = frozenset(["vprintf", "__assertfail", "malloc", "free"])
 FRAME_ALIGN = 16
 RECURSION_BYTES = 16384
 """Stack of a thread whose depth of calls is not known: sixteen times CUDA's default limit."""

@@ -77,6 +77,7 @@ def test_products_hold(gpu: Gpu, tmp_path: Path) -> None:
         ("tensor_maps", ("loads", "swizzles", "im2col", "stores", "clusters", "refusals", "unaligned")),
         ("tensor_path", ("ring", "staged")),
         ("bulk_copies", ("ring", "library", "memcpy_async", "honest")),
+        ("ordinary", ("graph", "circle", "child", "boxes", "heap", "small_heap")),
         ("endings", ("pinned", "registered", "too_large")),
     ],
 )

@@ -176,13 +176,16 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
 cudaError_t cudaDriverGetVersion(int* version) { return cudaRuntimeGetVersion(version); }
 cudaError_t cudaDeviceSynchronize() { return runtime().fail(runtime().sticky()); }
 cudaError_t cudaDeviceReset() { return runtime().sticky(); }
-cudaError_t cudaDeviceSetLimit(cudaLimit, size_t) { return cudaSuccess; }
+cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value) {
+    if (limit != cudaLimitMallocHeapSize || runtime().heap.resize(value)) return cudaSuccess;
+    return runtime().fail(cudaErrorInvalidValue);
+}
 // The defaults of a GPU; local memory and the output of printf have no limit here.
 cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
     switch (limit) {
         case cudaLimitStackSize: *value = 1024; break;
         case cudaLimitPrintfFifoSize: *value = 1 << 20; break;
-        case cudaLimitMallocHeapSize: *value = 8 << 20; break;
+        case cudaLimitMallocHeapSize: *value = runtime().heap.bytes(); break;
         default: return runtime().lacks("device limit " + std::to_string(static_cast<int>(limit)));
     }
     return cudaSuccess;

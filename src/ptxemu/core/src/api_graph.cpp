@@ -1,5 +1,4 @@
-// Graphs made by capturing a stream. Functions that build a graph node by node do not exist here: a program that asks
-// for them does not link, and the build names them.
+// Graphs: captured, instantiated, changed, launched. What adds nodes of its own is in api_graph_nodes.cpp.
 #include <algorithm>
 
 #include "streams.hpp"
@@ -8,16 +7,28 @@ namespace {
 
 using namespace ptxemu;
 
-// What an instantiated graph does; launches that are recorded into another graph share it.
-using Executable = std::shared_ptr<const Graph>;
+// Launches that are recorded into another graph share the steps.
+using Executable = std::shared_ptr<const Steps>;
 
 Runtime& runtime() { return Runtime::instance(); }
 Graph* graph_of(cudaGraph_t graph) { return reinterpret_cast<Graph*>(graph); }
 Executable* executable_of(cudaGraphExec_t graph) { return reinterpret_cast<Executable*>(graph); }
 
-cudaError_t run(const Graph& graph) {
-    for (const Work& work : graph.nodes)
-        if (const cudaError_t error = work()) return error;
+// Null where the graph's dependencies go round a circle.
+Executable instantiated(const Graph& graph) {
+    auto steps = std::make_shared<Steps>();
+    return graph.order(*steps) ? steps : nullptr;
+}
+
+template <class Wanted>
+cudaError_t list_nodes(const Graph& graph, cudaGraphNode_t* nodes, size_t* count, Wanted wanted) {
+    size_t found = 0;
+    for (const auto& one : graph.nodes) {
+        if (!wanted(*one)) continue;
+        if (nodes != nullptr && found < *count) nodes[found] = reinterpret_cast<cudaGraphNode_t>(one.get());
+        ++found;
+    }
+    *count = nodes != nullptr ? std::min(*count, found) : found;
     return cudaSuccess;
 }
 
@@ -47,12 +58,15 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
 // What other streams do meanwhile is never an error here.
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode*) { return cudaSuccess; }
 
-cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
-    std::vector<Work>& work = graph_of(graph)->nodes;
-    if (nodes != nullptr)
-        for (size_t k = 0; k < std::min(*count, work.size()); ++k) nodes[k] = reinterpret_cast<cudaGraphNode_t>(&work[k]);
-    *count = nodes != nullptr ? std::min(*count, work.size()) : work.size();
+cudaError_t cudaGraphCreate(cudaGraph_t* graph, unsigned) {
+    *graph = reinterpret_cast<cudaGraph_t>(new Graph);
     return cudaSuccess;
+}
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
+    return list_nodes(*graph_of(graph), nodes, count, [](const Node&) { return true; });
+}
+cudaError_t cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
+    return list_nodes(*graph_of(graph), nodes, count, [](const Node& one) { return one.after.empty(); });
 }
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
     delete graph_of(graph);
@@ -61,21 +75,38 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
     if (graph == nullptr) return runtime().fail(cudaErrorInvalidValue);
-    *executable = reinterpret_cast<cudaGraphExec_t>(new Executable(std::make_shared<const Graph>(*graph_of(graph))));
+    Executable steps = instantiated(*graph_of(graph));
+    if (!steps) return runtime().fail(cudaErrorInvalidValue);
+    *executable = reinterpret_cast<cudaGraphExec_t>(new Executable(std::move(steps)));
     return cudaSuccess;
 }
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long flags) {
     return cudaGraphInstantiate(executable, graph, flags);
 }
 cudaError_t cudaGraphExecUpdate(cudaGraphExec_t executable, cudaGraph_t graph, cudaGraphExecUpdateResultInfo* result) {
-    *executable_of(executable) = std::make_shared<const Graph>(*graph_of(graph));
     *result = {};
+    Executable steps = instantiated(*graph_of(graph));
+    if (!steps) return runtime().fail(cudaErrorInvalidValue);
+    *executable_of(executable) = std::move(steps);
+    return cudaSuccess;
+}
+cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t executable, cudaGraphNode_t node,
+                                             const cudaKernelNodeParams* parameters) {
+    Work work;
+    if (const cudaError_t error = launch_work(*parameters, work)) return error;
+    auto changed = std::make_shared<Steps>(**executable_of(executable));
+    const auto found = std::find_if(changed->begin(), changed->end(), [&](const Step& one) {
+        return one.node == reinterpret_cast<const Node*>(node);
+    });
+    if (found == changed->end()) return runtime().fail(cudaErrorInvalidValue);
+    found->work = std::move(work);
+    *executable_of(executable) = std::move(changed);
     return cudaSuccess;
 }
 cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
     if (executable == nullptr) return runtime().fail(cudaErrorInvalidValue);
-    return submit(stream, [graph = *executable_of(executable)] { return run(*graph); });
+    return submit(stream, [steps = *executable_of(executable)] { return run(*steps); }, cudaGraphNodeTypeGraph);
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
     delete executable_of(executable);

@@ -26,7 +26,7 @@ cudaError_t launch(const void* host, dim3 grid, dim3 block, void** arguments, si
     PreparedLaunch prepared;
     const cudaError_t error = runtime().prepare(host, grid, block, arguments, shared, cooperative, cluster, prepared);
     if (error != cudaSuccess) return error;
-    return submit(stream, [prepared] { return runtime().launch(prepared); });
+    return submit(stream, [prepared] { return runtime().launch(prepared); }, cudaGraphNodeTypeKernel);
 }
 
 dim3 cluster_of(const cudaLaunchConfig_t& configuration) {

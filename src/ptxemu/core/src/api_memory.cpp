@@ -224,7 +224,7 @@ cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_
 
 cudaError_t cudaMemset(void* to, int value, size_t bytes) { return fill(to, value, bytes); }
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
-    return submit(stream, [=] { return fill(to, value, bytes); });
+    return submit(stream, [=] { return fill(to, value, bytes); }, cudaGraphNodeTypeMemset);
 }
 cudaError_t cudaMemset2D(void* to, size_t pitch, int value, size_t width, size_t height) {
     for (size_t row = 0; row < height; ++row)
@@ -233,7 +233,7 @@ cudaError_t cudaMemset2D(void* to, size_t pitch, int value, size_t width, size_t
 }
 cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height,
                               cudaStream_t stream) {
-    return submit(stream, [=] { return cudaMemset2D(to, pitch, value, width, height); });
+    return submit(stream, [=] { return cudaMemset2D(to, pitch, value, width, height); }, cudaGraphNodeTypeMemset);
 }
 
 cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, size_t bytes, size_t offset, cudaMemcpyKind kind) {

@@ -15,10 +15,13 @@ std::shared_ptr<Capture> capture_of(cudaStream_t stream) {
     return known != nullptr && known->capture && known->capture->open ? known->capture : nullptr;
 }
 
-cudaError_t submit(cudaStream_t stream, Work work) {
+cudaError_t submit(cudaStream_t stream, Work work, cudaGraphNodeType type) {
     const std::shared_ptr<Capture> capture = capture_of(stream);
     if (!capture) return work();
-    capture->graph.nodes.push_back(std::move(work));
+    Graph& graph = capture->graph;
+    const Node* const before = graph.nodes.empty() ? nullptr : graph.nodes.back().get();
+    // Done in the order in which it was given, which keeps whatever events ask for.
+    graph.add(type, std::move(work), before == nullptr ? std::vector<const Node*>{} : std::vector<const Node*>{before});
     return cudaSuccess;
 }
 
@@ -81,10 +84,11 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
-    return submit(stream, [=] {
+    const auto call = [=] {
         function(data);
         return cudaSuccess;
-    });
+    };
+    return submit(stream, call, cudaGraphNodeTypeHost);
 }
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data, unsigned) {
     if (const cudaError_t error = refuse_in_capture(stream, "a callback")) return error;

@@ -56,6 +56,7 @@ struct Segments {
 };
 
 struct LaunchChecks;
+class DeviceHeap;
 class BlockChecks;
 
 struct Launch {
@@ -76,6 +77,7 @@ struct Launch {
     u64 sample;             // warp instructions after which whole SMs are left out; 0: none is
     std::vector<u8> incomplete;  // per segment: a sampled launch has left parts of it out; empty when there is none
     GranuleMap* granules;
+    DeviceHeap* heap;      // of malloc() in kernels
     LaunchChecks* checks;  // null: nothing is checked
     u64 schedule;           // seed of the order of turns; 0: the default order
 

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <stdexcept>
 
+#include "heap.hpp"
 #include "operations.hpp"
 
 namespace ptxemu {
@@ -148,6 +149,10 @@ private:
         });
         result.extra = reader_.list([&] { return number(); });
         result.code = reader_.list([&] { return instruction(result); });
+        result.uses_heap = std::any_of(result.code.begin(), result.code.end(), [](const Instruction& one) {
+            static const Handler of_heap[] = {find_operation(kHeapAllocate)->handler, find_operation(kHeapFree)->handler};
+            return one.handler == of_heap[0] || one.handler == of_heap[1];
+        });
         return result;
     }
 

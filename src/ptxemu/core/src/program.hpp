@@ -99,6 +99,7 @@ struct Function {
     u32 required_cluster[3];  // .reqnctapercluster, 0 when absent
     bool order_dependent;   // float atomics, or atomics whose result is read
     bool communicates;      // a block may read what another block of the launch has written
+    bool uses_heap;         // calls malloc() or free()
     u32 registers;          // of each thread, as ptxas reports them; 0: unknown
     u32 entry;              // first instruction; functions that the kernel calls stand before it
     struct Reach {

@@ -222,6 +222,11 @@ void Runtime::note_incomplete(const Launch& launch, bool sampled) {
     for (const u32 variable : reach.variables) arena.set_incomplete(launch.module->variables[variable].address, true);
 }
 
+bool Runtime::place_heap() {
+    if (!heap.placed()) heap.place(arena.allocate(heap.bytes()));
+    return heap.placed();
+}
+
 cudaError_t Runtime::launch(const PreparedLaunch& prepared) {
     const HostClock::Pause pause;
     const std::lock_guard<std::recursive_mutex> lock(mutex);
@@ -235,6 +240,7 @@ cudaError_t Runtime::launch(const PreparedLaunch& prepared) {
     const bool held = u64{grid.x} * grid.y * grid.z <= fitting * figures.sm_count;
     if (prepared.cooperative && !held)
         return fail(cudaErrorCooperativeLaunchTooLarge);
+    if (function.uses_heap && !place_heap()) return fail(cudaErrorMemoryAllocation);
     // How much of the L1 becomes shared memory is decided without a look at registers.
     const u64 resident = resident_blocks(figures, threads, shared, 0);
     const Workspace workspace(arena, prepared.cooperative);
@@ -268,6 +274,7 @@ cudaError_t Runtime::launch(const PreparedLaunch& prepared) {
     launch.workspace = workspace.address();
     launch.instruction_limit = settings.instruction_limit;
     launch.granules = &granules;
+    launch.heap = &heap;
     std::unique_ptr<LaunchChecks> checks;
     if (initialized) checks = std::make_unique<LaunchChecks>(module_, function, *initialized, arena.freed());
     launch.checks = checks.get();

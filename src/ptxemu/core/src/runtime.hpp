@@ -28,6 +28,7 @@
 #include <unordered_map>
 
 #include "checks.hpp"
+#include "heap.hpp"
 #include "machine.hpp"
 #include "settings.hpp"
 
@@ -129,6 +130,7 @@ public:
     const DeviceFigures figures;
     Arena arena;
     HostMemory host_memory;
+    DeviceHeap heap;
     std::recursive_mutex mutex;
     std::unique_ptr<InitializedBytes> initialized;  // null when nothing is checked
     bool profiling = false;
@@ -160,6 +162,7 @@ public:
 private:
     Runtime();
     void load_module();
+    bool place_heap();
     cudaError_t check(const KernelEntry& entry, dim3 grid, dim3 block, size_t dynamic_shared);
     cudaError_t check_cluster(const KernelEntry& entry, dim3 grid, dim3 cluster);
     void advance(u64 instructions, u64 blocks);

@@ -5,19 +5,10 @@
 // the graph does that work, in that order.
 #pragma once
 
-#include <functional>
-#include <memory>
-#include <vector>
-
+#include "graph.hpp"
 #include "runtime.hpp"
 
 namespace ptxemu {
-
-using Work = std::function<cudaError_t()>;
-
-struct Graph {
-    std::vector<Work> nodes;
-};
 
 // From cudaStreamBeginCapture to cudaStreamEndCapture, of the stream that began it and those that joined by events.
 struct Capture {
@@ -45,7 +36,10 @@ inline Event* event_of(cudaEvent_t event) { return reinterpret_cast<Event*>(even
 std::shared_ptr<Capture> capture_of(cudaStream_t stream);
 
 // Does the work, or adds it to what the stream records.
-cudaError_t submit(cudaStream_t stream, Work work);
+cudaError_t submit(cudaStream_t stream, Work work, cudaGraphNodeType type = cudaGraphNodeTypeMemcpy);
+
+// What a kernel node does. Its arguments are copied now.
+cudaError_t launch_work(const cudaKernelNodeParams& parameters, Work& work);
 
 // For what a stream cannot do while it is captured: the error, after saying so, or cudaSuccess.
 cudaError_t refuse_in_capture(cudaStream_t stream, const char* what);

@@ -166,9 +166,9 @@ def active_mask(low: FunctionLowering, statement: Statement) -> None:
 
 
 def call(low: FunctionLowering, statement: Statement) -> None:
-    """`call` of a function of the module or through a register; `vprintf` and `__assertfail` are the core's."""
+    """`call` of a function of the module or through a register; those of `_SYSTEM_CALLS` are the core's."""
     parts = Call.of(statement)
-    if parts.target in _SYSTEM_CALLS:
+    if parts.target in _SYSTEM_CALLS and parts.target not in low.context.calls.functions:
         _SYSTEM_CALLS[parts.target](low, parts.results, parts.arguments)
         return
     graph = low.context.calls
@@ -222,17 +222,42 @@ def _print(low: FunctionLowering, results: tuple[Operand, ...], arguments: tuple
     pointers = [_argument(low, one, 64) for one in arguments]
     count = low.register(low.temporary(32))
     low.emit("vprintf", [count, *pointers], "branch")
-    if results:
-        _, base, wide, offset = locate(low, Address(str(results[0]), 0), "param")
-        low.emit(
-            "st_u32_32_v1",
-            [count, 0, 0, 0, base],
-            "mov",
-            flags=wide,
-            immediate=offset,
-            memory=low.memory("param", "store", 4),
-            extra=SPACES["local"],
-        )
+    _give(low, results, count, 32)
+
+
+def _give(low: FunctionLowering, results: tuple[Operand, ...], value: int, width: int) -> None:
+    """A register into the `.param` variable of a call's result, where it has one."""
+    if not results:
+        return
+    _, base, wide, offset = locate(low, Address(str(results[0]), 0), "param")
+    low.emit(
+        f"st_u{width}_{width}_v1",
+        [value, 0, 0, 0, base],
+        "mov",
+        flags=wide,
+        immediate=offset,
+        memory=low.memory("param", "store", width // 8),
+        extra=SPACES["local"],
+    )
+
+
+def _allocate(low: FunctionLowering, results: tuple[Operand, ...], arguments: tuple[Operand, ...]) -> None:
+    (size,) = (_argument(low, one, 64) for one in arguments)
+    address = low.register(low.temporary(64))
+    low.emit("heap_allocate", [address, size], "branch")
+    _note_heap(low)
+    _give(low, results, address, 64)
+
+
+def _free(low: FunctionLowering, results: tuple[Operand, ...], arguments: tuple[Operand, ...]) -> None:
+    (address,) = (_argument(low, one, 64) for one in arguments)
+    low.emit("heap_free", [0, address], "branch")
+    _note_heap(low)
+
+
+def _note_heap(low: FunctionLowering) -> None:
+    """Addresses depend on the order of blocks, and what lies there on all of them."""
+    low.kernel.order_dependent = low.kernel.communicates = True
 
 
 def _fail(low: FunctionLowering, results: tuple[Operand, ...], arguments: tuple[Operand, ...]) -> None:
@@ -241,7 +266,7 @@ def _fail(low: FunctionLowering, results: tuple[Operand, ...], arguments: tuple[
     low.emit("assertfail", [0, *read], "branch")
 
 
-_SYSTEM_CALLS = {"vprintf": _print, "__assertfail": _fail}
+_SYSTEM_CALLS = {"vprintf": _print, "__assertfail": _fail, "malloc": _allocate, "free": _free}
 
 CONTROL = {
     "bra": jump,

@@ -6,12 +6,14 @@ from kernelblaster.agent.events import EventSink as EventSink
 from kernelblaster.agent.events import FinalistMeasured as FinalistMeasured
 from kernelblaster.agent.events import Finalized as Finalized
 from kernelblaster.agent.events import Generated as Generated
+from kernelblaster.agent.events import HandedOut as HandedOut
 from kernelblaster.agent.events import Reflected as Reflected
 from kernelblaster.agent.events import RolloutStopped as RolloutStopped
 from kernelblaster.agent.events import RoundStarted as RoundStarted
 from kernelblaster.agent.events import Selected as Selected
 from kernelblaster.agent.events import StartProfiled as StartProfiled
 from kernelblaster.agent.events import StepStarted as StepStarted
+from kernelblaster.agent.events import Swept as Swept
 from kernelblaster.agent.events import Waiting as Waiting
 from kernelblaster.agent.events import parse_event as parse_event
 from kernelblaster.agent.final_kernel import process_pairs_text as process_pairs_text

@@ -46,7 +46,9 @@ def search(root: Path, *ablate: SearchPart) -> Searched:
     knowledge = make_knowledge(root, techniques=1)
     knowledge.update(lambda known: known.model_copy(update={"lessons": (Lesson(id="wide", text=LESSON),)}))
     events = EventList()
-    asyncio.run(run_problem(make_context(root, model, knowledge=knowledge, events=events, ablate=ablate)))
+    archive = SearchPart.ARCHIVE not in ablate
+    context = make_context(root, model, knowledge=knowledge, events=events, ablate=ablate, archive=archive)
+    asyncio.run(run_problem(context))
     asked = [one for one in model.requests if one.purpose is Purpose.GENERATE]
     return Searched(
         prompts=[request.messages[-1].content for request in asked],
@@ -64,6 +66,7 @@ HAS: dict[SearchPart, Callable[[Searched], bool]] = {
     SearchPart.HISTORY: lambda it: "Already tried" in it.shown,
     SearchPart.PROFILE: lambda it: str(Metric.DRAM_THROUGHPUT) in it.shown or "91" in it.prompts[0],
     SearchPart.SWEEP: lambda it: "// TUNE" in it.shown and bool(it.events.of("swept")),
+    SearchPart.ARCHIVE: lambda it: bool(it.events.of("handed_out")),
     SearchPart.REPAIRS: lambda it: Purpose.REPAIR in it.purposes,
     SearchPart.REFLECTION: lambda it: Purpose.REFLECT in it.purposes,
     SearchPart.REVIEW: lambda it: Purpose.VERIFY in it.purposes,

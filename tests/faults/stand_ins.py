@@ -132,7 +132,7 @@ def answer(messages: Sequence[dict[str, str]]) -> str:
     if "it will be published" in task:
         return _fenced(_source(LEAKING_US + 1, problem, "mended"))
     parent = re.search(r"# Kernel to improve\n```cuda\n(// kernel: us_(\d+)\n.*?)```", task, re.DOTALL)
-    tried = len(re.findall(r"^- ", task.partition("Already tried in this chain")[2], re.MULTILINE))
+    tried = len(re.findall(r"^- ", task.partition("Already tried ")[2], re.MULTILINE))
     place = f"step {tried + 1}, {re.search('What to try: (.*)', task)[1]}"
     time = int(parent[2]) + (-15, -17, 5)[tried % 3]
     source = _source(time, problem, place)

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from kernelblaster.agent import events as ev
-from kernelblaster.agent.state import OutcomeStatus, StopReason
+from kernelblaster.agent.state import Allocation, Incumbent, OutcomeStatus, StopReason
 from kernelblaster.cli.live import LiveView, PlainView
 from kernelblaster.cli.progress import Heartbeat, Progress
 from kernelblaster.devices.base import Device
@@ -28,6 +28,12 @@ EVENTS = [
     ev.StartProfiled(problem=P, slot=f"{P}/start", verdict="compile_error", reason="no such header", median_us=None,
                      floor_fraction=None, modelled=None),
     ev.RoundStarted(problem=P, slot=f"{P}/r1", round=1, rollouts=1, incumbent="abc", gain=1.0),
+    ev.HandedOut(problem=P, slot=f"{P}/r1/generation-1", round=1, generation=1, allocations=[
+        Allocation(index=0, parent=Incumbent(sha256="abc", evaluation="e")),
+        Allocation(index=1, parent=Incumbent(sha256="abc", evaluation="e"), donor="def"),
+    ]),
+    ev.Swept(problem=P, slot=TRY, candidate="def", skipped="TUNE BM: no such constant"),
+    ev.Swept(problem=P, slot=TRY, candidate="def", winner="ghi", gain=1.2),
     ev.StepStarted(problem=P, slot=STEP, parent="abc", gain=1.0),
     ev.Classified(problem=P, slot=STEP, state="latency", confidence=0.9, decided_by="rules", evidence=[]),
     ev.Selected(problem=P, slot=STEP, state="latency", technique="unroll", expected_speedup=None, p_correct=None,

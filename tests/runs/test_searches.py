@@ -24,11 +24,11 @@ def problem(tmp_path: Path) -> Problem:
 def test_a_search_keeps_its_name_until_it_is_begun_anew(problem: Problem, tmp_path: Path) -> None:
     directory = tmp_path / "out"
     assert find_search(directory) is None
-    begun = open_search(directory, problem, "run")
-    assert open_search(directory, problem, "run") == find_search(directory) == begun
+    begun = open_search(directory, problem, "run", archive=True)
+    assert open_search(directory, problem, "run", archive=True) == find_search(directory) == begun
     # A person who deletes the directory does not get the transitions of the search that lay there.
     shutil.rmtree(directory)
-    assert open_search(directory, problem, "run").name != begun.name
+    assert open_search(directory, problem, "run", archive=True).name != begun.name
 
 
 @pytest.mark.parametrize("name", ["reference.py", "init.cu", "driver.cpp"])
@@ -37,7 +37,7 @@ def test_a_changed_problem_is_not_taken_for_the_one_that_was_searched(
 ) -> None:
     directory = tmp_path / "out"
     check_search(directory, problem)
-    open_search(directory, problem, "run")
+    open_search(directory, problem, "run", archive=True)
     check_search(directory, problem)
     with (problem.directory / name).open("a") as file:
         file.write("\n\n")
@@ -47,7 +47,7 @@ def test_a_changed_problem_is_not_taken_for_the_one_that_was_searched(
 
 
 def test_a_damaged_record_is_named(problem: Problem, tmp_path: Path) -> None:
-    open_search(tmp_path, problem, "run")
+    open_search(tmp_path, problem, "run", archive=True)
     (tmp_path / SEARCH).write_text("{")
     with pytest.raises(UsageError, match="damaged"):
         find_search(tmp_path)

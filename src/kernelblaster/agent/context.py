@@ -82,6 +82,7 @@ class ProblemContext:
         events: told what happens.
         limits: shared with the other problems of the run.
         deadline: `time.monotonic()` after which no step starts; None for no limit.
+        archive: whether replies are handed out from an archive; otherwise rollouts are chains of steps.
     """
 
     run: str
@@ -101,6 +102,7 @@ class ProblemContext:
     fixed_parameters: tuple[str, ...] = ()
     recording: str | None = None
     deadline: float | None = None
+    archive: bool = False
     notes: SharedNotes = field(default_factory=SharedNotes, repr=False)
     """What its rollouts tell each other; not used where a recording answers, which cannot heed it."""
     _flights: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary, repr=False)

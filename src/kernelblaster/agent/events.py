@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Literal, Protocol
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from kernelblaster.agent.files import SweepPoint
-from kernelblaster.agent.state import OutcomeStatus, StopReason
+from kernelblaster.agent.state import Allocation, OutcomeStatus, StopReason
 
 
 class _Event(BaseModel):
@@ -54,6 +54,15 @@ class RoundStarted(_Event):
     rollouts: int
     incumbent: str
     gain: float
+
+
+class HandedOut(_Event):
+    """A generation of the archive begins: which kernels its replies improve, and which is shown beside one."""
+
+    kind: Literal["handed_out"] = "handed_out"
+    round: int
+    generation: int
+    allocations: list[Allocation]
 
 
 class StepStarted(_Event):
@@ -206,6 +215,7 @@ class Finalized(_Event):
 Event = Annotated[
     StartProfiled
     | RoundStarted
+    | HandedOut
     | StepStarted
     | Classified
     | Selected

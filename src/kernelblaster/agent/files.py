@@ -8,6 +8,7 @@
     questions/<slot>.json         a request that shows the knowledge base or waits for its reply, as first asked
     steps/<slot>.json             the beginning of a step: bottleneck, technique, and what the prompt showed of it
     draws/r<round>/<sha256>.json  techniques that rollouts of a round have drawn for one parent, by slot
+    attempts/<slot>.json          a finished step as the archive keeps it
     rollouts/<slot>.json          the result of a rollout that has ended
     reflections/r<round>.json     what reflection on a round changed in the knowledge base
 
@@ -17,6 +18,7 @@ again is synced before; the rest may be lost or empty after a power cut, and is 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections import OrderedDict
@@ -26,6 +28,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
+from kernelblaster.agent.archive import ArchivedAttempt
 from kernelblaster.agent.state import BegunStep, RolloutResult
 from kernelblaster.devices.profiles import SanitizerFinding
 from kernelblaster.evaluation.results import Evaluation
@@ -268,6 +271,19 @@ class ProblemFiles:
         except (FileNotFoundError, ValidationError):
             return None
         return begun if begun.parent == parent else None
+
+    def put_attempt(self, attempt: ArchivedAttempt) -> None:
+        """Store a finished step."""
+        path = self.root / "attempts" / f"{attempt.slot}.json"
+        write_atomically(path, attempt.model_dump_json(indent=1), sync=False)
+
+    def attempts(self) -> list[ArchivedAttempt]:
+        """All finished steps that this version can read, by round, generation and index."""
+        found: list[ArchivedAttempt] = []
+        for path in (self.root / "attempts").rglob("*.json"):
+            with contextlib.suppress(ValidationError):  # of another version, or cut off with the power
+                found.append(ArchivedAttempt.model_validate_json(path.read_bytes()))
+        return sorted(found, key=lambda attempt: (attempt.round, attempt.generation, attempt.index))
 
     def rollout_path(self, slot: str) -> Path:
         """Where the result of a rollout lies."""

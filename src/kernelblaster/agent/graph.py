@@ -1,9 +1,13 @@
 """The workflow of one problem as two LangGraph graphs, and the entry point that runs it to an outcome.
 
-    problem:  profile_start -> open_round -> (Send) rollout x N -> reflect -> open_round | finalize
+    problem:  profile_start -> open_round -> open_generation -> (Send) rollout x N -> open_generation | reflect
+              reflect -> open_round | finalize
     rollout:  open_step -> classify -> retrieve -> generate -> sweep -> evaluate -> record -> decide
                  ^                                 ^---------- repair ----------'                |
                  '------------------------------------------------------------------------------- | finish
+
+With an archive a rollout is one step of one generation; without, it is a chain of steps and a round is one generation
+(`--ablate archive`).
 
 Nothing of the graph is saved. What nodes do that costs time or money, and what they decide by chance or by what is
 known at the time, lies in the search's files by its place in the search (`files.py`). A search that is started again
@@ -29,6 +33,7 @@ from kernelblaster.agent.nodes.decide import decide, finish
 from kernelblaster.agent.nodes.evaluate import evaluate, repairable
 from kernelblaster.agent.nodes.finalize import finalize
 from kernelblaster.agent.nodes.generate import generate
+from kernelblaster.agent.nodes.generation import hand_out, open_generation
 from kernelblaster.agent.nodes.record import record
 from kernelblaster.agent.nodes.reflect import reflect
 from kernelblaster.agent.nodes.retrieve import retrieve
@@ -69,13 +74,15 @@ def build_graph() -> CompiledStateGraph[ProblemState, ProblemContext, Any, Probl
     builder = StateGraph(ProblemState, context_schema=ProblemContext)
     builder.add_node(profile_start)
     builder.add_node(open_round)
+    builder.add_node(open_generation)
     builder.add_node(ROLLOUT, _rollout_graph())
     builder.add_node(reflect)
     builder.add_node(finalize)
     builder.add_edge(START, "profile_start")
     builder.add_conditional_edges("profile_start", _after_start)
-    builder.add_conditional_edges("open_round", fan_out, [ROLLOUT, "reflect"])
-    builder.add_edge(ROLLOUT, "reflect")
+    builder.add_conditional_edges("open_round", fan_out, [ROLLOUT, "reflect", "open_generation"])
+    builder.add_conditional_edges("open_generation", hand_out, [ROLLOUT, "reflect", "open_generation"])
+    builder.add_conditional_edges(ROLLOUT, _after_rollouts)
     builder.add_conditional_edges("reflect", _after_reflection)
     builder.add_edge("finalize", END)
     return builder.compile(name="problem")
@@ -132,6 +139,12 @@ async def _after_start(state: ProblemState) -> Literal["open_round", "finalize"]
     return "finalize" if state.failure else "open_round"
 
 
+async def _after_rollouts(
+    state: ProblemState, runtime: Runtime[ProblemContext]
+) -> Literal["open_generation", "reflect"]:
+    return "open_generation" if runtime.context.archive else "reflect"
+
+
 async def _after_reflection(
     state: ProblemState, runtime: Runtime[ProblemContext]
 ) -> Literal["open_round", "finalize", "__end__"]:
@@ -143,7 +156,7 @@ async def _after_reflection(
 def _supersteps(config: SearchConfig) -> int:
     """An upper bound on the supersteps of either graph; LangGraph wants one against endless loops."""
     per_step = 6 + 3 * (config.allowed_repairs + 1)
-    return config.steps * per_step + config.rounds * 4 + 20
+    return config.steps * per_step + config.rounds * (4 + 2 * config.steps) + 20
 
 
 def _outcome(context: ProblemContext, state: ProblemState) -> ProblemOutcome:

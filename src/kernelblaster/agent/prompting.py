@@ -26,6 +26,8 @@ from kernelblaster.models.base import Message, Purpose, Request
 
 _LOG_CHARACTERS = 2400
 _UNUSABLE_CHARACTERS = 1500
+TRIED_SHOWN = 8
+"""Latest attempts on a kernel that a prompt tells."""
 
 
 def request_tags(context: ProblemContext, state: RolloutState) -> dict[str, str]:
@@ -79,7 +81,9 @@ def _generate_prompt(context: ProblemContext, state: RolloutState) -> str:
         choice=state.choice if has(SearchPart.RETRIEVAL) else None,
         experience=_experience(state.choice, context.facts.arch) if has(SearchPart.EXPERIENCE) else "",
         sweep=_swept_variants(context),
-        tried=[_tried_line(tried) for tried in state.tried if has(SearchPart.HISTORY)],
+        donor=context.files.candidate(state.donor).strip() if state.donor else "",
+        whose="on the way here and on this kernel" if state.generation else "in this chain",
+        tried=[_tried_line(tried) for tried in state.tried[-TRIED_SHOWN:] if has(SearchPart.HISTORY)],
         tried_by_others=[_tried_line(tried) for tried in tried_by_others(context, state)],
     )
 
@@ -225,4 +229,6 @@ def _tried_line(tried: Tried) -> str:
     expected = f", expected {tried.stated_speedup:.2f}x" if tried.stated_speedup else ""
     measured = f" {tried.speedup:.2f}x" if tried.speedup else ""
     kept = ", accepted" if tried.accepted else ""
-    return f"{tried.technique}: {tried.outcome}{measured}{expected}{kept}"
+    why = f" ({tried.reason})" if tried.reason else ""
+    changes = f"; {', '.join(tried.changes)}" if tried.changes else ""
+    return f"{tried.technique}: {tried.outcome}{measured}{expected}{kept}{why}{changes}"

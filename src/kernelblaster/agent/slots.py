@@ -21,6 +21,12 @@ def rollout_slot(context: ProblemContext, round: int, index: int) -> str:
     return problem_slot(context, f"r{round}/rollout-{index}")
 
 
+def result_slot(context: ProblemContext, round: int, index: int, generation: int) -> str:
+    """Of a rollout's result: the rollout's own for a chain, that of its one step in a generation."""
+    chain = rollout_slot(context, round, index)
+    return f"{chain}/step-{generation}" if generation else chain
+
+
 def step_slot(context: ProblemContext, state: RolloutState) -> str:
     """`level1/023/r1/rollout-0/step-3`"""
     return f"{rollout_slot(context, state.round, state.index)}/step-{state.step}"

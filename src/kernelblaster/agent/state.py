@@ -159,6 +159,23 @@ class Tried(_Frozen):
     """Measured against the parent of that step."""
     stated_speedup: float | None = None
     accepted: bool = False
+    reason: str = ""
+    """How it failed, in a few words; empty when it was correct."""
+    changes: list[str] = []
+    """The metrics that changed most against the parent."""
+    crossover: bool = False
+    """Whether another kernel of the search was shown beside the parent."""
+
+
+class Allocation(_Frozen):
+    """A reply that the archive hands out: who improves which kernel."""
+
+    index: int
+    parent: Incumbent
+    donor: str | None = None
+    """SHA-256 of another fast kernel that the prompt shows; None for most."""
+    potential: float | None = None
+    """By which the parent was chosen; see `agent.archive`."""
 
 
 class PendingRequest(_Frozen):
@@ -195,6 +212,8 @@ class RolloutResult(_Frozen):
     steps: int
     transitions: int
     verdicts: dict[str, int]
+    generation: int = 0
+    """Of the archive that handed it out, for a rollout of one step; 0 for a chain of steps."""
 
 
 class RolloutState(BaseModel):
@@ -205,6 +224,10 @@ class RolloutState(BaseModel):
     incumbent: Incumbent
     step: int = 0
     """1-based number of the step in progress; 0 before the first."""
+    generation: int = 0
+    """As in `RolloutResult`; it is then the number of its one step."""
+    donor: str | None = None
+    """As in `Allocation`."""
     diagnosis: Diagnosis | None = None
     choice: Choice | None = None
     attempt: Attempt | None = None
@@ -235,8 +258,8 @@ class RolloutState(BaseModel):
 
 
 def in_order(known: list[RolloutResult], new: list[RolloutResult]) -> list[RolloutResult]:
-    """Results ordered by round and index, whichever rollout ended first."""
-    return sorted((*known, *new), key=lambda result: (result.round, result.index))
+    """Results ordered by round, generation and index, whichever rollout ended first."""
+    return sorted((*known, *new), key=lambda result: (result.round, result.generation, result.index))
 
 
 class RolloutOutput(BaseModel):
@@ -302,6 +325,12 @@ class ProblemState(BaseModel):
     start: Incumbent | None = None
     round: int = 0
     """1-based number of the round in progress."""
+    generation: int = 0
+    """1-based number of the archive's generation in progress in this round; 0 before the first, and for chains."""
+    handed_out: list[Allocation] = []
+    """Replies of the generation that have not ended before."""
+    round_over: bool = False
+    """Whether the archive hands out nothing more in this round."""
     finished: Annotated[list[RolloutResult], in_order] = []
     pending: Annotated[list[PendingRequest], operator.add] = []
     """Questions without an answer yet; the search ends here until there is one."""

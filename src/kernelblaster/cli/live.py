@@ -21,6 +21,7 @@ from kernelblaster import (
     FinalistMeasured,
     Finalized,
     Generated,
+    HandedOut,
     OutcomeStatus,
     Reflected,
     Review,
@@ -29,6 +30,7 @@ from kernelblaster import (
     Spending,
     StartProfiled,
     StepStarted,
+    Swept,
     Verdict,
     Waiting,
 )
@@ -87,6 +89,16 @@ def describe(event: Event, *, modelled: bool) -> str | None:
             return f"{event.state} -> {event.technique}"
         case Generated() if event.candidate is None or event.reason:
             return f"not evaluated: {event.reason}"
+        case HandedOut():
+            parents = len({one.parent.sha256 for one in event.allocations})
+            kernels = f"{parents} kernel{'' if parents == 1 else 's'}"
+            crossed = ", two of them joined once" if any(one.donor for one in event.allocations) else ""
+            return f"{len(event.allocations)} replies on {kernels}{crossed}"
+        case Swept() if event.skipped:
+            return f"not swept: {event.skipped}"
+        case Swept():
+            gain = f", {times(event.gain)} over the values as written" if event.gain else ""
+            return f"swept {len(event.points)} variants{gain}"
         case Evaluated() if event.speedup is not None:
             return f"{event.verdict}, {times(event.speedup)} against its parent: {event.decision}"
         case Evaluated():

@@ -46,6 +46,10 @@ class SearchPart(StrEnum):
     HISTORY = "history", "prompts tell what the rollout has tried"
     PROFILE = "profile", "prompts show hardware counters"
     SWEEP = "sweep", "the machine tries the values that a reply declares as tunable, and judges the fastest variant"
+    ARCHIVE = (
+        "archive",
+        "replies go to the most promising kernels of an archive; without, each rollout is a chain of steps",
+    )
     REPAIRS = "repairs", "compile errors and wrong results go back to the model"
     REFLECTION = "reflection", "the model proposes changes of the knowledge base after each round"
     REVIEW = "review", "the model may veto the final kernel"
@@ -76,6 +80,8 @@ class SearchConfig(Section):
     """Steps per rollout: one technique, one candidate and its repairs."""
     repairs: int = Field(3, ge=0)
     """Times a compile error or wrong result goes back to the model, per step."""
+    islands: int = Field(2, ge=1, le=100)
+    """Groups of rollouts that improve their own kernels; one reply of a round joins the fastest of two groups."""
     sweep_variants: int = Field(24, ge=2, le=64)
     """Variants of a reply that declares tunable constants that are compiled and timed at most, itself among them."""
     patience: int = Field(4, ge=1)
@@ -94,7 +100,7 @@ class SearchConfig(Section):
     """How techniques are chosen: thompson, ucb, greedy, uniform, or a registered policy."""
     ablate: Annotated[tuple[SearchPart, ...], BeforeValidator(_listed)] = ()
     """Parts of the search to switch off, for comparison: retrieval, memory, classification, lessons, experience,
-    history, profile, sweep, repairs, reflection, review."""
+    history, profile, sweep, archive, repairs, reflection, review."""
 
     def has(self, part: SearchPart) -> bool:
         """Whether a part of the search is switched on."""

@@ -11,7 +11,9 @@ from kernelblaster.models.ledger import CostLedger
 from kernelblaster.models.recorded import RecordedModel, RecordingHeader, RecordingModel
 
 
-def build_model(config: ModelConfig, exchange: Path, ledger: CostLedger, device: str | None = None) -> ChatModel:
+def build_model(
+    config: ModelConfig, exchange: Path, ledger: CostLedger, device: str | None = None, *, archive: bool = False
+) -> ChatModel:
     """The model that `config` names.
 
     Args:
@@ -19,6 +21,7 @@ def build_model(config: ModelConfig, exchange: Path, ledger: CostLedger, device:
         exchange: directory of a batch exchange; unused by the other kinds.
         ledger: told of every call, and asked before it.
         device: what the run measures on; noted in a recording that is made.
+        archive: whether the search hands out replies from an archive; noted there, too.
 
     Raises UsageError for an unknown kind, when dollars are capped and the price is unknown, when a recording is missing
     or cannot be read, and BadKey.
@@ -26,5 +29,5 @@ def build_model(config: ModelConfig, exchange: Path, ledger: CostLedger, device:
     model = BACKENDS.get(config.kind).build(config, exchange, ledger)
     if config.recording is None or isinstance(model, RecordedModel):
         return model
-    header = RecordingHeader.now(model=config.name, how=config.kind, device=device)
+    header = RecordingHeader.now(model=config.name, how=config.kind, device=device, archive=archive)
     return RecordingModel(model, config.recording, header)

@@ -56,12 +56,21 @@ class RecordingHeader(BaseModel):
     """How the model was reached."""
     started: str
     """Local time, ISO 8601."""
+    archive: bool = False
+    """Whether the search that was recorded handed out its replies from an archive; earlier ones were chains."""
 
     @classmethod
-    def now(cls, *, model: str, how: str, device: str | None = None) -> RecordingHeader:
+    def now(cls, *, model: str, how: str, device: str | None = None, archive: bool = False) -> RecordingHeader:
         """Header of a recording that begins now."""
         started = time.strftime("%Y-%m-%dT%H:%M:%S%z")
-        return cls(made_by=f"kernelblaster {__version__}", device=device, model=model, how=how, started=started)
+        return cls(
+            made_by=f"kernelblaster {__version__}",
+            device=device,
+            model=model,
+            how=how,
+            started=started,
+            archive=archive,
+        )
 
 
 class RecordedExchange(BaseModel):

@@ -29,13 +29,16 @@ class SearchRecord(BaseModel):
     """The directory of the problem."""
     files: dict[str, str]
     """File of the problem -> SHA-256 of its content."""
+    archive: bool = False
+    """Whether its replies are handed out from an archive; searches of earlier versions are chains to their end."""
 
 
-def open_search(directory: Path, problem: Problem, run: str) -> SearchRecord:
-    """The search in `directory`, begun when there is none. Raises UsageError."""
+def open_search(directory: Path, problem: Problem, run: str, *, archive: bool) -> SearchRecord:
+    """The search in `directory`, begun when there is none: then with an archive or without. Raises UsageError."""
     known = find_search(directory)
     if known is None:
-        known = SearchRecord(name=f"{run}.{uuid.uuid4().hex[:6]}", problem=problem.directory, files=_digests(problem))
+        name = f"{run}.{uuid.uuid4().hex[:6]}"
+        known = SearchRecord(name=name, problem=problem.directory, files=_digests(problem), archive=archive)
         write_atomically(directory / SEARCH, known.model_dump_json(indent=1))
     return known
 

@@ -150,6 +150,16 @@ class Transition(BaseModel):
         return self.verdict is Verdict.CORRECT and self.decision is Decision.FASTER
 
 
+LEAST_DELTA = 0.5
+"""In points of a percentage; smaller changes are none that stand out."""
+
+
 def metric_deltas(parent: dict[str, float], candidate: dict[str, float]) -> dict[str, float]:
     """Candidate minus parent for the metrics that both profiles hold; a metric missing in one is left out."""
     return {name: candidate[name] - parent[name] for name in sorted(parent.keys() & candidate.keys())}
+
+
+def telling_changes(deltas: dict[str, float], most: int = 3) -> list[str]:
+    """The largest changes among percentages, as text; smaller ones than half a point tell nothing."""
+    percent = [(name, value) for name, value in deltas.items() if "pct" in name and abs(value) >= LEAST_DELTA]
+    return [f"{name} {value:+.1f}" for name, value in sorted(percent, key=lambda item: -abs(item[1]))[:most]]

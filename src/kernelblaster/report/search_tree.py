@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -104,25 +104,24 @@ def search_tree(record: ProblemRecord) -> SearchTree | None:
     if not rollouts:
         return None
     best = _way_to(record.final, record.steps)
-    roots: dict[str, tuple[float, float]] = {}
-    lanes, dots, edges = [], [], []
     longest = max(step.number for step in record.steps)
     column = min(WIDEST, max(NARROWEST, (WIDTH - LEFT - 116) / longest))
+    roots: dict[str, tuple[float, float]] = {}
+    made = _places(rollouts, column)
+    lanes, dots, edges = [], [], []
     for number, (name, steps) in enumerate(rollouts.items()):
         y = TOP + LANE * number
         round_name = name.split("/")[0]
         lanes.append(Lane(y, name.replace("/rollout-", " · ")))
-        at = roots.setdefault(round_name, (LEFT + 26, y))
+        root = roots.setdefault(round_name, (LEFT + 26, y))
         for step in steps:
-            x = round(LEFT + 26 + column * step.number, 1)
+            x = _x(step, column)
             outcome = outcome_of(step)
             on_way = step.slot in best
             accepted = step.decided is not None and step.decided.accepted
-            edges.append(Edge(_curve(at, (x, y)), on_way, accepted))
+            edges.append(Edge(_curve(made.get((round_name, step.parent), root), (x, y)), on_way, accepted))
             gain = times(step.decided.gain) if step.decided and accepted else ""
             dots.append(Dot(x, y, outcome, gain, _title(step), step_anchor(record.anchor, step), on_way))
-            if accepted:
-                at = (x, y)
     # What leads to the final kernel lies on top.
     edges.sort(key=lambda edge: (edge.best, edge.accepted))
     return SearchTree(
@@ -134,6 +133,24 @@ def search_tree(record: ProblemRecord) -> SearchTree | None:
         edges=tuple(edges),
         outcomes=tuple(outcome for outcome in Outcome if any(dot.outcome is outcome for dot in dots)),
     )
+
+
+def _x(step: Step, column: float) -> float:
+    return round(LEFT + 26 + column * step.number, 1)
+
+
+def _places(rollouts: Mapping[str, Sequence[Step]], column: float) -> dict[tuple[str, str], tuple[float, float]]:
+    """Round and kernel -> where it was first accepted in that round: what was made of it branches off there."""
+    places: dict[tuple[str, str], tuple[float, float]] = {}
+    accepted = [
+        (step.number, TOP + LANE * lane, name.split("/")[0], step)
+        for lane, (name, steps) in enumerate(rollouts.items())
+        for step in steps
+        if step.decided is not None and step.decided.accepted and step.candidate
+    ]
+    for _, y, round_name, step in sorted(accepted, key=lambda one: one[:2]):
+        places.setdefault((round_name, step.candidate or ""), (_x(step, column), y))
+    return places
 
 
 def _root_name(record: ProblemRecord, round_name: str) -> str:

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from kernelblaster.agent.context import CandidateEvaluator, Concurrency, ProblemContext
@@ -44,6 +45,8 @@ class RunParts:
     watchers: tuple[EventSink, ...]
     recording: str | None = None
     """Identity of the recording that answers in a model's place; None where a model is asked."""
+    archive: bool = True
+    """Whether searches that begin now hand out replies from an archive."""
 
 
 async def execute(parts: RunParts, problems: Sequence[Problem]) -> tuple[list[ProblemSummary], str | None]:
@@ -85,7 +88,7 @@ async def _settle(tasks: Sequence[asyncio.Task[ProblemSummary]]) -> dict[str, Pr
 
 async def _search(parts: RunParts, problem: Problem, limits: Concurrency, run_deadline: float | None) -> ProblemSummary:
     directory = parts.layout.problem(problem)
-    search = await asyncio.to_thread(open_search, directory, problem, parts.run)
+    search = await asyncio.to_thread(partial(open_search, directory, problem, parts.run, archive=parts.archive))
     known = finished_outcome(directory)
     if known is not None:
         return row_of(directory, known)
@@ -110,6 +113,7 @@ async def _search(parts: RunParts, problem: Problem, limits: Concurrency, run_de
         libraries=parts.config.libraries,
         fixed_parameters=fixed,
         recording=parts.recording,
+        archive=search.archive,
         deadline=min(own, run_deadline) if run_deadline else own,
     )
     outcome = await run_problem(context)

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kernelblaster.agent.state import OutcomeStatus
-from kernelblaster.config import GIVEN, BudgetConfig, ModelKind, RunConfig
+from kernelblaster.config import GIVEN, BudgetConfig, ModelKind, RunConfig, SearchPart
 from kernelblaster.devices.base import Device
+from kernelblaster.devices.facts import DeviceFacts
 from kernelblaster.devices.profilers import PROFILERS
 from kernelblaster.devices.registry import OpenedDevice
 from kernelblaster.errors import KernelBlasterError, UsageError
@@ -170,7 +171,7 @@ def _run(
     ledger = CostLedger(layout.ledger, config.budget)
     start = Start(record.run, config, facts, plan.problems, layout, ledger, began)
     exchange = plan.exchange or layout.exchange
-    model = CountedModel(plan.model, ledger) if plan.model else build_model(config.model, exchange, ledger, facts.name)
+    model = CountedModel(plan.model, ledger) if plan.model else _built_model(config, exchange, ledger, facts)
     state = RunInProgress(
         config=config,
         problems=plan.problems,
@@ -192,6 +193,7 @@ def _run(
             experience=experience,
             watchers=(observer,),
             recording=model.identity if isinstance(model, RecordedModel) else None,
+            archive=_archive(config, model),
         )
         try:
             rows, stopped = _search(plan, parts, exchange, ledger)
@@ -206,6 +208,16 @@ def _run(
     experience.exchange.render()
     experience.close()
     return start.keep(start.summary(rows, stopped, _pending(exchange, rows)))
+
+
+def _built_model(config: RunConfig, exchange: Path, ledger: CostLedger, facts: DeviceFacts) -> ChatModel:
+    return build_model(config.model, exchange, ledger, facts.name, archive=config.search.has(SearchPart.ARCHIVE))
+
+
+def _archive(config: RunConfig, model: ChatModel) -> bool:
+    """Whether replies are handed out from an archive; a recording of chains has answers for chains alone."""
+    recorded = not isinstance(model, RecordedModel) or model.header.archive
+    return recorded and config.search.has(SearchPart.ARCHIVE)
 
 
 def _record(plan: RunPlan, choices: RunChoices) -> RunRecord:

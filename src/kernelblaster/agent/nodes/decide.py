@@ -6,10 +6,11 @@ import asyncio
 
 from langgraph.runtime import Runtime
 
+from kernelblaster.agent.archive import ArchivedAttempt
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.events import Decided
 from kernelblaster.agent.nodes.start import rollout_stopped
-from kernelblaster.agent.slots import rollout_slot, step_slot
+from kernelblaster.agent.slots import result_slot, rollout_slot, step_slot
 from kernelblaster.agent.state import (
     Attempt,
     Choice,
@@ -22,9 +23,12 @@ from kernelblaster.agent.state import (
 )
 from kernelblaster.config import SearchConfig
 from kernelblaster.evaluation.results import Comparison, Decision
+from kernelblaster.replay.transition import metric_deltas, telling_changes
 
 REMEMBERED_STEPS = 6
 """Latest steps of a rollout that its prompts tell about."""
+REASON_CHARACTERS = 160
+"""Of a failure's reason that later prompts tell."""
 CONVERGED_AFTER = 3
 """Inconclusive steps in a row after which a rollout counts as converged."""
 
@@ -36,10 +40,15 @@ async def decide(state: RolloutState, runtime: Runtime[ProblemContext]) -> State
         raise ValueError("decide runs at the end of a step")
     comparison = _comparison(context, state.attempt)
     tried = _tried(state.choice, state.attempt, comparison)
-    if context.recording is None:
+    if context.archive:
+        changes = await asyncio.to_thread(_changes, context, state.incumbent, state.attempt)
+        tried = tried.model_copy(update={"changes": changes, "crossover": state.donor is not None})
+    elif context.recording is None:
         context.notes.ended(state.incumbent.sha256, rollout_slot(context, state.round, state.index), tried)
     changed = _after(state, tried, state.attempt, comparison)
     after = state.model_copy(update=changed)
+    if context.archive:
+        await asyncio.to_thread(context.files.put_attempt, _archived(context, state, after, tried))
     context.emit(
         Decided(
             problem=str(context.problem.id),
@@ -66,9 +75,10 @@ async def finish(state: RolloutState, runtime: Runtime[ProblemContext]) -> State
         steps=state.step,
         transitions=state.transitions,
         verdicts=state.verdicts,
+        generation=state.generation,
     )
     if state.stop is not StopReason.BUDGET:
-        slot = rollout_slot(context, state.round, state.index)
+        slot = result_slot(context, state.round, state.index, state.generation)
         await asyncio.to_thread(context.files.put_rollout, slot, result)
     context.emit(rollout_stopped(context, result))
     return {"finished": [result]}
@@ -76,7 +86,7 @@ async def finish(state: RolloutState, runtime: Runtime[ProblemContext]) -> State
 
 def stop_reason(state: RolloutState, config: SearchConfig) -> StopReason | None:
     """Why a rollout should not take another step; None when it should."""
-    if state.step >= config.steps:
+    if state.step >= (state.generation or config.steps):
         return StopReason.STEPS
     if state.inconclusive >= CONVERGED_AFTER:
         return StopReason.CONVERGED
@@ -94,7 +104,12 @@ def _comparison(context: ProblemContext, attempt: Attempt) -> Comparison | None:
 
 def _tried(choice: Choice, attempt: Attempt, comparison: Comparison | None) -> Tried:
     if attempt.failure is not None:
-        return Tried(technique=choice.technique, outcome=attempt.failure.kind, stated_speedup=attempt.stated_speedup)
+        return Tried(
+            technique=choice.technique,
+            outcome=attempt.failure.kind,
+            stated_speedup=attempt.stated_speedup,
+            reason=attempt.failure.reason[:REASON_CHARACTERS],
+        )
     decision = comparison.decision if comparison else Decision.INCONCLUSIVE
     return Tried(
         technique=choice.technique,
@@ -118,3 +133,30 @@ def _after(state: RolloutState, tried: Tried, attempt: Attempt, comparison: Comp
     inconclusive = state.inconclusive + 1 if tried.outcome == Decision.INCONCLUSIVE else 0
     tabu = [*state.tabu, tried.technique]
     return {**changed, "tabu": tabu, "idle": state.idle + 1, "inconclusive": inconclusive}
+
+
+def _changes(context: ProblemContext, parent: Incumbent, attempt: Attempt) -> list[str]:
+    """The metrics by which a correct candidate differs most from its parent."""
+    if attempt.evaluation is None or attempt.failure is not None:
+        return []
+    before = context.files.evaluation(parent.evaluation).profile
+    after = context.files.evaluation(attempt.evaluation).profile
+    return [] if before is None or after is None else telling_changes(metric_deltas(before.totals, after.totals))
+
+
+def _archived(context: ProblemContext, state: RolloutState, after: RolloutState, tried: Tried) -> ArchivedAttempt:
+    attempt = state.attempt
+    made = after.incumbent if tried.accepted else None
+    timing = context.files.evaluation(made.evaluation).timing if made else None
+    return ArchivedAttempt(
+        slot=step_slot(context, state),
+        round=state.round,
+        generation=state.generation,
+        index=state.index,
+        parent=state.incumbent.sha256,
+        tried=tried,
+        candidate=attempt.candidate if attempt else None,
+        verdict=attempt.verdict if attempt else None,
+        made=made,
+        headroom=timing.headroom if timing else None,
+    )

@@ -27,13 +27,10 @@ from kernelblaster.knowledge.changes import KnowledgeChange, Provenance
 from kernelblaster.models.base import NoRecordedReply, Request
 from kernelblaster.models.replies import UnusableReply, parse_json
 from kernelblaster.replay.buffer import Query
-from kernelblaster.replay.transition import Transition
+from kernelblaster.replay.transition import Transition, telling_changes
 
 CHANGES_PER_ROUND = 5
 TRANSITIONS_SHOWN = 40
-_DELTAS_SHOWN = 3
-_LEAST_DELTA = 0.5
-"""In points of a percentage; smaller changes are none that stand out."""
 
 _CHANGE: TypeAdapter[KnowledgeChange] = TypeAdapter(KnowledgeChange)
 _SCHEMA = _CHANGE.json_schema()
@@ -141,8 +138,6 @@ def transition_line(transition: Transition) -> str:
         measured = f"{transition.speedup:.2f}x ({transition.decision})"
     else:
         measured = f"{transition.verdict}: {transition.reason[:160]}".rstrip(": ")
-    deltas = sorted(transition.metric_deltas.items(), key=lambda item: -abs(item[1]))
-    changes = [(name, value) for name, value in deltas if "pct" in name and abs(value) >= _LEAST_DELTA]
-    percent = [f"{name} {value:+.1f}" for name, value in changes[:_DELTAS_SHOWN]]
+    percent = telling_changes(transition.metric_deltas)
     changed = f"; {', '.join(percent)}" if percent else ""
     return f"{transition.state} / {transition.technique}: expected {expected}, measured {measured}{changed}"

@@ -10,7 +10,7 @@ from langgraph.types import Send
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.evaluating import Judged, judge
 from kernelblaster.agent.events import RolloutStopped, RoundStarted, StartProfiled
-from kernelblaster.agent.slots import problem_slot, rollout_slot
+from kernelblaster.agent.slots import problem_slot, result_slot
 from kernelblaster.agent.state import Incumbent, ProblemState, RolloutResult, RolloutState, StateUpdate
 from kernelblaster.problems.start import read_start
 
@@ -32,7 +32,7 @@ async def profile_start(state: ProblemState, runtime: Runtime[ProblemContext]) -
 
 
 async def open_round(state: ProblemState, runtime: Runtime[ProblemContext]) -> StateUpdate:
-    """Count the round, announce it, and take over the rollouts of it that have ended before."""
+    """Count the round, announce it, and take over the chains of it that have ended before."""
     context = runtime.context
     round = state.round + 1
     incumbent = best_incumbent(state, round)
@@ -46,14 +46,19 @@ async def open_round(state: ProblemState, runtime: Runtime[ProblemContext]) -> S
             gain=incumbent.gain,
         )
     )
-    ended = await asyncio.to_thread(_ended, context, round)
+    opened = {"round": round, "generation": 0, "round_over": False}
+    if context.archive:
+        return opened
+    ended = await asyncio.to_thread(ended_before, context, round, 0)
     for result in ended:
         context.emit(rollout_stopped(context, result))
-    return {"round": round, "finished": ended}
+    return {**opened, "finished": ended}
 
 
 async def fan_out(state: ProblemState, runtime: Runtime[ProblemContext]) -> list[Send] | str:
     """One rollout per chain that has not ended before, all from the best kernel of the rounds before."""
+    if runtime.context.archive:
+        return "open_generation"
     incumbent = best_incumbent(state, state.round)
     ended = {result.index for result in state.finished if result.round == state.round}
     left = [index for index in range(runtime.context.config.rollouts) if index not in ended]
@@ -70,9 +75,9 @@ def best_incumbent(state: ProblemState, round: int) -> Incumbent:
     return max([state.start, *reached], key=lambda incumbent: incumbent.gain)
 
 
-def _ended(context: ProblemContext, round: int) -> list[RolloutResult]:
-    """Results of the round's rollouts that earlier starts have brought to an end."""
-    slots = (rollout_slot(context, round, index) for index in range(context.config.rollouts))
+def ended_before(context: ProblemContext, round: int, generation: int) -> list[RolloutResult]:
+    """Results of rollouts that earlier starts have brought to an end, of a round's chains or of a generation."""
+    slots = (result_slot(context, round, index, generation) for index in range(context.config.rollouts))
     found = (context.files.find_rollout(slot) for slot in slots)
     return [result for result in found if result is not None]
 
@@ -81,7 +86,7 @@ def rollout_stopped(context: ProblemContext, result: RolloutResult) -> RolloutSt
     """What the outside is told about a rollout that has ended."""
     return RolloutStopped(
         problem=str(context.problem.id),
-        slot=rollout_slot(context, result.round, result.index),
+        slot=result_slot(context, result.round, result.index, result.generation),
         reason=result.stop,
         steps=result.transitions,
         incumbent=result.incumbent.sha256,

@@ -67,7 +67,7 @@ def test_attempts_on_a_kernel_are_remembered_over_rollouts_and_never_repeated(tm
     assert last.messages[-1].content.count("slower 0.50x") == 2
 
 
-@pytest.mark.parametrize("calls", (1, 6, 13))
+@pytest.mark.parametrize("calls", [1, 6, 13])
 def test_a_search_that_is_killed_and_continued_ends_as_one_that_was_not(tmp_path: Path, calls: int) -> None:
     undisturbed, _, _ = searched(tmp_path / "whole")
     left = calls

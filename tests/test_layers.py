@@ -20,6 +20,7 @@ ROOMS = (
     "api",
     "runs",
     "report",
+    "training",
     "records",
     "environment",
     "agent",
@@ -42,6 +43,8 @@ CLIENT = ("kernelblaster", "kernelblaster.errors")
 """All of the product that the command line may import, beside itself, the configuration and the emulator."""
 EVALUATION_ROOMS = ("integrity", "correctness", "processes", "timing", "inputs")
 APART = {
+    ("report", "training"),
+    ("runs", "training"),
     ("records", "environment"),
     ("report", "environment"),
     ("agent", "report"),

@@ -65,6 +65,9 @@ from kernelblaster.api.runs import build_report as build_report
 from kernelblaster.api.runs import read_run as read_run
 from kernelblaster.api.runs import reprofile as reprofile
 from kernelblaster.api.searching import optimize as optimize
+from kernelblaster.api.training import TrainingData as TrainingData
+from kernelblaster.api.training import export_training_data as export_training_data
+from kernelblaster.api.training import make_training_data as make_training_data
 from kernelblaster.config import BudgetConfig as BudgetConfig
 from kernelblaster.config import EvaluationConfig as EvaluationConfig
 from kernelblaster.config import ModelConfig as ModelConfig
@@ -166,4 +169,5 @@ from kernelblaster.runs.problem_checks import read_checks as read_checks
 from kernelblaster.runs.pytorch_times import TimesPlan as TimesPlan
 from kernelblaster.runs.pytorch_times import time_pytorch as time_pytorch
 from kernelblaster.runs.pytorch_times import wanted_rows as wanted_rows
+from kernelblaster.training.datasets import Card as Card
 from kernelblaster.version import __version__ as __version__

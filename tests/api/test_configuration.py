@@ -18,7 +18,10 @@ from kernelblaster.errors import UsageError
 
 DOCS = Path(__file__).parents[2] / "docs"
 OTHERS = {
-    "true or false": "false",
+    "ours, seed": "seed",
+    "grpo, dr_grpo": "dapo",
+    "mean, leave_one_out": "batch",
+    "transformers, vllm": "vllm_server",
     "fp16, fp32, bf16": "bf16",
     "list of cublas, cudnn, cutlass": "cudnn",
     "integer": "7",
@@ -30,6 +33,8 @@ def other_value(path: str) -> str:
     """A valid value that is not the default."""
     known = settings()[path]
     kinds = (value for kind, value in OTHERS.items() if known.kind.startswith(kind))
+    if known.kind == "true or false":
+        return "false" if known.default == "true" else "true"
     if path == "model.timeout_s":
         return "7"
     if path == "search.ablate":

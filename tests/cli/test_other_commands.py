@@ -28,6 +28,7 @@ COMMANDS = [
     ("problems", "check"), ("problems", "baseline"),
     ("kb",), ("kb", "show"), ("kb", "check"), ("kb", "render"), ("kb", "merge"), ("kb", "import"), ("kb", "diff"),
     ("env", "serve"), ("env", "list"), ("env", "show"), ("env", "try"),
+    ("train", "data"), ("train", "export"),
 ]  # fmt: skip
 
 

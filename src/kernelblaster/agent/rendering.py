@@ -7,11 +7,14 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+PROMPTS = Path(__file__).with_name("prompts")
+
 
 @cache
-def _environment() -> Environment:
+def templates(*folders: Path) -> Environment:
+    """The templates of these folders, the first that has a name deciding."""
     return Environment(
-        loader=FileSystemLoader(Path(__file__).with_name("prompts")),
+        loader=FileSystemLoader(folders),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -21,4 +24,4 @@ def _environment() -> Environment:
 
 def render(template: str, /, **values: object) -> str:
     """The text of `prompts/<template>.j2`. Raises jinja2.UndefinedError for a missing value."""
-    return _environment().get_template(f"{template}.j2").render(**values).strip()
+    return templates(PROMPTS).get_template(f"{template}.j2").render(**values).strip()

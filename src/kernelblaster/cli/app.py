@@ -22,6 +22,7 @@ from kernelblaster.cli import (
     report,
     reprofile,
     run,
+    train,
 )
 from kernelblaster.cli.errors import exit_code_of, leave, prepare_process
 
@@ -42,6 +43,7 @@ app.command("import")(interchange.import_problems)
 app.command("export")(interchange.export)
 app.add_typer(kb.app, name="kb")
 app.add_typer(env.app, name="env")
+app.add_typer(train.app, name="train")
 app.command("baseline")(baseline.baseline)
 app.command("reprofile")(reprofile.reprofile)
 app.command("report")(report.report)

@@ -14,3 +14,4 @@ from kernelblaster.config.schema import ModelKind as ModelKind
 from kernelblaster.config.schema import RunConfig as RunConfig
 from kernelblaster.config.schema import SearchConfig as SearchConfig
 from kernelblaster.config.schema import SearchPart as SearchPart
+from kernelblaster.config.training import TrainConfig as TrainConfig

@@ -12,7 +12,8 @@ from typing import Any, Union, get_args, get_origin
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
-from kernelblaster.config.schema import RunConfig, Section
+from kernelblaster.config.schema import RunConfig
+from kernelblaster.config.section import Section
 
 
 @dataclass(frozen=True)
@@ -106,12 +107,14 @@ def _in_words(kind: Any) -> str:
 def _range(field: FieldInfo) -> str:
     """`, 1 to 1000`, `, more than 0`: what the constraints allow."""
     bounds = {
-        name: getattr(rule, name) for rule in field.metadata for name in ("ge", "gt", "le") if hasattr(rule, name)
+        name: getattr(rule, name) for rule in field.metadata for name in ("ge", "gt", "le", "lt") if hasattr(rule, name)
     }
     if "ge" in bounds and "le" in bounds:
         return f", {bounds['ge']:g} to {bounds['le']:g}"
     if "gt" in bounds and "le" in bounds:
         return f", more than {bounds['gt']:g}, up to {bounds['le']:g}"
+    if "ge" in bounds and "lt" in bounds:
+        return f", {bounds['ge']:g} to less than {bounds['lt']:g}"
     if "ge" in bounds:
         return f", {bounds['ge']:g} or more"
     return f", more than {bounds['gt']:g}" if "gt" in bounds else ""

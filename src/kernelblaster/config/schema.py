@@ -6,8 +6,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
+from pydantic import BeforeValidator, Field, SecretStr, model_validator
 
+from kernelblaster.config.section import Section
+from kernelblaster.config.training import TrainConfig
 from kernelblaster.devices.facts import Library
 from kernelblaster.problems.problem import Precision
 
@@ -61,12 +63,6 @@ def _listed(value: Any) -> Any:
         return value
     names = sorted({part.strip().lower() for part in value.split(",")} - {""})
     return [] if names == ["none"] else names
-
-
-class Section(BaseModel):
-    """A group of settings. What is written below a field is its documentation."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
 
 class SearchConfig(Section):
@@ -171,6 +167,8 @@ class EvaluationConfig(Section):
     input_sets: int = Field(10, ge=1, le=1000)
     """Input sets (seed x distribution) a candidate must pass; 10 are all nine distributions and the set that is timed.
     Unless it is 1, two sets at extents that no prompt shows are added."""
+    all_sets: bool = False
+    """Go on after wrong values and count the sets of the cheap size that pass, for rewards by degrees."""
     error_factor: float = Field(2.0, gt=0, allow_inf_nan=False)
     """Error that is allowed, as a multiple of a plain implementation's error."""
     timeout_s: float = Field(60, gt=0, allow_inf_nan=False)
@@ -220,3 +218,4 @@ class RunConfig(Section):
     budget: BudgetConfig = BudgetConfig()
     model: ModelConfig = ModelConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
+    train: TrainConfig = TrainConfig()

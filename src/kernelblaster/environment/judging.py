@@ -135,7 +135,7 @@ class SharedJudge:
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
-        self._evaluations: SingleFlight[tuple[str, str, bool], Evaluation] = SingleFlight(MOST_EVALUATIONS)
+        self._evaluations: SingleFlight[tuple[str, str, str, bool], Evaluation] = SingleFlight(MOST_EVALUATIONS)
         self._tasks: SingleFlight[str, TaskText] = SingleFlight(MOST_EVALUATIONS)
         self._starts: SingleFlight[str, str] = SingleFlight(MOST_EVALUATIONS)
         self._knowledge: SingleFlight[str, KnowledgeBase] = SingleFlight(1)
@@ -160,18 +160,26 @@ class SharedJudge:
 
     def task(self, problem: Problem) -> TaskText:
         """What is told of a problem. Raises ProblemError."""
-        return self._tasks.get(str(problem.directory), lambda: self._pose(problem))
+        return self._tasks.get(str(problem.directory), lambda: self._told(problem))
 
-    def evaluate(self, problem: Problem, source: str, *, profile: bool) -> Evaluation:
-        """The judge's word on a source, timed in turns with the problem's start.
+    def evaluate(self, problem: Problem, source: str, *, profile: bool, baseline: str | None = None) -> Evaluation:
+        """The judge's word on a source, timed in turns with a baseline.
+
+        Args:
+            problem: what it solves.
+            source: the candidate.
+            profile: collect hardware counters.
+            baseline: a kernel that was judged correct; the problem's start if None.
 
         Raises DeviceError, ProblemError.
         """
-        key = (str(problem.directory), digest_of(source), profile)
-        return self._evaluations.get(
-            key,
-            lambda: self._judge.evaluate(problem, source, baseline=self._baseline(problem), profile=profile),
-        )
+        key = (str(problem.directory), digest_of(source), "" if baseline is None else digest_of(baseline), profile)
+
+        def judged() -> Evaluation:
+            against = self.start(problem) if baseline is None else baseline
+            return self._judge.evaluate(problem, source, baseline=against, profile=profile)
+
+        return self._evaluations.get(key, judged)
 
     def classify(self, evaluation: Evaluation) -> Classification | None:
         """What limits a correct candidate, by the shipped knowledge base; None without counters."""
@@ -183,10 +191,11 @@ class SharedJudge:
         )
         return base.classify(profile, self.facts, evaluation.timing)
 
-    def _pose(self, problem: Problem) -> TaskText:
+    def pose(self, problem: Problem) -> PosedProblem:
+        """A problem as this device poses it. Raises ProblemError."""
         judge = self._judge
         precision = problem.precision_for(judge.precision)
-        posed = PosedProblem(
+        return PosedProblem(
             problem=problem,
             precision=precision,
             workload=judge.workload,
@@ -195,6 +204,9 @@ class SharedJudge:
             fixed_parameters=fixed_parameters(problem, undeclared_extents(problem)),
             facts=self.facts,
         )
+
+    def _told(self, problem: Problem) -> TaskText:
+        posed = self.pose(problem)
         return TaskText(
             description=f"{render('system')}\n\n{render('task', **task_values(posed))}",
             reference=reference_values(posed)["reference"],
@@ -202,8 +214,8 @@ class SharedJudge:
             gpu=gpu_summary(self.facts),
         )
 
-    def _baseline(self, problem: Problem) -> str:
-        """The start, once it was judged correct. Raises DeviceError, ProblemError."""
+    def start(self, problem: Problem) -> str:
+        """The problem's start, once it was judged correct. Raises DeviceError, ProblemError."""
         return self._starts.get(str(problem.directory), lambda: self._checked_start(problem))
 
     def _checked_start(self, problem: Problem) -> str:

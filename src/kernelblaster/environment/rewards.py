@@ -195,3 +195,7 @@ REWARDS.register("seed", Seed, "0 to 1.3: compiles 0.1, correct 0.3, faster 0.3,
 REWARDS.register("log", Log, "natural logarithm of the speed-up; failures -0.1 to -1")
 REWARDS.register("milestones", Milestones, "-1 wrong, 1 correct, 2 faster by 5 %")
 REWARDS.register("binary", Binary, "1 correct, else 0")
+_STAGED = "kernelblaster.environment.staged_rewards"
+REWARDS.register("graded", f"{_STAGED}:Graded", "0 to 1: how far a kernel came, by the share of input sets it passes")
+REWARDS.register("two-stage-correct", f"{_STAGED}:TwoStageCorrect", "1 correct, else -10")
+REWARDS.register("two-stage-fast", f"{_STAGED}:TwoStageFast", "1 + speed-up if correct, else -10; not bounded by a cap")

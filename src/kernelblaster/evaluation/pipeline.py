@@ -46,8 +46,12 @@ class EvaluationPipeline(EvaluationStages):
     def __init__(self, judge: EvaluationContext, problem: Problem, source: str) -> None:
         super().__init__(judge, problem, source)
         self._plan = judge.plan(problem)
-        self._verifier = Verifier(judge.device, judge.inputs, judge.config.error_factor, judge.config.timeout_s)
+        config = judge.config
+        self._verifier = Verifier(
+            judge.device, judge.inputs, config.error_factor, config.timeout_s, all_sets=config.all_sets
+        )
         self._evaluation.outputs_judged = self._plan.timed.judged
+        self._evaluation.input_sets = self._plan.judged_sets
         self._final = False
 
     def run(self, baseline: str | None, *, profile: bool, process_pairs: int = 1) -> Evaluation:

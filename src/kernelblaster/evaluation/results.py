@@ -183,6 +183,8 @@ class Evaluation(BaseModel):
     """Whether outputs of that workload were compared with the reference; False where blocks may be sampled on the
     emulated device, then outputs were judged at smaller sizes alone."""
     libraries: list[str] = []
+    input_sets: int | None = None
+    """Input sets that a candidate must pass; `errors` holds those that were judged. None where nobody counted them."""
     errors: list[ErrorFigures] = []
     timing: Timing | None = None
     comparison: Comparison | None = None
@@ -200,3 +202,14 @@ class Evaluation(BaseModel):
     def correct(self) -> bool:
         """Whether the candidate may be timed, rewarded and remembered."""
         return self.verdict is Verdict.CORRECT
+
+    @property
+    def passed_share(self) -> float | None:
+        """Share of the input sets that were passed, those never judged among the failed; None where unknown."""
+        if not self.input_sets:
+            return None
+        sets: dict[tuple[str, str, int], bool] = {}
+        for figures in self.errors:
+            key = (figures.workload, figures.distribution, figures.seed)
+            sets[key] = figures.passed and sets.get(key, True)
+        return min(1.0, sum(sets.values()) / self.input_sets)

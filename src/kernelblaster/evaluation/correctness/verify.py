@@ -62,12 +62,14 @@ class Verifier:
         inputs: where input sets come from.
         factor: c of the error budget.
         timeout_s: of each request to the candidate's process.
+        all_sets: count how many sets a candidate with wrong values passes, instead of stopping at the first it fails.
     """
 
     device: Device
     inputs: InputStore
     factor: float
     timeout_s: float
+    all_sets: bool = False
 
     def start(self, candidate: Candidate, key: InputKey) -> CandidateProcess:
         """A process of a candidate that begins to start on an input set. Raises DeviceError and ProblemError."""
@@ -85,11 +87,15 @@ class Verifier:
             with self.inputs.use(keys[0]) as first:
                 self._first(found, session, process.workspace, first)
             for key in keys[1:]:
-                if found.verdict is not Verdict.CORRECT:
+                if found.verdict is Verdict.CORRECT:
+                    self._next(found, process, key)
+                elif found.verdict is Verdict.WRONG_VALUES and self.all_sets:
+                    found.errors += self._figures_of(process, key)
+                else:
                     break
-                self._next(found, process, key)
         except RunFailure as failure:
-            found.refuse(Verdict(failure.kind.value), failure.reason, failure.log)
+            if found.verdict is Verdict.CORRECT:  # else it was counted on, and is refused already
+                found.refuse(Verdict(failure.kind.value), failure.reason, failure.log)
         process.end()
         return found
 
@@ -153,6 +159,15 @@ class Verifier:
         for figures in found.errors[-len(kept) :]:
             figures.bitwise_repeatable = figures.tensor not in changed
         found.warnings.extend(_unrepeatable(spec) for spec in drawn.outputs if spec.name in changed)
+
+    def _figures_of(self, process: CandidateProcess, key: InputKey) -> list[ErrorFigures]:
+        """Errors of a candidate that is refused already, on one more input set; it can only count for less."""
+        counted = Verification()
+        with self.inputs.use(key) as drawn:
+            process.workspace.point_to(drawn)
+            process.session().reload()
+            self._judge(counted, process.session().call(POISON), process.workspace.outputs, drawn, POISON)
+        return counted.errors
 
     def _next(self, found: Verification, process: CandidateProcess, key: InputKey) -> None:
         """Exchange the inputs of the running process and call it; on failure, ask a fresh process."""

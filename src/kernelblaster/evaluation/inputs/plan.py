@@ -51,6 +51,12 @@ class InputPlan:
     timed: InputKey
     unseen: tuple[InputKey, ...] = ()
 
+    @property
+    def judged_sets(self) -> int:
+        """Sets that a candidate must pass."""
+        timed_alone = self.timed.judged and self.timed not in self.small
+        return len(self.small) + len(self.unseen) + timed_alone
+
 
 def plan_inputs(
     problem: Problem,

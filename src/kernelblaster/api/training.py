@@ -1,0 +1,120 @@
+"""Train a writer of kernels on the judge: data, a warm-up, two stages of GRPO, and what they came to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernelblaster.api.environments import environment_problems
+from kernelblaster.api.evaluating import Tell, open_evaluator
+from kernelblaster.api.problems import DatasetName
+from kernelblaster.config import RunConfig
+from kernelblaster.devices.base import Device
+from kernelblaster.environment.judging import SharedJudge
+from kernelblaster.evaluation.results import Verdict
+from kernelblaster.paths import data_dir
+from kernelblaster.training.datasets import Card
+from kernelblaster.training.exporting import export
+from kernelblaster.training.layout import TrainingLayout
+from kernelblaster.training.posing import Posing, parents_of
+from kernelblaster.training.prompting import PromptForm
+from kernelblaster.training.rollouts import read_rollouts
+from kernelblaster.training.rows import write_rows
+from kernelblaster.training.splits import make_splits
+from kernelblaster.training.stages import Stage
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """What `make_training_data` wrote.
+
+    Attributes:
+        cards: of the sets to learn from.
+        prompts: file -> rows.
+    """
+
+    cards: list[Card]
+    prompts: dict[str, int]
+
+
+def shipped_recordings() -> list[Path]:
+    """The searches on an H200 that come with the package."""
+    return sorted((data_dir() / "recordings").glob("*.jsonl.gz"))
+
+
+def export_training_data(
+    directory: Path,
+    sources: Sequence[Path] | None = None,
+    *,
+    config: RunConfig | None = None,
+    dataset: DatasetName | None = None,
+) -> list[Card]:
+    """Write what recordings and runs hold as data sets, each with a card; nothing of held-out problems.
+
+    Args:
+        directory: made if it is missing.
+        sources: recordings, and directories of runs; the shipped recordings if None.
+        config, dataset: whose splits hold.
+
+    Raises UsageError, KnowledgeError.
+    """
+    splits = make_splits(environment_problems(config, dataset=dataset).problems)
+    return export(shipped_recordings() if sources is None else sources, splits, directory)
+
+
+def make_training_data(
+    directory: Path,
+    config: RunConfig | None = None,
+    *,
+    sources: Sequence[Path] | None = None,
+    problems: Sequence[str] = (),
+    form: PromptForm | str = PromptForm.FULL,
+    dataset: DatasetName | None = None,
+    device: Device | str | None = None,
+    on_stage: Tell | None = None,
+) -> TrainingData:
+    """Write splits, sets to learn from and the prompts of both stages below `directory`.
+
+    Called again after stage `frontend`, it takes that stage's correct kernels as parents of stage `midend`.
+
+    Args:
+        directory: of the training; made if it is missing.
+        config: data set, precision, size and device; the defaults if None.
+        sources: recordings, and directories of runs; the shipped recordings if None.
+        problems: names of the problems to pose; all if empty.
+        form: how much a prompt tells: `full` or `short`.
+        dataset: a data set other than the configured one.
+        device, on_stage: see `open_evaluator`.
+
+    Raises UsageError, ProblemError, DeviceError.
+    """
+    config = config or RunConfig()
+    layout = TrainingLayout(directory)
+    catalogue = environment_problems(config, dataset=dataset)
+    posed = [catalogue.find(name) for name in problems] or list(catalogue.problems)
+    splits = make_splits(catalogue.problems)
+    cards = export(shipped_recordings() if sources is None else sources, splits, layout.data)
+    with _open_judge(config, device, on_stage) as judge:
+        posing = Posing(judge, splits, PromptForm(form))
+        frontend = posing.frontend(posed)
+        midend = posing.midend(posed, parents_of(_stage_one_kernels(layout)))
+    written = {Stage.FRONTEND: frontend, Stage.MIDEND: midend}
+    for stage, rows in written.items():
+        write_rows(layout.prompts(stage), rows)
+    return TrainingData(cards, {layout.prompts(stage).name: len(rows) for stage, rows in written.items()})
+
+
+@contextmanager
+def _open_judge(config: RunConfig, device: Device | str | None, on_stage: Tell | None) -> Iterator[SharedJudge]:
+    with open_evaluator(config, device=device, on_stage=on_stage) as evaluator:
+        yield SharedJudge(evaluator)
+
+
+def _stage_one_kernels(layout: TrainingLayout) -> Iterator[tuple[str, str]]:
+    """Problem and source of every kernel that stage `frontend` wrote and the judge found correct."""
+    stage = layout.stage(Stage.FRONTEND)
+    for rollout in read_rollouts(stage):
+        if rollout.verdict == Verdict.CORRECT:
+            yield rollout.problem, layout.kernel(rollout.problem, rollout.source_sha256).read_text(encoding="utf-8")

@@ -1,0 +1,100 @@
+"""Settings of training a writer of kernels. Where none is given, the preset decides (`training.presets`)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+
+from pydantic import Field
+
+from kernelblaster.config.section import Section
+
+
+class Preset(StrEnum):
+    """Values for what is not given."""
+
+    OURS = "ours"
+    SEED = "seed"
+
+
+class Loss(StrEnum):
+    """How token losses are summed, by TRL's names."""
+
+    GRPO = "grpo"
+    DR_GRPO = "dr_grpo"
+    DAPO = "dapo"
+
+
+class Advantage(StrEnum):
+    """What a reward is compared with."""
+
+    MEAN = "mean"
+    """The mean of its group."""
+    LEAVE_ONE_OUT = "leave_one_out"
+    """The mean of the others of its group."""
+    SPREAD = "spread"
+    """The mean of its group, divided by the group's spread."""
+    BATCH = "batch"
+    """The mean of its group, divided by the spread of the whole step."""
+
+
+class Generator(StrEnum):
+    """What writes completions."""
+
+    TRANSFORMERS = "transformers"
+    VLLM_COLOCATE = "vllm_colocate"
+    VLLM_SERVER = "vllm_server"
+
+
+class TrainConfig(Section):
+    """How a writer of kernels is trained: `kernelblaster train`."""
+
+    preset: Preset = Preset.OURS
+    """What holds for settings that are not given: ours, or seed for the values of the report that this follows."""
+    model: Path | None = None
+    """Directory of the base model, as transformers loads it."""
+    steps: int = Field(100, ge=1)
+    """Updates of a stage."""
+    groups: int = Field(1, ge=1)
+    """Prompts per update; each gets a group of completions."""
+    generations: int | None = Field(None, ge=2)
+    """Completions per prompt (K)."""
+    reward: str | None = None
+    """Reward scheme of the stage."""
+    relative: bool | None = None
+    """Stage midend: speed-ups are against the kernel that the prompt shows; else against the problem's start."""
+    loss: Loss | None = None
+    """grpo, dr_grpo or dapo."""
+    advantage: Advantage | None = None
+    """mean, leave_one_out, spread or batch."""
+    beta: float | None = Field(None, ge=0, allow_inf_nan=False)
+    """Weight of the divergence from the policy at the start of the stage."""
+    learning_rate: float | None = Field(None, gt=0, allow_inf_nan=False)
+    """Of the stages after the warm-up."""
+    warmup_learning_rate: float = Field(1e-4, gt=0, allow_inf_nan=False)
+    """Of the warm-up on judged replies (`train sft`)."""
+    temperature: float = Field(1.0, gt=0, allow_inf_nan=False)
+    """Of sampling."""
+    prompt_tokens: int | None = Field(None, ge=1)
+    """Longer prompts are left out, and counted."""
+    completion_tokens: int | None = Field(None, ge=1)
+    """Tokens of one completion at most."""
+    lora_rank: int = Field(16, ge=0)
+    """Of the adapter; 0 trains all weights."""
+    lora_alpha: int = Field(32, ge=1)
+    """Scale of the adapter."""
+    lora_dropout: float = Field(0.05, ge=0, lt=1)
+    """Of the adapter's inputs."""
+    checkpoint_steps: int = Field(1, ge=1)
+    """Updates between checkpoints; after a kill the updates since the last one are made again, from stored
+    completions and rewards."""
+    generator: Generator = Generator.TRANSFORMERS
+    """transformers, vllm_colocate or vllm_server."""
+    max_judged: int | None = Field(None, ge=1)
+    """Candidates that a stage may have judged; it ends there."""
+    minutes: float | None = Field(None, gt=0, allow_inf_nan=False)
+    """Minutes after which a stage ends, with its state kept."""
+    samples: int = Field(8, ge=1)
+    """Completions per problem in `train eval`."""
+    seed: int = 0
+    """Of order, sampling and initial adapters; input values of the judge stay secret."""

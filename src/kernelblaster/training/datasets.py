@@ -1,0 +1,268 @@
+"""Data sets from replies, transitions and starts: what is kept, and the card that says what it is."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import product
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from kernelblaster.evaluation.results import Verdict
+from kernelblaster.models.base import Message
+from kernelblaster.problems.tags import Split
+from kernelblaster.replay.transition import FAILURE_REWARD, Transition
+from kernelblaster.storage.atomic import write_atomically
+from kernelblaster.training.prompting import as_frontend_prompt
+from kernelblaster.training.rows import (
+    DataRow,
+    PreferenceRow,
+    SftRow,
+    TransitionRow,
+    UnpairedRow,
+    answer,
+    write_rows,
+)
+from kernelblaster.training.sources import KnownReply
+from kernelblaster.training.splits import Splits
+from kernelblaster.training.stages import Stage
+from kernelblaster.version import __version__
+
+MOST_PER_TECHNIQUE = 4
+"""Replies kept per problem and technique: more of the same teach the same."""
+CARD = ".card.json"
+LICENCE = "Apache-2.0"
+
+
+class Card(BaseModel):
+    """What a data set is and what it must not be mixed with; lies beside it as `NAME.card.json`."""
+
+    format: str = "kernelblaster-dataset-card-1"
+    name: str
+    about: str
+    rows: int
+    sha256: str
+    version: str = __version__
+    devices: dict[str, int]
+    """Device that outcomes are of -> rows."""
+    models: dict[str, int]
+    origins: dict[str, int]
+    problems: dict[str, int]
+    verdicts: dict[str, int]
+    splits: list[str]
+    """All there are in it; never mix it with evaluation on these."""
+    licence: str = LICENCE
+    left_out: dict[str, int]
+    """Why -> replies that are not in it."""
+
+
+class Kept:
+    """Replies that may be learned from, and why others may not.
+
+    Args:
+        replies: one per kernel and parent.
+        splits: of the data set; replies on problems outside `train` are left out.
+    """
+
+    def __init__(self, replies: Iterable[KnownReply], splits: Splits) -> None:
+        self.left_out: Counter[str] = Counter()
+        self.splits = splits
+        self.replies = [reply for reply in replies if self._usable(reply)]
+
+    def _usable(self, reply: KnownReply) -> bool:
+        entry = self.splits.of(reply.problem)
+        reason = ""
+        if entry is None:
+            reason = "problem is not of the data set"
+        elif entry.split != Split.TRAIN:
+            reason = f"problem is {entry.split}"
+        elif reply.outcome is None:
+            reason = "never judged"
+        self.left_out[reason] += bool(reason)
+        return not reason
+
+    def family(self, problem: str) -> str:
+        """Operator family of a kept problem."""
+        entry = self.splits.of(problem)
+        return "" if entry is None else entry.family
+
+
+def fenced(source: str) -> str:
+    """A reply that holds a kernel and nothing else."""
+    return f"```cuda\n{source.strip()}\n```"
+
+
+def warmup_rows(kept: Kept) -> list[SftRow]:
+    """Correct kernels as answers: to the prompt of stage `frontend`, and of `midend` where they were faster."""
+    rows: list[SftRow] = []
+    seen: Counter[tuple[str, str]] = Counter()
+    answered: set[tuple[str, str]] = set()
+    for reply in kept.replies:
+        outcome = reply.outcome
+        if outcome is None or outcome.verdict is not Verdict.CORRECT:
+            continue
+        seen[reply.problem, reply.technique] += 1
+        if seen[reply.problem, reply.technique] > MOST_PER_TECHNIQUE:
+            kept.left_out["more of one technique"] += 1
+            continue
+        if (reply.problem, reply.sha256) not in answered:
+            answered.add((reply.problem, reply.sha256))
+            rows.append(_sft(kept, reply, Stage.FRONTEND, as_frontend_prompt(reply.prompt)))
+        if outcome.faster:
+            # A repaired kernel answers the first prompt, which did not show the failure.
+            rows.append(_sft(kept, reply, Stage.MIDEND, reply.prompt[:2]))
+    return rows
+
+
+def _sft(kept: Kept, reply: KnownReply, stage: Stage, prompt: tuple[Message, ...]) -> SftRow:
+    outcome = reply.outcome
+    return SftRow(
+        prompt=prompt,
+        completion=answer(fenced(reply.source) if stage is Stage.FRONTEND else reply.text),
+        problem=reply.problem,
+        stage=stage,
+        verdict=Verdict.CORRECT,
+        speedup=outcome.speedup if outcome is not None and stage is Stage.MIDEND else None,
+        source=reply.origin,
+        candidate_sha256=reply.sha256,
+        family=kept.family(reply.problem),
+        split=Split.TRAIN,
+    )
+
+
+def preference_rows(kept: Kept) -> list[PreferenceRow]:
+    """Pairs on one problem and parent: faster against correct and not, or against wrong."""
+    groups: defaultdict[tuple[str, str], list[KnownReply]] = defaultdict(list)
+    for reply in kept.replies:
+        groups[reply.problem, reply.parent_sha256].append(reply)
+    return [
+        PreferenceRow(
+            prompt=better.prompt[:2],
+            chosen=answer(better.text),
+            rejected=answer(worse.text),
+            chosen_reward=rank_of(better),
+            rejected_reward=rank_of(worse),
+            verdict=Verdict.CORRECT,
+            problem=better.problem,
+            source=better.origin,
+            split=Split.TRAIN,
+        )
+        for group in groups.values()
+        for better, worse in product(group, group)
+        if rank_of(better) > max(rank_of(worse), 0.5) and better.sha256 != worse.sha256
+    ]
+
+
+def rank_of(reply: KnownReply) -> float:
+    """2 faster than its parent, 1 correct, 0 wrong: what is known of every reply, measured speed-up or not."""
+    outcome = reply.outcome
+    if outcome is None or outcome.verdict is not Verdict.CORRECT:
+        return 0.0
+    return 2.0 if outcome.faster else 1.0
+
+
+def unpaired_rows(kept: Kept) -> list[UnpairedRow]:
+    """Every judged reply, wanted where it is faster than its parent."""
+    return [
+        UnpairedRow(
+            prompt=reply.prompt[:2],
+            completion=answer(reply.text),
+            label=reply.outcome.faster,
+            problem=reply.problem,
+            verdict=reply.outcome.verdict,
+            source=reply.origin,
+            split=Split.TRAIN,
+        )
+        for reply in kept.replies
+        if reply.outcome is not None
+    ]
+
+
+def recorded_transitions(replies: Sequence[KnownReply], kept: Kept, kernels: dict[str, str]) -> list[TransitionRow]:
+    """Edges of recordings; state, lessons and counters of them are not known."""
+    return [
+        TransitionRow(
+            problem=reply.problem,
+            family=kept.family(reply.problem),
+            split=Split.TRAIN,
+            state="",
+            technique=reply.technique,
+            precision=reply.precision,
+            arch="",
+            device=reply.device,
+            parent_sha256=reply.parent_sha256,
+            candidate_sha256=reply.sha256,
+            parent=kernels.get(reply.parent_sha256, ""),
+            candidate=reply.source,
+            lessons=(),
+            verdict=reply.outcome.verdict,
+            decision="" if reply.outcome.decision is None else reply.outcome.decision,
+            speedup=reply.outcome.speedup,
+            reward=FAILURE_REWARD.get(reply.outcome.verdict),
+            metric_deltas="{}",
+            model=reply.model,
+            source=reply.origin,
+        )
+        for reply in replies
+        if reply.outcome is not None
+    ]
+
+
+def run_transition_rows(
+    transitions: Sequence[Transition], kernels: dict[str, str], splits: Splits, origin: str
+) -> list[TransitionRow]:
+    """What a run has learned from, on problems to learn from."""
+    rows = []
+    for edge in transitions:
+        entry = splits.of(edge.problem)
+        if entry is None or entry.split != Split.TRAIN:
+            continue
+        rows.append(
+            TransitionRow(
+                problem=edge.problem,
+                family=edge.op_family,
+                split=entry.split,
+                state=edge.state,
+                technique=edge.technique,
+                precision=edge.precision,
+                arch=edge.arch,
+                device=edge.device_kind,
+                parent_sha256=edge.parent_sha256,
+                candidate_sha256=edge.candidate_sha256 or "",
+                parent=kernels.get(edge.parent_sha256, ""),
+                candidate=kernels.get(edge.candidate_sha256 or "", ""),
+                lessons=edge.lessons,
+                verdict=edge.verdict,
+                decision="" if edge.decision is None else edge.decision,
+                speedup=edge.speedup,
+                reward=edge.reward,
+                metric_deltas=json.dumps(edge.metric_deltas, sort_keys=True),
+                model=edge.model,
+                source=origin,
+            )
+        )
+    return rows
+
+
+def write_dataset(path: Path, rows: Sequence[DataRow], about: str, kept: Kept) -> Card:
+    """Write a data set and its card. Raises OSError."""
+    sha256 = write_rows(path, rows)
+    used = {(row.problem, row.source) for row in rows}
+    replies = [reply for reply in kept.replies if (reply.problem, reply.origin) in used]
+    card = Card(
+        name=path.name,
+        about=about,
+        rows=len(rows),
+        sha256=sha256,
+        devices=dict(Counter(reply.device for reply in replies)),
+        models=dict(Counter(reply.model for reply in replies)),
+        origins=dict(Counter(row.source for row in rows)),
+        problems=dict(sorted(Counter(row.problem for row in rows).items())),
+        verdicts=dict(Counter(row.verdict for row in rows)),
+        splits=sorted({row.split for row in rows}),
+        left_out=dict(+kept.left_out),
+    )
+    write_atomically(path.with_name(path.stem + CARD), card.model_dump_json(indent=1))
+    return card

@@ -1,0 +1,69 @@
+"""The data sets of recordings and runs: written together, with their splits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from kernelblaster.training.datasets import (
+    Card,
+    Kept,
+    preference_rows,
+    recorded_transitions,
+    run_transition_rows,
+    unpaired_rows,
+    warmup_rows,
+    write_dataset,
+)
+from kernelblaster.training.rows import TransitionRow
+from kernelblaster.training.sources import (
+    RECORDING,
+    RUN,
+    KnownReply,
+    kernels_of,
+    once_each,
+    read_source,
+    run_transitions,
+)
+from kernelblaster.training.splits import Splits
+
+SFT = "sft.jsonl"
+PREFERENCES = "preferences.jsonl"
+UNPAIRED = "unpaired.jsonl"
+TRANSITIONS = "transitions.jsonl"
+SPLITS = "splits.json"
+
+
+def export(sources: Sequence[Path], splits: Splits, directory: Path) -> list[Card]:
+    """Write `sft`, `preferences`, `unpaired` and `transitions` with their cards, and `splits.json`.
+
+    Args:
+        sources: recordings and directories of runs.
+        splits: of the data set; nothing outside `train` is written.
+        directory: made if it is missing.
+
+    Raises UsageError, KnowledgeError, OSError.
+    """
+    replies = once_each(reply for source in sources for reply in read_source(source))
+    splits.write(directory / SPLITS)
+    warmup, kept = Kept(replies, splits), Kept(replies, splits)
+    edges = _transitions(sources, replies, kept)
+    return [
+        write_dataset(directory / SFT, warmup_rows(warmup), "Correct kernels as answers, for a warm-up.", warmup),
+        write_dataset(directory / PREFERENCES, preference_rows(kept), "Two replies on one problem and parent.", kept),
+        write_dataset(directory / UNPAIRED, unpaired_rows(kept), "Replies; wanted if faster than the parent.", kept),
+        write_dataset(directory / TRANSITIONS, edges, "Judged edges of searches, with sources.", kept),
+    ]
+
+
+def _transitions(sources: Sequence[Path], replies: Sequence[KnownReply], kept: Kept) -> list[TransitionRow]:
+    """Edges as runs have stored them; of recordings, what their replies tell."""
+    runs = [source for source in sources if source.is_dir()]
+    kernels = {reply.sha256: reply.source for reply in replies}
+    for run in runs:
+        kernels |= kernels_of(run)
+    recorded = [reply for reply in kept.replies if reply.origin.startswith(RECORDING)]
+    rows = recorded_transitions(recorded, kept, kernels)
+    for run in runs:
+        rows += run_transition_rows(run_transitions(run), kernels, kept.splits, f"{RUN}{run.name}")
+    return rows

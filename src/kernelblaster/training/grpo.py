@@ -1,0 +1,273 @@
+"""A stage of GRPO with TRL's trainer, which is told nothing twice. Needs the extra `train`.
+
+What is added to `GRPOTrainer` is three things. Completions are stored before they are used, and found again after a kill;
+sampling at a step is seeded by the step, so that it does not depend on what ran before. Rewards come from the judge by
+way of the store. And with leave-one-out, the advantage of a completion is against the others of its group that have a
+reward: K / (K - 1) times TRL's, where K counts those alone.
+
+TRL is pinned: the two methods that are overridden are its own affair.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from datasets import Dataset
+from transformers import TrainerCallback
+from trl import GRPOConfig, GRPOTrainer
+
+from kernelblaster.config.training import Advantage, Generator, TrainConfig
+from kernelblaster.errors import UsageError
+from kernelblaster.storage.atomic import write_atomically
+from kernelblaster.training.judging import Completion, Scorer
+from kernelblaster.training.metrics import metrics_of
+from kernelblaster.training.policy import COMPLETE, Policy, prompt_ids
+from kernelblaster.training.rollouts import Generation, Rollout, RolloutStore, digest_of_tokens
+from kernelblaster.training.rows import PromptRow
+from kernelblaster.training.stages import StagePlan
+
+CHECKPOINT = "checkpoint-"
+_SCALES = {Advantage.SPREAD: "group", Advantage.BATCH: "batch"}
+
+Moment = Callable[[str, int], None]
+"""Told where a stage is, and at which step: for progress, and for tests that end a process there."""
+
+
+@dataclass(frozen=True)
+class StageRun:
+    """What one stage is given.
+
+    Attributes:
+        config: settings of the training.
+        plan: of the stage.
+        directory: its checkpoints and logs.
+        scorer: judges completions.
+        store: what was generated and judged before.
+        moment: told of `generating`, `generated`, `judged`, `updated` and `saved`.
+    """
+
+    config: TrainConfig
+    plan: StagePlan
+    directory: Path
+    scorer: Scorer
+    store: RolloutStore
+    moment: Moment = lambda name, step: None
+
+
+def train(policy: Policy, rows: Sequence[PromptRow], run: StageRun) -> list[PromptRow]:
+    """Train a stage to its end, from its last complete checkpoint if there is one; returns the rows that were used.
+
+    Raises UsageError when no prompt fits, MachineError when the machine fails too often.
+    """
+    used = fitting(policy.tokenizer, rows, run.plan.prompt_tokens)
+    if not used:
+        raise UsageError(
+            f"none of {len(rows)} prompts has {run.plan.prompt_tokens} tokens or less",
+            hint="raise train.prompt_tokens, or make shorter prompts: `train data --form short`",
+        )
+    trainer = KernelTrainer(policy, used, run)
+    trainer.train(resume_from_checkpoint=last_checkpoint(run.directory))
+    return used
+
+
+def fitting(tokenizer: Any, rows: Sequence[PromptRow], most: int) -> list[PromptRow]:
+    """Rows whose prompt has at most so many tokens: TRL cuts none."""
+    return [row for row in rows if len(prompt_ids(tokenizer, row)) <= most]
+
+
+def last_checkpoint(directory: Path) -> str | None:
+    """The newest checkpoint that was written whole; what a kill left of others is removed."""
+    whole = []
+    for path in directory.glob(f"{CHECKPOINT}*"):
+        if (path / COMPLETE).is_file():
+            whole.append((int(path.name.removeprefix(CHECKPOINT)), path))
+        else:
+            shutil.rmtree(path)
+    return str(max(whole)[1]) if whole else None
+
+
+class KernelTrainer(GRPOTrainer):
+    """GRPO over stored completions and judged rewards.
+
+    Args:
+        policy: trained in place.
+        rows: prompts that fit.
+        run: of the stage.
+    """
+
+    def __init__(self, policy: Policy, rows: Sequence[PromptRow], run: StageRun) -> None:
+        self._run = run
+        self._rows = {row.digest: row for row in rows}
+        self._scored: list[Rollout] = []
+        self._began = time.monotonic()
+        super().__init__(
+            model=policy.model,
+            reward_funcs=[self.kernel_reward],
+            args=_arguments(run),
+            train_dataset=Dataset.from_list([_sample(row) for row in rows]),
+            processing_class=policy.tokenizer,
+            callbacks=[_Moments(run, self._began)],
+        )
+
+    def _generate_single_turn(self, prompt_ids: Any, *rest: Any, **named: Any) -> Any:
+        """Completions of a step: the stored ones, else new ones, stored before they are used."""
+        step, asked = self.state.global_step, digest_of_tokens(prompt_ids)
+        found = self._run.store.generation(step, asked)
+        if found is None:
+            self._run.moment("generating", step)
+            # Forked, so that a step that found its completions leaves the same generator behind.
+            with torch.random.fork_rng():
+                torch.manual_seed(self._run.config.seed * 1_000_003 + step)
+                completions, logprobs = super()._generate_single_turn(prompt_ids, *rest, **named)
+            found = Generation(step=step, prompts=asked, completions=completions, logprobs=logprobs)
+            self._run.store.keep_generation(found)
+        self._run.moment("generated", step)
+        return found.completions, found.logprobs
+
+    def _generate_and_score_completions(self, inputs: Any) -> Any:
+        output = super()._generate_and_score_completions(inputs)
+        if self._run.plan.advantage is Advantage.LEAVE_ONE_OUT:
+            factors = leave_one_out_factors([one.reward for one in self._scored], self._run.plan.generations)
+            output["advantages"] = output["advantages"] * torch.tensor(factors, device=output["advantages"].device)
+        return output
+
+    def kernel_reward(
+        self, prompts: Any, completions: Any, completion_ids: Any, digest: Any, log_metric: Any, **_: Any
+    ) -> list[float | None]:
+        """Rewards of a step, each stored before it is told. TRL logs them under this name."""
+        step, run = self.state.global_step, self._run
+        texts = [completion[0]["content"] for completion in completions]
+        found = [run.store.rollout(step, index) for index in range(len(texts))]
+        missing = [index for index, one in enumerate(found) if one is None]
+        asked = [
+            Completion(self._rows[digest[index]], texts[index], self._is_cut(completion_ids[index]))
+            for index in missing
+        ]
+        for index, completion, judged in zip(missing, asked, run.scorer.score(asked), strict=True):
+            rollout = Rollout(
+                **judged.model_dump(),
+                step=step,
+                index=index,
+                group=index // run.plan.generations,
+                problem=completion.row.problem,
+                prompt=completion.row.digest,
+                completion=completion.text,
+                tokens=len(completion_ids[index]),
+                truncated=completion.truncated,
+            )
+            run.store.keep(rollout)
+            found[index] = rollout
+        self._scored = [one for one in found if one is not None]
+        run.moment("judged", step)
+        _log(log_metric, self._scored)
+        return [one.reward for one in self._scored]
+
+    def _is_cut(self, ids: Sequence[int]) -> bool:
+        return not ids or ids[-1] not in self.eos_token_ids
+
+
+def leave_one_out_factors(rewards: Sequence[float | None], generations: int) -> list[float]:
+    """K / (K - 1) per completion, K its group's completions that have a reward; 1 where that is undefined.
+
+    r_i minus the mean of the others is K / (K - 1) times r_i minus the mean of all (RLOO, arXiv 2402.14740).
+    """
+    factors = []
+    for start in range(0, len(rewards), generations):
+        group = rewards[start : start + generations]
+        known = sum(reward is not None for reward in group)
+        factors += [known / (known - 1) if known > 1 else 1.0] * len(group)
+    return factors
+
+
+class _Moments(TrainerCallback):
+    """Marks checkpoints that are whole, tells where the stage is, and ends it when its time or its judging is up."""
+
+    def __init__(self, run: StageRun, began: float) -> None:
+        self._run = run
+        self._began = began
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
+        config = self._run.config
+        self._run.moment("updated", state.global_step)
+        minutes = (time.monotonic() - self._began) / 60
+        if config.minutes is not None and minutes >= config.minutes:
+            control.should_training_stop = control.should_save = True
+        if config.max_judged is not None and self._run.scorer.judge.judged >= config.max_judged:
+            control.should_training_stop = control.should_save = True
+        return control
+
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
+        checkpoint = self._run.directory / f"{CHECKPOINT}{state.global_step}"
+        self._run.moment("saving", state.global_step)
+        write_atomically(checkpoint / COMPLETE, "")
+        self._run.moment("saved", state.global_step)
+        return control
+
+
+def _log(log_metric: Callable[[str, float], None], scored: Sequence[Rollout]) -> None:
+    figures = metrics_of(scored)
+    for name in (
+        "valid_rate",
+        "build_rate",
+        "correct_rate",
+        "hack_rate",
+        "truncated_rate",
+        "informative_groups",
+        "geomean",
+    ):
+        value = getattr(figures, name)
+        if value is not None:
+            log_metric(f"kernels/{name}", value)
+    for p, share in figures.fast.items():
+        log_metric(f"kernels/fast_{p}", share)
+
+
+def _sample(row: PromptRow) -> dict[str, Any]:
+    return {"prompt": [message.model_dump() for message in row.prompt], "digest": row.digest}
+
+
+def _arguments(run: StageRun) -> Any:
+    config, plan = run.config, run.plan
+    on_gpu = torch.cuda.is_available()
+    vllm = {Generator.VLLM_COLOCATE: "colocate", Generator.VLLM_SERVER: "server"}.get(config.generator)
+    os.environ.setdefault("TENSORBOARD_LOGGING_DIR", str(run.directory / "tensorboard"))
+    return GRPOConfig(
+        output_dir=str(run.directory),
+        max_steps=config.steps,
+        per_device_train_batch_size=plan.generations,
+        gradient_accumulation_steps=config.groups,
+        num_generations=plan.generations,
+        max_completion_length=plan.completion_tokens,
+        temperature=config.temperature,
+        learning_rate=plan.learning_rate,
+        lr_scheduler_type="constant",
+        beta=plan.beta,
+        loss_type=str(plan.loss),
+        scale_rewards=_SCALES.get(plan.advantage, "none"),
+        use_vllm=vllm is not None,
+        **({"vllm_mode": vllm} if vllm else {}),
+        seed=config.seed,
+        save_strategy="steps",
+        save_steps=config.checkpoint_steps,
+        save_total_limit=2,
+        logging_steps=1,
+        report_to=["tensorboard"] if _has_tensorboard() else [],
+        disable_tqdm=True,
+        use_cpu=not on_gpu,
+        bf16=on_gpu,
+        gradient_checkpointing=on_gpu,
+        dataloader_num_workers=0,
+    )
+
+
+def _has_tensorboard() -> bool:
+    from importlib.util import find_spec
+
+    return find_spec("tensorboard") is not None

@@ -1,0 +1,125 @@
+"""Figures of rollouts, always of all completions: a failure is in every denominator.
+
+What the machine failed to judge is counted apart and in no rate.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from pydantic import BaseModel
+
+from kernelblaster.environment.observation import NO_CODE
+from kernelblaster.environment.rewards import NOT_BUILT
+from kernelblaster.evaluation.results import Decision, Verdict
+from kernelblaster.training.judging import MACHINE
+from kernelblaster.training.rollouts import Judged, Rollout
+
+Key = TypeVar("Key")
+SPEEDUPS = (1.0, 1.2, 1.5, 2.0)
+"""p of fast_p: correct, and decided faster by more than that factor."""
+
+
+class Metrics(BaseModel):
+    """Figures of a set of completions. Rates are shares of `completions`; None where there was none."""
+
+    completions: int
+    machine_failures: int
+    valid_rate: float | None
+    """With a source that was judged."""
+    build_rate: float | None
+    correct_rate: float | None
+    fast: dict[str, float]
+    """p -> fast_p; `0` is the correct rate. Empty where there was no completion."""
+    hack_rate: float | None
+    suspicious_rate: float | None
+    truncated_rate: float | None
+    reward: float | None
+    """Mean over completions that have one."""
+    geomean: float | None
+    """Of speed-ups, failures and what is not decided faster as 1."""
+    geomean_correct: float | None
+    """Of speed-ups of correct completions alone, as measured."""
+    informative_groups: float | None
+    """Share of groups whose rewards differ: the others teach nothing."""
+    tokens: float | None
+    """Mean per completion."""
+    judge_seconds: float
+    """In all."""
+
+
+def metrics_of(rollouts: Iterable[Rollout]) -> Metrics:
+    """Figures of completions."""
+    every = list(rollouts)
+    judged = [one for one in every if one.verdict != MACHINE]
+    correct = [one for one in judged if one.verdict == Verdict.CORRECT]
+    rewards = [one.reward for one in judged if one.reward is not None]
+    fast = {"0": len(correct)} | {f"{p:g}": sum(speedup(one) > p for one in judged) for p in SPEEDUPS}
+    return Metrics(
+        completions=len(judged),
+        machine_failures=len(every) - len(judged),
+        valid_rate=_share(sum(one.verdict != NO_CODE for one in judged), judged),
+        build_rate=_share(sum(one.verdict != NO_CODE and one.verdict not in NOT_BUILT for one in judged), judged),
+        correct_rate=_share(len(correct), judged),
+        fast={name: count / len(judged) for name, count in fast.items()} if judged else {},
+        hack_rate=_share(sum(one.hack for one in judged), judged),
+        suspicious_rate=_share(sum(one.suspicious for one in judged), judged),
+        truncated_rate=_share(sum(one.truncated for one in judged), judged),
+        reward=statistics.fmean(rewards) if rewards else None,
+        geomean=_geomean([speedup(one) for one in judged]),
+        geomean_correct=_geomean([one.speedup for one in correct if one.speedup is not None and one.speedup > 0]),
+        informative_groups=_informative(judged),
+        tokens=statistics.fmean(one.tokens for one in judged) if judged else None,
+        judge_seconds=math.fsum(one.judge_seconds for one in every),
+    )
+
+
+def by_step(rollouts: Iterable[Rollout]) -> Mapping[int, Metrics]:
+    """Figures of each step."""
+    return {step: metrics_of(found) for step, found in _grouped(rollouts, lambda one: one.step).items()}
+
+
+def by_problem(rollouts: Iterable[Rollout]) -> Mapping[str, Metrics]:
+    """Figures of each problem."""
+    return {name: metrics_of(found) for name, found in _grouped(rollouts, lambda one: one.problem).items()}
+
+
+def speedup(judged: Judged) -> float:
+    """Of a correct completion that is decided faster; 1 for any other."""
+    fast = judged.verdict == Verdict.CORRECT and judged.decision == Decision.FASTER
+    return judged.speedup if fast and judged.speedup is not None else 1.0
+
+
+def pass_at(k: int, samples: int, passed: int) -> float:
+    """Chance that one of `k` of these samples passed: 1 - C(n - c, k) / C(n, k), without bias (arXiv 2107.03374).
+
+    Raises ValueError for fewer samples than k.
+    """
+    if not 0 < k <= samples or not 0 <= passed <= samples:
+        raise ValueError(f"no {k} of {samples} samples with {passed} passed")
+    return 1.0 - math.comb(samples - passed, k) / math.comb(samples, k)
+
+
+def _informative(judged: Sequence[Rollout]) -> float | None:
+    groups = _grouped(judged, lambda one: (one.step, one.group)).values()
+    differing = sum(len({one.reward for one in group if one.reward is not None}) > 1 for group in groups)
+    return differing / len(groups) if groups else None
+
+
+def _share(count: int, judged: Sequence[Rollout]) -> float | None:
+    return count / len(judged) if judged else None
+
+
+def _geomean(values: Sequence[float]) -> float | None:
+    return math.exp(statistics.fmean(math.log(value) for value in values)) if values else None
+
+
+def _grouped(rollouts: Iterable[Rollout], key: Callable[[Rollout], Key]) -> dict[Key, list[Rollout]]:
+    groups: defaultdict[Key, list[Rollout]] = defaultdict(list)
+    for one in rollouts:
+        groups[key(one)].append(one)
+    return dict(groups)

@@ -1,0 +1,103 @@
+"""The model that is trained: a base from a directory, an adapter on it, and the weights that a stage leaves. Needs `train`.
+
+With an adapter a stage leaves the adapter alone; without one (`lora_rank` 0) the whole model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from peft import LoraConfig, PeftModel, get_peft_model
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from kernelblaster.config.training import TrainConfig
+from kernelblaster.errors import UsageError
+from kernelblaster.storage.atomic import write_atomically
+from kernelblaster.training.rows import PromptRow
+
+PROJECTIONS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+"""Attention and MLP of most decoders; what the adapter is on."""
+COMPLETE = "complete"
+"""A file that is written last: without it a directory of weights counts for nothing."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A model with its tokenizer.
+
+    Attributes:
+        model: a `PeftModel` with an adapter, else the plain model.
+        tokenizer: pads on the left, so that prompts end where completions begin.
+    """
+
+    model: Any
+    tokenizer: Any
+
+
+def load_policy(config: TrainConfig, weights: Path | None) -> Policy:
+    """The policy that a stage begins with.
+
+    Args:
+        config: where the base model is, and the adapter's shape.
+        weights: left by an earlier stage; None begins with a fresh adapter.
+
+    Raises UsageError when there is no model.
+    """
+    base = _base_of(config, weights)
+    torch.manual_seed(config.seed)
+    tokenizer = AutoTokenizer.from_pretrained(base, padding_side="left", local_files_only=True)
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    dtype = torch.bfloat16 if torch.cuda.is_available() else torch.float32
+    plain = AutoModelForCausalLM.from_pretrained(base, dtype=dtype, local_files_only=True)
+    if torch.cuda.is_available():
+        plain = plain.to("cuda")
+    if config.lora_rank == 0:
+        return Policy(plain, tokenizer)
+    if weights is not None:
+        return Policy(PeftModel.from_pretrained(plain, str(weights), is_trainable=True), tokenizer)
+    return Policy(get_peft_model(plain, _adapter(config)), tokenizer)
+
+
+def prompt_ids(tokenizer: Any, row: PromptRow) -> list[int]:
+    """The tokens of a prompt, up to where the completion begins."""
+    messages = [message.model_dump() for message in row.prompt]
+    encoded = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=True, return_dict=True)
+    found: list[int] = encoded["input_ids"]
+    return found
+
+
+def save_policy(policy: Policy, directory: Path) -> None:
+    """Write the weights that later stages and servers load; `COMPLETE` last. Raises OSError."""
+    policy.model.save_pretrained(str(directory))
+    policy.tokenizer.save_pretrained(str(directory))
+    write_atomically(directory / COMPLETE, "")
+
+
+def is_complete(directory: Path) -> bool:
+    """Whether all weights of a directory were written."""
+    return (directory / COMPLETE).is_file()
+
+
+def _adapter(config: TrainConfig) -> Any:
+    return LoraConfig(
+        r=config.lora_rank,
+        lora_alpha=config.lora_alpha,
+        lora_dropout=config.lora_dropout,
+        target_modules=PROJECTIONS,
+        task_type="CAUSAL_LM",
+    )
+
+
+def _base_of(config: TrainConfig, weights: Path | None) -> str:
+    if config.lora_rank == 0 and weights is not None:
+        return str(weights)
+    if config.model is None or not (config.model / "config.json").is_file():
+        raise UsageError(
+            "no base model: " + ("none was named" if config.model is None else f"{config.model} holds no config.json"),
+            hint="name the directory of a model in transformers' format, --model DIRECTORY",
+        )
+    return str(config.model)

@@ -1,0 +1,189 @@
+"""What a stage has generated and judged, on disk before it is used: the only way in which a stage resumes.
+
+`generations.jsonl` has one line per step, written when the tokens are there; `rollouts.jsonl` one line per completion,
+written when its reward is known. A step that is made again after a kill finds its line in both, and neither generates
+nor judges anew. The first line of `rollouts.jsonl` names the device: measured and modelled rewards never share a file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from kernelblaster.errors import UsageError
+from kernelblaster.storage.jsonl import append_line, complete_lines, cut_torn_line
+
+GENERATIONS = "generations.jsonl"
+ROLLOUTS = "rollouts.jsonl"
+Tokens = list[int]
+
+
+class Judged(BaseModel):
+    """What became of a completion. `reward` is None where it says nothing about the completion."""
+
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+
+    verdict: str
+    """A `Verdict`, `no_code` or `machine_failure`."""
+    reason: str = ""
+    reward: float | None
+    parts: dict[str, float] = {}
+    hack: bool = False
+    suspicious: bool = False
+    device_limit: bool = False
+    decision: str = ""
+    speedup: float | None = None
+    """Against `RolloutHeader.baseline`; None unless correct and compared."""
+    speedup_low: float | None = None
+    speedup_high: float | None = None
+    source_sha256: str = ""
+    evaluation: str = ""
+    """Name of its evaluation on disk."""
+    judge_seconds: float = 0.0
+
+
+class Rollout(Judged):
+    """One line of `rollouts.jsonl`."""
+
+    step: int
+    """Updates made before it."""
+    index: int
+    """Place in the step."""
+    group: int
+    problem: str
+    prompt: str
+    """Digest of its messages."""
+    completion: str
+    tokens: int
+    truncated: bool
+
+
+class RolloutHeader(BaseModel):
+    """First line of `rollouts.jsonl`: what all rewards in it rest on."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: Literal["kernelblaster-rollouts-1"] = "kernelblaster-rollouts-1"
+    stage: str
+    conditions: dict[str, str]
+    """Device, precision, workload, version."""
+    modelled: bool
+    reward: str
+    baseline: str
+    """`start`, or `parent` for the kernel that the prompt shows."""
+
+
+class Generation(BaseModel):
+    """One line of `generations.jsonl`: a step's completions as tokens."""
+
+    step: int
+    prompts: str
+    """Digest of what was asked."""
+    completions: list[Tokens]
+    logprobs: list[list[float]] | None = None
+    """Of the sampled tokens, where the generator tells them."""
+
+
+class RolloutStore:
+    """The two files of a stage. Safe for many threads of one process.
+
+    Args:
+        directory: of the stage.
+        header: what rewards rest on.
+
+    Raises UsageError when the files rest on something else.
+    """
+
+    def __init__(self, directory: Path, header: RolloutHeader) -> None:
+        self._generations = directory / GENERATIONS
+        self._rollouts = directory / ROLLOUTS
+        self._lock = threading.Lock()
+        for path in (self._generations, self._rollouts):
+            cut_torn_line(path)
+        found = read_header(self._rollouts)
+        if found is None:
+            append_line(self._rollouts, header.model_dump_json().encode())
+        elif found != header:
+            raise UsageError(
+                f"{self._rollouts} holds rewards by other rules: {_difference(found, header)}",
+                hint="train in another directory, or with the settings that this one began with",
+            )
+        self._by_step = {one.step: one for one in _parsed(self._generations, Generation, skip=0)}
+        self._known = {(one.step, one.index): one for one in read_rollouts(directory)}
+
+    def generation(self, step: int, prompts: str) -> Generation | None:
+        """What was generated at a step for these prompts. Raises UsageError where it was asked something else."""
+        found = self._by_step.get(step)
+        if found is not None and found.prompts != prompts:
+            raise UsageError(
+                f"step {step} was generated from other prompts",
+                hint="train in another directory",
+            )
+        return found
+
+    def keep_generation(self, generation: Generation) -> None:
+        """Store completions before they are used. Raises OSError."""
+        append_line(self._generations, generation.model_dump_json().encode())
+        self._by_step[generation.step] = generation
+
+    def rollout(self, step: int, index: int) -> Rollout | None:
+        """What became of a completion, if it was judged before."""
+        return self._known.get((step, index))
+
+    def keep(self, rollout: Rollout) -> None:
+        """Store an outcome before its reward is used; one that is known stays as it was. Raises OSError."""
+        with self._lock:
+            place = (rollout.step, rollout.index)
+            if place not in self._known:
+                append_line(self._rollouts, rollout.model_dump_json().encode())
+                self._known[place] = rollout
+
+    @property
+    def rollouts(self) -> list[Rollout]:
+        """All outcomes, by step and place."""
+        return [self._known[place] for place in sorted(self._known)]
+
+
+def read_header(path: Path) -> RolloutHeader | None:
+    """The first line of `rollouts.jsonl`; None where there is none. Raises UsageError."""
+    if not path.exists():
+        return None
+    first = next(complete_lines(path.read_bytes()), None)
+    if first is None:
+        return None
+    try:
+        return RolloutHeader.model_validate_json(first.data)
+    except ValidationError as error:
+        raise UsageError(f"{path} does not begin with what its rewards rest on", hint="restore it") from error
+
+
+def read_rollouts(directory: Path) -> list[Rollout]:
+    """The rollouts of a stage as they were written. Raises UsageError."""
+    return _parsed(directory / ROLLOUTS, Rollout, skip=1)
+
+
+def digest_of_tokens(prompts: Sequence[Sequence[int]]) -> str:
+    """16 hexadecimal digits of token sequences."""
+    return hashlib.sha256(json.dumps([list(one) for one in prompts]).encode()).hexdigest()[:16]
+
+
+Line = TypeVar("Line", Generation, Rollout)
+
+
+def _parsed(path: Path, kind: type[Line], *, skip: int) -> list[Line]:
+    lines = list(complete_lines(path.read_bytes())) if path.exists() else []
+    try:
+        return [kind.model_validate_json(line.data) for line in lines[skip:]]
+    except ValidationError as error:
+        raise UsageError(f"{path} holds a line that is none of its own", hint="it is damaged: restore it") from error
+
+
+def _difference(found: RolloutHeader, wanted: RolloutHeader) -> str:
+    before, after = found.model_dump(), wanted.model_dump()
+    return ", ".join(f"{name} {before[name]!r}, now {after[name]!r}" for name in before if before[name] != after[name])

@@ -1,0 +1,201 @@
+"""Stages one after another: what each begins with, what it leaves, and when it is done. Needs the extra `train`.
+
+The same call again continues: a stage whose weights are complete is left alone, one that was killed goes on from its last
+checkpoint with what it had generated and judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from kernelblaster.config.training import TrainConfig
+from kernelblaster.devices.facts import DeviceKind
+from kernelblaster.environment.rewards import REWARDS, RewardOptions
+from kernelblaster.errors import UsageError
+from kernelblaster.problems.tags import Split
+from kernelblaster.storage.atomic import write_atomically
+from kernelblaster.training.exporting import SFT
+from kernelblaster.training.grpo import Moment, StageRun, fitting, train
+from kernelblaster.training.judging import Scorer, StoredJudge
+from kernelblaster.training.layout import RECORD, TrainingLayout
+from kernelblaster.training.metrics import Metrics, metrics_of
+from kernelblaster.training.policy import Policy, is_complete, load_policy, save_policy
+from kernelblaster.training.rollouts import ROLLOUTS, RolloutHeader, RolloutStore
+from kernelblaster.training.rows import PromptRow, SftRow, digest_of_file, read_rows
+from kernelblaster.training.sampling import sample
+from kernelblaster.training.stages import Stage, StagePlan, plan_of
+from kernelblaster.training.warmup import warm_up
+
+_LIBRARIES = ("torch", "transformers", "trl", "peft", "accelerate", "datasets")
+
+
+class StageRecord(BaseModel):
+    """`train.json`: what a stage was given and what it came to."""
+
+    format: str = "kernelblaster-train-1"
+    stage: str
+    config: TrainConfig
+    plan: dict[str, object]
+    """Settings that held; empty for the warm-up."""
+    conditions: dict[str, str]
+    """What its rewards rest on; empty for the warm-up, which judges nothing."""
+    versions: dict[str, str]
+    data_sha256: str
+    begins_with: str
+    """The stage whose weights it began with; empty for the base model."""
+    rows: int
+    left_out: int
+    """Rows that were too long."""
+    metrics: Metrics | None = None
+
+
+def run_warmup(layout: TrainingLayout, config: TrainConfig) -> StageRecord:
+    """Train on the judged replies of `sft.jsonl`. Raises UsageError."""
+    done = _finished(layout, layout.warmup)
+    if done is not None:
+        return done
+    path = layout.data / SFT
+    rows = read_rows(path, SftRow)
+    _refuse_held_out([(row.problem, row.split) for row in rows])
+    policy = load_policy(config, None)
+    plan = plan_of(config, Stage.FRONTEND)
+    used = warm_up(policy, rows, config, plan.prompt_tokens + plan.completion_tokens, layout.warmup)
+    if used == 0:
+        raise UsageError(
+            f"none of {len(rows)} replies fits", hint="raise train.prompt_tokens or train.completion_tokens"
+        )
+    record = _record("sft", config, path, rows=used, left_out=len(rows) - used)
+    return _leave(layout, layout.warmup, policy, record)
+
+
+def run_stage(
+    layout: TrainingLayout, config: TrainConfig, stage: Stage, judge: StoredJudge, moment: Moment | None = None
+) -> StageRecord:
+    """Train a stage on its prompts. Raises UsageError, MachineError."""
+    directory = layout.stage(stage)
+    done = _finished(layout, directory)
+    if done is not None:
+        return done
+    rows = [row for row in read_rows(layout.prompts(stage), PromptRow) if row.split == Split.TRAIN]
+    if not rows:
+        raise UsageError(f"{layout.prompts(stage)} holds no problem to learn from", hint="`train data` with others")
+    plan = plan_of(config, stage)
+    before, weights = _before(layout, stage)
+    policy = load_policy(config, weights)
+    run = StageRun(
+        config=config,
+        plan=plan,
+        directory=directory,
+        scorer=_scorer(judge, plan),
+        store=RolloutStore(directory, _header(judge, plan)),
+        moment=moment or (lambda name, step: None),
+    )
+    used = train(policy, rows, run)
+    record = _record(stage, config, layout.prompts(stage), rows=len(used), left_out=len(rows) - len(used))
+    record = record.model_copy(
+        update={
+            "plan": asdict(plan),
+            "conditions": judge.shared.conditions,
+            "begins_with": before,
+            "metrics": metrics_of(run.store.rollouts),
+        }
+    )
+    return _leave(layout, directory, policy, record)
+
+
+def run_evaluation(
+    layout: TrainingLayout, config: TrainConfig, judge: StoredJudge, name: str, split: str, stage: Stage
+) -> Metrics:
+    """Sample `config.samples` completions for each prompt of a split, and judge them.
+
+    Args:
+        layout: of the training.
+        config: its settings.
+        judge: whose inputs no completion has seen.
+        name: `base` for the model without training, else the stage whose weights are evaluated.
+        split: `heldout` or `train`.
+        stage: whose prompts are asked.
+
+    Raises UsageError, MachineError.
+    """
+    plan = plan_of(config, stage)
+    rows = [row for row in read_rows(layout.prompts(stage), PromptRow) if row.split == split]
+    weights = None if name == "base" else layout.adapter(layout.root / name)
+    if weights is not None and not is_complete(weights):
+        raise UsageError(f"there is no trained {name} in {layout.root}", hint=f"run `train {name}` first")
+    directory = layout.evaluation(f"{name}-{stage}-{split}")
+    store = RolloutStore(directory, _header(judge, plan))
+    policy = load_policy(config, weights)
+    fit = fitting(policy.tokenizer, rows, plan.prompt_tokens)
+    if not fit:
+        raise UsageError(f"no prompt of {split} fits", hint="raise train.prompt_tokens, or pose other problems")
+    sample(policy, fit, plan, config, _scorer(judge, plan), store)
+    found = metrics_of(store.rollouts)
+    write_atomically(directory / "eval.json", found.model_dump_json(indent=1))
+    return found
+
+
+def stage_rollouts(layout: TrainingLayout) -> dict[str, Path]:
+    """Stages that have judged something -> their directory."""
+    return {stage: layout.stage(stage) for stage in Stage if (layout.stage(stage) / ROLLOUTS).exists()}
+
+
+def _scorer(judge: StoredJudge, plan: StagePlan) -> Scorer:
+    return Scorer(judge, REWARDS.get(plan.reward)(RewardOptions()), plan.relative, threads=plan.generations)
+
+
+def _header(judge: StoredJudge, plan: StagePlan) -> RolloutHeader:
+    return RolloutHeader(
+        stage=plan.stage,
+        conditions=judge.shared.conditions,
+        modelled=judge.shared.facts.kind is DeviceKind.EMULATED,
+        reward=plan.reward,
+        baseline="parent" if plan.relative else "start",
+    )
+
+
+def _before(layout: TrainingLayout, stage: Stage) -> tuple[str, Path | None]:
+    """The last stage before this one that is complete, and its weights."""
+    earlier = [layout.warmup, *([layout.stage(Stage.FRONTEND)] if stage is Stage.MIDEND else [])]
+    for directory in reversed(earlier):
+        if is_complete(layout.adapter(directory)):
+            return directory.name, layout.adapter(directory)
+    return "", None
+
+
+def _finished(layout: TrainingLayout, directory: Path) -> StageRecord | None:
+    """The record of a stage that has ended."""
+    if not is_complete(layout.adapter(directory)) or not (directory / RECORD).is_file():
+        return None
+    return StageRecord.model_validate_json((directory / RECORD).read_bytes())
+
+
+def _record(stage: str, config: TrainConfig, data: Path, *, rows: int, left_out: int) -> StageRecord:
+    return StageRecord(
+        stage=stage,
+        config=config,
+        plan={},
+        conditions={},
+        versions={name: version(name) for name in _LIBRARIES},
+        data_sha256=digest_of_file(data),
+        begins_with="",
+        rows=rows,
+        left_out=left_out,
+    )
+
+
+def _leave(layout: TrainingLayout, directory: Path, policy: Policy, record: StageRecord) -> StageRecord:
+    write_atomically(directory / RECORD, record.model_dump_json(indent=1))
+    save_policy(policy, layout.adapter(directory))
+    return record
+
+
+def _refuse_held_out(rows: Sequence[tuple[str, str]]) -> None:
+    held = sorted({problem for problem, split in rows if split != Split.TRAIN})
+    if held:
+        raise UsageError(f"{', '.join(held[:5])} must not be learned from", hint="make the data with `train data`")

@@ -1,0 +1,94 @@
+"""The stages, and the values that a preset gives them.
+
+`seed` is "Accurate and Efficient CUDA Generation through Reinforcement Learning" (report, December 2025): K = 4,
+learning rate 1e-6, KL weight 0.1, 512 + 512 tokens, rewards -10 / 1 and -10 / 1 + speed-up, advantages without division
+by the spread. `ours` differs where that teaches nothing or can be fooled: rewards by degrees, bounded and in logarithms
+of the speed-up, token losses that do not prefer long answers (Dr. GRPO, arXiv 2503.20783), leave-one-out baselines
+(arXiv 2402.14740), completions long enough for a kernel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeVar
+
+from kernelblaster.config.training import Advantage, Loss, Preset, TrainConfig
+
+Value = TypeVar("Value")
+
+
+class Stage(StrEnum):
+    """What is learned."""
+
+    FRONTEND = "frontend"
+    """From the reference to a correct kernel."""
+    MIDEND = "midend"
+    """From a correct kernel to a faster one."""
+
+
+@dataclass(frozen=True)
+class StagePlan:
+    """Settings of a stage, all of them known. Names as in `TrainConfig`."""
+
+    stage: Stage
+    reward: str
+    generations: int
+    loss: Loss
+    advantage: Advantage
+    beta: float
+    learning_rate: float
+    prompt_tokens: int
+    completion_tokens: int
+    relative: bool
+
+
+_OURS = StagePlan(
+    stage=Stage.FRONTEND,
+    reward="graded",
+    generations=4,
+    loss=Loss.DR_GRPO,
+    advantage=Advantage.LEAVE_ONE_OUT,
+    beta=0.0,
+    learning_rate=1e-6,
+    prompt_tokens=4096,
+    completion_tokens=4096,
+    relative=True,
+)
+_SEED = StagePlan(
+    stage=Stage.FRONTEND,
+    reward="two-stage-correct",
+    generations=4,
+    loss=Loss.GRPO,
+    advantage=Advantage.MEAN,
+    beta=0.1,
+    learning_rate=1e-6,
+    prompt_tokens=512,
+    completion_tokens=512,
+    relative=False,
+)
+_PRESETS = {Preset.OURS: _OURS, Preset.SEED: _SEED}
+_MIDEND_REWARD = {Preset.OURS: "seed", Preset.SEED: "two-stage-fast"}
+"""`seed` among reward schemes is the environment's: 0 to 1.3, with the logarithm of the speed-up capped."""
+
+
+def plan_of(config: TrainConfig, stage: Stage) -> StagePlan:
+    """The settings of a stage: what is given, else the preset's."""
+    preset = _PRESETS[config.preset]
+    reward = preset.reward if stage is Stage.FRONTEND else _MIDEND_REWARD[config.preset]
+    return StagePlan(
+        stage=stage,
+        reward=_given(config.reward, reward),
+        generations=_given(config.generations, preset.generations),
+        loss=_given(config.loss, preset.loss),
+        advantage=_given(config.advantage, preset.advantage),
+        beta=_given(config.beta, preset.beta),
+        learning_rate=_given(config.learning_rate, preset.learning_rate),
+        prompt_tokens=_given(config.prompt_tokens, preset.prompt_tokens),
+        completion_tokens=_given(config.completion_tokens, preset.completion_tokens),
+        relative=stage is Stage.MIDEND and _given(config.relative, preset.relative),
+    )
+
+
+def _given(value: Value | None, otherwise: Value) -> Value:
+    return otherwise if value is None else value

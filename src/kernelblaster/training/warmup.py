@@ -1,0 +1,65 @@
+"""The warm-up: replies that were judged correct, learned by heart, so that the stages begin with the format. Needs `train`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from datasets import Dataset
+from trl import SFTConfig, SFTTrainer
+
+from kernelblaster.config.training import TrainConfig
+from kernelblaster.training.policy import Policy
+from kernelblaster.training.rows import SftRow
+
+
+def warm_up(policy: Policy, rows: Sequence[SftRow], config: TrainConfig, tokens: int, directory: Path) -> int:
+    """Train on completions alone, for `config.steps` updates; returns the rows that fit.
+
+    Args:
+        policy: trained in place.
+        rows: prompts and replies.
+        config: settings of the training.
+        tokens: of prompt and reply together; longer rows are left out, for what is cut teaches no format.
+        directory: of the warm-up.
+    """
+    samples = [sample for row in rows if _length(policy.tokenizer, sample := _sample(row)) <= tokens]
+    on_gpu = torch.cuda.is_available()
+    arguments = SFTConfig(
+        output_dir=str(directory),
+        max_steps=config.steps,
+        per_device_train_batch_size=min(4, max(1, len(samples))),
+        learning_rate=config.warmup_learning_rate,
+        lr_scheduler_type="constant",
+        max_length=tokens,
+        seed=config.seed,
+        save_strategy="no",
+        logging_steps=10,
+        report_to=[],
+        disable_tqdm=True,
+        use_cpu=not on_gpu,
+        bf16=on_gpu,
+        gradient_checkpointing=on_gpu,
+    )
+    if samples:
+        SFTTrainer(
+            model=policy.model,
+            args=arguments,
+            train_dataset=Dataset.from_list(samples),
+            processing_class=policy.tokenizer,
+        ).train()
+    return len(samples)
+
+
+def _sample(row: SftRow) -> dict[str, Any]:
+    return {
+        "prompt": [message.model_dump() for message in row.prompt],
+        "completion": [message.model_dump() for message in row.completion],
+    }
+
+
+def _length(tokenizer: Any, sample: dict[str, Any]) -> int:
+    ids = tokenizer.apply_chat_template(sample["prompt"] + sample["completion"], tokenize=True, return_dict=True)
+    return len(ids["input_ids"])

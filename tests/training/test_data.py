@@ -1,0 +1,141 @@
+"""What recordings hold becomes data sets that keep the splits, with cards that count them."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from fake_judge import LAUNCHER
+
+from kernelblaster.environment.catalogue import Catalogue
+from kernelblaster.errors import UsageError
+from kernelblaster.models.base import Message, Purpose, Usage
+from kernelblaster.models.digests import messages_digest
+from kernelblaster.models.recorded import RecordedExchange, RecordingHeader
+from kernelblaster.problems.problem import Problem, ProblemId
+from kernelblaster.problems.tags import Tag
+from kernelblaster.storage.jsonl import append_line
+from kernelblaster.training.exporting import export
+from kernelblaster.training.rows import PreferenceRow, SftRow, TransitionRow, UnpairedRow, read_rows
+from kernelblaster.training.sources import source_digest
+from kernelblaster.training.splits import LEFT_OUT, Splits, leaks, make_splits, shingles_of, similarity
+
+
+@pytest.fixture(scope="module")
+def splits(catalogue: Catalogue) -> Splits:
+    return make_splits(catalogue.problems)
+
+
+def exchange(problem: str, source: str, parent: str, technique: str, failed: str = "") -> RecordedExchange:
+    messages = (
+        Message(role="system", content="rules"),
+        Message(role="user", content=f"# Problem {problem}\nthe task\n\n# Kernel to improve\n```cuda\n{parent}\n```"),
+    )
+    tags = {"problem": problem, "precision": "fp16", "parent_sha256": source_digest(parent), "technique": technique}
+    if failed:
+        tags |= {"failed_sha256": source_digest(failed), "failure": "wrong_values"}
+    return RecordedExchange(
+        slot=f"{problem}/{technique}", purpose=Purpose.REPAIR if failed else Purpose.GENERATE, tags=tags,
+        digest=messages_digest(messages), messages=messages, model="m",
+        reply=f"EXPECTED_SPEEDUP: 2\n```cuda\n{source}```", usage=Usage(prompt_tokens=1, completion_tokens=1, dollars=None),
+    )  # fmt: skip
+
+
+def kernel(name: str) -> str:
+    return f"// {name}\n{LAUNCHER}\n"
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    """On a problem to learn from: b is accepted and c unknown; d fails and is repaired. One on a held-out problem."""
+    path = tmp_path / "searched.jsonl"
+    header = RecordingHeader(made_by="test", device="H200", model="m", how="scripted", started="now")
+    append_line(path, header.model_dump_json().encode())
+    for one in (
+        exchange("level1/023", kernel("b"), kernel("a"), "tiling"),
+        exchange("level1/023", kernel("d"), kernel("a"), "split"),
+        exchange("level1/023", kernel("e"), kernel("a"), "split", failed=kernel("d")),
+        exchange("level1/023", kernel("c"), kernel("b"), "unroll"),
+        exchange("level1/095", kernel("x"), kernel("a"), "tiling"),
+        exchange("level1/095", kernel("y"), kernel("x"), "tiling"),
+    ):
+        append_line(path, one.model_dump_json().encode())
+    return path
+
+
+def test_a_recording_tells_what_was_accepted_and_what_failed(recording: Path, splits: Splits, tmp_path: Path) -> None:
+    out = tmp_path / "data"
+    cards = {card.name: card for card in export([recording], splits, out)}
+    sft = read_rows(out / "sft.jsonl", SftRow)
+    assert {(row.stage, row.candidate_sha256) for row in sft} == {
+        ("frontend", source_digest(kernel("b"))),
+        ("midend", source_digest(kernel("b"))),
+    }
+    first = next(row for row in sft if row.stage == "frontend")
+    assert kernel("a").strip() not in first.prompt[1].content
+    assert "the task" in first.prompt[1].content
+    (pair,) = read_rows(out / "preferences.jsonl", PreferenceRow)
+    assert kernel("b") in pair.chosen[0].content
+    assert kernel("d") in pair.rejected[0].content
+    assert pair.chosen_reward > pair.rejected_reward
+    assert {row.label: row.verdict for row in read_rows(out / "unpaired.jsonl", UnpairedRow)} == {
+        True: "correct",
+        False: "wrong_values",
+    }
+    edges = {row.verdict: row for row in read_rows(out / "transitions.jsonl", TransitionRow)}
+    assert edges["correct"].candidate == kernel("b")
+    assert cards["sft.jsonl"].rows == 2
+    assert cards["sft.jsonl"].left_out == {"problem is heldout": 2, "never judged": 2}
+
+
+@pytest.mark.slow
+def test_nothing_held_out_is_in_what_is_shipped(splits: Splits, tmp_path: Path) -> None:
+    from kernelblaster.api.training import shipped_recordings
+
+    export(shipped_recordings()[:1], splits, tmp_path)
+    names = ("sft", "preferences", "unpaired", "transitions")
+    lines = [(json.loads(line)["problem"], name) for name in names for line in (tmp_path / f"{name}.jsonl").open()]
+    assert len(lines) > 20
+    assert leaks(splits, lines) == []
+    assert leaks(splits, [("level1/095", "sft"), ("level9/001", "sft")])
+
+
+def test_what_is_no_source_of_replies_is_a_usage_error(splits: Splits, tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        export([tmp_path], splits, tmp_path / "data")
+
+
+REFERENCE = """
+class Model(nn.Module):
+    def forward(self, x):
+        y = torch.softmax(x * {scale}, dim=1)
+        return torch.relu(y + x).sum(dim=1)
+"""
+
+
+def test_names_and_numbers_do_not_tell_references_apart_and_operations_do() -> None:
+    one = shingles_of(REFERENCE.format(scale=2.0))
+    renamed = re.sub(r"\by\b", "hidden", re.sub(r"\bx\b", "given", REFERENCE.format(scale=3.5)))
+    assert similarity(one, shingles_of(renamed)) == 1.0
+    assert similarity(one, shingles_of(REFERENCE.format(scale=2.0).replace("softmax", "cumsum"))) < 0.9
+
+
+def test_a_training_problem_that_is_all_but_a_held_out_one_is_left_out(tmp_path: Path) -> None:
+    problems = []
+    for number, tag in enumerate((Tag.SOFTMAX, Tag.SCAN), start=1):
+        directory = tmp_path / str(number)
+        directory.mkdir()
+        (directory / "reference.py").write_text(REFERENCE.format(scale=number))
+        problems.append(Problem(ProblemId(1, number), f"P{number}", directory, {"small": {}}, tags=(tag,)))
+    entries = make_splits(problems).problems
+    assert (entries["level1/001"].split, entries["level1/001"].like) == (LEFT_OUT, "level1/002")
+    assert entries["level1/002"].split == "heldout"
+
+
+def test_the_shipped_splits_hold_both_parts(splits: Splits) -> None:
+    parts = [entry.split for entry in splits.problems.values()]
+    assert parts.count("train") > 100
+    assert parts.count("heldout") > 50
+    assert set(parts) <= {"train", "heldout", LEFT_OUT}

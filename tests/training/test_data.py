@@ -39,7 +39,8 @@ def exchange(problem: str, source: str, parent: str, technique: str, failed: str
     return RecordedExchange(
         slot=f"{problem}/{technique}", purpose=Purpose.REPAIR if failed else Purpose.GENERATE, tags=tags,
         digest=messages_digest(messages), messages=messages, model="m",
-        reply=f"EXPECTED_SPEEDUP: 2\n```cuda\n{source}```", usage=Usage(prompt_tokens=1, completion_tokens=1, dollars=None),
+        reply=f"EXPECTED_SPEEDUP: 2\n```cuda\n{source}```",
+        usage=Usage(prompt_tokens=1, completion_tokens=1, dollars=None),
     )  # fmt: skip
 
 

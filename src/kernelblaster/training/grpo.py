@@ -1,9 +1,9 @@
 """A stage of GRPO with TRL's trainer, which is told nothing twice. Needs the extra `train`.
 
-What is added to `GRPOTrainer` is three things. Completions are stored before they are used, and found again after a kill;
-sampling at a step is seeded by the step, so that it does not depend on what ran before. Rewards come from the judge by
-way of the store. And with leave-one-out, the advantage of a completion is against the others of its group that have a
-reward: K / (K - 1) times TRL's, where K counts those alone.
+What is added to `GRPOTrainer` is three things. Completions are stored before they are used, and found again after a
+kill; sampling at a step is seeded by the step, so that it does not depend on what ran before. Rewards come from the
+judge by way of the store. And with leave-one-out, the advantage of a completion is against the others of its group that
+have a reward: K / (K - 1) times TRL's, where K counts those alone.
 
 TRL is pinned: the two methods that are overridden are its own affair.
 """
@@ -34,6 +34,10 @@ from kernelblaster.training.rows import PromptRow
 from kernelblaster.training.stages import StagePlan
 
 CHECKPOINT = "checkpoint-"
+_LOGGED = (
+    *("valid_rate", "build_rate", "correct_rate", "hack_rate", "truncated_rate", "informative_groups"),
+    "geomean",
+)
 _SCALES = {Advantage.SPREAD: "group", Advantage.BATCH: "batch"}
 
 Moment = Callable[[str, int], None]

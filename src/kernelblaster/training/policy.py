@@ -1,4 +1,4 @@
-"""The model that is trained: a base from a directory, an adapter on it, and the weights that a stage leaves. Needs `train`.
+"""The model that is trained: base, adapter, and the weights that a stage leaves. Needs the extra `train`.
 
 With an adapter a stage leaves the adapter alone; without one (`lora_rank` 0) the whole model.
 """

@@ -1,7 +1,7 @@
 """Stages one after another: what each begins with, what it leaves, and when it is done. Needs the extra `train`.
 
-The same call again continues: a stage whose weights are complete is left alone, one that was killed goes on from its last
-checkpoint with what it had generated and judged.
+The same call again continues: a stage whose weights are complete is left alone, one that was killed goes on from its
+last checkpoint with what it had generated and judged.
 """
 
 from __future__ import annotations

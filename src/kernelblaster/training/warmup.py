@@ -1,4 +1,4 @@
-"""The warm-up: replies that were judged correct, learned by heart, so that the stages begin with the format. Needs `train`."""
+"""The warm-up: replies that were judged correct, learned by heart, for the format. Needs the extra `train`."""
 
 from __future__ import annotations
 

@@ -12,7 +12,13 @@ from kernelblaster.devices.metrics import Metric, Rollup, rollup_of, totals
 from kernelblaster.devices.profiles import KernelProfile
 
 CAPTURED = Path(__file__).parents[1] / "fixtures" / "ncu" / "h200_probe.csv"
-NOT_CAPTURED = {Metric.PIPE_FP16}
+NOT_CAPTURED = {
+    Metric.PIPE_FP16,
+    Metric.STALL_GMMA,
+    Metric.STALL_MEMBAR,
+    Metric.STALL_BRANCH,
+    Metric.STALL_NO_INSTRUCTION,
+}
 
 
 def _captured() -> tuple[list[str], list[str], list[list[str]]]:

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from knowledge_samples import context, facts, profile, timed
 
+from kernelblaster.cuda_source.features import Feature
 from kernelblaster.devices.facts import Library
 from kernelblaster.devices.metrics import Metric
 from kernelblaster.devices.profiles import ProfileSource
-from kernelblaster.knowledge.derived import Derived
+from kernelblaster.knowledge.derived import SOURCE, Derived
 from kernelblaster.knowledge.expressions import conditions
 from kernelblaster.knowledge.schema import FREE_FORM
 from kernelblaster.knowledge.selection import is_pointless
@@ -73,7 +74,7 @@ def captured() -> dict[str, dict[str, float]]:
 
 
 def test_states_and_techniques_of_the_first_release_are_there_under_their_names(seed):
-    assert set(seed.states) == set(FIRST_RELEASE)
+    assert set(seed.states) >= set(FIRST_RELEASE)
     for state, techniques in FIRST_RELEASE.items():
         assert set(techniques.split()) <= set(seed.states[state].techniques), state
 
@@ -98,6 +99,7 @@ def test_every_technique_is_described_and_reachable(seed):
 
 def test_rules_and_bounds_speak_of_metrics_that_exist(seed):
     known = {str(metric) for metric in Metric} | {str(derived) for derived in Derived}
+    known |= {f"{SOURCE}{feature}" for feature in Feature}
     rules = [rule.when for state in seed.states.values() for rule in state.rules]
     bounds = [bound for technique in seed.techniques.values() for bound in technique.applicability.pointless_when]
     assert {condition.metric for when in rules + bounds for condition in conditions(when)} <= known
@@ -149,13 +151,14 @@ BASE = {
     Metric.STALL_LONG_SCOREBOARD: 1.0,
     Metric.STALL_LG_THROTTLE: 0.0,
     Metric.STALL_BARRIER: 0.0,
+    Metric.STALL_WAIT: 2.0,
 }
 
 
 @pytest.mark.parametrize(
     ("changes", "headroom", "state"),
     [
-        ({Metric.DRAM_THROUGHPUT: 88, Metric.MEMORY_THROUGHPUT: 88}, 1.1, "memory_bandwidth_saturated"),
+        ({Metric.DRAM_THROUGHPUT: 88, Metric.MEMORY_THROUGHPUT: 88}, 1.15, "memory_bandwidth_saturated"),
         ({Metric.DRAM_THROUGHPUT: 88, Metric.MEMORY_THROUGHPUT: 88}, 3.0, "high_level_inefficiency"),
         ({Metric.SM_THROUGHPUT: 70, Metric.PIPE_FMA: 65}, 3.0, "compute_throughput_saturated"),
         ({Metric.PIPE_FP64: 12}, None, "instruction_mix_suboptimal"),
@@ -208,7 +211,7 @@ def test_time_outside_a_single_kernel_is_transfer(seed):
 
 def test_without_counters_only_a_suspicion_is_left(seed):
     events = profile({Metric.DURATION: 50e3}, source=ProfileSource.EVENTS)
-    classified = seed.classify(events, facts(), timed(headroom=1.1))
+    classified = seed.classify(events, facts(), timed(headroom=1.15))
     assert classified.state == "memory_bandwidth_saturated"
     assert not classified.decided
     assert Metric.DRAM_THROUGHPUT in classified.unknown

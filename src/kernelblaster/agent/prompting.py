@@ -142,7 +142,7 @@ def classify_request(
     ruled: Classification,
 ) -> Request:
     """Ask which of the known states limits the parent."""
-    leaning = ", ".join(f"{name} {value:.2f}" for name, value in ((ruled.state, ruled.confidence), *ruled.runners_up))
+    leaning = ", ".join(f"{cause.state} {cause.confidence:.2f}" for cause in ruled.causes)
     prompt = render(
         "classify",
         gpu=gpu_summary(context.facts),

@@ -74,6 +74,8 @@ class Diagnosis(_Frozen):
     state: str
     confidence: float
     evidence: list[str] = []
+    causes: list[str] = []
+    """What limits it, one line per state with its confidence and estimated gain."""
     decided_by: str
     """`rules`, `model`, or `rules (undecided)` when the model had no usable reply."""
 

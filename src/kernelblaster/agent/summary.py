@@ -73,6 +73,10 @@ _STALLS = (
     Metric.STALL_MIO_THROTTLE,
     Metric.STALL_MATH_THROTTLE,
     Metric.STALL_WAIT,
+    Metric.STALL_GMMA,
+    Metric.STALL_MEMBAR,
+    Metric.STALL_BRANCH,
+    Metric.STALL_NO_INSTRUCTION,
 )
 _MEGABYTES = frozenset({Metric.DRAM_READ, Metric.DRAM_WRITE})
 

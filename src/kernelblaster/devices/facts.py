@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -21,6 +22,14 @@ class Library(StrEnum):
     CUBLAS = "cublas"
     CUDNN = "cudnn"
     CUTLASS = "cutlass"
+
+
+def compute_capability(arch: str) -> int:
+    """90 of `sm_90` or `sm_90a`. Raises ValueError for anything else."""
+    match = re.fullmatch(r"sm_(\d+)[a-z]?", arch)
+    if match is None:
+        raise ValueError(f"not an architecture: {arch!r}")
+    return int(match[1])
 
 
 class DeviceFacts(BaseModel):
@@ -53,6 +62,11 @@ class DeviceFacts(BaseModel):
     uuid: str | None = None
     driver_version: str | None = None
     cuda_version: str | None = None
+
+    @property
+    def compute_capability(self) -> int:
+        """90 of `sm_90`."""
+        return compute_capability(self.arch)
 
 
 @dataclass(frozen=True)

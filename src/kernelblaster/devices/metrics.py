@@ -206,6 +206,18 @@ class Metric(StrEnum):
     STALL_WAIT = (
         "smsp__average_warps_issue_stalled_wait_per_issue_active.ratio", Unit.RATIO, Rollup.MEAN,
         "waiting for a fixed-latency instruction")
+    STALL_GMMA = (
+        "smsp__average_warps_issue_stalled_gmma_per_issue_active.ratio", Unit.RATIO, Rollup.MEAN,
+        "waiting for warp-group products")
+    STALL_MEMBAR = (
+        "smsp__average_warps_issue_stalled_membar_per_issue_active.ratio", Unit.RATIO, Rollup.MEAN,
+        "waiting for a memory fence")
+    STALL_BRANCH = (
+        "smsp__average_warps_issue_stalled_branch_resolving_per_issue_active.ratio", Unit.RATIO, Rollup.MEAN,
+        "waiting for a branch to resolve")
+    STALL_NO_INSTRUCTION = (
+        "smsp__average_warps_issue_stalled_no_instruction_per_issue_active.ratio", Unit.RATIO, Rollup.MEAN,
+        "waiting for instructions to be fetched")
     # fmt: on
 
 

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from kernelblaster.cuda_source.features import Feature
 from kernelblaster.devices.facts import DeviceFacts
 from kernelblaster.devices.profiles import Profile
 from kernelblaster.evaluation.results import Timing
@@ -80,15 +81,22 @@ class KnowledgeBase:
             if condition.bounds is not None
         ]
 
-    def classify(self, profile: Profile, facts: DeviceFacts, timing: Timing | None) -> Classification:
-        """Name the bottleneck of a profiled call.
+    def classify(
+        self,
+        profile: Profile,
+        facts: DeviceFacts,
+        timing: Timing | None,
+        features: Set[Feature] | None = None,
+    ) -> Classification:
+        """Name the bottlenecks of a profiled call.
 
         Args:
             profile: of one call.
             facts: of the device it was taken on.
             timing: of the whole call, which shows headroom and time spent outside kernels; None when not timed.
+            features: what the kernel's source contains (`cuda_source.features`); None when it is not known.
         """
-        values = observed(profile, facts, timing)
+        values = observed(profile, facts, timing, features)
         return rules.classify(self.states, values, self.document.fallback_state)
 
     def select(

@@ -19,24 +19,50 @@ class NoTechnique(KernelBlasterError):
 
 
 @dataclass(frozen=True)
-class Classification:
-    """The bottleneck state of a profile.
+class Cause:
+    """One thing that limits a kernel.
 
     Attributes:
         state: a state of the knowledge base.
-        confidence: 0 to 1, that of the strongest rule that held; 0.0 when none did.
-        evidence: one line per rule that held for `state`, with the values it saw.
-        runners_up: other states whose rules held, with their confidence, best first.
-        unknown: metrics that rules asked for and the profile lacks.
-        decided: whether the rules settle it; when False a model may be asked to choose among the states.
+        confidence: 0 to 1, that of the strongest rule that held.
+        evidence: one line per rule that held, with the values it saw.
+        gain: speed-up that mending it is estimated to bring, capped by the headroom; None where nothing tells.
     """
 
     state: str
     confidence: float
     evidence: tuple[str, ...]
-    runners_up: tuple[tuple[str, float], ...]
+    gain: float | None
+
+
+@dataclass(frozen=True)
+class Classification:
+    """The bottleneck states of a profile: one leads, others hold beside it.
+
+    Attributes:
+        causes: every state of which a rule held, the most confident first; never empty.
+        unknown: metrics that rules asked for and the profile lacks.
+        decided: whether the rules settle it; when False a model may be asked to choose among the states.
+    """
+
+    causes: tuple[Cause, ...]
     unknown: tuple[str, ...]
     decided: bool
+
+    @property
+    def state(self) -> str:
+        """The leading state."""
+        return self.causes[0].state
+
+    @property
+    def confidence(self) -> float:
+        """Of the leading state, 0 to 1; 0.0 when no rule held."""
+        return self.causes[0].confidence
+
+    @property
+    def evidence(self) -> tuple[str, ...]:
+        """For the leading state."""
+        return self.causes[0].evidence
 
 
 @dataclass(frozen=True)

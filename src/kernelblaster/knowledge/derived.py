@@ -8,9 +8,10 @@ everything it is computed from is known and its denominator is not 0; an absent 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from enum import StrEnum
 
+from kernelblaster.cuda_source.features import Feature
 from kernelblaster.devices.facts import DeviceFacts
 from kernelblaster.devices.metrics import Metric
 from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource
@@ -56,6 +57,18 @@ class Derived(StrEnum):
     """Least of the other occupancy limits / the limit by shared memory; above 1 shared memory alone limits."""
     BLOCKS_PER_SM = "derived.blocks_per_sm"
     """Blocks of the grid / SMs."""
+    ARCH = "derived.compute_capability"
+    """90 on sm_90."""
+    LOAD_WAIT_SHARE = "derived.load_wait_share"
+    """Of the warps' time between two issues, the part spent waiting for global memory, percent."""
+    BARRIER_SHARE = "derived.barrier_share"
+    """The same for barriers of the block and memory fences."""
+    MATH_WAIT_SHARE = "derived.math_wait_share"
+    """The same for busy arithmetic pipes and warp-group products."""
+    FIXED_WAIT_SHARE = "derived.fixed_wait_share"
+    """The same for instructions of fixed latency."""
+    FETCH_SHARE = "derived.fetch_share"
+    """The same for instructions that are not there yet: fetches and branches."""
     TAIL_IDLE = "derived.tail_idle"
     """Share of block slots that the last, partial wave leaves empty over the whole kernel, percent."""
 
@@ -64,15 +77,25 @@ _MATH_PIPES = (Metric.PIPE_FMA, Metric.PIPE_ALU, Metric.PIPE_XU, Metric.PIPE_TEN
 _OPTIONAL_MATH_PIPES = (Metric.PIPE_FP16, Metric.PIPE_FP64)
 """Pipes some architectures do not have: sm_90 runs half precision on the FMA pipe."""
 _SECTOR_BYTES = 32
+_STALLS = tuple(metric for metric in Metric if metric.name.startswith("STALL_"))
+_FEWEST_STALLS = 3
+"""Known stall reasons below which no share of them is told."""
 
 
-def observed(profile: Profile, facts: DeviceFacts, timing: Timing | None) -> dict[str, float]:
+SOURCE = "source."
+"""Begins the name of what was found in the kernel's source: 1 where it has the feature, 0 where it has not."""
+
+
+def observed(
+    profile: Profile, facts: DeviceFacts, timing: Timing | None, features: Set[Feature] | None = None
+) -> dict[str, float]:
     """Metric or derived name -> value, for everything that is known and finite.
 
     Args:
         profile: of one call.
         facts: of the device.
         timing: of the whole call; None when it was not timed.
+        features: what the candidate's source contains; None when it is not known.
     """
     hottest = hottest_kernel(profile)
     values = {str(name): value for name, value in profile.totals.items()}
@@ -83,8 +106,11 @@ def observed(profile: Profile, facts: DeviceFacts, timing: Timing | None) -> dic
     derived |= _of_call(profile, hottest, timing.median_us if timing else None)
     derived |= _of_memory(values)
     derived |= _of_launch(values, hottest, profile.source, facts)
+    derived |= _of_stalls(values)
+    derived[Derived.ARCH] = float(facts.compute_capability)
     found = {str(name): value for name, value in derived.items() if value is not None and math.isfinite(value)}
-    return values | found
+    written = {f"{SOURCE}{feature}": float(feature in features) for feature in Feature} if features is not None else {}
+    return values | found | written
 
 
 def _nothing(name: str, value: float) -> bool:
@@ -138,6 +164,24 @@ def _of_memory(values: Mapping[str, float]) -> dict[Derived, float | None]:
             None if pipes is None else max(*pipes, *(values[name] for name in _OPTIONAL_MATH_PIPES if name in values))
         ),
         Derived.L2_REUSE: _ratio(l2_bytes, _sum(values, (Metric.DRAM_READ, Metric.DRAM_WRITE))),
+    }
+
+
+def _of_stalls(values: Mapping[str, float]) -> dict[Derived, float | None]:
+    """Shares of the time between two issues of a warp: that of the issue itself counts 1, each stall its ratio."""
+    stalls = {metric: values[metric] for metric in _STALLS if metric in values}
+    between = 1.0 + sum(stalls.values()) if len(stalls) >= _FEWEST_STALLS else None
+
+    def share(*metrics: Metric) -> float | None:
+        known = [stalls[metric] for metric in metrics if metric in stalls]
+        return _percent(sum(known), between) if known else None
+
+    return {
+        Derived.LOAD_WAIT_SHARE: share(Metric.STALL_LONG_SCOREBOARD, Metric.STALL_LG_THROTTLE),
+        Derived.BARRIER_SHARE: share(Metric.STALL_BARRIER, Metric.STALL_MEMBAR),
+        Derived.MATH_WAIT_SHARE: share(Metric.STALL_MATH_THROTTLE, Metric.STALL_GMMA),
+        Derived.FIXED_WAIT_SHARE: share(Metric.STALL_WAIT),
+        Derived.FETCH_SHARE: share(Metric.STALL_NO_INSTRUCTION, Metric.STALL_BRANCH),
     }
 
 

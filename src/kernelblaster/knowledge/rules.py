@@ -1,17 +1,20 @@
 """From a profile to a bottleneck state, by the rules of the knowledge base.
 
-Each state has rules, each rule a confidence. A rule speaks only when its expression is known to be true; the state of
-the most confident such rule is the classification. Rules live in the file; this module only evaluates them.
+Each state has rules, each rule a confidence and mostly a formula for what mending it would bring. A rule speaks only
+when its expression is known to be true. Every state with such a rule is a cause; that of the most confident rule leads.
+Rules live in the file; this module only evaluates them.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kernelblaster.knowledge.decisions import Classification
+from kernelblaster.knowledge.decisions import Cause, Classification
+from kernelblaster.knowledge.derived import Derived
 from kernelblaster.knowledge.expressions import KleeneValue, describe, evaluate, unknown_metrics
-from kernelblaster.knowledge.schema import Rule, StateEntry
+from kernelblaster.knowledge.schema import GainForm, Rule, StateEntry
 
 DECIDED_CONFIDENCE = 0.6
 """Below this the rules have a suspicion, not a finding, and a model may be asked."""
@@ -31,28 +34,18 @@ def classify(states: Mapping[str, StateEntry], values: Mapping[str, float], fall
     Args:
         states: state id -> entry; between equally confident states the earlier one wins.
         values: what `derived.observed` gathered.
-        fallback_state: returned with confidence 0 when no rule holds.
+        fallback_state: the only cause, with confidence 0, when no rule holds.
     """
     findings, unknown = _findings(states, values)
-    if not findings:
-        return Classification(
-            state=fallback_state,
-            confidence=0.0,
-            evidence=("no rule held",),
-            runners_up=(),
-            unknown=tuple(sorted(unknown)),
-            decided=False,
-        )
-    best = max(findings, key=lambda finding: finding.rule.confidence)
+    by_state: dict[str, list[Rule]] = {}
+    for finding in sorted(findings, key=lambda finding: -finding.rule.confidence):
+        by_state.setdefault(finding.state, []).append(finding.rule)
+    causes = [_cause(state, rules, values) for state, rules in by_state.items()]
+    nothing = Cause(fallback_state, confidence=0.0, evidence=("no rule held",), gain=None)
     return Classification(
-        state=best.state,
-        confidence=best.rule.confidence,
-        evidence=tuple(
-            _line(finding.rule, values) for finding in _by_confidence(findings) if finding.state == best.state
-        ),
-        runners_up=_runners_up(findings, best.state),
+        causes=tuple(causes) or (nothing,),
         unknown=tuple(sorted(unknown)),
-        decided=best.rule.confidence >= DECIDED_CONFIDENCE,
+        decided=bool(causes) and causes[0].confidence >= DECIDED_CONFIDENCE,
     )
 
 
@@ -70,17 +63,27 @@ def _findings(states: Mapping[str, StateEntry], values: Mapping[str, float]) -> 
     return findings, unknown
 
 
-def _by_confidence(findings: list[RuleMatch]) -> list[RuleMatch]:
-    return sorted(findings, key=lambda finding: -finding.rule.confidence)
+def _cause(state: str, rules: list[Rule], values: Mapping[str, float]) -> Cause:
+    """One state, of the rules that held for it, the most confident first."""
+    gains = [gain for rule in rules if (gain := estimated_gain(rule, values)) is not None]
+    return Cause(
+        state=state,
+        confidence=rules[0].confidence,
+        evidence=tuple(f"{rule.because}: {', '.join(describe(rule.when, values))}" for rule in rules),
+        gain=max(gains, default=None),
+    )
 
 
-def _runners_up(findings: list[RuleMatch], winner: str) -> tuple[tuple[str, float], ...]:
-    best: dict[str, float] = {}
-    for finding in _by_confidence(findings):
-        if finding.state != winner:
-            best.setdefault(finding.state, finding.rule.confidence)
-    return tuple(best.items())
-
-
-def _line(rule: Rule, values: Mapping[str, float]) -> str:
-    return f"{rule.because}: {', '.join(describe(rule.when, values))}"
+def estimated_gain(rule: Rule, values: Mapping[str, float]) -> float | None:
+    """Speed-up that a rule's formula gives, 1 or more, and no more than the headroom where that is known."""
+    value = values.get(rule.gain.metric) if rule.gain else None
+    if rule.gain is None or value is None:
+        return None
+    if rule.gain.form is GainForm.RAISE:
+        gain = rule.gain.to / value if value > 0 else math.inf
+    else:
+        left = 1 - rule.gain.to * value / 100
+        gain = 1 / left if left > 0 else math.inf
+    ceiling = values.get(Derived.HEADROOM, math.inf)
+    bounded = max(1.0, min(gain, ceiling))
+    return bounded if math.isfinite(bounded) else None

@@ -44,6 +44,23 @@ class StateGroup(StrEnum):
     OVERHEAD = "overhead"
 
 
+class GainForm(StrEnum):
+    """How a gain follows from one metric."""
+
+    RAISE = "raise"
+    """A utilisation would come to `to`: gain = to / value."""
+    REMOVE = "remove"
+    """A share of the time, in percent, would go but for `1 - to` of it: gain = 1 / (1 - to * value / 100)."""
+
+
+class Gain(DocumentPart):
+    """What mending a cause would bring at most, by Amdahl's law on one metric."""
+
+    form: GainForm
+    metric: str
+    to: float = Field(gt=0)
+
+
 class Rule(DocumentPart):
     """When `when` is known to hold, the profile is in the state with this confidence."""
 
@@ -52,6 +69,8 @@ class Rule(DocumentPart):
     confidence: float = Field(gt=0, le=1)
     because: str
     """One line: what the numbers mean."""
+    gain: Gain | None = None
+    """None where no number says what the state costs."""
 
     @model_validator(mode="after")
     def _movable_thresholds_are_unique(self) -> Self:

@@ -11,13 +11,13 @@ that may be tried has been taken as often.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
 
+from kernelblaster.devices.facts import compute_capability
 from kernelblaster.knowledge.decisions import Alternative, NoTechnique, Selection, SelectionContext, ShownLesson
 from kernelblaster.knowledge.evidence import Evidence, LevelTotals
 from kernelblaster.knowledge.expressions import KleeneValue, evaluate
@@ -108,14 +108,6 @@ def applies(applicability: Applicability, context: SelectionContext) -> bool:
 def is_pointless(applicability: Applicability, observed: Mapping[str, float]) -> bool:
     """Whether a hardware bound is known to leave the technique nothing to gain."""
     return any(evaluate(bound, observed) is KleeneValue.TRUE for bound in applicability.pointless_when)
-
-
-def compute_capability(arch: str) -> int:
-    """90 of `sm_90` or `sm_90a`. Raises ValueError for anything else."""
-    match = re.fullmatch(r"sm_(\d+)[a-z]?", arch)
-    if match is None:
-        raise ValueError(f"not an architecture: {arch!r}")
-    return int(match[1])
 
 
 def _candidates(

@@ -15,6 +15,8 @@ from kernelblaster.agent.prompting import request_tags
 from kernelblaster.agent.slots import step_slot
 from kernelblaster.agent.state import BegunStep, Choice, Diagnosis, PromptLesson, RolloutState, StateUpdate, StopReason
 from kernelblaster.config import SearchPart
+from kernelblaster.cuda_source.features import source_features
+from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.knowledge.decisions import NoTechnique, Selection, SelectionContext
 from kernelblaster.knowledge.derived import observed
 from kernelblaster.knowledge.policies import POLICIES
@@ -109,7 +111,7 @@ def _select(
         device_kind=context.facts.kind,
         op_family=context.op_family,
         precision=context.precision,
-        observed=observed(evaluation.profile, context.facts, evaluation.timing) if evaluation.profile else {},
+        observed=_observed(context, state, evaluation),
         libraries=context.libraries,
     )
     base, config = context.experience.base(), context.config
@@ -128,6 +130,13 @@ def _generator(context: ProblemContext, state: RolloutState) -> np.random.Genera
     """Randomness that depends on the seed and the place in the search, not on the order rollouts run in."""
     place = f"{context.config.seed}/{step_slot(context, state)}"
     return np.random.default_rng(int.from_bytes(hashlib.sha256(place.encode()).digest()[:8], "big"))
+
+
+def _observed(context: ProblemContext, state: RolloutState, evaluation: Evaluation) -> dict[str, float]:
+    if evaluation.profile is None:
+        return {}
+    written = source_features(context.files.candidate(state.incumbent.sha256))
+    return observed(evaluation.profile, context.facts, evaluation.timing, written)
 
 
 def _choice(selection: Selection, *, lessons: bool) -> Choice:

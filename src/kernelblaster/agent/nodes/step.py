@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Set
 
 from langgraph.runtime import Runtime
 from pydantic import BaseModel
@@ -15,11 +16,12 @@ from kernelblaster.agent.prompting import classify_request
 from kernelblaster.agent.slots import classify_slot, step_slot
 from kernelblaster.agent.state import BegunStep, Diagnosis, RolloutState, Spent, StateUpdate, StopReason
 from kernelblaster.config import SearchPart
+from kernelblaster.cuda_source.features import Feature, source_features
 from kernelblaster.devices.profiles import Profile, ProfileSource
 from kernelblaster.errors import BudgetExceeded
 from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.knowledge.base import KnowledgeBase
-from kernelblaster.knowledge.decisions import Classification
+from kernelblaster.knowledge.decisions import Cause, Classification
 from kernelblaster.models.base import NoRecordedReply
 from kernelblaster.models.replies import UnusableReply, parse_json
 
@@ -94,7 +96,8 @@ async def _diagnose(context: ProblemContext, state: RolloutState) -> Diagnosis:
     """By rules, or by the model where they do not decide; kept, for rules and states change as others learn."""
     evaluation = await asyncio.to_thread(context.files.evaluation, state.incumbent.evaluation)
     base = await asyncio.to_thread(context.experience.base)
-    ruled = _by_rules(context, base, evaluation)
+    written = source_features(context.files.candidate(state.incumbent.sha256))
+    ruled = _by_rules(context, base, evaluation, written)
     diagnosis = _diagnosis(state, ruled, "rules")
     if not context.config.has(SearchPart.CLASSIFICATION):
         diagnosis = _nameless(state, base)
@@ -112,9 +115,11 @@ def _nameless(state: RolloutState, base: KnowledgeBase) -> Diagnosis:
     )
 
 
-def _by_rules(context: ProblemContext, base: KnowledgeBase, evaluation: Evaluation) -> Classification:
+def _by_rules(
+    context: ProblemContext, base: KnowledgeBase, evaluation: Evaluation, written: Set[Feature]
+) -> Classification:
     profile = evaluation.profile or Profile(source=ProfileSource.EVENTS, kernels=[], totals={})
-    return base.classify(profile, context.facts, evaluation.timing)
+    return base.classify(profile, context.facts, evaluation.timing, written)
 
 
 def _diagnosis(state: RolloutState, ruled: Classification, decided_by: str) -> Diagnosis:
@@ -123,8 +128,14 @@ def _diagnosis(state: RolloutState, ruled: Classification, decided_by: str) -> D
         state=ruled.state,
         confidence=ruled.confidence,
         evidence=list(ruled.evidence),
+        causes=[_cause_line(cause) for cause in ruled.causes if cause.state != ruled.state or cause.gain],
         decided_by=decided_by,
     )
+
+
+def _cause_line(cause: Cause) -> str:
+    gain = f", mending it is worth at most {cause.gain:.2f}x" if cause.gain else ""
+    return f"{cause.state} (confidence {cause.confidence:.2f}{gain})"
 
 
 async def _by_model(

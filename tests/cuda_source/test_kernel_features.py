@@ -1,0 +1,39 @@
+"""Features are found by what a program must contain, in sources and in machine code."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernelblaster.cuda_source.features import Feature, confirmed, machine_features, source_features
+
+SNIPPETS = [
+    ('asm("wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {}");', Feature.WGMMA),
+    ("wmma::mma_sync(c, a, b, c);", Feature.MMA_SYNC),
+    ('asm("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0];");', Feature.TMA_LOAD),
+    ('asm("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0];");', Feature.TMA_STORE),
+    ('asm("cp.async.cg.shared.global [%0], [%1], 16;");', Feature.CP_ASYNC),
+    ("__global__ void __cluster_dims__(8, 1, 1) k();", Feature.CLUSTER),
+    ("x = *cluster.map_shared_rank(&y, 1);", Feature.DISTRIBUTED_SHARED),
+    ("atomicAdd(&sum, 1.0f);", Feature.ATOMICS),
+    ("const float4 v = reinterpret_cast<const float4 *>(x)[i];", Feature.VECTOR_ACCESS),
+    ("__stcs(y + i, v);", Feature.CACHE_HINTS),
+    ("cudaDeviceGetAttribute(&n, cudaDevAttrMultiProcessorCount, 0);", Feature.PERSISTENT),
+]
+
+
+@pytest.mark.parametrize(("source", "feature"), SNIPPETS, ids=lambda value: str(value)[:24])
+def test_a_source_has_what_it_says_and_comments_do_not_count(source: str, feature: Feature) -> None:
+    assert feature in source_features(source)
+    assert feature not in source_features(f"// {source}\n/* {source} */")
+
+
+def test_machine_code_has_the_last_word_on_what_it_can_show() -> None:
+    written = source_features('asm("wgmma.mma_async.sync");  int sms = props.multiProcessorCount;')
+    ran = machine_features("HMMA.16816.F32 R4, R8, R12, R4 ;\nLDG.E.128 R0, [R2.64] ;\nUTMALDG.2D [UR8], [UR4] ;")
+    assert ran == {Feature.MMA_SYNC, Feature.VECTOR_ACCESS, Feature.TMA_LOAD}
+    assert confirmed(written, ran) == ran | {Feature.PERSISTENT}
+    assert confirmed(written, None) == written
+
+
+def test_unfused_multiplies_are_no_products_of_tensor_cores() -> None:
+    assert machine_features("HFMA2.MMA R3, -RZ, RZ, 0, 0 ;") == frozenset()

@@ -13,21 +13,24 @@ from ptxemu.program.run import DEFAULT_ARCH, EmulatedProgram, Streams
 
 def build(
     source: str | os.PathLike[str],
-    *,
+    *more: str | os.PathLike[str],
     arch: str = DEFAULT_ARCH,
     include_dirs: Sequence[str | os.PathLike[str]] = (),
+    nvcc_flags: Sequence[str] = (),
     cache_dir: str | os.PathLike[str] | None = None,
 ) -> EmulatedProgram:
     """Compile a .cu file that has a `main`, and assemble its PTX. Unchanged programs come from the cache.
 
     Args:
         source: path of the file.
+        more: further CUDA and C++ files; CUDA files become one translation unit, see `program/source.py`.
         arch: `sm_80`, `sm_86`, `sm_89`, `sm_90` or `sm_100`; it decides which GPU is emulated.
         include_dirs: further directories with headers.
+        nvcc_flags: `-DNAME=1`, `-std=c++20`, `-lm` and the like.
         cache_dir: where programs and the core are kept; PTXEMU_CACHE or the user's cache if not given.
 
     Raises:
-        InvalidInput: no such file or architecture.
+        InvalidInput: no such file or architecture, or a flag that is not to be given.
         ProgramDoesNotBuild: it does not compile or link; `log` has the compiler's messages.
         ProgramNotEmulatable: it needs something that the emulator lacks.
         ToolkitMissing: no nvcc or no g++.
@@ -35,8 +38,10 @@ def build(
     """
     return EmulatedProgram.build(
         Path(source),
+        more=[Path(file) for file in more],
         arch=arch,
         include_dirs=[Path(directory) for directory in include_dirs],
+        nvcc_flags=nvcc_flags,
         cache_root=None if cache_dir is None else Path(cache_dir),
     )
 

@@ -9,6 +9,7 @@ import argparse
 import json
 import math
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -42,7 +43,9 @@ class CommandOptions:
         arch: `sm_80`, `sm_86`, `sm_89`, `sm_90` or `sm_100`.
         json_file: gets the list of launches with all their metrics.
         record: gets the whole `RunResult`.
+        more: further CUDA and C++ files.
         include: further directories with headers.
+        nvcc: flags of nvcc.
         lines: source lines to show of each kernel.
         checks: whether memory, races and barriers are checked.
         sample_millions: warp instructions of a launch that are enough, in millions; 0 executes every block.
@@ -54,7 +57,9 @@ class CommandOptions:
     arch: str = DEFAULT_ARCH
     json_file: Path | None = None
     record: Path | None = None
+    more: Sequence[Path] = ()
     include: Sequence[Path] = ()
+    nvcc: Sequence[str] = ()
     lines: int = 0
     checks: bool = False
     sample_millions: float = 0.0
@@ -73,7 +78,12 @@ def build_program(options: CommandOptions, cache_root: Path | None = None) -> Em
             raise InvalidInput(f"{target} cannot be written", hint="name a file in a directory that can be written")
     try:
         return EmulatedProgram.build(
-            options.program, arch=options.arch, include_dirs=options.include, cache_root=cache_root
+            options.program,
+            more=options.more,
+            arch=options.arch,
+            include_dirs=options.include,
+            nvcc_flags=options.nvcc,
+            cache_root=cache_root,
         )
     except ProgramDoesNotBuild as error:
         sys.stderr.write(error.log)
@@ -133,8 +143,8 @@ def _complain(message: str, hint: str) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit code, having told what went wrong."""
-    options = parse_options(sys.argv[1:] if argv is None else argv)
     try:
+        options = parse_options(sys.argv[1:] if argv is None else argv)
         if sys.stderr.isatty():
             print(_style().dim(f"building {options.program} for the emulated GPU"), file=sys.stderr)
         return run_program(build_program(options), options)
@@ -163,7 +173,9 @@ def parse_options(argv: Sequence[str]) -> CommandOptions:
         arch=parsed.arch,
         json_file=parsed.json,
         record=parsed.record,
+        more=tuple(parsed.more),
         include=tuple(parsed.include),
+        nvcc=nvcc_flags(parsed.nvcc),
         lines=parsed.lines,
         checks=parsed.checks,
         sample_millions=parsed.sample,
@@ -171,12 +183,20 @@ def parse_options(argv: Sequence[str]) -> CommandOptions:
     )
 
 
+def nvcc_flags(given: Sequence[str]) -> tuple[str, ...]:
+    """Flags as a shell would separate them. Raises InvalidInput."""
+    try:
+        return tuple(flag for one in given for flag in shlex.split(one))
+    except ValueError as error:
+        raise InvalidInput(f"--nvcc does not read: {error}", hint="close all quotation marks") from error
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="ptxemu", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("program", type=Path, metavar="PROGRAM.cu", help="a CUDA program with its own main, one .cu file")
+    add("program", type=Path, metavar="PROGRAM.cu", help="a CUDA program with its own main")
     add("arguments", nargs="*", metavar="ARGS", help="arguments of the program; put -- before them")
     add("--arch", default=DEFAULT_ARCH, help="sm_80, sm_86, sm_89, sm_90 or sm_100 (default %(default)s)")
     add("--checks", action=argparse.BooleanOptionalAction, default=False, help="check memory, races and barriers")
@@ -184,6 +204,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--json", type=Path, metavar="FILE", help="write the list of launches with all their metrics")
     add("--record", type=Path, metavar="FILE", help="write device, exit code, findings and launches")
     add("-I", "--include", type=Path, action="append", default=[], metavar="DIR", help="a directory with headers")
+    add("--with", dest="more", type=Path, action="append", default=[], metavar="FILE", help="a further .cu or C++ file")
+    add("--nvcc", action="append", default=[], metavar="FLAGS", help='flags of nvcc, as in --nvcc="-O2 -DN=8"')
     add(
         "--sample",
         type=_number(float, 0),

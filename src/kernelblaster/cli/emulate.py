@@ -11,7 +11,7 @@ from kernelblaster.cli.options import finite, positive
 
 
 def emulate(
-    program: Annotated[Path, typer.Argument(help="A CUDA program with its own main, one .cu file.")],
+    program: Annotated[Path, typer.Argument(help="A CUDA program with its own main.")],
     arguments: Annotated[
         list[str] | None, typer.Argument(help="Arguments of the program; put -- before them.", metavar="ARGS")
     ] = None,
@@ -24,6 +24,13 @@ def emulate(
     ] = None,
     include: Annotated[
         list[Path] | None, typer.Option("--include", "-I", help="A further directory with headers; repeatable.")
+    ] = None,
+    more: Annotated[
+        list[Path] | None,
+        typer.Option("--with", help="A further .cu or C++ file of the program; repeatable.", metavar="FILE"),
+    ] = None,
+    nvcc: Annotated[
+        list[str] | None, typer.Option("--nvcc", help='Flags of nvcc, as in --nvcc="-O2 -DN=8".', metavar="FLAGS")
     ] = None,
     lines: Annotated[
         int, typer.Option("--lines", min=0, help="Show the N source lines of each kernel at which warps wait most.")
@@ -51,10 +58,14 @@ def emulate(
     """
     from kernelblaster import cache_dir, translated_errors
     from kernelblaster.cli.progress import Progress
-    from ptxemu.command import CommandOptions, build_program, run_program
+    from ptxemu.command import CommandOptions, build_program, nvcc_flags, run_program
 
+    with translated_errors():
+        flags = nvcc_flags(nvcc or ())
     options = CommandOptions(
         program=program,
+        more=more or (),
+        nvcc=flags,
         arguments=arguments or (),
         arch=arch,
         json_file=json_file,

@@ -1,4 +1,4 @@
-"""Builds a self-contained CUDA program for the emulated GPU, and keeps it until a file that it includes changes."""
+"""Builds a CUDA program for the emulated GPU, and keeps it until a file that it includes changes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from ptxemu.errors import ProgramDoesNotBuild, ProgramNotEmulatable
 from ptxemu.machine.ptxas import PtxasResources, parse_resources
 from ptxemu.program.entries import BuildReport, Entry, sha256
 from ptxemu.program.modules import missing_runtime_functions
+from ptxemu.program.source import ProgramSource
 from ptxemu.toolkit import CudaToolkit
 
-_FORMAT = "ptxemu-program-2"
+_FORMAT = "ptxemu-program-3"
 _LIBRARIES = ("cublas", "cudnn", "cufft", "curand", "cusolver", "cusparse", "nccl", "nvrtc", "cu")
 NOT_EMULATABLE_HINT = "docs/emulator.md lists what the emulated device executes; run it on a GPU"
 
@@ -58,28 +59,32 @@ class ProgramBuilder:
         self._includes = tuple(directory.resolve() for directory in include_dirs)
         self._cache = cache_dir / "emulated-programs"
 
-    def build(self, source: Path) -> BuiltProgram:
+    def build(self, source: ProgramSource) -> BuiltProgram:
         """Compile and link, or take from the cache.
 
         Raises:
             ProgramDoesNotBuild: it does not compile or link.
             ProgramNotEmulatable: it calls what the stand-in runtime lacks.
         """
-        key = [_FORMAT, str(source.resolve()), *self._compile_flags(), *self._link_flags(), self._toolkit.version]
+        key = [_FORMAT, *source.key, *self._compile_flags(), *self._link_flags(), self._toolkit.version]
         entry = Entry.of(self._cache, key)
         report = entry.ensure(lambda scratch: self._build(source, scratch), ("program", "program.ptx", "program.cubin"))
         program = entry.directory / "program"
         return BuiltProgram(program, program.with_suffix(".ptx"), program.with_suffix(".cubin"), report.resources)
 
-    def _build(self, source: Path, scratch: Path) -> BuildReport:
-        log = self._compile(source, scratch)
-        self._core_built()
-        self._link(source, scratch)
+    def _build(self, source: ProgramSource, scratch: Path) -> BuildReport:
+        log = self._compile(source, source.unit(scratch), "program", scratch)
         for kept in (".ptx", ".cubin"):
             next(scratch.glob(f"*{kept}")).rename(scratch / f"program{kept}")
+        for number, file in enumerate(source.host_files):
+            self._compile(source, file.resolve(), f"host{number}", scratch)
+        self._core_built()
+        self._link(source, scratch)
+        system = (*self._toolkit.include_dirs, scratch)
+        rules = sorted(scratch.glob("*.d"))
         return BuildReport(
             resources=parse_resources(log, self._toolkit.demangle),
-            dependencies=_dependencies(scratch / "program.d", self._toolkit.include_dirs),
+            dependencies={path: digest for one in rules for path, digest in _dependencies(one, system).items()},
         )
 
     def _compile_flags(self) -> tuple[str, ...]:
@@ -94,34 +99,42 @@ class ProgramBuilder:
         directory = self._core.library_dir
         return (f"-L{directory}", f"-l{self._core.library_name}", f"-Wl,-rpath,{directory}", "-lpthread", "-ldl")
 
-    def _compile(self, source: Path, scratch: Path) -> str:
-        """source -> program.o, program.d, a .ptx and a .cubin. Returns the log. Raises ProgramDoesNotBuild."""
+    def _compile(self, source: ProgramSource, file: Path, name: str, scratch: Path) -> str:
+        """file -> name.o, name.d and, of CUDA, a .ptx and a .cubin. Returns the log.
+
+        Raises:
+            ProgramDoesNotBuild: the compiler refuses it.
+            ProgramNotEmulatable: it launches kernels from kernels, or includes a library that has no PTX.
+        """
+        language = "c++" if file in [one.resolve() for one in source.host_files] else "cu"
         done = run_compiler(
             [
                 *(str(self._toolkit.nvcc), "-ccbin", str(self._toolkit.host_compiler), *self._compile_flags()),
-                *("--keep", "--keep-dir", str(scratch), "-MD", "-MF", "program.d"),
-                *("-x", "cu", "-c", str(source.resolve()), "-o", "program.o"),
+                *(*source.compile_flags, "--keep", "--keep-dir", str(scratch), "-MD", "-MF", f"{name}.d"),
+                *("-x", language, "-c", str(file), "-o", f"{name}.o"),
             ],
             scratch,
         )
         if not done.ok:
+            if missing := missing_in(done.text):
+                raise not_emulatable(source.files[0], missing, done.text)
             reason = done.first_error("the compiler")
-            raise _refused(f"{source} does not compile: {reason}", done.text)
+            raise _refused(f"{source.files[0]} does not compile: {reason}", done.text)
         return done.text
 
-    def _link(self, source: Path, scratch: Path) -> None:
+    def _link(self, source: ProgramSource, scratch: Path) -> None:
         """program.o -> program. Raises ProgramDoesNotBuild and ProgramNotEmulatable."""
-        done = run_compiler(
-            [str(self._toolkit.host_compiler), "program.o", "-o", "program", *self._link_flags()], scratch
-        )
+        objects = sorted(one.name for one in scratch.glob("*.o"))
+        flags = (*source.link_flags, *self._link_flags())
+        done = run_compiler([str(self._toolkit.host_compiler), *objects, "-o", "program", *flags], scratch)
         if done.ok:
             return
         undefined = list(dict.fromkeys(re.findall(r"undefined reference to [`']([^'`]+)'", done.text)))
         missing = missing_runtime_functions(undefined) or _missing_library(undefined)
         if missing:
-            raise not_emulatable(source, missing, done.text)
+            raise not_emulatable(source.files[0], missing, done.text)
         reason = f"undefined: {', '.join(undefined)}" if undefined else f"the linker {done.how}"
-        raise _refused(f"{source} does not link: {reason}", done.text)
+        raise _refused(f"{source.files[0]} does not link: {reason}", done.text)
 
 
 def not_emulatable(source: Path, reason: str, log: str) -> ProgramNotEmulatable:
@@ -130,8 +143,17 @@ def not_emulatable(source: Path, reason: str, log: str) -> ProgramNotEmulatable:
 
 
 def _refused(message: str, log: str) -> ProgramDoesNotBuild:
-    hint = "see the compiler's messages; --include DIR adds a directory with headers"
+    hint = "see the compiler's messages; --include DIR adds a directory with headers, --nvcc FLAGS passes flags on"
     return ProgramDoesNotBuild(message, hint=hint, log=log)
+
+
+def missing_in(log: str) -> str | None:
+    """What a program lacks that does not compile; None when the compiler has another complaint."""
+    if "kernel launch from __device__ or __global__ functions" in log:
+        return "kernels launched by kernels"
+    if header := re.search(r"fatal error: ((?:cublas|cudnn|cufft|curand|cusolver|cusparse|nccl|npp|nvrtc)\w*\.h)", log):
+        return f"the library of {header[1]}, which comes without PTX, or its headers are not installed"
+    return None
 
 
 def _missing_library(undefined: Sequence[str]) -> str | None:

@@ -25,13 +25,14 @@ from typing import IO, Self
 from ptxemu.checks.findings import named, read_findings
 from ptxemu.core.build import ensure_core, locate_core
 from ptxemu.counters.report import CountedReport, NotSampled, counted_report
-from ptxemu.errors import InvalidInput, ProgramNotEmulatable
+from ptxemu.errors import ProgramNotEmulatable
 from ptxemu.files import default_cache_dir
 from ptxemu.metrics.launches import modelled_run
 from ptxemu.model.architecture import GpuModel, gpu_of_architecture
 from ptxemu.program.build import BuiltProgram, ProgramBuilder, not_emulatable
 from ptxemu.program.modules import ensure_figures, ensure_module
 from ptxemu.program.result import RunResult
+from ptxemu.program.source import ProgramSource
 from ptxemu.toolkit import CudaToolkit
 
 DEFAULT_ARCH = "sm_90"
@@ -71,34 +72,37 @@ class EmulatedProgram:
         cls,
         source: Path,
         *,
+        more: Sequence[Path] = (),
         arch: str = DEFAULT_ARCH,
         include_dirs: Sequence[Path] = (),
+        nvcc_flags: Sequence[str] = (),
         cache_root: Path | None = None,
     ) -> Self:
         """Compile, link and assemble a program; unchanged programs come from the cache.
 
         Args:
-            source: a .cu file with a `main`.
+            source: a .cu file.
+            more: further CUDA and C++ files; one of all has a `main`.
             arch: `sm_80`, `sm_86`, `sm_89`, `sm_90` or `sm_100`.
             include_dirs: further directories with headers.
+            nvcc_flags: of the program; those that say what is made and for which GPU are refused.
             cache_root: where programs and the core are kept; the user's cache if not given.
 
         Raises:
-            InvalidInput: no such file or architecture.
+            InvalidInput: no such file or architecture, or a flag that is not to be given.
             ProgramDoesNotBuild: it does not compile or link.
             ProgramNotEmulatable: it needs something that the emulator lacks.
             ToolkitMissing: no nvcc or no host compiler.
             CoreFailure: the core does not build.
         """
-        if not source.is_file():
-            raise InvalidInput(f"{source}: no such file", hint="give the path of a .cu file with a main function")
+        sources = ProgramSource.of((source, *more), nvcc_flags)
         gpu, cache = gpu_of_architecture(arch), cache_root or default_cache_dir()
         toolkit = CudaToolkit.find()
         # The core takes longer to build than a program to compile: the first time, both go on at once.
         with ThreadPoolExecutor(1, thread_name_prefix="core") as pool:
             core = pool.submit(ensure_core, cache)
             arch = gpu.architecture.compile_arch
-            built = ProgramBuilder(toolkit, locate_core(cache), core.result, arch, include_dirs, cache).build(source)
+            built = ProgramBuilder(toolkit, locate_core(cache), core.result, arch, include_dirs, cache).build(sources)
             core.result()
         try:
             module = ensure_module(built.program, built.ptx, toolkit.include_dirs, built.resources)

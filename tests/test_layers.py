@@ -29,6 +29,7 @@ ROOMS = (
     "models",
     "evaluation",
     "config",
+    "python_candidates",
     "devices",
     "sandbox",
     "problems",

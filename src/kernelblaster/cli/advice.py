@@ -12,7 +12,8 @@ from kernelblaster.cli import terminal
 if TYPE_CHECKING:
     from kernelblaster import Advice
 
-_HOT = re.compile(r"candidate\.cu:(\d+) (\d+)%")
+_CANDIDATE = re.compile(r"\bcandidate\.(?:cu|py)\b")
+_HOT = re.compile(r"\bcandidate\.(?:cu|py):(\d+) (\d+)%")
 _NOTES = {
     "sparse_access": "wasted sectors",
     "bank_conflicts": "bank conflicts",
@@ -63,7 +64,7 @@ def _hot_lines(evaluation: Evaluation, source: str, file: str) -> Iterator[str]:
 
 def _notes(evaluation: Evaluation, file: str) -> Iterator[str]:
     told = [
-        f"{label}: {kernel.notes[name].replace('candidate.cu', file)} ({kernel.name.partition('(')[0]})"
+        f"{label}: {_CANDIDATE.sub(lambda _: file, kernel.notes[name])} ({kernel.name.partition('(')[0]})"
         for kernel in (evaluation.profile.kernels if evaluation.profile else [])
         for name, label in _NOTES.items()
         if name in kernel.notes

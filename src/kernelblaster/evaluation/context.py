@@ -22,6 +22,7 @@ from kernelblaster.evaluation.integrity.timed_checks import TimedChecks, choose_
 from kernelblaster.evaluation.roofline import floor_us
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.undeclared_extents import undeclared_extents
+from kernelblaster.python_candidates.candidate import CudaSource, as_cuda
 
 Value = TypeVar("Value")
 
@@ -99,6 +100,15 @@ class EvaluationContext:
         return plan_inputs(
             problem, self.precision_of(problem), self.workload, sets, self.seed, other, judge_timed=judged
         )
+
+    def cuda_source(self, problem: Problem, source: str) -> CudaSource:
+        """What is built of a candidate; one in Python is recorded at the sizes of the plan.
+
+        Raises BuildFailure, MachineError, ProblemError.
+        """
+        plan = self.plan(problem)
+        keys = (*plan.small[:1], *plan.unseen[:1], plan.timed)
+        return as_cuda(source, [(key.problem, key.workload) for key in keys], self.precision_of(problem), self.facts)
 
     @property
     def instruction_budget(self) -> int:

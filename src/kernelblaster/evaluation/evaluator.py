@@ -39,7 +39,7 @@ class Evaluator(EvaluationContext):
 
         Args:
             problem: what it solves.
-            source: its CUDA source.
+            source: its source, in CUDA C++ or Python.
             baseline: source to compare with, timed in turns; verified earlier, and not again here.
             profile: collect hardware counters.
             process_pairs: pairs of fresh processes in which a candidate that seems faster is compared; one on an
@@ -79,7 +79,8 @@ class Evaluator(EvaluationContext):
         A candidate that does not build or run is a finding. Raises DeviceError.
         """
         try:
-            build = self.device.build(source, self.device.prepare(problem, self.precision_of(problem)), self.libraries)
+            text = self.cuda_source(problem, source).text
+            build = self.device.build(text, self.device.prepare(problem, self.precision_of(problem)), self.libraries)
             with self.holding(), self._cheap_job(problem) as job:
                 return self.device.sanitize(build, job, timeout_s=self.config.timeout_s)
         except (BuildFailure, RunFailure) as failure:

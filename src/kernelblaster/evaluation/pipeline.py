@@ -40,7 +40,7 @@ class EvaluationPipeline(EvaluationStages):
     Args:
         judge: device, inputs, configuration and plan.
         problem: what the candidate solves.
-        source: its CUDA source.
+        source: its source, in CUDA C++ or Python.
     """
 
     def __init__(self, judge: EvaluationContext, problem: Problem, source: str) -> None:
@@ -57,6 +57,8 @@ class EvaluationPipeline(EvaluationStages):
     def run(self, baseline: str | None, *, profile: bool, process_pairs: int = 1) -> Evaluation:
         """Go through the stages, the last one in as many pairs of processes. Raises DeviceError and ProblemError."""
         self._final = process_pairs > 1
+        if not self._translated():
+            return self._evaluation
         harness = self._judge.device.prepare(self._problem, self._judge.precision_of(self._problem))
         if harness.program is not None:
             with compiling(lambda: self._build(harness), harness, self._judge.libraries) as candidate:

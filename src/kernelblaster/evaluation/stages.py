@@ -15,6 +15,7 @@ from kernelblaster.evaluation.integrity.source_hints import hints
 from kernelblaster.evaluation.messages import fault_in, tidied
 from kernelblaster.evaluation.results import Evaluation, Verdict
 from kernelblaster.problems.problem import Problem
+from kernelblaster.python_candidates.language import Language, language_of
 
 
 class EvaluationStages:
@@ -23,7 +24,7 @@ class EvaluationStages:
     Args:
         judge: device, inputs, configuration and plan.
         problem: what the candidate solves.
-        source: its CUDA source.
+        source: its source, in CUDA C++ or Python.
     """
 
     def __init__(self, judge: EvaluationContext, problem: Problem, source: str) -> None:
@@ -34,6 +35,7 @@ class EvaluationStages:
         self._evaluation = Evaluation(
             problem=str(problem.id),
             source_sha256=hashlib.sha256(source.encode()).hexdigest(),
+            language=language_of(source),
             verdict=Verdict.CORRECT,
             reason="",
             device=facts.kind,
@@ -43,9 +45,24 @@ class EvaluationStages:
             workload=judge.workload,
             libraries=[library.value for library in judge.libraries],
             weakly_verified=problem.weakly_verified,
-            warnings=hints(source),
+            warnings=hints(source) if language_of(source) is Language.CUDA else [],
             isolation=judge.device.isolation,
         )
+
+    def _translated(self) -> bool:
+        """Put CUDA in the place of another language. False when that cannot be done, which is the verdict then."""
+        if self._evaluation.language is Language.CUDA:
+            return True
+        try:
+            with self._stage("record"):
+                found = self._judge.cuda_source(self._problem, self._source)
+        except BuildFailure as failure:
+            self._refuse(Verdict(failure.kind.value), failure.reason, failure.log)
+            return False
+        self._source = found.text
+        for warning in found.warnings:
+            self._warn(warning)
+        return True
 
     def _build(self, harness: Harness) -> Build:
         """The candidate's program. Raises BuildFailure."""
@@ -67,7 +84,8 @@ class EvaluationStages:
     def _build_baseline(self, source: str, harness: Harness) -> Build | None:
         try:
             with self._stage("build"):
-                return self._judge.device.build(source, harness, self._judge.libraries)
+                text = self._judge.cuda_source(self._problem, source).text
+                return self._judge.device.build(text, harness, self._judge.libraries)
         except BuildFailure as failure:
             self._warn(f"no comparison: the baseline does not build ({failure.reason})")
             return None

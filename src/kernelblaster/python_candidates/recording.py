@@ -1,0 +1,156 @@
+"""Records a Python candidate: what it is to be recorded at, and the isolated process that does it."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterable
+from importlib.util import find_spec
+from pathlib import Path
+
+from pydantic import ValidationError
+
+import kernelblaster
+from kernelblaster.devices.facts import DeviceFacts
+from kernelblaster.devices.failures import BuildFailure, BuildFailureKind
+from kernelblaster.errors import MachineError, ProblemError
+from kernelblaster.problems.problem import Precision, Problem, TensorRole
+from kernelblaster.problems.reference import load_reference, tensor_specs
+from kernelblaster.python_candidates.plan import (
+    ANSWER,
+    CANDIDATE,
+    REQUEST,
+    Extents,
+    Given,
+    RecordedGpu,
+    RecorderAnswer,
+    Recording,
+    RecordingRequest,
+    Refusal,
+)
+from kernelblaster.sandbox.isolation import FileView, SystemView
+from kernelblaster.sandbox.limits import CommandResult, Limits
+from kernelblaster.sandbox.process import Scratch, clean_environment, run
+from kernelblaster.storage.bounded_io import read_bounded
+
+TIMEOUT_S = 300.0
+"""Of a recording: Triton compiles a large kernel in seconds, each size in turn."""
+_LIMITS = Limits(
+    memory_bytes=16 << 30, file_bytes=256 << 20, disk_bytes=2 << 30, tasks=128, output_bytes=16 << 20, forks=True
+)
+_INSTALLED = ("site-packages", "dist-packages")
+_MOST_ANSWER_MIB = 64
+_MOST_LOG = 8000
+_ROOT = Path(kernelblaster.__file__).parents[1]
+_PROGRAM = "import sys; sys.path[:0] = {paths!r}; from kernelblaster.python_candidates.recorder import main; main()"
+
+
+def extents_of(problem: Problem, workload: str, precision: Precision) -> Extents:
+    """One size of a problem, as a candidate is recorded at it. Raises ProblemError."""
+    import torch
+
+    reference = load_reference(problem)
+    specs = tensor_specs(problem, workload, precision)
+    with torch.device("meta"):
+        init = list(reference.module.get_init_inputs(workload))
+    if not _is_literal(init):
+        raise ProblemError(
+            f"{problem.slug}: get_init_inputs gives more than numbers, text and lists of these",
+            hint="give literals: a Python candidate is constructed in another process",
+        )
+    inputs = {spec.name for spec in specs if spec.role is TensorRole.INPUT}
+    arguments = tuple(
+        Given(tensor=name) if name in inputs else Given(value=problem.scalars[name]) for name in reference.input_names
+    )
+    return Extents(
+        sizes=problem.workloads[workload],
+        scalars=problem.scalars,
+        init=repr(init),
+        arguments=arguments,
+        tensors=specs,
+    )
+
+
+def recorded_gpu(facts: DeviceFacts) -> RecordedGpu:
+    """What a candidate is told of the device."""
+    return RecordedGpu(
+        name=facts.name,
+        capability=int(facts.arch.removeprefix("sm_")),
+        sm_count=facts.sm_count,
+        memory_bytes=facts.memory_bytes,
+        l2_bytes=facts.l2_bytes,
+        shared_per_block=facts.shared_per_block,
+    )
+
+
+def has_triton() -> bool:
+    """Whether Triton is installed beside this package."""
+    return find_spec("triton") is not None
+
+
+def record(source: str, request: RecordingRequest) -> Recording:
+    """Record a candidate in a process of its own.
+
+    Raises:
+        BuildFailure: it does not compile, raises, or does what is not recorded.
+        MachineError: Triton is not installed.
+    """
+    if not has_triton():
+        raise MachineError(
+            "Triton is not installed, which Python candidates need", hint="pip install 'kernelblaster[triton]'"
+        )
+    with Scratch() as scratch:
+        (scratch / CANDIDATE).write_text(source, encoding="utf-8")
+        (scratch / REQUEST).write_text(request.model_dump_json(), encoding="utf-8")
+        outcome = run(
+            [sys.executable, "-I", "-c", _PROGRAM.format(paths=[str(_ROOT)])],
+            timeout_s=TIMEOUT_S,
+            limits=_LIMITS,
+            cwd=scratch,
+            environment=clean_environment(scratch, _environment(scratch)),
+            view=FileView(readable=tuple(_interpreter()), system=SystemView.TOOLS),
+        )
+        return _recording(scratch / ANSWER, outcome, len(request.extents))
+
+
+def _environment(scratch: Path) -> dict[str, str]:
+    # One thread: nothing is computed.
+    return {"TRITON_CACHE_DIR": str(scratch / "triton"), "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def _interpreter() -> Iterable[Path]:
+    """Python, what is installed beside it, and this package; no working directory that `sys.path` may name."""
+    installed = (Path(entry) for entry in sys.path)
+    found = {Path(sys.prefix), Path(sys.base_prefix), _ROOT, *(path for path in installed if path.name in _INSTALLED)}
+    return sorted(path.resolve() for path in found if path.is_dir() and path != Path("/"))
+
+
+def _recording(answer: Path, outcome: CommandResult, sizes: int) -> Recording:
+    """What a recorder has left. Raises BuildFailure."""
+    if not outcome.ok or not answer.is_file():
+        raise BuildFailure(
+            BuildFailureKind.COMPILE,
+            f"the process that records the candidate {outcome.describe()}",
+            outcome.output[-_MOST_LOG:],
+        )
+    try:
+        read = RecorderAnswer.model_validate_json(read_bounded(answer, _MOST_ANSWER_MIB))
+    except (ValidationError, OSError) as error:
+        raise BuildFailure(BuildFailureKind.COMPILE, "the recording cannot be read", str(error)[:_MOST_LOG]) from error
+    if read.refusal is not None:
+        raise _failure(read.refusal)
+    if read.recording is None or len(read.recording.plans) != sizes:
+        raise BuildFailure(BuildFailureKind.COMPILE, "the recording lacks sizes")
+    return read.recording
+
+
+def _failure(refusal: Refusal) -> BuildFailure:
+    reason = f"{refusal.reason}; {refusal.hint}" if refusal.hint else refusal.reason
+    return BuildFailure(BuildFailureKind.COMPILE, reason[:1000], refusal.log[:_MOST_LOG])
+
+
+def _is_literal(value: object) -> bool:
+    try:
+        return bool(ast.literal_eval(repr(value)) == value)
+    except (ValueError, SyntaxError):
+        return False

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from gpu_driver import Gpu, NoGpu
 from ptx_machine import HEAD, Launch, run
-from test_vectors import ALL, VECTORS, kernel_of
-from test_wgmma import DYNAMIC, FORMS, differs, problem
+from test_vectors import VECTORS, kernel_of, wanted
+from test_wgmma import DYNAMIC, FORMS, differs, hopper_slack, problem
 
 from ptxemu.core.build import ensure_core
 from ptxemu.files import default_cache_dir
@@ -20,9 +20,6 @@ from ptxemu.ptx.assembler import assemble
 from ptxemu.toolkit import CudaToolkit
 
 pytestmark = [pytest.mark.gpu, pytest.mark.nvcc]
-_SLACK = {**dict.fromkeys(("e4m3", "e5m2"), 2.0**11), **dict.fromkeys(("s8", "u8"), 1.0)}
-"""Hopper's tensor cores cut the sums of fp8 products to 13 bits behind the point, and others at the last of fp32."""
-_OTHER_SLACK = 8.0
 PROGRAMS = Path(__file__).parents[1] / "program" / "programs"
 
 
@@ -38,9 +35,8 @@ def test_vectors_hold(gpu: Gpu) -> None:
     ptx = HEAD + "\n".join(kernel_of(name, body, len(expected)) for name, (body, expected) in VECTORS.items())
     launches = [Launch(name, [np.zeros((32, len(expected)), np.uint32)]) for name, (_, expected) in VECTORS.items()]
     wrong = {}
-    for (name, (_, expected)), (got,) in zip(VECTORS.items(), gpu.run(ptx, launches), strict=True):
-        columns = [np.broadcast_to(np.asarray(one).astype(np.uint64), 32) & ALL for one in expected]
-        if not np.array_equal(got, np.stack(columns, axis=1)):
+    for name, (got,) in zip(VECTORS, gpu.run(ptx, launches), strict=True):
+        if not np.array_equal(got, wanted(name)):
             wrong[name] = got.tolist()
     assert not wrong
 
@@ -61,7 +57,7 @@ def test_products_hold(gpu: Gpu, tmp_path: Path) -> None:
         rows.append(
             {
                 "form": str(form),
-                "differs": differs(form, one, there[2], slack=_SLACK.get(form.a, _OTHER_SLACK)),
+                "differs": differs(form, one, there[2], slack=hopper_slack(form)),
                 "same": same,
                 "of": here[2].view(bits).size,
             }

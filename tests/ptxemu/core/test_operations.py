@@ -128,19 +128,20 @@ def agrees(case: Case, got: int, wanted: int | None) -> bool:
 CASES = cases()
 
 
+def launch_of(number: int, case: Case) -> Launch:
+    """The case's kernel on its operands; the results are the last array."""
+    columns = zip(*operands(case), strict=True)
+    inputs = [np.array(column, _DTYPE[bits_of(kind)]) for column, kind in zip(columns, case.sources, strict=True)]
+    out = np.zeros(LANES, _DTYPE[32 if case.result == "pred" else bits_of(case.result)])
+    return Launch(f"case{number}", [*inputs, out], block=(LANES, 1, 1))
+
+
 @pytest.fixture(scope="module")
 def results(tmp_path_factory) -> list[np.ndarray]:
     """The patterns that every case gave, all run in one process."""
     module = tmp_path_factory.mktemp("operations") / "module"
     assemble(HEAD + "".join(kernel(k, case) for k, case in enumerate(CASES))).write(module)
-    launches = []
-    for k, case in enumerate(CASES):
-        columns = zip(*operands(case), strict=True)
-        inputs = [np.array(column, _DTYPE[bits_of(kind)]) for column, kind in zip(columns, case.sources, strict=True)]
-        out = np.zeros(LANES, _DTYPE[32 if case.result == "pred" else bits_of(case.result)])
-        launches.append(Launch(f"case{k}", [*inputs, out], block=(LANES, 1, 1)))
-    library = ensure_core(default_cache_dir()).library_dir / "libptxcudart.so"
-    outcome = run(library, module, launches)
+    outcome = run(ensure_core(default_cache_dir()).library, module, [launch_of(*one) for one in enumerate(CASES)])
     assert outcome.error == 0, outcome.stderr
     return [arrays[-1] for arrays in outcome.arrays]
 

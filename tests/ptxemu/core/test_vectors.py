@@ -99,6 +99,11 @@ VECTORS: dict[str, tuple[str, Expected]] = {
 }
 
 
+def wanted(name: str) -> np.ndarray:
+    """What each lane of a vector stores."""
+    return np.stack([np.broadcast_to(np.asarray(one).astype(np.uint64), 32) & ALL for one in VECTORS[name][1]], axis=1)
+
+
 def kernel_of(name: str, body: str, results: int) -> str:
     """The vector as a kernel of one warp, which stores the first registers of each lane."""
     return "\n".join(
@@ -130,5 +135,4 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory, toolkit: object) -> Calla
 @pytest.mark.nvcc
 @pytest.mark.parametrize("name", VECTORS)
 def test_vector(outcomes: Callable[[str], np.ndarray], name: str) -> None:
-    columns = [np.broadcast_to(np.asarray(one).astype(np.uint64), 32) & ALL for one in VECTORS[name][1]]
-    np.testing.assert_array_equal(outcomes(name), np.stack(columns, axis=1))
+    np.testing.assert_array_equal(outcomes(name), wanted(name))

@@ -1,0 +1,210 @@
+"""Scores of the emulator on one page: what it leaves out, PTX vectors, errors per class of kernel, where speed stands.
+
+    python benchmarks/ptxemu/emulator_scores.py                    # writes docs/emulator_scores.md
+    python benchmarks/ptxemu/emulator_scores.py gpu FILE           # on a GPU: which vectors hold there
+
+Vectors run now. Errors beside an H200 come from the table of all cases of docs/emulator_calibration.md, which has a
+command of its own, by the program that a case belongs to.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import statistics
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "conformance"))
+
+from conformance_suite import read_capture
+from vector_suites import Suite, suites
+
+from ptxemu.core.build import ensure_core
+from ptxemu.files import default_cache_dir
+from ptxemu.ptx.assembler import assemble
+from ptxemu.ptx.operations import memory_operations, signatures
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "emulator_scores.md"
+CALIBRATION = ROOT / "docs" / "emulator_calibration.md"
+ON_GPU = ROOT / "docs" / "results" / "ptxemu_vectors_h200.json"
+PRODUCTS_ON_GPU = ON_GPU.with_name("ptxemu_wgmma_h200.json")
+COUNTERS = ("warp instructions", "global load sectors", "shared wavefronts", "L2 read sectors", "DRAM bytes read")
+_HEAD = """\
+# Scores of the emulator
+
+Made by `python benchmarks/ptxemu/emulator_scores.py`; not edited by hand.
+
+## Limits
+
+- Only an H200 was measured. Times of other GPUs are modelled from data sheets, and nobody has set them beside one.
+- Times are modelled, not measured; they rank kernels, and may not be compared with measured ones.
+- The kernels below were written for this project. Its model was fitted to half of them, which the errors include
+  ([calibration](emulator_calibration.md) tells the halves apart).
+- What a GPU has and the emulator lacks is listed in [emulator.md](emulator.md#what-is-left-out).
+- Vectors judge values. Atomics, bulk copies, barriers, `mma`, `wmma` and `ldmatrix` have tests with values of their
+  own, which are not counted here: without a vector below does not mean untested.
+"""
+
+
+@dataclass(frozen=True)
+class CaseErrors:
+    """One case beside the H200: relative errors of its counters where there is something to count, and both times."""
+
+    case: str
+    counters: Mapping[str, float]
+    real_us: float
+    modelled_us: float
+
+    @property
+    def factor(self) -> float:
+        """By how much the modelled time is too long or too short, 1 at best."""
+        return max(self.real_us / self.modelled_us, self.modelled_us / self.real_us)
+
+
+def case_errors(page: str) -> list[CaseErrors]:
+    """The table of all cases of the page of the calibration."""
+    rows = [line.strip("|").split("|") for line in page.partition("## All cases")[2].splitlines() if line[:1] == "|"]
+    names = [one.strip() for one in rows[0]]
+    found = []
+    for row in rows[2:]:
+        cells = dict(zip(names, (one.strip() for one in row), strict=True))
+        counters = {name: abs(float(cells[name])) / 100 for name in COUNTERS if cells[name]}
+        times = float(cells["real us"]), float(cells["modelled us"])
+        found.append(CaseErrors(cells["case"].removesuffix(" *"), counters, *times))
+    return found
+
+
+def class_table(errors: Iterable[CaseErrors], programs: Mapping[str, str]) -> list[str]:
+    """Medians of each program's cases; the worst classes by time come first."""
+    classes: defaultdict[str, list[CaseErrors]] = defaultdict(list)
+    for one in errors:
+        classes[programs[one.case]].append(one)
+    ordered = sorted(classes, key=lambda name: -statistics.median(one.factor for one in classes[name]))
+    lines = [
+        f"| class | cases | time, median factor | worst | {' | '.join(COUNTERS)} |",
+        "|---|" + "---|" * (3 + len(COUNTERS)),
+    ]
+    for name in ordered:
+        cases = classes[name]
+        factors = [one.factor for one in cases]
+        medians = [_median([one.counters[each] for one in cases if each in one.counters]) for each in COUNTERS]
+        shown = f"{name} | {len(cases)} | {statistics.median(factors):.2f} | {max(factors):.2f}"
+        lines.append(f"| {shown} | {' | '.join(medians)} |")
+    return lines
+
+
+def _median(values: Sequence[float]) -> str:
+    return f"{100 * statistics.median(values):.1f} %" if values else ""
+
+
+def emulated(suite: Suite) -> list[str]:
+    """Forms that the emulated core gets wrong."""
+    from ptx_machine import run
+
+    with TemporaryDirectory() as scratch:
+        module = Path(scratch) / "module"
+        assemble(suite.ptx).write(module)
+        outcome = run(ensure_core(default_cache_dir()).library, module, list(suite.launches), timeout_s=300)
+    if outcome.error:
+        raise SystemExit(f"{suite.name}: error {outcome.error}: {outcome.stderr}")
+    return suite.wrong(outcome.arrays, suite.agrees)
+
+
+def vector_table(found: Sequence[Suite], measured: Mapping[str, list[str]]) -> list[str]:
+    """One row per suite; `measured` has the forms that a GPU disagrees with."""
+    lines = ["| suite | forms | values | agree, emulated | agree, H200 | how near |", "|---|---|---|---|---|---|"]
+    for suite in found:
+        forms, wrong = len(suite.forms), emulated(suite)
+        there = f"{forms - len(measured[suite.name])}" if suite.name in measured else "not run"
+        lines.append(
+            f"| {suite.name} | {forms} | {suite.values} | {forms - len(wrong)} | {there} | {suite.tolerance} |"
+        )
+        print(f"{suite.name}: {forms} forms, {len(wrong)} wrong {wrong[:5]}", file=sys.stderr)
+    return lines
+
+
+def without_vectors(found: Sequence[Suite]) -> tuple[int, dict[str, int]]:
+    """How many operations of lanes and memory the core has and, by family, how many of them no form executes."""
+    known = {*signatures(), *(re.sub(r"_v\d$", "", name) for name in memory_operations())}
+    executed = {
+        re.sub(r"_v\d$", "", one.operation)
+        for suite in found
+        for kernel in assemble(suite.ptx).kernels
+        for one in kernel.code
+    }
+    return len(known), dict(sorted(Counter(name.partition("_")[0] for name in known - executed).items()))
+
+
+def measured() -> dict[str, list[str]]:
+    """By suite, the forms that an H200 disagrees with; products were captured before the others."""
+    products = json.loads(PRODUCTS_ON_GPU.read_text(encoding="utf-8"))
+    found = {"`wgmma`": [one["form"] for one in products if one["differs"]]}
+    return found | (json.loads(ON_GPU.read_text(encoding="utf-8")) if ON_GPU.is_file() else {})
+
+
+def page() -> str:
+    """Run the vectors, read the calibration, and write all of it down."""
+    found = suites()
+    known, missing = without_vectors(found)
+    programs = {case.run.case: case.program for case in read_capture().cases}
+    errors = case_errors(CALIBRATION.read_text(encoding="utf-8"))
+    return "\n".join(
+        [
+            _HEAD,
+            "## PTX vectors",
+            "",
+            *vector_table(found, measured()),
+            "",
+            f"They execute {known - sum(missing.values())} of the core's {known} operations of lanes and memory.",
+            "How many of each family have no vector here:",
+            f"{', '.join(f'`{name}` {count}' for name, count in missing.items()) or 'none'}.",
+            "",
+            "## Errors per class of kernel",
+            "",
+            f"{len(errors)} cases beside an H200, in the order of their median error of time. A class is a program of",
+            "`tests/conformance/kernels`; a factor of 1.2 is 1.2 times too much or too little; counters are medians of",
+            "relative errors, each rounded to a percent, with nothing where there is nothing to count.",
+            "",
+            *class_table(errors, programs),
+            "",
+            "## Speed",
+            "",
+            "Depends on the machine: [emulator.md](emulator.md#speed) has the table with its conditions, by",
+            "`python benchmarks/ptxemu/emulated_speed.py`.",
+            "",
+        ]
+    )
+
+
+def on_gpu(file: Path) -> None:
+    """Run the vectors on the GPU of this machine, and write which do not hold."""
+    from gpu_driver import Gpu
+
+    gpu = Gpu()
+    wrong = {suite.name: suite.wrong(gpu.run(suite.ptx, suite.launches), suite.agrees_on_gpu) for suite in suites()}
+    file.write_text(json.dumps(wrong, indent=1) + "\n", encoding="utf-8")
+    for name, forms in wrong.items():
+        print(f"{name}: {len(forms)} do not hold {forms[:5]}")
+
+
+def main() -> None:
+    """The page, or a GPU's part of it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("action", nargs="?", choices=("page", "gpu"), default="page")
+    parser.add_argument("file", nargs="?", type=Path, help="page: where it goes; gpu: what is written")
+    options = parser.parse_args()
+    if options.action == "gpu":
+        on_gpu(options.file or ON_GPU)
+    else:
+        (options.file or PAGE).write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""The page of scores reads the calibration that is committed, and says what it holds."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks" / "ptxemu"
+
+
+@pytest.fixture
+def scores(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return importlib.import_module("emulator_scores")
+
+
+def test_classes_have_the_errors_of_their_cases(scores) -> None:
+    page = f"""
+## All cases
+
+| {" | ".join(("case", *scores.COUNTERS, "real us", "modelled us"))} |
+|{"---|" * 8}
+| one * | +10 | -4 |  | +0 | -0 | 10.0 | 20.0 |
+| two | -30 | +0 |  | +50 | +0 | 30.0 | 30.0 |
+| three | +0 | +0 | +1 | +0 | +0 | 12.0 | 10.0 |
+"""
+    errors = scores.case_errors(page)
+    assert [(one.case, round(one.factor, 3)) for one in errors] == [("one", 2.0), ("two", 1.0), ("three", 1.2)]
+    table = scores.class_table(errors, {"one": "a", "two": "a", "three": "b"})
+    assert table[2:] == [
+        "| a | 2 | 1.50 | 2.00 | 20.0 % | 2.0 % |  | 25.0 % | 0.0 % |",
+        "| b | 1 | 1.20 | 1.20 | 0.0 % | 0.0 % | 1.0 % | 0.0 % | 0.0 % |",
+    ]
+
+
+def test_every_case_of_the_committed_calibration_is_read(scores) -> None:
+    errors = scores.case_errors(scores.CALIBRATION.read_text(encoding="utf-8"))
+    assert len(errors) > 300
+    assert all(one.real_us > 0 and one.counters for one in errors)

@@ -1,0 +1,9 @@
+#include <kernelblaster/driver.hpp>
+
+void launch_gpu_implementation(void* output, void* plain, void* key, void* nonce, int64_t blocks);
+
+static void call(kb::Driver& d) {
+    launch_gpu_implementation(d.output("output"), d.input("plain"), d.input("key"), d.input("nonce"), d.size("blocks"));
+}
+
+KB_DRIVER(call)

@@ -1,0 +1,10 @@
+#include <kernelblaster/driver.hpp>
+
+void launch_gpu_implementation(void* output, void* values, void* heads, int64_t rows, int64_t length);
+
+static void call(kb::Driver& d) {
+    launch_gpu_implementation(d.output("output"), d.input("values"), d.input("heads"), d.size("rows"),
+                              d.size("length"));
+}
+
+KB_DRIVER(call)

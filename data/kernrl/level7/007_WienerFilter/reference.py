@@ -18,7 +18,7 @@ MENDS = (
 
 
 class Model(torch.nn.Module):
-    """The real part of F^-1(F(x) conj(H) / (|H|^2 + noise)), where H is the transform of the window around the origin."""
+    """The real part of F^-1(F(x) conj(H) / (|H|^2 + noise)), where H is of the window around the origin."""
 
     def forward(self, x: torch.Tensor, window: torch.Tensor) -> torch.Tensor:
         """(height, width), powers of two, and (extent, extent), an odd number -> (height, width)."""

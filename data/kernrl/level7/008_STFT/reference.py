@@ -17,7 +17,7 @@ MENDS = (
 
 
 class Model(torch.nn.Module):
-    """The transform of window times frame, for frequencies 0 to frame / 2. Frame i is centred at i hop; borders reflect."""
+    """The transform of window times frame, frequencies 0 to frame / 2. Frame i is centred at i hop; borders reflect."""
 
     def __init__(self, frame: int, hop: int) -> None:
         super().__init__()

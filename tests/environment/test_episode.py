@@ -19,6 +19,7 @@ from kernelblaster.environment.rewards import REWARDS, RewardOptions, rewarded
 from kernelblaster.environment.submission import MOST_BYTES, SubmissionTooLarge, UnsupportedLanguage
 from kernelblaster.errors import DeviceError, UsageError
 from kernelblaster.evaluation.results import Decision, Verdict
+from kernelblaster.python_candidates.language import language_of
 
 WRONG, RIGHT = kernel(Verdict.WRONG_VALUES), kernel(Verdict.CORRECT)
 FASTER = kernel(Verdict.CORRECT, 2.0, Decision.FASTER)
@@ -132,7 +133,8 @@ def test_what_no_submission_caused_is_an_error_and_uses_no_turn(session, judge) 
         {"levels": "nine"},
     ],
 )
-def test_a_reset_that_cannot_be_served_says_so_and_the_episode_before_goes_on(session, arguments) -> None:
+def test_a_reset_that_cannot_be_served_says_so_and_the_episode_before_goes_on(session, arguments, monkeypatch) -> None:
+    monkeypatch.setattr("kernelblaster.environment.submission.has_triton", lambda: False)
     episodes = session()
     episodes.reset(problem_id="L1_23")
     step(episodes, WRONG)
@@ -142,7 +144,28 @@ def test_a_reset_that_cannot_be_served_says_so_and_the_episode_before_goes_on(se
     assert step(episodes, WRONG).turn == 2
 
 
-def test_steps_before_reset_after_close_in_another_language_or_too_large_are_refused(session) -> None:
+PYTHON = "import triton\n\nclass ModelNew:\n    pass\n"
+
+
+def test_triton_is_judged_where_it_is_installed_and_the_episode_allows_it(session, judge, monkeypatch) -> None:
+    monkeypatch.setattr("kernelblaster.environment.submission.has_triton", lambda: True)
+    judge.evaluate = lambda problem, source, **options: evaluation(Verdict.CORRECT).model_copy(
+        update={"language": language_of(source)}
+    )
+    episodes = session()
+    first = episodes.reset(problem_id="L1_23", languages=["triton"])
+    assert "ModelNew" in first.problem_description
+    judged = step(episodes, f"Here it is:\n```python\n{PYTHON}```\n")
+    assert (judged.language, judged.verdict) == ("triton", "correct")
+    assert step(episodes, RIGHT).verdict == "no_code"
+    assert step(episodes, "x = 1\n", language="triton").verdict == "no_code"
+    assert "ModelNew" not in episodes.reset(problem_id="L1_23", languages=["cuda"]).problem_description
+    assert step(episodes, PYTHON).verdict == "no_code"
+    assert step(episodes, RIGHT).language == "cuda"
+
+
+def test_steps_before_reset_after_close_in_another_language_or_too_large_are_refused(session, monkeypatch) -> None:
+    monkeypatch.setattr("kernelblaster.environment.submission.has_triton", lambda: False)
     episodes = session()
     with pytest.raises(EpisodeOver):
         step(episodes, RIGHT)
@@ -152,7 +175,7 @@ def test_steps_before_reset_after_close_in_another_language_or_too_large_are_ref
     with pytest.raises(SubmissionTooLarge):
         step(episodes, "x" * (MOST_BYTES + 1))
     assert episodes.state.step_count == 0
-    assert step(episodes, "import triton\nclass ModelNew:\n    pass\n").reward == 0.0
+    assert step(episodes, PYTHON).reward == 0.0
     episodes.close()
     episodes.close()
     with pytest.raises(EpisodeOver):

@@ -19,7 +19,7 @@ from kernelblaster.environment.catalogue import Catalogue, Draw, problem_identif
 from kernelblaster.environment.judging import SharedJudge, digest_of
 from kernelblaster.environment.observation import KernelObservation, at_reset, of_evaluation, without_source
 from kernelblaster.environment.rewards import REWARDS, Reward, RewardOptions, RewardScheme, rewarded
-from kernelblaster.environment.submission import Language, Submission, read_submission, require_cuda
+from kernelblaster.environment.submission import Language, Submission, read_submission, require_judged
 from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.results import Decision, Evaluation
 from kernelblaster.problems.dataset import parse_levels
@@ -42,7 +42,7 @@ class KernelAction(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     code: str
-    """A `.cu` file, or a reply that holds one in a fenced block; at most 256 KiB."""
+    """A `.cu` file or a Python module, or a reply that holds one in a fenced block; at most 256 KiB."""
     language: Language = Language.AUTO
     profile: bool = True
     """Collect hardware counters of a correct kernel."""
@@ -69,7 +69,8 @@ class ResetRequest(BaseModel):
     levels: str | list[int | str] | None = None
     """Problems are drawn from these, such as `1,2` or `level1`."""
     max_turns: Annotated[int, Field(ge=1, le=MOST_TURNS)] = MAX_TURNS
-    languages: list[Language] = [Language.CUDA]
+    languages: list[Language] = [Language.AUTO]
+    """That submissions may be written in; `triton` among them has the description say how."""
     baseline: str = BASELINE
     stop_at: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """Speed-up at which the episode is over."""
@@ -164,7 +165,9 @@ class KernelEpisodes:
                 max_turns=request.max_turns,
                 seed=seed,
             )
-            return at_reset(problem, task, request.max_turns).model_copy(update=self._common)
+            described = task.description + (task.python_form if Language.TRITON in request.languages else "")
+            first = at_reset(problem, task, described, request.max_turns)
+            return first.model_copy(update=self._common)
 
     def step(self, action: KernelAction) -> KernelObservation:
         """Judge a submission. Raises UsageError, DeviceError, ProblemError, and then uses no turn."""
@@ -173,7 +176,7 @@ class KernelEpisodes:
                 self.reset(problem_id=action.problem_id, max_turns=1)
             problem = self._require_running()
             self._require_same(problem, action.problem_id)
-            submission = read_submission(action.code, action.language)
+            submission = read_submission(action.code, action.language, self._request.languages)
             evaluation = None
             if submission.source is not None:
                 evaluation = self._judge.evaluate(problem, submission.source, profile=action.profile)
@@ -290,7 +293,7 @@ def _requested(arguments: dict[str, object]) -> ResetRequest:
             hint=f"it takes {', '.join(ResetRequest.model_fields)}",
         ) from error
     for language in request.languages:
-        require_cuda(language)
+        require_judged(language)
     if request.baseline != BASELINE:
         raise UsageError(
             f"there is no baseline {request.baseline!r} here", hint=f"{BASELINE}, the problem's own kernel, is the one"

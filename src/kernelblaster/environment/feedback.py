@@ -21,7 +21,9 @@ _PROFILE_CHARACTERS = 1400
 _REASON_CHARACTERS = 400
 _LINES_SHOWN = 5
 _LINE_CHARACTERS = 160
-_ERROR_LINE = re.compile(r"\bcandidate\.cu[(:](?P<line>\d{1,7})\)?:? (?:fatal )?error")
+_ERROR_LINE = re.compile(
+    r"\bcandidate\.(?:cu[(:](?P<line>\d{1,7})\)?:? (?:fatal )?error|py\", line (?P<python_line>\d{1,7}))"
+)
 
 
 def feedback(evaluation: Evaluation, source: str, bottleneck: Classification | None, reward: Reward) -> str:
@@ -67,7 +69,7 @@ def _compile(evaluation: Evaluation, source: str) -> str:
 def _offending_lines(log: str, source: str) -> str:
     """The first lines of the source that the compiler complains of, with their numbers."""
     lines = source.split("\n")
-    numbers = dict.fromkeys(int(match["line"]) for match in _ERROR_LINE.finditer(log))
+    numbers = dict.fromkeys(int(match["line"] or match["python_line"]) for match in _ERROR_LINE.finditer(log))
     shown = [number for number in numbers if 0 < number <= len(lines)][:_LINES_SHOWN]
     return "\n".join(f"{number}: {lines[number - 1][:_LINE_CHARACTERS]}" for number in shown)
 

@@ -82,6 +82,8 @@ class TaskText:
     """
 
     description: str
+    python_form: str
+    """What a Python module must be, to be read after the description."""
     reference: str
     start: str
     gpu: str
@@ -209,6 +211,7 @@ class SharedJudge:
         posed = self.pose(problem)
         return TaskText(
             description=f"{render('system')}\n\n{render('task', **task_values(posed))}",
+            python_form="\n\n" + render("python_form", scalars=", ".join(problem.scalars)),
             reference=reference_values(posed)["reference"],
             start=read_start(problem),
             gpu=gpu_summary(self.facts),

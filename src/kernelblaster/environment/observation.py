@@ -18,7 +18,7 @@ from kernelblaster.knowledge.decisions import Classification
 from kernelblaster.problems.problem import Problem
 
 NO_CODE = "no_code"
-"""Verdict of a submission that holds no CUDA source."""
+"""Verdict of a submission that holds no source."""
 
 
 class KernelObservation(BaseModel):
@@ -48,6 +48,8 @@ class KernelObservation(BaseModel):
     """None when nothing was run."""
     max_diff: float | None = None
     """Largest error against the reference; None when it is unknown or infinite."""
+    language: str = ""
+    """What the submission was written in: `cuda` or `triton`; empty where there was none."""
     verdict: str = ""
     """A `Verdict`, or `no_code`; empty at reset."""
     reason: str = ""
@@ -79,12 +81,12 @@ class KernelObservation(BaseModel):
     """What a model should read, bounded."""
 
 
-def at_reset(problem: Problem, task: TaskText, max_turns: int) -> KernelObservation:
+def at_reset(problem: Problem, task: TaskText, description: str, max_turns: int) -> KernelObservation:
     """The first observation of an episode."""
     return KernelObservation(
         reward=0.0,
         problem_id=problem_identifier(problem),
-        problem_description=task.description,
+        problem_description=description,
         reference_code=task.reference,
         start_code=task.start,
         gpu_info=task.gpu,
@@ -119,6 +121,7 @@ def of_evaluation(
         compilation_error=None if built else cut_middle(evaluation.log or evaluation.reason, LOG_CHARACTERS),
         correctness_pass=evaluation.correct if ran else None,
         max_diff=_max_diff(evaluation),
+        language=evaluation.language,
         verdict=evaluation.verdict,
         reason=evaluation.reason,
         log=cut_middle(evaluation.log, LOG_CHARACTERS),

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
 from kernelblaster.errors import UsageError
 from kernelblaster.models.replies import UnusableReply, parse_reply
+from kernelblaster.python_candidates import language as written_in
+from kernelblaster.python_candidates.recording import has_triton
 
 MOST_BYTES = 256 * 1024
 """Of a submission."""
 _FENCE = re.compile(r"^[ \t]*(?:`{3}|~{3})", re.MULTILINE)
-_IMPORTS_TRITON = re.compile(r"^[ \t]*(?:import|from)[ \t]+triton\b", re.MULTILINE)
-_DEFINES_MODEL = re.compile(r"^class[ \t]+ModelNew\b", re.MULTILINE)
+_PYTHON_BLOCK = re.compile(
+    r"^[ \t]*(?P<fence>`{3,}|~{3,})[ \t]*(?:python3?|py|triton)[ \t]*\n(?P<text>.*?)^[ \t]*(?P=fence)",
+    re.MULTILINE | re.DOTALL | re.IGNORECASE,
+)
 
 
 class Language(StrEnum):
     """What a submission is written in."""
 
     AUTO = "auto"
-    """Triton where the text imports triton and defines `ModelNew`, else CUDA."""
+    """Triton where the text is a Python module that defines `ModelNew`, else CUDA."""
     CUDA = "cuda"
     TRITON = "triton"
 
@@ -38,7 +43,7 @@ class Submission:
     """What was submitted.
 
     Attributes:
-        source: CUDA source; None where the text holds none.
+        source: CUDA C++ or Python; None where the text holds neither.
         reason: why there is none, one line for the agent.
     """
 
@@ -46,24 +51,49 @@ class Submission:
     reason: str = ""
 
 
-def require_cuda(language: Language) -> None:
-    """Raise UnsupportedLanguage for a language, named by the caller, that is not judged."""
-    if language is Language.TRITON:
-        raise UnsupportedLanguage("Triton submissions are not judged here", hint="submit CUDA, language `cuda`")
+def require_judged(language: Language) -> None:
+    """Raise UnsupportedLanguage for a language, named by the caller, that is not judged here."""
+    if language is Language.TRITON and not has_triton():
+        raise UnsupportedLanguage(
+            "Triton is not installed here", hint="pip install 'kernelblaster[triton]', or submit CUDA, language `cuda`"
+        )
 
 
-def read_submission(code: str, language: Language) -> Submission:
-    """The CUDA source in a submission. Raises UnsupportedLanguage, SubmissionTooLarge."""
-    require_cuda(language)
+def read_submission(code: str, language: Language, allowed: Collection[Language]) -> Submission:
+    """The source in a submission.
+
+    Args:
+        code: a file, or a reply with one in a fenced block.
+        language: what it is said to be.
+        allowed: languages of the episode; `AUTO` stands for all.
+
+    Raises:
+        UnsupportedLanguage: Triton is named, and not installed.
+        SubmissionTooLarge: of more than `MOST_BYTES`.
+    """
+    require_judged(language)
     if len(code.encode("utf-8", errors="replace")) > MOST_BYTES:
         raise SubmissionTooLarge(f"a submission holds at most {MOST_BYTES} bytes", hint="send the kernel file alone")
     if not code.strip():
-        return Submission(None, "nothing was submitted; write the complete .cu file")
-    if language is Language.AUTO and _IMPORTS_TRITON.search(code) and _DEFINES_MODEL.search(code):
-        return Submission(None, "this is Triton, which is not judged here; write one .cu file in CUDA C++")
+        return Submission(None, "nothing was submitted; write the complete file")
+    module = None if language is Language.CUDA else _python_in(code)
+    found = Language.CUDA if module is None else Language.TRITON
+    if language is Language.TRITON and module is None:
+        return Submission(None, "this is no Python module that imports triton and defines ModelNew")
+    if Language.AUTO not in allowed and found not in allowed:
+        return Submission(None, f"this is {found}; write {' or '.join(allowed)}")
+    if module is not None:
+        return Submission(module) if has_triton() else Submission(None, "Triton is not judged here; write a .cu file")
     if not _FENCE.search(code):
         return Submission(code)
     try:
         return Submission(parse_reply(code).source)
     except UnusableReply as unusable:
         return Submission(None, unusable.reason)
+
+
+def _python_in(code: str) -> str | None:
+    """The Python module in a submission; None where there is none."""
+    blocks = [block["text"] for block in _PYTHON_BLOCK.finditer(code)] or ([] if _FENCE.search(code) else [code])
+    modules = [text for text in blocks if written_in.language_of(text) is written_in.Language.TRITON]
+    return modules[-1] if modules else None

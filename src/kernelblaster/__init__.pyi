@@ -66,8 +66,11 @@ from kernelblaster.api.runs import read_run as read_run
 from kernelblaster.api.runs import reprofile as reprofile
 from kernelblaster.api.searching import optimize as optimize
 from kernelblaster.api.training import TrainingData as TrainingData
+from kernelblaster.api.training import evaluate_trained as evaluate_trained
 from kernelblaster.api.training import export_training_data as export_training_data
 from kernelblaster.api.training import make_training_data as make_training_data
+from kernelblaster.api.training import train_stage as train_stage
+from kernelblaster.api.training import train_warmup as train_warmup
 from kernelblaster.config import BudgetConfig as BudgetConfig
 from kernelblaster.config import EvaluationConfig as EvaluationConfig
 from kernelblaster.config import ModelConfig as ModelConfig

@@ -28,7 +28,8 @@ COMMANDS = [
     ("problems", "check"), ("problems", "baseline"),
     ("kb",), ("kb", "show"), ("kb", "check"), ("kb", "render"), ("kb", "merge"), ("kb", "import"), ("kb", "diff"),
     ("env", "serve"), ("env", "list"), ("env", "show"), ("env", "try"),
-    ("train", "data"), ("train", "export"),
+    ("train", "data"), ("train", "export"), ("train", "sft"), ("train", "frontend"), ("train", "midend"),
+    ("train", "eval"),
 ]  # fmt: skip
 
 

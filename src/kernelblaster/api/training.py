@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kernelblaster.api.environments import environment_problems
 from kernelblaster.api.evaluating import Tell, open_evaluator
@@ -13,17 +14,26 @@ from kernelblaster.api.problems import DatasetName
 from kernelblaster.config import RunConfig
 from kernelblaster.devices.base import Device
 from kernelblaster.environment.judging import SharedJudge
+from kernelblaster.errors import MachineError
 from kernelblaster.evaluation.results import Verdict
 from kernelblaster.paths import data_dir
+from kernelblaster.problems.tags import Split
 from kernelblaster.training.datasets import Card
 from kernelblaster.training.exporting import export
+from kernelblaster.training.judging import StoredJudge
 from kernelblaster.training.layout import TrainingLayout
+from kernelblaster.training.metrics import Metrics
+from kernelblaster.training.page import write_page
 from kernelblaster.training.posing import Posing, parents_of
 from kernelblaster.training.prompting import PromptForm
 from kernelblaster.training.rollouts import read_rollouts
 from kernelblaster.training.rows import write_rows
 from kernelblaster.training.splits import make_splits
 from kernelblaster.training.stages import Stage
+
+if TYPE_CHECKING:
+    from kernelblaster.training.grpo import Moment
+    from kernelblaster.training.running import StageRecord
 
 
 @dataclass(frozen=True)
@@ -106,6 +116,82 @@ def make_training_data(
     return TrainingData(cards, {layout.prompts(stage).name: len(rows) for stage, rows in written.items()})
 
 
+def train_warmup(directory: Path, config: RunConfig | None = None) -> StageRecord:
+    """Stage 0: learn judged replies by heart. Raises MachineError without the extra `train`, UsageError."""
+    with _extra():
+        from kernelblaster.training.running import run_warmup
+
+    return run_warmup(TrainingLayout(directory), (config or RunConfig()).train)
+
+
+def train_stage(
+    directory: Path,
+    stage: Stage | str,
+    config: RunConfig | None = None,
+    *,
+    dataset: DatasetName | None = None,
+    device: Device | str | None = None,
+    on_stage: Tell | None = None,
+    on_moment: Moment | None = None,
+) -> StageRecord:
+    """Train a stage with GRPO on the prompts of `make_training_data`; called again, it continues.
+
+    Args:
+        directory: of the training.
+        stage: `frontend` or `midend`, which begins with the weights of the stage before it, where there are some.
+        config: of training (`RunConfig.train`) and judging; the defaults if None.
+        dataset: a data set other than the configured one.
+        device, on_stage: see `open_evaluator`.
+        on_moment: told `generating`, `generated`, `judged`, `updated`, `saving` or `saved`, and the step.
+
+    Raises MachineError without the extra `train` and where the machine fails to judge, UsageError, DeviceError.
+    """
+    with _extra():
+        from kernelblaster.training.running import run_stage
+
+    config, layout = config or RunConfig(), TrainingLayout(directory)
+    catalogue = environment_problems(config, dataset=dataset)
+    with _open_judge(config, device, on_stage) as shared:
+        judge = StoredJudge(shared, catalogue, layout.judged)
+        record = run_stage(layout, config.train, Stage(stage), judge, on_moment)
+    write_page(layout)
+    return record
+
+
+def evaluate_trained(
+    directory: Path,
+    name: str,
+    config: RunConfig | None = None,
+    *,
+    stage: Stage | str = Stage.FRONTEND,
+    split: Split | str = Split.HELD_OUT,
+    dataset: DatasetName | None = None,
+    device: Device | str | None = None,
+    on_stage: Tell | None = None,
+) -> Metrics:
+    """Sample and judge completions for prompts of a split: figures of an arm of the comparison.
+
+    Args:
+        directory: of the training.
+        name: `base` for the model without training, `sft`, `frontend` or `midend`.
+        config: of training and judging; the defaults if None.
+        stage: whose prompts are asked.
+        split: `heldout`, or `train` to see what was memorised.
+        dataset: a data set other than the configured one.
+        device, on_stage: see `open_evaluator`.
+
+    Raises MachineError, UsageError, DeviceError.
+    """
+    with _extra():
+        from kernelblaster.training.running import run_evaluation
+
+    config, layout = config or RunConfig(), TrainingLayout(directory)
+    catalogue = environment_problems(config, dataset=dataset)
+    with _open_judge(config, device, on_stage) as shared:
+        judge = StoredJudge(shared, catalogue, layout.judged)
+        return run_evaluation(layout, config.train, judge, name, Split(split), Stage(stage))
+
+
 @contextmanager
 def _open_judge(config: RunConfig, device: Device | str | None, on_stage: Tell | None) -> Iterator[SharedJudge]:
     with open_evaluator(config, device=device, on_stage=on_stage) as evaluator:
@@ -118,3 +204,14 @@ def _stage_one_kernels(layout: TrainingLayout) -> Iterator[tuple[str, str]]:
     for rollout in read_rollouts(stage):
         if rollout.verdict == Verdict.CORRECT:
             yield rollout.problem, layout.kernel(rollout.problem, rollout.source_sha256).read_text(encoding="utf-8")
+
+
+@contextmanager
+def _extra() -> Iterator[None]:
+    """Raise MachineError where what is imported inside needs the extra `train`."""
+    try:
+        yield
+    except ImportError as error:
+        raise MachineError(
+            f"there is nothing to train with: {error}", hint="install the extra: pip install 'kernelblaster[train]'"
+        ) from error

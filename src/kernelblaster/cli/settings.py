@@ -57,9 +57,26 @@ NAMED = {
     "input_sets": "evaluation.input_sets",
     "call_timeout": "evaluation.timeout_s",
     "sample": "evaluation.emulated_sample",
+    "base_model": "train.model",
+    "preset": "train.preset",
+    "training_steps": "train.steps",
+    "generations": "train.generations",
+    "stage_reward": "train.reward",
+    "loss": "train.loss",
+    "advantage": "train.advantage",
+    "beta": "train.beta",
+    "training_seed": "train.seed",
+    "max_judged": "train.max_judged",
+    "minutes": "train.minutes",
 }
 """Parameter of a command -> setting."""
-SPELLED = {"call_timeout": "--timeout"}
+SPELLED = {
+    "base_model": "--model",
+    "training_steps": "--steps",
+    "stage_reward": "--reward",
+    "training_seed": "--seed",
+    "call_timeout": "--timeout",
+}
 """Options that are not spelled like their parameter."""
 
 

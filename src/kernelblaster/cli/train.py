@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,57 +17,103 @@ from kernelblaster.cli.options import (
     JsonOption,
     PrecisionOption,
     SizeOption,
+    finite,
+    grouped,
 )
-from kernelblaster.cli.settings import ConfigOption, SetOption, configured
+from kernelblaster.cli.settings import ConfigOption, SetOption, configured, setting
 
 if TYPE_CHECKING:
     from kernelblaster import Card
 
 app = typer.Typer(help="Train a writer of kernels on the judge, in two stages of GRPO.", no_args_is_help=True)
 
-DirectoryArgument = Annotated[Path, typer.Argument(help="Directory of the training; the same again continues.")]
+DirectoryArgument = Annotated[Path, typer.Argument(help="Directory of the training; the same command continues.")]
 SourcesArgument = Annotated[
     list[Path] | None,
     typer.Argument(help="Recordings, and directories of runs; the shipped recordings if none is given."),
 ]
 
 
-@app.command("data")
-def data(
-    directory: DirectoryArgument,
-    sources: SourcesArgument = None,
+@dataclass(frozen=True)
+class JudgeOptions:
+    """Where candidates are judged."""
+
+    directory: DirectoryArgument = Path("train")
+    precision: PrecisionOption = None
+    device: DeviceOption = None
+    gpu_type: GpuTypeOption = None
+    size: SizeOption = None
+    dataset_dir: DatasetOption = None
+    config: ConfigOption = None
+    assignments: SetOption = None
+    json_output: JsonOption = False
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """The settings of training that have options; `--set train.NAME=VALUE` reaches all."""
+
+    base_model: Annotated[Path | None, setting("base_model")] = None
+    preset: Annotated[str | None, setting("preset")] = None
+    training_steps: Annotated[int | None, setting("training_steps", min=1)] = None
+    generations: Annotated[int | None, setting("generations", min=2)] = None
+    stage_reward: Annotated[str | None, setting("stage_reward")] = None
+    loss: Annotated[str | None, setting("loss")] = None
+    advantage: Annotated[str | None, setting("advantage")] = None
+    beta: Annotated[float | None, setting("beta", min=0, callback=finite)] = None
+    training_seed: Annotated[int | None, setting("training_seed")] = None
+    max_judged: Annotated[int | None, setting("max_judged", min=1)] = None
+    minutes: Annotated[float | None, setting("minutes", callback=finite)] = None
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """What `train data` is given beside."""
+
+    sources: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--from",
+            help="A recording or the directory of a run; again for more. The shipped recordings if none is given.",
+        ),
+    ] = None
     problems: Annotated[
-        str | None, typer.Option("--problems", help="Names between commas, such as L1_23,L1_19; all if none is given.")
-    ] = None,
-    form: Annotated[str, typer.Option("--form", help="How much a prompt tells: full or short.")] = "full",
-    precision: PrecisionOption = None,
-    device: DeviceOption = None,
-    gpu_type: GpuTypeOption = None,
-    size: SizeOption = None,
-    config: ConfigOption = None,
-    assignments: SetOption = None,
-    dataset_dir: DatasetOption = None,
-    json_output: JsonOption = False,
-) -> None:
+        str | None, typer.Option("--problems", help="Names such as L1_23,L1_19; all if none is given.")
+    ] = None
+    form: Annotated[str, typer.Option("--form", help="How much a prompt tells: full or short.")] = "full"
+
+
+@dataclass(frozen=True)
+class EvaluationOptions:
+    """What `train eval` is given beside."""
+
+    weights: Annotated[str, typer.Option("--weights", help="base, sft, frontend or midend.")] = "midend"
+    stage: Annotated[str, typer.Option("--stage", help="Whose prompts are asked: frontend or midend.")] = "frontend"
+    split: Annotated[str, typer.Option("--split", help="heldout or train.")] = "heldout"
+
+
+@app.command("data")
+@grouped(JudgeOptions, DataOptions)
+def data(judge: JudgeOptions, given: DataOptions) -> int:
     """Write splits, prompts of both stages, and sets to learn from with their cards."""
-    given = dict(locals())
     from kernelblaster import make_training_data
 
     made = make_training_data(
-        directory,
-        configured(given, file=config, assignments=assignments).config,
-        sources=sources or None,
-        problems=() if problems is None else problems.split(","),
-        form=form,
-        dataset=dataset_dir,
-        on_stage=lambda stage: typer.echo(stage, err=True),
+        judge.directory,
+        configured(asdict(judge), file=judge.config, assignments=judge.assignments).config,
+        sources=given.sources or None,
+        problems=() if given.problems is None else given.problems.split(","),
+        form=given.form,
+        dataset=judge.dataset_dir,
+        on_stage=_tell,
     )
-    if json_output:
+    if judge.json_output:
         terminal.print_json({"prompts": made.prompts, "sets": made.cards})
-        return
+        return 0
     for name, rows in made.prompts.items():
         typer.echo(f"{name}: {rows} rows")
     _show(made.cards)
+    return 0
 
 
 @app.command("export")
@@ -84,6 +131,91 @@ def export(
         terminal.print_json(cards)
         return
     _show(cards)
+
+
+@app.command("sft")
+@grouped(JudgeOptions, TrainOptions)
+def sft(judge: JudgeOptions, given: TrainOptions) -> int:
+    """Stage 0: learn judged replies by heart, so that the stages begin with the format. Judges nothing."""
+    from kernelblaster import train_warmup
+
+    record = train_warmup(
+        judge.directory, configured(asdict(given), file=judge.config, assignments=judge.assignments).config
+    )
+    if judge.json_output:
+        terminal.print_json(record)
+        return 0
+    typer.echo(f"learned {record.rows} replies; {record.left_out} were too long")
+    return 0
+
+
+@app.command("frontend")
+@grouped(JudgeOptions, TrainOptions)
+def frontend(judge: JudgeOptions, given: TrainOptions) -> int:
+    """Stage 1: from a reference to a correct kernel."""
+    return _train("frontend", judge, given)
+
+
+@app.command("midend")
+@grouped(JudgeOptions, TrainOptions)
+def midend(judge: JudgeOptions, given: TrainOptions) -> int:
+    """Stage 2: from a correct kernel to a faster one."""
+    return _train("midend", judge, given)
+
+
+@app.command("eval")
+@grouped(JudgeOptions, TrainOptions, EvaluationOptions)
+def evaluate(judge: JudgeOptions, given: TrainOptions, asked: EvaluationOptions) -> int:
+    """Sample and judge completions for held-out prompts."""
+    from kernelblaster import evaluate_trained
+
+    effective = configured({**asdict(judge), **asdict(given)}, file=judge.config, assignments=judge.assignments)
+    found = evaluate_trained(
+        judge.directory,
+        asked.weights,
+        effective.config,
+        stage=asked.stage,
+        split=asked.split,
+        dataset=judge.dataset_dir,
+        on_stage=_tell,
+    )
+    if judge.json_output:
+        terminal.print_json(found)
+        return 0
+    for name, value in found.model_dump().items():
+        typer.echo(f"{name}: {value if not isinstance(value, float) else round(value, 4)}")
+    return 0
+
+
+def _train(stage: str, judge: JudgeOptions, given: TrainOptions) -> int:
+    from kernelblaster import train_stage
+
+    effective = configured({**asdict(judge), **asdict(given)}, file=judge.config, assignments=judge.assignments)
+    record = train_stage(
+        judge.directory,
+        stage,
+        effective.config,
+        dataset=judge.dataset_dir,
+        on_stage=_tell,
+        on_moment=_tell_step,
+    )
+    if judge.json_output:
+        terminal.print_json(record)
+        return 0
+    figures = record.metrics
+    if figures is not None and figures.reward is not None:
+        typer.echo(f"{figures.completions} completions judged, mean reward {figures.reward:.3f}")
+    typer.echo(f"{judge.directory / 'report.html'} has the curves")
+    return 0
+
+
+def _tell(stage: str) -> None:
+    typer.echo(stage, err=True)
+
+
+def _tell_step(moment: str, step: int) -> None:
+    if moment == "judged":
+        typer.echo(f"step {step}: judged", err=True)
 
 
 def _show(cards: Sequence[Card]) -> None:

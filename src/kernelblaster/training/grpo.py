@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 from datasets import Dataset
-from transformers import TrainerCallback
+from transformers import PrinterCallback, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
 from kernelblaster.config.training import Advantage, Generator, TrainConfig
@@ -119,6 +119,7 @@ class KernelTrainer(GRPOTrainer):
             processing_class=policy.tokenizer,
             callbacks=[_Moments(run, self._began)],
         )
+        self.remove_callback(PrinterCallback)
 
     def _generate_single_turn(self, prompt_ids: Any, *rest: Any, **named: Any) -> Any:
         """Completions of a step: the stored ones, else new ones, stored before they are used."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from datasets import Dataset
+from transformers import PrinterCallback
 from trl import SFTConfig, SFTTrainer
 
 from kernelblaster.config.training import TrainConfig
@@ -44,12 +45,14 @@ def warm_up(policy: Policy, rows: Sequence[SftRow], config: TrainConfig, tokens:
         gradient_checkpointing=on_gpu,
     )
     if samples:
-        SFTTrainer(
+        trainer = SFTTrainer(
             model=policy.model,
             args=arguments,
             train_dataset=Dataset.from_list(samples),
             processing_class=policy.tokenizer,
-        ).train()
+        )
+        trainer.remove_callback(PrinterCallback)
+        trainer.train()
     return len(samples)
 
 

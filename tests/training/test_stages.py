@@ -1,0 +1,153 @@
+"""Stages with a model made here: they learn, kills change nothing, and a flat reward teaches nothing."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("trl", reason="needs trl: the extra train")
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+import torch
+from fake_judge import FakeJudge, kernel
+from safetensors.torch import load_file
+from tiny_policy import write_policy
+
+from kernelblaster.config.training import Preset, TrainConfig
+from kernelblaster.evaluation.results import Decision, Verdict
+from kernelblaster.models.base import Message
+from kernelblaster.training.judging import StoredJudge
+from kernelblaster.training.layout import TrainingLayout
+from kernelblaster.training.page import write_page
+from kernelblaster.training.rollouts import Rollout, read_rollouts
+from kernelblaster.training.rows import PromptRow, ReplyForm, SftRow, answer, write_rows
+from kernelblaster.training.running import run_evaluation, run_stage, run_warmup
+from kernelblaster.training.stages import Stage
+
+PROMPT = (Message(role="user", content="softmax"),)
+FAILING = {
+    "a": kernel(Verdict.COMPILE_ERROR), "b": kernel(Verdict.WRONG_VALUES), "c": kernel(Verdict.RUNTIME_ERROR),
+    "d": kernel(Verdict.REWARD_HACK, 100.0, Decision.FASTER),
+}  # fmt: skip
+CHOICES = {**FAILING, "e": kernel(Verdict.CORRECT)}
+KILLS = [
+    *(("generating", 1), ("generated", 1), ("judged", 1), ("updated", 2), ("saving", 2), ("saved", 2)),
+    *(("generating", 3), ("generated", 3), ("judged", 3)),
+]
+"""Checkpoints are made after two updates and after four."""
+
+
+class Killed(BaseException):
+    """The process dies here."""
+
+
+@pytest.fixture(scope="session")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_policy(tmp_path_factory.mktemp("base"))
+
+
+def lay_out(root: Path, choices: dict[str, str]) -> TrainingLayout:
+    layout = TrainingLayout(root)
+    row = PromptRow(
+        prompt=PROMPT, problem="level1/023", stage="frontend", precision="fp16", size="small", family="softmax",
+        split="train", reply=ReplyForm.CHOICE, choices=json.dumps(choices),
+    )  # fmt: skip
+    write_rows(layout.prompts(Stage.FRONTEND), [row])
+    warmup = [
+        SftRow(
+            prompt=PROMPT, completion=answer(letter), problem="level1/023", stage="frontend", verdict="correct",
+            speedup=None, source="template", candidate_sha256="", family="softmax", split="train",
+        )
+        for letter in choices
+    ]  # fmt: skip
+    write_rows(layout.data / "sft.jsonl", warmup)
+    return layout
+
+
+def settings(base: Path, steps: int, **given: object) -> TrainConfig:
+    values: dict[str, object] = {
+        "model": base, "steps": steps, "completion_tokens": 3, "prompt_tokens": 64, "warmup_learning_rate": 1e-2,
+        "learning_rate": 1e-3, "lora_dropout": 0.05,
+    }  # fmt: skip
+    return TrainConfig.model_validate(values | given)
+
+
+def told(rollouts: list[Rollout]) -> list[Rollout]:
+    """Without the time it took."""
+    return [one.model_copy(update={"judge_seconds": 0.0}) for one in rollouts]
+
+
+def weights(layout: TrainingLayout) -> dict[str, torch.Tensor]:
+    return load_file(layout.adapter(layout.stage(Stage.FRONTEND)) / "adapter_model.safetensors")
+
+
+def test_killed_at_every_kind_of_moment_it_ends_as_if_it_had_not_been(
+    base: Path, stored: Callable[[], StoredJudge], judge: FakeJudge, tmp_path: Path
+) -> None:
+    config = settings(base, 4, checkpoint_steps=2)
+    undisturbed, disturbed = (lay_out(tmp_path / name, CHOICES) for name in ("undisturbed", "disturbed"))
+    run_stage(undisturbed, config, Stage.FRONTEND, stored())
+    kills, generating = list(KILLS), []
+
+    def moment(name: str, step: int) -> None:
+        if name == "generating":
+            generating.append(step)
+        if kills and (name, step) == kills[0]:
+            kills.pop(0)
+            raise Killed
+
+    for _ in KILLS:
+        with pytest.raises(Killed):
+            run_stage(disturbed, config, Stage.FRONTEND, stored(), moment)
+    run_stage(disturbed, config, Stage.FRONTEND, stored(), moment)
+    assert generating == [0, 1, 1, 2, 3, 3]  # twice only where it was killed before there was anything to keep
+    before, after = (told(read_rollouts(layout.stage(Stage.FRONTEND))) for layout in (undisturbed, disturbed))
+    assert before == after
+    assert len(after) == 4 * 4
+    one, other = weights(undisturbed), weights(disturbed)
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    assert len(judge.judged) == len(set(judge.judged))
+
+
+def test_a_stage_that_has_ended_is_left_alone(base: Path, stored: Callable[[], StoredJudge], tmp_path: Path) -> None:
+    layout, config = lay_out(tmp_path / "run", CHOICES), settings(base, 1)
+    first = run_stage(layout, config, Stage.FRONTEND, stored())
+    again = run_stage(layout, config, Stage.FRONTEND, stored(), lambda name, step: pytest.fail("it was trained again"))
+    assert again == first
+
+
+def test_the_seed_preset_learns_nothing_where_all_fail(
+    base: Path, stored: Callable[[], StoredJudge], tmp_path: Path
+) -> None:
+    """Equal rewards in a group: no gradient, weight for weight, as long as nothing pulls towards the start."""
+    layout = lay_out(tmp_path / "flat", FAILING)
+    config = settings(base, 2, preset=Preset.SEED, beta=0.0, lora_dropout=0.0)
+    record = run_stage(layout, config, Stage.FRONTEND, stored())
+    assert record.metrics is not None
+    assert record.metrics.informative_groups == 0.0
+    assert {one.reward for one in read_rollouts(layout.stage(Stage.FRONTEND))} == {-10.0}
+    changed = [name for name, values in weights(layout).items() if "lora_B" in name and values.abs().max() > 0]
+    assert changed == []
+
+
+@pytest.mark.slow
+def test_warm_up_and_frontend_find_the_one_correct_kernel(
+    base: Path, stored: Callable[[], StoredJudge], tmp_path: Path
+) -> None:
+    layout, config = lay_out(tmp_path / "learns", CHOICES), settings(base, 50, generations=8, checkpoint_steps=50)
+    run_warmup(layout, config)
+    record = run_stage(layout, config, Stage.FRONTEND, stored())
+    assert record.begins_with == "sft"
+    rewards = [one.reward or 0.0 for one in read_rollouts(layout.stage(Stage.FRONTEND))]
+    assert sum(rewards[-40:]) / 40 > sum(rewards[:40]) / 40 + 0.2
+    page = write_page(layout)
+    assert page is not None
+    assert "polyline" in page.read_text()
+    trained = run_evaluation(layout, config, stored(), "frontend", "train", Stage.FRONTEND)
+    untrained = run_evaluation(layout, config, stored(), "base", "train", Stage.FRONTEND)
+    assert (trained.correct_rate or 0.0) > (untrained.correct_rate or 0.0)
+    assert untrained.completions == config.samples

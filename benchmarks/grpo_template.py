@@ -44,7 +44,7 @@ ENDS = 5
 
 
 def frontend_choices(start: str) -> dict[str, str]:
-    """A kernel that does not build, a wrong one, one that cannot be launched, no launcher, a correct one."""
+    """A kernel that does not build, a wrong one, one that cannot be launched, one without a launcher, a correct one."""
     head, _, body = start.rpartition("from_float(")
     return {
         "a": f"#error left out\n{start}",
@@ -189,15 +189,15 @@ def page(document: dict) -> str:
         "# GRPO in two stages on template problems",
         "",
         "Written by `benchmarks/grpo_template.py`. A model of the Qwen3 shape with random weights (64 wide, 2 layers,",
-        "LoRA of rank 16) chooses among five kernels per problem by one letter; softmax and ReLU are learned from, cumulative",
-        f"sum is held out. Judge: emulated {conditions['device_name']}, {conditions['precision']}, size",
-        f"{conditions['workload']}, 2 input sets; times are **modelled**. {document['steps']} updates per stage, two groups of",
-        "8 completions each, learning rate 1e-3 in both presets; what else the presets differ in is theirs. Rewards of the",
-        "two presets have different scales: compare each with itself, and the rates with each other.",
+        "LoRA of rank 16) chooses among five kernels per problem by one letter; softmax and ReLU are learned from,",
+        f"cumulative sum is held out. Judge: emulated {conditions['device_name']}, {conditions['precision']}, size",
+        f"{conditions['workload']}, 2 input sets; times are **modelled**. {document['steps']} updates per stage, two",
+        "groups of 8 completions each, learning rate 1e-3 in both presets; what else the presets differ in is theirs.",
+        "Rewards of the two presets have different scales: compare each with itself, and the rates with each other.",
         "",
         f"| preset | seed | frontend reward, first {ENDS} steps | last {ENDS} | midend, first {ENDS} | last {ENDS} | "
-        "correct, trained problems: warm-up, frontend | held-out: warm-up, frontend | faster, trained: warm-up, midend | "
-        "held-out: warm-up, midend | seconds |",
+        "correct, trained problems: warm-up, frontend | held-out: warm-up, frontend | "
+        "faster, trained problems: warm-up, midend | held-out: warm-up, midend | seconds |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     lines += [_line(run) for run in document["runs"]]

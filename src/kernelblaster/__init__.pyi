@@ -44,6 +44,7 @@ from kernelblaster.api.importing import ImportReport as ImportReport
 from kernelblaster.api.importing import import_problems as import_problems
 from kernelblaster.api.knowledge import diff_knowledge as diff_knowledge
 from kernelblaster.api.knowledge import import_upstream as import_upstream
+from kernelblaster.api.knowledge import learn_knowledge as learn_knowledge
 from kernelblaster.api.knowledge import merge_into as merge_into
 from kernelblaster.api.knowledge import merge_knowledge as merge_knowledge
 from kernelblaster.api.knowledge import read_knowledge as read_knowledge

@@ -283,7 +283,7 @@ def make_knowledge(root: Path, *, techniques: int = 12, decided: bool = True) ->
         "hybrid_bound": StateEntry(group=StateGroup.HYBRID, primary_bottleneck="several", techniques=names),
     }
     document = KnowledgeDocument(
-        format="kernelblaster-knowledge-1", fallback_state="hybrid_bound", states=states,
+        format="kernelblaster-knowledge-2", fallback_state="hybrid_bound", states=states,
         techniques=dict.fromkeys(names, entry),
     )  # fmt: skip
     path = root / "optimization_database.json"

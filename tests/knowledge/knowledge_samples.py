@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
@@ -9,9 +10,10 @@ from kernelblaster.devices.metrics import totals
 from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource
 from kernelblaster.evaluation.results import Decision, Timing, Verdict
 from kernelblaster.knowledge.amend import count_success
+from kernelblaster.knowledge.credit import credits, family_of, gain_of
 from kernelblaster.knowledge.decisions import SelectionContext
 from kernelblaster.knowledge.schema import Cell, KnowledgeDocument, StatisticsRow, Sums
-from kernelblaster.knowledge.statistics import add, cell_of, merge_rows, sums_of
+from kernelblaster.knowledge.statistics import add, cell_of, merge_rows, sums_of, with_credit
 from kernelblaster.problems.families import OpFamily
 from kernelblaster.problems.problem import Precision
 from kernelblaster.replay.transition import Transition
@@ -32,7 +34,7 @@ def technique(p_correct: float = 0.7, mean_log_gain: float = 0.1, **applicabilit
 def document(**changes: Any) -> KnowledgeDocument:
     """Two states, four techniques."""
     content = {
-        "format": "kernelblaster-knowledge-1",
+        "format": "kernelblaster-knowledge-2",
         "fallback_state": "slow",
         "states": {
             "busy": {
@@ -127,13 +129,25 @@ def transition(slot: str = "step-0", *, speedup: float | None = 1.5, **changes: 
 
 def recorded(known: KnowledgeDocument, *made: Transition) -> KnowledgeDocument:
     """A document with transitions counted, the plain way: what the tables of an experience must come to."""
+    earned = _earned(made)
+    rows = {(row.run, row.cell): row for row in known.statistics}
     for one in made:
-        rows = {(row.run, row.cell): row for row in known.statistics}
         key = (one.run, cell_of(one))
         before = rows[key].sums if key in rows else Sums()
-        rows[key] = StatisticsRow(run=key[0], cell=key[1], sums=add(before, sums_of(one)))
-        known = count_success(known, one).model_copy(update={"statistics": merge_rows(rows.values(), ())})
-    return known
+        sums = with_credit(add(before, sums_of(one)), None, earned.get(one.digest))
+        rows[key] = StatisticsRow(run=key[0], cell=key[1], sums=sums)
+        known = count_success(known, one)
+    return known.model_copy(update={"statistics": merge_rows(rows.values(), ())})
+
+
+def _earned(made: Sequence[Transition]) -> dict[str, float]:
+    """Credit of each transition among its siblings, by digest."""
+    families: dict[tuple[str, str], dict[str, float]] = {}
+    for one in made:
+        gain = gain_of(one)
+        if gain is not None:
+            families.setdefault((one.run, family_of(one)), {})[one.digest] = gain
+    return {digest: credit for gains in families.values() for digest, credit in credits(gains).items()}
 
 
 def facts() -> DeviceFacts:

@@ -99,12 +99,12 @@ def test_a_later_copy_of_a_run_replaces_the_earlier():
 @pytest.mark.parametrize(
     ("made", "expected"),
     [
-        (transition(speedup=2.0), gains(math.log(2))),
-        (transition(speedup=0.5), gains(math.log(0.5))),
+        (transition(speedup=2.0), Sums(attempts=1, best=math.log(2))),
+        (transition(speedup=0.5), Sums(attempts=1, best=math.log(0.5))),
         (transition(verdict=Verdict.TIMEOUT), Sums(attempts=1, failures={Verdict.TIMEOUT: 1})),
-        (transition(decision=Decision.INCONCLUSIVE, speedup=1.004), Sums(attempts=1, n=1, inconclusive=1)),
+        (transition(decision=Decision.INCONCLUSIVE, speedup=1.004), Sums(attempts=1, inconclusive=1)),
         (transition(speedup=None), Sums(attempts=1)),
-        (transition(speedup=None, duplicate=True), Sums(attempts=1, n=1, inconclusive=1)),
+        (transition(speedup=None, duplicate=True), Sums(attempts=1, inconclusive=1)),
         (
             transition(speedup=None, duplicate=True, verdict=Verdict.TIMEOUT),
             Sums(attempts=1, failures={Verdict.TIMEOUT: 1}),

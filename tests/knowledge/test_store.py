@@ -129,9 +129,9 @@ def test_a_full_disk_keeps_the_old_file_and_says_so(store, monkeypatch):
     [
         b"",
         b"\x00" * 100,
-        b'{"format": "kernelblaster-knowledge-1", "states": {',
+        b'{"format": "kernelblaster-knowledge-2", "states": {',
         b"[]",
-        b'{"format": "kernelblaster-knowledge-1", "fallback_state": "x", "states": {}, "techniques": {}}',
+        b'{"format": "kernelblaster-knowledge-2", "fallback_state": "x", "states": {}, "techniques": {}}',
         b'\xff\xfe{"format": 3}',
     ],
 )
@@ -170,8 +170,8 @@ def test_a_torn_file_is_damaged(store):
 
 
 def test_files_of_other_formats_are_named_and_not_called_damaged(store):
-    store.path.write_text(json.dumps({"format": "kernelblaster-knowledge-2"}))
-    with pytest.raises(KnowledgeError, match="kernelblaster-knowledge-2"):
+    store.path.write_text(json.dumps({"format": "kernelblaster-knowledge-9"}))
+    with pytest.raises(KnowledgeError, match="kernelblaster-knowledge-9"):
         store.load()
     store.path.write_text(json.dumps({"optimization_strategies": {}}))
     with pytest.raises(KnowledgeError) as caught:

@@ -211,10 +211,10 @@ def reflect_request(
 
 def _experience(choice: Choice, arch: str) -> str:
     if choice.evidence_count == 0:
-        return f"Not tried here before; a first guess: {choice.p_correct:.0%} correct, {choice.expected_speedup:.2f}x."
+        return f"Not tried here before; a first guess: {choice.p_correct:.0%} correct."
     return (
         f"Experience ({choice.backed_off_to}, asked for {arch}): {choice.evidence_count} attempts, "
-        f"{choice.p_correct:.0%} expected to be correct, then {choice.expected_speedup:.2f}x on average."
+        f"{choice.p_correct:.0%} expected to be correct, then at {choice.expected_speedup:.2f}x the speed of others."
     )
 
 

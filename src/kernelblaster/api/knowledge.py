@@ -7,7 +7,9 @@ from pathlib import Path
 
 from kernelblaster.knowledge.base import KnowledgeBase
 from kernelblaster.knowledge.diff import KnowledgeDiff, diff
+from kernelblaster.knowledge.experience import stored_transitions
 from kernelblaster.knowledge.merge import merge
+from kernelblaster.knowledge.relearn import relearn
 from kernelblaster.knowledge.render import render
 from kernelblaster.knowledge.store import KnowledgeStore, seed_path
 
@@ -74,3 +76,17 @@ def import_upstream(file: Path, target: Path) -> tuple[KnowledgeBase, int]:
 
 def _base(source: KnowledgeSource) -> KnowledgeBase:
     return source if isinstance(source, KnowledgeBase) else read_knowledge(source)
+
+
+def learn_knowledge(runs: Iterable[Path], definitions: KnowledgeSource = None) -> KnowledgeBase:
+    """A knowledge base with what experiments have measured, reckoned anew from their stored transitions.
+
+    Args:
+        runs: directories of experiments, that hold `experience.sqlite`.
+        definitions: where states and techniques come from; the shipped ones if None.
+
+    Raises KnowledgeError, MachineError.
+    """
+    base = _base(definitions)
+    transitions = [one for run in runs for one in stored_transitions(run).query()]
+    return KnowledgeBase(relearn(base.document, transitions))

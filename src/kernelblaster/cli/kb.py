@@ -81,6 +81,25 @@ def merge(
     return int(ExitCode.OK)
 
 
+@app.command("learn")
+def learn(
+    target: Annotated[Path, typer.Argument(help="Knowledge base to write.")],
+    runs: Annotated[list[Path], typer.Argument(help="Directories of experiments (with experience.sqlite).")],
+    json_output: JsonOption = False,
+) -> int:
+    """Reckon statistics anew from what experiments have stored, on the shipped states and techniques."""
+    from kernelblaster import learn_knowledge, write_knowledge
+
+    learned = learn_knowledge(runs)
+    write_knowledge(learned, target)
+    rows = len(learned.document.statistics)
+    if json_output:
+        print_json({"file": str(target), "rows": rows})
+    else:
+        typer.echo(f"{target}: {rows} rows of statistics from {len(runs)} experiments")
+    return int(ExitCode.OK)
+
+
 @app.command("diff")
 def diff(
     before: Annotated[Path, typer.Argument(help="A knowledge base.")],

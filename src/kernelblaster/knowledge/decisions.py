@@ -111,7 +111,7 @@ class Selection:
         summary: what it is, one line.
         how_to: at most 8 lines for the prompt; empty for `free_form`.
         checks: what the result must be checked for.
-        expected_speedup: exp of the posterior mean of log speed-up given correct.
+        expected_speedup: exp of the posterior mean of credit given correct: against other attempts on the same kernel.
         p_correct: posterior mean probability that a candidate is correct.
         sampled_score: the draw that won.
         evidence_count: attempts that the posterior rests on, before weighting.

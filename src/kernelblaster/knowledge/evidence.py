@@ -17,20 +17,22 @@ from kernelblaster.knowledge.schema import Cell, KnowledgeDocument, StatisticsRo
 
 
 class Level(Enum):
-    """How closely a cell matches a context, from exact to remote: name, weight, cap on weighted attempts.
+    """How closely a cell matches a context, from exact to remote: name, weight, cap on weighted attempts, gains or not.
 
-    One observation in another state, operator or architecture says less; the weights halve (or worse) per step.
+    One observation in another state, operator or architecture says less; the weights halve (or worse) per step. Whether
+    a technique comes out correct is borrowed from other states, what it gains is not: that is the state's doing.
     """
 
-    EXACT = "state_technique_arch_op_precision", 1.0, inf
-    STATE_ARCH = "state_technique_arch", 0.5, 8.0
-    ARCH = "technique_arch", 0.25, 4.0
-    TECHNIQUE = "technique", 0.1, 2.0
+    EXACT = "state_technique_arch_op_precision", 1.0, inf, True
+    STATE_ARCH = "state_technique_arch", 0.5, 8.0, True
+    ARCH = "technique_arch", 0.25, 4.0, False
+    TECHNIQUE = "technique", 0.1, 2.0, False
 
-    def __init__(self, label: str, weight: float, cap: float) -> None:
+    def __init__(self, label: str, weight: float, cap: float, lends_gains: bool) -> None:
         self.label = label
         self.weight = weight
         self.cap = cap
+        self.lends_gains = lends_gains
 
 
 def level_of(cell: Cell, state: str, context: SelectionContext) -> Level:
@@ -61,6 +63,10 @@ class TechniqueTotals(NamedTuple):
     def plus(self, other: TechniqueTotals, weight: float = 1.0) -> TechniqueTotals:
         """This and `weight` times the other."""
         return TechniqueTotals(*(mine + weight * theirs for mine, theirs in zip(self, other, strict=True)))
+
+    def without_gains(self) -> TechniqueTotals:
+        """Attempts and failures alone."""
+        return TechniqueTotals(self.attempts, self.failed)
 
     def minus(self, part: TechniqueTotals) -> TechniqueTotals:
         """What is left without a part of it. Counts come out exact, and so do the sums of nothing."""

@@ -1,9 +1,9 @@
 """What is believed of a technique in a context: a two-part posterior with hierarchical back-off.
 
-Part one: P(a candidate is correct), Beta. Part two: log speed-up given correct, normal with unknown mean and variance
-(Normal-Inverse-Gamma). Both start from the curated prior and are updated with every attempt of the technique on the
-same device kind, weighted by how closely its cell matches the context (`Level`). Borrowed evidence is capped per level,
-so that many remote observations never outvote a few exact ones.
+Part one: P(a candidate is correct), Beta. Part two: credit given correct (`credit.py`), normal with unknown mean and
+variance (Normal-Inverse-Gamma). Both start from the curated prior and are updated with every attempt of the technique
+on the same device kind, weighted by how closely its cell matches the context (`Level`). Borrowed evidence is capped per
+level, so that many remote observations never outvote a few exact ones.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ class Posterior:
         shape, scale: inverse-gamma parameters of the variance.
         attempts: attempts looked at, unweighted.
         backed_off_to: label of the most specific level that had attempts.
+        ceiling: logarithm of the parent's headroom; infinite where that is not known.
     """
 
     correct: float
@@ -46,6 +47,7 @@ class Posterior:
     scale: float
     attempts: int
     backed_off_to: str
+    ceiling: float = math.inf
 
     @property
     def p_correct(self) -> float:
@@ -54,18 +56,18 @@ class Posterior:
 
     @property
     def expected_speedup(self) -> float:
-        """exp of the posterior mean of log speed-up."""
-        return math.exp(self.mean)
+        """exp of the posterior mean of credit: the speed-up against other attempts on the same parent."""
+        return math.exp(min(self.mean, self.ceiling))
 
     def draw(self, rng: np.random.Generator) -> float:
-        """One Thompson draw of the worth of a step: p * E[max(0, log speed-up)].
+        """One Thompson draw of the worth of a step: p * E[max(0, credit)], no more than the headroom allows.
 
         A slower candidate is dropped and its parent kept, hence the positive part.
         """
         p = rng.beta(self.correct, self.incorrect)
         variance = self.scale / rng.gamma(self.shape)
         mean = rng.normal(self.mean, math.sqrt(variance / self.strength))
-        return p * expected_positive_part(mean, math.sqrt(variance))
+        return p * min(expected_positive_part(mean, math.sqrt(variance)), self.ceiling)
 
 
 def expected_positive_part(mean: float, deviation: float) -> float:
@@ -75,7 +77,9 @@ def expected_positive_part(mean: float, deviation: float) -> float:
     return deviation * density + mean * 0.5 * math.erfc(-z / math.sqrt(2))
 
 
-def posterior(prior: Prior, imported: Iterable[ImportedPrior], evidence: Iterable[LevelTotals]) -> Posterior:
+def posterior(
+    prior: Prior, imported: Iterable[ImportedPrior], evidence: Iterable[LevelTotals], *, ceiling: float = math.inf
+) -> Posterior:
     """Prior updated with the weighted totals of one technique on one kind of device."""
     levels: dict[Level, list[LevelTotals]] = {level: [] for level in Level}
     for found in evidence:
@@ -97,6 +101,7 @@ def posterior(prior: Prior, imported: Iterable[ImportedPrior], evidence: Iterabl
         scale=PRIOR_DEVIATION**2 * (PRIOR_SHAPE - 1) + max(0.0, spread) / 2,
         attempts=int(sum(found.totals.attempts for members in levels.values() for found in members)),
         backed_off_to=next((level.label for level in Level if levels[level]), CURATED_PRIOR),
+        ceiling=ceiling,
     )
 
 
@@ -104,7 +109,8 @@ def _pooled(level: Level, members: Iterable[LevelTotals]) -> TechniqueTotals:
     """Totals of one level, weighted, then scaled down to the level's cap on attempts."""
     pooled = TechniqueTotals()
     for found in members:
-        pooled = pooled.plus(found.totals, level.weight * (WEAK_VERIFICATION if found.weakly_verified else 1.0))
+        lent = found.totals if level.lends_gains else found.totals.without_gains()
+        pooled = pooled.plus(lent, level.weight * (WEAK_VERIFICATION if found.weakly_verified else 1.0))
     if pooled.attempts <= level.cap:
         return pooled
     return TechniqueTotals().plus(pooled, level.cap / pooled.attempts)

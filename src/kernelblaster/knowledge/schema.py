@@ -1,4 +1,4 @@
-"""The shape of `optimization_database.json`, format `kernelblaster-knowledge-1`.
+"""The shape of `optimization_database.json`, format `kernelblaster-knowledge-2`.
 
 The file has a curated part (states, techniques) that code never rewrites, and a learned part that only grows:
 statistics, lessons, changes, proposals, imported priors. Whatever a change says (a moved threshold, a retired
@@ -13,6 +13,7 @@ from typing import Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
+from kernelblaster.cuda_source.features import Feature
 from kernelblaster.devices.facts import DeviceKind, Library
 from kernelblaster.evaluation.results import Verdict
 from kernelblaster.knowledge.changes import AddTechnique, KnowledgeChange, Provenance
@@ -20,7 +21,9 @@ from kernelblaster.knowledge.expressions import Expression, conditions
 from kernelblaster.problems.families import OpFamily
 from kernelblaster.problems.problem import Precision
 
-FORMAT = "kernelblaster-knowledge-1"
+FORMAT = "kernelblaster-knowledge-2"
+FORMAT_BEFORE = "kernelblaster-knowledge-1"
+"""Its statistics are gains against the parent, not credit among siblings: they are dropped when it is read."""
 MOST_MIB = 256
 """Of a file; what a thousand problems teach takes a few."""
 HOW_TO_LINES = 8
@@ -111,7 +114,7 @@ class Prior(DocumentPart):
     attempts: float = Field(4.0, gt=0)
     """Pseudo-attempts behind `p_correct`."""
     mean_log_gain: float
-    """Natural logarithm of the speed-up against the parent, given correct."""
+    """Natural logarithm of the speed-up against the parent, given correct; only differences count."""
     gains: float = Field(2.0, gt=0)
     """Pseudo-observations behind `mean_log_gain`."""
 
@@ -124,6 +127,10 @@ class TechniqueEntry(DocumentPart):
     how_to: tuple[str, ...] = Field((), max_length=HOW_TO_LINES)
     checks: tuple[str, ...] = Field((), max_length=4)
     applicability: Applicability = Applicability()
+    signs: tuple[Feature, ...] = ()
+    """Features that a kernel gains, all of them, when this was done to it; none where no detector can tell."""
+    snippet: str | None = Field(None, pattern=r"^\w+\.cu$")
+    """Program below `data/kb/snippets` that shows it and checks itself."""
     prior: Prior
     imported: bool = False
     """Came from another release's file; its text was not curated here."""
@@ -135,11 +142,11 @@ class Sums(DocumentPart):
     attempts: int = Field(0, ge=0)
     failures: dict[Verdict, int] = {}
     n: int = Field(0, ge=0)
-    """Correct and compared with the parent; an inconclusive comparison counts as log speed-up 0."""
+    """Correct, compared with the parent, and with siblings that were, too: the credits that were summed."""
     inconclusive: int = Field(0, ge=0)
-    """Of `n`."""
+    """Comparisons that could not tell the candidate from its parent."""
     sum_log: float = 0.0
-    """Sum of log speed-ups against the parent."""
+    """Sum of credits: capped log gains against those of siblings (`knowledge.credit`)."""
     sum_sq_log: float = Field(0.0, ge=0)
     best: float | None = None
     """Largest decided log speed-up; None when there is none."""
@@ -251,7 +258,7 @@ class RunEvidence(DocumentPart):
 class KnowledgeDocument(DocumentPart):
     """The whole file."""
 
-    format: Literal["kernelblaster-knowledge-1"]
+    format: Literal["kernelblaster-knowledge-2"]
     about: str = ""
     fallback_state: str
     """Where a profile goes that no rule recognises."""

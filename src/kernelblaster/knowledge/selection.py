@@ -11,6 +11,7 @@ that may be tried has been taken as often.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -19,7 +20,8 @@ import numpy as np
 
 from kernelblaster.devices.facts import compute_capability
 from kernelblaster.knowledge.decisions import Alternative, NoTechnique, Selection, SelectionContext, ShownLesson
-from kernelblaster.knowledge.evidence import Evidence, LevelTotals
+from kernelblaster.knowledge.derived import Derived
+from kernelblaster.knowledge.evidence import Evidence
 from kernelblaster.knowledge.expressions import KleeneValue, evaluate
 from kernelblaster.knowledge.lessons import retrieve
 from kernelblaster.knowledge.policies import SearchPolicy, thompson
@@ -28,6 +30,7 @@ from kernelblaster.knowledge.schema import (
     Applicability,
     ImportedPrior,
     Lesson,
+    Prior,
     StateEntry,
     TechniqueEntry,
 )
@@ -84,7 +87,17 @@ def select(
             hint="start from another parent, or allow techniques that were already tried",
         )
     measured = memory.evidence.of_techniques(candidates, state, context)
-    beliefs = {name: _belief(memory, name, state, measured.get(name, ())) for name in candidates}
+    typical = sum(memory.techniques[name].prior.mean_log_gain for name in candidates) / len(candidates)
+    ceiling = _ceiling(context)
+    beliefs = {
+        name: posterior(
+            _centred(memory.techniques[name].prior, typical),
+            [belief for belief in memory.imported.get(name, ()) if belief.state == state],
+            measured.get(name, ()),
+            ceiling=ceiling,
+        )
+        for name in candidates
+    }
     scores = policy(beliefs, rng)
     ranked = sorted(candidates, key=lambda name: (-scores[name], name))
     records = memory.evidence.lesson_records(context.device_kind)
@@ -138,9 +151,15 @@ def _is_retired(memory: Memory, state: str, technique: str, context: SelectionCo
     return (state, technique, context.arch, context.device_kind.value) in memory.retired
 
 
-def _belief(memory: Memory, technique: str, state: str, measured: Iterable[LevelTotals]) -> Posterior:
-    imported = [belief for belief in memory.imported.get(technique, ()) if belief.state == state]
-    return posterior(memory.techniques[technique].prior, imported, measured)
+def _centred(prior: Prior, typical: float) -> Prior:
+    """A prior as advantage over the candidates' mean: credit, which updates it, is reckoned against siblings."""
+    return prior.model_copy(update={"mean_log_gain": prior.mean_log_gain - typical})
+
+
+def _ceiling(context: SelectionContext) -> float:
+    """Logarithm of the parent's headroom, 0 or more."""
+    headroom = context.observed.get(Derived.HEADROOM)
+    return math.inf if headroom is None else math.log(max(1.0, headroom))
 
 
 def _selection(

@@ -40,26 +40,37 @@ def total(sums: Iterable[Sums]) -> Sums:
 
 
 def sums_of(transition: Transition) -> Sums:
-    """What one transition adds: one attempt, and either a failure or (when compared) one log speed-up.
+    """What one transition adds by itself: one attempt, or a failure. Credit comes with its siblings (`with_credit`).
 
     A correct kernel that had been there before gained nothing, and counts like one that could not be told from its
-    parent: else a technique that changes nothing would look reliable and keep the gain it is hoped to have.
+    parent: else a technique that changes nothing would look reliable.
     """
     if transition.verdict is not Verdict.CORRECT:
         return Sums(attempts=1, failures={transition.verdict: 1})
     if transition.decision is Decision.INCONCLUSIVE or transition.duplicate:
-        return Sums(attempts=1, n=1, inconclusive=1)
+        return Sums(attempts=1, inconclusive=1)
     if transition.speedup is None:
         return Sums(attempts=1)
-    gain = math.log(transition.speedup)
-    return Sums(attempts=1, n=1, sum_log=gain, sum_sq_log=gain * gain, best=gain)
+    return Sums(attempts=1, best=math.log(transition.speedup))
+
+
+def with_credit(sums: Sums, before: float | None, after: float | None) -> Sums:
+    """Sums in which one sibling's credit is `after` instead of `before`; None is no credit."""
+    old, new = before or 0.0, after or 0.0
+    return sums.model_copy(
+        update={
+            "n": sums.n + (after is not None) - (before is not None),
+            "sum_log": sums.sum_log + new - old,
+            "sum_sq_log": max(0.0, sums.sum_sq_log + new**2 - old**2),
+        }
+    )
 
 
 def cell_of(transition: Transition) -> Cell:
     """The row key of a transition. Raises ValueError for an unknown operator family."""
     return Cell(
         state=transition.state,
-        technique=transition.technique,
+        technique=transition.credited,
         arch=transition.arch,
         device_kind=transition.device_kind,
         op_family=OpFamily(transition.op_family),

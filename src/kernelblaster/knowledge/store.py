@@ -22,7 +22,7 @@ from kernelblaster.errors import KnowledgeError, MachineError
 from kernelblaster.knowledge.base import KnowledgeBase
 from kernelblaster.knowledge.merge import merge
 from kernelblaster.knowledge.render import render
-from kernelblaster.knowledge.schema import FORMAT, MOST_MIB, KnowledgeDocument
+from kernelblaster.knowledge.schema import FORMAT, FORMAT_BEFORE, MOST_MIB, KnowledgeDocument
 from kernelblaster.paths import data_dir
 from kernelblaster.storage.atomic import sweep_partials_of, write_atomically
 from kernelblaster.storage.bounded_io import read_bounded
@@ -129,7 +129,7 @@ class KnowledgeStore:
         if content is None:
             raise self._missing()
         try:
-            return KnowledgeDocument.model_validate_json(content)
+            return KnowledgeDocument.model_validate_json(_without_old_figures(content))
         except ValidationError as error:
             raise self._unreadable(content, error) from error
 
@@ -206,6 +206,14 @@ def _replace(path: Path, content: bytes) -> None:
         reason = error.strerror or str(error)
         hint = "check free disk space and permissions"
         raise MachineError(f"cannot write {path}: {reason}", hint=hint) from error
+
+
+def _without_old_figures(content: bytes) -> bytes:
+    """A file of the format before, without its statistics, which mean something else; any other file as it is."""
+    if _format_of(content) != FORMAT_BEFORE:
+        return content
+    held = json.loads(content)
+    return json.dumps(held | {"format": FORMAT, "statistics": [], "runs": {}}).encode()
 
 
 def _format_of(text: bytes) -> str | None:

@@ -5,6 +5,7 @@
     statistics    sums of one cell learned by one run, as in the document
     rollups       the same sums over all runs, added up from the whole technique down to the single cell
     lesson_counts, lesson_totals   how often a lesson helped or harmed, by run and over all runs
+    siblings      compared candidates by parent, with their gains: what credit is reckoned from
     runs, counted which transitions are in the statistics
     exchanged     digest of the document file as it was read or written last
 
@@ -22,9 +23,12 @@ from datetime import UTC, datetime
 
 from pydantic import TypeAdapter
 
+from kernelblaster.knowledge.credit import credits, family_of, gain_of
 from kernelblaster.knowledge.decisions import SelectionContext
 from kernelblaster.knowledge.lessons import outcome_count
 from kernelblaster.knowledge.schema import (
+    FORMAT,
+    FORMAT_BEFORE,
     Cell,
     KnowledgeDocument,
     Lesson,
@@ -33,7 +37,7 @@ from kernelblaster.knowledge.schema import (
     StatisticsRow,
     Sums,
 )
-from kernelblaster.knowledge.statistics import add, cell_of, sums_of
+from kernelblaster.knowledge.statistics import add, cell_of, sums_of, with_credit
 from kernelblaster.replay.transition import Transition
 
 _CELL = ("state", "technique", "arch", "device_kind", "op_family", "precision", "weakly_verified")
@@ -75,6 +79,21 @@ SCHEMA = (
     "CREATE TABLE counted (run TEXT, digest TEXT, PRIMARY KEY (run, digest)) WITHOUT ROWID",
     "CREATE TABLE exchanged (digest TEXT NOT NULL)",
 )
+
+SIBLINGS = (
+    "DELETE FROM statistics",
+    "DELETE FROM rollups",
+    "DELETE FROM runs",
+    "DELETE FROM counted",
+    "DELETE FROM exchanged",
+    f"UPDATE definitions SET body = replace(body, '{FORMAT_BEFORE}', '{FORMAT}')",
+    """
+    CREATE TABLE siblings (
+        run TEXT, family TEXT, digest TEXT, cell TEXT NOT NULL, gain REAL NOT NULL, PRIMARY KEY (run, family, digest)
+    ) WITHOUT ROWID
+    """,
+)
+"""Second version: credit among siblings. Figures of the first, gains against the parent, are dropped."""
 
 _ROWS = TypeAdapter(tuple[StatisticsRow, ...])
 """Many rows at once: validated one by one they would take most of an export."""
@@ -125,10 +144,45 @@ def count(connection: sqlite3.Connection, transition: Transition) -> None:
     known = connection.execute(f"SELECT {', '.join(_SUMS)} FROM statistics WHERE {where}", key).fetchone()
     _put_row(connection, key, add(Sums.model_validate(_sums(known)), sums) if known else sums)
     _roll_up(connection, cell, sums)
+    _credit_siblings(connection, transition, cell)
     change = outcome_count(transition)
     if change is not None:
         for lesson in set(transition.lessons):
             _count_lesson(connection, lesson, transition.run, change)
+
+
+def _credit_siblings(connection: sqlite3.Connection, transition: Transition, cell: Cell) -> None:
+    """Reckon the credit of a transition, and anew that of its siblings, which it changes."""
+    gain = gain_of(transition)
+    if gain is None:
+        return
+    family = family_of(transition)
+    found = connection.execute(
+        "SELECT digest, cell, gain FROM siblings WHERE run = ? AND family = ?", (transition.run, family)
+    ).fetchall()
+    cells = {digest: Cell.model_validate_json(body) for digest, body, _ in found} | {transition.digest: cell}
+    gains = {digest: known for digest, _, known in found}
+    before, after = credits(gains), credits(gains | {transition.digest: gain})
+    connection.execute(
+        "INSERT INTO siblings VALUES (?, ?, ?, ?, ?)",
+        (transition.run, family, transition.digest, cell.model_dump_json(), gain),
+    )
+    for digest, credit in after.items():
+        _change_credit(connection, _key(transition.run, cells[digest]), cells[digest], before.get(digest), credit)
+
+
+def _change_credit(
+    connection: sqlite3.Connection, key: tuple[object, ...], cell: Cell, before: float | None, after: float
+) -> None:
+    where = " AND ".join(f"{name} = ?" for name in _KEY)
+    known = connection.execute(f"SELECT {', '.join(_SUMS)} FROM statistics WHERE {where}", key).fetchone()
+    _put_row(connection, key, with_credit(Sums.model_validate(_sums(known)), before, after))
+    old = before or 0.0
+    totals = (0, 0, int(before is None), after - old, after**2 - old**2)
+    place = (cell.technique, str(cell.device_kind))
+    connection.executemany(
+        _ADD_ROLLUP, [(*place, scope, int(cell.weakly_verified), *totals) for scope in scopes(cell.state, cell)]
+    )
 
 
 def retire_digests(connection: sqlite3.Connection, active: Set[str], most: int) -> None:

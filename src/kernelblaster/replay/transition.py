@@ -102,6 +102,14 @@ class Transition(BaseModel):
     speedup_low: float | None = Field(None, gt=0)
     speedup_high: float | None = Field(None, gt=0)
     decision: Decision | None = None
+    headroom: float | None = Field(None, gt=0)
+    """Of the parent: its time / attainable time; None where that is not known."""
+    declared: tuple[str, ...] = ()
+    """Techniques that the reply says it applied."""
+    done: str | None = None
+    """Technique that is credited: `technique` as far as detectors confirm it. None in records of earlier versions."""
+    gained: tuple[str, ...] = ()
+    """Features (`cuda_source.features`) that the candidate has and its parent had not."""
     reward: float
     metric_deltas: dict[str, float] = {}
     """Candidate minus parent, for metrics that both profiles hold."""
@@ -143,6 +151,11 @@ class Transition(BaseModel):
         edge = "\0".join((*place, self.parent_sha256, self.candidate_sha256 or "", *self.libraries))
         slot = f"{self.problem}/{hashlib.sha256(edge.encode()).hexdigest()[:16]}"
         return self.model_copy(update={"run": f"recording-{self.recording}", "slot": slot})
+
+    @property
+    def credited(self) -> str:
+        """The technique that its outcome counts for."""
+        return self.done or self.technique
 
     @property
     def succeeded(self) -> bool:

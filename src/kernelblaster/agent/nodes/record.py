@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from datetime import UTC, datetime
 
 from langgraph.runtime import Runtime
 
 from kernelblaster.agent.context import ProblemContext
-from kernelblaster.agent.slots import step_slot
+from kernelblaster.agent.slots import attempt_slot, step_slot
 from kernelblaster.agent.state import Attempt, Choice, Diagnosis, FailureKind, RolloutState, StateUpdate
+from kernelblaster.cuda_source.features import Feature, source_features
 from kernelblaster.evaluation.results import Evaluation, Verdict
+from kernelblaster.knowledge.credit import done_technique
 from kernelblaster.replay.transition import Transition, metric_deltas, reward
+
+_DECLARED = re.compile(r"^TECHNIQUES:(.*)$", re.MULTILINE)
 
 
 async def record(state: RolloutState, runtime: Runtime[ProblemContext]) -> StateUpdate:
@@ -33,6 +38,8 @@ def _transition(
     evaluation = context.files.evaluation(attempt.evaluation) if attempt.evaluation else None
     verdict = _verdict(attempt)
     comparison = evaluation.comparison if evaluation and evaluation.correct else None
+    gained = _gained(context, state, attempt)
+    declared = _declared(context, state, attempt)
     return Transition(
         run=context.run,
         slot=step_slot(context, state),
@@ -55,6 +62,10 @@ def _transition(
         reason=_reason(attempt),
         expected_speedup=attempt.stated_speedup,
         duplicate=attempt.failure is not None and attempt.failure.kind == FailureKind.DUPLICATE,
+        headroom=_headroom(context, state),
+        declared=declared,
+        done=done_technique(choice.technique, declared, gained, context.experience.base().techniques),
+        gained=tuple(sorted(gained)),
         reward=reward(verdict, comparison),
         metric_deltas=_deltas(context, state, evaluation),
         prompt_tokens=state.spent.prompt_tokens,
@@ -70,6 +81,25 @@ def _transition(
         speedup_high=comparison.high if comparison else None,
         decision=comparison.decision if comparison else None,
     )
+
+
+def _gained(context: ProblemContext, state: RolloutState, attempt: Attempt) -> frozenset[Feature]:
+    """Features that the candidate has and its parent had not."""
+    if attempt.candidate is None:
+        return frozenset()
+    before, after = (context.files.candidate(sha256) for sha256 in (state.incumbent.sha256, attempt.candidate))
+    return source_features(after) - source_features(before)
+
+
+def _declared(context: ProblemContext, state: RolloutState, attempt: Attempt) -> tuple[str, ...]:
+    """Techniques that the reply says it applied: its line `TECHNIQUES: a, b`."""
+    found = _DECLARED.search(context.files.reply_text(attempt_slot(context, state, attempt.number)) or "")
+    return tuple(re.findall(r"\w+", found[1])) if found else ()
+
+
+def _headroom(context: ProblemContext, state: RolloutState) -> float | None:
+    timing = context.files.evaluation(state.incumbent.evaluation).timing
+    return timing.headroom if timing else None
 
 
 def _verdict(attempt: Attempt) -> Verdict:

@@ -1,0 +1,94 @@
+"""What a step is credited with: its gain against its siblings, for what it really did.
+
+The gain of a candidate is the logarithm of its speed-up against its parent, at most the logarithm of the parent's
+headroom. Most of it lies in the parent, not in the technique. The learning signal is therefore the leave-one-out
+advantage among candidates of the same parent,
+
+    credit_i = gain_i - mean of gain_j over the siblings j != i  =  n / (n - 1) * (gain_i - mean over all n)
+
+as in REINFORCE with a leave-one-out baseline. A candidate without siblings earns no credit: its gain says nothing of
+the technique.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Set
+
+from kernelblaster.cuda_source.features import Feature
+from kernelblaster.evaluation.results import Decision, Verdict
+from kernelblaster.knowledge.schema import FREE_FORM, TechniqueEntry
+from kernelblaster.replay.transition import Transition
+
+_BY_WEIGHT = (
+    Feature.WGMMA,
+    Feature.MMA_SYNC,
+    Feature.TMA_LOAD,
+    Feature.DISTRIBUTED_SHARED,
+    Feature.GRID_SYNC,
+    Feature.SET_REGISTERS,
+)
+"""Features that a kernel is built around, the one that changes it most first."""
+REBUILT = frozenset(_BY_WEIGHT)
+
+
+def gain_of(transition: Transition) -> float | None:
+    """Capped log gain against the parent; None for a candidate that was not correct or not compared."""
+    if transition.verdict is not Verdict.CORRECT:
+        return None
+    if transition.decision is Decision.INCONCLUSIVE or transition.duplicate:
+        return 0.0
+    if transition.speedup is None:
+        return None
+    gain = math.log(transition.speedup)
+    return gain if transition.headroom is None else min(gain, max(0.0, math.log(transition.headroom)))
+
+
+def credits(gains: Mapping[str, float]) -> dict[str, float]:
+    """Leave-one-out advantage of each sibling, by the key it came with; empty when there are fewer than two."""
+    count = len(gains)
+    if count < 2:
+        return {}
+    mean = sum(gains.values()) / count
+    return {key: count / (count - 1) * (gain - mean) for key, gain in gains.items()}
+
+
+def family_of(transition: Transition) -> str:
+    """What siblings share beside their run: problem, precision, device and parent."""
+    place = (transition.problem, transition.precision, transition.arch, transition.device_kind)
+    return "\0".join((*place, transition.parent_sha256))
+
+
+def done_technique(
+    asked: str, declared: Iterable[str], gained: Set[Feature], techniques: Mapping[str, TechniqueEntry]
+) -> str:
+    """The technique that a candidate is credited to.
+
+    What was asked for counts where its signs are among what the candidate gained over its parent. Else what the reply
+    declared, where that shows; else the technique whose sign changes a kernel most. A technique without signs cannot be
+    confirmed: it counts as asked, unless the kernel was rebuilt on other hardware (`REBUILT`).
+
+    Args:
+        asked: by the prompt.
+        declared: techniques that the reply says it applied, the most important first.
+        gained: features that the candidate has and its parent had not.
+        techniques: id -> entry, with signs.
+    """
+    for name in (asked, *declared):
+        if name in techniques and _shows(techniques[name], gained):
+            return name
+    signed = asked in techniques and bool(techniques[asked].signs)
+    telling = gained if signed else gained & REBUILT
+    showing = [name for name in techniques if _shows(techniques[name], telling)]
+    if showing:
+        return min(showing, key=lambda name: (_rank(techniques[name]), name))
+    return FREE_FORM if signed else asked
+
+
+def _rank(technique: TechniqueEntry) -> int:
+    ranks = [_BY_WEIGHT.index(sign) for sign in technique.signs if sign in REBUILT]
+    return min(ranks, default=len(_BY_WEIGHT))
+
+
+def _shows(technique: TechniqueEntry, gained: Set[Feature]) -> bool:
+    return bool(technique.signs) and set(technique.signs) <= gained

@@ -1,0 +1,61 @@
+"""Credit: gains among siblings, for what was really done."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from knowledge_samples import document, transition
+
+from kernelblaster.cuda_source.features import Feature
+from kernelblaster.knowledge.credit import credits, done_technique, gain_of
+from kernelblaster.knowledge.relearn import relearn
+from kernelblaster.knowledge.schema import FREE_FORM
+from kernelblaster.knowledge.store import KnowledgeStore, seed_path
+
+GAINS = st.dictionaries(st.text(min_size=1, max_size=4), st.floats(-5, 5), min_size=2, max_size=9)
+
+
+@given(GAINS, st.floats(-3, 3))
+def test_credit_is_the_advantage_over_the_other_siblings(gains: dict[str, float], easier: float) -> None:
+    found = credits(gains)
+    for name, credit in found.items():
+        others = [gain for other, gain in gains.items() if other != name]
+        assert credit == pytest.approx(gains[name] - sum(others) / len(others), abs=1e-9)
+    shifted = credits({name: gain + easier for name, gain in gains.items()})
+    assert shifted == pytest.approx(found, abs=1e-9)
+
+
+def test_an_only_child_earns_nothing() -> None:
+    assert credits({"a": 2.0}) == {}
+
+
+def test_a_gain_is_capped_by_the_headroom_of_the_parent() -> None:
+    assert gain_of(transition(speedup=3.0, headroom=2.0)) == pytest.approx(math.log(2))
+    assert gain_of(transition(speedup=3.0)) == pytest.approx(math.log(3))
+
+
+@pytest.mark.parametrize(
+    ("asked", "declared", "gained", "credited"),
+    [
+        ("tma_loads", (), {Feature.TMA_LOAD, Feature.WGMMA}, "tma_loads"),
+        ("tma_loads", ("wgmma_tensor_cores",), {Feature.WGMMA}, "wgmma_tensor_cores"),
+        ("tma_loads", ("tma_loads",), set(), FREE_FORM),
+        ("block_size_adaptation", (), {Feature.WGMMA, Feature.MBARRIER}, "wgmma_tensor_cores"),
+        ("fused_operations", (), {Feature.VECTOR_ACCESS}, "fused_operations"),
+        ("vectorized_memory_access", (), {Feature.VECTOR_ACCESS}, "vectorized_memory_access"),
+    ],
+)
+def test_credit_goes_to_what_shows(asked: str, declared: tuple[str, ...], gained: set[Feature], credited: str) -> None:
+    techniques = KnowledgeStore(seed_path(), owned=False).load().techniques
+    assert done_technique(asked, declared, gained, techniques) == credited
+
+
+def test_statistics_are_reckoned_anew_from_stored_transitions() -> None:
+    made = [transition("a", technique="widen", speedup=2.0), transition("b", technique="fuse", speedup=1.0)]
+    found = relearn(document(), [*made, transition("c", state="of another file")])
+    assert {row.cell.technique: row.sums.sum_log for row in found.statistics} == pytest.approx(
+        {"widen": math.log(2), "fuse": -math.log(2)}
+    )

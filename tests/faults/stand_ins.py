@@ -6,6 +6,7 @@ model is a function of the messages alone, so that a run asked twice is told the
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Sequence
@@ -133,7 +134,9 @@ def answer(messages: Sequence[dict[str, str]]) -> str:
         return _fenced(_source(LEAKING_US + 1, problem, "mended"))
     parent = re.search(r"# Kernel to improve\n```cuda\n(// kernel: us_(\d+)\n.*?)```", task, re.DOTALL)
     tried = len(re.findall(r"^- ", task.partition("Already tried ")[2], re.MULTILINE))
-    place = f"step {tried + 1}, {re.search('What to try: (.*)', task)[1]}"
+    # Of the parent as well: what is made of two kernels is not the same source.
+    made_of = hashlib.sha256(parent[1].encode()).hexdigest()[:6]
+    place = f"step {tried + 1}, {re.search('What to try: (.*)', task)[1]}, of {made_of}"
     time = int(parent[2]) + (-15, -17, 5)[tried % 3]
     source = _source(time, problem, place)
     if tried % 3 == 0 and len(messages) == 2:

@@ -62,6 +62,8 @@ class _Member:
     log_gain: float
     headroom: float | None
     islands: set[int]
+    order: int
+    """Place among the kernels that were made."""
     replies: int = 0
     gained: float = 0.0
 
@@ -71,9 +73,9 @@ class _Member:
         return left * (self.log_gain + self.gained) / (1 + self.replies)
 
     @property
-    def rank(self) -> tuple[float, str]:
-        """By gain, then by content."""
-        return self.incumbent.gain, self.incumbent.sha256
+    def rank(self) -> tuple[float, int]:
+        """By gain, then the earlier one: content would make equal kernels a matter of chance."""
+        return self.incumbent.gain, -self.order
 
 
 @dataclass
@@ -95,10 +97,10 @@ class Archive:
 
     def __post_init__(self) -> None:
         everywhere = set(range(self.islands))
-        self._members[self.start.sha256] = _Member(self.start, 0.0, self.headroom, everywhere)
+        self._members[self.start.sha256] = _Member(self.start, 0.0, self.headroom, everywhere, 0)
         for attempt in self.attempts:
             if attempt.made is not None:
-                made = _Member(attempt.made, attempt.log_gain, attempt.headroom, set())
+                made = _Member(attempt.made, attempt.log_gain, attempt.headroom, set(), len(self._members))
                 self._members.setdefault(attempt.made.sha256, made).islands.add(attempt.index % self.islands)
         for attempt in self.attempts:
             member = self._members.get(attempt.parent)

@@ -60,6 +60,7 @@ from kernelblaster.api.problems import known_times as known_times
 from kernelblaster.api.problems import list_problems as list_problems
 from kernelblaster.api.problems import load_problem as load_problem
 from kernelblaster.api.problems import read_launcher as read_launcher
+from kernelblaster.api.remembering import remember_recordings as remember_recordings
 from kernelblaster.api.runs import StoredRun as StoredRun
 from kernelblaster.api.runs import StoredSearch as StoredSearch
 from kernelblaster.api.runs import build_report as build_report

@@ -12,12 +12,20 @@ from agent_support import EventList, ScriptedModel, answer, kernel, make_context
 
 from kernelblaster.agent.graph import run_problem
 from kernelblaster.config import SearchConfig, SearchPart
+from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.devices.metrics import Metric
 from kernelblaster.evaluation.results import Verdict
-from kernelblaster.knowledge.schema import Lesson
+from kernelblaster.knowledge.schema import Core, Lesson, ShapeRegime
 from kernelblaster.models.base import Purpose
+from kernelblaster.problems.families import OpFamily
+from kernelblaster.problems.problem import Precision
 
 LESSON = "Prefer wide loads when rows are long."
+CORE = Core(
+    problem="level1/099", op_family=OpFamily.NORMALIZATION, arch="sm_90", device_kind=DeviceKind.EMULATED,
+    precision=Precision.FP16, regime=ShapeRegime.MEDIUM, median_us=20.0, attainable_us=19.9,
+    source="int core_of_another;",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -44,7 +52,8 @@ def search(root: Path, *ablate: SearchPart) -> Searched:
     root.mkdir()
     model = ScriptedModel(root / "model.log", script)
     knowledge = make_knowledge(root, techniques=1)
-    knowledge.update(lambda known: known.model_copy(update={"lessons": (Lesson(id="wide", text=LESSON),)}))
+    learned = {"lessons": (Lesson(id="wide", text=LESSON),), "cores": (CORE,)}
+    knowledge.update(lambda known: known.model_copy(update=learned))
     events = EventList()
     archive = SearchPart.ARCHIVE not in ablate
     context = make_context(root, model, knowledge=knowledge, events=events, ablate=ablate, archive=archive)
@@ -65,6 +74,7 @@ HAS: dict[SearchPart, Callable[[Searched], bool]] = {
     SearchPart.EXPERIENCE: lambda it: "first guess" in it.shown and "attempts" in it.shown,
     SearchPart.HISTORY: lambda it: "Already tried" in it.shown,
     SearchPart.PROFILE: lambda it: str(Metric.DRAM_THROUGHPUT) in it.shown or "91" in it.prompts[0],
+    SearchPart.CODE_MEMORY: lambda it: CORE.source in it.shown and any(one.core for one in it.events.of("selected")),
     SearchPart.SWEEP: lambda it: "// TUNE" in it.shown and bool(it.events.of("swept")),
     SearchPart.ARCHIVE: lambda it: bool(it.events.of("handed_out")),
     SearchPart.REPAIRS: lambda it: Purpose.REPAIR in it.purposes,

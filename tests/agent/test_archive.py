@@ -165,3 +165,12 @@ def test_a_kernel_on_which_nothing_gains_loses_its_turn() -> None:
     assert Archive(start, 9.0, fresh, 1).hand_out(1, 1)[0].parent.sha256 == "a"
     assert Archive(start, 9.0, tired, 1).hand_out(1, 1)[0].parent.sha256 == "b"
     assert math.isclose(fresh[0].log_gain, math.log(3.0))
+
+
+def test_a_winner_is_remembered_for_other_problems(tmp_path: Path) -> None:
+    searched(tmp_path)
+    context = make_context(tmp_path, ScriptedModel(tmp_path / "again.log", climbing))
+    (core,) = context.experience.base().document.cores
+    assert (core.problem, core.op_family, core.median_us) == ("level1/023", "softmax", START_US / 4)
+    assert "__global__ void k_3_3()" in core.source
+    assert "//" not in core.source

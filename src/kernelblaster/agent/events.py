@@ -95,6 +95,8 @@ class Selected(_Event):
     expected_speedup: float | None
     p_correct: float | None
     evidence_count: int
+    core: str | None = None
+    """Of the code memory, shown in the prompt; None where none was."""
 
 
 class Generated(_Event):

@@ -81,6 +81,7 @@ def _generate_prompt(context: ProblemContext, state: RolloutState) -> str:
         choice=state.choice if has(SearchPart.RETRIEVAL) else None,
         experience=_experience(state.choice, context.facts.arch) if has(SearchPart.EXPERIENCE) else "",
         sweep=_swept_variants(context),
+        core=state.choice.core,
         donor=context.files.candidate(state.donor).strip() if state.donor else "",
         whose="on the way here and on this kernel" if state.generation else "in this chain",
         tried=[_tried_line(tried) for tried in state.tried[-TRIED_SHOWN:] if has(SearchPart.HISTORY)],

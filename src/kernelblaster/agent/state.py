@@ -87,6 +87,15 @@ class PromptLesson(_Frozen):
     text: str
 
 
+class PromptCore(_Frozen):
+    """A verified kernel of another problem as the prompt shows it."""
+
+    id: str
+    told: str
+    """Whose it is and how fast, one line."""
+    source: str
+
+
 class Choice(_Frozen):
     """The technique retrieved for a step, with the numbers and lessons shown to the model.
 
@@ -102,6 +111,7 @@ class Choice(_Frozen):
     evidence_count: int
     backed_off_to: str
     lessons: list[PromptLesson] = []
+    core: PromptCore | None = None
 
 
 class Failure(_Frozen):
@@ -230,6 +240,8 @@ class RolloutState(BaseModel):
     """As in `RolloutResult`; it is then the number of its one step."""
     donor: str | None = None
     """As in `Allocation`."""
+    siblings: list[int] = []
+    """Indices of the generation's replies on the same kernel, its own among them; empty for a chain."""
     diagnosis: Diagnosis | None = None
     choice: Choice | None = None
     attempt: Attempt | None = None
@@ -330,7 +342,7 @@ class ProblemState(BaseModel):
     generation: int = 0
     """1-based number of the archive's generation in progress in this round; 0 before the first, and for chains."""
     handed_out: list[Allocation] = []
-    """Replies of the generation that have not ended before."""
+    """Replies of the generation in progress."""
     round_over: bool = False
     """Whether the archive hands out nothing more in this round."""
     finished: Annotated[list[RolloutResult], in_order] = []

@@ -119,6 +119,28 @@ def diff(
     return int(ExitCode.OK)
 
 
+@app.command("remember")
+def remember(
+    target: Annotated[
+        Path, typer.Argument(help="Knowledge base to add them to; begun from the shipped seed if missing.")
+    ],
+    recordings: Annotated[list[Path], typer.Argument(help="Recordings of searches on a GPU (.jsonl or .jsonl.gz).")],
+    json_output: JsonOption = False,
+) -> int:
+    """Add the fastest kernel of each recorded problem to the code memory, which prompts of other problems show."""
+    from kernelblaster import remember_recordings
+
+    after, cores = remember_recordings(recordings, target)
+    if json_output:
+        told = [core.model_dump(mode="json", exclude={"source"}) | {"id": core.id} for core in cores]
+        print_json({"file": str(target), "cores": told, "in_all": len(after.document.cores)})
+        return int(ExitCode.OK)
+    for core in cores:
+        typer.echo(f"{core.problem}  {core.op_family}  {core.precision}  {core.arch}  {core.median_us:.4g} us")
+    typer.echo(f"{target}: {len(cores)} kernels found, {len(after.document.cores)} in the code memory")
+    return int(ExitCode.OK)
+
+
 @app.command("import")
 def import_upstream(
     file: Annotated[Path, typer.Argument(help="optimization_database.json of KernelBlaster's first release.")],

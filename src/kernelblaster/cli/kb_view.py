@@ -14,7 +14,7 @@ from kernelblaster import track_records
 if TYPE_CHECKING:
     from kernelblaster import KnowledgeBase, KnowledgeDiff, RecordKey, TrackRecord
 
-_PARTS = ("states", "techniques", "lessons", "proposals", "changes")
+_PARTS = ("states", "techniques", "lessons", "proposals", "changes", "cores")
 
 
 def print_knowledge(console: Console, base: KnowledgeBase) -> None:

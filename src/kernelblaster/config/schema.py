@@ -47,6 +47,7 @@ class SearchPart(StrEnum):
     EXPERIENCE = "experience", "prompts tell how often the technique was right, and how fast"
     HISTORY = "history", "prompts tell what the rollout has tried"
     PROFILE = "profile", "prompts show hardware counters"
+    CODE_MEMORY = "code_memory", "half of the prompts show a verified kernel of another problem; winners are remembered"
     SWEEP = "sweep", "the machine tries the values that a reply declares as tunable, and judges the fastest variant"
     ARCHIVE = (
         "archive",
@@ -96,7 +97,7 @@ class SearchConfig(Section):
     """How techniques are chosen: thompson, ucb, greedy, uniform, or a registered policy."""
     ablate: Annotated[tuple[SearchPart, ...], BeforeValidator(_listed)] = ()
     """Parts of the search to switch off, for comparison: retrieval, memory, classification, lessons, experience,
-    history, profile, sweep, archive, repairs, reflection, review."""
+    history, profile, code_memory, sweep, archive, repairs, reflection, review."""
 
     def has(self, part: SearchPart) -> bool:
         """Whether a part of the search is switched on."""

@@ -46,6 +46,7 @@ class KnowledgeDiff(BaseModel):
     proposals: NameDiff
     changes: NameDiff
     """Entries of the change log, by id."""
+    cores: NameDiff = NameDiff(added=[], removed=[], changed=[])
     evidence: list[EvidenceDiff]
     """Where the number of attempts or the mean differs."""
     texts: dict[str, str] = {}
@@ -54,7 +55,7 @@ class KnowledgeDiff(BaseModel):
     @property
     def empty(self) -> bool:
         """Whether both know the same."""
-        parts = (self.states, self.techniques, self.lessons, self.proposals, self.changes)
+        parts = (self.states, self.techniques, self.lessons, self.proposals, self.changes, self.cores)
         return not self.evidence and not any(part.added or part.removed or part.changed for part in parts)
 
 
@@ -71,6 +72,7 @@ def diff(before: KnowledgeDocument, after: KnowledgeDocument) -> KnowledgeDiff:
         lessons=lessons,
         proposals=proposals,
         changes=changes,
+        cores=_names({it.id: it for it in before.cores}, {it.id: it for it in after.cores}),
         evidence=_evidence(before, after),
         texts=texts,
     )

@@ -20,10 +20,11 @@ from kernelblaster.knowledge import tables
 from kernelblaster.knowledge.amend import amend, count_success
 from kernelblaster.knowledge.base import KnowledgeBase
 from kernelblaster.knowledge.changes import KnowledgeChange, Provenance, RetireTechnique
+from kernelblaster.knowledge.cores import merge_cores
 from kernelblaster.knowledge.decisions import SelectionContext
 from kernelblaster.knowledge.evidence import Level, LevelTotals, TechniqueTotals
 from kernelblaster.knowledge.merge import merge
-from kernelblaster.knowledge.schema import KnowledgeDocument
+from kernelblaster.knowledge.schema import Core, KnowledgeDocument
 from kernelblaster.knowledge.store import KnowledgeStore
 from kernelblaster.replay.buffer import TRANSITIONS_SCHEMA, ReplayBuffer, insert
 from kernelblaster.replay.transition import Transition
@@ -102,6 +103,14 @@ class Experience:
             if document is not before:
                 tables.write_definitions(connection, document)
         return lines
+
+    def remember(self, core: Core) -> None:
+        """Add a verified kernel to the code memory, unless a faster one of the same place is there."""
+        with self._database.transaction() as connection:
+            document = tables.read_definitions(connection)
+            cores = merge_cores(document.cores, [core])
+            if cores != document.cores:
+                tables.write_definitions(connection, document.model_copy(update={"cores": cores}))
 
     def merge(self, paths: Iterable[Path]) -> None:
         """Take over what document files know."""

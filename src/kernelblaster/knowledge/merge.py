@@ -7,6 +7,7 @@ entries with the same id, the left document's is kept; a state is left with the 
 
 from __future__ import annotations
 
+from kernelblaster.knowledge.cores import merge_cores
 from kernelblaster.knowledge.lessons import merge_lessons
 from kernelblaster.knowledge.schema import ChangeEntry, KnowledgeDocument, Proposal, RunEvidence, StateEntry
 from kernelblaster.knowledge.statistics import merge_rows
@@ -26,6 +27,7 @@ def merge(left: KnowledgeDocument, right: KnowledgeDocument) -> KnowledgeDocumen
                 sorted({*left.imported_priors, *right.imported_priors}, key=lambda belief: belief.model_dump_json())
             ),
             "runs": _merge_runs(left.runs, right.runs),
+            "cores": merge_cores(left.cores, right.cores),
         }
     )
 

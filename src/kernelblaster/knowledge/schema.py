@@ -1,13 +1,14 @@
 """The shape of `optimization_database.json`, format `kernelblaster-knowledge-2`.
 
 The file has a curated part (states, techniques) that code never rewrites, and a learned part that only grows:
-statistics, lessons, changes, proposals, imported priors. Whatever a change says (a moved threshold, a retired
-technique) is computed over the curated part when the file is read; nothing is edited in place. Learned numbers are
-kept per run, so that two files that share history merge without counting it twice.
+statistics, lessons, changes, proposals, imported priors, verified cores. Whatever a change says (a moved threshold, a
+retired technique) is computed over the curated part when the file is read; nothing is edited in place. Learned numbers
+are kept per run, so that two files that share history merge without counting it twice.
 """
 
 from __future__ import annotations
 
+import hashlib
 from enum import StrEnum
 from typing import Literal, Self
 
@@ -255,6 +256,51 @@ class RunEvidence(DocumentPart):
     updated_at: AwareDatetime
 
 
+class ShapeRegime(StrEnum):
+    """How long a call may take at best: what a core is good at depends on it."""
+
+    SHORT = "short"
+    """Below 10 us: launches and latency count."""
+    MEDIUM = "medium"
+    LONG = "long"
+    """From 100 us on: throughput counts."""
+    UNKNOWN = "unknown"
+
+    @classmethod
+    def of(cls, attainable_us: float | None) -> ShapeRegime:
+        """By the attainable time of the call, in microseconds."""
+        if attainable_us is None:
+            return cls.UNKNOWN
+        return cls.SHORT if attainable_us < 10 else cls.MEDIUM if attainable_us < 100 else cls.LONG
+
+
+class Core(DocumentPart):
+    """A verified kernel that others may learn from: the code memory (see `knowledge.cores`)."""
+
+    problem: str
+    op_family: OpFamily
+    arch: str
+    device_kind: DeviceKind
+    precision: Precision
+    regime: ShapeRegime
+    median_us: float = Field(gt=0)
+    """Of the call, as it was measured when the core was verified."""
+    attainable_us: float | None = Field(None, gt=0)
+    libraries: tuple[Library, ...] = ()
+    source: str
+    """Without comments."""
+
+    @property
+    def id(self) -> str:
+        """By its code."""
+        return "core-" + hashlib.sha256(self.source.encode()).hexdigest()[:12]
+
+    @property
+    def share(self) -> float | None:
+        """Attainable time / time; None where the attainable time is not known."""
+        return None if self.attainable_us is None else self.attainable_us / self.median_us
+
+
 class KnowledgeDocument(DocumentPart):
     """The whole file."""
 
@@ -270,6 +316,7 @@ class KnowledgeDocument(DocumentPart):
     proposals: dict[str, Proposal] = {}
     imported_priors: tuple[ImportedPrior, ...] = ()
     runs: dict[str, RunEvidence] = {}
+    cores: tuple[Core, ...] = ()
 
     @model_validator(mode="after")
     def _references_resolve(self) -> Self:

@@ -20,6 +20,7 @@ from kernelblaster.agent.events import FinalistMeasured, Finalized
 from kernelblaster.agent.final_kernel import final_kernel_path, final_kernel_text, process_pairs_text, without_samples
 from kernelblaster.agent.fruitless import fruitless
 from kernelblaster.agent.prompting import mend_request, verify_request
+from kernelblaster.agent.remembering import remember_winner
 from kernelblaster.agent.review import Review, read_review
 from kernelblaster.agent.slots import problem_slot
 from kernelblaster.agent.state import Conclusion, Failure, Finalist, Incumbent, OutcomeStatus, ProblemState, StateUpdate
@@ -195,6 +196,7 @@ def _publish(context: ProblemContext, winner: _Measured | None) -> None:
         return
     source = context.files.candidate(winner.finalist.sha256)
     write_atomically(path, final_kernel_text(source, winner.judged.evaluation, context.facts, winner.finalist.review))
+    remember_winner(context, source, winner.judged.evaluation)
 
 
 def _conclusion(

@@ -37,17 +37,19 @@ async def open_generation(state: ProblemState, runtime: Runtime[ProblemContext])
     ended = await asyncio.to_thread(ended_before, context, state.round, generation)
     for result in ended:
         context.emit(rollout_stopped(context, result))
-    done = {result.index for result in ended}
-    left = [one for one in handed if one.index not in done]
-    return {"generation": generation, "handed_out": left, "finished": ended}
+    return {"generation": generation, "handed_out": handed, "finished": ended}
 
 
 async def hand_out(state: ProblemState, runtime: Runtime[ProblemContext]) -> list[Send] | str:
     """One rollout of one step for each reply that has not ended before."""
     if state.round_over:
         return "reflect"
-    archive = await asyncio.to_thread(archive_before, runtime.context, state, state.generation)
-    return [Send(ROLLOUT, _rollout(state, archive, one)) for one in state.handed_out] or "open_generation"
+    context = runtime.context
+    archive = await asyncio.to_thread(archive_before, context, state, state.generation)
+    place = (state.round, state.generation)
+    done = {result.index for result in state.finished if (result.round, result.generation) == place}
+    left = [one for one in state.handed_out if one.index not in done]
+    return [Send(ROLLOUT, _rollout(state, archive, one)) for one in left] or "open_generation"
 
 
 def archive_before(context: ProblemContext, state: ProblemState, generation: int) -> Archive:
@@ -74,7 +76,8 @@ def _exhausted(context: ProblemContext, state: ProblemState, archive: Archive) -
 
 
 def _rollout(state: ProblemState, archive: Archive, handed: Allocation) -> RolloutState:
-    known = archive.on(handed.parent.sha256)
+    parent = handed.parent.sha256
+    known = archive.on(parent)
     return RolloutState(
         round=state.round,
         index=handed.index,
@@ -82,7 +85,8 @@ def _rollout(state: ProblemState, archive: Archive, handed: Allocation) -> Rollo
         step=state.generation - 1,
         generation=state.generation,
         donor=handed.donor,
-        tried=[one.tried for one in (*archive.way_to(handed.parent.sha256), *known)],
+        siblings=[one.index for one in state.handed_out if one.parent.sha256 == parent],
+        tried=[one.tried for one in (*archive.way_to(parent), *known)],
         tabu=[one.tried.technique for one in known],
         seen={one.candidate[:SHORT_HASH]: one.verdict for one in archive.attempts if one.candidate and one.verdict},
     )

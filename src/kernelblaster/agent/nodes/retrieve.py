@@ -12,6 +12,7 @@ from langgraph.runtime import Runtime
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.events import Selected
 from kernelblaster.agent.prompting import request_tags
+from kernelblaster.agent.remembering import core_for
 from kernelblaster.agent.slots import step_slot
 from kernelblaster.agent.state import BegunStep, Choice, Diagnosis, PromptLesson, RolloutState, StateUpdate, StopReason
 from kernelblaster.config import SearchPart
@@ -52,6 +53,7 @@ async def retrieve(state: RolloutState, runtime: Runtime[ProblemContext]) -> Sta
             expected_speedup=choice.expected_speedup if known else None,
             p_correct=choice.p_correct if known else None,
             evidence_count=choice.evidence_count,
+            core=choice.core.id if choice.core else None,
         )
     )
     return {"choice": choice}
@@ -63,6 +65,7 @@ def _choose(context: ProblemContext, state: RolloutState, diagnosis: Diagnosis) 
         choice = _choice(_draw(context, state, diagnosis), lessons=context.config.has(SearchPart.LESSONS))
     else:
         choice = _free_choice(context, state)
+    choice = choice.model_copy(update={"core": core_for(context, state)})
     begun = BegunStep(parent=state.incumbent.sha256, started=state.step_started, diagnosis=diagnosis, choice=choice)
     context.files.put_step(step_slot(context, state), begun)
     return choice
@@ -92,9 +95,14 @@ def _draw(context: ProblemContext, state: RolloutState, diagnosis: Diagnosis) ->
     if own is not None:
         return _select(context, state, diagnosis, allowed=frozenset({own}), taken=Counter())
     allowed = context.model.answerable(request_tags(context, state))
-    selection = _select(context, state, diagnosis, allowed=allowed, taken=Counter(draws.values()))
-    context.files.put_draws(round, parent, {**draws, slot: selection.technique})
-    return selection
+    # Whoever of a generation comes first draws for all that work on this kernel: who draws what is no matter of chance.
+    for index in state.siblings or [state.index]:
+        drawing = state.model_copy(update={"index": index})
+        if step_slot(context, drawing) not in draws:
+            selection = _select(context, drawing, diagnosis, allowed=allowed, taken=Counter(draws.values()))
+            draws[step_slot(context, drawing)] = selection.technique
+    context.files.put_draws(round, parent, draws)
+    return _select(context, state, diagnosis, allowed=frozenset({draws[slot]}), taken=Counter())
 
 
 def _select(

@@ -1,0 +1,89 @@
+"""The code memory keeps the fastest core of each place, however documents merge, and lends one of another problem."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelblaster.api.remembering import remember_recordings
+from kernelblaster.devices.facts import DeviceKind, Library
+from kernelblaster.knowledge.cores import MOST_CHARACTERS, Wanted, donor_for, merge_cores
+from kernelblaster.knowledge.experience import Experience
+from kernelblaster.knowledge.schema import Core, ShapeRegime
+from kernelblaster.knowledge.store import KnowledgeStore, seed_path
+from kernelblaster.paths import data_dir
+from kernelblaster.problems.families import OpFamily
+from kernelblaster.problems.problem import Precision
+
+CORES = st.builds(
+    Core,
+    problem=st.sampled_from(["level1/001", "level1/023", "level2/086"]),
+    op_family=st.sampled_from([OpFamily.MATMUL, OpFamily.SOFTMAX, OpFamily.FUSED_MATMUL]),
+    arch=st.sampled_from(["sm_80", "sm_90"]),
+    device_kind=st.sampled_from(list(DeviceKind)),
+    precision=st.sampled_from(list(Precision)),
+    regime=st.sampled_from(list(ShapeRegime)),
+    median_us=st.sampled_from([1.0, 2.0, 50.0]),
+    attainable_us=st.none() | st.sampled_from([0.5, 1.0]),
+    source=st.sampled_from(["a", "b", "c"]),
+)
+WANTED = Wanted("level1/023", OpFamily.MATMUL, "sm_90", DeviceKind.CUDA, Precision.FP16, ShapeRegime.LONG, 0.4)
+GOOD = Core(
+    problem="level2/086", op_family=OpFamily.FUSED_MATMUL, arch="sm_90", device_kind=DeviceKind.CUDA,
+    precision=Precision.FP16, regime=ShapeRegime.LONG, median_us=10, attainable_us=9, source="x",
+)  # fmt: skip
+
+
+@given(st.lists(CORES, max_size=6), st.lists(CORES, max_size=6), st.lists(CORES, max_size=6))
+def test_merging_is_a_union_that_keeps_the_fastest(a: list[Core], b: list[Core], c: list[Core]) -> None:
+    assert merge_cores(a, b) == merge_cores(b, a)
+    assert merge_cores(merge_cores(a, b), c) == merge_cores(a, merge_cores(b, c))
+    once = merge_cores(a, b)
+    assert merge_cores(once, once) == once
+    assert min((one.median_us for one in (*a, *b)), default=0) == min((one.median_us for one in once), default=0)
+
+
+@given(st.lists(CORES, max_size=8))
+def test_a_donor_is_of_another_problem_runs_here_and_is_better_than_the_parent(cores: list[Core]) -> None:
+    found = donor_for(WANTED, cores)
+    if found is not None:
+        assert found.problem != WANTED.problem
+        assert (found.arch, found.device_kind) == (WANTED.arch, WANTED.device_kind)
+        assert found.op_family is not OpFamily.SOFTMAX
+        assert found.share is None or found.share > 0.4
+
+
+def test_the_same_family_comes_before_a_kindred_one_and_libraries_must_be_allowed() -> None:
+    same = GOOD.model_copy(update={"op_family": OpFamily.MATMUL, "problem": "level1/001", "attainable_us": 5})
+    assert donor_for(WANTED, [GOOD, same]) == same
+    linked = same.model_copy(update={"libraries": (Library.CUBLAS,)})
+    assert donor_for(WANTED, [GOOD, linked]) == GOOD
+    assert donor_for(dataclasses.replace(WANTED, share=0.95), [GOOD, same]) is None
+
+
+def test_what_one_experiment_remembers_another_takes_over(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "optimization_database.json").write_bytes(seed_path().read_bytes())
+    one = Experience(KnowledgeStore(tmp_path / "one" / "optimization_database.json"))
+    one.remember(GOOD)
+    one.remember(GOOD.model_copy(update={"median_us": 99.0, "source": "slower"}))
+    exported = one.export()
+    other = Experience(KnowledgeStore(tmp_path / "other" / "optimization_database.json"))
+    other.merge([exported])
+    assert GOOD in other.document().cores
+    assert "slower" not in {core.source for core in other.document().cores}
+    one.close()
+    other.close()
+
+
+def test_the_shipped_recordings_hold_kernels_that_a_prompt_can_show(tmp_path: Path) -> None:
+    target = tmp_path / "kb.json"
+    base, found = remember_recordings([data_dir() / "recordings" / "h200.jsonl.gz"], target)
+    assert found
+    assert set(found) <= set(base.document.cores)
+    assert all(len(core.source) <= MOST_CHARACTERS and core.arch == "sm_90" for core in found)
+    assert remember_recordings([data_dir() / "recordings" / "h200.jsonl.gz"], target)[0].document == base.document

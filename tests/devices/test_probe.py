@@ -13,7 +13,7 @@ import pynvml
 import pytest
 
 from kernelblaster.devices.cuda import driver_api, probe
-from kernelblaster.devices.cuda.lock import gpu_lock
+from kernelblaster.devices.cuda.lock import gpu_lock, gpu_shared
 from kernelblaster.errors import DeviceError
 from kernelblaster.sandbox.isolation import Isolation
 from kernelblaster.sandbox.process import ISOLATION_HINT, IsolationSupport
@@ -144,6 +144,46 @@ def test_the_gpu_lock_excludes_other_processes(tmp_path: Path, monkeypatch: pyte
     with gpu_lock("GPU-test"):
         assert time.monotonic() - started > 0.2
     other.join(10)
+
+
+def _share(uuid: str, begun: Event, release: Event) -> None:
+    with gpu_shared(uuid):
+        begun.set()
+        release.wait(10)
+
+
+def test_several_share_the_gpu_and_nobody_overtakes_who_waits_to_hold_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    context = multiprocessing.get_context("fork")
+    sharing, release = [context.Event() for _ in range(3)], context.Event()
+    others = [context.Process(target=_share, args=("GPU-test", begun, release)) for begun in sharing]
+    for process in others[:2]:
+        process.start()
+    assert all(begun.wait(10) for begun in sharing[:2])
+    with gpu_lock("GPU-test", wait=False) as held:
+        assert not held
+    order: list[str] = []
+
+    def hold() -> None:
+        with gpu_lock("GPU-test"):
+            order.append("held")
+            assert not sharing[2].is_set()
+
+    waiting = threading.Thread(target=hold)
+    waiting.start()
+    time.sleep(0.1)
+    others[2].start()
+    time.sleep(0.1)
+    assert not sharing[2].is_set()
+    assert order == []
+    release.set()
+    waiting.join(10)
+    assert order == ["held"]
+    assert sharing[2].wait(10)
+    for process in others:
+        process.join(10)
 
 
 def test_doctor_says_how_candidates_are_isolated_and_what_its_lack_costs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import hashlib
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -469,6 +469,9 @@ class FakeDevice:
 
     def reading(self) -> GpuReading | None:
         return self.clock_reading
+
+    def shared(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     @contextmanager
     def exclusive(self, *, wait: bool = True) -> Iterator[bool]:

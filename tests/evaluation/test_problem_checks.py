@@ -45,7 +45,7 @@ def swept(plan: CheckPlan, records: Path) -> list[CheckRecord]:
 
 
 def test_outcomes_are_kept_and_only_what_has_changed_is_judged_again(problem: Problem, tmp_path: Path) -> None:
-    plan = CheckPlan([problem], [Precision.FP32], ["small", "medium", "huge"], jobs=2)
+    plan = CheckPlan([problem], [Precision.FP32], ["small", "medium", "huge"])
     records = tmp_path / "checks" / "records.jsonl"
     first = swept(plan, records)
     assert [(one.workload, one.passed) for one in first] == [("small", True), ("medium", True)]

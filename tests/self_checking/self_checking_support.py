@@ -63,3 +63,6 @@ class HostDevice:
 
     def exclusive(self, *, wait: bool = True) -> nullcontext:
         return nullcontext(True)
+
+    def shared(self) -> nullcontext:
+        return nullcontext()

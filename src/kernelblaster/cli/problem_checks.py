@@ -40,7 +40,7 @@ def check(
     device: DeviceOption = None,
     gpu_type: GpuTypeOption = None,
     records: Annotated[Path, typer.Option(help="JSONL file of outcomes; what it holds is not judged again.")] = RECORDS,
-    jobs: Annotated[int, typer.Option(min=0, help="Kernels compiled at once; 0: one per CPU core.")] = 0,
+    jobs: Annotated[int, typer.Option(min=0, help="Processes that judge; 0: one per CPU core.")] = 0,
     minutes: Annotated[
         float | None, typer.Option(min=0, callback=finite, help="Begin no further problem after this time.")
     ] = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -341,6 +342,10 @@ class Device(Protocol):
 
         Entering tells whether the device is held, which it always is after waiting.
         """
+        ...
+
+    def shared(self) -> AbstractContextManager[None]:
+        """Context manager: use of this device for anything but measuring, while nobody measures on it."""
         ...
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from kernelblaster.devices.base import (
@@ -74,3 +75,7 @@ class ForwardingDevice:
     def exclusive(self, *, wait: bool = True) -> ExclusiveUse:
         """Hold the inner device."""
         return self.inner.exclusive(wait=wait)
+
+    def shared(self) -> AbstractContextManager[None]:
+        """Share the inner device."""
+        return self.inner.shared()

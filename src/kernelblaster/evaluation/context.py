@@ -134,7 +134,10 @@ class EvaluationContext:
         return self.once("attainable", problem, lambda: attainable(problem, self.workload, self.precision, self.facts))
 
     def checks(self, problem: Problem) -> TimedChecks:
-        """Which timed calls are judged. The caller holds the device. Raises ProblemError and DeviceError."""
+        """Draw a problem's input sets, and choose which timed calls are judged. Raises ProblemError and DeviceError.
+
+        Drawing uses the device, and disturbs nobody but who measures on it.
+        """
         return self.once("checks", problem, lambda: self._choose_checks(problem))
 
     def check_workload(self, problem: Problem) -> None:
@@ -145,5 +148,7 @@ class EvaluationContext:
             )
 
     def _choose_checks(self, problem: Problem) -> TimedChecks:
-        timed = self.plan(problem).timed
-        return choose_checks(self.inputs, timed, self.facts, self.seed, self.config.error_factor)
+        plan = self.plan(problem)
+        with self.device.shared():
+            self.inputs.draw([*plan.small, *plan.unseen])
+            return choose_checks(self.inputs, plan.timed, self.facts, self.seed, self.config.error_factor)

@@ -81,6 +81,8 @@ class EvaluationPipeline(EvaluationStages):
         Where nobody else measures, the device is held while the candidate is still being compiled: its processes load
         their inputs meanwhile.
         """
+        with self._stage("inputs"):
+            self._checks = self._judge.checks(self._problem)
         if isinstance(candidate, Compiling):
             with self._judge.holding(wait=False) as held, suppress(StillCompiling):
                 if held:
@@ -94,9 +96,8 @@ class EvaluationPipeline(EvaluationStages):
         judge, plan = self._judge, self._plan
         with ExitStack() as stack:
             with self._stage("inputs"):
-                judge.inputs.draw([*plan.small, *plan.unseen])
+                judge.inputs.draw([*plan.small, *plan.unseen])  # there, unless others needed the room meanwhile
                 drawn = stack.enter_context(judge.inputs.use(plan.timed))
-                self._checks = judge.checks(self._problem)
             pair = stack.enter_context(self._contest(drawn))
             if not self._passes(pair, candidate, baseline, profile=profile) or not self._measure(pair):
                 return False

@@ -2,31 +2,37 @@
 
 Each outcome is one line of a JSONL file, written as soon as it is known. Its digest covers everything that the outcome
 depends on and that somebody edits (reference, harness, starting kernel with the shared pieces it uses), so that an
-unchanged problem is not judged again. Kernels are compiled, and sizes planned, on several threads ahead of the one
-that judges.
+unchanged problem is not judged again. Several processes compile, draw inputs and compute references; on a GPU one at a
+time has it alone to judge.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
+import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from filelock import FileLock
 from pydantic import BaseModel, ValidationError
 
 from kernelblaster.config import RunConfig
-from kernelblaster.devices.facts import DeviceKind
+from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.devices.failures import BuildFailure
-from kernelblaster.errors import DeviceMemoryFull, MachineError, ProblemError
+from kernelblaster.errors import DeviceError, DeviceMemoryFull, MachineError, ProblemError
+from kernelblaster.evaluation.inputs.scratch import free_host_memory
 from kernelblaster.evaluation.results import Evaluation, Verdict
-from kernelblaster.problems.problem import Precision, Problem
+from kernelblaster.problems.problem import Precision, Problem, TensorRole
+from kernelblaster.problems.reference import tensor_specs
 from kernelblaster.problems.start import read_start
 from kernelblaster.runs.choices import choose_device, watched
+from kernelblaster.runs.seats import Lost, Seats
 from kernelblaster.storage.jsonl import append_line, complete_lines, cut_torn_line
 
 if TYPE_CHECKING:
@@ -38,7 +44,16 @@ PATIENCE_S = 600.0
 PROBLEM_FAULT = "problem_error"
 """Stands for the verdict where the problem itself, not its kernel, is at fault."""
 MEMORY_FULL = "memory_full"
-"""Stands for the verdict where the GPU's memory does not suffice. It is judged again at the next call."""
+"""Stands for the verdict where the GPU's memory does not suffice."""
+LOST = "lost"
+"""Stands for the verdict where the device failed, or the process that judged died or took too long."""
+_AGAIN = (MEMORY_FULL, LOST)
+"""Judged again at the next call."""
+_LIMIT_S = 1800.0
+_REFERENCE_BYTES = 32
+"""Of host memory per element of the output: float64, of the drawn set and three perturbations."""
+_MUCH = 1 / 16
+_LARGE_LOCK = "kernelblaster-large-references.lock"
 
 
 class CheckRecord(BaseModel):
@@ -56,7 +71,7 @@ class CheckRecord(BaseModel):
     digest: str
     """Of the problem's files, as they were judged."""
     verdict: str
-    """A `Verdict`, `problem_error` or `memory_full`."""
+    """A `Verdict`, `problem_error`, `memory_full` or `lost`."""
     reason: str = ""
     median_us: float | None = None
     low_us: float | None = None
@@ -94,7 +109,7 @@ class CheckPlan:
     Attributes:
         problems: in this order.
         precisions, workloads: each problem in each of these precisions at each of these sizes that it declares.
-        jobs: kernels compiled at once, ahead of their turn.
+        jobs: processes that judge; with one it is this one.
         minutes: after this no further problem is begun; None for no limit.
         again: judge also what has an outcome.
     """
@@ -108,12 +123,40 @@ class CheckPlan:
 
 
 @dataclass(frozen=True)
-class _Item:
+class CheckItem:
+    """One judgement: of what, and with which configuration."""
+
     problem: Problem
     precision: Precision
     workload: str
     source: str
     digest: str
+    config: RunConfig
+
+
+class Workers(Protocol):
+    """Judges items, several at a time; `Seats` does."""
+
+    def run(
+        self, work: Iterable[CheckItem], more: Callable[[], bool]
+    ) -> Iterator[tuple[CheckItem, CheckRecord | Lost]]:
+        """What became of each item, as it comes; `more` is asked before each whether it may begin."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Here:
+    """Judges one item after the other in this process."""
+
+    device: Device
+
+    def run(
+        self, work: Iterable[CheckItem], more: Callable[[], bool]
+    ) -> Iterator[tuple[CheckItem, CheckRecord | Lost]]:
+        for item in work:
+            if not more():
+                return
+            yield item, judge_on(self.device, item)
 
 
 def read_checks(path: Path) -> list[CheckRecord]:
@@ -144,26 +187,26 @@ def check_problems(
     device = watched(choose_device(config, tell).device, config, tell)
     known = {record.key: record for record in read_checks(records)}
     place = f"{device.facts.kind} {device.facts.name}"
-    open_items: list[_Item] = []
-    for item in _items(plan):
+    open_items: list[CheckItem] = []
+    for item in _items(plan, config):
         found = known.get((str(item.problem.id), item.precision, item.workload, place, item.digest))
-        if found is not None and found.verdict != MEMORY_FULL and not plan.again:
+        if found is not None and found.verdict not in _AGAIN and not plan.again:
             yield found
         else:
             open_items.append(item)
-    for record in _judged(open_items, plan, device, config, tell):
+    for record in _judged(open_items, plan, device, tell):
         append_line(records, record.model_dump_json().encode())
         yield record
 
 
-def _items(plan: CheckPlan) -> Iterator[_Item]:
+def _items(plan: CheckPlan, config: RunConfig) -> Iterator[CheckItem]:
     for workload in plan.workloads:
         for precision in plan.precisions:
             for problem in plan.problems:
                 judged = workload in problem.workloads and precision in problem.precisions
                 if judged and not problem.weakly_verified:
                     source = read_start(problem)
-                    yield _Item(problem, precision, workload, source, problem_digest(problem, source))
+                    yield CheckItem(problem, precision, workload, source, problem_digest(problem, source), config)
 
 
 def problem_digest(problem: Problem, source: str) -> str:
@@ -176,54 +219,90 @@ def problem_digest(problem: Problem, source: str) -> str:
 
 
 def _judged(
-    items: Sequence[_Item], plan: CheckPlan, device: Device, config: RunConfig, tell: Callable[[str], object]
+    items: Sequence[CheckItem], plan: CheckPlan, device: Device, tell: Callable[[str], object]
 ) -> Iterator[CheckRecord]:
-    """Outcomes of items, until time is up."""
+    """Outcomes of items, until time is up; what lacked memory beside others has another turn alone."""
+    deadline = None if plan.minutes is None else time.monotonic() + 60 * plan.minutes
+
+    def more() -> bool:
+        return deadline is None or time.monotonic() < deadline
+
+    crowded: list[CheckItem] = []
+    done = 0
+    for turn, jobs in (items, plan.jobs), (crowded, 1):
+        # The second turn's list is filled during the first.
+        workers: Workers = _Here(device) if jobs == 1 else Seats(judge_item, jobs, _LIMIT_S)
+        for item, found in workers.run(turn, more):
+            if isinstance(found, CheckRecord) and found.verdict == MEMORY_FULL and turn is not crowded and jobs > 1:
+                crowded.append(item)
+                continue
+            done += 1
+            tell(f"{item.problem.id} {item.precision} {item.workload} ({done} of {len(items)})")
+            if problem_digest(item.problem, read_start(item.problem)) == item.digest:  # else it was edited meanwhile
+                yield _lost(item, device.facts, found) if isinstance(found, Lost) else found
+
+
+def judge_item(item: CheckItem) -> CheckRecord | Lost:
+    """Judge one start on the device that its configuration names; called in a process of its own."""
+    return judge_on(_device(item.config.model_dump_json()), item)
+
+
+def judge_on(device: Device, item: CheckItem) -> CheckRecord | Lost:
+    """Judge one start."""
     from kernelblaster.evaluation.correctness.input_store import InputStore
     from kernelblaster.evaluation.evaluator import Evaluator
 
-    deadline = None if plan.minutes is None else time.monotonic() + 60 * plan.minutes
-    with ThreadPoolExecutor(plan.jobs, thread_name_prefix="build") as threads, InputStore() as inputs:
-        building: dict[tuple[str, Precision], Future[None]] = {}
-        planning: list[Future[Evaluator]] = []
-        for item in items:
-            key = (item.digest, item.precision)
-            if key not in building:
-                building[key] = threads.submit(_build, device, item)
+    try:
+        with suppress(BuildFailure, ProblemError):  # fills the cache of builds; says why when it is judged
+            device.build(item.source, device.prepare(item.problem, item.precision))
+        alone = FileLock(Path(tempfile.gettempdir()) / _LARGE_LOCK, mode=0o666) if _needs_much(item) else nullcontext()
+        with InputStore() as inputs, alone:
             judge = Evaluator(
-                device, inputs, config.evaluation, item.workload, config.libraries, precision=item.precision
+                device, inputs, item.config.evaluation, item.workload, item.config.libraries, precision=item.precision
             )
-            planning.append(threads.submit(_plan, judge, item))
-        try:
-            for number, item in enumerate(items, start=1):
-                if deadline is not None and time.monotonic() > deadline:
-                    return
-                tell(f"{item.problem.id} {item.precision} {item.workload} ({number} of {len(items)})")
-                building[item.digest, item.precision].result()
-                judge = planning[number - 1].result()
-                began = time.monotonic()
-                outcome = _outcome(item, judge, began)
-                if problem_digest(item.problem, read_start(item.problem)) == item.digest:
-                    yield outcome  # else somebody has edited the problem meanwhile
-        finally:
-            threads.shutdown(wait=False, cancel_futures=True)
+            return _outcome(item, judge, time.monotonic())
+    except DeviceError as error:
+        return Lost(error.message)
 
 
-def _build(device: Device, item: _Item) -> None:
-    """Fill the cache of builds. What fails here fails again when it is judged, which says why."""
-    with suppress(BuildFailure, ProblemError):
-        device.build(item.source, device.prepare(item.problem, item.precision))
+@cache
+def _device(config: str) -> Device:
+    """Of a configuration as JSON, once per process."""
+    chosen = RunConfig.model_validate_json(config)
+    return watched(choose_device(chosen, _silent).device, chosen, _silent)
 
 
-def _plan(judge: Evaluator, item: _Item) -> Evaluator:
-    """Find out what the judge needs to know of a problem before it draws. What fails here fails again, as above."""
-    with suppress(ProblemError):
-        judge.plan(item.problem)
-        judge.floor_us(item.problem)
-    return judge
+def _silent(stage: str) -> None:
+    """Whoever judges beside others says nothing."""
 
 
-def _outcome(item: _Item, judge: Evaluator, began: float) -> CheckRecord:
+def _needs_much(item: CheckItem) -> bool:
+    """Whether its references take so much of the memory that another such problem should wait for it."""
+    try:
+        specs = tensor_specs(item.problem, item.workload, item.precision)
+    except ProblemError:
+        return False  # which is an outcome later
+    elements = sum(math.prod(spec.shape) for spec in specs if spec.role is TensorRole.OUTPUT)
+    return _REFERENCE_BYTES * elements > _MUCH * free_host_memory()
+
+
+def _lost(item: CheckItem, facts: DeviceFacts, lost: Lost) -> CheckRecord:
+    return CheckRecord(
+        problem=str(item.problem.id),
+        name=item.problem.name,
+        precision=item.precision,
+        workload=item.workload,
+        device=facts.name,
+        device_kind=facts.kind,
+        digest=item.digest,
+        verdict=LOST,
+        reason=lost.reason,
+        seconds=0.0,
+        at=time.time(),
+    )
+
+
+def _outcome(item: CheckItem, judge: Evaluator, began: float) -> CheckRecord:
     facts = judge.facts
     found: Evaluation | None = None
     verdict = fault = ""

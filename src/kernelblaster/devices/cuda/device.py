@@ -27,7 +27,7 @@ from kernelblaster.devices.build.self_checking import SelfCheckingBuilder, find_
 from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.devices.cuda.facts import device_facts
 from kernelblaster.devices.cuda.gpu_access import little_view, needs_helper, reaching_isolation, suffices_for_the_gpu
-from kernelblaster.devices.cuda.lock import gpu_lock
+from kernelblaster.devices.cuda.lock import gpu_lock, gpu_shared
 from kernelblaster.devices.cuda.monitor import Monitor
 from kernelblaster.devices.cuda.probe import detect_gpu
 from kernelblaster.devices.cuda.profiler import Counters, CudaProfiler
@@ -263,3 +263,7 @@ class CudaDevice:
     def exclusive(self, *, wait: bool = True) -> AbstractContextManager[bool]:
         """Hold this GPU alone among all processes of the machine; whether it is held."""
         return gpu_lock(self._facts.uuid or self._facts.name, wait=wait)
+
+    def shared(self) -> AbstractContextManager[None]:
+        """Use this GPU beside others of the machine, while nobody holds it alone."""
+        return gpu_shared(self._facts.uuid or self._facts.name)

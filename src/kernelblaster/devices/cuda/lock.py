@@ -1,48 +1,62 @@
-"""One at a time measures on a GPU: a file lock per GPU among processes, a thread lock inside this one."""
+"""Who uses a GPU: one who measures, alone, or several who disturb each other without harm. Locks on files.
+
+A lock belongs to an open file, so that it excludes threads and processes alike, and ends with its holder. Whoever wants
+the GPU passes a gate first, and waits there: nobody who shares the GPU overtakes one who waits to have it alone.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import os
 import tempfile
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cache
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-
-from filelock import FileLock, Timeout
-
-
-@cache
-def _thread_lock(uuid: str) -> threading.Lock:
-    return threading.Lock()
 
 
 @contextmanager
 def gpu_lock(uuid: str, *, wait: bool = True) -> Iterator[bool]:
-    """Hold the GPU `uuid` alone; whether it is held, which it may not be without waiting.
+    """Hold the GPU `uuid` alone; whether it is held, which it may not be without waiting. Not re-entrant."""
+    with ExitStack() as stack:
+        with _locked(uuid, "gate", fcntl.LOCK_EX, wait) as passed:
+            held = passed and stack.enter_context(_locked(uuid, "use", fcntl.LOCK_EX, wait))
+        yield held
 
-    Not re-entrant; freed by the system when its holder dies.
-    """
-    # In the system's temporary directory and writable for all: other users' runs must wait for ours, and we for theirs.
-    path = Path(tempfile.gettempdir()) / f"kernelblaster-{uuid}.lock"
-    # A file lock object counts entries instead of excluding threads, hence the thread lock around it.
-    threads, processes = _thread_lock(uuid), FileLock(path, mode=0o666)
-    if not threads.acquire(blocking=wait):
-        yield False
-        return
+
+@contextmanager
+def gpu_shared(uuid: str) -> Iterator[None]:
+    """Use the GPU `uuid` beside others, while nobody holds it alone. Not re-entrant."""
+    with ExitStack() as stack:
+        with _locked(uuid, "gate", fcntl.LOCK_EX):
+            stack.enter_context(_locked(uuid, "use", fcntl.LOCK_SH))
+        yield
+
+
+@contextmanager
+def _locked(uuid: str, name: str, kind: int, wait: bool = True) -> Iterator[bool]:
+    """Whether it is locked, which it may not be without waiting."""
+    descriptor = _opened(Path(tempfile.gettempdir()) / f"kernelblaster-{uuid}.{name}")
     try:
-        held = _acquired(processes, wait)
-        try:
-            yield held
-        finally:
-            processes.release()
+        yield _acquired(descriptor, kind, wait)
     finally:
-        threads.release()
+        fcntl.flock(descriptor, fcntl.LOCK_UN)  # whoever was forked meanwhile has the file open, too
+        os.close(descriptor)
 
 
-def _acquired(lock: FileLock, wait: bool) -> bool:
+def _acquired(descriptor: int, kind: int, wait: bool) -> bool:
     try:
-        lock.acquire(blocking=wait)
-    except Timeout:
+        fcntl.flock(descriptor, kind if wait else kind | fcntl.LOCK_NB)
+    except BlockingIOError:
         return False
     return True
+
+
+def _opened(path: Path) -> int:
+    """A file that other users lock, too: their runs must wait for ours, and we for theirs."""
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)  # O_CREAT would be refused for somebody else's file
+    except FileNotFoundError:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    with suppress(PermissionError):  # somebody else was faster
+        os.fchmod(descriptor, 0o666)
+    return descriptor

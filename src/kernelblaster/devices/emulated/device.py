@@ -226,6 +226,10 @@ class EmulatedDevice:
         """Nothing to guard: modelled times do not depend on what else the machine does."""
         return nullcontext(True)
 
+    def shared(self) -> AbstractContextManager[None]:
+        """As `exclusive`."""
+        return nullcontext()
+
     def _assemble(self, build: Build) -> None:
         """Put the module next to the program, once. Raises BuildFailure naming PTX line and source line."""
         if build.ptx is None:

@@ -105,7 +105,7 @@ def test_the_prompt_holds_what_an_author_needs(tmp_path):
         "132 SMs",
         "cublas",
         "812.50 us (modelled); a well-written kernel should reach about 162.50 us here, so 5.00x is left",
-        "214 attempts, 62% expected to be correct, then 1.31x",
+        "214 attempts, 62% expected to be correct, then at 1.31x",
         "EXPECTED_SPEEDUP: <number>",
         "__global__ void kstart",
     ):

@@ -1,7 +1,8 @@
-"""Makes docs/problems.md: every problem of the data set, how its start was judged, and what was mended.
+"""Makes docs/problems.md: every problem of a data set, how its start was judged, and what was mended.
 
     kernelblaster problems check --workload full --precision fp16 --records FILE
     python benchmarks/problems_page.py FILE... > docs/problems.md
+    python benchmarks/problems_page.py --dataset kernrl FILE... > docs/environment_problems.md
 
 Verdicts and times come from the records alone; what none of them holds has not run.
 """
@@ -13,6 +14,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from kernelblaster.config.schema import DATASET
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.dataset import Dataset
@@ -88,7 +90,7 @@ def page(problems: Sequence[Problem], records: Sequence[CheckRecord]) -> Iterato
         yield from table([problem for problem in problems if problem.id.level == level], records)
         yield ""
     yield from launch_bound(records)
-    yield "## What is mended of KernelBench's form\n"
+    yield "## What is mended of the published form\n"
     for problem in problems:
         if problem.mends:
             yield f"- {problem.id.level}/{problem.id.number} {problem.name}: {problem.mends}"
@@ -108,9 +110,10 @@ def launch_bound(records: Sequence[CheckRecord]) -> Iterator[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("records", nargs="*", type=Path)
+    parser.add_argument("--dataset", default=DATASET, help="name of a shipped data set")
     given = parser.parse_args()
     records = [record for path in given.records for record in read_checks(path)]
-    print("\n".join(page(Dataset(data_dir() / "kernelbench-cuda").problems(), records)))
+    print("\n".join(page(Dataset(data_dir() / given.dataset).problems(), records)))
 
 
 if __name__ == "__main__":

@@ -33,11 +33,16 @@ def leading_input(specs: Sequence[TensorSpec]) -> str | None:
     """
     output = next(spec.shape for spec in specs if spec.role is TensorRole.OUTPUT)
     for spec in specs:
-        if spec.role is not TensorRole.INPUT or not spec.dtype.is_floating_point or not spec.shape:
+        if spec.role is not TensorRole.INPUT or not _holds_infinities(spec) or not spec.shape:
             continue
         if not output or (output[0] == spec.shape[0] and (len(spec.shape) > 1 or len(output) == 1)):
             return spec.name
     return None
+
+
+def _holds_infinities(spec: TensorSpec) -> bool:
+    """Whether it is of a floating-point format that has them: those of 8 bits have none, or few values beside."""
+    return spec.dtype.is_floating_point and spec.dtype.bits > 8
 
 
 def mask(values: torch.Tensor, how: int, generator: torch.Generator) -> torch.Tensor:

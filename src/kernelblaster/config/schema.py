@@ -156,8 +156,14 @@ class ModelConfig(Section):
     """Tokens of one reply at most; the endpoint's limit if not given."""
     temperature: float | None = Field(None, ge=0, allow_inf_nan=False)
     """Sampling temperature. Sent only when set: reasoning models refuse it."""
+    top_p: float | None = Field(None, gt=0, le=1)
+    """Share of the probability that is sampled from. Sent only when set."""
+    reasoning_effort: str | None = Field(None, min_length=1, max_length=32)
+    """How long a reasoning model thinks: low, medium, high, or what the endpoint knows. Sent only when set."""
     dollars_per_million_prompt: float | None = Field(None, ge=0, allow_inf_nan=False)
     """Price of a million prompt tokens."""
+    dollars_per_million_cached_prompt: float | None = Field(None, ge=0, allow_inf_nan=False)
+    """Price of a million prompt tokens that the endpoint had cached; that of other prompt tokens if not given."""
     dollars_per_million_completion: float | None = Field(None, ge=0, allow_inf_nan=False)
     """Price of a million completion tokens."""
 

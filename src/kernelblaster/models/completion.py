@@ -126,6 +126,8 @@ def request_body(config: ModelConfig, request: Request, limit_name: str = "max_c
     }
     if config.max_completion_tokens is not None:
         body[limit_name] = config.max_completion_tokens
-    if config.temperature is not None:
-        body["temperature"] = config.temperature
+    for name in ("temperature", "top_p", "reasoning_effort"):
+        value = getattr(config, name)
+        if value is not None:
+            body[name] = value
     return body

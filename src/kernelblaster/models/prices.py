@@ -59,7 +59,8 @@ def price_of(config: ModelConfig) -> Price | None:
     """
     prompt, completion = config.dollars_per_million_prompt, config.dollars_per_million_completion
     if prompt is not None and completion is not None:
-        return Price(prompt=prompt, completion=completion)
+        cached = config.dollars_per_million_cached_prompt
+        return Price(prompt=prompt, completion=completion, cached_prompt=cached)
     if prompt is not None or completion is not None:
         raise UsageError(
             "only one of the prices of prompt and completion tokens is given", hint="give both: --price IN OUT"

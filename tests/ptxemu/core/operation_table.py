@@ -52,7 +52,7 @@ def signed(value: int, bits: int) -> int:
     return value - (1 << bits) if value >> (bits - 1) else value
 
 
-def _case(name: str, expected: Callable, result: str = "", sources: str = "", **more: object) -> Case:
+def case(name: str, expected: Callable, result: str = "", sources: str = "", **more: object) -> Case:
     kind = name.split(".")[-1]
     operands = tuple((sources or " ".join([kind] * expected.__code__.co_argcount)).split())
     registers = ", ".join("{" + letter + "}" for letter in "dabc"[: len(operands) + 1])
@@ -71,44 +71,44 @@ def _clamp(value: int, bits: int, is_signed: bool = True) -> int:
 def _integers() -> Iterator[Case]:
     for bits in (16, 32, 64):
         for kind in (f"s{bits}", f"u{bits}"):
-            yield _case(f"add.{kind}", lambda a, b: a + b)
-            yield _case(f"sub.{kind}", lambda a, b: a - b)
-            yield _case(f"mul.lo.{kind}", lambda a, b: a * b)
-            yield _case(f"mul.hi.{kind}", lambda a, b, n=bits: a * b >> n, sources=f"{kind} {kind}")
-            yield _case(f"mad.lo.{kind}", lambda a, b, c: a * b + c)
-            yield _case(f"mad.hi.{kind}", lambda a, b, c, n=bits: (a * b >> n) + c, sources=f"{kind} {kind} {kind}")
+            yield case(f"add.{kind}", lambda a, b: a + b)
+            yield case(f"sub.{kind}", lambda a, b: a - b)
+            yield case(f"mul.lo.{kind}", lambda a, b: a * b)
+            yield case(f"mul.hi.{kind}", lambda a, b, n=bits: a * b >> n, sources=f"{kind} {kind}")
+            yield case(f"mad.lo.{kind}", lambda a, b, c: a * b + c)
+            yield case(f"mad.hi.{kind}", lambda a, b, c, n=bits: (a * b >> n) + c, sources=f"{kind} {kind} {kind}")
             yield Case(f"min.{kind} {{d}}, {{a}}, {{b}};", kind, (kind, kind), min)
             yield Case(f"max.{kind} {{d}}, {{a}}, {{b}};", kind, (kind, kind), max)
-            yield _case(f"sad.{kind}", lambda a, b, c: c + abs(a - b))
-            yield _case(f"div.{kind}", lambda a, b: _truncated(a, b) if b else None)
-            yield _case(f"rem.{kind}", lambda a, b: a - _truncated(a, b) * b if b else None)
-            yield _case(f"shr.{kind}", lambda a, b: a >> min(b, 64), sources=f"{kind} u32")
-            for name, test in _COMPARISONS.items():
-                yield _case(f"setp.{name}.{kind}", test, "pred", f"{kind} {kind}")
+            yield case(f"sad.{kind}", lambda a, b, c: c + abs(a - b))
+            yield case(f"div.{kind}", lambda a, b: _truncated(a, b) if b else None)
+            yield case(f"rem.{kind}", lambda a, b: a - _truncated(a, b) * b if b else None)
+            yield case(f"shr.{kind}", lambda a, b: a >> min(b, 64), sources=f"{kind} u32")
+            for name, test in COMPARISONS.items():
+                yield case(f"setp.{name}.{kind}", test, "pred", f"{kind} {kind}")
         kind = f"s{bits}"
-        yield _case(f"neg.{kind}", lambda a: -a)
-        yield _case(f"abs.{kind}", lambda a: abs(a))
+        yield case(f"neg.{kind}", lambda a: -a)
+        yield case(f"abs.{kind}", lambda a: abs(a))
         kind = f"b{bits}"
-        yield _case(f"and.{kind}", lambda a, b: a & b)
-        yield _case(f"or.{kind}", lambda a, b: a | b)
-        yield _case(f"xor.{kind}", lambda a, b: a ^ b)
-        yield _case(f"not.{kind}", lambda a: ~a)
-        yield _case(f"cnot.{kind}", lambda a: a == 0)
-        yield _case(f"shl.{kind}", lambda a, b: a << min(b, 64), sources=f"{kind} u32")
+        yield case(f"and.{kind}", lambda a, b: a & b)
+        yield case(f"or.{kind}", lambda a, b: a | b)
+        yield case(f"xor.{kind}", lambda a, b: a ^ b)
+        yield case(f"not.{kind}", lambda a: ~a)
+        yield case(f"cnot.{kind}", lambda a: a == 0)
+        yield case(f"shl.{kind}", lambda a, b: a << min(b, 64), sources=f"{kind} u32")
         text = f"{{{{.reg .pred %q; setp.lt.s32 %q, {{c}}, 0; selp.{kind} {{d}}, {{a}}, {{b}}, %q;}}}}"
         yield Case(text, kind, (kind, kind, "s32"), lambda a, b, c: a if c < 0 else b)
-        yield _case(f"slct.{kind}.s32", lambda a, b, c: a if c >= 0 else b, kind, f"{kind} {kind} s32")
+        yield case(f"slct.{kind}.s32", lambda a, b, c: a if c >= 0 else b, kind, f"{kind} {kind} s32")
     for sign in "su":
         for bits in (16, 32):
             wide, kind = f"{sign}{2 * bits}", f"{sign}{bits}"
-            yield _case(f"mul.wide.{kind}", lambda a, b: a * b, wide, f"{kind} {kind}")
-            yield _case(f"mad.wide.{kind}", lambda a, b, c: a * b + c, wide, f"{kind} {kind} {wide}")
-    yield _case("add.sat.s32", lambda a, b: _clamp(a + b, 32))
-    yield _case("sub.sat.s32", lambda a, b: _clamp(a - b, 32))
-    yield _case("mad.hi.sat.s32", lambda a, b, c: _clamp((a * b >> 32) + c, 32))
+            yield case(f"mul.wide.{kind}", lambda a, b: a * b, wide, f"{kind} {kind}")
+            yield case(f"mad.wide.{kind}", lambda a, b, c: a * b + c, wide, f"{kind} {kind} {wide}")
+    yield case("add.sat.s32", lambda a, b: _clamp(a + b, 32))
+    yield case("sub.sat.s32", lambda a, b: _clamp(a - b, 32))
+    yield case("mad.hi.sat.s32", lambda a, b, c: _clamp((a * b >> 32) + c, 32))
 
 
-_COMPARISONS: dict[str, Callable] = {
+COMPARISONS: dict[str, Callable] = {
     "eq": lambda a, b: a == b,
     "ne": lambda a, b: a != b,
     "lt": lambda a, b: a < b,
@@ -189,48 +189,48 @@ def _byte_pairs(a: int, b: int, left: str, right: str) -> Iterator[tuple[int, in
 
 def _bits() -> Iterator[Case]:
     for bits in (32, 64):
-        yield _case(f"popc.b{bits}", lambda a: a.bit_count(), "u32")
-        yield _case(f"clz.b{bits}", lambda a, n=bits: n - a.bit_length(), "u32", f"b{bits}")
-        yield _case(f"brev.b{bits}", lambda a, n=bits: int(f"{a:0{n}b}"[::-1], 2), sources=f"b{bits}")
+        yield case(f"popc.b{bits}", lambda a: a.bit_count(), "u32")
+        yield case(f"clz.b{bits}", lambda a, n=bits: n - a.bit_length(), "u32", f"b{bits}")
+        yield case(f"brev.b{bits}", lambda a, n=bits: int(f"{a:0{n}b}"[::-1], 2), sources=f"b{bits}")
         for sign in "su":
             kind = f"{sign}{bits}"
-            yield _case(f"bfind.{kind}", lambda a: _highest(_magnitude(a)), "u32", kind)
-            yield _case(
+            yield case(f"bfind.{kind}", lambda a: _highest(_magnitude(a)), "u32", kind)
+            yield case(
                 f"bfind.shiftamt.{kind}",
                 lambda a, n=bits: n - 1 - _highest(_magnitude(a)) if _magnitude(a) else 0xFFFFFFFF,
                 "u32",
                 kind,
             )
-            yield _case(
+            yield case(
                 f"bfe.{kind}", lambda a, b, c, n=bits, s=sign: _extract(a, b, c, n, s == "s"), kind, f"{kind} u32 u32"
             )
         text = f"bfi.b{bits} {{d}}, {{a}}, {{a}}, {{b}}, {{c}};"
         yield Case(text, f"b{bits}", (f"b{bits}", "u32", "u32"), lambda a, b, c, n=bits: _insert(a, a, b, c, n))
-    yield _case("fns.b32", _nth_set, sources="b32 u32 s32")
-    yield _case("bmsk.clamp.b32", lambda a, b: ((1 << min(b, 32)) - 1) << min(a, 32))
-    yield _case("bmsk.wrap.b32", lambda a, b: ((1 << (b & 31)) - 1) << (a & 31))
-    yield _case("szext.wrap.s32", lambda a, b: signed(a, b & 31) if b & 31 else 0, sources="s32 u32")
-    yield _case("szext.clamp.u32", lambda a, b: a & ((1 << min(b, 32)) - 1), sources="u32 u32")
+    yield case("fns.b32", _nth_set, sources="b32 u32 s32")
+    yield case("bmsk.clamp.b32", lambda a, b: ((1 << min(b, 32)) - 1) << min(a, 32))
+    yield case("bmsk.wrap.b32", lambda a, b: ((1 << (b & 31)) - 1) << (a & 31))
+    yield case("szext.wrap.s32", lambda a, b: signed(a, b & 31) if b & 31 else 0, sources="s32 u32")
+    yield case("szext.clamp.u32", lambda a, b: a & ((1 << min(b, 32)) - 1), sources="u32 u32")
     for table in (0x00, 0xFE, 0x96, 0xE8, 0x1B, 0xCA):
         yield Case(f"lop3.b32 {{d}}, {{a}}, {{b}}, {{c}}, {table};", "b32", ("b32",) * 3, _logic(table))
-    yield _case("prmt.b32", _chosen)
+    yield case("prmt.b32", _chosen)
     for mode, rows in _PERMUTE_MODES.items():
-        yield _case(f"prmt.b32.{mode}", lambda a, b, c, r=rows: _chosen(a, b, int(r[c & 3], 16)), "b32", "b32 b32 b32")
-    yield _case("shf.l.wrap.b32", lambda a, b, c: (b << 32 | a) << (c & 31) >> 32)
-    yield _case("shf.l.clamp.b32", lambda a, b, c: (b << 32 | a) << min(c, 32) >> 32)
-    yield _case("shf.r.wrap.b32", lambda a, b, c: (b << 32 | a) >> (c & 31))
-    yield _case("shf.r.clamp.b32", lambda a, b, c: (b << 32 | a) >> min(c, 32))
+        yield case(f"prmt.b32.{mode}", lambda a, b, c, r=rows: _chosen(a, b, int(r[c & 3], 16)), "b32", "b32 b32 b32")
+    yield case("shf.l.wrap.b32", lambda a, b, c: (b << 32 | a) << (c & 31) >> 32)
+    yield case("shf.l.clamp.b32", lambda a, b, c: (b << 32 | a) << min(c, 32) >> 32)
+    yield case("shf.r.wrap.b32", lambda a, b, c: (b << 32 | a) >> (c & 31))
+    yield case("shf.r.clamp.b32", lambda a, b, c: (b << 32 | a) >> min(c, 32))
     for left in "su":
         for right in "su":
             pairs = partial(_byte_pairs, left=left, right=right)
             result = "s32" if "s" in left + right else "u32"
             kinds = f"{left}32 {right}32 {result}"
-            yield _case(
+            yield case(
                 f"dp4a.{left}32.{right}32",
                 lambda a, b, c, p=pairs: c + sum(x * y for x, y in p(a, b)), result, kinds,
             )  # fmt: skip
             for part, shift in (("lo", 0), ("hi", 16)):
-                yield _case(
+                yield case(
                     f"dp2a.{part}.{left}32.{right}32",
                     lambda a, b, c, s=shift, x=left, y=right: (
                         c
@@ -243,9 +243,9 @@ def _bits() -> Iterator[Case]:
                     result,
                     kinds,
                 )
-    yield _case("mul24.lo.s32", lambda a, b: signed(a, 24) * signed(b, 24))
-    yield _case("mul24.hi.u32", lambda a, b: (a & 0xFFFFFF) * (b & 0xFFFFFF) >> 16)
-    yield _case("mad24.lo.u32", lambda a, b, c: (a & 0xFFFFFF) * (b & 0xFFFFFF) + c)
+    yield case("mul24.lo.s32", lambda a, b: signed(a, 24) * signed(b, 24))
+    yield case("mul24.hi.u32", lambda a, b: (a & 0xFFFFFF) * (b & 0xFFFFFF) >> 16)
+    yield case("mad24.lo.u32", lambda a, b, c: (a & 0xFFFFFF) * (b & 0xFFFFFF) + c)
 
 
 def _halves(operation: Callable, is_signed: bool) -> Callable:
@@ -270,7 +270,7 @@ def _video() -> Iterator[Case]:
     both = lambda a, b: [abs(x - y) for x, y in zip(_bytes_of(a), _bytes_of(b), strict=True)]  # noqa: E731
     packed = lambda a, b: sum(x << 8 * k for k, x in enumerate(both(a, b)))  # noqa: E731
     yield Case("vabsdiff4.u32.u32.u32 {d}, {a}, {b}, 0;", *kinds, packed)
-    yield _case("vabsdiff4.u32.u32.u32.add", lambda a, b, c: c + sum(both(a, b)), "b32", "b32 b32 b32")
+    yield case("vabsdiff4.u32.u32.u32.add", lambda a, b, c: c + sum(both(a, b)), "b32", "b32 b32 b32")
 
 
 def _carries() -> Iterator[Case]:
@@ -291,17 +291,17 @@ def _carries() -> Iterator[Case]:
             yield Case("{{" + chain.replace("K", kind) + "}}", kind, (kind,) * 3, expected)
 
 
-def _relu(value: exact.Number) -> exact.Number:
+def relu(value: exact.Number) -> exact.Number:
     return 0.0 if value < 0 else value
 
 
-def _saturated(value: exact.Number) -> exact.Number:
+def saturated(value: exact.Number) -> exact.Number:
     if value != value or value <= 0:
         return 0.0
     return min(value, Fraction(1))
 
 
-def _smaller(a: exact.Number, b: exact.Number) -> exact.Number:
+def smaller(a: exact.Number, b: exact.Number) -> exact.Number:
     if a != a or b != b:
         return b if a != a else a
     if a == b == 0:
@@ -309,7 +309,7 @@ def _smaller(a: exact.Number, b: exact.Number) -> exact.Number:
     return min(a, b)
 
 
-def _larger(a: exact.Number, b: exact.Number) -> exact.Number:
+def larger(a: exact.Number, b: exact.Number) -> exact.Number:
     if a != a or b != b:
         return b if a != a else a
     if a == b == 0:
@@ -317,7 +317,7 @@ def _larger(a: exact.Number, b: exact.Number) -> exact.Number:
     return max(a, b)
 
 
-_UNORDERED: dict[str, Callable] = {
+UNORDERED: dict[str, Callable] = {
     "equ": lambda a, b: a == b,
     "neu": lambda a, b: a != b,
     "ltu": lambda a, b: a < b,
@@ -329,13 +329,13 @@ _UNORDERED: dict[str, Callable] = {
 
 
 def _float_comparisons(kind: str) -> Iterator[Case]:
-    for name, test in _COMPARISONS.items():
+    for name, test in COMPARISONS.items():
         ordered = lambda a, b, t=test: a == a and b == b and t(a, b)  # noqa: E731
-        yield _case(f"setp.{name}.{kind}", ordered, "pred", f"{kind} {kind}")
-    for name, test in _UNORDERED.items():
+        yield case(f"setp.{name}.{kind}", ordered, "pred", f"{kind} {kind}")
+    for name, test in UNORDERED.items():
         unordered = lambda a, b, t=test: a != a or b != b or t(a, b)  # noqa: E731
-        yield _case(f"setp.{name}.{kind}", unordered, "pred", f"{kind} {kind}")
-    yield _case(f"setp.num.{kind}", lambda a, b: a == a and b == b, "pred", f"{kind} {kind}")
+        yield case(f"setp.{name}.{kind}", unordered, "pred", f"{kind} {kind}")
+    yield case(f"setp.num.{kind}", lambda a, b: a == a and b == b, "pred", f"{kind} {kind}")
 
 
 def _floats() -> Iterator[Case]:
@@ -344,48 +344,48 @@ def _floats() -> Iterator[Case]:
         for mode in ("rn", "rz", "rm", "rp"):
             for name, operation in arithmetic.items():
                 rounded = lambda a, b, o=operation, m=mode: o(a, b, m)  # noqa: E731
-                yield _case(f"{name}.{mode}.{kind}", rounded, kind, f"{kind} {kind}", mode=mode)
+                yield case(f"{name}.{mode}.{kind}", rounded, kind, f"{kind} {kind}", mode=mode)
             triple = lambda a, b, c, m=mode: exact.fma(a, b, c, m)  # noqa: E731
-            yield _case(f"fma.{mode}.{kind}", triple, kind, f"{kind} {kind} {kind}", mode=mode)
-            yield _case(f"sqrt.{mode}.{kind}", lambda a: exact.sqrt(a), kind, kind, mode=mode)
-            yield _case(f"rcp.{mode}.{kind}", lambda a, m=mode: exact.div(Fraction(1), a, m), kind, kind, mode=mode)
-        yield _case(f"min.{kind}", _smaller, kind, f"{kind} {kind}")
-        yield _case(f"max.{kind}", _larger, kind, f"{kind} {kind}")
+            yield case(f"fma.{mode}.{kind}", triple, kind, f"{kind} {kind} {kind}", mode=mode)
+            yield case(f"sqrt.{mode}.{kind}", lambda a: exact.sqrt(a), kind, kind, mode=mode)
+            yield case(f"rcp.{mode}.{kind}", lambda a, m=mode: exact.div(Fraction(1), a, m), kind, kind, mode=mode)
+        yield case(f"min.{kind}", smaller, kind, f"{kind} {kind}")
+        yield case(f"max.{kind}", larger, kind, f"{kind} {kind}")
         yield from _float_comparisons(kind)
-        yield _case(f"testp.finite.{kind}", lambda a: not isinstance(a, float) or math.isfinite(a), "pred", kind)
-        yield _case(f"testp.infinite.{kind}", lambda a: isinstance(a, float) and math.isinf(a), "pred", kind)
+        yield case(f"testp.finite.{kind}", lambda a: not isinstance(a, float) or math.isfinite(a), "pred", kind)
+        yield case(f"testp.infinite.{kind}", lambda a: isinstance(a, float) and math.isinf(a), "pred", kind)
         least = Fraction(2) ** (1 - FORMATS[kind].largest_exponent)
         tiny = lambda a, t=least: not isinstance(a, float) and abs(a) < t  # noqa: E731
-        yield _case(f"testp.subnormal.{kind}", tiny, "pred", kind)
+        yield case(f"testp.subnormal.{kind}", tiny, "pred", kind)
         normal = lambda a, t=least: not isinstance(a, float) and abs(a) >= t  # noqa: E731
-        yield _case(f"testp.normal.{kind}", normal, "pred", kind)
-    yield _case("min.NaN.f32", lambda a, b: exact.NAN if a != a or b != b else _smaller(a, b))
+        yield case(f"testp.normal.{kind}", normal, "pred", kind)
+    yield case("min.NaN.f32", lambda a, b: exact.NAN if a != a or b != b else smaller(a, b))
     for name, operation in (("add", exact.add), ("mul", exact.mul), ("sub", exact.sub)):
-        yield _case(f"{name}.ftz.f32", lambda a, b, o=operation: o(a, b), "f32", "f32 f32", flush=True)
-        yield _case(f"{name}.sat.f32", lambda a, b, o=operation: _saturated(o(a, b)), "f32", "f32 f32")
-    yield _case("fma.rn.ftz.f32", lambda a, b, c: exact.fma(a, b, c), "f32", "f32 f32 f32", flush=True)
-    yield _case("fma.rn.sat.f32", lambda a, b, c: _saturated(exact.fma(a, b, c)), "f32", "f32 f32 f32")
-    yield _case("div.rn.ftz.f32", lambda a, b: exact.div(a, b), "f32", "f32 f32", flush=True)
-    yield _case("setp.lt.ftz.f32", lambda a, b: a == a and b == b and a < b, "pred", "f32 f32", flush=True)
+        yield case(f"{name}.ftz.f32", lambda a, b, o=operation: o(a, b), "f32", "f32 f32", flush=True)
+        yield case(f"{name}.sat.f32", lambda a, b, o=operation: saturated(o(a, b)), "f32", "f32 f32")
+    yield case("fma.rn.ftz.f32", lambda a, b, c: exact.fma(a, b, c), "f32", "f32 f32 f32", flush=True)
+    yield case("fma.rn.sat.f32", lambda a, b, c: saturated(exact.fma(a, b, c)), "f32", "f32 f32 f32")
+    yield case("div.rn.ftz.f32", lambda a, b: exact.div(a, b), "f32", "f32 f32", flush=True)
+    yield case("setp.lt.ftz.f32", lambda a, b: a == a and b == b and a < b, "pred", "f32 f32", flush=True)
 
 
 def _half_arithmetic() -> Iterator[Case]:
     for kind in ("f16", "bf16"):
-        yield _case(f"add.rn.{kind}", lambda a, b: exact.add(a, b), kind, f"{kind} {kind}")
-        yield _case(f"sub.rn.{kind}", lambda a, b: exact.sub(a, b), kind, f"{kind} {kind}")
-        yield _case(f"mul.rn.{kind}", lambda a, b: exact.mul(a, b), kind, f"{kind} {kind}")
-        yield _case(f"fma.rn.{kind}", lambda a, b, c: exact.fma(a, b, c), kind, f"{kind} {kind} {kind}")
-        yield _case(f"fma.rn.relu.{kind}", lambda a, b, c: _relu(exact.fma(a, b, c)), kind, f"{kind} {kind} {kind}")
-        yield _case(f"min.{kind}", _smaller, kind, f"{kind} {kind}")
-        yield _case(f"max.{kind}", _larger, kind, f"{kind} {kind}")
-        yield _case(f"neg.{kind}", lambda a: -a)
-        yield _case(f"abs.{kind}", lambda a: abs(a))
+        yield case(f"add.rn.{kind}", lambda a, b: exact.add(a, b), kind, f"{kind} {kind}")
+        yield case(f"sub.rn.{kind}", lambda a, b: exact.sub(a, b), kind, f"{kind} {kind}")
+        yield case(f"mul.rn.{kind}", lambda a, b: exact.mul(a, b), kind, f"{kind} {kind}")
+        yield case(f"fma.rn.{kind}", lambda a, b, c: exact.fma(a, b, c), kind, f"{kind} {kind} {kind}")
+        yield case(f"fma.rn.relu.{kind}", lambda a, b, c: relu(exact.fma(a, b, c)), kind, f"{kind} {kind} {kind}")
+        yield case(f"min.{kind}", smaller, kind, f"{kind} {kind}")
+        yield case(f"max.{kind}", larger, kind, f"{kind} {kind}")
+        yield case(f"neg.{kind}", lambda a: -a)
+        yield case(f"abs.{kind}", lambda a: abs(a))
         yield from _float_comparisons(kind)
-    yield _case("add.sat.f16", lambda a, b: _saturated(exact.add(a, b)))
-    yield _case("fma.rn.sat.f16", lambda a, b, c: _saturated(exact.fma(a, b, c)), "f16", "f16 f16 f16")
+    yield case("add.sat.f16", lambda a, b: saturated(exact.add(a, b)))
+    yield case("fma.rn.sat.f16", lambda a, b, c: saturated(exact.fma(a, b, c)), "f16", "f16 f16 f16")
 
 
-def _to_integer(bits: int, is_signed: bool, mode: str, wide: bool) -> Callable:
+def to_integer(bits: int, is_signed: bool, mode: str, wide: bool) -> Callable:
     def apply(a: exact.Number) -> int:
         if a != a:
             return 1 << (bits - 1) if wide or bits == 64 else 0
@@ -401,37 +401,37 @@ def _conversions() -> Iterator[Case]:
     for source in ("f16", "bf16", "f32", "f64"):
         for mode in ("rni", "rzi", "rmi", "rpi"):
             for kind in ("s32", "u32", "s64", "u64"):
-                convert = _to_integer(bits_of(kind), kind[0] == "s", mode, source == "f64")
-                yield _case(f"cvt.{mode}.{kind}.{source}", convert, kind, source)
+                convert = to_integer(bits_of(kind), kind[0] == "s", mode, source == "f64")
+                yield case(f"cvt.{mode}.{kind}.{source}", convert, kind, source)
             whole = lambda a, m=mode: (  # noqa: E731
                 a if isinstance(a, float)
                 else {"rni": round, "rzi": math.trunc, "rmi": math.floor, "rpi": math.ceil}[m](a)
                 or math.copysign(0.0, a)
             )  # fmt: skip
-            yield _case(f"cvt.{mode}.{source}.{source}", lambda a, w=whole: _fraction(w(a)), source, source)
-        yield _case(f"cvt.rzi.s16.{source}", _to_integer(16, True, "rzi", source == "f64"), "s16", source)
+            yield case(f"cvt.{mode}.{source}.{source}", lambda a, w=whole: _fraction(w(a)), source, source)
+        yield case(f"cvt.rzi.s16.{source}", to_integer(16, True, "rzi", source == "f64"), "s16", source)
     for target in ("f16", "bf16", "f32", "f64"):
         for mode in ("rn", "rz", "rm", "rp"):
             for kind in ("s16", "u16", "s32", "u32", "s64", "u64"):
-                yield _case(f"cvt.{mode}.{target}.{kind}", lambda a: _fraction(a), target, kind, mode=mode)
+                yield case(f"cvt.{mode}.{target}.{kind}", lambda a: _fraction(a), target, kind, mode=mode)
     for mode in ("rn", "rz", "rm", "rp"):
-        yield _case(f"cvt.{mode}.f32.f64", lambda a: a, "f32", "f64", mode=mode)
-        yield _case(f"cvt.{mode}.f16.f32", lambda a: a, "f16", "f32", mode=mode)
-        yield _case(f"cvt.{mode}.bf16.f32", lambda a: a, "bf16", "f32", mode=mode)
+        yield case(f"cvt.{mode}.f32.f64", lambda a: a, "f32", "f64", mode=mode)
+        yield case(f"cvt.{mode}.f16.f32", lambda a: a, "f16", "f32", mode=mode)
+        yield case(f"cvt.{mode}.bf16.f32", lambda a: a, "bf16", "f32", mode=mode)
     for wide, narrow in (("f32", "f16"), ("f32", "bf16"), ("f64", "f16"), ("f64", "f32"), ("f64", "bf16")):
-        yield _case(f"cvt.{wide}.{narrow}", lambda a: a, wide, narrow)
-    yield _case("cvt.rn.f16.f64", lambda a: a, "f16", "f64")
-    yield _case("cvt.rn.bf16.f64", lambda a: a, "bf16", "f64")
-    yield _case("cvt.sat.f32.f32", _saturated, "f32", "f32")
+        yield case(f"cvt.{wide}.{narrow}", lambda a: a, wide, narrow)
+    yield case("cvt.rn.f16.f64", lambda a: a, "f16", "f64")
+    yield case("cvt.rn.bf16.f64", lambda a: a, "bf16", "f64")
+    yield case("cvt.sat.f32.f32", saturated, "f32", "f32")
     for source in ("s16", "s32", "s64", "u16", "u32", "u64"):
         for target in ("s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64"):
             bits = int(target[1:])
             if bits > 8 and target != source:
-                yield _case(f"cvt.{target}.{source}", lambda a: a, target, source)
+                yield case(f"cvt.{target}.{source}", lambda a: a, target, source)
             if bits <= bits_of(source) and target != source:
                 clamp = lambda a, n=bits, s=target[0] == "s": _clamp(a, n, s)  # noqa: E731
                 wide = target if bits > 8 else target[0] + "16"
-                yield _case(f"cvt.sat.{target}.{source}", clamp, wide, source)
+                yield case(f"cvt.sat.{target}.{source}", clamp, wide, source)
 
 
 def _fraction(value: float | int) -> exact.Number:

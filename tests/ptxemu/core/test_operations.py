@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from exact import FORMATS
+from operation_forms import forms
 from operation_table import Case, bits_of, cases, signed
 from ptx_machine import HEAD, Launch, run
 
@@ -125,7 +126,8 @@ def agrees(case: Case, got: int, wanted: int | None) -> bool:
     return got == wanted or (case.ulp > 0 and abs(ordered[0] - ordered[1]) <= case.ulp)
 
 
-CASES = cases()
+TABLE = cases()
+CASES = [*TABLE, *forms()]
 
 
 def launch_of(number: int, case: Case) -> Launch:
@@ -151,7 +153,11 @@ def test_the_table_is_large_enough():
     assert len({case.text for case in CASES}) == len(CASES)
 
 
-@pytest.mark.parametrize("number", range(len(CASES)), ids=lambda k: CASES[k].text.split(" ")[0].strip("{"))
+@pytest.mark.parametrize(
+    "number",
+    [*range(len(TABLE)), *(pytest.param(k, marks=pytest.mark.slow) for k in range(len(TABLE), len(CASES)))],
+    ids=lambda k: CASES[k].text.split(" ")[0].strip("{"),
+)
 def test_operation(results, number):
     case = CASES[number]
     for lane, got in zip(operands(case), results[number], strict=True):

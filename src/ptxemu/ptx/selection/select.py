@@ -70,6 +70,8 @@ def spellings(parts: tuple[str, ...]) -> Iterator[str]:
     if kept[-1] == "relu":  # written behind the type
         kept.insert(1, kept.pop())
     yield "_".join(kept)
+    if kept[-1] == "f32" and "ftz" in kept:
+        yield "_".join((*(part for part in kept[:-1] if part != "ftz"), "ftz", "f32"))  # `.ftz.sat` in PTX
     kind = kept[-1]
     if kind in ("u16x2", "s16x2"):
         yield "_".join((*kept[:-1], "b16x2"))

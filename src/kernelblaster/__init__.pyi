@@ -12,6 +12,7 @@ from kernelblaster.agent.events import RolloutStopped as RolloutStopped
 from kernelblaster.agent.events import RoundStarted as RoundStarted
 from kernelblaster.agent.events import Selected as Selected
 from kernelblaster.agent.events import StartProfiled as StartProfiled
+from kernelblaster.agent.events import StartWritten as StartWritten
 from kernelblaster.agent.events import StepStarted as StepStarted
 from kernelblaster.agent.events import Swept as Swept
 from kernelblaster.agent.events import Waiting as Waiting
@@ -142,6 +143,7 @@ from kernelblaster.models.base import Request as Request
 from kernelblaster.models.base import Usage as Usage
 from kernelblaster.paths import cache_dir as cache_dir
 from kernelblaster.problems.interchange.bundle import ExchangeFormat as ExchangeFormat
+from kernelblaster.problems.interchange.kernelbench import import_kernelbench as import_kernelbench
 from kernelblaster.problems.interchange.problem_files import ImportedProblem as ImportedProblem
 from kernelblaster.problems.problem import Precision as Precision
 from kernelblaster.problems.problem import Problem as Problem

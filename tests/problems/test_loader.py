@@ -11,6 +11,7 @@ from kernelblaster.errors import ProblemError
 from kernelblaster.problems.loader import load_problem
 from kernelblaster.problems.problem import Precision, ProblemId, StandardWorkload
 from kernelblaster.problems.reference import load_reference, tensor_specs
+from kernelblaster.problems.start import read_start
 
 
 def test_a_problem_of_a_data_set_takes_its_identity_from_its_path(tmp_path: Path) -> None:
@@ -133,7 +134,6 @@ def test_what_a_reference_raises_is_told_with_its_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"init": None}, "init.cu"),
         ({"init": "int main() {}"}, "init.cu"),
         ({"driver": "int main() {}"}, "driver.cpp"),
         ({"driver": DRIVER.replace("KB_DRIVER(call)", "")}, "KB_DRIVER"),
@@ -143,6 +143,14 @@ def test_missing_and_unrelated_files_are_refused(tmp_path: Path, files: dict[str
     with pytest.raises(ProblemError) as caught:
         load_problem(write_problem(tmp_path / "p", **files))
     assert message in caught.value.message
+
+
+def test_a_problem_may_have_no_start_which_who_needs_one_is_told(tmp_path: Path) -> None:
+    problem = load_problem(write_problem(tmp_path / "p", init=None))
+    assert not problem.has_start
+    with pytest.raises(ProblemError, match=r"no init\.cu"):
+        read_start(problem)
+    assert load_problem(write_problem(tmp_path / "q")).has_start
 
 
 def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:

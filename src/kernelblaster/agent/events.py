@@ -34,6 +34,19 @@ class _Event(BaseModel):
         return tuple(str(getattr(self, name)) for name in ("kind", "slot", *self.telling))
 
 
+class StartWritten(_Event):
+    """The model has written a first kernel for a problem that has none, and it was judged."""
+
+    kind: Literal["start_written"] = "start_written"
+    candidate: str | None
+    verdict: str
+    """Of the judge, or `unusable_reply`."""
+    reason: str
+    prompt_tokens: int
+    completion_tokens: int
+    dollars: float | None
+
+
 class StartProfiled(_Event):
     """The starting kernel was evaluated."""
 
@@ -215,7 +228,8 @@ class Finalized(_Event):
 
 
 Event = Annotated[
-    StartProfiled
+    StartWritten
+    | StartProfiled
     | RoundStarted
     | HandedOut
     | StepStarted

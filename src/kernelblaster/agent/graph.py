@@ -1,6 +1,7 @@
 """The workflow of one problem as two LangGraph graphs, and the entry point that runs it to an outcome.
 
-    problem:  profile_start -> open_round -> open_generation -> (Send) rollout x N -> open_generation | reflect
+    problem:  write_start -> profile_start -> open_round -> open_generation
+              open_generation -> (Send) rollout x N -> open_generation | reflect
               reflect -> open_round | finalize
     rollout:  open_step -> classify -> retrieve -> generate -> sweep -> evaluate -> record -> decide
                  ^                                 ^---------- repair ----------'                |
@@ -32,6 +33,7 @@ from kernelblaster.agent.final_kernel import final_kernel_path
 from kernelblaster.agent.nodes.decide import decide, finish
 from kernelblaster.agent.nodes.evaluate import evaluate, repairable
 from kernelblaster.agent.nodes.finalize import finalize
+from kernelblaster.agent.nodes.first_kernel import write_start
 from kernelblaster.agent.nodes.generate import generate
 from kernelblaster.agent.nodes.generation import hand_out, open_generation
 from kernelblaster.agent.nodes.record import record
@@ -72,13 +74,15 @@ async def run_problem(context: ProblemContext) -> ProblemOutcome:
 def build_graph() -> CompiledStateGraph[ProblemState, ProblemContext, Any, ProblemState]:
     """The graph of one problem."""
     builder = StateGraph(ProblemState, context_schema=ProblemContext)
+    builder.add_node(write_start)
     builder.add_node(profile_start)
     builder.add_node(open_round)
     builder.add_node(open_generation)
     builder.add_node(ROLLOUT, _rollout_graph())
     builder.add_node(reflect)
     builder.add_node(finalize)
-    builder.add_edge(START, "profile_start")
+    builder.add_edge(START, "write_start")
+    builder.add_conditional_edges("write_start", _after_writing)
     builder.add_conditional_edges("profile_start", _after_start)
     builder.add_conditional_edges("open_round", fan_out, [ROLLOUT, "reflect", "open_generation"])
     builder.add_conditional_edges("open_generation", hand_out, [ROLLOUT, "reflect", "open_generation"])
@@ -133,6 +137,12 @@ async def _after_generate(
 
 async def _after_evaluate(state: RolloutState, runtime: Runtime[ProblemContext]) -> Literal["generate", "record"]:
     return "generate" if repairable(state, runtime.context.config.allowed_repairs) else "record"
+
+
+async def _after_writing(state: ProblemState) -> Literal["profile_start", "finalize", "__end__"]:
+    if state.pending:
+        return _WAIT
+    return "finalize" if state.failure else "profile_start"
 
 
 async def _after_start(state: ProblemState) -> Literal["open_round", "finalize"]:

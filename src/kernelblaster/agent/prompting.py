@@ -13,7 +13,14 @@ from collections.abc import Mapping
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.rendering import render
 from kernelblaster.agent.review import bare_code
-from kernelblaster.agent.slots import attempt_slot, classify_slot, problem_slot, reflect_slot, rollout_slot
+from kernelblaster.agent.slots import (
+    attempt_slot,
+    classify_slot,
+    first_kernel_slot,
+    problem_slot,
+    reflect_slot,
+    rollout_slot,
+)
 from kernelblaster.agent.sources import cut_middle
 from kernelblaster.agent.state import Attempt, Choice, Diagnosis, Failure, RolloutState, Tried
 from kernelblaster.agent.summary import gpu_summary, profile_summary, time_summary
@@ -53,13 +60,36 @@ def generate_request(context: ProblemContext, state: RolloutState, number: int) 
     tags = request_tags(context, state)
     failed = state.attempt
     if number > 0 and failed is not None and failed.failure is not None:
-        messages.append(Message(role="assistant", content=_failed_reply(context, state, failed)))
+        slot = attempt_slot(context, state, failed.number)
+        messages.append(Message(role="assistant", content=_failed_reply(context, slot, failed)))
         messages.append(Message(role="user", content=_repair_prompt(failed.failure)))
         tags |= {"failure": failed.failure.kind}
         if failed.candidate:
             tags |= {"failed_sha256": failed.candidate}
     return Request(
         slot=attempt_slot(context, state, number),
+        purpose=Purpose.REPAIR if number else Purpose.GENERATE,
+        messages=tuple(messages),
+        tags=tags,
+    )
+
+
+def first_kernel_request(context: ProblemContext, number: int, failed: Attempt | None) -> Request:
+    """Ask for the first kernel of a problem that has none (`number` 0), or for the repair of the attempt before."""
+    messages = [
+        Message(role="system", content=render("first_system")),
+        Message(role="user", content=render("first_kernel", **task_values(context))),
+    ]
+    tags = {"problem": str(context.problem.id), "precision": str(context.precision)}
+    if failed is not None and failed.failure is not None:
+        failure = failed.failure
+        log = cut_middle(failure.log, _LOG_CHARACTERS)
+        said = _failed_reply(context, first_kernel_slot(context, failed.number), failed)
+        told = render("first_repair", kind=failure.kind, reason=failure.reason, log=log)
+        messages += [Message(role="assistant", content=said), Message(role="user", content=told)]
+        tags |= {"failure": failure.kind} | ({"failed_sha256": failed.candidate} if failed.candidate else {})
+    return Request(
+        slot=first_kernel_slot(context, number),
         purpose=Purpose.REPAIR if number else Purpose.GENERATE,
         messages=tuple(messages),
         tags=tags,
@@ -123,11 +153,11 @@ def mend_request(context: ProblemContext, sha256: str, speedup: float, failure: 
     )
 
 
-def _failed_reply(context: ProblemContext, state: RolloutState, failed: Attempt) -> str:
+def _failed_reply(context: ProblemContext, slot: str, failed: Attempt) -> str:
     """The reply to be repaired: its source, or the head of a reply that held none."""
     if failed.candidate is not None:
         return f"```cuda\n{context.files.candidate(failed.candidate).strip()}\n```"
-    text = context.files.reply_text(attempt_slot(context, state, failed.number))
+    text = context.files.reply_text(slot)
     return cut_middle(text, _UNUSABLE_CHARACTERS) or "(empty reply)"
 
 

@@ -11,6 +11,11 @@ def problem_slot(context: ProblemContext, place: str) -> str:
     return f"{context.problem.id}/{place}"
 
 
+def first_kernel_slot(context: ProblemContext, number: int) -> str:
+    """`level1/023/first/attempt-0`"""
+    return problem_slot(context, f"first/attempt-{number}")
+
+
 def reflect_slot(context: ProblemContext, round: int) -> str:
     """`level1/023/r1/reflect`"""
     return problem_slot(context, f"r{round}/reflect")

@@ -348,8 +348,12 @@ class ProblemState(BaseModel):
     finished: Annotated[list[RolloutResult], in_order] = []
     pending: Annotated[list[PendingRequest], operator.add] = []
     """Questions without an answer yet; the search ends here until there is one."""
+    written: str | None = None
+    """SHA-256 of the start that the model has written for a problem that has none."""
     failure: str | None = None
     """Why the start cannot be used."""
+    failed_as: OutcomeStatus = OutcomeStatus.FAILED
+    """How a search without a usable start ends."""
     conclusion: Conclusion | None = None
 
     @property

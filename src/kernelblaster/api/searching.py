@@ -12,10 +12,14 @@ from kernelblaster.config.sources import EffectiveConfig, Origin
 from kernelblaster.devices.base import Device
 from kernelblaster.errors import UsageError
 from kernelblaster.models.base import ChatModel
+from kernelblaster.problems.interchange.kernelbench import import_kernelbench
 from kernelblaster.problems.problem import Problem
 from kernelblaster.records.summary import RunSummary
 from kernelblaster.runs.observing import Callbacks, RunObserver
 from kernelblaster.runs.optimize import RunPlan, run_plan
+
+PROBLEMS = "problems"
+"""Below `config.out`: problems that were made of KernelBench files."""
 
 
 def optimize(
@@ -37,7 +41,8 @@ def optimize(
     Everything is kept below `config.out`: the same call after an interruption, however it came, continues.
 
     Args:
-        problems: one or many.
+        problems: one or many. A KernelBench file (`*.py`) becomes a problem below `config.out`, whose first kernel the
+            model writes.
         config: width and depth of the search, budgets, how hard candidates are checked; the defaults if None. One of
             `load_config` is recorded with the origins of its values.
         model: a `ChatModel` of your own, or a kind (`openai_api`, `batch_exchange`, `recorded`, `auto`); as configured
@@ -92,4 +97,10 @@ def _problems(problems: ProblemName | Sequence[ProblemName], config: RunConfig) 
     chosen = (problems,) if isinstance(problems, Problem | str | Path) else tuple(problems)
     if not chosen:
         raise UsageError("no problem is given", hint="name at least one, such as level1/23")
-    return tuple(load_problem(problem, dataset=config.dataset) for problem in chosen)
+    return tuple(_problem(problem, config) for problem in chosen)
+
+
+def _problem(problem: ProblemName, config: RunConfig) -> Problem:
+    if isinstance(problem, str | Path) and Path(problem).suffix == ".py":
+        return import_kernelbench(Path(problem), config.out / PROBLEMS)
+    return load_problem(problem, dataset=config.dataset)

@@ -29,6 +29,7 @@ from kernelblaster import (
     Selected,
     Spending,
     StartProfiled,
+    StartWritten,
     StepStarted,
     Swept,
     Verdict,
@@ -81,6 +82,8 @@ def describe(event: Event, *, modelled: bool) -> str | None:
         return f"{speedup:.2f}x, modelled," if modelled else f"{speedup:.2f}x"
 
     match event:
+        case StartWritten():
+            return f"first kernel: {event.verdict}" + (f": {event.reason}" if event.reason else "")
         case StartProfiled() if event.median_us is not None:
             return f"start: {event.verdict}, {event.median_us:.1f} us{' (modelled)' if modelled else ''}"
         case StartProfiled():

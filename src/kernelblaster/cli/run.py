@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -27,6 +27,9 @@ from kernelblaster.cli.options import (
 from kernelblaster.cli.selection import SplitOption, TagOption
 from kernelblaster.cli.settings import ConfigOption, SetOption, configured, setting
 from kernelblaster.errors import UsageError
+
+if TYPE_CHECKING:
+    from kernelblaster import Problem
 
 DEFAULT_PROBLEM = "23"
 DEFAULT_SUBSET = "level1"
@@ -51,6 +54,13 @@ class ProblemOptions:
     split: SplitOption = None
     problem_dir: Annotated[
         Path | None, typer.Option("--problem-dir", help="Your own problem: a directory with init.cu and driver.cpp.")
+    ] = None
+    problem: Annotated[
+        Path | None,
+        typer.Option(
+            "--problem",
+            help="A KernelBench file (Model, get_inputs, get_init_inputs): its first kernel is written, too.",
+        ),
     ] = None
     knowledge_base: Annotated[Path | None, setting("knowledge_base")] = None
 
@@ -145,7 +155,10 @@ def run(
         name: value for group in (problem, machine, model, search, budget, place) for name, value in vars(group).items()
     }
     effective = configured(parameters, file=place.config, assignments=place.assignments)
-    if problem.problem_dir is not None:
+    problems: list[Problem | Path]
+    if problem.problem is not None:
+        problems = [problem.problem]
+    elif problem.problem_dir is not None:
         problems = [load_problem(problem.problem_dir)]
     else:
         problem = _completed(problem)
@@ -192,7 +205,12 @@ def _refuse_contradictions(problem: ProblemOptions, place: PlaceOptions) -> None
         "--dataset-dir": place.dataset_dir,
     }
     beside = [name for name, value in choosing.items() if value is not None]
-    if problem.problem_dir is not None and beside:
-        raise UsageError(f"--problem-dir names one problem, {beside[0]} chooses others", hint="give one of the two")
+    named = [f"--{name}" for name in ("problem", "problem-dir") if getattr(problem, name.replace("-", "_")) is not None]
+    if named and (named[1:] or beside):
+        raise UsageError(
+            f"{named[0]} names one problem, {[*named[1:], *beside][0]} chooses others", hint="give one of the two"
+        )
+    if problem.problem is not None and problem.problem.suffix != ".py":
+        raise UsageError(f"{problem.problem} is no Python file", hint="--problem-dir takes directories")
     if problem.problem_numbers is not None and (problem.start is not None or problem.end is not None):
         raise UsageError("--problem-numbers beside --start or --end", hint="write --problem-numbers N-M")

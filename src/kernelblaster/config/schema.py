@@ -75,6 +75,8 @@ class SearchConfig(Section):
     """Rollouts (chains of steps) per round, side by side."""
     steps: int = Field(10, ge=1, le=1000)
     """Steps per rollout: one technique, one candidate and its repairs."""
+    first_attempts: int = Field(6, ge=1)
+    """Replies in which the model may write a correct first kernel, for a problem that has none."""
     repairs: int = Field(3, ge=0)
     """Times a compile error or wrong result goes back to the model, per step."""
     islands: int = Field(2, ge=1, le=100)

@@ -47,7 +47,7 @@ def load_problem(directory: Path) -> Problem:
         return load_self_checking(directory, identity, name)
     reference = _read(directory, "reference.py")
     driver = _read(directory, "driver.cpp")
-    init = _read(directory, "init.cu")
+    init = _read(directory, "init.cu") if (directory / "init.cu").exists() else None
     declared = read_declarations(directory / "reference.py", reference, ("SIZES", "SCALARS", *NAMES))
     outputs = read_outputs(declared)
     problem = Problem(
@@ -139,8 +139,8 @@ def _scalars(declared: Declarations) -> dict[str, float]:
     return {name: float(value) for name, value in scalars.items()}
 
 
-def _compare(problem: Problem, driver: str, init: str) -> None:
-    """Raise ProblemError when the files of a problem disagree."""
+def _compare(problem: Problem, driver: str, init: str | None) -> None:
+    """Raise ProblemError when the files of a problem disagree; one without a start has none."""
     sizes = set(next(iter(problem.workloads.values())))
     both = sorted(sizes & set(problem.scalars))
     if both:
@@ -149,7 +149,7 @@ def _compare(problem: Problem, driver: str, init: str) -> None:
         )
     check_names(problem.driver_path, driver, {"size": sizes, "scalar": problem.scalars, "output": problem.outputs})
     for path, text in ((problem.driver_path, driver), (problem.init_path, init)):
-        if LAUNCHER not in text:
+        if text is not None and LAUNCHER not in text:
             raise ProblemError(f"{path} does not mention {LAUNCHER}", hint=f"{path.name} must name it")
     if "KB_DRIVER(" not in driver and "KB_HARNESS(" not in driver:
         raise ProblemError(

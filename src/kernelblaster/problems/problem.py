@@ -173,6 +173,11 @@ class Problem:
         return asked if asked in self.precisions else self.precisions[0]
 
     @property
+    def has_start(self) -> bool:
+        """Whether there is a kernel to begin with; otherwise a search has the model write one."""
+        return self.init_path.is_file()
+
+    @property
     def split(self) -> Split | None:
         """The part of its data set that it belongs to; None without tags."""
         return split_of(self.tags)

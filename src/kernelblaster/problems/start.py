@@ -32,8 +32,12 @@ _FUNCTION = re.compile(r"^[A-Za-z_](?:[^(;={}\n]|__launch_bounds__\([^)]*\))*?(?
 def read_start(problem: Problem) -> str:
     """The starting kernel, self-contained.
 
-    Raises ProblemError when it cannot be read or includes a shared piece that does not exist.
+    Raises ProblemError when there is none, it cannot be read or it includes a shared piece that does not exist.
     """
+    if not problem.has_start:
+        raise ProblemError(
+            f"{problem.directory} has no {problem.init_file}", hint="write one, or have `run` search: a model writes it"
+        )
     try:
         return self_contained(read_source(problem.init_path))
     except (OSError, UnicodeDecodeError) as error:

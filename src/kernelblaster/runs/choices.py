@@ -53,11 +53,18 @@ def expected_costs(config: RunConfig, asked: BudgetConfig, unfinished: int, ledg
     )
 
 
-def timed_workload(config: RunConfig, facts: DeviceFacts) -> str:
-    """The size that is timed: as configured, else small where times are modelled and medium on a GPU."""
+def timed_workload(config: RunConfig, facts: DeviceFacts, problems: Iterable[Problem]) -> str:
+    """The size that is timed: as configured, else small where times are modelled and medium on a GPU.
+
+    Where no problem declares that, it is full, or the last size of the first problem.
+    """
     if config.size is not None:
         return config.size
-    return StandardWorkload.SMALL if facts.kind is DeviceKind.EMULATED else StandardWorkload.MEDIUM
+    usual = StandardWorkload.SMALL if facts.kind is DeviceKind.EMULATED else StandardWorkload.MEDIUM
+    declared = list(dict.fromkeys(workload for problem in problems for workload in problem.workloads))
+    if usual in declared or not declared:
+        return usual
+    return StandardWorkload.FULL if StandardWorkload.FULL in declared else declared[-1]
 
 
 def _gpu_key(gpu_type: str) -> str:

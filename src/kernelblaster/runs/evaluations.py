@@ -48,5 +48,5 @@ def open_evaluator(
     """
     device = watched(given or choose_device(config, tell).device, config, tell)
     with InputStore() as inputs:
-        workload = timed_workload(config, device.facts)
+        workload = timed_workload(config, device.facts, ())
         yield Evaluator(device, inputs, config.evaluation, workload, config.libraries, precision=config.precision)

@@ -223,7 +223,9 @@ def _archive(config: RunConfig, model: ChatModel) -> bool:
 def _record(plan: RunPlan, choices: RunChoices) -> RunRecord:
     """What this start is given."""
     config, facts = plan.config, choices.facts
-    record = new_record(config, timed_workload(config, facts), facts, choices.device_reason, choices.model_reason)
+    record = new_record(
+        config, timed_workload(config, facts, plan.problems), facts, choices.device_reason, choices.model_reason
+    )
     return record.model_copy(update={"origins": dict(plan.origins)})
 
 

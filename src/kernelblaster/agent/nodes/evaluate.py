@@ -33,7 +33,7 @@ async def evaluate(state: RolloutState, runtime: Runtime[ProblemContext]) -> Sta
         seen[candidate[:SHORT_HASH]] = verdict
         verdicts[verdict] = verdicts.get(verdict, 0) + 1
         found = {"candidate": candidate, "evaluation": judged.key, "verdict": verdict}
-        attempt = attempt.model_copy(update={**found, "failure": _failure(judged.evaluation)})
+        attempt = attempt.model_copy(update={**found, "failure": failure_of(judged.evaluation)})
         if judged.evaluation.correct or verdict in FINAL_VERDICTS:
             break
     return {"attempt": attempt, "seen": seen, "verdicts": verdicts}
@@ -47,7 +47,8 @@ def repairable(state: RolloutState, repairs: int) -> bool:
     return attempt.number < repairs and attempt.failure.kind not in FINAL_VERDICTS
 
 
-def _failure(evaluation: Evaluation) -> Failure | None:
+def failure_of(evaluation: Evaluation) -> Failure | None:
+    """What a repair is told of a verdict; None for a correct candidate."""
     if evaluation.correct:
         return None
     return Failure(kind=evaluation.verdict, reason=evaluation.reason, log=evaluation.log[:_LOG_CHARACTERS])

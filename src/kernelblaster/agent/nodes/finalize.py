@@ -65,7 +65,7 @@ async def finalize(state: ProblemState, runtime: Runtime[ProblemContext]) -> Sta
 
 async def _conclude(context: ProblemContext, state: ProblemState) -> Conclusion:
     if state.start is None or state.failure is not None:
-        return Conclusion(status=OutcomeStatus.FAILED, reason=state.failure or "the start was not evaluated")
+        return Conclusion(status=state.failed_as, reason=state.failure or "the start was not evaluated")
     waiting = [await _measure(context, state.start, incumbent) for incumbent in contenders(state)]
     known = {one.finalist.sha256 for one in waiting}
     finalists: list[Finalist] = []

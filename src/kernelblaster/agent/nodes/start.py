@@ -20,8 +20,7 @@ ROLLOUT = "rollout"
 async def profile_start(state: ProblemState, runtime: Runtime[ProblemContext]) -> StateUpdate:
     """Evaluate the starting kernel; without a correct one there is nothing to compare with."""
     context = runtime.context
-    source = await asyncio.to_thread(read_start, context.problem)
-    sha256 = await asyncio.to_thread(context.files.put_candidate, source)
+    sha256 = await asyncio.to_thread(_put_start, context) if state.written is None else state.written
     judged = await judge(context, sha256, baseline=None)
     context.emit(_event(context, judged))
     start = Incumbent(sha256=sha256, evaluation=judged.key)
@@ -29,6 +28,10 @@ async def profile_start(state: ProblemState, runtime: Runtime[ProblemContext]) -
         found = judged.evaluation
         return {"start": start, "failure": f"the starting kernel is not correct: {found.verdict}: {found.reason}"}
     return {"start": start}
+
+
+def _put_start(context: ProblemContext) -> str:
+    return context.files.put_candidate(read_start(context.problem))
 
 
 async def open_round(state: ProblemState, runtime: Runtime[ProblemContext]) -> StateUpdate:

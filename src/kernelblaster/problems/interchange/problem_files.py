@@ -9,29 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from string import Template
 
 from kernelblaster.problems.definition import Definition
 from kernelblaster.problems.interchange.bundle import ProblemBundle, file_name
 from kernelblaster.problems.interchange.kept import keep
 from kernelblaster.problems.interchange.reference_text import reference_source
-from kernelblaster.problems.interchange.signature import LauncherSignature, launcher_signature
+from kernelblaster.problems.interchange.signature import LauncherSignature, driver_source, launcher_signature
 from kernelblaster.problems.interchange.sizes import map_workloads
 from kernelblaster.problems.interchange.start import find_start
 from kernelblaster.storage.atomic import write_atomically
 
 INIT, NOTES = "init.cu", "NOTES.md"
-_DRIVER = Template("""// Made from the definition $name.
-#include <kernelblaster/driver.hpp>
-
-$declaration
-
-static void call(kb::Driver& d) {
-    launch_gpu_implementation($arguments);
-}
-
-KB_DRIVER(call)
-""")
 
 
 @dataclass(frozen=True)
@@ -61,7 +49,7 @@ def write_problem(bundle: ProblemBundle, parent: Path) -> ImportedProblem:
     directory = parent / file_name(definition.name)
     files = {
         "reference.py": reference_source(definition, workloads),
-        "driver.cpp": _driver(definition, signature),
+        "driver.cpp": driver_source(f"the definition {definition.name}", signature),
     }
     start = find_start(bundle.solutions, signature)
     if start is not None:
@@ -76,12 +64,6 @@ def write_problem(bundle: ProblemBundle, parent: Path) -> ImportedProblem:
     keep(bundle, directory)
     return ImportedProblem(
         definition.name, directory, tuple(workloads.sizes), start.solution if start else None, tuple(notes)
-    )
-
-
-def _driver(definition: Definition, signature: LauncherSignature) -> str:
-    return _DRIVER.substitute(
-        name=definition.name, declaration=signature.declaration, arguments=", ".join(signature.arguments.values())
     )
 
 

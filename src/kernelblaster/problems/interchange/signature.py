@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from string import Template
 
 from kernelblaster.cuda_source.launcher import LAUNCHER
 from kernelblaster.errors import ProblemError
@@ -18,7 +19,19 @@ _CXX = """
     static struct switch template this throw true try typedef typename union unsigned using virtual void
     volatile while xor
 """
-_RESERVED = frozenset(_CXX.split())
+RESERVED = frozenset(_CXX.split())
+"""Words of C++ that name no parameter."""
+_DRIVER = Template("""// Made from $origin.
+#include <kernelblaster/driver.hpp>
+
+$declaration
+
+static void call(kb::Driver& d) {
+    launch_gpu_implementation($arguments);
+}
+
+KB_DRIVER(call)
+""")
 
 
 @dataclass(frozen=True)
@@ -43,6 +56,12 @@ class LauncherSignature:
     def declaration(self) -> str:
         """The launcher's declaration, on one line."""
         return f"void {LAUNCHER}({', '.join(f'{self.types[name]} {name}' for name in self.arguments)});"
+
+
+def driver_source(origin: str, signature: LauncherSignature) -> str:
+    """A `driver.cpp` that calls the launcher; its first line says what it was made from."""
+    arguments = ", ".join(signature.arguments.values())
+    return _DRIVER.substitute(origin=origin, declaration=signature.declaration, arguments=arguments)
 
 
 def whole_numbers(definition: Definition) -> tuple[str, ...]:
@@ -99,7 +118,7 @@ def _check(definition: Definition, names: list[str]) -> None:
             f"{packed[0]} of {definition.name} has elements smaller than a byte",
             hint="KernelBlaster cannot judge these",
         )
-    odd = [name for name in names if not name.isidentifier() or not name.isascii() or name in _RESERVED]
+    odd = [name for name in names if not name.isidentifier() or not name.isascii() or name in RESERVED]
     if odd:
         raise ProblemError(
             f"{definition.name} has the name {odd[0]!r}, which is none in C++ and Python",

@@ -1,0 +1,162 @@
+"""KernelBench modules become problems: numbers are the launcher's, weights tensors, a small size is found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from kernelblaster.cuda_source.launcher import launcher_declaration
+from kernelblaster.errors import ProblemError
+from kernelblaster.problems.interchange.kernelbench import LARGE_ELEMENTS, import_kernelbench
+from kernelblaster.problems.problem import Precision, Problem, TensorRole
+from kernelblaster.problems.reference import load_reference, results, tensor_specs
+from kernelblaster.problems.undeclared_extents import undeclared_extents
+
+HEAD = "import torch\nimport torch.nn as nn\n"
+NORMED = f'''{HEAD}
+class Model(nn.Module):
+    """A convolution with a norm."""
+
+    def __init__(self, cin, cout, k, groups, eps=1e-5):
+        super().__init__()
+        self.conv = nn.Conv2d(cin, cout, k)
+        self.gn = nn.GroupNorm(groups, cout, eps=eps)
+
+    def forward(self, x):
+        return torch.relu(self.gn(self.conv(x))) * factor
+
+batch_size = 8 * 16
+in_channels = 64
+out_channels = 128
+height, width = 256, 256
+kernel_size = 3
+num_groups = 8
+factor = 0.5
+shape = (out_channels,)
+
+def get_inputs():
+    """Values."""
+    return [torch.rand(batch_size, in_channels, height, width)]
+
+def get_init_inputs():
+    return [in_channels, out_channels, kernel_size, num_groups]
+'''
+TWO = f"""{HEAD}
+class Model(nn.Module):
+    def forward(self, A: torch.Tensor, s: float):
+        return torch.max(A * s, dim=1)
+
+def get_inputs() -> list:
+    return [torch.rand(32, 100), 3.14]
+
+def get_init_inputs():
+    return []
+"""
+DEEP = f"""{HEAD}
+class Model(nn.Module):
+    def __init__(self, width, depth):
+        super().__init__()
+        self.layers = nn.Sequential(*[nn.Linear(width, width) for _ in range(depth)])
+
+    def forward(self, x):
+        return self.layers(x)
+
+width = 64
+depth = 12
+batch_size = 4
+
+def get_inputs():
+    return [torch.rand(batch_size, width)]
+
+def get_init_inputs():
+    return [width, depth]
+"""
+
+
+def made(tmp_path: Path, text: str, name: str = "8_Conv Norm.py") -> Problem:
+    source = tmp_path / name
+    source.write_text(text)
+    return import_kernelbench(source, tmp_path / "made")
+
+
+def test_numbers_weights_and_sizes_are_those_of_the_module(tmp_path: Path) -> None:
+    problem = made(tmp_path, NORMED)
+    assert problem.title == "8_Conv_Norm"
+    assert not problem.has_start
+    full = problem.workloads["full"]
+    assert full["batch_size"] == 128
+    assert (full["height"], full["width"], full["kernel_size"]) == (256, 256, 3)
+    assert "out_channels" not in full, "what other values are made of at import stays as it is"
+    assert problem.scalars == {"factor": 0.5}
+    specs = tensor_specs(problem, "full", Precision.FP16)
+    assert [spec.name for spec in specs if spec.role is TensorRole.WEIGHT] == [
+        "conv.weight", "conv.bias", "gn.weight", "gn.bias",
+    ]  # fmt: skip
+    assert specs[0].shape == (128, 128, 254, 254)
+    declared = launcher_declaration(problem.driver_path.read_text())
+    assert "void* conv_weight" in declared
+    assert "int64_t kernel_size" in declared
+    assert "float factor" in declared
+    small = tensor_specs(problem, "small", Precision.FP16)
+    assert sum(spec.elements for spec in small) < LARGE_ELEMENTS
+    assert problem.workloads["small"]["width"] % 2
+
+
+def test_the_same_file_gives_the_same_problem_and_the_same_values_as_the_module(tmp_path: Path) -> None:
+    problem = made(tmp_path, NORMED)
+    before = {path.name: path.read_bytes() for path in problem.directory.iterdir()}
+    assert made(tmp_path, NORMED) == problem
+    assert {path.name: path.read_bytes() for path in problem.directory.iterdir()} == before
+    original: dict[str, object] = {}
+    exec(NORMED.replace("256, 256", "33, 17"), original)
+    torch.manual_seed(3)
+    theirs = original["Model"](*original["get_init_inputs"]()).eval()(*original["get_inputs"]())
+    reference = load_reference(problem)
+    reference.module.SIZES["full"].update(height=33, width=17)
+    torch.manual_seed(3)
+    module = reference.model("full")
+    torch.testing.assert_close(module(*reference.inputs("full")), theirs)
+
+
+def test_kernels_are_judged_at_other_sizes_and_scalars_too(tmp_path: Path) -> None:
+    problem = made(tmp_path, NORMED)
+    other = undeclared_extents(problem)
+    assert other is not None
+    assert other.workloads["small"] != problem.workloads["small"]
+    assert other.scalars != problem.scalars
+    assert results(other)[0].shape != results(problem)[0].shape
+
+
+def test_outputs_and_scalar_inputs_have_names_and_constants_stay(tmp_path: Path) -> None:
+    problem = made(tmp_path, TWO, "two.py")
+    assert problem.outputs == ("output_0", "output_1")
+    assert problem.scalars == {"s": 3.14}
+    assert problem.workloads == {"full": {"A_axis_0": 32, "A_axis_1": 100}}
+    values, indices = tensor_specs(problem, "full", Precision.BF16)[:2]
+    assert (values.dtype.label, indices.dtype.label) == ("bf16", "int64")
+
+
+def test_many_weights_reach_the_launcher_as_one_array(tmp_path: Path) -> None:
+    declared = launcher_declaration(made(tmp_path, DEEP).driver_path.read_text())
+    assert "void* const* weights" in declared
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("import torch\n", "Model"),
+        ("class Model(:\n", "valid Python"),
+        (TWO.replace("def get_inputs() ->", "def get_inputs(size) ->"), "get_inputs"),
+        (TWO.replace("3.14", "True"), "input s"),
+        (TWO.replace("torch.max(A * s, dim=1)", "'text'"), "output"),
+        (TWO.replace("torch.rand(32, 100)", "torch.rand(())").replace("torch.max(A * s, dim=1)", "A * s"), "extent"),
+        (TWO.replace("dim=1", "dim=7"), "dim"),
+    ],
+)
+def test_what_cannot_be_a_problem_is_refused(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(ProblemError) as caught:
+        made(tmp_path, text, "bad.py")
+    assert told.lower() in caught.value.message.lower()
+    assert caught.value.hint

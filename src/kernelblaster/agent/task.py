@@ -14,6 +14,7 @@ from kernelblaster.agent.sources import trimmed_driver, trimmed_reference
 from kernelblaster.agent.summary import gpu_summary
 from kernelblaster.cuda_source.launcher import launcher_declaration
 from kernelblaster.devices.facts import DeviceFacts, Library
+from kernelblaster.evaluation.timing.pytorch_times import times_on
 from kernelblaster.problems.problem import IndexSource, Precision, Problem, TensorRole, TensorSpec
 
 _REFERENCE_CHARACTERS = 16_000
@@ -81,8 +82,17 @@ def task_values(task: Task) -> dict[str, object]:
         "scalar_type": task.precision,
         "cuda_type": _CUDA_TYPE[task.precision],
         "library_policy": _library_policy(task.libraries),
+        "pytorch": _pytorch(task),
         "gpu": gpu_summary(task.facts),
     }
+
+
+def _pytorch(task: Task) -> str:
+    """What PyTorch takes on this very GPU; empty where nobody has measured it."""
+    known = times_on(task.facts, task.problem, task.precision, task.workload)
+    if known is None:
+        return ""
+    return ", ".join(f"{mode} {time.us:.1f} us" for mode, time in known.times.items())
 
 
 def reference_values(task: Task) -> dict[str, str]:

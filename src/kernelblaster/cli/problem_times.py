@@ -86,7 +86,7 @@ def baseline(
 
 
 def best_cells(rows: Sequence[PytorchTimes], gpus: Sequence[str]) -> list[str]:
-    """One problem's fastest mode on each of these GPUs, and the share of the roofline floor that it reaches."""
+    """One problem's fastest mode on each of these GPUs, and the share of the attainable speed that it reaches."""
     found = {row.gpu: row for row in rows}
     cells = []
     for gpu in gpus:
@@ -95,26 +95,26 @@ def best_cells(rows: Sequence[PytorchTimes], gpus: Sequence[str]) -> list[str]:
             cells.append("")
         else:
             mode, time = best
-            cells.append(f"{time.us:.1f} {mode}{_share(found[gpu].floor_us, time.us)}")
+            cells.append(f"{time.us:.1f} {mode}{_share(found[gpu].attainable_us, time.us)}")
     return cells
 
 
 def times_table(rows: Sequence[PytorchTimes]) -> Table:
-    """Every mode's times of one problem, with the floor and the share of it that each reaches."""
+    """Every mode's times of one problem, with floor, attainable time and the share of it that each reaches."""
     table = Table(box=None, header_style="dim", title="PyTorch, us: median [95 %]", title_justify="left")
-    for column in ("GPU", "precision", "size", "mode", "device time", "wall time", "floor", "of floor"):
+    for column in ("GPU", "precision", "size", "mode", "device time", "wall time", "floor", "attainable", "of it"):
         table.add_column(column)
     for row in rows:
-        floor = "" if row.floor_us is None else f"{row.floor_us:.1f}"
+        bounds = ["" if us is None else f"{us:.1f}" for us in (row.floor_us, row.attainable_us)]
         for mode, time in row.times.items():
             device = f"{time.us:.1f} [{time.low_us:.1f}, {time.high_us:.1f}]"
             wall = f"{time.wall_us:.1f} [{time.wall_low_us:.1f}, {time.wall_high_us:.1f}]"
-            share = _share(row.floor_us, time.us).strip(" ()")
-            table.add_row(row.gpu, row.precision, row.workload, mode, device, wall, floor, share)
+            share = _share(row.attainable_us, time.us).strip(" ()")
+            table.add_row(row.gpu, row.precision, row.workload, mode, device, wall, *bounds, share)
         for mode, reason in row.failures.items():
-            table.add_row(row.gpu, row.precision, row.workload, mode, reason, "", floor, "")
+            table.add_row(row.gpu, row.precision, row.workload, mode, reason, "", *bounds, "")
     return table
 
 
-def _share(floor_us: float | None, us: float) -> str:
-    return "" if floor_us is None else f" ({floor_us / us:.0%})"
+def _share(attainable_us: float | None, us: float) -> str:
+    return "" if attainable_us is None else f" ({attainable_us / us:.0%})"

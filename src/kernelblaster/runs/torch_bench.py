@@ -18,6 +18,7 @@ from kernelblaster.devices.cuda.lock import gpu_lock
 from kernelblaster.devices.cuda.monitor import Monitor
 from kernelblaster.devices.cuda.probe import GpuInfo
 from kernelblaster.devices.facts import DeviceFacts, GpuReading
+from kernelblaster.evaluation.attainable import attainable
 from kernelblaster.evaluation.inputs.perturbations import PerturbationSchedule
 from kernelblaster.evaluation.inputs.tensors import storage_dtype
 from kernelblaster.evaluation.roofline import floor_us
@@ -141,6 +142,7 @@ def measure_times(item: TimesItem, bench: TorchBench) -> PytorchTimes:
 
     began = time.monotonic()
     floor = floor_us(item.problem, item.workload, item.precision, bench.facts)
+    within_reach = attainable(item.problem, item.workload, item.precision, bench.facts).us
     failures: dict[TorchMode, str] = {}
     readings = Readings(bench.reading, time.monotonic)
     try:
@@ -176,6 +178,7 @@ def measure_times(item: TimesItem, bench: TorchBench) -> PytorchTimes:
         cover_us=round(contest.cover_us, 1),
         conditions=readings.summary(),
         floor_us=round(floor, 3),
+        attainable_us=round(within_reach, 3),
         times={mode: _time_of(entry) for mode, entry in entries.items()},
         failures=failures,
         seconds=round(time.monotonic() - began, 1),

@@ -94,6 +94,8 @@ class PytorchTimes(BaseModel):
     conditions: Conditions | None
     floor_us: float | None
     """Roofline floor on that GPU, see `evaluation.roofline`."""
+    attainable_us: float | None = None
+    """What a good kernel reaches there, see `evaluation.attainable`."""
     times: Mapping[TorchMode, ModeTime]
     failures: Mapping[TorchMode, str] = {}
     """Why a mode has no time."""

@@ -166,6 +166,7 @@ def main() -> None:
     arguments.add_argument("--seeds", type=int, default=3)
     arguments.add_argument("--steps", type=int, default=40)
     given = arguments.parse_args()
+    given.out.mkdir(parents=True, exist_ok=True)
     catalogue = environment_problems(CONFIG)
     runs = []
     with tempfile.TemporaryDirectory() as folder, open_evaluator(CONFIG) as evaluator:
@@ -174,12 +175,10 @@ def main() -> None:
             for seed in range(given.seeds):
                 config = settings(base, preset, seed, given.steps)
                 runs.append(train_once(Path(folder) / f"{preset}-{seed}", catalogue, shared, config))
-                print(json.dumps({key: value for key, value in runs[-1].items() if key not in Stage}), flush=True)
-        conditions = shared.conditions
-    given.out.mkdir(parents=True, exist_ok=True)
-    document = {"conditions": conditions, "steps": given.steps, "runs": runs}
-    (given.out / "grpo_template.json").write_text(json.dumps(document, indent=1) + "\n")
-    (given.out / "grpo_template.md").write_text(page(document))
+                print(json.dumps({key: value for key, value in runs[-1].items() if key not in list(Stage)}), flush=True)
+                document = {"conditions": shared.conditions, "steps": given.steps, "runs": runs}
+                (given.out / "grpo_template.json").write_text(json.dumps(document, indent=1) + "\n")
+                (given.out / "grpo_template.md").write_text(page(document))
 
 
 def page(document: dict) -> str:
@@ -194,6 +193,8 @@ def page(document: dict) -> str:
         f"{conditions['workload']}, 2 input sets; times are **modelled**. {document['steps']} updates per stage, two",
         "groups of 8 completions each, learning rate 1e-3 in both presets; what else the presets differ in is theirs.",
         "Rewards of the two presets have different scales: compare each with itself, and the rates with each other.",
+        "The letter that `frontend` has learned is a fast block in `midend` as well: the rates there are carried over in",
+        "part, and say little of that stage alone.",
         "",
         f"| preset | seed | frontend reward, first {ENDS} steps | last {ENDS} | midend, first {ENDS} | last {ENDS} | "
         "correct, trained problems: warm-up, frontend | held-out: warm-up, frontend | "

@@ -193,8 +193,8 @@ def page(document: dict) -> str:
         f"{conditions['workload']}, 2 input sets; times are **modelled**. {document['steps']} updates per stage, two",
         "groups of 8 completions each, learning rate 1e-3 in both presets; what else the presets differ in is theirs.",
         "Rewards of the two presets have different scales: compare each with itself, and the rates with each other.",
-        "The letter that `frontend` has learned is a fast block in `midend` as well: the rates there are carried over in",
-        "part, and say little of that stage alone.",
+        "The letter that `frontend` has learned is a fast block in `midend` as well: the rates there are carried over",
+        "in part, and say little of that stage alone.",
         "",
         f"| preset | seed | frontend reward, first {ENDS} steps | last {ENDS} | midend, first {ENDS} | last {ENDS} | "
         "correct, trained problems: warm-up, frontend | held-out: warm-up, frontend | "

@@ -18,8 +18,30 @@ struct Attention {
     bool causal = false;  // a query sees the keys up to its own position alone
 };
 
-// output = softmax(scale q k^T) v
-__global__ void attention_kernel(scalar_t* output, Heads layout, Heads q, Heads k, Heads v, Attention shape) {
+// Leaves a scaled product of a query and a key as it is: the score of usual attention.
+struct ScaledScore {
+    __device__ float operator()(float product, int64_t, int64_t, int64_t, int64_t) const { return product; }
+};
+
+// Makes a query's scores weights, and returns what their products with values are divided by; by a whole block.
+struct SoftmaxWeights {
+    __device__ float operator()(float* scores, int64_t keys) const {
+        float maximum = -INFINITY;
+        for (int64_t key = threadIdx.x; key < keys; key += blockDim.x) maximum = fmaxf(maximum, scores[key]);
+        maximum = block_reduce(maximum, Max());
+        float sum = 0.0f;
+        for (int64_t key = threadIdx.x; key < keys; key += blockDim.x) {
+            scores[key] = expf(scores[key] - maximum);
+            sum += scores[key];
+        }
+        return block_reduce(sum, Sum());
+    }
+};
+
+// output = weights(score(scale q k^T)) v
+template <typename Score, typename Weights>
+__global__ void attention_kernel(scalar_t* output, Heads layout, Heads q, Heads k, Heads v, Attention shape,
+                                 Score score, Weights weights) {
     extern __shared__ float scores[];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
     for (int64_t row = blockIdx.x; row < shape.batch * shape.heads * shape.queries; row += gridDim.x) {
@@ -33,38 +55,33 @@ __global__ void attention_kernel(scalar_t* output, Heads layout, Heads q, Heads 
             float dot = 0.0f;
             for (int64_t i = lane; i < shape.head_size; i += 32) dot += to_float(wanted[i]) * to_float(offered[i]);
             dot = warp_reduce(dot, Sum());
-            if (lane == 0) scores[key] = dot * shape.scale;
+            if (lane == 0) scores[key] = score(dot * shape.scale, sample, head, query, key);
         }
         __syncthreads();
 
-        float maximum = -INFINITY;
-        for (int64_t key = threadIdx.x; key < keys; key += blockDim.x) maximum = fmaxf(maximum, scores[key]);
-        maximum = block_reduce(maximum, Max());
-        float sum = 0.0f;
-        for (int64_t key = threadIdx.x; key < keys; key += blockDim.x) {
-            scores[key] = expf(scores[key] - maximum);
-            sum += scores[key];
-        }
-        sum = block_reduce(sum, Sum());
-
+        const float divisor = weights(scores, keys);
         const int64_t to = sample * layout.sample + head * layout.head + query * layout.position;
         for (int64_t i = threadIdx.x; i < shape.head_size; i += blockDim.x) {
             float mixed = 0.0f;
             for (int64_t key = 0; key < keys; ++key) mixed += scores[key] * to_float(v.at(sample, head, key)[i]);
-            output[to + i] = from_float(mixed / sum);
+            output[to + i] = from_float(mixed / divisor);
         }
         __syncthreads();
     }
 }
 
 // `layout` says where the output's vectors lie; its data is not read. There are as many keys as shared memory holds
-// scores: some 58,000 in 227 KiB.
-static void attention(scalar_t* output, Heads layout, Heads q, Heads k, Heads v, Attention shape) {
+// scores: some 58,000 in 227 KiB. `score(product, sample, head, query, key)` and `weights` are those of usual attention
+// where none are given.
+template <typename Score = ScaledScore, typename Weights = SoftmaxWeights>
+static void attention(scalar_t* output, Heads layout, Heads q, Heads k, Heads v, Attention shape,
+                      Score score = Score(), Weights weights = Weights()) {
     const unsigned blocks = blocks_for(shape.batch * shape.heads * shape.queries, 1);
     const int bytes = static_cast<int>(shape.keys * sizeof(float)), without_asking = 48 * 1024 - 256;
     if (bytes > without_asking) {
-        check(cudaFuncSetAttribute(attention_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+        const auto kernel = attention_kernel<Score, Weights>;
+        check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     }
-    attention_kernel<<<blocks, THREADS, bytes>>>(output, layout, q, k, v, shape);
+    attention_kernel<<<blocks, THREADS, bytes>>>(output, layout, q, k, v, shape, score, weights);
     check(cudaGetLastError());
 }

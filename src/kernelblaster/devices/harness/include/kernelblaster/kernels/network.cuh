@@ -51,6 +51,13 @@ struct AddRelu {
     }
 };
 
+struct ReluAdd {
+    const scalar_t* other;
+    __device__ float operator()(float value, int64_t index, int64_t) const {
+        return relu(value) + to_float(other[index]);
+    }
+};
+
 // A square convolution by a filter that is given: epilogue(x * weight).
 template <typename Epilogue>
 static Image convolved(Network& net, Image x, const scalar_t* weight, int64_t channels, int64_t kernel, int64_t stride,

@@ -88,7 +88,7 @@ def as_frontend_prompt(searched: tuple[Message, ...]) -> tuple[Message, ...]:
     return (system, Message(role="user", content=f"{task}\n\n\n{_rendered('frontend_reply')}"))
 
 
-def _full(stage: Stage, **values: object) -> tuple[Message, ...]:
+def _full(stage: Stage, /, **values: object) -> tuple[Message, ...]:
     return (
         Message(role="system", content=render("system")),
         Message(role="user", content=_rendered(stage, **values)),
@@ -99,6 +99,6 @@ def _short(task: Task, parent: str) -> tuple[Message, ...]:
     return (Message(role="user", content=_rendered("short", **task_values(task), parent=parent)),)
 
 
-def _rendered(name: str, **values: object) -> str:
+def _rendered(template: str, /, **values: object) -> str:
     folder = Path(__file__).with_name("prompts")
-    return templates(folder, PROMPTS).get_template(f"{name}.j2").render(**values).strip()
+    return templates(folder, PROMPTS).get_template(f"{template}.j2").render(**values).strip()

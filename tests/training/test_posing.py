@@ -1,0 +1,36 @@
+"""Prompts of both stages in both forms: what they show, and what they are rows of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from kernelblaster.environment.catalogue import Catalogue
+from kernelblaster.problems.start import read_start
+from kernelblaster.training.judging import StoredJudge
+from kernelblaster.training.posing import Posing
+from kernelblaster.training.prompting import PromptForm
+from kernelblaster.training.rows import PromptRow
+from kernelblaster.training.splits import make_splits
+
+
+@pytest.mark.parametrize("form", PromptForm)
+def test_prompts_show_the_task_and_what_is_to_be_improved(
+    catalogue: Catalogue, stored: Callable[[], StoredJudge], form: PromptForm
+) -> None:
+    problems = [catalogue.find(name) for name in ("L1_23", "L1_19", "L1_89")]
+    posing = Posing(stored().shared, make_splits(problems), form)
+    frontend, midend = posing.frontend(problems), posing.midend(problems, {"level1/023": ["// another\n"]})
+    assert [(row.problem, row.split) for row in frontend] == [
+        ("level1/023", "train"), ("level1/019", "train"), ("level1/089", "heldout"),
+    ]  # fmt: skip
+    assert len(midend) == 4
+    for row in (*frontend, *midend):
+        assert "launch_gpu_implementation" in row.prompt[-1].content
+        assert row.parent.strip() in row.prompt[-1].content
+        assert PromptRow.model_validate_json(row.model_dump_json()) == row
+    assert midend[0].parent == read_start(problems[0])
+    if form is PromptForm.FULL:
+        assert "relu_kernel" in frontend[0].prompt[-1].content  # the example is of another family
+        assert "softmax_kernel" not in frontend[0].prompt[-1].content

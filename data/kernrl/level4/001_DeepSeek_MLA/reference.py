@@ -52,10 +52,10 @@ class Model(torch.nn.Module):
         self.heads, self.sizes, self.kv = heads, (plain_size, rotated_size), (kv_rank, rotated_size)
         self.expanded = (plain_size, value_size)
         self.q_down = torch.nn.Linear(width, q_rank, bias=False)
-        self.q_scale = torch.nn.Parameter(torch.ones(q_rank))
+        self.q_scale = torch.nn.Parameter(0.5 + torch.rand(q_rank))
         self.q_up = torch.nn.Linear(q_rank, heads * (plain_size + rotated_size), bias=False)
         self.kv_down = torch.nn.Linear(width, kv_rank + rotated_size, bias=False)
-        self.kv_scale = torch.nn.Parameter(torch.ones(kv_rank))
+        self.kv_scale = torch.nn.Parameter(0.5 + torch.rand(kv_rank))
         self.kv_up = torch.nn.Linear(kv_rank, heads * (plain_size + value_size), bias=False)
         self.project = torch.nn.Linear(heads * value_size, width, bias=False)
 

@@ -3,7 +3,7 @@
 import torch
 
 SIZES = {
-    "small": {"signals": 3, "length": 512},
+    "small": {"signals": 37, "length": 128},
     "medium": {"signals": 4, "length": 262144},
     "full": {"signals": 64, "length": 1048576},
 }

@@ -3,7 +3,7 @@
 import torch
 
 SIZES = {
-    "small": {"images": 3, "height": 16, "width": 64},
+    "small": {"images": 19, "height": 8, "width": 32},
     "medium": {"images": 2, "height": 512, "width": 1024},
     "full": {"images": 8, "height": 2048, "width": 4096},
 }

@@ -37,7 +37,7 @@ void launch_gpu_implementation(void* output, void* A, int64_t M, int64_t N, floa
         static_cast<scalar_t*>(output), static_cast<const scalar_t*>(A), n, s);
 }
 """
-SLOW, FAST = KERNEL.replace("THREADS", "32"), KERNEL.replace("THREADS", "256")
+SLOW, FAST = KERNEL.replace("THREADS", "1"), KERNEL.replace("THREADS", "256")
 
 
 class Author:
@@ -69,7 +69,7 @@ class Author:
 @pytest.mark.nvcc
 def test_a_kernelbench_file_becomes_a_kernel(tmp_path: Path) -> None:
     (tmp_path / "5_Scaled.py").write_text(MODULE)
-    config = RunConfig(out=tmp_path / "out", search={"rollouts": 1, "steps": 1, "repairs": 0})
+    config = RunConfig(out=tmp_path / "out", search={"rollouts": 1, "steps": 1, "repairs": 0, "least_headroom": 0.01})
     author = Author()
     summary = optimize(tmp_path / "5_Scaled.py", config=config, model=author, device="emulated")
     (row,) = summary.problems

@@ -24,8 +24,8 @@ from kernelblaster.evaluation.timing.pytorch_times import (
 from kernelblaster.problems.problem import Precision, Problem, ProblemId
 from kernelblaster.problems.tags import Tag
 from kernelblaster.runs.pytorch_times import Failed, TimesPlan, time_pytorch, wanted_rows
-from kernelblaster.runs.seats import Lost
 from kernelblaster.runs.torch_bench import TimesItem
+from kernelblaster.runs.worker_pool import WorkerLost
 
 GPU = "NVIDIA Test"
 INFO = GpuInfo(GPU, "sm_90", "GPU-1", 1 << 30, "1", "13.0")
@@ -54,19 +54,19 @@ class InTurn:
 
     def run(
         self, work: Iterable[TimesItem], more: Callable[[], bool]
-    ) -> Iterator[tuple[TimesItem, PytorchTimes | Failed | Lost]]:
+    ) -> Iterator[tuple[TimesItem, PytorchTimes | Failed | WorkerLost]]:
         for item in work:
             if not more():
                 return
             match item.problem.name:
                 case "crowded" if self.jobs > 1:
-                    yield item, Failed("out of memory", crowded=True)
+                    yield item, Failed("out of memory", out_of_memory=True)
                 case "huge":
-                    yield item, Failed("out of memory", crowded=True)
+                    yield item, Failed("out of memory", out_of_memory=True)
                 case "broken":
                     yield item, Failed("the reference fails")
                 case "dying":
-                    yield item, Lost("its process ended with 7")
+                    yield item, WorkerLost("its process ended with 7")
                 case _:
                     yield item, row_of(item)
 

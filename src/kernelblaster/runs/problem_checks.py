@@ -17,7 +17,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from filelock import FileLock
 from pydantic import BaseModel, ValidationError
@@ -32,7 +32,7 @@ from kernelblaster.problems.problem import Precision, Problem, TensorRole
 from kernelblaster.problems.reference import tensor_specs
 from kernelblaster.problems.start import read_start
 from kernelblaster.runs.choices import choose_device, watched
-from kernelblaster.runs.seats import Lost, Seats
+from kernelblaster.runs.worker_pool import Pool, WorkerLost, WorkerPool, run_all
 from kernelblaster.storage.jsonl import append_line, complete_lines, cut_torn_line
 
 if TYPE_CHECKING:
@@ -134,27 +134,18 @@ class CheckItem:
     config: RunConfig
 
 
-class Workers(Protocol):
-    """Judges items, several at a time; `Seats` does."""
-
-    def run(
-        self, work: Iterable[CheckItem], more: Callable[[], bool]
-    ) -> Iterator[tuple[CheckItem, CheckRecord | Lost]]:
-        """What became of each item, as it comes; `more` is asked before each whether it may begin."""
-        ...
-
-
 @dataclass(frozen=True)
-class _Here:
-    """Judges one item after the other in this process."""
+class InProcess:
+    """Judges one item after the other in this process. Satisfies `Pool`."""
 
     device: Device
 
     def run(
-        self, work: Iterable[CheckItem], more: Callable[[], bool]
-    ) -> Iterator[tuple[CheckItem, CheckRecord | Lost]]:
-        for item in work:
-            if not more():
+        self, items: Iterable[CheckItem], may_start: Callable[[], bool]
+    ) -> Iterator[tuple[CheckItem, CheckRecord | WorkerLost]]:
+        """Each item with its record."""
+        for item in items:
+            if not may_start():
                 return
             yield item, judge_on(self.device, item)
 
@@ -221,33 +212,27 @@ def problem_digest(problem: Problem, source: str) -> str:
 def _judged(
     items: Sequence[CheckItem], plan: CheckPlan, device: Device, tell: Callable[[str], object]
 ) -> Iterator[CheckRecord]:
-    """Outcomes of items, until time is up; what lacked memory beside others has another turn alone."""
-    deadline = None if plan.minutes is None else time.monotonic() + 60 * plan.minutes
+    """Outcomes of items, until time is up."""
 
-    def more() -> bool:
-        return deadline is None or time.monotonic() < deadline
+    def pool(jobs: int) -> Pool[CheckItem, CheckRecord | WorkerLost]:
+        return InProcess(device) if jobs == 1 else WorkerPool(judge_item, jobs, _LIMIT_S)
 
-    crowded: list[CheckItem] = []
-    done = 0
-    for turn, jobs in (items, plan.jobs), (crowded, 1):
-        # The second turn's list is filled during the first.
-        workers: Workers = _Here(device) if jobs == 1 else Seats(judge_item, jobs, _LIMIT_S)
-        for item, found in workers.run(turn, more):
-            if isinstance(found, CheckRecord) and found.verdict == MEMORY_FULL and turn is not crowded and jobs > 1:
-                crowded.append(item)
-                continue
-            done += 1
-            tell(f"{item.problem.id} {item.precision} {item.workload} ({done} of {len(items)})")
-            if problem_digest(item.problem, read_start(item.problem)) == item.digest:  # else it was edited meanwhile
-                yield _lost(item, device.facts, found) if isinstance(found, Lost) else found
+    def out_of_memory(found: CheckRecord | WorkerLost) -> bool:
+        return plan.jobs > 1 and isinstance(found, CheckRecord) and found.verdict == MEMORY_FULL
+
+    results = run_all(items, pool, jobs=plan.jobs, minutes=plan.minutes, out_of_memory=out_of_memory)
+    for done, (item, found) in enumerate(results, 1):
+        tell(f"{item.problem.id} {item.precision} {item.workload} ({done} of {len(items)})")
+        if problem_digest(item.problem, read_start(item.problem)) == item.digest:  # else it was edited meanwhile
+            yield _lost(item, device.facts, found) if isinstance(found, WorkerLost) else found
 
 
-def judge_item(item: CheckItem) -> CheckRecord | Lost:
+def judge_item(item: CheckItem) -> CheckRecord | WorkerLost:
     """Judge one start on the device that its configuration names; called in a process of its own."""
     return judge_on(_device(item.config.model_dump_json()), item)
 
 
-def judge_on(device: Device, item: CheckItem) -> CheckRecord | Lost:
+def judge_on(device: Device, item: CheckItem) -> CheckRecord | WorkerLost:
     """Judge one start."""
     from kernelblaster.evaluation.correctness.input_store import InputStore
     from kernelblaster.evaluation.evaluator import Evaluator
@@ -262,7 +247,7 @@ def judge_on(device: Device, item: CheckItem) -> CheckRecord | Lost:
             )
             return _outcome(item, judge, time.monotonic())
     except DeviceError as error:
-        return Lost(error.message)
+        return WorkerLost(error.message)
 
 
 @cache
@@ -286,7 +271,7 @@ def _needs_much(item: CheckItem) -> bool:
     return _REFERENCE_BYTES * elements > _MUCH * free_host_memory()
 
 
-def _lost(item: CheckItem, facts: DeviceFacts, lost: Lost) -> CheckRecord:
+def _lost(item: CheckItem, facts: DeviceFacts, lost: WorkerLost) -> CheckRecord:
     return CheckRecord(
         problem=str(item.problem.id),
         name=item.problem.name,

@@ -10,10 +10,10 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from kernelblaster.errors import DeviceError, KernelBlasterError
 from kernelblaster.evaluation.timing.pytorch_times import (
@@ -26,8 +26,8 @@ from kernelblaster.evaluation.timing.pytorch_times import (
 from kernelblaster.paths import cache_dir
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.tags import Tag
-from kernelblaster.runs.seats import Lost, Seats
 from kernelblaster.runs.torch_bench import BenchMemoryFull, TimesItem, TorchGpu, measure_times
+from kernelblaster.runs.worker_pool import Pool, WorkerLost, WorkerPool, run_all
 from kernelblaster.storage.jsonl import append_line, cut_torn_line
 
 if TYPE_CHECKING:
@@ -69,20 +69,13 @@ class TimesPlan:
 
 @dataclass(frozen=True)
 class Failed:
-    """A row that could not be made in its process, and why. `crowded`: memory that others held was lacking."""
+    """Why a row could not be measured. `out_of_memory`: perhaps only because other processes held memory."""
 
     reason: str
-    crowded: bool = False
+    out_of_memory: bool = False
 
 
-class Workers(Protocol):
-    """Makes rows, several at a time; `Seats` does."""
-
-    def run(
-        self, work: Iterable[TimesItem], more: Callable[[], bool]
-    ) -> Iterator[tuple[TimesItem, PytorchTimes | Failed | Lost]]:
-        """What became of each piece of work, as it comes; `more` is asked before each whether it may begin."""
-        ...
+TimesPool = Pool[TimesItem, PytorchTimes | Failed]
 
 
 def measure_item(item: TimesItem) -> PytorchTimes | Failed:
@@ -95,16 +88,16 @@ def measure_item(item: TimesItem) -> PytorchTimes | Failed:
     try:
         return measure_times(item, bench)
     except BenchMemoryFull as error:
-        return Failed(str(error), crowded=True)
+        return Failed(str(error), out_of_memory=True)
     except KernelBlasterError as error:
         return Failed(error.message)
     finally:
         bench.settle()
 
 
-def gpu_workers(jobs: int) -> Workers:
-    """So many processes that work on the GPU of this machine."""
-    return Seats(measure_item, jobs, LIMIT_S)
+def gpu_workers(jobs: int) -> TimesPool:
+    """Processes that measure on the GPU of this machine."""
+    return WorkerPool(measure_item, jobs, LIMIT_S)
 
 
 def time_pytorch(
@@ -113,7 +106,7 @@ def time_pytorch(
     tell: Callable[[str], object],
     *,
     gpu: GpuInfo | None = None,
-    workers: Callable[[int], Workers] = gpu_workers,
+    workers: Callable[[int], TimesPool] = gpu_workers,
 ) -> Iterator[PytorchTimes]:
     """Time what has no row in `records` yet, append each row there, and yield all of the plan's, old and new.
 
@@ -122,7 +115,7 @@ def time_pytorch(
         records: JSON lines; its directory is made.
         tell: told what takes time.
         gpu: that the workers work on; that of this machine if None.
-        workers: so many of them.
+        workers: makes a pool of that many workers.
 
     Raises:
         DeviceError: there is no GPU.
@@ -194,28 +187,22 @@ def _timed(
     plan: TimesPlan,
     gpu: GpuInfo,
     tell: Callable[[str], object],
-    workers: Callable[[int], Workers],
+    workers: Callable[[int], TimesPool],
 ) -> Iterator[PytorchTimes]:
-    """Rows of items until time is up; what lacked memory beside others has another turn alone."""
-    deadline = None if plan.minutes is None else time.monotonic() + 60 * plan.minutes
-
-    def more() -> bool:
-        return deadline is None or time.monotonic() < deadline
-
-    crowded: list[TimesItem] = []
-    done = 0
-    for turn, jobs in (items, plan.jobs), (crowded, 1):
-        # The second turn's list is filled during the first.
-        for item, found in workers(jobs).run(turn, more):
-            if isinstance(found, Failed) and found.crowded and turn is not crowded:
-                crowded.append(item)
-                continue
-            done += 1
-            tell(f"{item.problem.id} {item.precision} {item.workload} ({done} of {len(items)})")
-            yield found if isinstance(found, PytorchTimes) else _without_times(item, gpu, found)
+    """The row of each item, until time is up."""
+    results = run_all(
+        items,
+        workers,
+        jobs=plan.jobs,
+        minutes=plan.minutes,
+        out_of_memory=lambda found: isinstance(found, Failed) and found.out_of_memory,
+    )
+    for done, (item, found) in enumerate(results, 1):
+        tell(f"{item.problem.id} {item.precision} {item.workload} ({done} of {len(items)})")
+        yield found if isinstance(found, PytorchTimes) else _without_times(item, gpu, found)
 
 
-def _without_times(item: TimesItem, gpu: GpuInfo, failed: Failed | Lost) -> PytorchTimes:
+def _without_times(item: TimesItem, gpu: GpuInfo, failed: Failed | WorkerLost) -> PytorchTimes:
     """The row of what could not be timed, so that it is not tried again at every call."""
     return PytorchTimes(
         problem=str(item.problem.id),

@@ -1,0 +1,175 @@
+"""A pool of worker processes that replaces a worker that dies or takes too long.
+
+The pools of the standard library do not survive a worker that a broken CUDA context or a signal has ended, nor one
+that hangs. Here its item fails and the others go on.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Generic, Protocol, TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Result_co = TypeVar("Result_co", covariant=True)
+_POLL_S = 0.5
+
+
+@dataclass(frozen=True)
+class WorkerLost:
+    """Takes the place of a result when the worker died or was killed."""
+
+    reason: str
+
+
+class Pool(Protocol[Item, Result_co]):
+    """Processes items; `WorkerPool` does so several at a time."""
+
+    def run(
+        self, items: Iterable[Item], may_start: Callable[[], bool]
+    ) -> Iterator[tuple[Item, Result_co | WorkerLost]]:
+        """Each item with its result, as results come; `may_start` is asked before each item starts."""
+        ...
+
+
+@dataclass
+class _Worker(Generic[Item]):
+    process: BaseProcess
+    pipe: Connection
+    item: Item
+    deadline: float
+
+
+@dataclass(frozen=True)
+class WorkerPool(Generic[Item, Result]):
+    """Processes that all call one function. Satisfies `Pool`.
+
+    Attributes:
+        function: called by its importable name; an exception ends the worker.
+        workers: how many processes at most.
+        limit_s: an item that takes longer is given up.
+    """
+
+    function: Callable[[Item], Result]
+    workers: int
+    limit_s: float
+
+    def run(
+        self, items: Iterable[Item], may_start: Callable[[], bool] = lambda: True
+    ) -> Iterator[tuple[Item, Result | WorkerLost]]:
+        """Each item with its result, as results come; an item that has started is always finished."""
+        waiting, workers = iter(items), list[_Worker[Item]]()
+        try:
+            while True:
+                while len(workers) < self.workers and (worker := self._start(waiting, may_start)):
+                    workers.append(worker)
+                if not workers:
+                    return
+                for worker in self._finished(workers):
+                    item, result = worker.item, self._result(worker)
+                    if isinstance(result, WorkerLost) or not self._send_next(worker, waiting, may_start):
+                        workers.remove(worker)
+                        _stop(worker)
+                    yield item, result
+        finally:
+            for worker in workers:
+                _stop(worker)
+
+    def _start(self, waiting: Iterator[Item], may_start: Callable[[], bool]) -> _Worker[Item] | None:
+        """A new worker on the next item; None when there is none."""
+        item = next(waiting, None) if may_start() else None
+        if item is None:
+            return None
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_serve, args=(self.function, theirs), daemon=True)
+        process.start()
+        theirs.close()
+        worker = _Worker(process, ours, item, 0.0)
+        self._send(worker, item)
+        return worker
+
+    def _send_next(self, worker: _Worker[Item], waiting: Iterator[Item], may_start: Callable[[], bool]) -> bool:
+        item = next(waiting, None) if may_start() else None
+        if item is None:
+            return False
+        self._send(worker, item)
+        return True
+
+    def _send(self, worker: _Worker[Item], item: Item) -> None:
+        worker.item, worker.deadline = item, time.monotonic() + self.limit_s
+        with suppress(BrokenPipeError):  # the worker is dead, which reading its pipe reports
+            worker.pipe.send(item)
+
+    def _finished(self, workers: list[_Worker[Item]]) -> list[_Worker[Item]]:
+        """Workers that have a result, have died, or are past their deadline."""
+        readable = wait([worker.pipe for worker in workers], timeout=_POLL_S)
+        now = time.monotonic()
+        return [worker for worker in workers if worker.pipe in readable or now > worker.deadline]
+
+    def _result(self, worker: _Worker[Item]) -> Result | WorkerLost:
+        if not worker.pipe.poll():
+            return WorkerLost(f"it took more than {self.limit_s:.0f} s")
+        try:
+            result: Result = worker.pipe.recv()
+        except EOFError:
+            worker.process.join(1.0)
+            return WorkerLost(f"its process ended with {worker.process.exitcode}")
+        return result
+
+
+def run_all(
+    items: Sequence[Item],
+    pool: Callable[[int], Pool[Item, Result]],
+    *,
+    jobs: int,
+    minutes: float | None,
+    out_of_memory: Callable[[Result], bool],
+) -> Iterator[tuple[Item, Result | WorkerLost]]:
+    """Process items on `jobs` workers, then once more, one at a time, those that ran out of memory.
+
+    Args:
+        items: in the order in which they start.
+        pool: makes a pool of that many workers.
+        jobs: workers of the first pass.
+        minutes: after which no further item starts; None for no limit.
+        out_of_memory: whether a result of the first pass says that the item should be tried again alone.
+    """
+    deadline = None if minutes is None else time.monotonic() + 60 * minutes
+
+    def may_start() -> bool:
+        return deadline is None or time.monotonic() < deadline
+
+    again: list[Item] = []
+    for item, result in pool(jobs).run(items, may_start):
+        if not isinstance(result, WorkerLost) and out_of_memory(result):
+            again.append(item)
+        else:
+            yield item, result
+    if again:
+        yield from pool(1).run(again, may_start)
+
+
+def _serve(function: Callable[[Item], Result], pipe: Connection) -> None:
+    """The worker's loop, until the parent closes the pipe. Only the parent reacts to an interrupt."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        while True:
+            pipe.send(function(pipe.recv()))
+    except EOFError:
+        return
+
+
+def _stop(worker: _Worker[Item]) -> None:
+    worker.pipe.close()
+    worker.process.join(_POLL_S)
+    if worker.process.is_alive():
+        worker.process.kill()
+        worker.process.join()

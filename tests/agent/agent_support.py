@@ -72,6 +72,12 @@ def answer(source: str, expected: float = 1.5) -> str:
     return f"EXPECTED_SPEEDUP: {expected}\n```cuda\n{source}```\n"
 
 
+def edit(*changes: tuple[str, str], expected: float = 1.5) -> str:
+    """A reply that replaces lines of the kernel it was shown."""
+    blocks = [f"<<<<<<< SEARCH\n{search}\n=======\n{replace}\n>>>>>>> REPLACE\n" for search, replace in changes]
+    return f"EXPECTED_SPEEDUP: {expected}\n{''.join(blocks)}"
+
+
 def make_problem(root: Path) -> Problem:
     """A softmax problem on disk."""
     directory = root / "problem"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from agent_support import EventList, ScriptedModel, answer, kernel, make_context, make_knowledge, tunable
+from agent_support import EventList, ScriptedModel, answer, edit, kernel, make_context, make_knowledge, tunable
 
 from kernelblaster.agent.graph import run_problem
 from kernelblaster.config import SearchConfig, SearchPart
@@ -47,6 +47,8 @@ def search(root: Path, *ablate: SearchPart) -> Searched:
     def script(rollout: int, step: int, attempt: int) -> str:
         if step == 1 and attempt == 0:
             return answer(kernel(verdict=Verdict.COMPILE_ERROR))
+        if step == 1 and attempt == 1:
+            return edit(("// speed: 1.0", "// speed: 2.0"), ("// verdict: compile_error", "// verdict: correct"))
         return answer(tunable(1.0 + step, 1.5 + step))
 
     root.mkdir()
@@ -77,6 +79,7 @@ HAS: dict[SearchPart, Callable[[Searched], bool]] = {
     SearchPart.CODE_MEMORY: lambda it: CORE.source in it.shown and any(one.core for one in it.events.of("selected")),
     SearchPart.SWEEP: lambda it: "// TUNE" in it.shown and bool(it.events.of("swept")),
     SearchPart.ARCHIVE: lambda it: bool(it.events.of("handed_out")),
+    SearchPart.EDITS: lambda it: "SEARCH" in it.shown and any(one.edits for one in it.events.of("generated")),
     SearchPart.REPAIRS: lambda it: Purpose.REPAIR in it.purposes,
     SearchPart.REFLECTION: lambda it: Purpose.REFLECT in it.purposes,
     SearchPart.REVIEW: lambda it: Purpose.VERIFY in it.purposes,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from agent_support import START_US, CommentEvaluator, EventList, ScriptedModel, answer, kernel, make_context
+from agent_support import START_US, CommentEvaluator, EventList, ScriptedModel, answer, edit, kernel, make_context
 
 from kernelblaster.agent.graph import run_problem
 from kernelblaster.agent.shared_notes import IDLE_REPLIES
@@ -371,3 +371,27 @@ def test_rollouts_are_told_what_others_tried_on_the_same_kernel(tmp_path):
         if str(techniques[technique]) not in request.slot.split("rollout-")[1].split("/")[0]
     ]
     assert told
+
+
+def test_edits_change_the_parent_or_the_kernel_to_be_repaired(tmp_path):
+    replies = {
+        (1, 0): edit(("// speed: 1.0", "// speed: 2.0"), ("// verdict: correct", "// verdict: compile_error")),
+        (1, 1): edit(("// verdict: compile_error", "// verdict: correct")),
+        (2, 0): edit(("// speed: 2.0", "// speed: 4.0")),
+    }
+    outcome, context = search(tmp_path, lambda _, step, attempt: replies[step, attempt], steps=2)
+    assert outcome.speedup == pytest.approx(4.0)
+    generated = context.events.of("generated")
+    assert [event.edits for event in generated] == [2, 1, 1]
+    assert all(0 < event.written_share < 2 for event in generated)
+
+
+def test_edits_that_do_not_apply_go_back_once(tmp_path):
+    misfit = edit(("// no such line", "// speed: 2.0"))
+    _, context = search(tmp_path, lambda *_: misfit, steps=1, repairs=3)
+    repairs = [one for one in context.model.requests if one.purpose is Purpose.REPAIR]
+    assert len(repairs) == 1
+    assert "// no such line" in repairs[0].messages[-2].content
+    assert "edit 1" in repairs[0].messages[-1].content
+    (transition,) = context.experience.transitions.query()
+    assert transition.reason.startswith("inapplicable_edits")

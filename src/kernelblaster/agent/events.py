@@ -123,6 +123,10 @@ class Generated(_Event):
     prompt_tokens: int
     completion_tokens: int
     dollars: float | None
+    edits: int = 0
+    """Of a known kernel that make the candidate up; 0 for a whole file."""
+    written_share: float | None = None
+    """Characters of code in the reply over those of the candidate: what edits saved is one minus that."""
 
 
 class Swept(_Event):

@@ -22,7 +22,7 @@ from kernelblaster.agent.slots import (
     rollout_slot,
 )
 from kernelblaster.agent.sources import cut_middle
-from kernelblaster.agent.state import Attempt, Choice, Diagnosis, Failure, RolloutState, Tried
+from kernelblaster.agent.state import Attempt, Choice, Diagnosis, Failure, FailureKind, RolloutState, Tried
 from kernelblaster.agent.summary import gpu_summary, profile_summary, time_summary
 from kernelblaster.agent.task import launcher_of, reference_values, task_values
 from kernelblaster.config import SearchPart
@@ -33,6 +33,10 @@ from kernelblaster.models.base import Message, Purpose, Request
 
 _LOG_CHARACTERS = 2400
 _UNUSABLE_CHARACTERS = 1500
+_EDITS_CHARACTERS = 6000
+_PARENT = "the kernel to improve"
+_LAST_FILE = "your file above"
+"""What edits refer to, in words."""
 TRIED_SHOWN = 8
 """Latest attempts on a kernel that a prompt tells."""
 
@@ -62,7 +66,7 @@ def generate_request(context: ProblemContext, state: RolloutState, number: int) 
     if number > 0 and failed is not None and failed.failure is not None:
         slot = attempt_slot(context, state, failed.number)
         messages.append(Message(role="assistant", content=_failed_reply(context, slot, failed)))
-        messages.append(Message(role="user", content=_repair_prompt(failed.failure)))
+        messages.append(Message(role="user", content=_repair_prompt(context, failed.failure, _edited(state))))
         tags |= {"failure": failed.failure.kind}
         if failed.candidate:
             tags |= {"failed_sha256": failed.candidate}
@@ -111,6 +115,7 @@ def _generate_prompt(context: ProblemContext, state: RolloutState) -> str:
         choice=state.choice if has(SearchPart.RETRIEVAL) else None,
         experience=_experience(state.choice, context.facts.arch) if has(SearchPart.EXPERIENCE) else "",
         sweep=_swept_variants(context),
+        edited=_PARENT if has(SearchPart.EDITS) else "",
         core=state.choice.core,
         donor=context.files.candidate(state.donor).strip() if state.donor else "",
         whose="on the way here and on this kernel" if state.generation else "in this chain",
@@ -137,8 +142,8 @@ def mend_request(context: ProblemContext, sha256: str, speedup: float, failure: 
     messages = (
         Message(role="system", content=render("system")),
         Message(role="user", content=render("finalist", **task_values(context), speedup=f"{speedup:.2f}")),
-        Message(role="assistant", content=f"```cuda\n{context.files.candidate(sha256).strip()}\n```"),
-        Message(role="user", content=_repair_prompt(failure)),
+        Message(role="assistant", content=_fenced(context, sha256)),
+        Message(role="user", content=_repair_prompt(context, failure, _LAST_FILE)),
     )
     return Request(
         slot=problem_slot(context, f"mend/{sha256[:16]}"),
@@ -154,15 +159,31 @@ def mend_request(context: ProblemContext, sha256: str, speedup: float, failure: 
 
 
 def _failed_reply(context: ProblemContext, slot: str, failed: Attempt) -> str:
-    """The reply to be repaired: its source, or the head of a reply that held none."""
+    """The reply to be repaired: its source, or what it said where it held none, below the file that it edits."""
     if failed.candidate is not None:
-        return f"```cuda\n{context.files.candidate(failed.candidate).strip()}\n```"
-    text = context.files.reply_text(slot)
-    return cut_middle(text, _UNUSABLE_CHARACTERS) or "(empty reply)"
+        return _fenced(context, failed.candidate)
+    edited = failed.failure is not None and failed.failure.kind == FailureKind.INAPPLICABLE_EDITS
+    text = cut_middle(context.files.reply_text(slot), _EDITS_CHARACTERS if edited else _UNUSABLE_CHARACTERS)
+    file = f"{_fenced(context, failed.base)}\n" if failed.base else ""
+    return file + (text or "(empty reply)")
 
 
-def _repair_prompt(failure: Failure) -> str:
-    return render("repair", kind=failure.kind, reason=failure.reason, log=cut_middle(failure.log, _LOG_CHARACTERS))
+def _fenced(context: ProblemContext, sha256: str) -> str:
+    return f"```cuda\n{context.files.candidate(sha256).strip()}\n```"
+
+
+def _edited(state: RolloutState) -> str:
+    return _PARENT if state.edited == state.incumbent.sha256 else _LAST_FILE
+
+
+def _repair_prompt(context: ProblemContext, failure: Failure, edited: str) -> str:
+    return render(
+        "repair",
+        kind=failure.kind,
+        reason=failure.reason,
+        log=cut_middle(failure.log, _LOG_CHARACTERS),
+        edited=edited if context.config.has(SearchPart.EDITS) else "",
+    )
 
 
 def classify_request(

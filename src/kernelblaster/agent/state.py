@@ -50,6 +50,8 @@ class FailureKind(StrEnum):
     """Failures of a reply that never reach the evaluator; beside them stand the verdicts."""
 
     UNUSABLE_REPLY = "unusable_reply"
+    INAPPLICABLE_EDITS = "inapplicable_edits"
+    """Goes back to the model once in a row."""
     DUPLICATE = "duplicate"
 
 
@@ -148,6 +150,8 @@ class Attempt(_Frozen):
     """SHA-256 of the candidate's source; None when the reply held none."""
     stated_speedup: float | None = None
     """What the reply expects."""
+    base: str | None = None
+    """SHA-256 of the file that edits of the reply refer to, where they do not apply; None for the parent."""
     evaluation: str | None = None
     """Key of the evaluation file."""
     failure: Failure | None = None
@@ -269,6 +273,12 @@ class RolloutState(BaseModel):
     """The question that keeps the rollout from going on, if there is one."""
     finished: list[RolloutResult] = []
     """Empty until the rollout ends; then its result, handed to the problem's state."""
+
+    @property
+    def edited(self) -> str:
+        """SHA-256 of the file that edits in the next reply refer to: the one to be repaired, else the parent."""
+        attempt = self.attempt
+        return (attempt and (attempt.candidate or attempt.base)) or self.incumbent.sha256
 
 
 def in_order(known: list[RolloutResult], new: list[RolloutResult]) -> list[RolloutResult]:

@@ -53,6 +53,7 @@ class SearchPart(StrEnum):
         "archive",
         "replies go to the most promising kernels of an archive; without, each rollout is a chain of steps",
     )
+    EDITS = "edits", "a reply may hold edits of the kernel it was shown instead of a whole file"
     REPAIRS = "repairs", "compile errors and wrong results go back to the model"
     REFLECTION = "reflection", "the model proposes changes of the knowledge base after each round"
     REVIEW = "review", "the model may veto the final kernel"
@@ -99,7 +100,7 @@ class SearchConfig(Section):
     """How techniques are chosen: thompson, ucb, greedy, uniform, or a registered policy."""
     ablate: Annotated[tuple[SearchPart, ...], BeforeValidator(_listed)] = ()
     """Parts of the search to switch off, for comparison: retrieval, memory, classification, lessons, experience,
-    history, profile, code_memory, sweep, archive, repairs, reflection, review."""
+    history, profile, code_memory, sweep, archive, edits, repairs, reflection, review."""
 
     def has(self, part: SearchPart) -> bool:
         """Whether a part of the search is switched on."""

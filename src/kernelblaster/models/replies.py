@@ -59,10 +59,14 @@ class CandidateReply:
     Attributes:
         source: the file, with `\\n` line ends and one at its end.
         expected_speedup: parent's time over the candidate's, as the model states it; None when it states none.
+        edits: of a known file that make it up; 0 for a reply that holds the whole file.
+        written: characters of code in the reply: the file, or both sides of its edits.
     """
 
     source: str
     expected_speedup: float | None
+    edits: int = 0
+    written: int = 0
 
 
 @dataclass(frozen=True)
@@ -80,14 +84,16 @@ def parse_reply(text: str) -> CandidateReply:
     Markdown document count, too. A block that the end of the reply cuts off is
     taken only when its code is whole: the launcher is defined and every brace is closed. Raises UnusableReply.
     """
-    blocks, prose = _split(_after_thoughts(text))
+    blocks, prose = _split(after_thoughts(text))
     if not any(defines_launcher(block.text) for block in blocks if block.language in LANGUAGES):
         blocks += [inner for block in blocks if block.language in _DOCUMENTS for inner in _split(block.text)[0]]
     chosen = _choose([block for block in blocks if block.language in LANGUAGES], blocks)
-    stated = _stated_speedup(prose)
+    stated = stated_speedup(prose)
+    source = chosen.text.strip("\n") + "\n"
     return CandidateReply(
-        source=chosen.text.strip("\n") + "\n",
-        expected_speedup=stated if stated is not None else _stated_speedup(chosen.text),
+        source=source,
+        expected_speedup=stated if stated is not None else stated_speedup(chosen.text),
+        written=len(source),
     )
 
 
@@ -112,7 +118,7 @@ def _choose(usable: list[_Block], every: list[_Block]) -> _Block:
     )
 
 
-def _after_thoughts(text: str) -> str:
+def after_thoughts(text: str) -> str:
     """The text with unified line ends, without the reasoning that some servers leave in front of the answer."""
     unified = text.replace("\r\n", "\n").replace("\r", "\n")
     return unified.rpartition("</think>")[2]
@@ -163,7 +169,7 @@ def _is_whole(source: str) -> bool:
     return code[-1] in ("}", ";") and code.count("{") == code.count("}")
 
 
-def _stated_speedup(text: str) -> float | None:
+def stated_speedup(text: str) -> float | None:
     """The last stated speed-up: `1.8`, `1.8x`, the low end of `1.5-2x`; `30%` faster is 1.3."""
     stated = list(_SPEEDUP.finditer(text))
     if not stated:
@@ -185,7 +191,7 @@ def parse_json(text: str, model_type: type[Shape] | None = None) -> dict[str, An
     NaN and Infinity are not JSON. Raises UnusableReply naming the first field that does not fit.
     """
     if model_type is None:
-        for found in _objects(_after_thoughts(text)):
+        for found in _objects(after_thoughts(text)):
             return found
         raise UnusableReply(_NO_OBJECT)
     return parse_every_json(text, model_type)[0]
@@ -198,7 +204,7 @@ def parse_every_json(text: str, model_type: type[Shape]) -> list[Shape]:
     """
     fitting: list[Shape] = []
     refused: ValidationError | None = None
-    for found in _objects(_after_thoughts(text)):
+    for found in _objects(after_thoughts(text)):
         try:
             fitting.append(model_type.model_validate(found))
         except ValidationError as error:

@@ -28,7 +28,8 @@ from kernelblaster.config import SearchPart
 from kernelblaster.errors import BudgetExceeded
 from kernelblaster.evaluation.results import Verdict
 from kernelblaster.models.base import NoRecordedReply
-from kernelblaster.models.replies import UnusableReply, parse_reply
+from kernelblaster.models.edits import parse_candidate
+from kernelblaster.models.replies import UnusableReply
 from kernelblaster.storage.atomic import write_atomically
 
 FINALISTS = 3
@@ -150,7 +151,8 @@ async def _mend(context: ProblemContext, start: Incumbent, finalist: Finalist, f
     request = await asyncio.to_thread(mend_request, context, finalist.sha256, speedup, failure)
     try:
         reply = await ask(context, request)
-        source = parse_reply(reply.text).source
+        base = context.files.candidate(finalist.sha256) if context.config.has(SearchPart.EDITS) else None
+        source = parse_candidate(reply.text, base).source
     except (BudgetExceeded, NoRecordedReply, UnusableReply):
         return None
     sha256 = await asyncio.to_thread(context.files.put_candidate, source)

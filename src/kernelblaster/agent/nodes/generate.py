@@ -13,10 +13,12 @@ from kernelblaster.agent.files import source_digest
 from kernelblaster.agent.prompting import generate_request, tried_by_others
 from kernelblaster.agent.slots import attempt_slot
 from kernelblaster.agent.state import Attempt, Failure, FailureKind, RolloutState, Spent, StateUpdate, StopReason
+from kernelblaster.config import SearchPart
 from kernelblaster.errors import BudgetExceeded
 from kernelblaster.evaluation.results import Verdict
 from kernelblaster.models.base import NoRecordedReply, Reply, Request
-from kernelblaster.models.replies import UnusableReply, parse_reply
+from kernelblaster.models.edits import InapplicableEdits, parse_candidate
+from kernelblaster.models.replies import CandidateReply, UnusableReply
 
 SHORT_HASH = 12
 """Hexadecimal digits by which a rollout remembers what it evaluated."""
@@ -25,9 +27,9 @@ SHORT_HASH = 12
 async def generate(state: RolloutState, runtime: Runtime[ProblemContext]) -> StateUpdate:
     """Ask for a candidate; after a failed attempt, ask for its repair.
 
-    A reply without a source and a source seen before are failures that go to repair without an evaluation. A recording
-    without the repair ends the step, one without the candidate ends the rollout. A model that repeats itself
-    is not asked again.
+    A reply without a source and a source seen before are failures that go to repair without an evaluation, edits that
+    do not apply once in a row. A recording without the repair ends the step, one without the candidate ends the
+    rollout. A model that repeats itself is not asked again.
     """
     context = runtime.context
     if context.notes.repeating:
@@ -45,7 +47,7 @@ async def generate(state: RolloutState, runtime: Runtime[ProblemContext]) -> Sta
         if state.attempt is None:
             return {"stop": StopReason.RECORDING_EXHAUSTED}
         return {"attempt": state.attempt.model_copy(update={"beyond_repair": True})}
-    attempt, new = await asyncio.to_thread(_read, context, state, number, reply)
+    attempt, parsed, new = await asyncio.to_thread(_read, context, state, number, reply)
     if not answered_before and context.recording is None:
         context.notes.replied(new=new)
     context.emit(
@@ -58,6 +60,8 @@ async def generate(state: RolloutState, runtime: Runtime[ProblemContext]) -> Sta
             prompt_tokens=reply.usage.prompt_tokens,
             completion_tokens=reply.usage.completion_tokens,
             dollars=reply.usage.dollars,
+            edits=parsed.edits if parsed else 0,
+            written_share=parsed.written / len(parsed.source) if parsed else None,
         )
     )
     spent: Spent = state.spent.plus(reply.usage)
@@ -74,13 +78,18 @@ def _request(context: ProblemContext, state: RolloutState, number: int) -> Reque
     return request
 
 
-def _read(context: ProblemContext, state: RolloutState, number: int, reply: Reply) -> tuple[Attempt, bool]:
-    """The attempt that a reply makes, and whether its source is new to the search."""
+def _read(
+    context: ProblemContext, state: RolloutState, number: int, reply: Reply
+) -> tuple[Attempt, CandidateReply | None, bool]:
+    """The attempt that a reply makes, what it held, and whether its source is new to the search."""
+    base = context.files.candidate(state.edited) if context.config.has(SearchPart.EDITS) else None
     try:
-        parsed = parse_reply(reply.text)
+        parsed = parse_candidate(reply.text, base)
+    except InapplicableEdits as misfit:
+        return _inapplicable(state, number, misfit), None, False
     except UnusableReply as unusable:
         failure = Failure(kind=FailureKind.UNUSABLE_REPLY, reason=str(unusable))
-        return Attempt(number=number, failure=failure), False
+        return Attempt(number=number, failure=failure), None, False
     new = not context.files.candidate_path(source_digest(parsed.source)).exists()
     sha256 = context.files.put_candidate(parsed.source)
     known = _known_verdict(state, sha256)
@@ -91,7 +100,17 @@ def _read(context: ProblemContext, state: RolloutState, number: int, reply: Repl
         verdict=known,
         failure=None if known is None else _duplicate(known),
     )
-    return attempt, new
+    return attempt, parsed, new
+
+
+def _inapplicable(state: RolloutState, number: int, misfit: InapplicableEdits) -> Attempt:
+    before = state.attempt.failure if state.attempt else None
+    return Attempt(
+        number=number,
+        base=None if state.edited == state.incumbent.sha256 else state.edited,
+        failure=Failure(kind=FailureKind.INAPPLICABLE_EDITS, reason=misfit.reason),
+        beyond_repair=before is not None and before.kind == FailureKind.INAPPLICABLE_EDITS,
+    )
 
 
 def _known_verdict(state: RolloutState, sha256: str) -> str | None:

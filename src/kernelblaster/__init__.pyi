@@ -53,6 +53,8 @@ from kernelblaster.api.knowledge import render_knowledge as render_knowledge
 from kernelblaster.api.knowledge import write_knowledge as write_knowledge
 from kernelblaster.api.machine import examine_machine as examine_machine
 from kernelblaster.api.machine import is_usable as is_usable
+from kernelblaster.api.model_evaluation import EvalReport as EvalReport
+from kernelblaster.api.model_evaluation import evaluate_model as evaluate_model
 from kernelblaster.api.problems import audit_problem as audit_problem
 from kernelblaster.api.problems import create_problem as create_problem
 from kernelblaster.api.problems import define_problem as define_problem
@@ -104,6 +106,9 @@ from kernelblaster.environment.episode import KernelEnvironments as KernelEnviro
 from kernelblaster.environment.episode import KernelEpisodes as KernelEpisodes
 from kernelblaster.environment.observation import KernelObservation as KernelObservation
 from kernelblaster.environment.rewards import REWARDS as REWARDS
+from kernelblaster.environment.samples import Turn as Turn
+from kernelblaster.environment.scores import Scores as Scores
+from kernelblaster.environment.submission import Language as Language
 from kernelblaster.errors import BudgetExceeded as BudgetExceeded
 from kernelblaster.errors import DeviceError as DeviceError
 from kernelblaster.errors import ExitCode as ExitCode

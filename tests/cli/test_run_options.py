@@ -31,7 +31,7 @@ GIVEN: dict[str, tuple[object, ...]] = {
 }  # fmt: skip
 SPELLED = {"json_output": "--json", "resume": "--no-resume", "assignments": "--set"}
 GROUPS = (
-    *(run.ProblemOptions, run.MachineOptions, run.ModelOptions),
+    *(run.ProblemOptions, run.MachineOptions, run.ModelOptions, run.ExchangeOptions),
     *(run.SearchOptions, run.BudgetOptions, run.PlaceOptions),
 )
 

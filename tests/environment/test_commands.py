@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 import pytest
+from fake_judge import FakeJudge, kernel
 from typer.testing import CliRunner
 
+from kernelblaster.api import model_evaluation
 from kernelblaster.cli.app import app
 from kernelblaster.environment.catalogue import Catalogue, problem_identifier
-from kernelblaster.errors import UsageError
+from kernelblaster.environment.episode import EnvironmentSettings, KernelEnvironments
+from kernelblaster.environment.judging import SharedJudge
+from kernelblaster.errors import ExitCode, UsageError
+from kernelblaster.evaluation.results import Verdict
 
 
 def invoke(*arguments: str) -> list[str]:
@@ -25,3 +35,30 @@ def test_the_list_holds_each_problem_of_a_split_by_its_name(catalogue: Catalogue
 def test_what_is_not_there_is_a_usage_error(arguments: tuple[str, ...]) -> None:
     with pytest.raises(UsageError):
         invoke(*arguments)
+
+
+def test_a_model_is_scored_once_its_replies_are_there(
+    catalogue: Catalogue, judge: FakeJudge, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    @contextmanager
+    def opened(*_: object, **__: object) -> Iterator[KernelEnvironments]:
+        yield KernelEnvironments(catalogue, SharedJudge(judge), EnvironmentSettings())
+
+    monkeypatch.setattr(model_evaluation, "open_environment", opened)
+    asked = ["L1_23", "--samples", "2", "--to", str(tmp_path), "--model-kind", "batch_exchange", "--json"]
+
+    def evaluated() -> tuple[int, dict[str, object]]:
+        found = CliRunner().invoke(app, ["env", "eval", *asked], catch_exceptions=False, standalone_mode=False)
+        return found.return_value, json.loads(found.stdout)
+
+    code, waiting = evaluated()
+    assert (code, waiting["pending"], waiting["overall"]["episodes"]) == (ExitCode.WAITING, 2, 0)
+    requests = (tmp_path / "exchange" / "requests-001.jsonl").read_text().splitlines()
+    with (tmp_path / "exchange" / "replies.jsonl").open("w") as file:
+        for request, verdict in zip(requests, (Verdict.CORRECT, Verdict.WRONG_VALUES), strict=True):
+            choice = {"index": 0, "message": {"role": "assistant", "content": kernel(verdict)}}
+            response = {"status_code": 200, "body": {"model": "m", "choices": [choice]}}
+            file.write(json.dumps({"custom_id": json.loads(request)["custom_id"], "response": response}) + "\n")
+    code, done = evaluated()
+    assert (code, done["pending"]) == (ExitCode.OK, 0)
+    assert done["overall"]["pass_at"] == {"1": 0.5, "2": 1.0}

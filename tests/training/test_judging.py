@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from itertools import combinations
 
 import pytest
 from fake_judge import FakeJudge, evaluation, kernel
@@ -18,7 +17,7 @@ from kernelblaster.errors import MachineError
 from kernelblaster.evaluation.results import Decision, Evaluation, Verdict
 from kernelblaster.models.base import Message
 from kernelblaster.training.judging import MACHINE, Completion, Scorer, StoredJudge
-from kernelblaster.training.metrics import metrics_of, pass_at
+from kernelblaster.training.metrics import metrics_of
 from kernelblaster.training.rollouts import Rollout
 from kernelblaster.training.rows import PromptRow, ReplyForm
 from kernelblaster.training.stages import Stage, plan_of
@@ -164,11 +163,3 @@ def test_figures_have_every_completion_in_the_denominator() -> None:
     assert figures.geomean == pytest.approx(math.sqrt(2))
     assert figures.geomean_correct == pytest.approx(4.0)
     assert (figures.hack_rate, figures.informative_groups) == (0.25, 0.5)
-
-
-@given(data=st.data())
-def test_pass_at_k_is_the_share_of_choices_of_k_samples_with_a_passing_one(data: st.DataObject) -> None:
-    samples = data.draw(st.integers(1, 8))
-    passed, k = data.draw(st.integers(0, samples)), data.draw(st.integers(1, samples))
-    chosen = list(combinations(range(samples), k))
-    assert pass_at(k, samples, passed) == pytest.approx(sum(min(one) < passed for one in chosen) / len(chosen))

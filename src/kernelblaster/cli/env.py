@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from kernelblaster.cli.env_eval import evaluate
 from kernelblaster.cli.options import (
     DatasetOption,
     DeviceOption,
@@ -19,6 +20,7 @@ from kernelblaster.cli.settings import ConfigOption, SetOption, configured
 from kernelblaster.errors import ExitCode
 
 app = typer.Typer(help="Problems as tasks for reinforcement learning, over OpenEnv.", no_args_is_help=True)
+app.command("eval")(evaluate)
 
 ProblemArgument = Annotated[str, typer.Argument(help="An exact name: L1_23_Softmax, L1_23 or level1/23.")]
 RewardOption = Annotated[str, typer.Option("--reward", help="Reward scheme: seed, log, milestones or binary.")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -55,6 +55,24 @@ PriceOption = Annotated[
         "--price", callback=_price, help="Dollars per million prompt and completion tokens.", metavar="IN OUT"
     ),
 ]
+
+ExchangeOption = Annotated[
+    Path | None, typer.Option("--exchange", help="Folder of the batch exchange; inside the results if not given.")
+]
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """Who writes candidates."""
+
+    model: Annotated[str | None, setting("model")] = None
+    model_kind: Annotated[str | None, setting("model_kind")] = None
+    base_url: Annotated[str | None, setting("base_url")] = None
+    recording: Annotated[Path | None, setting("recording")] = None
+    price: PriceOption = None
+    model_concurrency: Annotated[int | None, setting("model_concurrency", min=1)] = None
+    model_timeout: ModelTimeoutOption = None
+    max_completion_tokens: ReplyTokensOption = None
 
 
 def grouped(*groups: type[Any]) -> Callable[[Callable[..., int]], Callable[..., int]]:

@@ -12,13 +12,12 @@ from kernelblaster.cli import terminal
 from kernelblaster.cli.options import (
     DatasetOption,
     DeviceOption,
+    ExchangeOption,
     GpuTypeOption,
     JsonOption,
     LibrariesOption,
-    ModelTimeoutOption,
+    ModelOptions,
     PrecisionOption,
-    PriceOption,
-    ReplyTokensOption,
     SizeOption,
     finite,
     grouped,
@@ -77,20 +76,10 @@ class MachineOptions:
 
 
 @dataclass(frozen=True)
-class ModelOptions:
-    """Who writes candidates."""
+class ExchangeOptions:
+    """How a batch exchange goes."""
 
-    model: Annotated[str | None, setting("model")] = None
-    model_kind: Annotated[str | None, setting("model_kind")] = None
-    base_url: Annotated[str | None, setting("base_url")] = None
-    recording: Annotated[Path | None, setting("recording")] = None
-    price: PriceOption = None
-    model_concurrency: Annotated[int | None, setting("model_concurrency", min=1)] = None
-    model_timeout: ModelTimeoutOption = None
-    max_completion_tokens: ReplyTokensOption = None
-    exchange: Annotated[
-        Path | None, typer.Option("--exchange", help="Folder of the batch exchange; inside the run if not given.")
-    ] = None
+    exchange: ExchangeOption = None
     wait: Annotated[bool, typer.Option("--wait", help="Batch exchange: wait for replies, do not exit 75.")] = False
 
 
@@ -133,11 +122,12 @@ class PlaceOptions:
     json_output: JsonOption = False
 
 
-@grouped(ProblemOptions, MachineOptions, ModelOptions, SearchOptions, BudgetOptions, PlaceOptions)
+@grouped(ProblemOptions, MachineOptions, ModelOptions, ExchangeOptions, SearchOptions, BudgetOptions, PlaceOptions)
 def run(
     problem: ProblemOptions,
     machine: MachineOptions,
     model: ModelOptions,
+    replies: ExchangeOptions,
     search: SearchOptions,
     budget: BudgetOptions,
     place: PlaceOptions,
@@ -151,9 +141,8 @@ def run(
     from kernelblaster.cli.summary_table import print_summary
 
     _refuse_contradictions(problem, place)
-    parameters = {
-        name: value for group in (problem, machine, model, search, budget, place) for name, value in vars(group).items()
-    }
+    groups = (problem, machine, model, replies, search, budget, place)
+    parameters = {name: value for group in groups for name, value in vars(group).items()}
     effective = configured(parameters, file=place.config, assignments=place.assignments)
     problems: list[Problem | Path]
     if problem.problem is not None:
@@ -171,8 +160,8 @@ def run(
             problems,
             config=effective,
             observer=observer,
-            exchange=model.exchange,
-            wait=model.wait,
+            exchange=replies.exchange,
+            wait=replies.wait,
             resume=place.resume,
             retry=place.retry,
         )

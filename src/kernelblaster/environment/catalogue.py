@@ -80,6 +80,13 @@ class Catalogue:
             raise UnknownProblem(f"there is no split {split!r}", hint=f"use {', '.join(self.splits())}")
         return tuple(one for one in self.problems if split in (f"level{one.id.level}", one.split))
 
+    def choose(self, names: Sequence[str]) -> tuple[Problem, ...]:
+        """The problems of task lists and exact names, each once; all if none is named. Raises UnknownProblem."""
+        if not names:
+            return self.problems
+        lists = (self.tasks(name) if name in self.splits() else (self.find(name),) for name in names)
+        return tuple({problem.id: problem for tasks in lists for problem in tasks}.values())
+
     def at(self, split: str, index: int) -> Problem:
         """The problem at a place of a task list, counted from 0. Raises UnknownProblem."""
         tasks = self.tasks(split)

@@ -15,13 +15,12 @@ from pydantic import BaseModel
 
 from kernelblaster.environment.observation import NO_CODE
 from kernelblaster.environment.rewards import NOT_BUILT
+from kernelblaster.environment.scores import SPEEDUPS
 from kernelblaster.evaluation.results import Decision, Verdict
 from kernelblaster.training.judging import MACHINE
 from kernelblaster.training.rollouts import Judged, Rollout
 
 Key = TypeVar("Key")
-SPEEDUPS = (1.0, 1.2, 1.5, 2.0)
-"""p of fast_p: correct, and decided faster by more than that factor."""
 
 
 class Metrics(BaseModel):
@@ -92,16 +91,6 @@ def speedup(judged: Judged) -> float:
     """Of a correct completion that is decided faster; 1 for any other."""
     fast = judged.verdict == Verdict.CORRECT and judged.decision == Decision.FASTER
     return judged.speedup if fast and judged.speedup is not None else 1.0
-
-
-def pass_at(k: int, samples: int, passed: int) -> float:
-    """Chance that one of `k` of these samples passed: 1 - C(n - c, k) / C(n, k), without bias (arXiv 2107.03374).
-
-    Raises ValueError for fewer samples than k.
-    """
-    if not 0 < k <= samples or not 0 <= passed <= samples:
-        raise ValueError(f"no {k} of {samples} samples with {passed} passed")
-    return 1.0 - math.comb(samples - passed, k) / math.comb(samples, k)
 
 
 def _informative(judged: Sequence[Rollout]) -> float | None:

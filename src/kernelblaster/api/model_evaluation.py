@@ -1,0 +1,185 @@
+"""How well a model writes kernels: episodes of the environment, and their figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from kernelblaster.api.environments import open_environment
+from kernelblaster.api.evaluating import Tell
+from kernelblaster.api.problems import DatasetName
+from kernelblaster.config import RunConfig
+from kernelblaster.devices.base import Device
+from kernelblaster.devices.facts import DeviceKind
+from kernelblaster.environment.catalogue import problem_identifier
+from kernelblaster.environment.episode import MAX_TURNS, MOST_TURNS, KernelEnvironments
+from kernelblaster.environment.playing import Played, Player
+from kernelblaster.environment.samples import EvalHeader, SampleStore, Turn
+from kernelblaster.environment.scores import Scores, scores_by_level, scores_of
+from kernelblaster.environment.submission import Language, require_judged
+from kernelblaster.errors import ExitCode, UsageError
+from kernelblaster.models.base import ChatModel
+from kernelblaster.models.counted import CountedModel
+from kernelblaster.models.default_caps import with_default_cap
+from kernelblaster.models.factory import build_model
+from kernelblaster.models.ledger import CostLedger, stored_totals
+from kernelblaster.problems.problem import Problem
+from kernelblaster.runs.choices import choose_model_config
+
+LEDGER = "ledger.jsonl"
+EXCHANGE = "exchange"
+OnTurn = Callable[[Turn], object]
+
+
+class EvalReport(BaseModel):
+    """Figures of the episodes that are over, and what is left.
+
+    Rates and means are as of `Scores`; episodes that wait or were not judged are in none of them.
+    """
+
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+
+    header: EvalHeader
+    asked: int
+    """Episodes that were asked for."""
+    overall: Scores
+    levels: dict[int, Scores]
+    pending: int
+    """Episodes that wait for replies of a batch exchange."""
+    request_files: list[str]
+    """Where their requests stand."""
+    unjudged: list[str]
+    """Episodes that the machine, or a broken problem, did not let end, with the reason."""
+    stopped: str | None
+    """The cap of the budget that was reached."""
+    dollars: float | None
+    """Spent in all starts; None where a price is unknown."""
+    tokens: int
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """Of a command that made this report."""
+        if self.stopped is not None:
+            return ExitCode.BUDGET
+        if self.unjudged:
+            return ExitCode.MACHINE
+        return ExitCode.WAITING if self.pending else ExitCode.OK
+
+
+def evaluate_model(
+    tasks: Sequence[str] = (),
+    *,
+    directory: Path,
+    samples: int = 1,
+    turns: int = 1,
+    language: Language = Language.AUTO,
+    config: RunConfig | None = None,
+    model: ChatModel | None = None,
+    exchange: Path | None = None,
+    dataset: DatasetName | None = None,
+    reward: str = "seed",
+    device: Device | str | None = None,
+    on_stage: Tell | None = None,
+    on_turn: OnTurn | None = None,
+) -> EvalReport:
+    """Let a model play episodes, and score them. The same call continues what an earlier one left in `directory`.
+
+    Args:
+        tasks: task lists (`heldout`, `level1`) and exact names of problems; all problems if empty.
+        directory: turns, ledger and batch exchange lie here.
+        samples: episodes of each problem.
+        turns: most of an episode: 1 scores single replies, more lets the model read feedback.
+        language: that the model is to write.
+        config: model, budget, precision, size; the defaults if None.
+        model: one of your own in place of the configured one.
+        exchange: folder of the batch exchange; in `directory` if None.
+        dataset: a data set other than the configured one.
+        reward: name of a scheme of `REWARDS`.
+        device, on_stage: see `open_evaluator`.
+        on_turn: told each turn that is judged.
+
+    Raises UsageError, DeviceError, ModelError.
+    """
+    config = config or RunConfig()
+    _require(samples, turns, language)
+    if model is None:
+        config = config.model_copy(update={"model": choose_model_config(config.model).config})
+    with open_environment(config, dataset=dataset, reward=reward, device=device, on_stage=on_stage) as environments:
+        problems = environments.catalogue.choose(tasks)
+        header = _header(environments, model.name if model else config.model.name, config, dataset, turns, language)
+        store = SampleStore(directory, header)
+        ledger = _ledger(directory / LEDGER, config, model)
+        player = Player(
+            environments=environments,
+            model=CountedModel(model, ledger)
+            if model
+            else build_model(config.model, exchange or directory / EXCHANGE, ledger, environments.judge.facts.name),
+            store=store,
+            turns=turns,
+            language=language,
+            threads=config.concurrency,
+            on_turn=on_turn or _ignore,
+        )
+        played = player.play(problems, samples)
+        if not played.pending and not played.unjudged and played.stopped is None:
+            ledger.all_kept()
+        return _report(player, problems, samples, header, played, ledger)
+
+
+def _require(samples: int, turns: int, language: Language) -> None:
+    if samples < 1:
+        raise UsageError(f"{samples} samples of a problem", hint="ask for one or more")
+    if not 1 <= turns <= MOST_TURNS:
+        raise UsageError(f"episodes of {turns} turns", hint=f"give 1 to {MOST_TURNS}, such as {MAX_TURNS}")
+    require_judged(language)
+
+
+def _header(
+    environments: KernelEnvironments,
+    model: str,
+    config: RunConfig,
+    dataset: DatasetName | None,
+    turns: int,
+    language: Language,
+) -> EvalHeader:
+    judge = environments.judge
+    return EvalHeader(
+        model=model,
+        dataset=str(dataset or config.dataset),
+        turns=turns,
+        language=language,
+        conditions=judge.conditions,
+        modelled=judge.facts.kind is DeviceKind.EMULATED,
+        reward={name: str(value) for name, value in environments.settings.recorded.items()},
+    )
+
+
+def _ledger(path: Path, config: RunConfig, model: ChatModel | None) -> CostLedger:
+    """The ledger, under the configured caps, or under a default one where the configured model may charge."""
+    caps = config.budget if model else with_default_cap(config.budget, config.model, stored_totals(path))
+    return CostLedger(path, caps)
+
+
+def _report(
+    player: Player, problems: Sequence[Problem], samples: int, header: EvalHeader, played: Played, ledger: CostLedger
+) -> EvalReport:
+    episodes = {problem_identifier(one): player.episodes(one, samples) for one in problems}
+    spent = ledger.totals()
+    return EvalReport(
+        header=header,
+        asked=samples * len(problems),
+        overall=scores_of(episodes),
+        levels=scores_by_level(episodes, {problem_identifier(one): one.id.level for one in problems}),
+        pending=len(played.pending),
+        request_files=sorted(set(played.pending.values())),
+        unjudged=[f"{one.problem}, sample {one.sample}: {one.reason}" for one in played.unjudged],
+        stopped=played.stopped,
+        dollars=spent.dollars,
+        tokens=spent.prompt_tokens + spent.completion_tokens,
+    )
+
+
+def _ignore(turn: Turn) -> None:
+    """Nobody watches."""

@@ -1,0 +1,168 @@
+"""`kernelblaster env eval`: how well a model writes kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from kernelblaster.cli import terminal
+from kernelblaster.cli.options import (
+    DatasetOption,
+    DeviceOption,
+    ExchangeOption,
+    GpuTypeOption,
+    JsonOption,
+    ModelOptions,
+    PrecisionOption,
+    SizeOption,
+    grouped,
+    positive,
+)
+from kernelblaster.cli.progress import Progress
+from kernelblaster.cli.settings import ConfigOption, SetOption, configured, setting
+
+if TYPE_CHECKING:
+    from kernelblaster import EvalReport, Scores, Turn
+
+
+@dataclass(frozen=True)
+class EvalOptions:
+    """What is played, and how often."""
+
+    tasks: Annotated[
+        list[str] | None,
+        typer.Argument(help="Task lists (heldout, level1) and exact names (L1_23); all problems if none is given."),
+    ] = None
+    samples: Annotated[int, typer.Option("--samples", min=1, help="Episodes of each problem: n of pass@k.")] = 1
+    turns: Annotated[int, typer.Option("--turns", min=1, max=1000, help="Most turns of an episode.")] = 1
+    language: Annotated[
+        str, typer.Option("--language", help="cuda, triton, or auto: CUDA is asked for, both are judged.")
+    ] = "auto"
+    reward: Annotated[str, typer.Option("--reward", help="Reward scheme; `seed` is 0 to 1.3.")] = "seed"
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", help="Where turns are kept; OUT/env-eval/MODEL if not given. The same command continues."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class PlaceOptions:
+    """Where it is judged, what it may cost, and where settings come from."""
+
+    exchange: ExchangeOption = None
+    max_minutes: Annotated[float | None, setting("max_minutes", callback=positive)] = None
+    max_dollars: Annotated[float | None, setting("max_dollars", callback=positive)] = None
+    max_tokens: Annotated[int | None, setting("max_tokens", callback=positive)] = None
+    precision: PrecisionOption = None
+    device: DeviceOption = None
+    gpu_type: GpuTypeOption = None
+    size: SizeOption = None
+    out: Annotated[Path | None, setting("out")] = None
+    config: ConfigOption = None
+    assignments: SetOption = None
+    dataset_dir: DatasetOption = None
+    json_output: JsonOption = False
+
+
+@grouped(EvalOptions, ModelOptions, PlaceOptions)
+def evaluate(played: EvalOptions, model: ModelOptions, place: PlaceOptions) -> int:
+    """Let a model write kernels: pass@k, fast_p, mean reward and hack rate, by level.
+
+    Continues what an earlier start left. Exit code 75 while a batch exchange waits for replies.
+    """
+    from kernelblaster import Language, evaluate_model
+
+    parameters = {name: value for group in (model, place) for name, value in vars(group).items()}
+    config = configured(parameters, file=place.config, assignments=place.assignments).config
+    with Progress() as progress:
+        report = evaluate_model(
+            played.tasks or (),
+            directory=played.to or config.out / "env-eval" / config.model.name.replace("/", "_"),
+            samples=played.samples,
+            turns=played.turns,
+            language=Language(played.language),
+            config=config,
+            exchange=place.exchange,
+            dataset=place.dataset_dir,
+            reward=played.reward,
+            on_stage=progress.tell,
+            on_turn=_Count(progress).tell,
+        )
+    if place.json_output:
+        terminal.print_json(report)
+    else:
+        print_report(terminal.console(), report)
+    return int(report.exit_code)
+
+
+class _Count:
+    """Tells how many turns this start has judged."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._turns = 0
+
+    def tell(self, turn: Turn) -> None:
+        """One more."""
+        self._turns += 1
+        self._progress.tell(f"{self._turns} turns judged, the last of {turn.problem}: {turn.verdict}")
+
+
+def print_report(console: Console, report: EvalReport) -> None:
+    """Print the figures of an evaluation, and what is left of it."""
+    header = report.header
+    times = "; times are modelled, not measured" if header.modelled else ""
+    judged = f"{header.conditions['device_name']}, {header.conditions['precision']}, {header.conditions['workload']}"
+    console.print(f"{header.model} on {judged}{times}", style="bold", markup=False, soft_wrap=True)
+    console.print(f"{report.overall.episodes} of {report.asked} episodes are over", markup=False)
+    if report.overall.episodes:
+        console.print(_table(report))
+    for line in _left(report):
+        console.print(line, style="yellow", markup=False, soft_wrap=True)
+
+
+def _table(report: EvalReport) -> Table:
+    table = Table(header_style="dim", box=None, pad_edge=False)
+    overall = report.overall
+    table.add_column("level")
+    for name in ("problems", *(f"pass@{k}" for k in overall.pass_at), *(f"fast_{p}" for p in overall.fast)):
+        table.add_column(name, justify="right")
+    for name in ("reward", "hacks", "suspicious", "device limits"):
+        table.add_column(name, justify="right")
+    for level, scores in report.levels.items():
+        table.add_row(str(level), *_row(scores, overall))
+    table.add_row("all", *_row(overall, overall))
+    return table
+
+
+def _row(scores: Scores, overall: Scores) -> list[str]:
+    passed = [_figure(scores.pass_at.get(k), scores.pass_at_1_error if k == 1 else None) for k in overall.pass_at]
+    return [
+        str(scores.problems),
+        *passed,
+        *(_figure(scores.fast.get(p)) for p in overall.fast),
+        _figure(scores.reward, scores.reward_error),
+        *(_figure(rate) for rate in (scores.hack_rate, scores.suspicious_rate, scores.device_limit_rate)),
+    ]
+
+
+def _figure(value: float | None, error: float | None = None) -> str:
+    """A figure, with its standard error over problems."""
+    if value is None:
+        return ""
+    return f"{value:.3f}" if error is None else f"{value:.3f} ± {error:.3f}"
+
+
+def _left(report: EvalReport) -> list[str]:
+    """What is not in the figures, and what to do about it."""
+    lines = [f"not judged: {one}" for one in report.unjudged]
+    if report.pending:
+        lines.append(f"{report.pending} episodes wait for replies to {', '.join(report.request_files)}")
+    if report.stopped is not None:
+        lines.append(report.stopped)
+    return lines

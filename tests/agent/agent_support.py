@@ -16,8 +16,7 @@ from kernelblaster.config import SearchConfig
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.devices.metrics import Metric
 from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource, SanitizerFinding
-from kernelblaster.evaluation.results import Comparison, Decision, Evaluation, Timing, Verdict
-from kernelblaster.evaluation.sweep import SweptVariant
+from kernelblaster.evaluation.results import Comparison, Decision, Evaluation, SweptVariant, Timing, Verdict
 from kernelblaster.knowledge.experience import Experience
 from kernelblaster.knowledge.expressions import Condition
 from kernelblaster.knowledge.schema import KnowledgeDocument, Prior, Rule, StateEntry, StateGroup, TechniqueEntry

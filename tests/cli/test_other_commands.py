@@ -27,6 +27,7 @@ COMMANDS = [
     ("problems",), ("problems", "list"), ("problems", "show"), ("problems", "audit"),
     ("problems", "check"), ("problems", "baseline"),
     ("kb",), ("kb", "show"), ("kb", "check"), ("kb", "render"), ("kb", "merge"), ("kb", "import"), ("kb", "diff"),
+    ("kb", "learn"), ("kb", "remember"),
     ("env", "serve"), ("env", "list"), ("env", "show"), ("env", "try"),
     ("train", "data"), ("train", "export"), ("train", "sft"), ("train", "frontend"), ("train", "midend"),
     ("train", "eval"),

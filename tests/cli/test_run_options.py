@@ -18,7 +18,8 @@ from kernelblaster.config.sources import load_config
 Invoke = Callable[..., Done]
 GIVEN: dict[str, tuple[object, ...]] = {
     "problem_numbers": ("1-3",), "start": (2,), "end": (7,), "subset": ("level2",),
-    "tag": ("norm",), "split": ("heldout",), "problem_dir": ("own",), "knowledge_base": ("kb.json",),
+    "tag": ("norm",), "split": ("heldout",), "problem_dir": ("own",), "problem": ("module.py",),
+    "knowledge_base": ("kb.json",),
     "precision": ("bf16",), "device": ("emulated",), "gpu_type": ("h100",), "size": ("full",), "libraries": ("cublas",),
     "model": ("other",), "model_kind": ("batch_exchange",), "base_url": ("http://host/v1",),
     "recording": ("rec.jsonl",), "price": (1, 2), "model_concurrency": (3,), "model_timeout": (7,),

@@ -11,7 +11,8 @@ from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.evaluation.evaluator import Evaluator
-from kernelblaster.evaluation.sweep import FIRST_SAMPLES, GROWTH, MOST_STARTS, RUNGS, SweptVariant
+from kernelblaster.evaluation.results import SweptVariant
+from kernelblaster.evaluation.sweep import FIRST_SAMPLES, GROWTH, MOST_STARTS, RUNGS
 from kernelblaster.problems.problem import Precision, StandardWorkload
 
 

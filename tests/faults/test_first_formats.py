@@ -18,7 +18,6 @@ from fault_starts import EXPERIMENT, RUN, Scenario, json_lines
 
 from kernelblaster.errors import ExitCode
 from kernelblaster.knowledge.experience import FIRST_RELEASE, Experience, stored_transitions
-from kernelblaster.knowledge.statistics import total
 from kernelblaster.knowledge.store import KnowledgeStore
 from kernelblaster.records.journal import read_events
 from kernelblaster.records.layout import RunLayout
@@ -108,7 +107,7 @@ def test_what_was_learned_is_opened_and_merged_once(tmp_path: Path) -> None:
     assert experience.transitions.count() == counts[0]
     for _ in range(2):
         experience.merge(files[1:])
-    assert total(row.sums for row in experience.document().statistics).attempts == sum(counts)
+    assert not experience.document().statistics  # of that format they are dropped: its sums name no parents
     for transition in stored_transitions(paths[0]).query():
         assert not experience.record(transition)
     assert KnowledgeStore(experience.export()).load().document == experience.document()

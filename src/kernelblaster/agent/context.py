@@ -22,8 +22,7 @@ from kernelblaster.devices.base import Device
 from kernelblaster.devices.facts import DeviceFacts, Library
 from kernelblaster.devices.profiles import SanitizerFinding
 from kernelblaster.errors import BudgetExceeded
-from kernelblaster.evaluation.results import Evaluation
-from kernelblaster.evaluation.sweep import SweptVariant
+from kernelblaster.evaluation.results import Evaluation, SweptVariant
 from kernelblaster.knowledge.experience import Experience
 from kernelblaster.models.base import ChatModel
 from kernelblaster.problems.families import OpFamily

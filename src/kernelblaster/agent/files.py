@@ -31,8 +31,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from kernelblaster.agent.archive import ArchivedAttempt
 from kernelblaster.agent.state import BegunStep, RolloutResult
 from kernelblaster.devices.profiles import SanitizerFinding
-from kernelblaster.evaluation.results import Evaluation
-from kernelblaster.evaluation.sweep import SweptVariant
+from kernelblaster.evaluation.results import Evaluation, SweptVariant
 from kernelblaster.models.base import Reply, Request
 from kernelblaster.storage.atomic import write_atomically
 

@@ -17,9 +17,9 @@ from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.context import EvaluationContext
 from kernelblaster.evaluation.pipeline import EvaluationPipeline
 from kernelblaster.evaluation.processes.workspace import Workspace
-from kernelblaster.evaluation.results import Evaluation
+from kernelblaster.evaluation.results import Evaluation, SweptVariant
 from kernelblaster.evaluation.self_checking import SelfCheckingPipeline
-from kernelblaster.evaluation.sweep import Sweep, SweptVariant
+from kernelblaster.evaluation.sweep import Sweep
 from kernelblaster.problems.problem import Problem
 
 

@@ -215,3 +215,17 @@ class Evaluation(BaseModel):
             key = (figures.workload, figures.distribution, figures.seed)
             sets[key] = figures.passed and sets.get(key, True)
         return min(1.0, sum(sets.values()) / self.input_sets)
+
+
+class SweptVariant(BaseModel):
+    """What a sweep found of one variant."""
+
+    model_config = ConfigDict(frozen=True)
+
+    source_sha256: str
+    median_us: float | None = None
+    """Of its samples with a cold L2; None when it was not timed."""
+    samples: int = 0
+    modelled: bool
+    reason: str = ""
+    """Why it was not timed; empty when it was."""

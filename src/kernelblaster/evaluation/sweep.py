@@ -12,19 +12,18 @@ from __future__ import annotations
 
 import hashlib
 import os
+import statistics
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-
-import numpy as np
-from pydantic import BaseModel, ConfigDict
 
 from kernelblaster.devices.base import MOST_VARIANTS, UNPERTURBED, Build, Harness, Job, VariantSession
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.devices.failures import BuildFailure, RunFailure
 from kernelblaster.evaluation.context import EvaluationContext
 from kernelblaster.evaluation.processes.workspace import Workspace
+from kernelblaster.evaluation.results import SweptVariant
 from kernelblaster.evaluation.timing.stopwatch import LEAST_COVER_FILLS, SPIN_UP_S
 from kernelblaster.problems.problem import Problem
 
@@ -35,20 +34,6 @@ GROWTH = 3
 RUNGS = 3
 MOST_STARTS = 4
 """Processes of one sweep: a variant that takes its process with it costs the others a start."""
-
-
-class SweptVariant(BaseModel):
-    """What a sweep found of one variant."""
-
-    model_config = ConfigDict(frozen=True)
-
-    source_sha256: str
-    median_us: float | None = None
-    """Of its samples with a cold L2; None when it was not timed."""
-    samples: int = 0
-    modelled: bool
-    reason: str = ""
-    """Why it was not timed; empty when it was."""
 
 
 @dataclass
@@ -62,7 +47,7 @@ class _Contestant:
 
     @property
     def median_us(self) -> float:
-        return float(np.median(self.samples_us))
+        return statistics.median(self.samples_us)
 
 
 class Sweep:

@@ -58,7 +58,7 @@ class TorchSession:
             raise DeviceError("PyTorch sees no GPU", hint="install a torch built for this machine's driver")
         module = self._module.cuda().eval()
         self._tensors = [value.cuda() if isinstance(value, torch.Tensor) else value for value in self._inputs]
-        self._call = self._compiled or self._implementation(module)
+        self._call = self._implementation(module) if self._compiled is None else self._compiled
         self._flush = torch.empty(self._flush_bytes, dtype=torch.uint8, device="cuda")
         with torch.inference_mode():
             for _ in range(_WARM_UP):

@@ -87,3 +87,11 @@ def test_the_shipped_recordings_hold_kernels_that_a_prompt_can_show(tmp_path: Pa
     assert set(found) <= set(base.document.cores)
     assert all(len(core.source) <= MOST_CHARACTERS and core.arch == "sm_90" for core in found)
     assert remember_recordings([data_dir() / "recordings" / "h200.jsonl.gz"], target)[0].document == base.document
+
+
+def test_the_shipped_seed_remembers_tensor_core_products_of_the_recordings() -> None:
+    cores = KnowledgeStore(seed_path(), owned=False).load().document.cores
+    products = [core for core in cores if "wgmma.mma_async" in core.source]
+    assert {OpFamily.MATMUL, OpFamily.FUSED_MATMUL} <= {core.op_family for core in products}
+    assert all(core.excerpt and len(core.source) <= MOST_CHARACTERS for core in products)
+    assert donor_for(dataclasses.replace(WANTED, problem="level1/007", share=0.3), cores) in products

@@ -5,9 +5,10 @@ from __future__ import annotations
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.sources import strip_comments
 from kernelblaster.agent.state import PromptCore, RolloutState
+from kernelblaster.agent.summary import hottest_kernel
 from kernelblaster.config import SearchPart
 from kernelblaster.evaluation.results import Evaluation
-from kernelblaster.knowledge.cores import MOST_CHARACTERS, Wanted, donor_for
+from kernelblaster.knowledge.cores import Wanted, donor_for, shown_code
 from kernelblaster.knowledge.schema import Core, ShapeRegime
 
 
@@ -34,10 +35,12 @@ def core_for(context: ProblemContext, state: RolloutState) -> PromptCore | None:
 
 
 def remember_winner(context: ProblemContext, source: str, evaluation: Evaluation) -> None:
-    """Keep a final kernel for searches of other problems, unless it is too long to be shown or its time is unknown."""
+    """Keep a final kernel, or its hottest part, for searches of other problems, unless its time is unknown."""
     timing = evaluation.timing
-    code = strip_comments(source)
-    if not context.config.has(SearchPart.CODE_MEMORY) or timing is None or len(code) > MOST_CHARACTERS:
+    if not context.config.has(SearchPart.CODE_MEMORY) or timing is None:
+        return
+    shown = shown_code(strip_comments(source), hottest_kernel(evaluation))
+    if shown is None:
         return
     core = Core(
         problem=str(context.problem.id),
@@ -49,11 +52,13 @@ def remember_winner(context: ProblemContext, source: str, evaluation: Evaluation
         median_us=timing.median_us,
         attainable_us=timing.attainable_us,
         libraries=context.libraries,
-        source=code,
+        source=shown.source,
+        excerpt=shown.excerpt,
     )
     context.experience.remember(core)
 
 
 def _told(core: Core) -> str:
     share = f", {core.share:.0%} of what is attainable there" if core.share is not None else ""
-    return f"{core.problem}: {core.op_family}, {core.precision}, {core.arch}, {core.median_us:.4g} us{share}"
+    what = "its hottest kernel, cut; " if core.excerpt else ""
+    return f"{core.problem}: {what}{core.op_family}, {core.precision}, {core.arch}, {core.median_us:.4g} us{share}"

@@ -93,6 +93,12 @@ def profile_summary(evaluation: Evaluation) -> str:
     return "\n".join([f"{head} (counters: {profile.source}){order}:", *blocks, *_spills(evaluation.resources)])
 
 
+def hottest_kernel(evaluation: Evaluation) -> str:
+    """Name of the kernel that takes longest, as the profiler prints it; empty without a profile."""
+    kernels = evaluation.profile.kernels if evaluation.profile else []
+    return max(kernels, key=_duration).name if kernels else ""
+
+
 def time_summary(evaluation: Evaluation) -> str:
     """Time of the call against the attainable time; empty when it was not timed."""
     timing = evaluation.timing

@@ -10,7 +10,7 @@ from kernelblaster.agent.sources import strip_comments
 from kernelblaster.config import DATASET
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.knowledge.base import KnowledgeBase
-from kernelblaster.knowledge.cores import MOST_CHARACTERS, merge_cores
+from kernelblaster.knowledge.cores import merge_cores, shown_code
 from kernelblaster.knowledge.schema import Core, ShapeRegime
 from kernelblaster.knowledge.store import KnowledgeStore
 from kernelblaster.models.base import Purpose
@@ -24,14 +24,15 @@ _PARENT = re.compile(r"^# Kernel to improve\n```cuda\n(.*?)^```$", re.DOTALL | r
 _TIME = re.compile(
     r"Time of the call: ([\d.]+) us \(measured\)(?:; a well-written kernel should reach about ([\d.]+) us)?"
 )
+_HOTTEST = re.compile(r"^\* (.+?) <<<", re.MULTILINE)
 _ARCH = re.compile(r"^# GPU\n[^\n]*\((sm_\d+)", re.MULTILINE)
 
 
 def remember_recordings(recordings: list[Path], target: Path) -> tuple[KnowledgeBase, list[Core]]:
     """Add the fastest measured kernel of each problem in recordings to the code memory of `target`.
 
-    Prompts of a recording show the kernels that its search had judged correct, with their times. Kernels of more than
-    `MOST_CHARACTERS` without comments cannot be shown and are left out; so are the starts. Returns what `target` holds
+    Prompts of a recording show the kernels that its search had judged correct, with their times. Of long
+    kernels the hottest part is kept (`shown_code`). Starts are left out. Returns what `target` holds
     now, and the cores found. Raises UsageError, KnowledgeError and ProblemError.
     """
     found = merge_cores((), (core for path in recordings for core in _cores(path)))
@@ -47,9 +48,17 @@ def _cores(path: Path) -> Iterator[Core]:
     for one in exchanges:
         if re.search(r"/r1/rollout-\d+/step-1/attempt-0$", one.slot):
             starts[one.tags["problem"], one.tags["precision"]] = one.tags["parent_sha256"]
+    fastest: dict[tuple[str, str], tuple[float, RecordedExchange]] = {}
     for one in exchanges:
+        place = one.tags["problem"], one.tags["precision"]
+        timed = _TIME.search(one.messages[-1].content)
+        if timed is None or starts.get(place) == one.tags["parent_sha256"]:
+            continue
+        if place not in fastest or float(timed[1]) < fastest[place][0]:
+            fastest[place] = float(timed[1]), one
+    for _, one in fastest.values():
         core = _core(one)
-        if core is not None and starts.get((one.tags["problem"], one.tags["precision"])) != one.tags["parent_sha256"]:
+        if core is not None:
             yield core
 
 
@@ -59,8 +68,9 @@ def _core(exchange: RecordedExchange) -> Core | None:
     parent, timed, arch = _PARENT.search(prompt), _TIME.search(prompt), _ARCH.search(prompt)
     if parent is None or timed is None or arch is None:
         return None
-    code = strip_comments(parent[1])
-    if len(code) > MOST_CHARACTERS:
+    hottest = _HOTTEST.search(prompt)
+    shown = shown_code(strip_comments(parent[1]), hottest[1] if hottest else "")
+    if shown is None:
         return None
     attainable_us = float(timed[2]) if timed[2] else None
     return Core(
@@ -72,5 +82,6 @@ def _core(exchange: RecordedExchange) -> Core | None:
         regime=ShapeRegime.of(attainable_us),
         median_us=float(timed[1]),
         attainable_us=attainable_us,
-        source=code,
+        source=shown.source,
+        excerpt=shown.excerpt,
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from kernelblaster.cuda_source.excerpts import kernel_excerpt
 from kernelblaster.devices.facts import DeviceKind, Library
 from kernelblaster.knowledge.schema import Core, ShapeRegime
 from kernelblaster.problems.families import OpFamily
@@ -40,6 +41,25 @@ class Wanted:
     regime: ShapeRegime
     share: float | None
     libraries: tuple[Library, ...] = ()
+
+
+@dataclass(frozen=True)
+class ShownCode:
+    """As `Core.source` and `Core.excerpt`."""
+
+    source: str
+    excerpt: bool
+
+
+def shown_code(code: str, hottest: str) -> ShownCode | None:
+    """What of a verified source without comments is remembered: all of it, or an excerpt of `MOST_CHARACTERS`.
+
+    `hottest` is the kernel that a profile says takes longest. None where a long source holds no kernel.
+    """
+    if len(code) <= MOST_CHARACTERS:
+        return ShownCode(code, excerpt=False)
+    excerpt = kernel_excerpt(code, hottest, MOST_CHARACTERS)
+    return None if excerpt is None else ShownCode(excerpt, excerpt=True)
 
 
 def merge_cores(left: Iterable[Core], right: Iterable[Core]) -> tuple[Core, ...]:

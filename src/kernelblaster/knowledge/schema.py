@@ -289,6 +289,8 @@ class Core(DocumentPart):
     libraries: tuple[Library, ...] = ()
     source: str
     """Without comments."""
+    excerpt: bool = False
+    """Whether the source is the hottest kernel with what it uses, for the whole is too long to be shown."""
 
     @property
     def id(self) -> str:

@@ -23,8 +23,9 @@ BROKEN = kernel(1.0, tag="_broken", verdict=Verdict.COMPILE_ERROR)
 class Writer(ScriptedModel):
     """Answers requests for a first kernel from a list, and has a kernel twice as fast for the search."""
 
-    def __init__(self, journal: Path, *first: str | Exception) -> None:
-        super().__init__(journal, lambda rollout, step, attempt: answer(kernel(2.0, tag="_fast")))
+    def __init__(self, journal: Path, *first: str | Exception, speed: float = 2.0, review: str = "{}") -> None:
+        others = {Purpose.VERIFY: review}
+        super().__init__(journal, lambda rollout, step, attempt: answer(kernel(speed, tag="_fast")), others=others)
         self.first = list(first)
 
     async def complete(self, request: Request) -> Reply:
@@ -96,3 +97,16 @@ def test_a_stage_that_ends_without_a_kernel_says_why(
     assert outcome.status is status
     assert told in outcome.reason
     assert outcome.final_kernel is None
+
+
+@pytest.mark.parametrize("vetoed", [False, True])
+def test_a_first_kernel_that_nothing_beats_is_the_final_one_unless_vetoed(tmp_path: Path, vetoed: bool) -> None:
+    review = f'{{"veto": {str(vetoed).lower()}, "reason": "it reads past its inputs"}}'
+    model = Writer(tmp_path / "model.log", answer(FIRST), speed=0.5, review=review)
+    outcome, _, _ = search(tmp_path, model)
+    assert outcome.status is OutcomeStatus.NO_IMPROVEMENT
+    assert outcome.speedup is None
+    assert (outcome.final_kernel is None) is vetoed
+    if outcome.final_kernel is not None:
+        assert outcome.final_kernel.read_text().endswith(FIRST)
+        assert outcome.final_sha256 == source_digest(FIRST)

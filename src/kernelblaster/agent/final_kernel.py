@@ -70,6 +70,12 @@ def _header(evaluation: Evaluation, facts: DeviceFacts) -> list[str]:
             f"{comparison.baseline.median_us:.2f} us -> {comparison.candidate.median_us:.2f} us per call, cold L2"
         )
         lines += _conditions(comparison)
+    elif evaluation.timing is not None:
+        timed = "modelled" if emulated else "measured"
+        lines.append(
+            f"the first correct kernel that the model wrote, and nothing beat it; {timed} "
+            f"{evaluation.timing.median_us:.2f} us per call, cold L2"
+        )
     device = f"{facts.name} ({facts.arch})"
     lines.append(f"device: emulated {device}; times come from a model of the GPU" if emulated else f"device: {device}")
     if not evaluation.outputs_judged:

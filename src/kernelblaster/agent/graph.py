@@ -192,7 +192,7 @@ def _outcome(context: ProblemContext, state: ProblemState) -> ProblemOutcome:
             "reason": conclusion.reason,
             "hint": conclusion.hint,
             "final_sha256": conclusion.final_sha256,
-            "final_kernel": final_kernel_path(context.directory) if winner else None,
+            "final_kernel": final_kernel_path(context.directory) if conclusion.final_sha256 else None,
             "comparison": winner.comparison if winner else None,
             "finalists": conclusion.finalists,
         }

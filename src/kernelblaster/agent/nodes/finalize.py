@@ -2,8 +2,8 @@
 
 The model may veto a finalist, never approve one: a reply that cannot be read, a missing reply and an empty budget are
 no veto, and are recorded as `unverified`. What a sanitizer finds in a finalist that would be written goes back to the
-model, once, and the repair is judged and measured like the others. Nothing is written when no finalist beats the start
-beyond noise.
+model, once, and the repair is judged and measured like the others. When no finalist beats the start beyond noise,
+nothing is written, unless the model wrote the start as well: then that is the final kernel.
 """
 
 from __future__ import annotations
@@ -86,8 +86,24 @@ async def _conclude(context: ProblemContext, state: ProblemState) -> Conclusion:
             winner = _Measured(finalist=finalist, judged=one.judged)
         finalists.append(finalist)
         context.emit(_event(context, finalist))
-    await asyncio.to_thread(_publish, context, winner)
-    return _conclusion(context, state, finalists, winner)
+    final = winner or await _written_start(context, state, state.start)
+    await asyncio.to_thread(_publish, context, final)
+    if winner is not None:
+        await asyncio.to_thread(_remember, context, winner)
+    return _conclusion(context, state, finalists, winner, final)
+
+
+async def _written_start(context: ProblemContext, state: ProblemState, start: Incumbent) -> _Measured | None:
+    """The start as final kernel, where the model wrote it and neither sanitizers nor a veto are against it."""
+    if state.written is None:
+        return None
+    evaluation = await asyncio.to_thread(context.files.evaluation, start.evaluation)
+    finalist = Finalist(sha256=start.sha256, gain=start.gain, verdict=evaluation.verdict)
+    if await _sanitize(context, start.sha256):
+        return None
+    reviewed = await _reviewed(context, finalist)
+    judged = Judged(evaluation=evaluation, key=start.evaluation, reused=True)
+    return None if reviewed.rejected else _Measured(finalist=reviewed, judged=judged)
 
 
 def contenders(state: ProblemState) -> list[Incumbent]:
@@ -191,18 +207,25 @@ async def _review(context: ProblemContext, sha256: str) -> tuple[Review, str]:
     return read_review(reply.text)
 
 
-def _publish(context: ProblemContext, winner: _Measured | None) -> None:
+def _publish(context: ProblemContext, final: _Measured | None) -> None:
     path = final_kernel_path(context.directory)
-    if winner is None:
+    if final is None:
         path.unlink(missing_ok=True)
         return
-    source = context.files.candidate(winner.finalist.sha256)
-    write_atomically(path, final_kernel_text(source, winner.judged.evaluation, context.facts, winner.finalist.review))
-    remember_winner(context, source, winner.judged.evaluation)
+    source = context.files.candidate(final.finalist.sha256)
+    write_atomically(path, final_kernel_text(source, final.judged.evaluation, context.facts, final.finalist.review))
+
+
+def _remember(context: ProblemContext, winner: _Measured) -> None:
+    remember_winner(context, context.files.candidate(winner.finalist.sha256), winner.judged.evaluation)
 
 
 def _conclusion(
-    context: ProblemContext, state: ProblemState, finalists: list[Finalist], winner: _Measured | None
+    context: ProblemContext,
+    state: ProblemState,
+    finalists: list[Finalist],
+    winner: _Measured | None,
+    final: _Measured | None,
 ) -> Conclusion:
     hint = ""
     if winner is not None and winner.finalist.comparison is not None:
@@ -214,6 +237,8 @@ def _conclusion(
     else:
         found = fruitless(state.finished, recorded=context.recording is not None)
         status, reason, hint = found.status, found.reason, found.hint
+    if winner is None and final is not None:
+        reason += "; the first kernel that the model wrote is the final one"
     if state.cut_off:
         status, reason, hint = OutcomeStatus.BUDGET, f"a budget ended the search; {reason}", ""
     return Conclusion(
@@ -221,7 +246,7 @@ def _conclusion(
         reason=reason,
         hint=hint,
         finalists=finalists,
-        final_sha256=winner.finalist.sha256 if winner else None,
+        final_sha256=final.finalist.sha256 if final else None,
     )
 
 

@@ -35,7 +35,7 @@ def scorer(judge: StoredJudge, scheme: str, *, relative: bool = False) -> Scorer
 
 
 def reply(source: str) -> Completion:
-    return Completion(ROW, f"Here it is.\n```cuda\n{source}```\n")
+    return Completion(ROW, f"Here it is.\n```cuda\n{source}```\n", tokens=1)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -43,7 +43,7 @@ def test_planted_cheats_get_the_floor_and_no_failure_less(stored: Callable[[], S
     score = scorer(stored(), scheme).score
     (cheat,) = score([reply(kernel(Verdict.REWARD_HACK, 100.0, Decision.FASTER))])
     honest = [one.reward for verdict in FAILURES for one in score([reply(kernel(verdict))])]
-    nothing = score([Completion(ROW, "I cannot.")])[0].reward
+    nothing = score([Completion(ROW, "I cannot.", tokens=1)])[0].reward
     assert cheat.hack
     assert cheat.reward == REWARDS.get(scheme)(RewardOptions()).lowest
     assert all(cheat.reward <= one for one in [*honest, nothing] if one is not None)
@@ -124,7 +124,7 @@ def test_speedups_are_against_the_kernel_of_the_prompt_where_that_is_asked_for(
     monkeypatch.setattr(judge, "evaluate", noting)
     parent = kernel(Verdict.CORRECT, note="// parent\n")
     row = ROW.model_copy(update={"parent": parent})
-    completion = Completion(row, reply(kernel(Verdict.CORRECT, 2.0, Decision.FASTER)).text)
+    completion = Completion(row, reply(kernel(Verdict.CORRECT, 2.0, Decision.FASTER)).text, tokens=1)
     scorer(stored(), "seed", relative=True).score([completion])
     assert against == [parent]
 
@@ -132,13 +132,13 @@ def test_speedups_are_against_the_kernel_of_the_prompt_where_that_is_asked_for(
 def test_a_choice_names_a_source_and_anything_else_is_no_code(stored: Callable[[], StoredJudge]) -> None:
     choices = {"a": kernel(Verdict.CORRECT), "b": kernel(Verdict.COMPILE_ERROR)}
     row = ROW.model_copy(update={"reply": ReplyForm.CHOICE, "choices": json.dumps(choices)})
-    found = scorer(stored(), "graded").score([Completion(row, text) for text in ("a", " b\n", "c", "")])
+    found = scorer(stored(), "graded").score([Completion(row, text, tokens=1) for text in ("a", " b\n", "c", "")])
     assert [one.verdict for one in found] == ["correct", "compile_error", "no_code", "no_code"]
 
 
 def test_a_reply_that_is_cut_off_is_no_code(stored: Callable[[], StoredJudge]) -> None:
     cut = reply(kernel(Verdict.CORRECT)).text[:-8]
-    assert scorer(stored(), "graded").score([Completion(ROW, cut, truncated=True)])[0].verdict == "no_code"
+    assert scorer(stored(), "graded").score([Completion(ROW, cut, tokens=1, truncated=True)])[0].verdict == "no_code"
 
 
 def rollout(index: int, verdict: str, **known: object) -> Rollout:

@@ -1,11 +1,13 @@
-"""A stage of GRPO with TRL's trainer, which is told nothing twice. Needs the extra `train`.
+"""A stage of GRPO with TRL's trainer. Needs the extra `train`.
 
-What is added to `GRPOTrainer` is three things. Completions are stored before they are used, and found again after a
-kill; sampling at a step is seeded by the step, so that it does not depend on what ran before. Rewards come from the
-judge by way of the store. And with leave-one-out, the advantage of a completion is against the others of its group that
-have a reward: K / (K - 1) times TRL's, where K counts those alone.
+`KernelTrainer` adds three things to `GRPOTrainer`:
 
-TRL is pinned: the two methods that are overridden are its own affair.
+1. It stores completions before it uses them and reads them back after a kill. The step alone seeds its sampling.
+2. Its rewards come from the judge, by way of the store.
+3. With leave-one-out, it multiplies TRL's advantages by K / (K - 1), K being the completions of a group that have a
+   reward.
+
+It overrides two private methods of TRL, whose version is therefore pinned.
 """
 
 from __future__ import annotations
@@ -26,18 +28,19 @@ from trl import GRPOConfig, GRPOTrainer
 from kernelblaster.config.training import Advantage, Generator, TrainConfig
 from kernelblaster.errors import UsageError
 from kernelblaster.storage.atomic import write_atomically
-from kernelblaster.training.judging import Completion, Scorer
+from kernelblaster.training.judging import Completion, Scorer, judge_step
 from kernelblaster.training.metrics import metrics_of
 from kernelblaster.training.policy import COMPLETE, Policy, prompt_ids
 from kernelblaster.training.rollouts import Generation, Rollout, RolloutStore, digest_of_tokens
 from kernelblaster.training.rows import PromptRow
-from kernelblaster.training.stages import StagePlan
+from kernelblaster.training.stages import StagePlan, step_seed
 
 CHECKPOINT = "checkpoint-"
 _LOGGED = (
     *("valid_rate", "build_rate", "correct_rate", "hack_rate", "truncated_rate", "informative_groups"),
     "geomean",
 )
+"""Fields of `Metrics` that TRL logs."""
 _SCALES = {Advantage.SPREAD: "group", Advantage.BATCH: "batch"}
 
 Moment = Callable[[str, int], None]
@@ -129,7 +132,7 @@ class KernelTrainer(GRPOTrainer):
             self._run.moment("generating", step)
             # Forked, so that a step that found its completions leaves the same generator behind.
             with torch.random.fork_rng():
-                torch.manual_seed(self._run.config.seed * 1_000_003 + step)
+                torch.manual_seed(step_seed(self._run.config, step))
                 completions, logprobs = super()._generate_single_turn(prompt_ids, *rest, **named)
             found = Generation(step=step, prompts=asked, completions=completions, logprobs=logprobs)
             self._run.store.keep_generation(found)
@@ -148,34 +151,14 @@ class KernelTrainer(GRPOTrainer):
     ) -> list[float | None]:
         """Rewards of a step, each stored before it is told. TRL logs them under this name."""
         step, run = self.state.global_step, self._run
-        texts = [completion[0]["content"] for completion in completions]
-        found = [run.store.rollout(step, index) for index in range(len(texts))]
-        missing = [index for index, one in enumerate(found) if one is None]
-        asked = [
-            Completion(self._rows[digest[index]], texts[index], self._is_cut(completion_ids[index]))
-            for index in missing
+        written = [
+            Completion.of_tokens(self._rows[row], completion[0]["content"], ids, self.eos_token_ids)
+            for row, completion, ids in zip(digest, completions, completion_ids, strict=True)
         ]
-        for index, completion, judged in zip(missing, asked, run.scorer.score(asked), strict=True):
-            rollout = Rollout(
-                **judged.model_dump(),
-                step=step,
-                index=index,
-                group=index // run.plan.generations,
-                problem=completion.row.problem,
-                prompt=completion.row.digest,
-                completion=completion.text,
-                tokens=len(completion_ids[index]),
-                truncated=completion.truncated,
-            )
-            run.store.keep(rollout)
-            found[index] = rollout
-        self._scored = [one for one in found if one is not None]
+        self._scored = judge_step(step, written, run.plan.generations, run.scorer, run.store)
         run.moment("judged", step)
         _log(log_metric, self._scored)
         return [one.reward for one in self._scored]
-
-    def _is_cut(self, ids: Sequence[int]) -> bool:
-        return not ids or ids[-1] not in self.eos_token_ids
 
 
 def leave_one_out_factors(rewards: Sequence[float | None], generations: int) -> list[float]:
@@ -218,15 +201,7 @@ class _Moments(TrainerCallback):
 
 def _log(log_metric: Callable[[str, float], None], scored: Sequence[Rollout]) -> None:
     figures = metrics_of(scored)
-    for name in (
-        "valid_rate",
-        "build_rate",
-        "correct_rate",
-        "hack_rate",
-        "truncated_rate",
-        "informative_groups",
-        "geomean",
-    ):
+    for name in _LOGGED:
         value = getattr(figures, name)
         if value is not None:
             log_metric(f"kernels/{name}", value)

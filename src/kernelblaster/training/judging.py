@@ -7,7 +7,7 @@ Where that happens to many of a batch the machine is at fault, and training stop
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ from kernelblaster.errors import DeviceError, MachineError
 from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.problems.problem import Problem
 from kernelblaster.training.replies import read_completion
-from kernelblaster.training.rollouts import Judged
+from kernelblaster.training.rollouts import Judged, Rollout, RolloutStore
 from kernelblaster.training.rows import PromptRow
 from kernelblaster.version import __version__
 
@@ -38,12 +38,19 @@ class Completion:
     Attributes:
         row: the prompt.
         text: the reply.
+        tokens: of the reply.
         truncated: it ends for want of tokens.
     """
 
     row: PromptRow
     text: str
+    tokens: int
     truncated: bool = False
+
+    @classmethod
+    def of_tokens(cls, row: PromptRow, text: str, ids: Sequence[int], ends: Collection[int]) -> Completion:
+        """A completion from its tokens; one that ends with none of `ends` was truncated."""
+        return cls(row, text, len(ids), truncated=not ids or ids[-1] not in ends)
 
 
 class StoredJudge:
@@ -152,3 +159,31 @@ class Scorer:
             evaluation=key,
             judge_seconds=time.monotonic() - started,
         )
+
+
+def judge_step(
+    step: int, completions: Sequence[Completion], group_size: int, scorer: Scorer, store: RolloutStore
+) -> list[Rollout]:
+    """The rollout of each completion of a step; those that the store lacks are judged and stored first.
+
+    Raises MachineError where the machine failed to judge many of them.
+    """
+    missing = [index for index in range(len(completions)) if store.rollout(step, index) is None]
+    judged = scorer.score([completions[index] for index in missing])
+    for index, outcome in zip(missing, judged, strict=True):
+        completion = completions[index]
+        store.keep(
+            Rollout(
+                **outcome.model_dump(),
+                step=step,
+                index=index,
+                group=index // group_size,
+                problem=completion.row.problem,
+                prompt=completion.row.digest,
+                completion=completion.text,
+                tokens=completion.tokens,
+                truncated=completion.truncated,
+            )
+        )
+    found = (store.rollout(step, index) for index in range(len(completions)))
+    return [rollout for rollout in found if rollout is not None]

@@ -8,11 +8,11 @@ from typing import Any
 import torch
 
 from kernelblaster.config.training import TrainConfig
-from kernelblaster.training.judging import Completion, Scorer
+from kernelblaster.training.judging import Completion, Scorer, judge_step
 from kernelblaster.training.policy import Policy, prompt_ids
-from kernelblaster.training.rollouts import Generation, Rollout, RolloutStore, digest_of_tokens
+from kernelblaster.training.rollouts import Generation, RolloutStore, digest_of_tokens
 from kernelblaster.training.rows import PromptRow
-from kernelblaster.training.stages import StagePlan
+from kernelblaster.training.stages import StagePlan, step_seed
 
 
 def sample(
@@ -28,43 +28,20 @@ def sample(
     A row is a step and a group of the store. Raises MachineError.
     """
     policy.model.eval()
-    for step, row in enumerate(rows):
-        ids = prompt_ids(policy.tokenizer, row)
-        found = store.generation(step, digest_of_tokens([ids]))
-        if found is None:
-            torch.manual_seed(config.seed * 1_000_003 + step)
-            found = Generation(
-                step=step, prompts=digest_of_tokens([ids]), completions=_generate(policy, ids, plan, config)
-            )
-            store.keep_generation(found)
-        _judge(policy, row, found, scorer, store)
-
-
-def _judge(policy: Policy, row: PromptRow, found: Generation, scorer: Scorer, store: RolloutStore) -> None:
-    missing = [n for n in range(len(found.completions)) if store.rollout(found.step, n) is None]
     ends = _ends(policy)
-    completions = [
-        Completion(
-            row,
-            policy.tokenizer.decode(found.completions[n], skip_special_tokens=True),
-            not found.completions[n] or found.completions[n][-1] not in ends,
-        )
-        for n in missing
-    ]
-    for n, completion, judged in zip(missing, completions, scorer.score(completions), strict=True):
-        store.keep(
-            Rollout(
-                **judged.model_dump(),
-                step=found.step,
-                index=n,
-                group=0,
-                problem=row.problem,
-                prompt=row.digest,
-                completion=completion.text,
-                tokens=len(found.completions[n]),
-                truncated=completion.truncated,
-            )
-        )
+    for step, row in enumerate(rows):
+        prompt = prompt_ids(policy.tokenizer, row)
+        digest = digest_of_tokens([prompt])
+        found = store.generation(step, digest)
+        if found is None:
+            torch.manual_seed(step_seed(config, step))
+            found = Generation(step=step, prompts=digest, completions=_generate(policy, prompt, plan, config))
+            store.keep_generation(found)
+        completions = [
+            Completion.of_tokens(row, policy.tokenizer.decode(ids, skip_special_tokens=True), ids, ends)
+            for ids in found.completions
+        ]
+        judge_step(step, completions, config.samples, scorer, store)
 
 
 def _generate(policy: Policy, ids: list[int], plan: StagePlan, config: TrainConfig) -> list[list[int]]:

@@ -1,4 +1,4 @@
-"""What is learned from and what learning is judged by: by operator, fixed before training, near-duplicates taken out.
+"""Which problems a model is trained on and which are held out: by operator, fixed before training, deduplicated.
 
 The split of a problem is that of its tags (`problems.tags`): no held-out operation is in any problem of `train`. It
 holds for prompts, worked examples, parents and imported replies alike. A training problem whose reference is all but
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -100,21 +99,3 @@ def _tokens(node: ast.AST) -> Iterable[str]:
             return (attribute,)
         case _:
             return (type(node).__name__,)
-
-
-@dataclass(frozen=True)
-class Leak:
-    """A row of a held-out problem among rows to learn from."""
-
-    problem: str
-    place: str
-
-
-def leaks(splits: Splits, used: Iterable[tuple[str, str]]) -> list[Leak]:
-    """Uses (problem, place) that the splits forbid: a problem that is held out, left out or unknown."""
-    found = []
-    for problem, place in used:
-        entry = splits.of(problem)
-        if entry is None or entry.split != Split.TRAIN:
-            found.append(Leak(problem, place))
-    return found

@@ -90,5 +90,10 @@ def plan_of(config: TrainConfig, stage: Stage) -> StagePlan:
     )
 
 
+def step_seed(config: TrainConfig, step: int) -> int:
+    """The seed of what a step samples: the same whatever ran before it, so that a stage can resume."""
+    return config.seed * 1_000_003 + step
+
+
 def _given(value: Value | None, otherwise: Value) -> Value:
     return otherwise if value is None else value

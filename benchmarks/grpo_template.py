@@ -19,8 +19,8 @@ from pathlib import Path
 from tiny_policy import write_policy
 
 from kernelblaster import EvaluationConfig, RunConfig, environment_problems, open_evaluator
-from kernelblaster.agent.files import source_digest
 from kernelblaster.config.training import Preset, TrainConfig
+from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.environment.catalogue import Catalogue
 from kernelblaster.environment.judging import SharedJudge
 from kernelblaster.models.base import Message

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 
 from kernelblaster.agent.context import Concurrency, ProblemContext
 from kernelblaster.agent.events import Event
-from kernelblaster.agent.files import source_digest
 from kernelblaster.config import SearchConfig
+from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.devices.metrics import Metric
 from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource, SanitizerFinding

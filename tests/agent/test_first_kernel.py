@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from agent_support import CommentEvaluator, ScriptedModel, answer, kernel, make_context, make_problem
 
-from kernelblaster.agent.files import source_digest
 from kernelblaster.agent.graph import run_problem
 from kernelblaster.agent.state import OutcomeStatus, ProblemOutcome
+from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.errors import BudgetExceeded
 from kernelblaster.evaluation.results import Verdict
 from kernelblaster.models.base import NoRecordedReply, Purpose, Reply, ReplyPending, Request, Usage

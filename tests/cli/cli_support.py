@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernelblaster.agent.files import source_digest
+from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.knowledge.store import KnowledgeStore, seed_path
 from kernelblaster.models.base import Purpose, Usage
 from kernelblaster.models.recorded import RecordedExchange, RecordingHeader

@@ -16,8 +16,9 @@ from cli_support import Done, call
 from kernelblaster import load_problem
 from kernelblaster.cli.app import app
 from kernelblaster.errors import ExitCode
-from kernelblaster.evaluation.timing.pytorch_times import PytorchTimes, reference_digest, shipped_times
+from kernelblaster.evaluation.timing.pytorch_times import PytorchTimes, shipped_times
 from kernelblaster.knowledge.store import seed_path
+from kernelblaster.problems.reference import reference_digest
 from kernelblaster.storage.jsonl import append_line
 
 Invoke = Callable[..., Done]

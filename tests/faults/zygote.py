@@ -32,11 +32,12 @@ from typer.main import get_command
 import kernelblaster.models.openai_api
 import kernelblaster.report.build
 from kernelblaster.agent.events import Event
-from kernelblaster.agent.files import EvaluationKey, source_digest
+from kernelblaster.agent.files import EvaluationKey
 from kernelblaster.cli import run_view
 from kernelblaster.cli.app import app
 from kernelblaster.cli.errors import exit_code_of, leave, prepare_process
 from kernelblaster.cli.live import PlainView
+from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.devices.registry import OpenedDevice
 from kernelblaster.errors import ExitCode
 from kernelblaster.evaluation.evaluator import Evaluator

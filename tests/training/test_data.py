@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from fake_judge import LAUNCHER
 
+from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.environment.catalogue import Catalogue
 from kernelblaster.errors import UsageError
 from kernelblaster.models.base import Message, Purpose, Usage
@@ -19,7 +20,6 @@ from kernelblaster.problems.tags import Split, Tag
 from kernelblaster.storage.jsonl import append_line
 from kernelblaster.training.exporting import export
 from kernelblaster.training.rows import PreferenceRow, SftRow, TransitionRow, UnpairedRow, read_rows
-from kernelblaster.training.sources import source_digest
 from kernelblaster.training.splits import LEFT_OUT, Splits, make_splits, shingles_of, similarity
 
 

@@ -30,6 +30,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from kernelblaster.agent.archive import ArchivedAttempt
 from kernelblaster.agent.state import BegunStep, RolloutResult
+from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.devices.profiles import SanitizerFinding
 from kernelblaster.evaluation.results import Evaluation, SweptVariant
 from kernelblaster.models.base import Reply, Request
@@ -89,11 +90,6 @@ class Reflection(BaseModel):
     """Proposals that did not fit it."""
     skipped: str = ""
     """Why there was no reflection; empty when there was."""
-
-
-def source_digest(source: str) -> str:
-    """SHA-256 of a source, in hexadecimal."""
-    return hashlib.sha256(source.encode()).hexdigest()
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kernelblaster.agent.files import ProblemFiles, source_digest
+from kernelblaster.agent.files import ProblemFiles
 from kernelblaster.api.evaluating import KernelSource, read_kernel
 from kernelblaster.api.problems import ProblemName, load_problem
 from kernelblaster.api.runs import read_run
 from kernelblaster.config import RunConfig
+from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.problems.interchange.bundle import ExchangeFormat, ProblemBundle
 from kernelblaster.problems.interchange.exported import (

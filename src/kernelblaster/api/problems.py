@@ -109,7 +109,8 @@ def known_times(problem: ProblemName, *, size: str = StandardWorkload.FULL) -> l
 
     Times of another reference than the problem's own are left out. Raises MachineError for a damaged file.
     """
-    from kernelblaster.evaluation.timing.pytorch_times import reference_digest, shipped_times
+    from kernelblaster.evaluation.timing.pytorch_times import shipped_times
+    from kernelblaster.problems.reference import reference_digest
 
     found = load_problem(problem)
     rows = [row for row in shipped_times().values() if (row.problem, row.workload) == (str(found.id), size)]

@@ -14,9 +14,10 @@ from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.environment.catalogue import Catalogue, Draw, problem_identifier
-from kernelblaster.environment.judging import SharedJudge, digest_of
+from kernelblaster.environment.judging import SharedJudge
 from kernelblaster.environment.observation import KernelObservation, at_reset, of_evaluation, without_source
 from kernelblaster.environment.rewards import REWARDS, Reward, RewardOptions, RewardScheme, rewarded
 from kernelblaster.environment.submission import Language, Submission, read_submission, require_judged
@@ -217,7 +218,7 @@ class KernelEpisodes:
             after["best_speedup"] = speedup
         if before.best_reward is None or reward.value > before.best_reward:
             source = submission.source
-            after |= {"best_reward": reward.value, "best_sha256": None if source is None else digest_of(source)}
+            after |= {"best_reward": reward.value, "best_sha256": None if source is None else source_digest(source)}
         after["done"] = (
             turn >= before.max_turns
             or reward.hack

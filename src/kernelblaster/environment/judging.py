@@ -6,7 +6,6 @@ time wait for one evaluation. The judge's seeds stay the evaluator's own: no arg
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from typing import Generic, Protocol, TypeVar
 from kernelblaster.agent.rendering import render
 from kernelblaster.agent.summary import gpu_summary
 from kernelblaster.agent.task import reference_values, task_values
+from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.devices.base import Device
 from kernelblaster.devices.facts import DeviceFacts, Library
 from kernelblaster.errors import DeviceError, ProblemError
@@ -175,7 +175,8 @@ class SharedJudge:
 
         Raises DeviceError, ProblemError.
         """
-        key = (str(problem.directory), digest_of(source), "" if baseline is None else digest_of(baseline), profile)
+        baseline_digest = "" if baseline is None else source_digest(baseline)
+        key = (str(problem.directory), source_digest(source), baseline_digest, profile)
 
         def judged() -> Evaluation:
             against = self.start(problem) if baseline is None else baseline
@@ -232,8 +233,3 @@ class SharedJudge:
                 hint="`kernelblaster problems check` shows which problems can serve",
             )
         return start
-
-
-def digest_of(source: str) -> str:
-    """SHA-256 of a source."""
-    return hashlib.sha256(source.encode("utf-8", errors="replace")).hexdigest()

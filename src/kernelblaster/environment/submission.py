@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from kernelblaster.errors import UsageError
 from kernelblaster.models.replies import UnusableReply, parse_reply
-from kernelblaster.python_candidates import language as written_in
+from kernelblaster.python_candidates.language import CandidateLanguage, language_of
 from kernelblaster.python_candidates.recording import has_triton
 
 MOST_BYTES = 256 * 1024
@@ -22,7 +22,7 @@ _PYTHON_BLOCK = re.compile(
 
 
 class Language(StrEnum):
-    """What a submission is written in."""
+    """What a submission is said to be written in."""
 
     AUTO = "auto"
     """Triton where the text is a Python module that defines `ModelNew`, else CUDA."""
@@ -95,5 +95,5 @@ def read_submission(code: str, language: Language, allowed: Collection[Language]
 def _python_in(code: str) -> str | None:
     """The Python module in a submission; None where there is none."""
     blocks = [block["text"] for block in _PYTHON_BLOCK.finditer(code)] or ([] if _FENCE.search(code) else [code])
-    modules = [text for text in blocks if written_in.language_of(text) is written_in.Language.TRITON]
+    modules = [text for text in blocks if language_of(text) is CandidateLanguage.TRITON]
     return modules[-1] if modules else None

@@ -11,7 +11,7 @@ from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.devices.profiles import KernelResources, Profile
 from kernelblaster.problems.problem import Precision
 from kernelblaster.problems.workload import WORKLOAD_KEYS
-from kernelblaster.python_candidates.language import Language
+from kernelblaster.python_candidates.language import CandidateLanguage
 from kernelblaster.sandbox.isolation import Isolation
 
 
@@ -169,7 +169,7 @@ class Evaluation(BaseModel):
     format: str = "kernelblaster-evaluation-1"
     problem: str
     source_sha256: str
-    language: Language = Language.CUDA
+    language: CandidateLanguage = CandidateLanguage.CUDA
     verdict: Verdict
     reason: str
     """One line for a person and for the model; empty when correct."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.devices.base import Build, Harness
 from kernelblaster.devices.build.tools import bounded
 from kernelblaster.devices.failures import BuildFailure
@@ -15,7 +15,7 @@ from kernelblaster.evaluation.integrity.source_hints import hints
 from kernelblaster.evaluation.messages import fault_in, tidied
 from kernelblaster.evaluation.results import Evaluation, Verdict
 from kernelblaster.problems.problem import Problem
-from kernelblaster.python_candidates.language import Language, language_of
+from kernelblaster.python_candidates.language import CandidateLanguage, language_of
 
 
 class EvaluationStages:
@@ -34,7 +34,7 @@ class EvaluationStages:
         facts = judge.facts
         self._evaluation = Evaluation(
             problem=str(problem.id),
-            source_sha256=hashlib.sha256(source.encode()).hexdigest(),
+            source_sha256=source_digest(source),
             language=language_of(source),
             verdict=Verdict.CORRECT,
             reason="",
@@ -45,13 +45,13 @@ class EvaluationStages:
             workload=judge.workload,
             libraries=[library.value for library in judge.libraries],
             weakly_verified=problem.weakly_verified,
-            warnings=hints(source) if language_of(source) is Language.CUDA else [],
+            warnings=hints(source) if language_of(source) is CandidateLanguage.CUDA else [],
             isolation=judge.device.isolation,
         )
 
     def _translated(self) -> bool:
         """Put CUDA in the place of another language. False when that cannot be done, which is the verdict then."""
-        if self._evaluation.language is Language.CUDA:
+        if self._evaluation.language is CandidateLanguage.CUDA:
             return True
         try:
             with self._stage("record"):

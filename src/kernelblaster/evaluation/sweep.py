@@ -10,7 +10,6 @@ Variants share a process, and nobody looks at their outputs: whoever wins is jud
 
 from __future__ import annotations
 
-import hashlib
 import os
 import statistics
 import time
@@ -18,6 +17,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.devices.base import MOST_VARIANTS, UNPERTURBED, Build, Harness, Job, VariantSession
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.devices.failures import BuildFailure, RunFailure
@@ -135,7 +135,7 @@ class Sweep:
             session.time_calls([UNPERTURBED] * FIRST_SAMPLES, LEAST_COVER_FILLS)
 
     def _result(self, place: int, built: Build | BuildFailure, timed: _Contestant | None) -> SweptVariant:
-        sha256 = hashlib.sha256(self._sources[place].encode()).hexdigest()
+        sha256 = source_digest(self._sources[place])
         if isinstance(built, BuildFailure):
             return SweptVariant(source_sha256=sha256, modelled=self._modelled, reason=built.reason)
         if timed is None or not timed.samples_us:

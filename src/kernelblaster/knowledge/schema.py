@@ -8,12 +8,12 @@ are kept per run, so that two files that share history merge without counting it
 
 from __future__ import annotations
 
-import hashlib
 from enum import StrEnum
 from typing import Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
+from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.cuda_source.features import Feature
 from kernelblaster.devices.facts import DeviceKind, Library
 from kernelblaster.evaluation.results import Verdict
@@ -295,7 +295,7 @@ class Core(DocumentPart):
     @property
     def id(self) -> str:
         """By its code."""
-        return "core-" + hashlib.sha256(self.source.encode()).hexdigest()[:12]
+        return "core-" + source_digest(self.source)[:12]
 
     @property
     def share(self) -> float | None:

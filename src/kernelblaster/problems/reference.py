@@ -6,6 +6,7 @@ Only this module and `audit` import torch; both do so when they are asked for so
 from __future__ import annotations
 
 import ast
+import hashlib
 import inspect
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -31,6 +32,11 @@ TORCH = threading.RLock()
 Result = TypeVar("Result")
 _COUNTER = "num_batches_tracked"
 """Of batch normalisation, which counts calls with it in training and never reads it in evaluation mode."""
+
+
+def reference_digest(problem: Problem) -> str:
+    """16 hexadecimal digits of the SHA-256 of `reference.py`."""
+    return hashlib.sha256(problem.reference_path.read_bytes()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from kernelblaster.devices.facts import DeviceFacts
 from kernelblaster.problems.driver_names import launcher_arguments
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.python_candidates.cuda_text import cuda_text
-from kernelblaster.python_candidates.language import Language, language_of
+from kernelblaster.python_candidates.language import CandidateLanguage, language_of
 from kernelblaster.python_candidates.plan import RecordingRequest
 from kernelblaster.python_candidates.recording import extents_of, record, recorded_gpu
 
@@ -41,7 +41,7 @@ def as_cuda(source: str, sizes: Sequence[tuple[Problem, str]], precision: Precis
         MachineError: Triton is not installed.
         ProblemError: the problem cannot be posed to a Python candidate.
     """
-    if language_of(source) is Language.CUDA:
+    if language_of(source) is CandidateLanguage.CUDA:
         return CudaSource(source)
     extents = []
     for problem, workload in sizes:

@@ -9,7 +9,7 @@ _DEFINES_MODEL = re.compile(r"^class[ \t]+ModelNew\b", re.MULTILINE)
 _IMPORTS = re.compile(r"^[ \t]*(?:import|from)[ \t]+(?:torch|triton)\b", re.MULTILINE)
 
 
-class Language(StrEnum):
+class CandidateLanguage(StrEnum):
     """What a candidate is written in."""
 
     CUDA = "cuda"
@@ -18,6 +18,10 @@ class Language(StrEnum):
     """A Python module that defines `ModelNew`, with kernels in Triton."""
 
 
-def language_of(source: str) -> Language:
+def language_of(source: str) -> CandidateLanguage:
     """Triton for a Python module that defines `ModelNew`, else CUDA."""
-    return Language.TRITON if _DEFINES_MODEL.search(source) and _IMPORTS.search(source) else Language.CUDA
+    return (
+        CandidateLanguage.TRITON
+        if _DEFINES_MODEL.search(source) and _IMPORTS.search(source)
+        else CandidateLanguage.CUDA
+    )

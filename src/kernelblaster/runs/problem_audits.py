@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from kernelblaster.errors import MachineError
 from kernelblaster.problems.problem import Precision, Problem
+from kernelblaster.problems.reference import reference_digest
 from kernelblaster.storage.jsonl import append_line, complete_lines, cut_torn_line
 
 Auditor = Callable[[Problem, Sequence[Precision]], list[str]]
@@ -42,7 +42,7 @@ def audit_problems(
     known = {} if records is None else _read(records)
     for number, problem in enumerate(problems, start=1):
         problem.require_reference()
-        digest = hashlib.sha256(problem.reference_path.read_bytes()).hexdigest()[:16]
+        digest = reference_digest(problem)
         meant = tuple(precision for precision in precisions if precision in problem.precisions)
         found = known.get((str(problem.id), meant, digest))
         if found is None:

@@ -21,10 +21,10 @@ from kernelblaster.evaluation.timing.pytorch_times import (
     TimesKey,
     TorchMode,
     read_times,
-    reference_digest,
 )
 from kernelblaster.paths import cache_dir
 from kernelblaster.problems.problem import Precision, Problem
+from kernelblaster.problems.reference import reference_digest
 from kernelblaster.problems.tags import Tag
 from kernelblaster.runs.torch_bench import BenchMemoryFull, TimesItem, TorchGpu, measure_times
 from kernelblaster.runs.worker_pool import Pool, WorkerLost, WorkerPool, run_all

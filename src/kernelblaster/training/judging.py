@@ -12,7 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernelblaster.agent.files import EvaluationKey, ProblemFiles, source_digest
+from kernelblaster.agent.files import EvaluationKey, ProblemFiles
+from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.environment.catalogue import Catalogue
 from kernelblaster.environment.judging import SharedJudge
 from kernelblaster.environment.observation import NO_CODE

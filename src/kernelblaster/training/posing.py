@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from kernelblaster.agent.files import source_digest
 from kernelblaster.agent.task import Task
+from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.environment.judging import SharedJudge
 from kernelblaster.problems.problem import Problem
 from kernelblaster.problems.tags import Split

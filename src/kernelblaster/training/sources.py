@@ -14,7 +14,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from kernelblaster.agent.files import StoredReply, source_digest
+from kernelblaster.agent.files import StoredReply
+from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.results import Decision, Evaluation, Verdict
 from kernelblaster.knowledge.experience import stored_transitions

@@ -9,11 +9,11 @@ from langgraph.runtime import Runtime
 from kernelblaster.agent.asking import Unanswered, ask
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.events import Generated
-from kernelblaster.agent.files import source_digest
 from kernelblaster.agent.prompting import generate_request, tried_by_others
 from kernelblaster.agent.slots import attempt_slot
 from kernelblaster.agent.state import Attempt, Failure, FailureKind, RolloutState, Spent, StateUpdate, StopReason
 from kernelblaster.config import SearchPart
+from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.errors import BudgetExceeded
 from kernelblaster.evaluation.results import Verdict
 from kernelblaster.models.base import NoRecordedReply, Reply, Request

@@ -9,10 +9,11 @@ from langgraph.runtime import Runtime
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.evaluating import sweep as timed
 from kernelblaster.agent.events import Swept
-from kernelblaster.agent.files import StoredSweep, source_digest
+from kernelblaster.agent.files import StoredSweep
 from kernelblaster.agent.slots import attempt_slot
 from kernelblaster.agent.state import Attempt, RolloutState, StateUpdate
 from kernelblaster.config import SearchPart
+from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.cuda_source.tunables import BadTunable, Variant, variants
 
 JUDGED_VARIANTS = 3

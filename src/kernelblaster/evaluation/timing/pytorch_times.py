@@ -6,7 +6,6 @@ Times of modes that were sampled later stand in later lines; `read_times` puts t
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
@@ -21,6 +20,7 @@ from kernelblaster.errors import MachineError
 from kernelblaster.evaluation.results import Conditions
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.problem import Precision, Problem
+from kernelblaster.problems.reference import reference_digest
 from kernelblaster.storage.jsonl import complete_lines
 
 TimesKey = tuple[str, str, Precision, str]
@@ -156,11 +156,6 @@ def times_on(facts: DeviceFacts, problem: Problem, precision: Precision, workloa
         return None
     row = shipped_times().get((facts.name, str(problem.id), precision, workload))
     return row if row is not None and row.digest == reference_digest(problem) else None
-
-
-def reference_digest(problem: Problem) -> str:
-    """Of the reference, which is what PyTorch runs."""
-    return hashlib.sha256(problem.reference_path.read_bytes()).hexdigest()[:16]
 
 
 def torch_settings() -> TorchSettings:

@@ -7,12 +7,12 @@ An imported problem is given back as it came.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from string import Template
 
+from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.cuda_source.launcher import LAUNCHER, launcher_declaration
 from kernelblaster.cuda_source.lexer import TokenKind, significant_tokens
 from kernelblaster.paths import harness_include_dir
@@ -107,7 +107,7 @@ def solution_of(
     problem: Problem, bundle: ProblemBundle, source: str, precision: Precision, form: ExchangeFormat, hardware: str
 ) -> Solution:
     """A kernel of ours as a solution: with a binding to PyTorch where each argument can be read off the tensors."""
-    digest = hashlib.sha256(source.encode()).hexdigest()
+    digest = source_digest(source)
     binding = _binding(bundle, problem.driver_path.read_text(encoding="utf-8"))
     files = [SourceFile(path=KERNEL, content=source.replace(f"<{SCALARS_HEADER}>", f'"{SCALARS_HEADER}"'))]
     if files[0].content != source:

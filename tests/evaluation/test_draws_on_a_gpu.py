@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from kernelblaster.config import RunConfig
-from kernelblaster.evaluation.correctness import reference_output
+from kernelblaster.evaluation.correctness.input_draws import perturb
 from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.evaluation.inputs.distributions import Distribution
 from kernelblaster.evaluation.inputs.keys import InputKey
@@ -42,7 +42,7 @@ def test_a_perturbed_draw_is_that_of_the_files(tmp_path: Path) -> None:
     problem = find_problem("level1/23", RunConfig())
     key = InputKey(problem, Precision.FP16, problem.cheap_workload, (Distribution.MIXED,), 7)
     with InputStore(tmp_path) as store, store.use(key) as drawn:
-        perturbed = reference_output.perturb(
+        perturbed = perturb(
             load_reference(problem),
             replace(key, perturbation=0x1234567890),
             drawn.specs,

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelblaster.evaluation.correctness.compare import compare_output
+from kernelblaster.evaluation.correctness.input_draws import perturb
 from kernelblaster.evaluation.correctness.input_store import InputStore
-from kernelblaster.evaluation.correctness.reference_output import perturb
 from kernelblaster.evaluation.inputs.distributions import ACCUMULATION, Distribution
 from kernelblaster.evaluation.inputs.drawing import density
 from kernelblaster.evaluation.inputs.leading import distances, mix

@@ -30,7 +30,6 @@ from ptxemu.ptx.tree import TYPE_BYTES, Address, Declared, Function, Label, Oper
 _SLOT_BYTES = {16: 64, 32: 128, 64: 256, PREDICATE: 128}
 SHARED_WINDOW, LOCAL_WINDOW, PARAM_WINDOW = (k << 56 for k in (1, 2, 3))
 
-
 LowerStatement = Callable[["FunctionLowering", Statement], None]
 """Appends the operations of one instruction."""
 

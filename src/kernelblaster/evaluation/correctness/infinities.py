@@ -15,7 +15,8 @@ from dataclasses import replace
 
 import torch
 
-from kernelblaster.evaluation.correctness.reference_output import Draw, ReferenceOutput, exact_result
+from kernelblaster.evaluation.correctness.input_draws import Draw
+from kernelblaster.evaluation.correctness.reference_output import ReferenceOutput, exact_result
 from kernelblaster.problems.problem import TensorSpec
 
 _SAME = 1e-6

@@ -29,7 +29,8 @@ from kernelblaster.problems.problem import TensorRole, TensorSpec
 from kernelblaster.problems.reference import load_reference, tensor_specs
 
 if TYPE_CHECKING:
-    from kernelblaster.evaluation.correctness.reference_output import Draw, ReferenceOutput
+    from kernelblaster.evaluation.correctness.input_draws import Draw
+    from kernelblaster.evaluation.correctness.reference_output import ReferenceOutput
 
 _LOG = logging.getLogger(__name__)
 _FILE_SHARE = 0.5
@@ -144,6 +145,7 @@ class InputStore:
     def _draw(self, key: InputKey) -> InputSet:
         from kernelblaster.evaluation.correctness import reference_output
         from kernelblaster.evaluation.correctness.infinities import defines_infinities
+        from kernelblaster.evaluation.correctness.input_draws import draw
         from kernelblaster.evaluation.inputs.drawing import permitted_perturbation
         from kernelblaster.evaluation.inputs.leading import leading_input
 
@@ -151,9 +153,9 @@ class InputStore:
         specs = tensor_specs(key.problem, key.workload, key.precision)
         outputs = [spec for spec in specs if spec.role is TensorRole.OUTPUT]
         layers = _layers(specs)
-        attempts = [(draw, exponent) for draw in key.draws for exponent in exponents(draw, key.precision, layers)]
+        attempts = [(one, exponent) for one in key.draws for exponent in exponents(one, key.precision, layers)]
         for number, (distribution, exponent) in enumerate(attempts, start=1):
-            drawn = reference_output.draw(reference, key.workload, specs, distribution, exponent, key.seed)
+            drawn = draw(reference, key.workload, specs, distribution, exponent, key.seed)
             expected = reference_output.solve(drawn, outputs, key.precision) if key.judged else None
             if expected is None or number == len(attempts):
                 break
@@ -170,9 +172,10 @@ class InputStore:
     def _vary(self, key: InputKey) -> InputSet:
         """The reference of a set that the harness perturbs."""
         from kernelblaster.evaluation.correctness import reference_output
+        from kernelblaster.evaluation.correctness.input_draws import perturb
 
         with self.use(replace(key, perturbation=UNPERTURBED)) as base:
-            varied = reference_output.perturb(
+            varied = perturb(
                 load_reference(key.problem), key, base.specs, base.files, base.perturbation_kinds, base.mixed
             )
             expected = reference_output.solve(varied, base.outputs, key.precision)

@@ -1,54 +1,34 @@
-"""Draws the tensors of one input set and computes what they must give: in float64, and as PyTorch would plainly.
-
-All torch work of the judge goes through one lock (`problems.reference.TORCH`), because seeds, default type and numeric
-flags are global to torch.
-"""
+"""Computes what a draw must give: in float64, and as PyTorch would plainly."""
 
 from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
 
-from kernelblaster.devices.base import PerturbationKind
-from kernelblaster.errors import DeviceMemoryFull
 from kernelblaster.evaluation.correctness.error_budget import ErrorScale
 from kernelblaster.evaluation.correctness.index_ties import IndexTies
+from kernelblaster.evaluation.correctness.input_draws import Draw
 from kernelblaster.evaluation.correctness.widening import Widened, lacking
 from kernelblaster.evaluation.inputs.distributions import Distribution, accumulation_at
-from kernelblaster.evaluation.inputs.drawing import (
-    add_outlier,
-    coarse,
-    permitted_perturbation,
-    randomize_constants,
-    transform,
-)
-from kernelblaster.evaluation.inputs.integers import transform_integers
-from kernelblaster.evaluation.inputs.leading import distances, leading_input, mask, mix
-from kernelblaster.evaluation.inputs.perturbations import apply_perturbation, mirror_of
+from kernelblaster.evaluation.inputs.leading import distances
 from kernelblaster.evaluation.inputs.scratch import free_host_memory
 from kernelblaster.evaluation.inputs.tensors import (
     TORCH_DTYPES,
     borrowed_memory,
-    drawing_threads,
-    load_tensor,
     storage_dtype,
 )
-from kernelblaster.problems.problem import Precision, TensorRole, TensorSpec
-from kernelblaster.problems.reference import TORCH, run_model, weights_of
+from kernelblaster.problems.problem import Precision, TensorSpec
+from kernelblaster.problems.reference import TORCH, run_model
 from kernelblaster.problems.time_limit import within_time
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kernelblaster.evaluation.inputs.keys import InputKey
-    from kernelblaster.problems.problem import Problem
-    from kernelblaster.problems.reference import Reference
+    pass
 
 _LOG = logging.getLogger(__name__)
 _MEMORY_SHARE = 0.7
@@ -57,21 +37,6 @@ _PINNED_BYTES = 1 << 30
 """Of a reference that is kept in page-locked memory, from where it gets to the GPU several times faster."""
 _COPIES = 4
 """Tensors of the output's size that a forward pass may hold at once, besides inputs and weights."""
-
-
-@dataclass(frozen=True)
-class Draw:
-    """Input tensors and weights of one input set, quantised as they are stored, on one device, and their module.
-
-    Attributes:
-        mixed: the input whose samples have distributions of their own; None where none has.
-    """
-
-    problem: Problem
-    module: torch.nn.Module
-    inputs: dict[str, torch.Tensor]
-    weights: dict[str, torch.Tensor]
-    mixed: str | None = None
 
 
 @dataclass(frozen=True)
@@ -112,143 +77,6 @@ class ReferenceOutput:
     def __getitem__(self, name: str) -> ReferenceTensor:
         """The output of a name."""
         return next(tensor for tensor in self.tensors if tensor.spec.name == name)
-
-
-def draw(
-    reference: Reference,
-    workload: str,
-    specs: Sequence[TensorSpec],
-    distribution: Distribution,
-    exponent: int,
-    seed: int,
-) -> Draw:
-    """Draw input tensors and weights from a seed and quantise them as `specs` says.
-
-    They are drawn on the compute device: a host's one generator takes seconds for what a GPU draws in milliseconds.
-    A seed gives the same values on devices of one kind. Where a GPU's memory does not suffice, the host draws.
-
-    Raises ProblemError.
-    """
-    asked = (reference, workload, specs, distribution, exponent, seed)
-    with TORCH:
-        with suppress(DeviceMemoryFull), borrowed_memory() as device:
-            return _draw_on(device, *asked)
-        return _draw_on(torch.device("cpu"), *asked)
-
-
-def _draw_on(
-    device: torch.device,
-    reference: Reference,
-    workload: str,
-    specs: Sequence[TensorSpec],
-    distribution: Distribution,
-    exponent: int,
-    seed: int,
-) -> Draw:
-    stored = {spec.name: TORCH_DTYPES[spec.dtype] for spec in specs}
-    with _seeded(seed, device, specs):
-        module = reference.model(workload)
-        generator = torch.Generator(device).manual_seed(seed)
-        inputs = {
-            name: _drawn_as(reference.problem, name, tensor.to(device), distribution, exponent, generator).to(
-                stored[name]
-            )
-            for name, tensor in reference.tensors(workload).items()
-        }
-        leading = _special_input(reference.problem, specs, inputs, distribution)
-        if leading is not None:
-            values = inputs[leading].float()
-            if distribution is Distribution.MASKED:
-                values = mask(values, exponent, generator)
-            else:
-                values = mix(values, exponent, generator, stored[leading])
-            inputs[leading] = values.to(stored[leading])
-        weights = {
-            name: (randomize_constants(tensor.to(device), generator) if tensor.is_floating_point() else tensor).to(
-                device, stored[name], copy=True
-            )
-            for name, tensor in weights_of(module).items()
-        }
-        add_outlier(weights, distribution)
-        if distribution is Distribution.COARSE:
-            weights = {name: _coarse(value) for name, value in weights.items()}
-    mixed = leading if distribution is Distribution.MIXED else None
-    return Draw(reference.problem, module, inputs, weights, mixed)
-
-
-@contextmanager
-def _seeded(seed: int, device: torch.device, specs: Sequence[TensorSpec]) -> Iterator[None]:
-    """Torch's global generators begin at a seed, and new tensors lie on a device. The caller holds `TORCH`."""
-    elements = max(spec.elements for spec in specs)
-    forked = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=forked), torch.no_grad(), device, drawing_threads(elements):
-        torch.manual_seed(seed)
-        yield
-
-
-def _special_input(
-    problem: Problem, specs: Sequence[TensorSpec], inputs: Mapping[str, torch.Tensor], distribution: Distribution
-) -> str | None:
-    """The input that alone gets masks or a mixture; None where none may."""
-    name = leading_input(specs) if distribution in (Distribution.MASKED, Distribution.MIXED) else None
-    if name is None or permitted_perturbation(problem, name, inputs[name]) is not PerturbationKind.SHIFT:
-        return None
-    return name
-
-
-def _drawn_as(
-    problem: Problem,
-    name: str,
-    tensor: torch.Tensor,
-    distribution: Distribution,
-    exponent: int,
-    generator: torch.Generator,
-) -> torch.Tensor:
-    """An input of the wanted distribution; as it is declared where the problem keeps it, or it has no bounds."""
-    if name in problem.kept:
-        return tensor
-    if tensor.is_floating_point():
-        return transform(tensor, distribution, exponent, generator)
-    bounds = problem.ranges.get(name)
-    return tensor if bounds is None else transform_integers(tensor, bounds, distribution, generator)
-
-
-def _coarse(weight: torch.Tensor) -> torch.Tensor:
-    """A coarse weight of the same type; torch has no arithmetic for formats of 8 bits."""
-    if not weight.is_floating_point():
-        return weight
-    return coarse(weight) if weight.element_size() > 1 else coarse(weight.float()).to(weight.dtype)
-
-
-def perturb(
-    reference: Reference,
-    key: InputKey,
-    specs: Sequence[TensorSpec],
-    files: Mapping[str, Path],
-    perturbation_kinds: Mapping[str, PerturbationKind],
-    mixed: str | None = None,
-) -> Draw:
-    """The draw of `key` unperturbed, read from its files onto the compute device, and then perturbed; `mixed` as of it.
-
-    Raises ProblemError, DeviceMemoryFull.
-    """
-    with TORCH, borrowed_memory() as device, _seeded(key.seed, device, specs):
-        module = reference.model(key.workload)
-        values = {
-            spec.name: apply_perturbation(
-                load_tensor(files[spec.name], spec, device).reshape(spec.shape),
-                perturbation_kinds[spec.name],
-                index,
-                key.perturbation,
-                mirror_of(key.problem, spec.name),
-            )
-            for index, spec in enumerate(specs)
-            if spec.role is not TensorRole.OUTPUT
-        }
-    roles = {spec.name: spec.role for spec in specs}
-    inputs = {name: value for name, value in values.items() if roles[name] is TensorRole.INPUT}
-    weights = {name: value for name, value in values.items() if roles[name] is TensorRole.WEIGHT}
-    return Draw(reference.problem, module, inputs, weights, mixed)
 
 
 def solve(drawn: Draw, outputs: Sequence[TensorSpec], precision: Precision) -> ReferenceOutput:

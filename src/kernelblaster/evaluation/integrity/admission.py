@@ -20,7 +20,8 @@ from kernelblaster.problems.reference import load_reference
 if TYPE_CHECKING:
     import torch
 
-    from kernelblaster.evaluation.correctness.reference_output import Draw, ReferenceTensor
+    from kernelblaster.evaluation.correctness.input_draws import Draw
+    from kernelblaster.evaluation.correctness.reference_output import ReferenceTensor
 
 StandIn = Callable[[InputSet], Sequence["torch.Tensor"]]
 """What it leaves in each output: a tensor of as many elements, or one for all."""
@@ -117,6 +118,6 @@ def _stale(others: dict[InputKey, InputKey], inputs: InputStore) -> StandIn:
 
 
 def _tensors(drawn: InputSet) -> Draw:
-    from kernelblaster.evaluation.correctness.reference_output import perturb
+    from kernelblaster.evaluation.correctness.input_draws import perturb
 
     return perturb(load_reference(drawn.key.problem), drawn.key, drawn.specs, drawn.files, drawn.perturbation_kinds)

@@ -53,7 +53,7 @@ def search(root: Path, *ablate: SearchPart) -> Searched:
 
     root.mkdir()
     model = ScriptedModel(root / "model.log", script)
-    knowledge = make_knowledge(root, techniques=1)
+    knowledge = make_knowledge(root, techniques=3)
     learned = {"lessons": (Lesson(id="wide", text=LESSON),), "cores": (CORE,)}
     knowledge.update(lambda known: known.model_copy(update=learned))
     events = EventList()
@@ -74,6 +74,7 @@ HAS: dict[SearchPart, Callable[[Searched], bool]] = {
     SearchPart.CLASSIFICATION: lambda it: "Bottleneck: memory_bandwidth_saturated" in it.shown,
     SearchPart.LESSONS: lambda it: LESSON in it.shown,
     SearchPart.EXPERIENCE: lambda it: "first guess" in it.shown and "attempts" in it.shown,
+    SearchPart.HYPOTHESES: lambda it: "Or better" in it.shown and "2. Else" in it.shown,
     SearchPart.HISTORY: lambda it: "Already tried" in it.shown,
     SearchPart.PROFILE: lambda it: str(Metric.DRAM_THROUGHPUT) in it.shown or "91" in it.prompts[0],
     SearchPart.CODE_MEMORY: lambda it: CORE.source in it.shown and any(one.core for one in it.events.of("selected")),

@@ -6,7 +6,7 @@ import asyncio
 
 import jinja2
 import pytest
-from agent_support import ScriptedModel, answer, kernel, make_context
+from agent_support import FACTS, ScriptedModel, answer, kernel, make_context
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +15,7 @@ from kernelblaster.agent.prompting import generate_request
 from kernelblaster.agent.rendering import render
 from kernelblaster.agent.sources import cut_middle, strip_comments, trimmed_reference
 from kernelblaster.agent.state import Attempt, Choice, Diagnosis, Failure, Incumbent, PromptLesson, RolloutState, Tried
-from kernelblaster.agent.summary import profile_summary, time_summary
+from kernelblaster.agent.summary import budget_summary, profile_summary, time_summary
 from kernelblaster.devices.facts import DeviceKind, Library
 from kernelblaster.devices.metrics import Metric
 from kernelblaster.devices.profiles import KernelProfile, KernelResources, Profile, ProfileSource
@@ -191,6 +191,26 @@ def test_without_counters_the_compilers_report_is_shown():
     assert "255 registers" in text
     assert "spills 64 bytes" in text
     assert time_summary(evaluation(timing=None)) == ""
+
+
+def test_the_budget_of_an_sm_is_told_in_warps_and_units_of_registers():
+    metrics = {str(Metric.REGISTERS_PER_THREAD): 161.0, str(Metric.SHARED_PER_BLOCK): 65536.0}
+    one = KernelProfile(name="k", grid=(1, 1, 1), block=(100, 1, 1), metrics=metrics)
+    told = budget_summary(evaluation(profile=Profile(source=ProfileSource.NCU, kernels=[one], totals={})), FACTS)
+    assert f"{168 * 128} of {FACTS.registers_per_sm}" in told
+    assert "128 threads may use up to 255" in told
+    wide = one.model_copy(update={"block": (384, 1, 1)})
+    told = budget_summary(evaluation(profile=Profile(source=ProfileSource.NCU, kernels=[wide], totals={})), FACTS)
+    assert "up to 168" in told
+    assert budget_summary(evaluation(profile=None), FACTS) == ""
+
+
+def test_what_ptxas_complains_of_is_shown():
+    resource = KernelResources(
+        name="gemm(float*)", registers=168, shared_bytes=0, spill_store_bytes=0, spill_load_bytes=0, stack_bytes=0,
+        warnings=("wgmma.mma_async instructions are serialized",),
+    )  # fmt: skip
+    assert "instructions are serialized" in profile_summary(evaluation(resources=[resource]))
 
 
 def test_comments_go_and_literals_stay():

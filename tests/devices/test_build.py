@@ -238,3 +238,16 @@ def test_other_rules_are_another_build(toolchain: Toolchain, problem: Problem, t
     with pytest.raises(BuildFailure, match="nothing is allowed"):
         strict.program(CANDIDATE, harness)
     assert lax.program(CANDIDATE, harness).seconds > 0
+
+
+def test_what_ptxas_says_costs_performance_is_kept_for_its_kernel():
+    why = "wgmma.mma_async instructions are serialized due to insufficient register resources for the wgmma pipeline"
+    entry = """ptxas info    : Compiling entry function '{0}' for 'sm_90a'
+ptxas info    : Function properties for {0}
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 168 registers
+"""
+    loss = f"ptxas info    : (C7510) Potential Performance Loss: {why} in the function '_Z4gemm'\n"
+    report = loss * 2 + entry.format("_Z4gemm") + entry.format("_Z4copy")
+    found = {item.symbol: item.warnings for item in parse_resources(report, lambda names: list(names))}
+    assert found == {"_Z4gemm": (why,), "_Z4copy": ()}

@@ -45,6 +45,9 @@ def test_a_gain_is_capped_by_the_headroom_of_the_parent() -> None:
         ("tma_loads", ("tma_loads",), set(), FREE_FORM),
         ("block_size_adaptation", (), {Feature.WGMMA, Feature.MBARRIER}, "wgmma_tensor_cores"),
         ("fused_operations", (), {Feature.VECTOR_ACCESS}, "fused_operations"),
+        ("fused_operations", ("unheard_of", "block_size_adaptation"), set(), "block_size_adaptation"),
+        ("fused_operations", ("block_size_adaptation", "fused_operations"), set(), "fused_operations"),
+        ("fused_operations", ("tma_loads",), set(), "fused_operations"),
         ("vectorized_memory_access", (), {Feature.VECTOR_ACCESS}, "vectorized_memory_access"),
     ],
 )

@@ -23,7 +23,7 @@ from kernelblaster.agent.slots import (
 )
 from kernelblaster.agent.sources import cut_middle
 from kernelblaster.agent.state import Attempt, Choice, Diagnosis, Failure, FailureKind, RolloutState, Tried
-from kernelblaster.agent.summary import gpu_summary, profile_summary, time_summary
+from kernelblaster.agent.summary import budget_summary, gpu_summary, profile_summary, time_summary
 from kernelblaster.agent.task import launcher_of, reference_values, task_values
 from kernelblaster.config import SearchPart
 from kernelblaster.evaluation.results import Evaluation
@@ -110,6 +110,7 @@ def _generate_prompt(context: ProblemContext, state: RolloutState) -> str:
         **task_values(context),
         parent=context.files.candidate(state.incumbent.sha256).strip(),
         profile=profile_summary(evaluation) if has(SearchPart.PROFILE) else "",
+        budget=budget_summary(evaluation, context.facts) if has(SearchPart.PROFILE) else "",
         time=time_summary(evaluation),
         diagnosis=_shown_diagnosis(context, state.diagnosis),
         choice=state.choice if has(SearchPart.RETRIEVAL) else None,

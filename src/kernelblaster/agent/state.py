@@ -98,6 +98,13 @@ class PromptCore(_Frozen):
     source: str
 
 
+class Hypothesis(_Frozen):
+    """A technique that a prompt offers beside the one that was drawn."""
+
+    technique: str
+    summary: str
+
+
 class Choice(_Frozen):
     """The technique retrieved for a step, with the numbers and lessons shown to the model.
 
@@ -114,6 +121,8 @@ class Choice(_Frozen):
     backed_off_to: str
     lessons: list[PromptLesson] = []
     core: PromptCore | None = None
+    others: list[Hypothesis] = []
+    """What else was ranked high, the best first."""
 
 
 class Failure(_Frozen):

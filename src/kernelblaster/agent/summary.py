@@ -5,13 +5,20 @@ A metric that was not collected is not mentioned.
 
 from __future__ import annotations
 
+import math
+
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.devices.metrics import Metric
 from kernelblaster.devices.profiles import KernelProfile, KernelResources
 from kernelblaster.evaluation.results import Evaluation
 
 _HOTTEST = 3
+_WARP = 32
+_REGISTER_UNIT = 8
+_MOST_REGISTERS = 255
+"""Per thread, on every architecture from sm_35 on."""
 _NAME_CHARACTERS = 60
+_WARNING_CHARACTERS = 240
 _STALLS_SHOWN = 3
 
 _LINES: tuple[tuple[str, tuple[tuple[Metric, str], ...]], ...] = (
@@ -90,13 +97,35 @@ def profile_summary(evaluation: Evaluation) -> str:
     blocks = [_kernel(kernel, detailed=place == 0) for place, kernel in enumerate(hottest[:_HOTTEST])]
     head = f"{len(profile.kernels)} kernel launch{'es' if len(profile.kernels) > 1 else ''} per call"
     order = ", the longest first" if len(profile.kernels) > 1 else ""
-    return "\n".join([f"{head} (counters: {profile.source}){order}:", *blocks, *_spills(evaluation.resources)])
+    return "\n".join([f"{head} (counters: {profile.source}){order}:", *blocks, *_complaints(evaluation.resources)])
 
 
 def hottest_kernel(evaluation: Evaluation) -> str:
     """Name of the kernel that takes longest, as the profiler prints it; empty without a profile."""
     kernels = evaluation.profile.kernels if evaluation.profile else []
     return max(kernels, key=_duration).name if kernels else ""
+
+
+def budget_summary(evaluation: Evaluation, facts: DeviceFacts) -> str:
+    """What the hottest kernel takes of an SM's registers and shared memory; empty where it is not known.
+
+    Registers are given to warps in units of 8 per thread.
+    """
+    kernels = evaluation.profile.kernels if evaluation.profile else []
+    if not kernels:
+        return ""
+    kernel = max(kernels, key=_duration)
+    registers, shared = (kernel.metrics.get(one) for one in (Metric.REGISTERS_PER_THREAD, Metric.SHARED_PER_BLOCK))
+    if registers is None or shared is None:
+        return ""
+    threads = math.ceil(math.prod(kernel.block) / _WARP) * _WARP
+    own = math.ceil(registers / _REGISTER_UNIT) * _REGISTER_UNIT * threads
+    most = min(_MOST_REGISTERS, facts.registers_per_sm // threads // _REGISTER_UNIT * _REGISTER_UNIT)
+    return (
+        f"Budget of an SM: a block takes {own} of {facts.registers_per_sm} registers and {shared / 1024:.1f} of "
+        f"{facts.shared_per_sm // 1024} KB shared memory; one block of {threads} threads may use up to {most} "
+        f"registers per thread and {facts.shared_per_block // 1024} KB."
+    )
 
 
 def time_summary(evaluation: Evaluation) -> str:
@@ -175,12 +204,19 @@ def _resources(resources: list[KernelResources]) -> list[str]:
     return [
         f"* {kernel.name[:_NAME_CHARACTERS]}: {kernel.registers} registers, {kernel.shared_bytes} shared bytes"
         for kernel in resources[:_HOTTEST]
-    ] + _spills(resources)
+    ] + _complaints(resources)
 
 
-def _spills(resources: list[KernelResources]) -> list[str]:
-    return [
+def _complaints(resources: list[KernelResources]) -> list[str]:
+    """What the compiler could not do well."""
+    spills = [
         f"* {kernel.name[:_NAME_CHARACTERS]} spills {kernel.spill_store_bytes} bytes to local memory"
         for kernel in resources
         if kernel.spill_store_bytes
-    ][:_HOTTEST]
+    ]
+    losses = [
+        f"* ptxas of {kernel.name[:_NAME_CHARACTERS]}: {warning[:_WARNING_CHARACTERS]}"
+        for kernel in resources
+        for warning in kernel.warnings
+    ]
+    return [*spills[:_HOTTEST], *losses[:_HOTTEST]]

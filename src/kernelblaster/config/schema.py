@@ -45,6 +45,7 @@ class SearchPart(StrEnum):
     CLASSIFICATION = "classification", "the bottleneck is named; without, all kernels are in the fallback state"
     LESSONS = "lessons", "prompts show lessons of earlier rounds"
     EXPERIENCE = "experience", "prompts tell how often the technique was right, and how fast"
+    HYPOTHESES = "hypotheses", "prompts rank three techniques, or better, instead of ordering one"
     HISTORY = "history", "prompts tell what the rollout has tried"
     PROFILE = "profile", "prompts show hardware counters"
     CODE_MEMORY = "code_memory", "half of the prompts show a verified kernel of another problem; winners are remembered"
@@ -100,7 +101,7 @@ class SearchConfig(Section):
     """How techniques are chosen: thompson, ucb, greedy, uniform, or a registered policy."""
     ablate: Annotated[tuple[SearchPart, ...], BeforeValidator(_listed)] = ()
     """Parts of the search to switch off, for comparison: retrieval, memory, classification, lessons, experience,
-    history, profile, code_memory, sweep, archive, edits, repairs, reflection, review."""
+    hypotheses, history, profile, code_memory, sweep, archive, edits, repairs, reflection, review."""
 
     def has(self, part: SearchPart) -> bool:
         """Whether a part of the search is switched on."""

@@ -53,6 +53,8 @@ class KernelResources(BaseModel):
     spill_store_bytes: int
     spill_load_bytes: int
     stack_bytes: int
+    warnings: tuple[str, ...] = ()
+    """What ptxas says costs performance, e.g. wgmma instructions that it serialises, and why."""
 
 
 class SanitizerFinding(BaseModel):

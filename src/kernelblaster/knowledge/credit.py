@@ -66,7 +66,8 @@ def done_technique(
 
     What was asked for counts where its signs are among what the candidate gained over its parent. Else what the reply
     declared, where that shows; else the technique whose sign changes a kernel most. A technique without signs cannot be
-    confirmed: it counts as asked, unless the kernel was rebuilt on other hardware (`REBUILT`).
+    confirmed: it counts as asked, or as declared where the reply declares others alone, unless the kernel was rebuilt
+    on other hardware (`REBUILT`).
 
     Args:
         asked: by the prompt.
@@ -74,15 +75,19 @@ def done_technique(
         gained: features that the candidate has and its parent had not.
         techniques: id -> entry, with signs.
     """
+    declared = tuple(declared)
     for name in (asked, *declared):
         if name in techniques and _shows(techniques[name], gained):
             return name
+    named = [name for name in declared if name in techniques]
     signed = asked in techniques and bool(techniques[asked].signs)
     telling = gained if signed else gained & REBUILT
     showing = [name for name in techniques if _shows(techniques[name], telling)]
     if showing:
         return min(showing, key=lambda name: (_rank(techniques[name]), name))
-    return FREE_FORM if signed else asked
+    if signed:
+        return FREE_FORM
+    return asked if asked in named else next((name for name in named if not techniques[name].signs), asked)
 
 
 def _rank(technique: TechniqueEntry) -> int:

@@ -14,7 +14,16 @@ from kernelblaster.agent.events import Selected
 from kernelblaster.agent.prompting import request_tags
 from kernelblaster.agent.remembering import core_for
 from kernelblaster.agent.slots import step_slot
-from kernelblaster.agent.state import BegunStep, Choice, Diagnosis, PromptLesson, RolloutState, StateUpdate, StopReason
+from kernelblaster.agent.state import (
+    BegunStep,
+    Choice,
+    Diagnosis,
+    Hypothesis,
+    PromptLesson,
+    RolloutState,
+    StateUpdate,
+    StopReason,
+)
 from kernelblaster.config import SearchPart
 from kernelblaster.cuda_source.features import source_features
 from kernelblaster.evaluation.results import Evaluation
@@ -24,6 +33,8 @@ from kernelblaster.knowledge.policies import POLICIES
 
 FREE_FORM = "free_form"
 """The technique that is none."""
+OTHERS_SHOWN = 2
+"""Techniques that a prompt offers beside the one that was drawn."""
 
 
 async def retrieve(state: RolloutState, runtime: Runtime[ProblemContext]) -> StateUpdate:
@@ -62,7 +73,9 @@ async def retrieve(state: RolloutState, runtime: Runtime[ProblemContext]) -> Sta
 def _choose(context: ProblemContext, state: RolloutState, diagnosis: Diagnosis) -> Choice:
     """What the step will try, kept for when it is replayed. Raises NoTechnique."""
     if context.config.has(SearchPart.RETRIEVAL):
-        choice = _choice(_draw(context, state, diagnosis), lessons=context.config.has(SearchPart.LESSONS))
+        selection = _draw(context, state, diagnosis)
+        choice = _choice(selection, lessons=context.config.has(SearchPart.LESSONS))
+        choice = choice.model_copy(update={"others": _others(context, state, diagnosis, selection)})
     else:
         choice = _free_choice(context, state)
     choice = choice.model_copy(update={"core": core_for(context, state)})
@@ -132,6 +145,25 @@ def _select(
         taken=taken,
         policy=POLICIES.get(config.policy),
     )
+
+
+def _others(
+    context: ProblemContext, state: RolloutState, diagnosis: Diagnosis, selection: Selection
+) -> list[Hypothesis]:
+    """Two techniques of the state beside the one that was drawn, as the same draw ranks them.
+
+    A recording was asked for one technique: its prompts offer no other.
+    """
+    if not context.config.has(SearchPart.HYPOTHESES) or context.recording is not None:
+        return []
+    drawn = state.model_copy(update={"tabu": [*state.tabu, selection.technique]})
+    try:
+        ranked = _select(context, drawn, diagnosis, allowed=None, taken=Counter())
+    except NoTechnique:
+        return []
+    techniques = context.experience.base().techniques
+    names = [ranked.technique, *(other.technique for other in ranked.alternatives)][:OTHERS_SHOWN]
+    return [Hypothesis(technique=name, summary=techniques[name].summary) for name in names]
 
 
 def _generator(context: ProblemContext, state: RolloutState) -> np.random.Generator:

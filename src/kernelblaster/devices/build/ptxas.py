@@ -11,6 +11,7 @@ _ENTRY = re.compile(r"Compiling entry function '([^']+)'")
 _PROPERTIES = re.compile(r"Function properties for (\S+)")
 _STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 _REGISTERS = re.compile(r"Used (\d+) registers")
+_LOSS = re.compile(r"Potential Performance Loss: (.+?) in (?:the )?function '([^']+)'")
 _SHARED = re.compile(r"(\d+) bytes smem")
 
 
@@ -22,9 +23,12 @@ def parse_resources(report: str, demangle: Callable[[Sequence[str]], Sequence[st
     """
     stacks: dict[str, tuple[int, int, int]] = {}
     used: dict[str, tuple[int, int]] = {}
+    losses: dict[str, list[str]] = {}
     entry = function = None
     for line in report.splitlines():
-        if match := _ENTRY.search(line):
+        if match := _LOSS.search(line):
+            losses.setdefault(match[2], []).append(match[1])
+        elif match := _ENTRY.search(line):
             entry = match[1]
         elif match := _PROPERTIES.search(line):
             function = match[1]
@@ -36,12 +40,14 @@ def parse_resources(report: str, demangle: Callable[[Sequence[str]], Sequence[st
             entry = None
     symbols = [symbol for symbol in used if symbol in stacks]
     return tuple(
-        _resources(symbol, name, used[symbol], stacks[symbol])
+        _resources(symbol, name, used[symbol], stacks[symbol], losses.get(symbol, ()))
         for symbol, name in zip(symbols, demangle(symbols), strict=True)
     )
 
 
-def _resources(symbol: str, name: str, used: tuple[int, int], stack: tuple[int, int, int]) -> KernelResources:
+def _resources(
+    symbol: str, name: str, used: tuple[int, int], stack: tuple[int, int, int], losses: Sequence[str]
+) -> KernelResources:
     return KernelResources(
         name=name,
         symbol=symbol,
@@ -50,4 +56,5 @@ def _resources(symbol: str, name: str, used: tuple[int, int], stack: tuple[int, 
         stack_bytes=stack[0],
         spill_store_bytes=stack[1],
         spill_load_bytes=stack[2],
+        warnings=tuple(dict.fromkeys(losses)),
     )

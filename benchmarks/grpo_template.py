@@ -26,6 +26,7 @@ from kernelblaster.environment.judging import SharedJudge
 from kernelblaster.models.base import Message
 from kernelblaster.problems.problem import Problem
 from kernelblaster.problems.start import read_start
+from kernelblaster.training.arms import Arm
 from kernelblaster.training.judging import StoredJudge
 from kernelblaster.training.layout import TrainingLayout
 from kernelblaster.training.metrics import by_step
@@ -151,7 +152,7 @@ def train_once(root: Path, catalogue: Catalogue, shared: SharedJudge, config: Tr
     for name in ("base", "sft", "frontend", "midend"):
         for stage in Stage:
             for split in ("train", "heldout"):
-                figures = run_evaluation(layout, config, judge, name, split, stage)
+                figures = run_evaluation(layout, config, judge, Arm(name, stage, split)).overall
                 found[f"{name}/{stage}/{split}"] = {"correct": figures.correct_rate, "faster": figures.fast["1"]}
     write_page(layout)
     found["seconds"] = time.monotonic() - began

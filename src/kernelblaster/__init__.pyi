@@ -181,5 +181,7 @@ from kernelblaster.runs.problem_checks import read_checks as read_checks
 from kernelblaster.runs.pytorch_times import TimesPlan as TimesPlan
 from kernelblaster.runs.pytorch_times import time_pytorch as time_pytorch
 from kernelblaster.runs.pytorch_times import wanted_rows as wanted_rows
+from kernelblaster.training.arms import ArmFigures as ArmFigures
+from kernelblaster.training.arms import Estimate as Estimate
 from kernelblaster.training.datasets import Card as Card
 from kernelblaster.version import __version__ as __version__

@@ -20,6 +20,7 @@ from tiny_policy import write_policy
 from kernelblaster.config.training import Preset, TrainConfig
 from kernelblaster.evaluation.results import Decision, Verdict
 from kernelblaster.models.base import Message
+from kernelblaster.training.arms import BASE, Arm
 from kernelblaster.training.judging import StoredJudge
 from kernelblaster.training.layout import TrainingLayout
 from kernelblaster.training.page import write_page
@@ -113,6 +114,20 @@ def test_killed_at_every_kind_of_moment_it_ends_as_if_it_had_not_been(
     assert len(judge.judged) == len(set(judge.judged))
 
 
+def test_a_stage_that_ran_out_of_time_goes_on_and_ends_as_one_that_did_not(
+    base: Path, stored: Callable[[], StoredJudge], tmp_path: Path
+) -> None:
+    whole, parts = (lay_out(tmp_path / name, CHOICES) for name in ("whole", "parts"))
+    config = settings(base, 2)
+    run_stage(whole, config, Stage.FRONTEND, stored())
+    short = run_stage(parts, settings(base, 2, minutes=1e-9), Stage.FRONTEND, stored())
+    assert short.updates == 1
+    ended = run_stage(parts, config, Stage.FRONTEND, stored())
+    assert ended.updates == 2
+    one, other = weights(whole), weights(parts)
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
 def test_a_stage_that_has_ended_is_left_alone(base: Path, stored: Callable[[], StoredJudge], tmp_path: Path) -> None:
     layout, config = lay_out(tmp_path / "run", CHOICES), settings(base, 1)
     first = run_stage(layout, config, Stage.FRONTEND, stored())
@@ -147,7 +162,7 @@ def test_warm_up_and_frontend_find_the_one_correct_kernel(
     page = write_page(layout)
     assert page is not None
     assert "polyline" in page.read_text()
-    trained = run_evaluation(layout, config, stored(), "frontend", "train", Stage.FRONTEND)
-    untrained = run_evaluation(layout, config, stored(), "base", "train", Stage.FRONTEND)
-    assert (trained.correct_rate or 0.0) > (untrained.correct_rate or 0.0)
-    assert untrained.completions == config.samples
+    untrained = run_evaluation(layout, config, stored(), Arm(BASE, Stage.FRONTEND, "train"))
+    trained = run_evaluation(layout, config, stored(), Arm("frontend", Stage.FRONTEND, "train"), against=BASE)
+    assert trained.differences["correct"].value > 0
+    assert untrained.overall.completions == config.samples

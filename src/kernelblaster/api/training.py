@@ -18,11 +18,11 @@ from kernelblaster.errors import MachineError
 from kernelblaster.evaluation.results import Verdict
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.tags import Split
+from kernelblaster.training.arms import Arm, ArmFigures
 from kernelblaster.training.datasets import Card
 from kernelblaster.training.exporting import export
 from kernelblaster.training.judging import StoredJudge
 from kernelblaster.training.layout import TrainingLayout
-from kernelblaster.training.metrics import Metrics
 from kernelblaster.training.page import write_page
 from kernelblaster.training.posing import Posing, parents_of
 from kernelblaster.training.prompting import PromptForm
@@ -165,10 +165,11 @@ def evaluate_trained(
     *,
     stage: Stage | str = Stage.FRONTEND,
     split: Split | str = Split.HELD_OUT,
+    against: str = "",
     dataset: DatasetName | None = None,
     device: Device | str | None = None,
     on_stage: Tell | None = None,
-) -> Metrics:
+) -> ArmFigures:
     """Sample and judge completions for prompts of a split: figures of an arm of the comparison.
 
     Args:
@@ -177,6 +178,7 @@ def evaluate_trained(
         config: of training and judging; the defaults if None.
         stage: whose prompts are asked.
         split: `heldout`, or `train` to see what was memorised.
+        against: another arm, sampled before, to be compared with problem by problem; empty for none.
         dataset: a data set other than the configured one.
         device, on_stage: see `open_evaluator`.
 
@@ -189,7 +191,7 @@ def evaluate_trained(
     catalogue = environment_problems(config, dataset=dataset)
     with _open_judge(config, device, on_stage) as shared:
         judge = StoredJudge(shared, catalogue, layout.judged)
-        return run_evaluation(layout, config.train, judge, name, Split(split), Stage(stage))
+        return run_evaluation(layout, config.train, judge, Arm(name, Stage(stage), Split(split)), against)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from kernelblaster.cli.options import (
 from kernelblaster.cli.settings import ConfigOption, SetOption, configured, setting
 
 if TYPE_CHECKING:
-    from kernelblaster import Card
+    from kernelblaster import ArmFigures, Card, Estimate
 
 app = typer.Typer(help="Train a writer of kernels on the judge, in two stages of GRPO.", no_args_is_help=True)
 
@@ -90,6 +90,9 @@ class EvaluationOptions:
     weights: Annotated[str, typer.Option("--weights", help="base, sft, frontend or midend.")] = "midend"
     stage: Annotated[str, typer.Option("--stage", help="Whose prompts are asked: frontend or midend.")] = "frontend"
     split: Annotated[str, typer.Option("--split", help="heldout or train.")] = "heldout"
+    against: Annotated[
+        str, typer.Option("--against", help="Weights that were evaluated on the same before: tells the difference.")
+    ] = ""
 
 
 @app.command("data")
@@ -176,14 +179,14 @@ def evaluate(judge: JudgeOptions, given: TrainOptions, asked: EvaluationOptions)
         effective.config,
         stage=asked.stage,
         split=asked.split,
+        against=asked.against,
         dataset=judge.dataset_dir,
         on_stage=_tell,
     )
     if judge.json_output:
         terminal.print_json(found)
         return 0
-    for name, value in found.model_dump().items():
-        typer.echo(f"{name}: {value if not isinstance(value, float) else round(value, 4)}")
+    _show_arm(found)
     return 0
 
 
@@ -205,8 +208,27 @@ def _train(stage: str, judge: JudgeOptions, given: TrainOptions) -> int:
     figures = record.metrics
     if figures is not None and figures.reward is not None:
         typer.echo(f"{figures.completions} completions judged, mean reward {figures.reward:.3f}")
+    if record.updates < record.config.steps:
+        typer.echo(f"{record.updates} of {record.config.steps} updates made: the same command continues")
     typer.echo(f"{judge.directory / 'report.html'} has the curves")
     return 0
+
+
+def _show_arm(found: ArmFigures) -> None:
+    typer.echo(
+        f"{found.overall.completions} completions on {len(found.problems)} problems, of which each counts the same"
+    )
+    for name, one in found.estimates.items():
+        typer.echo(f"{name}: {_interval(one)}")
+    for name, one in found.differences.items():
+        typer.echo(f"{name}, minus {found.against}: {_interval(one)}{'' if one.decided else ' (not decided)'}")
+    if found.overall.machine_failures:
+        typer.echo(f"the machine failed to judge {found.overall.machine_failures} more", err=True)
+
+
+def _interval(one: Estimate) -> str:
+    spread = "too few problems for an interval" if one.low is None else f"{one.low:.3f} to {one.high:.3f}"
+    return f"{one.value:.3f} ({spread})"
 
 
 def _tell(stage: str) -> None:

@@ -91,9 +91,9 @@ class TrainConfig(Section):
     generator: Generator = Generator.TRANSFORMERS
     """transformers, vllm_colocate or vllm_server."""
     max_judged: int | None = Field(None, ge=1)
-    """Candidates that a stage may have judged; it ends there."""
+    """Candidates that one start of a stage may have judged; the same command again continues."""
     minutes: float | None = Field(None, gt=0, allow_inf_nan=False)
-    """Minutes after which a stage ends, with its state kept."""
+    """Minutes after which one start of a stage ends; the same command again continues."""
     samples: int = Field(8, ge=1)
     """Completions per problem in `train eval`."""
     seed: int = 0

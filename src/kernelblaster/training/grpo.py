@@ -36,10 +36,7 @@ from kernelblaster.training.rows import PromptRow
 from kernelblaster.training.stages import StagePlan, step_seed
 
 CHECKPOINT = "checkpoint-"
-_LOGGED = (
-    *("valid_rate", "build_rate", "correct_rate", "hack_rate", "truncated_rate", "informative_groups"),
-    "geomean",
-)
+_LOGGED = ("valid_rate", "build_rate", "correct_rate", "hack_rate", "truncated_rate", "informative_groups", "geomean")
 """Fields of `Metrics` that TRL logs."""
 _SCALES = {Advantage.SPREAD: "group", Advantage.BATCH: "batch"}
 
@@ -68,8 +65,10 @@ class StageRun:
     moment: Moment = lambda name, step: None
 
 
-def train(policy: Policy, rows: Sequence[PromptRow], run: StageRun) -> list[PromptRow]:
-    """Train a stage to its end, from its last complete checkpoint if there is one; returns the rows that were used.
+def train(policy: Policy, rows: Sequence[PromptRow], run: StageRun) -> tuple[list[PromptRow], int]:
+    """Train a stage from its last complete checkpoint, if there is one, until its updates, time or judging are up.
+
+    Returns the rows that were used, and the updates made in all.
 
     Raises UsageError when no prompt fits, MachineError when the machine fails too often.
     """
@@ -81,7 +80,7 @@ def train(policy: Policy, rows: Sequence[PromptRow], run: StageRun) -> list[Prom
         )
     trainer = KernelTrainer(policy, used, run)
     trainer.train(resume_from_checkpoint=last_checkpoint(run.directory))
-    return used
+    return used, trainer.state.global_step
 
 
 def fitting(tokenizer: Any, rows: Sequence[PromptRow], most: int) -> list[PromptRow]:

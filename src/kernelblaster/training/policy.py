@@ -72,6 +72,7 @@ def prompt_ids(tokenizer: Any, row: PromptRow) -> list[int]:
 
 def save_policy(policy: Policy, directory: Path) -> None:
     """Write the weights that later stages and servers load; `COMPLETE` last. Raises OSError."""
+    (directory / COMPLETE).unlink(missing_ok=True)
     policy.model.save_pretrained(str(directory))
     policy.tokenizer.save_pretrained(str(directory))
     write_atomically(directory / COMPLETE, "")

@@ -111,7 +111,7 @@ class RolloutStore:
             append_line(self._rollouts, header.model_dump_json().encode())
         elif found != header:
             raise UsageError(
-                f"{self._rollouts} holds rewards by other rules: {_difference(found, header)}",
+                f"{self._rollouts} holds rewards by other rules: {difference(found, header)}",
                 hint="train in another directory, or with the settings that this one began with",
             )
         self._by_step = {one.step: one for one in _parsed(self._generations, Generation, skip=0)}
@@ -184,6 +184,7 @@ def _parsed(path: Path, kind: type[Line], *, skip: int) -> list[Line]:
         raise UsageError(f"{path} holds a line that is none of its own", hint="it is damaged: restore it") from error
 
 
-def _difference(found: RolloutHeader, wanted: RolloutHeader) -> str:
+def difference(found: RolloutHeader, wanted: RolloutHeader) -> str:
+    """In what two headers differ, one line."""
     before, after = found.model_dump(), wanted.model_dump()
     return ", ".join(f"{name} {before[name]!r}, now {after[name]!r}" for name in before if before[name] != after[name])

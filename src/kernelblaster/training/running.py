@@ -1,7 +1,7 @@
 """Stages one after another: what each begins with, what it leaves, and when it is done. Needs the extra `train`.
 
-The same call again continues: a stage whose weights are complete is left alone, one that was killed goes on from its
-last checkpoint with what it had generated and judged.
+The same call again continues: a stage that made all its updates is left alone; one that was killed, or that ended for
+want of time or of judging, goes on from its last checkpoint with what it had generated and judged.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
+from typing import Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from kernelblaster.config.training import TrainConfig
 from kernelblaster.devices.facts import DeviceKind
@@ -19,13 +20,22 @@ from kernelblaster.environment.rewards import REWARDS, RewardOptions
 from kernelblaster.errors import UsageError
 from kernelblaster.problems.tags import Split
 from kernelblaster.storage.atomic import write_atomically
+from kernelblaster.training.arms import BASE, Arm, ArmFigures, differences_of, figures_of
 from kernelblaster.training.exporting import SFT
 from kernelblaster.training.grpo import Moment, StageRun, fitting, train
 from kernelblaster.training.judging import Scorer, StoredJudge
 from kernelblaster.training.layout import RECORD, TrainingLayout
 from kernelblaster.training.metrics import Metrics, metrics_of
 from kernelblaster.training.policy import Policy, is_complete, load_policy, save_policy
-from kernelblaster.training.rollouts import ROLLOUTS, RolloutHeader, RolloutStore
+from kernelblaster.training.rollouts import (
+    ROLLOUTS,
+    Rollout,
+    RolloutHeader,
+    RolloutStore,
+    difference,
+    read_header,
+    read_rollouts,
+)
 from kernelblaster.training.rows import PromptRow, SftRow, digest_of_file, read_rows
 from kernelblaster.training.sampling import sample
 from kernelblaster.training.stages import Stage, StagePlan, plan_of
@@ -37,8 +47,10 @@ _LIBRARIES = ("torch", "transformers", "trl", "peft", "accelerate", "datasets")
 class StageRecord(BaseModel):
     """`train.json`: what a stage was given and what it came to."""
 
-    format: str = "kernelblaster-train-1"
+    format: Literal["kernelblaster-train-2"] = "kernelblaster-train-2"
     stage: str
+    updates: int
+    """Made so far: fewer than `config.steps` where time or judging ran out."""
     config: TrainConfig
     plan: dict[str, object]
     """Settings that held; empty for the warm-up."""
@@ -69,7 +81,7 @@ def run_warmup(layout: TrainingLayout, config: TrainConfig) -> StageRecord:
         raise UsageError(
             f"none of {len(rows)} replies fits", hint="raise train.prompt_tokens or train.completion_tokens"
         )
-    record = _record("sft", config, path, rows=used, left_out=len(rows) - used)
+    record = _record("sft", config, path, updates=config.steps, rows=used, left_out=len(rows) - used)
     return _leave(layout, layout.warmup, policy, record)
 
 
@@ -79,7 +91,7 @@ def run_stage(
     """Train a stage on its prompts. Raises UsageError, MachineError."""
     directory = layout.stage(stage)
     done = _finished(layout, directory)
-    if done is not None:
+    if done is not None and done.updates >= config.steps:
         return done
     rows = [row for row in read_rows(layout.prompts(stage), PromptRow) if row.split == Split.TRAIN]
     if not rows:
@@ -95,9 +107,10 @@ def run_stage(
         store=RolloutStore(directory, _header(judge, plan)),
         moment=moment or (lambda name, step: None),
     )
-    used = train(policy, rows, run)
-    record = _record(stage, config, layout.prompts(stage), rows=len(used), left_out=len(rows) - len(used))
-    record = record.model_copy(
+    used, updates = train(policy, rows, run)
+    record = _record(
+        stage, config, layout.prompts(stage), updates=updates, rows=len(used), left_out=len(rows) - len(used)
+    ).model_copy(
         update={
             "plan": asdict(plan),
             "conditions": judge.shared.conditions,
@@ -109,35 +122,55 @@ def run_stage(
 
 
 def run_evaluation(
-    layout: TrainingLayout, config: TrainConfig, judge: StoredJudge, name: str, split: str, stage: Stage
-) -> Metrics:
+    layout: TrainingLayout, config: TrainConfig, judge: StoredJudge, arm: Arm, against: str = ""
+) -> ArmFigures:
     """Sample `config.samples` completions for each prompt of a split, and judge them.
 
     Args:
         layout: of the training.
         config: its settings.
         judge: whose inputs no completion has seen.
-        name: `base` for the model without training, else the stage whose weights are evaluated.
-        split: `heldout` or `train`.
-        stage: whose prompts are asked.
+        arm: what is sampled, and on what.
+        against: weights that were sampled on the same before; empty for no comparison.
 
     Raises UsageError, MachineError.
     """
-    plan = plan_of(config, stage)
-    rows = [row for row in read_rows(layout.prompts(stage), PromptRow) if row.split == split]
-    weights = None if name == "base" else layout.adapter(layout.root / name)
+    plan = plan_of(config, arm.stage)
+    header = _header(judge, plan)
+    others = _rollouts_of(layout, Arm(against, arm.stage, arm.split), header) if against else []
+    rows = [row for row in read_rows(layout.prompts(arm.stage), PromptRow) if row.split == arm.split]
+    weights = None if arm.weights == BASE else layout.adapter(layout.root / arm.weights)
     if weights is not None and not is_complete(weights):
-        raise UsageError(f"there is no trained {name} in {layout.root}", hint=f"run `train {name}` first")
-    directory = layout.evaluation(f"{name}-{stage}-{split}")
-    store = RolloutStore(directory, _header(judge, plan))
+        raise UsageError(f"there is no trained {arm.weights} in {layout.root}", hint=f"run `train {arm.weights}` first")
+    directory = layout.evaluation(arm.name)
+    store = RolloutStore(directory, header)
     policy = load_policy(config, weights)
     fit = fitting(policy.tokenizer, rows, plan.prompt_tokens)
     if not fit:
-        raise UsageError(f"no prompt of {split} fits", hint="raise train.prompt_tokens, or pose other problems")
+        raise UsageError(f"no prompt of {arm.split} fits", hint="raise train.prompt_tokens, or pose other problems")
     sample(policy, fit, plan, config, _scorer(judge, plan), store)
-    found = metrics_of(store.rollouts)
+    found = figures_of(store.rollouts)
+    if others:
+        differences = differences_of(store.rollouts, others)
+        found = found.model_copy(update={"against": against, "differences": differences})
     write_atomically(directory / "eval.json", found.model_dump_json(indent=1))
     return found
+
+
+def _rollouts_of(layout: TrainingLayout, arm: Arm, header: RolloutHeader) -> list[Rollout]:
+    """What an arm was sampled to, by the same rules. Raises UsageError."""
+    directory = layout.evaluation(arm.name)
+    found = read_header(directory / ROLLOUTS)
+    if found is None:
+        raise UsageError(
+            f"{arm.weights} was not sampled on these prompts", hint=f"run `train eval --weights {arm.weights}` first"
+        )
+    if found != header:
+        raise UsageError(
+            f"{directory / ROLLOUTS} holds rewards by other rules: {difference(found, header)}",
+            hint="evaluate both with the same device, size, precision and reward",
+        )
+    return read_rollouts(directory)
 
 
 def stage_rollouts(layout: TrainingLayout) -> dict[str, Path]:
@@ -169,15 +202,22 @@ def _before(layout: TrainingLayout, stage: Stage) -> tuple[str, Path | None]:
 
 
 def _finished(layout: TrainingLayout, directory: Path) -> StageRecord | None:
-    """The record of a stage that has ended."""
-    if not is_complete(layout.adapter(directory)) or not (directory / RECORD).is_file():
+    """The record of a stage that has ended, with all its updates or before. Raises UsageError."""
+    path = directory / RECORD
+    if not is_complete(layout.adapter(directory)) or not path.is_file():
         return None
-    return StageRecord.model_validate_json((directory / RECORD).read_bytes())
+    try:
+        return StageRecord.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise UsageError(
+            f"{path} is no record of this version", hint=f"remove {directory} to train the stage again"
+        ) from error
 
 
-def _record(stage: str, config: TrainConfig, data: Path, *, rows: int, left_out: int) -> StageRecord:
+def _record(stage: str, config: TrainConfig, data: Path, *, updates: int, rows: int, left_out: int) -> StageRecord:
     return StageRecord(
         stage=stage,
+        updates=updates,
         config=config,
         plan={},
         conditions={},
@@ -190,8 +230,9 @@ def _record(stage: str, config: TrainConfig, data: Path, *, rows: int, left_out:
 
 
 def _leave(layout: TrainingLayout, directory: Path, policy: Policy, record: StageRecord) -> StageRecord:
-    write_atomically(directory / RECORD, record.model_dump_json(indent=1))
+    """Weights first: a record never tells of updates that they have not had."""
     save_policy(policy, layout.adapter(directory))
+    write_atomically(directory / RECORD, record.model_dump_json(indent=1))
     return record
 
 

@@ -23,8 +23,8 @@ from kernelblaster.evaluation.timing.pytorch_times import (
 )
 from kernelblaster.problems.problem import Precision, Problem, ProblemId
 from kernelblaster.problems.tags import Tag
+from kernelblaster.runs.pytorch_measurement import TimesItem
 from kernelblaster.runs.pytorch_times import Failed, TimesPlan, time_pytorch, wanted_rows
-from kernelblaster.runs.torch_bench import TimesItem
 from kernelblaster.runs.worker_pool import WorkerLost
 
 GPU = "NVIDIA Test"

@@ -1,8 +1,7 @@
-"""Times PyTorch on many problems: a sweep over processes that resumes where it stopped.
+"""Times PyTorch on many problems in several processes, and resumes where it stopped.
 
-Every process compiles its problem while another one measures; whoever runs something on the GPU holds it alone. A row
-is one line of a JSONL file (`evaluation.timing.pytorch_times`), written as soon as it is known. Inductor's caches are
-kept between calls.
+Processes compile in parallel; only one at a time holds the GPU. Each row is one line of a JSONL file
+(`evaluation.timing.pytorch_times`), written as soon as it is measured. Inductor's caches are kept between calls.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from kernelblaster.paths import cache_dir
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.reference import reference_digest
 from kernelblaster.problems.tags import Tag
-from kernelblaster.runs.torch_bench import BenchMemoryFull, TimesItem, TorchGpu, measure_times
+from kernelblaster.runs.pytorch_measurement import TimesItem, TorchGpu, TorchMemoryFull, measure_times
 from kernelblaster.runs.worker_pool import Pool, WorkerLost, WorkerPool, run_all
 from kernelblaster.storage.jsonl import append_line, cut_torn_line
 
@@ -84,15 +83,15 @@ def measure_item(item: TimesItem) -> PytorchTimes | Failed:
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache))
     os.environ.setdefault("TRITON_CACHE_DIR", str(cache / "triton"))
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", str(item.compile_threads))
-    bench = TorchGpu.of(_gpu())
+    device = TorchGpu.of(_gpu())
     try:
-        return measure_times(item, bench)
-    except BenchMemoryFull as error:
+        return measure_times(item, device)
+    except TorchMemoryFull as error:
         return Failed(str(error), out_of_memory=True)
     except KernelBlasterError as error:
         return Failed(error.message)
     finally:
-        bench.settle()
+        device.settle()
 
 
 def gpu_workers(jobs: int) -> TimesPool:
@@ -203,7 +202,7 @@ def _timed(
 
 
 def _without_times(item: TimesItem, gpu: GpuInfo, failed: Failed | WorkerLost) -> PytorchTimes:
-    """The row of what could not be timed, so that it is not tried again at every call."""
+    """A row without times, which keeps the next call from trying the item again."""
     return PytorchTimes(
         problem=str(item.problem.id),
         name=item.problem.name,

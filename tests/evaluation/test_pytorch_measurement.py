@@ -19,8 +19,8 @@ from kernelblaster.evaluation.timing.compile_ahead import compile_ahead
 from kernelblaster.evaluation.timing.pytorch_times import TorchMode
 from kernelblaster.evaluation.timing.stopwatch import Timeable
 from kernelblaster.problems.problem import Precision, StandardWorkload
-from kernelblaster.runs import torch_bench
-from kernelblaster.runs.torch_bench import BenchMemoryFull, TimesItem, measure_times
+from kernelblaster.runs import pytorch_measurement
+from kernelblaster.runs.pytorch_measurement import TimesItem, TorchMemoryFull, measure_times
 
 
 @dataclass
@@ -38,7 +38,7 @@ class Clock:
 
 @dataclass
 class Cpu:
-    """Satisfies `TorchBench`; counts how often it is held, and fails in one mode."""
+    """Satisfies `TorchDevice`; counts how often it is held, and fails in one mode."""
 
     broken: TorchMode | None = None
     error: Exception = field(default_factory=lambda: RuntimeError("no such mode\nmore"))
@@ -73,14 +73,14 @@ def item(tmp_path: Path, *modes: TorchMode) -> TimesItem:
 
 
 def test_a_row_holds_times_floor_and_conditions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = Cpu()
+    device = Cpu()
 
     def ahead(module: torch.nn.Module, inputs: Sequence[Any], mode: TorchMode) -> Callable[..., object]:
-        assert not bench.holder, "compilers work off the lock"
+        assert not device.holder, "compilers work off the lock"
         return module
 
-    monkeypatch.setattr(torch_bench, "compile_ahead", ahead)
-    row = measure_times(item(tmp_path, TorchMode.EAGER, TorchMode.COMPILE), bench)
+    monkeypatch.setattr(pytorch_measurement, "compile_ahead", ahead)
+    row = measure_times(item(tmp_path, TorchMode.EAGER, TorchMode.COMPILE), device)
     assert set(row.times) == {TorchMode.EAGER, TorchMode.COMPILE}
     eager = row.times[TorchMode.EAGER]
     assert (eager.us, eager.wall_us, eager.launch_us, eager.exposed) == (10.0, 30.0, 5.0, 0)
@@ -99,7 +99,7 @@ def test_a_mode_that_fails_costs_itself_alone(tmp_path: Path, monkeypatch: pytes
     def refuse(*given: object) -> Callable[..., object]:
         raise TypeError("cannot trace")
 
-    monkeypatch.setattr(torch_bench, "compile_ahead", refuse)
+    monkeypatch.setattr(pytorch_measurement, "compile_ahead", refuse)
     wanted = (TorchMode.EAGER, TorchMode.COMPILE, TorchMode.MAX_AUTOTUNE)
     row = measure_times(item(tmp_path, *wanted), Cpu(TorchMode.MAX_AUTOTUNE))
     assert set(row.times) == {TorchMode.EAGER}
@@ -109,7 +109,7 @@ def test_a_mode_that_fails_costs_itself_alone(tmp_path: Path, monkeypatch: pytes
 
 def test_a_lack_of_memory_is_told_apart(tmp_path: Path) -> None:
     crowded = Cpu(TorchMode.EAGER, torch.OutOfMemoryError("CUDA out of memory"))
-    with pytest.raises(BenchMemoryFull):
+    with pytest.raises(TorchMemoryFull):
         measure_times(item(tmp_path, TorchMode.EAGER), crowded)
 
 

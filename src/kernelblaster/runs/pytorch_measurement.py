@@ -1,15 +1,14 @@
-"""One row of PyTorch's times: the module on the device, compiled off the lock, sampled while the device is held.
+"""Measures one row of PyTorch's times: compiles before it locks the GPU, and samples while it holds it.
 
-Values come from the reference's own `get_inputs` and initialisation, drawn on the device; PyTorch's answer is not
-judged.
+Inputs and weights are the reference's own, drawn on the device. PyTorch's results are not judged.
 """
 
 from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -42,13 +41,13 @@ _REASON = 200
 Compiled = Callable[..., object]
 
 
-class BenchMemoryFull(Exception):
+class TorchMemoryFull(Exception):
     """The device's memory does not suffice, at least not beside what others hold."""
 
 
 @dataclass(frozen=True)
 class TimesItem:
-    """What one row is of. Sent to another process.
+    """What one row measures; sent to a worker process.
 
     Attributes:
         problem, precision, workload: which computation.
@@ -71,8 +70,8 @@ class TimesItem:
         return (gpu, str(self.problem.id), self.precision, self.workload)
 
 
-class TorchBench(Protocol):
-    """A device that PyTorch runs on and that can be held."""
+class TorchDevice(Protocol):
+    """A device that PyTorch runs on and that one process can hold alone."""
 
     @property
     def facts(self) -> DeviceFacts:
@@ -101,7 +100,7 @@ class TorchBench(Protocol):
 
 @dataclass(frozen=True)
 class TorchGpu:
-    """The GPU of this machine. Satisfies `TorchBench`."""
+    """The GPU of this machine. Satisfies `TorchDevice`."""
 
     facts: DeviceFacts
     monitor: Monitor
@@ -136,54 +135,75 @@ class TorchGpu:
         torch.cuda.synchronize()
 
 
-def measure_times(item: TimesItem, bench: TorchBench) -> PytorchTimes:
-    """One row. Raises ProblemError where the reference fails, BenchMemoryFull."""
+def measure_times(item: TimesItem, device: TorchDevice) -> PytorchTimes:
+    """One row. Raises ProblemError where the reference fails, TorchMemoryFull."""
     import torch
 
     began = time.monotonic()
-    floor = floor_us(item.problem, item.workload, item.precision, bench.facts)
-    within_reach = attainable(item.problem, item.workload, item.precision, bench.facts).us
+    floor = floor_us(item.problem, item.workload, item.precision, device.facts)
+    reachable = attainable(item.problem, item.workload, item.precision, device.facts).us
     failures: dict[TorchMode, str] = {}
-    readings = Readings(bench.reading, time.monotonic)
+    readings = Readings(device.reading, time.monotonic)
     try:
-        with bench.held():
-            module, inputs = _on_device(item, bench.torch_device)
-        ahead = _compiled(module, inputs, item.modes, failures)
-        with bench.held(), ExitStack() as stack:
-            entries: dict[TorchMode, Entry] = {}
-            for mode in item.modes:
-                if mode not in failures and (session := _opened(bench, module, inputs, mode, ahead, stack, failures)):
-                    entries[mode] = Entry(session)
-            contest = Contest(
-                {str(mode): entry for mode, entry in entries.items()},
-                bench.facts,
-                PerturbationSchedule(changing=False),
-                readings,
-                least_cycles=LEAST_CYCLES,
-            )
-            if entries:
-                contest.run(item.seconds)
+        contest = _contest(item, device, failures, readings)
     except torch.OutOfMemoryError as error:
-        raise BenchMemoryFull(_said(error)) from error
+        raise TorchMemoryFull(_first_line(error)) from error
     return PytorchTimes(
         problem=str(item.problem.id),
         name=item.problem.name,
         precision=item.precision,
         workload=item.workload,
         digest=item.digest,
-        gpu=bench.facts.name,
-        driver=bench.facts.driver_version,
+        gpu=device.facts.name,
+        driver=device.facts.driver_version,
         torch=torch.__version__,
         settings=torch_settings(),
         cover_us=round(contest.cover_us, 1),
         conditions=readings.summary(),
         floor_us=round(floor, 3),
-        attainable_us=round(within_reach, 3),
-        times={mode: _time_of(entry) for mode, entry in entries.items()},
+        attainable_us=round(reachable, 3),
+        times={TorchMode(mode): _time_of(entry) for mode, entry in contest.entries.items()},
         failures=failures,
         seconds=round(time.monotonic() - began, 1),
         at=round(time.time()),
     )
+
+
+def _contest(item: TimesItem, device: TorchDevice, failures: dict[TorchMode, str], readings: Readings) -> Contest:
+    """Time the modes against each other; a mode that fails is left out and noted in `failures`."""
+    with device.held():
+        module, inputs = _on_device(item, device.torch_device)
+    ahead: dict[TorchMode, Compiled] = {}
+    for mode in item.modes:
+        if mode in AHEAD:
+            with _noting_failure(mode, failures):
+                ahead[mode] = compile_ahead(module, inputs, mode)
+    entries: dict[str, Entry] = {}
+    with device.held(), ExitStack() as sessions:
+        for mode in item.modes:
+            if mode not in failures:
+                with _noting_failure(mode, failures):
+                    session = sessions.enter_context(device.session(module, inputs, mode, ahead.get(mode)))
+                    entries[str(mode)] = Entry(session)
+        contest = Contest(
+            entries, device.facts, PerturbationSchedule(changing=False), readings, least_cycles=LEAST_CYCLES
+        )
+        if entries:
+            contest.run(item.seconds)
+    return contest
+
+
+@contextmanager
+def _noting_failure(mode: TorchMode, failures: dict[TorchMode, str]) -> Iterator[None]:
+    """What a compiler or a module raises, of whatever type, is that mode's failure; lack of memory is everyone's."""
+    import torch
+
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:
+        failures[mode] = _first_line(error)
 
 
 def _on_device(item: TimesItem, device: str) -> tuple[torch.nn.Module, list[Any]]:
@@ -200,46 +220,7 @@ def _on_device(item: TimesItem, device: str) -> tuple[torch.nn.Module, list[Any]
     return module.to(device), arguments(item.problem, module, {name: it.to(device) for name, it in inputs.items()})
 
 
-def _compiled(
-    module: torch.nn.Module, inputs: Sequence[Any], modes: Iterable[TorchMode], failures: dict[TorchMode, str]
-) -> dict[TorchMode, Compiled]:
-    """What can be compiled ahead. What a compiler raises, of whatever type, is that mode's failure."""
-    import torch
-
-    ready: dict[TorchMode, Compiled] = {}
-    for mode in modes:
-        if mode in AHEAD:
-            try:
-                ready[mode] = compile_ahead(module, inputs, mode)
-            except torch.OutOfMemoryError:
-                raise
-            except Exception as error:
-                failures[mode] = _said(error)
-    return ready
-
-
-def _opened(
-    bench: TorchBench,
-    module: torch.nn.Module,
-    inputs: Sequence[Any],
-    mode: TorchMode,
-    ahead: dict[TorchMode, Compiled],
-    stack: ExitStack,
-    failures: dict[TorchMode, str],
-) -> Timeable | None:
-    """A session, which stays open until the stack is left; None where the mode fails, as above."""
-    import torch
-
-    try:
-        return stack.enter_context(bench.session(module, inputs, mode, ahead.get(mode)))
-    except torch.OutOfMemoryError:
-        raise
-    except Exception as error:
-        failures[mode] = _said(error)
-        return None
-
-
-def _said(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     lines = str(error).strip().splitlines() or [""]
     return f"{type(error).__name__}: {lines[0]}"[:_REASON]
 

@@ -269,3 +269,10 @@ def _no_toolchain() -> None:
     from kernelblaster.devices.build.toolchain import ToolMissing
 
     raise ToolMissing("nvcc was not found", hint="install it")
+
+
+@pytest.mark.parametrize("given", ["--form=long", "--language=fortran"])
+def test_data_to_train_on_is_refused_in_a_form_or_language_that_there_is_not(invoke: Invoke, given: str) -> None:
+    done = invoke("train", "data", "never", given)
+    assert done.code == ExitCode.USAGE
+    assert given.partition("=")[2] in done.err

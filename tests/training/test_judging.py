@@ -16,6 +16,7 @@ from kernelblaster.environment.rewards import REWARDS, RewardOptions, rewarded
 from kernelblaster.errors import MachineError
 from kernelblaster.evaluation.results import Decision, Evaluation, Verdict
 from kernelblaster.models.base import Message
+from kernelblaster.python_candidates.language import CandidateLanguage
 from kernelblaster.training.judging import MACHINE, Completion, Scorer, StoredJudge
 from kernelblaster.training.metrics import metrics_of
 from kernelblaster.training.rollouts import Rollout
@@ -134,6 +135,19 @@ def test_a_choice_names_a_source_and_anything_else_is_no_code(stored: Callable[[
     row = ROW.model_copy(update={"reply": ReplyForm.CHOICE, "choices": json.dumps(choices)})
     found = scorer(stored(), "graded").score([Completion(row, text, tokens=1) for text in ("a", " b\n", "c", "")])
     assert [one.verdict for one in found] == ["correct", "compile_error", "no_code", "no_code"]
+
+
+def test_a_reply_in_triton_is_a_whole_module_in_a_fence(
+    stored: Callable[[], StoredJudge], judge: FakeJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kernelblaster.environment.submission.has_triton", lambda: True)
+    row = ROW.model_copy(update={"language": CandidateLanguage.TRITON})
+    module = "import triton\n\nclass ModelNew:\n    pass\n"
+    fenced = f"```python\n{module}```"
+    replies = [fenced, module, fenced[:-3], reply(kernel(Verdict.CORRECT)).text]
+    found = scorer(stored(), "graded").score([Completion(row, text, 9) for text in replies])
+    assert [one.verdict for one in found] == ["correct", "no_code", "no_code", "no_code"]
+    assert judge.judged[-1] == module
 
 
 def test_a_reply_that_is_cut_off_is_no_code(stored: Callable[[], StoredJudge]) -> None:

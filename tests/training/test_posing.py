@@ -8,11 +8,14 @@ import pytest
 
 from kernelblaster.environment.catalogue import Catalogue
 from kernelblaster.problems.start import read_start
+from kernelblaster.python_candidates.language import CandidateLanguage
 from kernelblaster.training.judging import StoredJudge
 from kernelblaster.training.posing import Posing
 from kernelblaster.training.prompting import PromptForm
 from kernelblaster.training.rows import PromptRow
 from kernelblaster.training.splits import make_splits
+
+MODULE = "import triton\n\nclass ModelNew:\n    pass\n"
 
 
 @pytest.mark.parametrize("form", PromptForm)
@@ -34,3 +37,19 @@ def test_prompts_show_the_task_and_what_is_to_be_improved(
     if form is PromptForm.FULL:
         assert "relu_kernel" in frontend[0].prompt[-1].content  # the example is of another family
         assert "softmax_kernel" not in frontend[0].prompt[-1].content
+
+
+@pytest.mark.parametrize("form", PromptForm)
+def test_prompts_for_triton_ask_for_a_module_and_show_modules_alone(
+    catalogue: Catalogue, stored: Callable[[], StoredJudge], form: PromptForm
+) -> None:
+    problem = catalogue.find("L1_23")
+    posing = Posing(stored().shared, make_splits([problem]), form, CandidateLanguage.TRITON)
+    parents = {"level1/023": ["// CUDA\n", MODULE]}
+    rows = [*posing.frontend([problem]), *posing.midend([problem], parents)]
+    assert [row.parent for row in rows] == ["", MODULE]
+    for row in rows:
+        assert row.language is CandidateLanguage.TRITON
+        assert "ModelNew" in row.prompt[-1].content
+        assert "```python" in row.prompt[-1].content.splitlines()[-1 if form is PromptForm.SHORT else -2]
+        assert "relu_kernel" not in row.prompt[-1].content

@@ -51,13 +51,14 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_policy(tmp_path_factory.mktemp("base"))
 
 
-def lay_out(root: Path, choices: dict[str, str]) -> TrainingLayout:
+def lay_out(root: Path, choices: dict[str, str], *, other: tuple[Message, ...] = ()) -> TrainingLayout:
     layout = TrainingLayout(root)
     row = PromptRow(
         prompt=PROMPT, problem="level1/023", stage="frontend", precision="fp16", size="small", family="softmax",
         split="train", reply=ReplyForm.CHOICE, choices=json.dumps(choices),
     )  # fmt: skip
-    write_rows(layout.prompts(Stage.FRONTEND), [row])
+    others = [row.model_copy(update={"prompt": other})] if other else []
+    write_rows(layout.prompts(Stage.FRONTEND), [row, *others])
     warmup = [
         SftRow(
             prompt=PROMPT, completion=answer(letter), problem="level1/023", stage="frontend", verdict="correct",
@@ -89,8 +90,9 @@ def weights(layout: TrainingLayout) -> dict[str, torch.Tensor]:
 def test_killed_at_every_kind_of_moment_it_ends_as_if_it_had_not_been(
     base: Path, stored: Callable[[], StoredJudge], judge: FakeJudge, tmp_path: Path
 ) -> None:
-    config = settings(base, 4, checkpoint_steps=2)
-    undisturbed, disturbed = (lay_out(tmp_path / name, CHOICES) for name in ("undisturbed", "disturbed"))
+    config = settings(base, 4, checkpoint_steps=2, curriculum=True)
+    other = (Message(role="user", content="relu"),)
+    undisturbed, disturbed = (lay_out(tmp_path / name, CHOICES, other=other) for name in ("undisturbed", "disturbed"))
     run_stage(undisturbed, config, Stage.FRONTEND, stored())
     kills, generating = list(KILLS), []
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from kernelblaster.api.environments import environment_problems
 from kernelblaster.api.evaluating import Tell, open_evaluator
@@ -14,10 +15,11 @@ from kernelblaster.api.problems import DatasetName
 from kernelblaster.config import RunConfig
 from kernelblaster.devices.base import Device
 from kernelblaster.environment.judging import SharedJudge
-from kernelblaster.errors import MachineError
+from kernelblaster.errors import MachineError, UsageError
 from kernelblaster.evaluation.results import Verdict
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.tags import Split
+from kernelblaster.python_candidates.language import CandidateLanguage
 from kernelblaster.training.arms import Arm, ArmFigures
 from kernelblaster.training.datasets import Card
 from kernelblaster.training.exporting import export
@@ -81,6 +83,7 @@ def make_training_data(
     sources: Sequence[Path] | None = None,
     problems: Sequence[str] = (),
     form: PromptForm | str = PromptForm.FULL,
+    language: CandidateLanguage | str = CandidateLanguage.CUDA,
     dataset: DatasetName | None = None,
     device: Device | str | None = None,
     on_stage: Tell | None = None,
@@ -95,19 +98,21 @@ def make_training_data(
         sources: recordings, and directories of runs; the shipped recordings if None.
         problems: names of the problems to pose; all if empty.
         form: how much a prompt tells: `full` or `short`.
+        language: what replies are to be written in: `cuda` or `triton`. The sets to learn from hold CUDA alone.
         dataset: a data set other than the configured one.
         device, on_stage: see `open_evaluator`.
 
     Raises UsageError, ProblemError, DeviceError.
     """
     config = config or RunConfig()
+    told, written_in = _named(PromptForm, form), _named(CandidateLanguage, language)
     layout = TrainingLayout(directory)
     catalogue = environment_problems(config, dataset=dataset)
     posed = [catalogue.find(name) for name in problems] or list(catalogue.problems)
     splits = make_splits(catalogue.problems)
     cards = export(shipped_recordings() if sources is None else sources, splits, layout.data)
     with _open_judge(config, device, on_stage) as judge:
-        posing = Posing(judge, splits, PromptForm(form))
+        posing = Posing(judge, splits, told, written_in)
         frontend = posing.frontend(posed)
         midend = posing.midend(posed, parents_of(_stage_one_kernels(layout)))
     written = {Stage.FRONTEND: frontend, Stage.MIDEND: midend}
@@ -149,11 +154,11 @@ def train_stage(
     with _extra():
         from kernelblaster.training.running import run_stage
 
-    config, layout = config or RunConfig(), TrainingLayout(directory)
+    config, layout, asked = config or RunConfig(), TrainingLayout(directory), _named(Stage, stage)
     catalogue = environment_problems(config, dataset=dataset)
     with _open_judge(config, device, on_stage) as shared:
         judge = StoredJudge(shared, catalogue, layout.judged)
-        record = run_stage(layout, config.train, Stage(stage), judge, on_moment)
+        record = run_stage(layout, config.train, asked, judge, on_moment)
     write_page(layout)
     return record
 
@@ -188,10 +193,22 @@ def evaluate_trained(
         from kernelblaster.training.running import run_evaluation
 
     config, layout = config or RunConfig(), TrainingLayout(directory)
+    arm = Arm(name, _named(Stage, stage), _named(Split, split))
     catalogue = environment_problems(config, dataset=dataset)
     with _open_judge(config, device, on_stage) as shared:
         judge = StoredJudge(shared, catalogue, layout.judged)
-        return run_evaluation(layout, config.train, judge, Arm(name, Stage(stage), Split(split)), against)
+        return run_evaluation(layout, config.train, judge, arm, against)
+
+
+Named = TypeVar("Named", bound=StrEnum)
+
+
+def _named(kind: type[Named], name: str) -> Named:
+    """A value by its name. Raises UsageError where there is none of that name."""
+    try:
+        return kind(name)
+    except ValueError as error:
+        raise UsageError(f"there is no {name!r} here", hint=f"choose from {', '.join(kind)}") from error
 
 
 @contextmanager

@@ -81,6 +81,7 @@ class DataOptions:
         str | None, typer.Option("--problems", help="Names such as L1_23,L1_19; all if none is given.")
     ] = None
     form: Annotated[str, typer.Option("--form", help="How much a prompt tells: full or short.")] = "full"
+    language: Annotated[str, typer.Option("--language", help="What replies are written in: cuda or triton.")] = "cuda"
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,7 @@ def data(judge: JudgeOptions, given: DataOptions) -> int:
         sources=given.sources or None,
         problems=() if given.problems is None else given.problems.split(","),
         form=given.form,
+        language=given.language,
         dataset=judge.dataset_dir,
         on_stage=_tell,
     )

@@ -57,6 +57,8 @@ class TrainConfig(Section):
     """Updates of a stage."""
     groups: int = Field(1, ge=1)
     """Prompts per update; each gets a group of completions."""
+    curriculum: bool = False
+    """Prompts whose groups of rewards differ are asked more often; else all equally often."""
     generations: int | None = Field(None, ge=2)
     """Completions per prompt (K)."""
     reward: str | None = None

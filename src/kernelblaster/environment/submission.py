@@ -51,6 +51,11 @@ class Submission:
     reason: str = ""
 
 
+def has_fence(text: str) -> bool:
+    """Whether a fenced block opens in a text."""
+    return _FENCE.search(text) is not None
+
+
 def require_judged(language: Language) -> None:
     """Raise UnsupportedLanguage for a language, named by the caller, that is not judged here."""
     if language is Language.TRITON and not has_triton():
@@ -84,7 +89,7 @@ def read_submission(code: str, language: Language, allowed: Collection[Language]
         return Submission(None, f"this is {found}; write {' or '.join(allowed)}")
     if module is not None:
         return Submission(module) if has_triton() else Submission(None, "Triton is not judged here; write a .cu file")
-    if not _FENCE.search(code):
+    if not has_fence(code):
         return Submission(code)
     try:
         return Submission(parse_reply(code).source)
@@ -94,6 +99,6 @@ def read_submission(code: str, language: Language, allowed: Collection[Language]
 
 def _python_in(code: str) -> str | None:
     """The Python module in a submission; None where there is none."""
-    blocks = [block["text"] for block in _PYTHON_BLOCK.finditer(code)] or ([] if _FENCE.search(code) else [code])
+    blocks = [block["text"] for block in _PYTHON_BLOCK.finditer(code)] or ([] if has_fence(code) else [code])
     modules = [text for text in blocks if language_of(text) is CandidateLanguage.TRITON]
     return modules[-1] if modules else None

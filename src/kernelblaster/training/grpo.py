@@ -1,11 +1,12 @@
 """A stage of GRPO with TRL's trainer. Needs the extra `train`.
 
-`KernelTrainer` adds three things to `GRPOTrainer`:
+`KernelTrainer` adds four things to `GRPOTrainer`:
 
 1. It stores completions before it uses them and reads them back after a kill. The step alone seeds its sampling.
 2. Its rewards come from the judge, by way of the store.
 3. With leave-one-out, it multiplies TRL's advantages by K / (K - 1), K being the completions of a group that have a
    reward.
+4. With a curriculum, it asks the prompts that `curriculum` chooses instead of those that TRL drew.
 
 It overrides two private methods of TRL, whose version is therefore pinned.
 """
@@ -28,6 +29,7 @@ from trl import GRPOConfig, GRPOTrainer
 from kernelblaster.config.training import Advantage, Generator, TrainConfig
 from kernelblaster.errors import UsageError
 from kernelblaster.storage.atomic import write_atomically
+from kernelblaster.training.curriculum import choose
 from kernelblaster.training.judging import Completion, Scorer, judge_step
 from kernelblaster.training.metrics import metrics_of
 from kernelblaster.training.policy import COMPLETE, Policy, prompt_ids
@@ -139,11 +141,18 @@ class KernelTrainer(GRPOTrainer):
         return found.completions, found.logprobs
 
     def _generate_and_score_completions(self, inputs: Any) -> Any:
-        output = super()._generate_and_score_completions(inputs)
+        output = super()._generate_and_score_completions(self._asked(inputs) if self._run.config.curriculum else inputs)
         if self._run.plan.advantage is Advantage.LEAVE_ONE_OUT:
             factors = leave_one_out_factors([one.reward for one in self._scored], self._run.plan.generations)
             output["advantages"] = output["advantages"] * torch.tensor(factors, device=output["advantages"].device)
         return output
+
+    def _asked(self, inputs: Any) -> list[dict[str, Any]]:
+        """The samples of a step's groups by the curriculum, in the place of as many that TRL drew."""
+        run, step = self._run, self.state.global_step
+        k = run.plan.generations
+        chosen = choose(list(self._rows), run.store.rollouts, step=step, groups=len(inputs) // k, seed=run.config.seed)
+        return [_sample(self._rows[digest]) for digest in chosen for _ in range(k)]
 
     def kernel_reward(
         self, prompts: Any, completions: Any, completion_ids: Any, digest: Any, log_metric: Any, **_: Any

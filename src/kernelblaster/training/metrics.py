@@ -93,10 +93,14 @@ def speedup(judged: Judged) -> float:
     return judged.speedup if fast and judged.speedup is not None else 1.0
 
 
+def is_informative(group: Iterable[Judged]) -> bool:
+    """Whether the rewards of a group differ: else it has no gradient."""
+    return len({one.reward for one in group if one.reward is not None}) > 1
+
+
 def _informative(judged: Sequence[Rollout]) -> float | None:
     groups = _grouped(judged, lambda one: (one.step, one.group)).values()
-    differing = sum(len({one.reward for one in group if one.reward is not None}) > 1 for group in groups)
-    return differing / len(groups) if groups else None
+    return sum(map(is_informative, groups)) / len(groups) if groups else None
 
 
 def _share(count: int, judged: Sequence[Rollout]) -> float | None:

@@ -14,10 +14,12 @@ from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.models.base import Message
 from kernelblaster.problems.problem import Problem
 from kernelblaster.problems.start import read_start
+from kernelblaster.python_candidates.language import CandidateLanguage
 from kernelblaster.training.stages import Stage
 
 PARENT_HEADING = "# Kernel to improve"
 """Where the search's prompts go on from the task to the kernel (`agent/prompts/generate.j2`)."""
+_FENCES = {CandidateLanguage.CUDA: "cuda", CandidateLanguage.TRITON: "python"}
 _REFERENCE_CHARACTERS = 4000
 _EXAMPLE_CHARACTERS = 6000
 """Of a worked example, reference and kernel together; a longer one is not shown."""
@@ -60,21 +62,25 @@ def example_of(problem: Problem) -> Example | None:
     return example if len(example.reference) + len(example.source) <= _EXAMPLE_CHARACTERS else None
 
 
-def frontend_prompt(task: Task, example: Example | None, form: PromptForm) -> tuple[Message, ...]:
+def frontend_prompt(
+    task: Task, example: Example | None, form: PromptForm, language: CandidateLanguage = CandidateLanguage.CUDA
+) -> tuple[Message, ...]:
     """Ask for a correct kernel. Raises ProblemError."""
     if form is PromptForm.SHORT:
-        return _short(task, "")
-    return _full(Stage.FRONTEND, **task_values(task), example=example)
+        return _short(task, "", language)
+    return _full(Stage.FRONTEND, **_values(task, language), example=example)
 
 
-def midend_prompt(task: Task, parent: Parent, form: PromptForm) -> tuple[Message, ...]:
-    """Ask for a faster kernel. Raises ProblemError."""
+def midend_prompt(
+    task: Task, parent: Parent, form: PromptForm, language: CandidateLanguage = CandidateLanguage.CUDA
+) -> tuple[Message, ...]:
+    """Ask for a faster kernel, in the language of its parent. Raises ProblemError."""
     if form is PromptForm.SHORT:
-        return _short(task, parent.source.strip())
+        return _short(task, parent.source.strip(), language)
     found = parent.evaluation
     return _full(
         Stage.MIDEND,
-        **task_values(task),
+        **_values(task, language),
         parent=parent.source.strip(),
         profile=profile_summary(found) if found is not None and found.profile is not None else "",
         time=time_summary(found) if found is not None else "",
@@ -85,7 +91,8 @@ def as_frontend_prompt(searched: tuple[Message, ...]) -> tuple[Message, ...]:
     """The prompt of stage `frontend` on the problem of a prompt of the search, for the same device."""
     system, user = searched[:2]
     task = user.content.partition(PARENT_HEADING)[0].rstrip()
-    return (system, Message(role="user", content=f"{task}\n\n\n{_rendered('frontend_reply')}"))
+    reply = _rendered("frontend_reply", fence=_FENCES[CandidateLanguage.CUDA])
+    return (system, Message(role="user", content=f"{task}\n\n\n{reply}"))
 
 
 def _full(stage: Stage, /, **values: object) -> tuple[Message, ...]:
@@ -95,8 +102,12 @@ def _full(stage: Stage, /, **values: object) -> tuple[Message, ...]:
     )
 
 
-def _short(task: Task, parent: str) -> tuple[Message, ...]:
-    return (Message(role="user", content=_rendered("short", **task_values(task), parent=parent)),)
+def _short(task: Task, parent: str, language: CandidateLanguage) -> tuple[Message, ...]:
+    return (Message(role="user", content=_rendered("short", **_values(task, language), parent=parent)),)
+
+
+def _values(task: Task, language: CandidateLanguage) -> dict[str, object]:
+    return {**task_values(task), "triton": language is CandidateLanguage.TRITON, "fence": _FENCES[language]}
 
 
 def _rendered(template: str, /, **values: object) -> str:

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from kernelblaster.errors import UsageError
 from kernelblaster.models.base import Message
+from kernelblaster.python_candidates.language import CandidateLanguage
 from kernelblaster.storage.atomic import write_atomically
 from kernelblaster.storage.jsonl import complete_lines
 
@@ -46,7 +47,8 @@ class PromptRow(Row):
     problem: str
     """`level1/023`"""
     stage: str
-    language: str = "cuda"
+    language: CandidateLanguage = CandidateLanguage.CUDA
+    """What a reply is to be written in, and the parent is."""
     precision: str
     size: str
     parent_sha256: str = ""

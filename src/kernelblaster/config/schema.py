@@ -68,6 +68,14 @@ def _listed(value: Any) -> Any:
     return [] if names == ["none"] else names
 
 
+def _between_commas(value: Any) -> Any:
+    """`none`, or items between commas that keep their case."""
+    if not isinstance(value, str):
+        return value
+    items = [part.strip() for part in value.split(",") if part.strip()]
+    return [] if [item.lower() for item in items] == ["none"] else items
+
+
 class SearchConfig(Section):
     """Width, depth and patience of the search. Defaults are upstream's."""
 
@@ -144,6 +152,9 @@ class ModelConfig(Section):
     else the shipped recording."""
     name: str = "gpt-5-mini-2025-08-07"
     """Model name."""
+    stages: Annotated[tuple[str, ...], BeforeValidator(_between_commas)] = ()
+    """Other models of the same endpoint for single purposes (generate, repair, classify, reflect, verify), such as
+    repair=gpt-5-nano-2025-08-07; for openai_api alone. Prices set below are those of `name`."""
     base_url: str | None = None
     """Chat completions endpoint; OpenAI's if not given."""
     api_key: SecretStr | None = None

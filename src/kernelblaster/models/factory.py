@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kernelblaster.config import ModelConfig
+from kernelblaster.config import ModelConfig, ModelKind
+from kernelblaster.errors import UsageError
 from kernelblaster.models.backends import BACKENDS
 from kernelblaster.models.base import ChatModel
 from kernelblaster.models.ledger import CostLedger
 from kernelblaster.models.recorded import RecordedModel, RecordingHeader, RecordingModel
+from kernelblaster.models.staged import staged
 
 
 def build_model(
@@ -23,10 +25,15 @@ def build_model(
         device: what the run measures on; noted in a recording that is made.
         archive: whether the search hands out replies from an archive; noted there, too.
 
-    Raises UsageError for an unknown kind, when dollars are capped and the price is unknown, when a recording is missing
-    or cannot be read, and BadKey.
+    Raises UsageError for an unknown kind, for stages that it cannot have, when dollars are capped and a price is
+    unknown, when a recording is missing or cannot be read, and BadKey.
     """
-    model = BACKENDS.get(config.kind).build(config, exchange, ledger)
+    backend = BACKENDS.get(config.kind)
+    if config.stages and config.kind != ModelKind.OPENAI_API:
+        raise UsageError(
+            f"model.stages: {config.kind} has one model for all", hint="leave them out, or ask an endpoint"
+        )
+    model = staged(config, lambda one: backend.build(one, exchange, ledger))
     if config.recording is None or isinstance(model, RecordedModel):
         return model
     header = RecordingHeader.now(model=config.name, how=config.kind, device=device, archive=archive)

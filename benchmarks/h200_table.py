@@ -2,12 +2,15 @@
 
     python benchmarks/h200_table.py --rows FILE [--minutes M] [--problems level1/001,...] [--seconds S]
     python benchmarks/h200_table.py --rows FILE --write
+    python benchmarks/h200_table.py --pytorch data/baselines/h200/fp16.jsonl
 
 The first needs a GPU. It compiles all kernels side by side, then times problem by problem and writes each row to FILE
 (JSON lines) as soon as it is there; a problem with a row is not measured again, so that a run that was cut off, or has
 used up its minutes, is continued by the same command. The second puts the rows into docs/results/h200_baseline.json,
 their tables into docs/results/h200.md, and their picture and headline into README.md; it refuses where a shipped kernel
-has no row, and rows in which launches of PyTorch were not hidden.
+has no row, and rows in which launches of PyTorch were not hidden. The third puts PyTorch's times of `problems baseline`
+beside the kernels' times of h200_baseline.json, into a section of their own, the picture and the headline: both by the
+same rule, in two sittings.
 """
 
 from __future__ import annotations
@@ -24,13 +27,14 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 from results_picture import DARK, LIGHT, picture
-from results_table import better_baseline, geometric_mean, render
+from results_table import LABELS, better_baseline, geometric_mean, render, time_cell
 
 from kernelblaster.config import RunConfig
 from kernelblaster.devices.base import Device
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.devices.failures import BuildFailure
 from kernelblaster.evaluation.correctness.input_store import InputStore
+from kernelblaster.evaluation.timing.pytorch_times import PytorchTimes, TorchMode, read_times
 from kernelblaster.problems.problem import Precision, Problem, StandardWorkload
 from kernelblaster.records.baselines import BaselineRow
 from kernelblaster.runs.choices import choose_device
@@ -41,6 +45,7 @@ RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 KERNELS = RESULTS / "h200_kernels"
 CONFIG = RunConfig(device=DeviceKind.CUDA, precision=Precision.FP16)
 HEADING = "## Beside PyTorch\n"
+TWO_HEADING = "## Beside PyTorch with launches hidden\n"
 SAID = "Made by `python benchmarks/h200_table.py`.\n"
 README = RESULTS.parents[1] / "README.md"
 IMAGES = RESULTS.parent / "images"
@@ -134,15 +139,75 @@ def write(rows: list[BaselineRow]) -> None:
     page.write_text(text)
 
 
-def with_headline(readme: str, rows: list[BaselineRow]) -> str:
+def write_two_sittings(times: Path) -> None:
+    """Put the shipped kernels' times beside PyTorch's of another sitting. Raises SystemExit where none are of both."""
+    measured = TypeAdapter(list[BaselineRow]).validate_json((RESULTS / "h200_baseline.json").read_bytes())
+    known = read_times([times])
+    rows = []
+    for row in measured:
+        found = known.get((row.device.name, row.problem, row.precision, row.workload))
+        if found is not None and found.times and FINAL in row.timings:
+            rows.append(beside(row, found))
+    if not rows:
+        raise SystemExit(f"{times} holds no problem of h200_baseline.json")
+    page = RESULTS / "h200.md"
+    text, changed = re.subn(
+        rf"{TWO_HEADING}.*?(?=^## )", lambda _: two_sittings(rows), page.read_text(), flags=re.DOTALL | re.MULTILINE
+    )
+    if changed != 1:
+        raise SystemExit(f"{page} has no section of that heading")
+    page.write_text(text)
+    for name, colours in (("h200.svg", LIGHT), ("h200-dark.svg", DARK)):
+        (IMAGES / name).write_text(picture(rows, colours))
+    how = "kernels and PyTorch\nby one rule in two sittings, launches hidden"
+    README.write_text(with_headline(README.read_text(), rows, how))
+
+
+def beside(row: BaselineRow, found: PytorchTimes) -> BaselineRow:
+    """The row with PyTorch's times of another sitting."""
+    final = row.timings[FINAL]
+    timings = {START: row.timings[START], FINAL: final}
+    for mode, one in found.times.items():
+        figures = {"median_us": one.us, "low_us": one.low_us, "high_us": one.high_us, "samples": one.samples}
+        timings[mode] = final.model_copy(update={**figures, "conditions": found.conditions})
+    return row.model_copy(update={"timings": timings, "final_against": {}, "torch": found.torch})
+
+
+def two_sittings(rows: list[BaselineRow]) -> str:
+    """The section of the results page."""
+    modes = [mode for mode in TorchMode if any(mode in row.timings for row in rows)]
+    ratios = [ratio for ratio in map(better_baseline, rows) if ratio is not None]
+    lines = [
+        TWO_HEADING,
+        "Made by `python benchmarks/h200_table.py --pytorch FILE`.",
+        "",
+        f"{rows[0].device.name}, PyTorch {rows[0].torch}, {rows[0].precision}, size `{rows[0].workload}`: device time "
+        "of the whole call in microseconds, cold L2, launches hidden for as long as the slowest host needs, median "
+        "with the 95 % bootstrap interval. The kernels' times are those of the table below, PyTorch's of "
+        "`problems baseline`: the same rule and kind of GPU, another sitting, so that the ratios have no interval.",
+        "",
+        f"| problem | final | {' | '.join(LABELS[mode] for mode in modes)} | fastest PyTorch over final |",
+        "|---" * (3 + len(modes)) + "|",
+    ]
+    for row in rows:
+        cells = [time_cell(row.timings.get(name), None) for name in (FINAL, *modes)]
+        lines.append(f"| {row.problem} {row.name} | {' | '.join(cells)} | {better_baseline(row):.2f} |")
+    faster = sum(ratio > 1 for ratio in ratios)
+    lines += ["", f"Geometric mean: {geometric_mean(ratios):.2f}; faster on {faster} of {len(ratios)}.", "", ""]
+    return "\n".join(lines)
+
+
+def with_headline(
+    readme: str, rows: list[BaselineRow], how: str = "launches hidden for both\nsides, timed in turns"
+) -> str:
     """The README with what the rows say between its marks. Raises SystemExit where it has none."""
     ratios = [ratio for ratio in map(better_baseline, rows) if ratio is not None]
     first = rows[0]
     told = (
         f"**{geometric_mean(ratios):.2f} times** the speed of the fastest of PyTorch eager and torch.compile's modes:\n"
         f"geometric mean over the final kernels of {len(ratios)} KernelBench problems at full shapes "
-        f"({first.device.name}, {first.precision},\nPyTorch {first.torch}, no library calls), launches hidden for both "
-        f"sides; faster on {sum(ratio > 1 for ratio in ratios)} of {len(ratios)}.\n"
+        f"({first.device.name}, {first.precision},\nPyTorch {first.torch}, no library calls), {how}; "
+        f"faster on {sum(ratio > 1 for ratio in ratios)} of {len(ratios)}.\n"
         "[docs/results/h200.md](docs/results/h200.md) has every time.\n\n<picture>\n"
         '  <source media="(prefers-color-scheme: dark)" srcset="docs/images/h200-dark.svg">\n'
         '  <img src="docs/images/h200.svg" alt="PyTorch\'s time over the final kernel\'s, per problem">\n</picture>\n'
@@ -156,13 +221,18 @@ def with_headline(readme: str, rows: list[BaselineRow]) -> str:
 def main() -> None:
     """Measure, or write what was measured."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=Path, required=True, help="JSON lines, one problem each")
+    parser.add_argument("--rows", type=Path, help="JSON lines, one problem each")
+    parser.add_argument("--pytorch", type=Path, help="what `problems baseline` has recorded")
     parser.add_argument("--minutes", type=float, default=60.0, help="no problem is begun after that")
     parser.add_argument("--seconds", type=float, default=6.0, help="of sampling per problem")
     parser.add_argument("--problems", default="", help="level1/001,...; all that are shipped if left out")
     parser.add_argument("--write", action="store_true", help="write docs/results instead of measuring")
     options = parser.parse_args()
-    if options.write:
+    if (options.rows is None) == (options.pytorch is None):
+        parser.error("give --rows or --pytorch")
+    if options.pytorch is not None:
+        write_two_sittings(options.pytorch)
+    elif options.write:
         write(read_rows(options.rows))
     else:
         measure(options)

@@ -91,10 +91,9 @@ def test_r05_a_start_faster_than_any_final_is_not_credited_to_the_search() -> No
 
 
 def test_r05_the_shipped_results_name_the_baselines_beside_the_start() -> None:
-    head = next(
-        line for line in (DOCS / "results" / "h200.md").read_text().splitlines() if line.startswith("| problem")
-    )
-    assert all(word in head for word in ("over start", "over eager", "over compile"))
+    page = (DOCS / "results" / "h200.md").read_text()
+    heads = [line for line in page.splitlines() if line.startswith("| problem")]
+    assert any(all(word in head for word in ("over start", "over eager", "over compile")) for head in heads)
 
 
 @pytest.mark.parametrize("us", [0.0, -1.0, float("nan"), 0.001, 84.0])

@@ -18,6 +18,7 @@ from kernelblaster.environment.submission import Language
 from kernelblaster.errors import UsageError
 from kernelblaster.models.base import Usage
 from kernelblaster.storage.jsonl import append_line, complete_lines, cut_torn_line
+from kernelblaster.storage.records import differing_fields
 
 TURNS = "turns.jsonl"
 
@@ -95,7 +96,7 @@ class SampleStore:
         found = _parsed(self.path, EvalHeader, lines[0].data)
         if found != header:
             raise UsageError(
-                f"{self.path} holds another evaluation: {_difference(found, header)}",
+                f"{self.path} holds another evaluation: {differing_fields(found, header)}",
                 hint="name another directory with --to",
             )
         for line in lines[1:]:
@@ -129,8 +130,3 @@ def _parsed(path: Path, kind: type[Record], data: bytes) -> Record:
         return kind.model_validate_json(data)
     except ValidationError as error:
         raise UsageError(f"{path} holds a line that is none of its own", hint="restore it, or move it away") from error
-
-
-def _difference(found: EvalHeader, wanted: EvalHeader) -> str:
-    before, after = found.model_dump(mode="json"), wanted.model_dump(mode="json")
-    return ", ".join(f"{name} {before[name]!r}, now {after[name]!r}" for name in before if before[name] != after[name])

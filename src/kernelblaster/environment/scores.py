@@ -67,7 +67,9 @@ class Episode:
     @property
     def speedup(self) -> float:
         """The greatest that was decided; 1 where none was faster."""
-        return 1.0 if self.hack else max(_decided(turn) for turn in self.turns)
+        return (
+            1.0 if self.hack else max(decided_speedup(turn.verdict, turn.decision, turn.speedup) for turn in self.turns)
+        )
 
 
 def scores_of(episodes: Mapping[str, Sequence[Episode]]) -> Scores:
@@ -129,9 +131,10 @@ def _pass_at(k: int, groups: Sequence[Sequence[Episode]]) -> float:
     )
 
 
-def _decided(turn: Turn) -> float:
-    faster = turn.verdict == Verdict.CORRECT and turn.decision == Decision.FASTER
-    return turn.speedup if faster and turn.speedup is not None else 1.0
+def decided_speedup(verdict: str, decision: str | None, speedup: float | None) -> float:
+    """The speed-up of a correct kernel that is decided faster; 1 for any other."""
+    faster = verdict == Verdict.CORRECT and decision == Decision.FASTER
+    return speedup if faster and speedup is not None else 1.0
 
 
 def _share(found: Iterable[bool]) -> float | None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
-from kernelblaster.errors import MachineError
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.reference import reference_digest
-from kernelblaster.storage.jsonl import append_line, complete_lines, cut_torn_line
+from kernelblaster.storage.jsonl import append_line, cut_torn_line
+from kernelblaster.storage.records import read_records
 
 Auditor = Callable[[Problem, Sequence[Precision]], list[str]]
 """Faults of a problem in some precisions."""
@@ -61,11 +61,4 @@ def audit_problems(
 
 def _read(path: Path) -> dict[tuple[str, tuple[Precision, ...], str], AuditRecord]:
     cut_torn_line(path)
-    found = {}
-    for line in complete_lines(path.read_bytes()) if path.exists() else ():
-        try:
-            record = AuditRecord.model_validate_json(line.data)
-        except ValidationError as error:
-            raise MachineError(f"line {line.number} of {path} is no audit", hint="remove the line") from error
-        found[record.problem, record.precisions, record.digest] = record
-    return found
+    return {(record.problem, record.precisions, record.digest): record for record in read_records(path, AuditRecord)}

@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from filelock import FileLock
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from kernelblaster.config import RunConfig
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.devices.failures import BuildFailure
-from kernelblaster.errors import DeviceError, DeviceMemoryFull, MachineError, ProblemError
+from kernelblaster.errors import DeviceError, DeviceMemoryFull, ProblemError
 from kernelblaster.evaluation.inputs.scratch import free_host_memory
 from kernelblaster.evaluation.results import Evaluation, Verdict
 from kernelblaster.problems.problem import Precision, Problem, TensorRole
@@ -33,7 +33,8 @@ from kernelblaster.problems.reference import tensor_specs
 from kernelblaster.problems.start import read_start
 from kernelblaster.runs.choices import choose_device, watched
 from kernelblaster.runs.worker_pool import Pool, WorkerLost, WorkerPool, run_all
-from kernelblaster.storage.jsonl import append_line, complete_lines, cut_torn_line
+from kernelblaster.storage.jsonl import append_line, cut_torn_line
+from kernelblaster.storage.records import read_records
 
 if TYPE_CHECKING:
     from kernelblaster.devices.base import Device
@@ -152,14 +153,8 @@ class InProcess:
 
 def read_checks(path: Path) -> list[CheckRecord]:
     """The newest outcome of each problem, precision, workload and device. Raises MachineError for a damaged file."""
-    if not path.exists():
-        return []
     newest: dict[tuple[str, ...], CheckRecord] = {}
-    for line in complete_lines(path.read_bytes()):
-        try:
-            record = CheckRecord.model_validate_json(line.data)
-        except ValidationError as error:
-            raise MachineError(f"line {line.number} of {path} is no outcome", hint="remove the line") from error
+    for record in read_records(path, CheckRecord):
         newest.pop(record.key[:4], None)
         newest[record.key[:4]] = record
     return list(newest.values())

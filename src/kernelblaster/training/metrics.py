@@ -15,8 +15,8 @@ from pydantic import BaseModel
 
 from kernelblaster.environment.observation import NO_CODE
 from kernelblaster.environment.rewards import NOT_BUILT
-from kernelblaster.environment.scores import SPEEDUPS
-from kernelblaster.evaluation.results import Decision, Verdict
+from kernelblaster.environment.scores import SPEEDUPS, decided_speedup
+from kernelblaster.evaluation.results import Verdict
 from kernelblaster.training.judging import MACHINE
 from kernelblaster.training.rollouts import Judged, Rollout
 
@@ -89,8 +89,7 @@ def by_problem(rollouts: Iterable[Rollout]) -> Mapping[str, Metrics]:
 
 def speedup(judged: Judged) -> float:
     """Of a correct completion that is decided faster; 1 for any other."""
-    fast = judged.verdict == Verdict.CORRECT and judged.decision == Decision.FASTER
-    return judged.speedup if fast and judged.speedup is not None else 1.0
+    return decided_speedup(judged.verdict, judged.decision, judged.speedup)
 
 
 def is_informative(group: Iterable[Judged]) -> bool:

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from kernelblaster.errors import UsageError
 from kernelblaster.storage.jsonl import append_line, complete_lines, cut_torn_line
+from kernelblaster.storage.records import differing_fields
 
 GENERATIONS = "generations.jsonl"
 ROLLOUTS = "rollouts.jsonl"
@@ -111,7 +112,7 @@ class RolloutStore:
             append_line(self._rollouts, header.model_dump_json().encode())
         elif found != header:
             raise UsageError(
-                f"{self._rollouts} holds rewards by other rules: {difference(found, header)}",
+                f"{self._rollouts} holds rewards by other rules: {differing_fields(found, header)}",
                 hint="train in another directory, or with the settings that this one began with",
             )
         self._by_step = {one.step: one for one in _parsed(self._generations, Generation, skip=0)}
@@ -182,9 +183,3 @@ def _parsed(path: Path, kind: type[Line], *, skip: int) -> list[Line]:
         return [kind.model_validate_json(line.data) for line in lines[skip:]]
     except ValidationError as error:
         raise UsageError(f"{path} holds a line that is none of its own", hint="it is damaged: restore it") from error
-
-
-def difference(found: RolloutHeader, wanted: RolloutHeader) -> str:
-    """In what two headers differ, one line."""
-    before, after = found.model_dump(), wanted.model_dump()
-    return ", ".join(f"{name} {before[name]!r}, now {after[name]!r}" for name in before if before[name] != after[name])

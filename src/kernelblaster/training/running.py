@@ -20,6 +20,7 @@ from kernelblaster.environment.rewards import REWARDS, RewardOptions
 from kernelblaster.errors import UsageError
 from kernelblaster.problems.tags import Split
 from kernelblaster.storage.atomic import write_atomically
+from kernelblaster.storage.records import differing_fields
 from kernelblaster.training.arms import BASE, Arm, ArmFigures, differences_of, figures_of
 from kernelblaster.training.exporting import SFT
 from kernelblaster.training.grpo import Moment, StageRun, fitting, train
@@ -32,7 +33,6 @@ from kernelblaster.training.rollouts import (
     Rollout,
     RolloutHeader,
     RolloutStore,
-    difference,
     read_header,
     read_rollouts,
 )
@@ -167,7 +167,7 @@ def _rollouts_of(layout: TrainingLayout, arm: Arm, header: RolloutHeader) -> lis
         )
     if found != header:
         raise UsageError(
-            f"{directory / ROLLOUTS} holds rewards by other rules: {difference(found, header)}",
+            f"{directory / ROLLOUTS} holds rewards by other rules: {differing_fields(found, header)}",
             hint="evaluate both with the same device, size, precision and reward",
         )
     return read_rollouts(directory)

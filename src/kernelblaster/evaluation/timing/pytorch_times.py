@@ -13,15 +13,14 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
-from kernelblaster.errors import MachineError
 from kernelblaster.evaluation.results import Conditions
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.reference import reference_digest
-from kernelblaster.storage.jsonl import complete_lines
+from kernelblaster.storage.records import read_records
 
 TimesKey = tuple[str, str, Precision, str]
 """GPU, problem, precision, workload."""
@@ -134,11 +133,7 @@ def read_times(paths: Iterable[Path]) -> dict[TimesKey, PytorchTimes]:
     """What files of times hold, lines of the same key joined. Raises MachineError for a damaged line."""
     found: dict[TimesKey, PytorchTimes] = {}
     for path in paths:
-        for line in complete_lines(path.read_bytes()):
-            try:
-                times = PytorchTimes.model_validate_json(line.data)
-            except ValidationError as error:
-                raise MachineError(f"line {line.number} of {path} holds no times", hint="remove the line") from error
+        for times in read_records(path, PytorchTimes):
             known = found.get(times.key)
             found[times.key] = times if known is None else known.joined(times)
     return found

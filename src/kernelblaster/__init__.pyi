@@ -124,6 +124,7 @@ from kernelblaster.evaluation.results import Decision as Decision
 from kernelblaster.evaluation.results import Evaluation as Evaluation
 from kernelblaster.evaluation.results import Timing as Timing
 from kernelblaster.evaluation.results import Verdict as Verdict
+from kernelblaster.evaluation.tiers import Tier as Tier
 from kernelblaster.evaluation.timing.pytorch_times import ModeTime as ModeTime
 from kernelblaster.evaluation.timing.pytorch_times import PytorchTimes as PytorchTimes
 from kernelblaster.evaluation.timing.pytorch_times import TorchMode as TorchMode

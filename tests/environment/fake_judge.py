@@ -9,6 +9,7 @@ from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource
 from kernelblaster.errors import DeviceError
 from kernelblaster.evaluation.results import Comparison, Decision, ErrorFigures, Evaluation, Timing, Verdict
+from kernelblaster.evaluation.tiers import Tier
 from kernelblaster.problems.problem import Precision
 
 FACTS = DeviceFacts(
@@ -75,11 +76,24 @@ class FakeJudge:
 
     def __init__(self) -> None:
         self.judged: list[str] = []
+        self.tiers: list[Tier] = []
+        """Of all that was judged, starts among it."""
         self.lost = False
         self.gate = threading.Event()
         self.gate.set()
 
-    def evaluate(self, problem, source: str, *, baseline: str | None, profile: bool) -> Evaluation:
+    def evaluate(
+        self, problem, source: str, *, baseline: str | None, profile: bool, tier: Tier = Tier.FULL
+    ) -> Evaluation:
+        found = self._judged(source)
+        found.tier = tier
+        self.tiers.append(tier)
+        if tier is Tier.CORRECT:
+            assert baseline is None
+            found.timing = found.comparison = found.profile = None
+        return found
+
+    def _judged(self, source: str) -> Evaluation:
         self.gate.wait(10)
         if self.lost:
             raise DeviceError("the GPU is lost", hint="find it")

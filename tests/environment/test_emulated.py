@@ -35,3 +35,17 @@ def test_a_wrong_kernel_gets_what_a_build_is_worth() -> None:
     assert wrong.reward == pytest.approx(0.1)
     assert wrong.modelled
     assert wrong.runtime_us is None
+
+
+@pytest.mark.nvcc
+@pytest.mark.slow
+def test_tiers_agree_on_a_verdict_and_do_no_more_than_they_say() -> None:
+    with open_environment(CONFIG) as environments:
+        session = environments.session()
+        start = session.reset(problem_id="L1_19").start_code
+        correct, quick = (session.step(KernelAction(code=start, tier=tier)) for tier in ("correct", "quick"))
+        wrong = session.step(KernelAction(code=start.replace("fmaxf", "fminf").replace("> 0", "< 0"), tier="correct"))
+    assert [seen.verdict for seen in (correct, quick, wrong)] == ["correct", "correct", "wrong_values"]
+    assert (correct.runtime_us, correct.profile, quick.profile) == (None, {}, {})
+    assert quick.runtime_us is not None
+    assert quick.decision == "inconclusive"

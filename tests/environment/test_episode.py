@@ -19,6 +19,7 @@ from kernelblaster.environment.rewards import REWARDS, RewardOptions, rewarded
 from kernelblaster.environment.submission import MOST_BYTES, SubmissionTooLarge, UnsupportedLanguage
 from kernelblaster.errors import DeviceError, UsageError
 from kernelblaster.evaluation.results import Decision, Verdict
+from kernelblaster.evaluation.tiers import Tier
 from kernelblaster.python_candidates.language import language_of
 
 WRONG, RIGHT = kernel(Verdict.WRONG_VALUES), kernel(Verdict.CORRECT)
@@ -55,6 +56,18 @@ def test_an_episode_gives_rewards_counts_turns_and_refuses_what_comes_after(sess
         step(episodes, RIGHT)
     assert episodes.reset(problem_id="L1_23").turn == 0
     assert episodes.state.step_count == 0
+
+
+def test_a_tier_is_chosen_by_the_episode_or_the_step_and_each_is_judged_anew(session, judge: FakeJudge) -> None:
+    episodes = session()
+    episodes.reset(problem_id="L1_23", tier="correct")
+    untimed, again, timed = step(episodes, FASTER), step(episodes, FASTER), step(episodes, FASTER, tier="quick")
+    assert [one.tier for one in (untimed, again, timed)] == [Tier.CORRECT, Tier.CORRECT, Tier.QUICK]
+    assert [one.reward for one in (untimed, again, timed)] == pytest.approx([0.4, 0.4, 1.0])
+    assert (untimed.correctness_pass, untimed.runtime_us, untimed.speedup) == (True, None, None)
+    assert "## Time" in untimed.feedback
+    # The start is a baseline of what is timed alone, and is itself judged whole.
+    assert judge.tiers == [Tier.CORRECT, Tier.FULL, Tier.QUICK]
 
 
 @pytest.mark.parametrize(("code", "settings"), [(HACK, {}), (MOST, {}), (FASTER, {"stop_at": 1.05})])

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from kernelblaster import Tier
 from kernelblaster.cli.env_eval import evaluate
 from kernelblaster.cli.options import (
     DatasetOption,
@@ -69,6 +70,7 @@ def show(
 def try_file(
     problem: ProblemArgument,
     file: Annotated[Path, typer.Argument(help="A .cu file, or a reply that holds one.")],
+    tier: Annotated[Tier, typer.Option("--tier", help="How far: correct (not timed), quick or full.")] = Tier.FULL,
     reward: RewardOption = "seed",
     speedup_cap: CapOption = 4.0,
     reward_grid: GridOption = 0.0,
@@ -90,7 +92,7 @@ def try_file(
     with open_environment(
         effective, dataset=dataset_dir, reward=reward, speedup_cap=speedup_cap, reward_grid=reward_grid
     ) as environments:
-        seen = environments.session().step(KernelAction(code=code, problem_id=problem))
+        seen = environments.session().step(KernelAction(code=code, problem_id=problem, tier=tier))
     typer.echo(seen.model_dump_json(indent=2) if json_output else seen.feedback)
     return int(ExitCode.OK if seen.correctness_pass else ExitCode.FAILED)
 

@@ -23,6 +23,7 @@ from kernelblaster.environment.rewards import REWARDS, Reward, RewardOptions, Re
 from kernelblaster.environment.submission import Language, Submission, read_submission, require_judged
 from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.results import Decision, Evaluation
+from kernelblaster.evaluation.tiers import Tier
 from kernelblaster.problems.dataset import parse_levels
 from kernelblaster.problems.problem import Problem
 
@@ -46,7 +47,9 @@ class KernelAction(BaseModel):
     """A `.cu` file or a Python module, or a reply that holds one in a fenced block; at most 256 KiB."""
     language: Language = Language.AUTO
     profile: bool = True
-    """Collect hardware counters of a correct kernel."""
+    """Collect hardware counters of a correct kernel, at the tier `full`."""
+    tier: Tier | None = None
+    """How far it is judged; as said at reset if None."""
     problem_id: str | None = None
     """Begins an episode of one turn on this problem where none was begun: one request scores one submission."""
     metadata: dict[str, Any] = {}
@@ -73,6 +76,8 @@ class ResetRequest(BaseModel):
     languages: list[Language] = [Language.AUTO]
     """That submissions may be written in; `triton` among them has the description say how."""
     baseline: str = BASELINE
+    tier: Tier = Tier.FULL
+    """How far submissions are judged that do not say so themselves."""
     stop_at: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """Speed-up at which the episode is over."""
 
@@ -180,7 +185,9 @@ class KernelEpisodes:
             submission = read_submission(action.code, action.language, self._request.languages)
             evaluation = None
             if submission.source is not None:
-                evaluation = self._judge.evaluate(problem, submission.source, profile=action.profile)
+                evaluation = self._judge.evaluate(
+                    problem, submission.source, profile=action.profile, tier=action.tier or self._request.tier
+                )
             reward = rewarded(self._scheme, evaluation)
             observation = self._observe(problem, submission, evaluation, reward)
             self._note(submission, evaluation, reward)

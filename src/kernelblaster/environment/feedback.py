@@ -13,6 +13,7 @@ from kernelblaster.agent.sources import cut_middle
 from kernelblaster.agent.summary import profile_summary, time_summary
 from kernelblaster.environment.rewards import NOT_BUILT, Reward
 from kernelblaster.evaluation.results import ErrorFigures, Evaluation, Verdict
+from kernelblaster.evaluation.tiers import Tier
 from kernelblaster.knowledge.decisions import Classification
 
 MOST_CHARACTERS = 6000
@@ -98,6 +99,8 @@ def _worst(figures: ErrorFigures) -> str:
 
 
 def _time(evaluation: Evaluation) -> str:
+    if evaluation.tier is Tier.CORRECT:
+        return "Not timed: it was judged at the tier `correct`."
     lines = [time_summary(evaluation)]
     found = evaluation.comparison
     if found is not None:

@@ -21,6 +21,7 @@ from kernelblaster.devices.base import Device
 from kernelblaster.devices.facts import DeviceFacts, Library
 from kernelblaster.errors import DeviceError, ProblemError
 from kernelblaster.evaluation.results import Evaluation, Verdict
+from kernelblaster.evaluation.tiers import Tier
 from kernelblaster.knowledge.base import KnowledgeBase
 from kernelblaster.knowledge.decisions import Classification
 from kernelblaster.knowledge.store import KnowledgeStore, shipped_for
@@ -51,7 +52,13 @@ class Judge(Protocol):
         ...
 
     def evaluate(
-        self, problem: Problem, source: str, *, baseline: str | None = None, profile: bool = True
+        self,
+        problem: Problem,
+        source: str,
+        *,
+        baseline: str | None = None,
+        profile: bool = True,
+        tier: Tier = Tier.FULL,
     ) -> Evaluation:
         """A verdict for a bad candidate. Raises DeviceError, ProblemError for what no candidate caused."""
         ...
@@ -137,7 +144,7 @@ class SharedJudge:
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
-        self._evaluations: SingleFlight[tuple[str, str, str, bool], Evaluation] = SingleFlight(MOST_EVALUATIONS)
+        self._evaluations: SingleFlight[tuple[str, str, str, bool, Tier], Evaluation] = SingleFlight(MOST_EVALUATIONS)
         self._tasks: SingleFlight[str, TaskText] = SingleFlight(MOST_EVALUATIONS)
         self._starts: SingleFlight[str, str] = SingleFlight(MOST_EVALUATIONS)
         self._knowledge: SingleFlight[str, KnowledgeBase] = SingleFlight(1)
@@ -164,7 +171,15 @@ class SharedJudge:
         """What is told of a problem. Raises ProblemError."""
         return self._tasks.get(str(problem.directory), lambda: self._told(problem))
 
-    def evaluate(self, problem: Problem, source: str, *, profile: bool, baseline: str | None = None) -> Evaluation:
+    def evaluate(
+        self,
+        problem: Problem,
+        source: str,
+        *,
+        profile: bool,
+        baseline: str | None = None,
+        tier: Tier = Tier.FULL,
+    ) -> Evaluation:
         """The judge's word on a source, timed in turns with a baseline.
 
         Args:
@@ -172,15 +187,17 @@ class SharedJudge:
             source: the candidate.
             profile: collect hardware counters.
             baseline: a kernel that was judged correct; the problem's start if None.
+            tier: how far it is judged.
 
         Raises DeviceError, ProblemError.
         """
+        profile = profile and tier is Tier.FULL
         baseline_digest = "" if baseline is None else source_digest(baseline)
-        key = (str(problem.directory), source_digest(source), baseline_digest, profile)
+        key = (str(problem.directory), source_digest(source), baseline_digest, profile, tier)
 
         def judged() -> Evaluation:
-            against = self.start(problem) if baseline is None else baseline
-            return self._judge.evaluate(problem, source, baseline=against, profile=profile)
+            against = self.start(problem) if baseline is None and tier is not Tier.CORRECT else baseline
+            return self._judge.evaluate(problem, source, baseline=against, profile=profile, tier=tier)
 
         return self._evaluations.get(key, judged)
 

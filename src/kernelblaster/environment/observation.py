@@ -14,6 +14,7 @@ from kernelblaster.environment.feedback import LOG_CHARACTERS, feedback
 from kernelblaster.environment.judging import SharedJudge, TaskText
 from kernelblaster.environment.rewards import NOT_BUILT, Reward
 from kernelblaster.evaluation.results import Evaluation, Verdict
+from kernelblaster.evaluation.tiers import Tier
 from kernelblaster.knowledge.decisions import Classification
 from kernelblaster.problems.problem import Problem
 
@@ -50,6 +51,8 @@ class KernelObservation(BaseModel):
     """Largest error against the reference; None when it is unknown or infinite."""
     language: str = ""
     """What the submission was written in: `cuda` or `triton`; empty where there was none."""
+    tier: Tier | None = None
+    """How far it was judged; None at reset, and where there was no source."""
     verdict: str = ""
     """A `Verdict`, or `no_code`; empty at reset."""
     reason: str = ""
@@ -122,6 +125,7 @@ def of_evaluation(
         correctness_pass=evaluation.correct if ran else None,
         max_diff=_max_diff(evaluation),
         language=evaluation.language,
+        tier=evaluation.tier,
         verdict=evaluation.verdict,
         reason=evaluation.reason,
         log=cut_middle(evaluation.log, LOG_CHARACTERS),

@@ -20,6 +20,7 @@ from kernelblaster.evaluation.processes.workspace import Workspace
 from kernelblaster.evaluation.results import Evaluation, SweptVariant
 from kernelblaster.evaluation.self_checking import SelfCheckingPipeline
 from kernelblaster.evaluation.sweep import Sweep
+from kernelblaster.evaluation.tiers import Tier
 from kernelblaster.problems.problem import Problem
 
 
@@ -34,6 +35,7 @@ class Evaluator(EvaluationContext):
         baseline: str | None = None,
         profile: bool = True,
         process_pairs: int = 1,
+        tier: Tier = Tier.FULL,
     ) -> Evaluation:
         """Build, verify, measure and profile one candidate.
 
@@ -44,18 +46,25 @@ class Evaluator(EvaluationContext):
             profile: collect hardware counters.
             process_pairs: pairs of fresh processes in which a candidate that seems faster is compared; one on an
                 emulated device, whose times do not depend on the process.
+            tier: how far it is judged; below `full` there are neither counters nor further pairs of processes.
 
         Raises:
             DeviceError: the device failed.
             ProblemError: the problem's reference or harness failed.
-            UsageError: a self-checking problem on an emulated device, or a size that the problem does not declare.
+            UsageError: a self-checking problem on an emulated device or at another tier than `full`, or a size that the
+                problem does not declare.
         """
         if problem.weakly_verified:
+            if tier is not Tier.FULL:
+                raise UsageError(f"{problem.slug} judges itself, and whole", hint="use the tier full")
             return SelfCheckingPipeline(self, problem, source).run(
                 baseline, profile=profile, process_pairs=process_pairs
             )
         self.check_workload(problem)
-        return EvaluationPipeline(self, problem, source).run(baseline, profile=profile, process_pairs=process_pairs)
+        pipeline = EvaluationPipeline(self, problem, source, tier)
+        if tier is Tier.FULL:
+            return pipeline.run(baseline, profile=profile, process_pairs=process_pairs)
+        return pipeline.run(None if tier is Tier.CORRECT else baseline, profile=False)
 
     def sweep(self, problem: Problem, sources: Sequence[str]) -> list[SweptVariant]:
         """Time variants of a candidate against each other, briefly; whoever wins is yet to be evaluated.

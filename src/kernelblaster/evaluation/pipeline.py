@@ -22,6 +22,7 @@ from kernelblaster.evaluation.processes.candidate_process import CandidateProces
 from kernelblaster.evaluation.processes.timed_pair import TimedPair
 from kernelblaster.evaluation.results import Comparison, Decision, Evaluation, Verdict
 from kernelblaster.evaluation.stages import EvaluationStages
+from kernelblaster.evaluation.tiers import QUICK_SECONDS, Tier
 from kernelblaster.evaluation.timing.batch_clock import BatchClock, slot_bytes
 from kernelblaster.evaluation.timing.batch_rule import calls_for_batches
 from kernelblaster.evaluation.timing.clock_agreement import ImpossibleTime
@@ -41,10 +42,13 @@ class EvaluationPipeline(EvaluationStages):
         judge: device, inputs, configuration and plan.
         problem: what the candidate solves.
         source: its source, in CUDA C++ or Python.
+        tier: how far it goes.
     """
 
-    def __init__(self, judge: EvaluationContext, problem: Problem, source: str) -> None:
+    def __init__(self, judge: EvaluationContext, problem: Problem, source: str, tier: Tier = Tier.FULL) -> None:
         super().__init__(judge, problem, source)
+        self._evaluation.tier = tier
+        self._seconds = QUICK_SECONDS if tier is Tier.QUICK else math.inf
         self._plan = judge.plan(problem)
         config = judge.config
         self._verifier = Verifier(
@@ -99,7 +103,11 @@ class EvaluationPipeline(EvaluationStages):
                 judge.inputs.draw([*plan.small, *plan.unseen])  # there, unless others needed the room meanwhile
                 drawn = stack.enter_context(judge.inputs.use(plan.timed))
             pair = stack.enter_context(self._contest(drawn))
-            if not self._passes(pair, candidate, baseline, profile=profile) or not self._measure(pair):
+            if not self._passes(pair, candidate, baseline, profile=profile):
+                return False
+            if self._evaluation.tier is Tier.CORRECT:
+                return True
+            if not self._measure(pair, most_seconds=self._seconds):
                 return False
             if profile:
                 self._profile(candidate, pair)

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.devices.profiles import KernelResources, Profile
+from kernelblaster.evaluation.tiers import Tier
 from kernelblaster.problems.problem import Precision
 from kernelblaster.problems.workload import WORKLOAD_KEYS
 from kernelblaster.python_candidates.language import CandidateLanguage
@@ -192,6 +193,8 @@ class Evaluation(BaseModel):
     comparison: Comparison | None = None
     profile: Profile | None = None
     resources: list[KernelResources] = []
+    tier: Tier = Tier.FULL
+    """How far it was judged; one that is correct at the tier `correct` has no times."""
     weakly_verified: bool = False
     """The problem's own driver judged the candidate; see `evaluation.self_checking` for what that is worth."""
     isolation: Isolation | None = None

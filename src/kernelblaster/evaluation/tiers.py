@@ -1,0 +1,20 @@
+"""How far a candidate is judged: each tier does what the one before does, and more."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Tier(StrEnum):
+    """How far a correct candidate goes; a wrong one is refused by the same stage in all of them."""
+
+    CORRECT = "correct"
+    """Built and verified, not timed: nothing says that it computes in timed calls, too."""
+    QUICK = "quick"
+    """Timed against the baseline for `QUICK_SECONDS`, with the checks of timed calls: a wider interval, no counters."""
+    FULL = "full"
+    """Timed as long as configured, and profiled where that is asked for."""
+
+
+QUICK_SECONDS = 0.5
+"""Wall seconds of timing at the tier `quick`."""

@@ -39,8 +39,8 @@ def test_a_wrong_kernel_gets_what_a_build_is_worth() -> None:
 
 @pytest.mark.nvcc
 @pytest.mark.slow
-def test_tiers_agree_on_a_verdict_and_do_no_more_than_they_say() -> None:
-    with open_environment(CONFIG) as environments:
+def test_canaries_are_right_and_tiers_agree_and_do_no_more_than_they_say() -> None:
+    with open_environment(CONFIG, canary_minutes=30) as environments:
         session = environments.session()
         start = session.reset(problem_id="L1_19").start_code
         correct, quick = (session.step(KernelAction(code=start, tier=tier)) for tier in ("correct", "quick"))

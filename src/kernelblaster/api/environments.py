@@ -12,9 +12,10 @@ from kernelblaster.api.problems import DatasetName, list_problems
 from kernelblaster.config import RunConfig
 from kernelblaster.config.sources import load_config
 from kernelblaster.devices.base import Device
+from kernelblaster.environment.canaries import WatchedJudge, canary_problem
 from kernelblaster.environment.catalogue import Catalogue
 from kernelblaster.environment.episode import EnvironmentSettings, KernelEnvironments
-from kernelblaster.environment.judging import SharedJudge
+from kernelblaster.environment.judging import Judge, SharedJudge
 from kernelblaster.environment.rewards import RewardOptions
 from kernelblaster.errors import MachineError
 
@@ -22,6 +23,8 @@ CAPACITY = 8
 HOST = "127.0.0.1"
 """The server asks nobody who he is: others than this machine reach it only where that is asked for."""
 PORT = 8000
+CANARY_MINUTES = 30.0
+"""Of servers."""
 PONG_S = 300.0
 """Silence of a client after which its socket is given up."""
 
@@ -34,6 +37,7 @@ def open_environment(
     reward: str = "seed",
     speedup_cap: float = 4.0,
     reward_grid: float = 0.0,
+    canary_minutes: float | None = None,
     device: Device | str | None = None,
     on_stage: Tell | None = None,
 ) -> Iterator[KernelEnvironments]:
@@ -45,6 +49,8 @@ def open_environment(
         reward: name of a scheme of `REWARDS`.
         speedup_cap: speed-up at which the bonus of the scheme `seed` is full.
         reward_grid: width to which a bonus is rounded; 0 for none.
+        canary_minutes: three submissions with known verdicts are judged now, and at the first submission after so
+            many minutes (`environment.canaries`); never if None.
         device, on_stage: see `open_evaluator`.
 
     Raises UsageError, DeviceError.
@@ -54,7 +60,11 @@ def open_environment(
     settings.scheme()
     catalogue = environment_problems(config, dataset=dataset)
     with open_evaluator(config, device=device, on_stage=on_stage) as evaluator:
-        yield KernelEnvironments(catalogue, SharedJudge(evaluator), settings)
+        judge: Judge = evaluator
+        if canary_minutes is not None:
+            judge = watched = WatchedJudge(evaluator, canary_problem(catalogue.problems), 60.0 * canary_minutes)
+            watched.check()
+        yield KernelEnvironments(catalogue, SharedJudge(judge), settings)
 
 
 def environment_problems(config: RunConfig | None = None, *, dataset: DatasetName | None = None) -> Catalogue:
@@ -69,7 +79,9 @@ def environment_app(config: RunConfig | None = None, *, capacity: int = CAPACITY
     """
     server = _server()
     with ExitStack() as stack:
-        environments = stack.enter_context(open_environment(config or load_config().config))
+        environments = stack.enter_context(
+            open_environment(config or load_config().config, canary_minutes=CANARY_MINUTES)
+        )
         app = server.create_app(environments, capacity)
         atexit.register(stack.pop_all().close)
     return app

@@ -16,6 +16,7 @@ from kernelblaster.cli.options import (
     JsonOption,
     PrecisionOption,
     SizeOption,
+    finite,
 )
 from kernelblaster.cli.settings import ConfigOption, SetOption, configured
 from kernelblaster.errors import ExitCode
@@ -104,6 +105,12 @@ def serve(
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=1, max=65535)] = 8000,
     capacity: Annotated[int, typer.Option("--capacity", min=1, max=1024, help="Sessions at once.")] = 8,
+    canary_minutes: Annotated[
+        float,
+        typer.Option(
+            "--canary-minutes", min=0, callback=finite, help="Judge kernels with known verdicts again after so many."
+        ),
+    ] = 30.0,
     reward: RewardOption = "seed",
     speedup_cap: CapOption = 4.0,
     reward_grid: GridOption = 0.0,
@@ -121,7 +128,12 @@ def serve(
 
     effective = configured(given, file=config, assignments=assignments).config
     with open_environment(
-        effective, dataset=dataset_dir, reward=reward, speedup_cap=speedup_cap, reward_grid=reward_grid
+        effective,
+        dataset=dataset_dir,
+        reward=reward,
+        speedup_cap=speedup_cap,
+        reward_grid=reward_grid,
+        canary_minutes=canary_minutes,
     ) as environments:
         facts = environments.judge.facts
         times = "modelled" if facts.kind == "emulated" else "measured"

@@ -3,7 +3,7 @@
 Numbered as a step goes through them:
 
 1. `submission`: the source in what an agent wrote.
-2. `judging`: the shared `Evaluator`, a cache of evaluations by content, the baseline of each problem.
+2. `judging`: the shared `Evaluator`, evaluations by content, the baseline of each problem; `canaries` watch it.
 3. `rewards`: a scalar from an `Evaluation`, by a scheme that is chosen by name, its parts apart.
 4. `observation`, `feedback`: what the agent reads; every number finite, every text bounded.
 5. `episode`: turns, when an episode is over, its state.

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from knowledge_samples import document, transition
 
 from kernelblaster.cuda_source.features import Feature
-from kernelblaster.knowledge.credit import credits, done_technique, gain_of
+from kernelblaster.devices.metrics import Metric
+from kernelblaster.knowledge.credit import credits, done_technique, executed, gain_of
 from kernelblaster.knowledge.relearn import relearn
 from kernelblaster.knowledge.schema import FREE_FORM
 from kernelblaster.knowledge.store import KnowledgeStore, seed_path
@@ -54,6 +55,13 @@ def test_a_gain_is_capped_by_the_headroom_of_the_parent() -> None:
 def test_credit_goes_to_what_shows(asked: str, declared: tuple[str, ...], gained: set[Feature], credited: str) -> None:
     techniques = KnowledgeStore(seed_path(), owned=False).load().techniques
     assert done_technique(asked, declared, gained, techniques) == credited
+
+
+def test_tensor_cores_that_were_never_busy_refute_products_on_them() -> None:
+    written = {Feature.WGMMA, Feature.MMA_SYNC, Feature.TMA_LOAD}
+    assert executed(written, {str(Metric.PIPE_TENSOR): 0.0}) == {Feature.TMA_LOAD}
+    assert executed(written, {str(Metric.PIPE_TENSOR): 0.3}) == written
+    assert executed(written, {}) == written
 
 
 def test_statistics_are_reckoned_anew_from_stored_transitions() -> None:

@@ -16,6 +16,7 @@ import math
 from collections.abc import Iterable, Mapping, Set
 
 from kernelblaster.cuda_source.features import Feature
+from kernelblaster.devices.metrics import Metric
 from kernelblaster.evaluation.results import Decision, Verdict
 from kernelblaster.knowledge.schema import FREE_FORM, TechniqueEntry
 from kernelblaster.replay.transition import Transition
@@ -30,6 +31,7 @@ _BY_WEIGHT = (
 )
 """Features that a kernel is built around, the one that changes it most first."""
 REBUILT = frozenset(_BY_WEIGHT)
+_ON_TENSOR_CORES = frozenset({Feature.WGMMA, Feature.MMA_SYNC})
 
 
 def gain_of(transition: Transition) -> float | None:
@@ -57,6 +59,20 @@ def family_of(transition: Transition) -> str:
     """What siblings share beside their run: problem, precision, device and parent."""
     place = (transition.problem, transition.precision, transition.arch, transition.device_kind)
     return "\0".join((*place, transition.parent_sha256))
+
+
+def executed(written: Set[Feature], totals: Mapping[str, float]) -> frozenset[Feature]:
+    """What a kernel does of what its source contains: counters of the profiled call have the last word where they can.
+
+    Tensor cores that were never busy refute every product on them, for one in a branch that the timed size does not
+    take. A counter that was not collected refutes nothing.
+
+    Args:
+        written: features of the source.
+        totals: metrics of the profiled call by name.
+    """
+    idle = totals.get(Metric.PIPE_TENSOR) == 0
+    return frozenset(written) - (_ON_TENSOR_CORES if idle else frozenset())
 
 
 def done_technique(

@@ -13,7 +13,7 @@ from kernelblaster.agent.slots import attempt_slot, step_slot
 from kernelblaster.agent.state import Attempt, Choice, Diagnosis, FailureKind, RolloutState, StateUpdate
 from kernelblaster.cuda_source.features import Feature, source_features
 from kernelblaster.evaluation.results import Evaluation, Verdict
-from kernelblaster.knowledge.credit import done_technique
+from kernelblaster.knowledge.credit import done_technique, executed
 from kernelblaster.replay.transition import Transition, metric_deltas, reward
 
 _DECLARED = re.compile(r"^TECHNIQUES:(.*)$", re.MULTILINE)
@@ -38,7 +38,7 @@ def _transition(
     evaluation = context.files.evaluation(attempt.evaluation) if attempt.evaluation else None
     verdict = _verdict(attempt)
     comparison = evaluation.comparison if evaluation and evaluation.correct else None
-    gained = _gained(context, state, attempt)
+    gained = _gained(context, state, attempt, evaluation)
     declared = _declared(context, state, attempt)
     return Transition(
         run=context.run,
@@ -83,12 +83,17 @@ def _transition(
     )
 
 
-def _gained(context: ProblemContext, state: RolloutState, attempt: Attempt) -> frozenset[Feature]:
-    """Features that the candidate has and its parent had not."""
+def _gained(
+    context: ProblemContext, state: RolloutState, attempt: Attempt, evaluation: Evaluation | None
+) -> frozenset[Feature]:
+    """Features that the candidate has and its parent had not, without those that its counters refute."""
     if attempt.candidate is None:
         return frozenset()
-    before, after = (context.files.candidate(sha256) for sha256 in (state.incumbent.sha256, attempt.candidate))
-    return source_features(after) - source_features(before)
+    before, after = (
+        source_features(context.files.candidate(sha)) for sha in (state.incumbent.sha256, attempt.candidate)
+    )
+    totals = evaluation.profile.totals if evaluation and evaluation.profile else {}
+    return executed(after, totals) - before
 
 
 def _declared(context: ProblemContext, state: RolloutState, attempt: Attempt) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ def device_facts(gpu: GpuModel, cuda_version: str | None) -> DeviceFacts:
 def ptxas_resources(resources: Iterable[KernelResources]) -> dict[str, PtxasResources]:
     """What ptxas reported of a build's kernels, by mangled name; those without one never run by it."""
     return {
-        one.symbol: PtxasResources(**(one.model_dump() | {"symbol": one.symbol}))
+        one.symbol: PtxasResources(**(one.model_dump(exclude={"warnings"}) | {"symbol": one.symbol}))
         for one in resources
         if one.symbol is not None
     }

@@ -1,21 +1,24 @@
 """Makes docs/problems.md: every problem of a data set, how its start was judged, and what was mended.
 
     kernelblaster problems check --workload full --precision fp16 --records FILE
-    python benchmarks/problems_page.py FILE... > docs/problems.md
-    python benchmarks/problems_page.py --dataset kernrl FILE... > docs/environment_problems.md
+    python benchmarks/problems_page.py FILE... --output docs/problems.md
+    python benchmarks/problems_page.py --dataset kernrl FILE... --output docs/environment_problems.md
 
-Verdicts and times come from the records alone; what none of them holds has not run.
+Verdicts and times come from the records, and where these say nothing from the page that is replaced: what it says of a
+problem stays, `stale` if the problem's files have changed since the page was committed.
 """
 
 from __future__ import annotations
 
 import argparse
+import subprocess
 import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 from kernelblaster.config.schema import DATASET
-from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.dataset import Dataset
 from kernelblaster.problems.problem import Problem, StandardWorkload
@@ -28,6 +31,9 @@ SPLIT = (
     "(`--split train`), {heldout} held out (`--split heldout`)."
 )
 SHORT_US = 5.0
+NAMING = 3
+"""Columns of a table before those of verdicts."""
+UNKNOWN, STALE = "-", "stale"
 HEAD = """# Problems
 
 Made by `benchmarks/problems_page.py` of the data set and of what `kernelblaster problems check` has recorded.
@@ -39,18 +45,80 @@ in microseconds, with its 95 % interval. A dash has not run; `stale` stands for 
 """
 
 
-def columns(records: Sequence[CheckRecord]) -> list[tuple[str, str, str]]:
-    """(device, precision, workload) of the records, GPUs first; emulated ones are verdicts and no times."""
-    found = {(one.device, str(one.precision), one.workload, one.device_kind) for one in records}
-    return [one[:3] for one in sorted(found, key=lambda it: (it[3] is DeviceKind.EMULATED, it[0], it[2], it[1]))]
+@dataclass(frozen=True)
+class Column:
+    """Under what the starts of a column were judged."""
+
+    device: str
+    precision: str
+    workload: str
+
+    @classmethod
+    def of(cls, record: CheckRecord) -> Self:
+        return cls(record.device, str(record.precision), record.workload)
+
+    @classmethod
+    def headed(cls, head: str) -> Self:
+        """The inverse of `str`."""
+        return cls(*head.rsplit(", ", 2))
+
+    def __str__(self) -> str:
+        return f"{self.device}, {self.precision}, {self.workload}"
+
+    @property
+    def order(self) -> tuple[bool, str, str, str]:
+        """GPUs first; emulated ones are verdicts and no times."""
+        return "(emulated)" in self.device, self.device, self.workload, self.precision
 
 
-def cell(record: CheckRecord | None, digest: str) -> str:
+@dataclass(frozen=True)
+class EarlierPage:
+    """What the page that is replaced says.
+
+    Attributes:
+        columns: of its tables.
+        cells: by level, number and column.
+        changed: paths of files below the data set that differ from the commit in which the page changed last.
+    """
+
+    columns: frozenset[Column] = frozenset()
+    cells: dict[tuple[int, int, Column], str] = field(default_factory=dict)
+    changed: tuple[Path, ...] = ()
+
+    @classmethod
+    def read(cls, path: Path, dataset: Path) -> Self:
+        """Raises CalledProcessError when git does not know the page."""
+        columns: list[Column] = []
+        cells: dict[tuple[int, int, Column], str] = {}
+        level = 0
+        for line in path.read_text(encoding="utf-8").splitlines():
+            parts = [part.strip() for part in line.strip("|").split("|")]
+            if line.startswith("## Level "):
+                level = int(line.removeprefix("## Level "))
+            elif line.startswith("| problem |"):
+                columns = [Column.headed(head) for head in parts[NAMING:]]
+            elif line.startswith("| "):
+                number = int(parts[0].split()[0])
+                cells |= {(level, number, column): cell for column, cell in zip(columns, parts[NAMING:], strict=True)}
+        root = Path(_git(dataset, "rev-parse", "--show-toplevel").strip())
+        commit = _git(root, "log", "-1", "--format=%H", "--", str(path.resolve())).strip()
+        names = _git(root, "diff", "--name-only", commit, "--", str(dataset)).splitlines()
+        return cls(frozenset(columns), cells, tuple(root / name for name in names))
+
+    def cell(self, problem: Problem, column: Column) -> str:
+        """What it says of a problem; `stale` if that was said of other files."""
+        said = self.cells.get((problem.id.level, problem.id.number, column), UNKNOWN)
+        if said != UNKNOWN and any(problem.reference_path.parent in path.parents for path in self.changed):
+            return STALE
+        return said
+
+
+def _git(folder: Path, *command: str) -> str:
+    return subprocess.run(["git", "-C", folder, *command], check=True, capture_output=True, text=True).stdout
+
+
+def cell(record: CheckRecord) -> str:
     """How one start was judged."""
-    if record is None:
-        return "-"
-    if record.digest != digest:
-        return "stale"
     if not record.passed:
         return f"**{record.verdict}**"
     if record.modelled or record.median_us is None:
@@ -58,21 +126,24 @@ def cell(record: CheckRecord | None, digest: str) -> str:
     return f"{record.median_us:.1f} [{record.low_us:.1f}, {record.high_us:.1f}]"
 
 
-def table(problems: Sequence[Problem], records: Sequence[CheckRecord]) -> Iterator[str]:
+def table(problems: Sequence[Problem], records: Sequence[CheckRecord], earlier: EarlierPage) -> Iterator[str]:
     """One row per problem."""
-    names = columns(records)
-    known = {(one.problem, one.device, str(one.precision), one.workload): one for one in records}
-    heads = [f"{device}, {precision}, {workload}" for device, precision, workload in names]
-    yield "| " + " | ".join(["problem", "tags", "split", *heads]) + " |"
-    yield "|" + "---|" * (3 + len(heads))
+    columns = sorted({*map(Column.of, records), *earlier.columns}, key=lambda one: one.order)
+    seen = {(one.problem, Column.of(one)) for one in records}
+    known = {(one.problem, one.digest, Column.of(one)): cell(one) for one in records}
+    yield "| " + " | ".join(["problem", "tags", "split", *map(str, columns)]) + " |"
+    yield "|" + "---|" * (NAMING + len(columns))
     for problem in problems:
         digest = problem_digest(problem, read_start(problem))
-        cells = [cell(known.get((str(problem.id), *name)), digest) for name in names]
+        cells = []
+        for column in columns:
+            told = known.get((str(problem.id), digest, column), earlier.cell(problem, column))
+            cells.append(STALE if told == UNKNOWN and (str(problem.id), column) in seen else told)
         name = f"{problem.id.number} {problem.name}"
         yield "| " + " | ".join([name, ", ".join(problem.tags), str(problem.split), *cells]) + " |"
 
 
-def page(problems: Sequence[Problem], records: Sequence[CheckRecord]) -> Iterator[str]:
+def page(problems: Sequence[Problem], records: Sequence[CheckRecord], earlier: EarlierPage) -> Iterator[str]:
     """The whole page."""
     levels = sorted({problem.id.level for problem in problems})
     counts = {level: sum(problem.id.level == level for problem in problems) for level in levels}
@@ -87,7 +158,7 @@ def page(problems: Sequence[Problem], records: Sequence[CheckRecord]) -> Iterato
     yield HEAD.format(split=textwrap.fill(told, 120))
     for level in levels:
         yield f"## Level {level}\n"
-        yield from table([problem for problem in problems if problem.id.level == level], records)
+        yield from table([problem for problem in problems if problem.id.level == level], records, earlier)
         yield ""
     yield from launch_bound(records)
     yield "## What is mended of the published form\n"
@@ -111,9 +182,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("records", nargs="*", type=Path)
     parser.add_argument("--dataset", default=DATASET, help="name of a shipped data set")
+    parser.add_argument("--output", type=Path, required=True, help="the page that is replaced")
     given = parser.parse_args()
+    dataset = data_dir() / given.dataset
     records = [record for path in given.records for record in read_checks(path)]
-    print("\n".join(page(Dataset(data_dir() / given.dataset).problems(), records)))
+    earlier = EarlierPage.read(given.output, dataset) if given.output.exists() else EarlierPage()
+    given.output.write_text("\n".join(page(Dataset(dataset).problems(), records, earlier)) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,74 @@
+"""The page on problems keeps what it said where no record says more, unless files have changed since."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kernelblaster.devices.facts import DeviceKind
+from kernelblaster.paths import data_dir
+from kernelblaster.problems.dataset import Dataset
+from kernelblaster.problems.problem import Precision, Problem
+from kernelblaster.problems.start import read_start
+from kernelblaster.runs.problem_checks import CheckRecord, problem_digest
+
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+
+from problems_page import STALE, Column, EarlierPage, page, table
+
+NUMBERS = (19, 20)
+HALF = Column("NVIDIA H200", "fp16", "full")
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    root = tmp_path / "set"
+    for source in (data_dir() / "kernelbench-cuda" / "level1").iterdir():
+        if int(source.name[:3]) in NUMBERS:
+            shutil.copytree(source, root / "level1" / source.name)
+    return root
+
+
+def judged(problem: Problem, precision: Precision) -> CheckRecord:
+    return CheckRecord(
+        problem=str(problem.id),
+        name=problem.name,
+        precision=precision,
+        workload=HALF.workload,
+        device=HALF.device,
+        device_kind=DeviceKind.CUDA,
+        digest=problem_digest(problem, read_start(problem)),
+        verdict="correct",
+        median_us=12.5,
+        low_us=12.4,
+        high_us=12.6,
+        seconds=1.0,
+        at=0.0,
+    )
+
+
+def cells(problems: list[Problem], records: list[CheckRecord], earlier: EarlierPage) -> list[list[str]]:
+    rows = list(table(problems, records, earlier))[2:]
+    return [[part.strip() for part in row.strip("|").split("|")][3:] for row in rows]
+
+
+def test_a_page_that_is_replaced_leaves_what_records_do_not_say(dataset: Path) -> None:
+    first, second = problems = list(Dataset(dataset).problems())
+    written = dataset.parent / "page.md"
+    records = [judged(problem, Precision.FP16) for problem in problems]
+    written.write_text("\n".join(page(problems, records, EarlierPage())))
+    git = ["git", "-C", str(dataset.parent), "-c", "user.name=t", "-c", "user.email=t@example.invalid"]
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "page"]):
+        subprocess.run([*git, *command], check=True)
+    second.reference_path.write_text(second.reference_path.read_text() + "\n# changed\n")
+
+    problems = list(Dataset(dataset).problems())
+    earlier = EarlierPage.read(written, dataset)
+    assert earlier.columns == {HALF}
+    said = "12.5 [12.4, 12.6]"
+    assert cells(problems, [judged(first, Precision.FP32)], earlier) == [[said, said], [STALE, "-"]]
+    assert cells(problems, records, EarlierPage()) == [[said], [STALE]]

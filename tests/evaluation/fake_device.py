@@ -179,6 +179,8 @@ class Script:
     moved_us: float = 0.0
     """By which all clocks of the process are moved."""
     host_factor: float = 1.0
+    hoards: bool = False
+    """Whether no other process can be timed while one of this kernel lives."""
 
 
 KERNELS: dict[str, Script] = {
@@ -213,6 +215,7 @@ KERNELS: dict[str, Script] = {
     "crashes_when_timed": Script(_crashes_when_timed),
     "side_stream": Script(device_us=40.0, hidden_us=100.0),
     "impossible": Script(device_us=0.5),
+    "hoards": Script(hoards=True),
     "stopped_clock": Script(device_us=200.0, host_factor=0.1),
 }
 
@@ -239,6 +242,7 @@ class FakeSession:
         self._name = self._candidate.built().source_path.name
         self._script = KERNELS[self._name]
         self._device.started(self._name, self._specs[TensorRole.OUTPUT].elements)
+        self._device.hoarders += self._script.hoards
         self.reload()
         self._output = np.zeros(self._specs[TensorRole.OUTPUT].shape, np.float32)
         return self
@@ -246,6 +250,7 @@ class FakeSession:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._device.hoarders -= self._script.hoards
         self._device.ended()
 
     def reload(self) -> None:
@@ -275,6 +280,8 @@ class FakeSession:
         self._output.view(np.uint8)[:] = 0x5B if perturbation % 2 else 0xFF
 
     def time_calls(self, perturbations: Sequence[int], cover_fills: int = 1) -> list[TimingSample]:
+        if self._device.hoarders > self._script.hoards:
+            raise RunFailure(RunFailureKind.RUNTIME, "cudaErrorMemoryAllocation: out of memory", "")
         self._device.most_while_timing = max(self._device.most_while_timing, self._device.running)
         self._device.perturbations.setdefault(self._name, []).extend(perturbations)
         self._device.sampled.append(self._script)
@@ -384,6 +391,7 @@ class FakeDevice:
         self, kind: DeviceKind = DeviceKind.CUDA, *, truncates: bool = False, deferred_loading: bool = False
     ) -> None:
         self.sweeps = 0
+        self.hoarders = 0
         self.refused: set[str] = set()
         self.facts = facts(kind)
         self.isolation = Isolation.LIMITS

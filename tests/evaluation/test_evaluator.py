@@ -186,6 +186,14 @@ def test_a_baseline_that_fails_costs_only_the_comparison(evaluator: Evaluator, p
         assert any("no comparison" in warning for warning in evaluation.warnings)
 
 
+def test_a_candidate_beside_which_the_baseline_fails_is_refused(evaluator: Evaluator, problem: Problem) -> None:
+    evaluation = evaluator.evaluate(problem, source("hoards"), baseline=source("slow"))
+    assert evaluation.verdict is Verdict.RUNTIME_ERROR
+    assert evaluation.comparison is None
+    assert "out of memory" in evaluation.reason
+    assert evaluator.evaluate(problem, source("hoards")).verdict is Verdict.CORRECT
+
+
 def test_a_failing_profiler_takes_nothing_back(evaluator: Evaluator, problem: Problem) -> None:
     evaluation = evaluator.evaluate(problem, source("slow"))
     assert evaluation.verdict is Verdict.CORRECT

@@ -57,6 +57,7 @@ class EvaluationPipeline(EvaluationStages):
         self._evaluation.outputs_judged = self._plan.timed.judged
         self._evaluation.input_sets = self._plan.judged_sets
         self._final = False
+        self._baseline_failed = ""
 
     def run(self, baseline: str | None, *, profile: bool, process_pairs: int = 1) -> Evaluation:
         """Go through the stages, the last one in as many pairs of processes. Raises DeviceError and ProblemError."""
@@ -191,11 +192,19 @@ class EvaluationPipeline(EvaluationStages):
                 self._time(self._stopwatch(pair, most_seconds), pair)
                 self._checks.finish(pair)
                 pair.retire()
-                return self._take(self._checks.judge(self._verifier, pair))
+                return self._take(self._checks.judge(self._verifier, pair)) and self._let_live(pair)
         except ImpossibleTime as impossible:
             self._refuse(Verdict.REWARD_HACK, impossible.reason)
         except RunFailure as failure:
             self._refuse(Verdict(failure.kind.value), f"while being timed: {failure.reason}", failure.log)
+        return False
+
+    def _let_live(self, pair: TimedPair[InputSet]) -> bool:
+        """Whether a baseline that failed beside the candidate fails without it, too. Raises DeviceError."""
+        if not self._baseline_failed or not pair.baseline_runs_alone():
+            return True
+        reason = "it leaves no room for others: beside its process the baseline fails, alone it runs"
+        self._refuse(Verdict.RUNTIME_ERROR, f"{reason} ({self._baseline_failed})")
         return False
 
     def _stopwatch(self, pair: TimedPair[InputSet], most_seconds: float) -> Stopwatch:
@@ -221,6 +230,7 @@ class EvaluationPipeline(EvaluationStages):
                 return
         except BaselineFailed as failure:
             pair.dismiss_baseline()
+            self._baseline_failed = failure.reason
             self._warn(f"no comparison: the baseline does not run ({failure.reason})")
         evaluation.comparison = None
         evaluation.timing = watch.time_alone(candidate)

@@ -16,6 +16,7 @@ from kernelblaster.evaluation.processes.candidate_process import CandidateProces
 from kernelblaster.evaluation.processes.workspace import Workspace
 from kernelblaster.evaluation.timing.stopwatch import BaselineBatches, BaselineFailed, BaselineSession
 
+_SOME_PERTURBATION = 1
 _Drawn = TypeVar("_Drawn", bound=DrawnInputs)
 
 
@@ -48,6 +49,7 @@ class TimedPair(Generic[_Drawn]):
         self._timeout_s = timeout_s
         self._instruction_budget = instruction_budget
         self._baseline: CandidateProcess | None = None
+        self._baseline_build: Build | None = None
         self._processes: list[CandidateProcess] = []
         self._profiler: Profiler | None = None
         self._stack = ExitStack()
@@ -68,7 +70,7 @@ class TimedPair(Generic[_Drawn]):
         """Begin to start the processes, the baseline's if there is one."""
         self._candidate = self._begin(candidate)
         if baseline is not None:
-            self._baseline = self._begin(baseline)
+            self._baseline, self._baseline_build = self._begin(baseline), baseline
 
     def start_profiler(self, candidate: Candidate) -> Profiler:
         """Begin to start the candidate under a profiler, where it waits to be asked."""
@@ -132,6 +134,18 @@ class TimedPair(Generic[_Drawn]):
         if self._baseline is not None:
             self._baseline.close()
             self._baseline = None
+
+    def baseline_runs_alone(self) -> bool:
+        """Whether the baseline can be timed without the candidate beside it, which ends. Raises DeviceError."""
+        self._close_processes()
+        if self._baseline_build is None:
+            return False
+        process = self._begin(self._baseline_build)
+        try:
+            process.session().time_calls([_SOME_PERTURBATION])
+        except RunFailure:
+            return False
+        return True
 
     def retire(self) -> None:
         """Nothing more is called or timed: begin to end candidate and baseline."""

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelblaster.environment.catalogue import Catalogue, Draw, UnknownProblem, names_of, problem_identifier
+from kernelblaster.problems.problem import Precision
+from kernelblaster.problems.tags import Tag
 
 
 def test_each_name_finds_its_problem_and_no_two_problems_share_one(catalogue: Catalogue) -> None:
@@ -49,6 +51,17 @@ def test_splits_part_the_problems(catalogue: Catalogue) -> None:
     assert not train & held_out
     by_level = [catalogue.tasks(split) for split in catalogue.splits() if split.startswith("level")]
     assert sum(by_level, ()) == catalogue.problems
+
+
+def test_lists_by_operation_and_precision_hold_what_they_say_and_may_be_joined(catalogue: Catalogue) -> None:
+    softmax = catalogue.tasks("softmax")
+    assert catalogue.find("L1_23") in softmax
+    assert all(Tag.SOFTMAX in problem.tags for problem in softmax)
+    assert all(Precision.BF16 in problem.precisions for problem in catalogue.tasks("bf16"))
+    joined = catalogue.choose(["L1_23", "softmax", "scan"])
+    assert joined[0] is catalogue.find("L1_23")
+    assert len(joined) == len(set(joined)) == len({*softmax, *catalogue.tasks("scan")})
+    assert catalogue.choose([]) == catalogue.problems
 
 
 @pytest.mark.parametrize("index", [-1, 10**6])

@@ -33,7 +33,7 @@ GridOption = Annotated[float, typer.Option("--reward-grid", help="Round bonuses 
 @app.command("list")
 def list_problems(
     split: Annotated[
-        str | None, typer.Option("--split", help="level1, ..., train or heldout; all if none is given.")
+        str | None, typer.Option("--split", help="A task list, such as level1, heldout, softmax; all if none is given.")
     ] = None,
     dataset_dir: DatasetOption = None,
 ) -> None:

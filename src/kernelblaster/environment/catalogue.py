@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kernelblaster.errors import UsageError
-from kernelblaster.problems.problem import Problem
-from kernelblaster.problems.tags import Split
+from kernelblaster.problems.problem import Precision, Problem
+from kernelblaster.problems.tags import Split, Tag
 
 _PADDED = 3
 _SHORT = re.compile(r"L(?P<level>[0-9]{1,9})_(?P<number>[0-9]{1,9})(?:_(?P<name>.+))?")
@@ -56,6 +56,7 @@ class Catalogue:
         self.problems = tuple(
             sorted((one for one in problems if not one.weakly_verified), key=lambda one: (one.id, one.name))
         )
+        self._lists = _task_lists(self.problems)
         self._by_name = {name: problem for problem in self.problems for name in names_of(problem)}
         if not self.problems:
             raise UsageError(
@@ -69,22 +70,24 @@ class Catalogue:
         raise UnknownProblem(f"there is no problem {name!r}", hint=self._cure(name))
 
     def splits(self) -> tuple[str, ...]:
-        """Names of the task lists: one per level, then `train` and `heldout` where problems are tagged."""
-        levels = sorted({problem.id.level for problem in self.problems})
-        parts = [part for part in Split if any(problem.split is part for problem in self.problems)]
-        return (*(f"level{level}" for level in levels), *(str(part) for part in parts))
+        """Names of the task lists.
+
+        One per level, `train` and `heldout` where problems are tagged, one per precision that problems are meant in,
+        and one per operation that problems hold.
+        """
+        return tuple(self._lists)
 
     def tasks(self, split: str) -> tuple[Problem, ...]:
         """The problems of a task list, by level and number. Raises UnknownProblem."""
-        if split not in self.splits():
+        if split not in self._lists:
             raise UnknownProblem(f"there is no split {split!r}", hint=f"use {', '.join(self.splits())}")
-        return tuple(one for one in self.problems if split in (f"level{one.id.level}", one.split))
+        return self._lists[split]
 
     def choose(self, names: Sequence[str]) -> tuple[Problem, ...]:
         """The problems of task lists and exact names, each once; all if none is named. Raises UnknownProblem."""
         if not names:
             return self.problems
-        lists = (self.tasks(name) if name in self.splits() else (self.find(name),) for name in names)
+        lists = (self.tasks(name) if name in self._lists else (self.find(name),) for name in names)
         return tuple({problem.id: problem for tasks in lists for problem in tasks}.values())
 
     def at(self, split: str, index: int) -> Problem:
@@ -113,3 +116,13 @@ class Catalogue:
             return f"did you mean {problem_identifier(meant)}? Names match exactly"
         first = self.problems[0]
         return f"names match exactly and look like {', '.join(names_of(first))}; `kernelblaster env list` shows all"
+
+
+def _task_lists(problems: Sequence[Problem]) -> dict[str, tuple[Problem, ...]]:
+    """Name -> problems; those that would be empty are left out."""
+    levels = sorted({problem.id.level for problem in problems})
+    lists = {f"level{level}": [one for one in problems if one.id.level == level] for level in levels}
+    lists |= {part.value: [one for one in problems if one.split is part] for part in Split}
+    lists |= {precision.value: [one for one in problems if precision in one.precisions] for precision in Precision}
+    lists |= {tag.value: [one for one in problems if tag in one.tags] for tag in Tag}
+    return {name: tuple(found) for name, found in lists.items() if found}

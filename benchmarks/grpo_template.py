@@ -154,7 +154,7 @@ def train_once(root: Path, catalogue: Catalogue, shared: SharedJudge, config: Tr
             for split in ("train", "heldout"):
                 figures = run_evaluation(layout, config, judge, Arm(name, stage, split)).overall
                 found[f"{name}/{stage}/{split}"] = {"correct": figures.correct_rate, "faster": figures.fast["1"]}
-    write_page(layout)
+    write_page([layout], layout.page)
     found["seconds"] = time.monotonic() - began
     found["judged"] = judge.judged
     return found

@@ -76,6 +76,7 @@ from kernelblaster.api.training import export_training_data as export_training_d
 from kernelblaster.api.training import make_training_data as make_training_data
 from kernelblaster.api.training import train_stage as train_stage
 from kernelblaster.api.training import train_warmup as train_warmup
+from kernelblaster.api.training import write_training_page as write_training_page
 from kernelblaster.config import BudgetConfig as BudgetConfig
 from kernelblaster.config import EvaluationConfig as EvaluationConfig
 from kernelblaster.config import ModelConfig as ModelConfig

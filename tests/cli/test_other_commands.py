@@ -29,9 +29,9 @@ COMMANDS = [
     ("problems", "check"), ("problems", "baseline"),
     ("kb",), ("kb", "show"), ("kb", "check"), ("kb", "render"), ("kb", "merge"), ("kb", "import"), ("kb", "diff"),
     ("kb", "learn"), ("kb", "remember"),
-    ("env", "serve"), ("env", "list"), ("env", "show"), ("env", "try"),
+    ("env", "serve"), ("env", "list"), ("env", "show"), ("env", "try"), ("env", "eval"),
     ("train", "data"), ("train", "export"), ("train", "sft"), ("train", "frontend"), ("train", "midend"),
-    ("train", "eval"),
+    ("train", "eval"), ("train", "page"),
 ]  # fmt: skip
 
 

@@ -161,9 +161,7 @@ def test_warm_up_and_frontend_find_the_one_correct_kernel(
     assert record.begins_with == "sft"
     rewards = [one.reward or 0.0 for one in read_rollouts(layout.stage(Stage.FRONTEND))]
     assert sum(rewards[-40:]) / 40 > sum(rewards[:40]) / 40 + 0.2
-    page = write_page(layout)
-    assert page is not None
-    assert "polyline" in page.read_text()
+    assert write_page([layout], layout.page)
     untrained = run_evaluation(layout, config, stored(), Arm(BASE, Stage.FRONTEND, "train"))
     trained = run_evaluation(layout, config, stored(), Arm("frontend", Stage.FRONTEND, "train"), against=BASE)
     assert trained.differences["correct"].value > 0

@@ -159,8 +159,23 @@ def train_stage(
     with _open_judge(config, device, on_stage) as shared:
         judge = StoredJudge(shared, catalogue, layout.judged)
         record = run_stage(layout, config.train, asked, judge, on_moment)
-    write_page(layout)
+    write_page([layout], layout.page)
     return record
+
+
+def write_training_page(path: Path, directories: Sequence[Path]) -> None:
+    """Write one page with the curves of several trainings, a line each, and the best kernels of all.
+
+    Args:
+        path: of the page.
+        directories: of trainings that differ in their seed.
+
+    Raises UsageError where their rewards rest on different things, and where none has judged anything.
+    """
+    if not write_page([TrainingLayout(directory) for directory in directories], path):
+        raise UsageError(
+            f"no stage has judged anything in {', '.join(map(str, directories))}", hint="train one: `train frontend`"
+        )
 
 
 def evaluate_trained(

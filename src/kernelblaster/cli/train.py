@@ -192,6 +192,18 @@ def evaluate(judge: JudgeOptions, given: TrainOptions, asked: EvaluationOptions)
     return 0
 
 
+@app.command("page")
+def page(
+    path: Annotated[Path, typer.Argument(help="Where to write the page.")],
+    directories: Annotated[list[Path], typer.Argument(help="Directories of trainings that differ in their seed.")],
+) -> None:
+    """Write curves of several trainings on one page, a line each."""
+    from kernelblaster import write_training_page
+
+    write_training_page(path, directories)
+    typer.echo(path)
+
+
 def _train(stage: str, judge: JudgeOptions, given: TrainOptions) -> int:
     from kernelblaster import train_stage
 

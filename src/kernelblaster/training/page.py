@@ -1,4 +1,4 @@
-"""The page of a training: curves of its stages and the best kernels, one file without anything from elsewhere."""
+"""The page of trainings: curves of their stages and the best kernels, one file without anything from elsewhere."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernelblaster.agent.rendering import templates
+from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.results import Verdict
 from kernelblaster.storage.atomic import write_atomically
+from kernelblaster.storage.records import differing_fields
 from kernelblaster.training.layout import TrainingLayout
 from kernelblaster.training.metrics import Metrics, by_step, metrics_of, speedup
 from kernelblaster.training.rollouts import ROLLOUTS, Rollout, RolloutHeader, read_header, read_rollouts
@@ -28,66 +30,107 @@ _KERNELS = 3
 
 @dataclass(frozen=True)
 class Curve:
-    """A figure by step: points of an SVG polyline, with the range of its values."""
+    """A figure by step: points of an SVG polyline for each training, with the range of all values.
+
+    Attributes:
+        low, high: values at the lower and the upper edge.
+        last: value of each training at its last step.
+    """
 
     name: str
-    points: str
+    lines: tuple[str, ...]
     low: float
     high: float
-    last: float
+    last: tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class StageView:
-    """A stage's part of the page."""
+    """A stage's part of the page; totals are of all trainings together."""
 
     name: str
     header: RolloutHeader
+    trainings: int
     totals: Metrics
     curves: tuple[Curve, ...]
     best: tuple[Rollout, ...]
 
 
-def write_page(layout: TrainingLayout) -> Path | None:
-    """Write `report.html`; None where no stage has judged anything. Raises UsageError, OSError."""
-    views = [view for stage in Stage if (view := _view(layout.stage(stage), stage)) is not None]
+def write_page(layouts: Sequence[TrainingLayout], path: Path) -> bool:
+    """Write curves and kernels of one training, or of several that differ in their seed; False where none has any.
+
+    Raises UsageError where rewards of a stage rest on different things, OSError.
+    """
+    views = [view for stage in Stage if (view := _view([one.stage(stage) for one in layouts], stage)) is not None]
     if not views:
-        return None
+        return False
     environment = templates(Path(__file__).with_name("templates")).overlay(autoescape=True)
     write_atomically(
-        layout.page, environment.get_template("training.html.j2").render(stages=views, width=WIDTH, height=HEIGHT)
+        path, environment.get_template("training.html.j2").render(stages=views, width=WIDTH, height=HEIGHT)
     )
-    return layout.page
+    return True
 
 
-def _view(directory: Path, stage: Stage) -> StageView | None:
-    header = read_header(directory / ROLLOUTS)
-    rollouts = read_rollouts(directory) if header is not None else []
-    if header is None or not rollouts:
+def _view(directories: Sequence[Path], stage: Stage) -> StageView | None:
+    trainings = [read for directory in directories if (read := read_rollouts(directory))]
+    header = _common_header(directories)
+    if header is None or not trainings:
         return None
-    steps = by_step(rollouts)
-    found = (curve_of(name, {step: figure(one) for step, one in steps.items()}) for name, figure in _CURVES.items())
+    steps = [by_step(rollouts) for rollouts in trainings]
+    found = (
+        curve_of(name, [{step: figure(one) for step, one in training.items()} for training in steps])
+        for name, figure in _CURVES.items()
+    )
+    every = [one for rollouts in trainings for one in rollouts]
     return StageView(
         name=stage,
         header=header,
-        totals=metrics_of(rollouts),
+        trainings=len(trainings),
+        totals=_totals(trainings),
         curves=tuple(curve for curve in found if curve is not None),
-        best=tuple(_best(rollouts)),
+        best=tuple(_best(every)),
     )
 
 
-def curve_of(name: str, values: Mapping[int, float | None]) -> Curve | None:
-    """A curve of what is known; None where nothing is."""
-    known = sorted((step, value) for step, value in values.items() if value is not None)
+def _totals(trainings: Sequence[Sequence[Rollout]]) -> Metrics:
+    """Figures of all completions; groups of different trainings stay apart."""
+    most = 1 + max(one.step for rollouts in trainings for one in rollouts)
+    return metrics_of(
+        one.model_copy(update={"step": one.step + place * most})
+        for place, rollouts in enumerate(trainings)
+        for one in rollouts
+    )
+
+
+def _common_header(directories: Sequence[Path]) -> RolloutHeader | None:
+    """What rewards of a stage rest on in all trainings. Raises UsageError where that differs."""
+    headers = [found for one in directories if (found := read_header(one / ROLLOUTS)) is not None]
+    other = next((one for one in headers if one != headers[0]), None)
+    if other is not None:
+        raise UsageError(
+            f"rewards of stage {headers[0].stage} rest on different things: {differing_fields(headers[0], other)}",
+            hint="put only trainings on a page that differ in their seed",
+        )
+    return headers[0] if headers else None
+
+
+def curve_of(name: str, trainings: Sequence[Mapping[int, float | None]]) -> Curve | None:
+    """A curve of what is known, step -> value, with a line per training; None where nothing is."""
+    known = [
+        found
+        for values in trainings
+        if (found := sorted((step, value) for step, value in values.items() if value is not None))
+    ]
     if not known:
         return None
-    ordinates = [value for _, value in known]
+    ordinates = [value for line in known for _, value in line]
     low, high = min(0.0, *ordinates), max(1.0, *ordinates)
-    span = max(step for step, _ in known) or 1
-    points = " ".join(
-        f"{WIDTH * step / span:.1f},{HEIGHT * (1 - (value - low) / (high - low)):.1f}" for step, value in known
+    span = max(step for line in known for step, _ in line) or 1
+    lines = tuple(
+        " ".join(f"{WIDTH * step / span:.1f},{HEIGHT * (1 - (value - low) / (high - low)):.1f}" for step, value in line)
+        for line in known
     )
-    return Curve(name, points, low, high, known[-1][1])
+    return Curve(name, lines, low, high, tuple(line[-1][1] for line in known))
 
 
 def _best(rollouts: Sequence[Rollout]) -> list[Rollout]:

@@ -17,6 +17,7 @@ from kernelblaster import load_problem
 from kernelblaster.cli.app import app
 from kernelblaster.errors import ExitCode
 from kernelblaster.evaluation.timing.pytorch_times import PytorchTimes, shipped_times
+from kernelblaster.knowledge.experience import stored_transitions
 from kernelblaster.knowledge.store import seed_path
 from kernelblaster.problems.reference import reference_digest
 from kernelblaster.storage.jsonl import append_line
@@ -82,6 +83,41 @@ def test_problems_are_listed_and_shown(invoke: Invoke) -> None:
     assert {tensor["name"]: tensor["dtype"] for tensor in shown["tensors"]} == {"x": "bf16", "output": "bf16"}
     for option in ("--size", "--workload"):
         assert "263 x 3001" in invoke("problems", "show", "level1/23", option, "small").out
+
+
+def test_all_sizes_are_shown_and_the_main_one_listed(invoke: Invoke) -> None:
+    sizes = load_problem("level1/23").workloads
+    shown, listed = invoke("problems", "show", "level1/23").out, invoke("problems", "list", "--problem-numbers=23").out
+    assert all(f"{name}:" in shown for name in sizes)
+    assert [name for name in sizes if f"{name}:" in listed] == ["full"]
+
+
+def test_numbers_that_exist_are_told_as_ranges(invoke: Invoke) -> None:
+    done = invoke("problems", "list", "--problem-numbers=9999")
+    assert done.code == ExitCode.USAGE
+    assert "level1: 1-100;" in done.err
+
+
+def test_statistics_are_learned_from_experiments_alone(invoke: Invoke, clean: Path) -> None:
+    run = clean / "experiment" / "model"
+    run.mkdir(parents=True)
+    for wrong in (clean / "missing", run):
+        done = invoke("kb", "learn", clean / "learned.json", wrong)
+        assert done.code == ExitCode.USAGE
+        assert done.err.startswith("error: ")
+    assert not (clean / "missing").exists()
+    assert list(run.iterdir()) == []
+    assert not (clean / "learned.json").exists()
+    assert stored_transitions(run.parent).count() == 0
+    assert str(run.parent) in invoke("kb", "learn", clean / "learned.json", run).err
+    assert invoke("kb", "learn", clean / "learned.json", run.parent, "--json").json["rows"] == 0
+
+
+def test_a_form_of_prompts_that_there_is_not_ends_in_a_line(invoke: Invoke, clean: Path) -> None:
+    done = invoke("train", "data", clean / "training", "--form=odd")
+    assert done.code == ExitCode.USAGE
+    assert "'odd'" in done.err
+    assert not (clean / "training").exists()
 
 
 def test_a_new_problem_is_sound_and_shows_its_launcher(invoke: Invoke, clean: Path) -> None:

@@ -15,6 +15,7 @@ from kernelblaster.records.journal import Journal
 from kernelblaster.records.layout import RunLayout
 from kernelblaster.records.summary import ProblemSummary, RunSummary, Spending
 from kernelblaster.report.build import write_report
+from kernelblaster.report.page import make_page
 from kernelblaster.report.reading import read_problem
 
 P = "level1/023"
@@ -88,3 +89,16 @@ def test_a_moved_run_is_found(layout: RunLayout, tmp_path: Path) -> None:
     moved = RunLayout(experiment=tmp_path, run=tmp_path / "elsewhere")
     html = write_report(summary, moved).read_text(encoding="utf-8")
     assert "level1-023-r1-rollout-0-1" in html
+
+
+def test_the_headline_tells_wrong_candidates_from_slow_ones(layout: RunLayout) -> None:
+    summary = summary_of(layout, OutcomeStatus.NO_IMPROVEMENT)
+
+    def headline(**verdicts: int) -> str:
+        (row,) = summary.problems
+        return make_page(
+            summary.model_copy(update={"problems": [row.model_copy(update={"verdicts": verdicts})]}), []
+        ).headline_told
+
+    assert headline(compile_error=3) == headline(wrong_values=1)
+    assert headline(compile_error=3) != headline(compile_error=3, correct=1) == headline()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from kernelblaster.errors import UsageError
 from kernelblaster.knowledge.base import KnowledgeBase
 from kernelblaster.knowledge.diff import KnowledgeDiff, diff
-from kernelblaster.knowledge.experience import stored_transitions
+from kernelblaster.knowledge.experience import EXPERIENCE, has_transitions, stored_transitions
 from kernelblaster.knowledge.merge import merge
 from kernelblaster.knowledge.relearn import relearn
 from kernelblaster.knowledge.render import render
@@ -82,11 +83,20 @@ def learn_knowledge(runs: Iterable[Path], definitions: KnowledgeSource = None) -
     """A knowledge base with what experiments have measured, reckoned anew from their stored transitions.
 
     Args:
-        runs: directories of experiments, that hold `experience.sqlite`.
+        runs: directories of experiments (`out/DATASET/PRECISION/EXPERIMENT`), which hold `experience.sqlite`.
         definitions: where states and techniques come from; the shipped ones if None.
 
-    Raises KnowledgeError, MachineError.
+    Raises KnowledgeError, MachineError, UsageError.
     """
     base = _base(definitions)
-    transitions = [one for run in runs for one in stored_transitions(run).query()]
+    transitions = [one for run in runs for one in stored_transitions(_experiment(run)).query()]
     return KnowledgeBase(relearn(base.document, transitions))
+
+
+def _experiment(directory: Path) -> Path:
+    """A directory in which transitions are stored. Raises UsageError."""
+    if has_transitions(directory):
+        return directory
+    above = directory.resolve().parent
+    hint = f"the experiment is {above}" if has_transitions(above) else "give out/DATASET/PRECISION/EXPERIMENT of a run"
+    raise UsageError(f"{directory} is not the directory of an experiment: it has no {EXPERIENCE}", hint=hint)

@@ -25,7 +25,7 @@ def examine_machine(
     tell = on_stage or (lambda stage: None)
     tell("looking at the machine")
     probes = probe_machine()
-    tell("looking at the emulated GPU; once on a machine it is built, in under a minute")
+    tell("looking at the emulated GPU; once on a machine it is built, which takes a minute")
     probes.append(probe_emulated())
     tell("looking at the model's endpoint")
     probes.append(probe_model(model or ModelConfig(), online=online))

@@ -43,6 +43,18 @@ def _facts(problem: Problem, times: list[PytorchTimes]) -> dict[str, object]:
     }
 
 
+def _main_size(problem: Problem) -> str:
+    """`full`, or the last that is declared; empty where a problem declares none."""
+    return StandardWorkload.FULL if StandardWorkload.FULL in problem.workloads else [*problem.workloads, ""][-1]
+
+
+def _told_size(problem: Problem, size: str) -> str:
+    """`full: m=2048, k=1024`"""
+    if not size:
+        return ""
+    return f"{size}: {', '.join(f'{name}={extent}' for name, extent in problem.workloads[size].items())}"
+
+
 @app.command("list")
 def list_problems(
     subset: SubsetOption = None,
@@ -64,15 +76,18 @@ def list_problems(
     shown = {p.id: [row for row in known[p.id] if row.precision == (precision or Precision.FP16)] for p in problems}
     gpus = list(dict.fromkeys(row.gpu for rows in shown.values() for row in rows))
     table = Table(box=None, header_style="dim")
-    declared = {size for problem in problems for size in problem.workloads}
-    names = dict.fromkeys([*(size for size in map(str, StandardWorkload) if size in declared), *sorted(declared)])
     timed = [f"PyTorch us, {precision or Precision.FP16}, {gpu}" for gpu in gpus]
-    for column in ("problem", "name", "tags", *timed, *names):
+    for column in ("problem", "name", "tags", *timed, "size"):
         table.add_column(column)
     for problem in problems:
-        sizes = (", ".join(f"{k}={v}" for k, v in problem.workloads.get(size, {}).items()) for size in names)
         name = f"{problem.name} (weakly verified)" if problem.weakly_verified else problem.name
-        table.add_row(str(problem.id), name, ", ".join(problem.tags), *best_cells(shown[problem.id], gpus), *sizes)
+        table.add_row(
+            str(problem.id),
+            name,
+            ", ".join(problem.tags),
+            *best_cells(shown[problem.id], gpus),
+            _told_size(problem, _main_size(problem)),
+        )
     terminal.console().print(table)
     return int(ExitCode.OK)
 
@@ -92,7 +107,7 @@ def show(
     from kernelblaster import describe_tensors, known_times, load_problem, read_launcher
 
     found = load_problem(problem, dataset=dataset_dir or configured().config.dataset)
-    size = size or (StandardWorkload.FULL if StandardWorkload.FULL in found.workloads else [*found.workloads, ""][-1])
+    size = size or _main_size(found)
     specs = describe_tensors(found, size, precision or Precision.FP16)
     launcher, times = read_launcher(found), known_times(found, size=size)
     if json_output:
@@ -113,6 +128,9 @@ def show(
     for s in specs:
         table.add_row(s.role, s.name, s.dtype.label, " x ".join(map(str, s.shape)), f"{s.bytes / 1e6:,.1f}")
     console.print(table)
+    for declared in found.workloads:
+        told = _told_size(found, declared)
+        console.print(f"{escape(told)}{'  (listed above)' if declared == size else ''}", soft_wrap=True)
     if times:
         console.print(times_table(times))
     console.print(launcher, markup=False, soft_wrap=True)

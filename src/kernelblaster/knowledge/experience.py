@@ -196,6 +196,11 @@ class TableEvidence:
             }
 
 
+def has_transitions(directory: Path) -> bool:
+    """Whether `directory` is that of an experiment; opening another one would make it one."""
+    return any((directory / name).is_file() for name in (EXPERIENCE, FIRST_RELEASE))
+
+
 def stored_transitions(directory: Path) -> ReplayBuffer:
     """The transitions of the experiment in `directory`, also of one that the first release has left."""
     if not (directory / EXPERIENCE).exists() and (directory / FIRST_RELEASE).exists():

@@ -192,8 +192,16 @@ def _scan(root: Path) -> Iterable[tuple[ProblemId, Path]]:
 
 
 def _overview(identities: Iterable[ProblemId]) -> str:
-    """`level1: 1, 4, 12; level2: 1`"""
-    levels: dict[int, list[str]] = {}
+    """`level1: 1-3, 12; level2: 1`"""
+    levels: dict[int, list[range]] = {}
     for identity in identities:
-        levels.setdefault(identity.level, []).append(str(identity.number))
-    return "; ".join(f"level{level}: {', '.join(numbers)}" for level, numbers in levels.items())
+        runs = levels.setdefault(identity.level, [])
+        if runs and runs[-1].stop == identity.number:
+            runs[-1] = range(runs[-1].start, identity.number + 1)
+        else:
+            runs.append(range(identity.number, identity.number + 1))
+    return "; ".join(f"level{level}: {', '.join(map(_range_name, runs))}" for level, runs in levels.items())
+
+
+def _range_name(numbers: range) -> str:
+    return str(numbers.start) if len(numbers) == 1 else f"{numbers.start}-{numbers.stop - 1}"

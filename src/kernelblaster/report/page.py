@@ -131,7 +131,12 @@ def _headline(summary: RunSummary, kind: str) -> tuple[str, str]:
         whole = "all of them improved" if len(improved) == len(summary.searched) else f"{len(improved)} improved"
         rest = "" if len(improved) == len(summary.searched) else ", the others count as 1"
         return times(summary.geometric_mean), f"geometric mean over the starts of {count}, {kind}: {whole}{rest}"
-    return "", "no kernel was faster than its start" if summary.problems else "nothing was searched"
+    if not summary.problems:
+        return "", "nothing was searched"
+    judged = sum((Counter(row.verdicts) for row in summary.problems), Counter[str]())
+    if judged and not judged[Verdict.CORRECT]:
+        return "", "no candidate was correct"
+    return "", "no kernel was faster than its start"
 
 
 def _tiles(summary: RunSummary) -> list[Tile]:

@@ -15,6 +15,6 @@ def open_emulated(request: DeviceRequest) -> OpenedDevice:
         request.gpu_type or DEFAULT_GPU, policy=request.policy, limits=request.limits, jobs=request.jobs
     )
     if not core_is_built(cache_dir()):
-        request.tell("building the emulated GPU: once on this machine, under a minute")
+        request.tell("building the emulated GPU: once on this machine, a minute of an idle processor")
     built_core(cache_dir())
     return OpenedDevice(device, f"{request.why}, so its PTX runs on the CPU; times are modelled, not measured")

@@ -10,7 +10,7 @@ Layers, imports point down only (ARCHITECTURE.md has the map)::
     api          the public library
     runs         one run over many problems: directories, events, resume, budgets
     report       the static HTML page of a run
-    training     a writer of kernels, trained on the judge
+    training     train a model to write kernels
     environment  problems as tasks for reinforcement learning
     agent        the LangGraph workflow of one problem
     knowledge    states, techniques, statistics, lessons   |  replay  the transition buffer

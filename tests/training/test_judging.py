@@ -118,9 +118,9 @@ def test_speedups_are_against_the_kernel_of_the_prompt_where_that_is_asked_for(
     against: list[str | None] = []
     plain = judge.evaluate
 
-    def noting(problem: object, source: str, *, baseline: str | None, profile: bool) -> Evaluation:
+    def noting(problem: object, source: str, *, baseline: str | None, **options: object) -> Evaluation:
         against.append(baseline)
-        return plain(problem, source, baseline=baseline, profile=profile)
+        return plain(problem, source, baseline=baseline, **options)
 
     monkeypatch.setattr(judge, "evaluate", noting)
     parent = kernel(Verdict.CORRECT, note="// parent\n")

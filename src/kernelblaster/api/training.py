@@ -1,4 +1,4 @@
-"""Train a writer of kernels on the judge: data, a warm-up, two stages of GRPO, and what they came to."""
+"""Train a model to write kernels: data sets, supervised warm-up, two stages of GRPO, evaluation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from kernelblaster.training.exporting import export
 from kernelblaster.training.judging import StoredJudge
 from kernelblaster.training.layout import TrainingLayout
 from kernelblaster.training.page import write_page
-from kernelblaster.training.posing import Posing, parents_of
+from kernelblaster.training.prompt_rows import PromptBuilder, parents_of
 from kernelblaster.training.prompting import PromptForm
 from kernelblaster.training.rollouts import read_rollouts
 from kernelblaster.training.rows import write_rows
@@ -34,7 +34,7 @@ from kernelblaster.training.splits import make_splits
 from kernelblaster.training.stages import Stage
 
 if TYPE_CHECKING:
-    from kernelblaster.training.grpo import Moment
+    from kernelblaster.training.grpo import OnProgress
     from kernelblaster.training.running import StageRecord
 
 
@@ -112,9 +112,9 @@ def make_training_data(
     splits = make_splits(catalogue.problems)
     cards = export(shipped_recordings() if sources is None else sources, splits, layout.data)
     with _open_judge(config, device, on_stage) as judge:
-        posing = Posing(judge, splits, told, written_in)
-        frontend = posing.frontend(posed)
-        midend = posing.midend(posed, parents_of(_stage_one_kernels(layout)))
+        prompts = PromptBuilder(judge, splits, told, written_in)
+        frontend = prompts.frontend(posed)
+        midend = prompts.midend(posed, parents_of(_stage_one_kernels(layout)))
     written = {Stage.FRONTEND: frontend, Stage.MIDEND: midend}
     for stage, rows in written.items():
         write_rows(layout.prompts(stage), rows)
@@ -122,7 +122,7 @@ def make_training_data(
 
 
 def train_warmup(directory: Path, config: RunConfig | None = None) -> StageRecord:
-    """Stage 0: learn judged replies by heart. Raises MachineError without the extra `train`, UsageError."""
+    """Stage 0: supervised fine-tuning on judged replies. Raises MachineError without the extra `train`, UsageError."""
     with _extra():
         from kernelblaster.training.running import run_warmup
 
@@ -137,7 +137,7 @@ def train_stage(
     dataset: DatasetName | None = None,
     device: Device | str | None = None,
     on_stage: Tell | None = None,
-    on_moment: Moment | None = None,
+    on_progress: OnProgress | None = None,
 ) -> StageRecord:
     """Train a stage with GRPO on the prompts of `make_training_data`; called again, it continues.
 
@@ -147,7 +147,7 @@ def train_stage(
         config: of training (`RunConfig.train`) and judging; the defaults if None.
         dataset: a data set other than the configured one.
         device, on_stage: see `open_evaluator`.
-        on_moment: told `generating`, `generated`, `judged`, `updated`, `saving` or `saved`, and the step.
+        on_progress: told `generating`, `generated`, `judged`, `updated`, `saving` or `saved`, and the step.
 
     Raises MachineError without the extra `train` and where the machine fails to judge, UsageError, DeviceError.
     """
@@ -158,7 +158,7 @@ def train_stage(
     catalogue = environment_problems(config, dataset=dataset)
     with _open_judge(config, device, on_stage) as shared:
         judge = StoredJudge(shared, catalogue, layout.judged)
-        record = run_stage(layout, config.train, asked, judge, on_moment)
+        record = run_stage(layout, config.train, asked, judge, on_progress)
     write_page([layout], layout.page)
     return record
 

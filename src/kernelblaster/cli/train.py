@@ -1,4 +1,4 @@
-"""`kernelblaster train`: a writer of kernels, trained on the judge."""
+"""`kernelblaster train`: train a model to write kernels, with rewards from the judge."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kernelblaster.cli.settings import ConfigOption, SetOption, configured, sett
 if TYPE_CHECKING:
     from kernelblaster import ArmFigures, Card, Estimate
 
-app = typer.Typer(help="Train a writer of kernels on the judge, in two stages of GRPO.", no_args_is_help=True)
+app = typer.Typer(help="Train a model to write kernels, in two stages of GRPO.", no_args_is_help=True)
 
 DirectoryArgument = Annotated[Path, typer.Argument(help="Directory of the training; the same command continues.")]
 SourcesArgument = Annotated[
@@ -141,7 +141,7 @@ def export(
 @app.command("sft")
 @grouped(JudgeOptions, TrainOptions)
 def sft(judge: JudgeOptions, given: TrainOptions) -> int:
-    """Stage 0: learn judged replies by heart, so that the stages begin with the format. Judges nothing."""
+    """Stage 0: supervised fine-tuning on correct replies, which teaches the reply format. Judges nothing."""
     from kernelblaster import train_warmup
 
     record = train_warmup(
@@ -214,7 +214,7 @@ def _train(stage: str, judge: JudgeOptions, given: TrainOptions) -> int:
         effective.config,
         dataset=judge.dataset_dir,
         on_stage=_tell,
-        on_moment=_tell_step,
+        on_progress=_tell_step,
     )
     if judge.json_output:
         terminal.print_json(record)
@@ -249,8 +249,8 @@ def _tell(stage: str) -> None:
     typer.echo(stage, err=True)
 
 
-def _tell_step(moment: str, step: int) -> None:
-    if moment == "judged":
+def _tell_step(event: str, step: int) -> None:
+    if event == "judged":
         typer.echo(f"step {step}: judged", err=True)
 
 

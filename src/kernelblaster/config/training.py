@@ -1,4 +1,4 @@
-"""Settings of training a writer of kernels. Where none is given, the preset decides (`training.presets`)."""
+"""Settings of training a model to write kernels. The preset (`training.stages`) decides those that are not given."""
 
 from __future__ import annotations
 

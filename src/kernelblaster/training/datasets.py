@@ -58,8 +58,8 @@ class Card(BaseModel):
     """Why -> replies that are not in it."""
 
 
-class Kept:
-    """Replies that may be learned from, and why others may not.
+class TrainableReplies:
+    """The replies that a model may be trained on, and why others were left out.
 
     Args:
         replies: one per kernel and parent.
@@ -94,7 +94,7 @@ def fenced(source: str) -> str:
     return f"```cuda\n{source.strip()}\n```"
 
 
-def warmup_rows(kept: Kept) -> list[SftRow]:
+def warmup_rows(kept: TrainableReplies) -> list[SftRow]:
     """Correct kernels as answers: to the prompt of stage `frontend`, and of `midend` where they were faster."""
     rows: list[SftRow] = []
     seen: Counter[tuple[str, str]] = Counter()
@@ -116,7 +116,7 @@ def warmup_rows(kept: Kept) -> list[SftRow]:
     return rows
 
 
-def _sft(kept: Kept, reply: KnownReply, stage: Stage, prompt: tuple[Message, ...]) -> SftRow:
+def _sft(kept: TrainableReplies, reply: KnownReply, stage: Stage, prompt: tuple[Message, ...]) -> SftRow:
     outcome = reply.outcome
     return SftRow(
         prompt=prompt,
@@ -132,7 +132,7 @@ def _sft(kept: Kept, reply: KnownReply, stage: Stage, prompt: tuple[Message, ...
     )
 
 
-def preference_rows(kept: Kept) -> list[PreferenceRow]:
+def preference_rows(kept: TrainableReplies) -> list[PreferenceRow]:
     """Pairs on one problem and parent: faster against correct and not, or against wrong."""
     groups: defaultdict[tuple[str, str], list[KnownReply]] = defaultdict(list)
     for reply in kept.replies:
@@ -163,7 +163,7 @@ def rank_of(reply: KnownReply) -> float:
     return 2.0 if outcome.faster else 1.0
 
 
-def unpaired_rows(kept: Kept) -> list[UnpairedRow]:
+def unpaired_rows(kept: TrainableReplies) -> list[UnpairedRow]:
     """Every judged reply, wanted where it is faster than its parent."""
     return [
         UnpairedRow(
@@ -180,7 +180,9 @@ def unpaired_rows(kept: Kept) -> list[UnpairedRow]:
     ]
 
 
-def recorded_transitions(replies: Sequence[KnownReply], kept: Kept, kernels: dict[str, str]) -> list[TransitionRow]:
+def recorded_transitions(
+    replies: Sequence[KnownReply], kept: TrainableReplies, kernels: dict[str, str]
+) -> list[TransitionRow]:
     """Edges of recordings; state, lessons and counters of them are not known."""
     return [
         TransitionRow(
@@ -246,7 +248,7 @@ def run_transition_rows(
     return rows
 
 
-def write_dataset(path: Path, rows: Sequence[DataRow], about: str, kept: Kept) -> Card:
+def write_dataset(path: Path, rows: Sequence[DataRow], about: str, kept: TrainableReplies) -> Card:
     """Write a data set and its card. Raises OSError."""
     sha256 = write_rows(path, rows)
     used = {(row.problem, row.source) for row in rows}

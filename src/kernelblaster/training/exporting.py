@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kernelblaster.training.datasets import (
     Card,
-    Kept,
+    TrainableReplies,
     preference_rows,
     recorded_transitions,
     run_transition_rows,
@@ -46,7 +46,7 @@ def export(sources: Sequence[Path], splits: Splits, directory: Path) -> list[Car
     """
     replies = once_each(reply for source in sources for reply in read_source(source))
     splits.write(directory / SPLITS)
-    warmup, kept = Kept(replies, splits), Kept(replies, splits)
+    warmup, kept = TrainableReplies(replies, splits), TrainableReplies(replies, splits)
     edges = _transitions(sources, replies, kept)
     return [
         write_dataset(directory / SFT, warmup_rows(warmup), "Correct kernels as answers, for a warm-up.", warmup),
@@ -56,7 +56,7 @@ def export(sources: Sequence[Path], splits: Splits, directory: Path) -> list[Car
     ]
 
 
-def _transitions(sources: Sequence[Path], replies: Sequence[KnownReply], kept: Kept) -> list[TransitionRow]:
+def _transitions(sources: Sequence[Path], replies: Sequence[KnownReply], kept: TrainableReplies) -> list[TransitionRow]:
     """Edges as runs have stored them; of recordings, what their replies tell."""
     runs = [source for source in sources if source.is_dir()]
     kernels = {reply.sha256: reply.source for reply in replies}

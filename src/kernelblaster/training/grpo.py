@@ -42,8 +42,8 @@ _LOGGED = ("valid_rate", "build_rate", "correct_rate", "hack_rate", "truncated_r
 """Fields of `Metrics` that TRL logs."""
 _SCALES = {Advantage.SPREAD: "group", Advantage.BATCH: "batch"}
 
-Moment = Callable[[str, int], None]
-"""Told where a stage is, and at which step: for progress, and for tests that end a process there."""
+OnProgress = Callable[[str, int], None]
+"""Called with an event of a stage and its step, to show progress; tests end the process there."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class StageRun:
         directory: its checkpoints and logs.
         scorer: judges completions.
         store: what was generated and judged before.
-        moment: told of `generating`, `generated`, `judged`, `updated` and `saved`.
+        on_progress: told of `generating`, `generated`, `judged`, `updated` and `saved`.
     """
 
     config: TrainConfig
@@ -64,7 +64,7 @@ class StageRun:
     directory: Path
     scorer: Scorer
     store: RolloutStore
-    moment: Moment = lambda name, step: None
+    on_progress: OnProgress = lambda name, step: None
 
 
 def train(policy: Policy, rows: Sequence[PromptRow], run: StageRun) -> tuple[list[PromptRow], int]:
@@ -121,7 +121,7 @@ class KernelTrainer(GRPOTrainer):
             args=_arguments(run),
             train_dataset=Dataset.from_list([_sample(row) for row in rows]),
             processing_class=policy.tokenizer,
-            callbacks=[_Moments(run, self._began)],
+            callbacks=[_StageCallback(run, self._began)],
         )
         self.remove_callback(PrinterCallback)
 
@@ -130,14 +130,14 @@ class KernelTrainer(GRPOTrainer):
         step, asked = self.state.global_step, digest_of_tokens(prompt_ids)
         found = self._run.store.generation(step, asked)
         if found is None:
-            self._run.moment("generating", step)
+            self._run.on_progress("generating", step)
             # Forked, so that a step that found its completions leaves the same generator behind.
             with torch.random.fork_rng():
                 torch.manual_seed(step_seed(self._run.config, step))
                 completions, logprobs = super()._generate_single_turn(prompt_ids, *rest, **named)
             found = Generation(step=step, prompts=asked, completions=completions, logprobs=logprobs)
             self._run.store.keep_generation(found)
-        self._run.moment("generated", step)
+        self._run.on_progress("generated", step)
         return found.completions, found.logprobs
 
     def _generate_and_score_completions(self, inputs: Any) -> Any:
@@ -164,7 +164,7 @@ class KernelTrainer(GRPOTrainer):
             for row, completion, ids in zip(digest, completions, completion_ids, strict=True)
         ]
         self._scored = judge_step(step, written, run.plan.generations, run.scorer, run.store)
-        run.moment("judged", step)
+        run.on_progress("judged", step)
         _log(log_metric, self._scored)
         return [one.reward for one in self._scored]
 
@@ -182,7 +182,7 @@ def leave_one_out_factors(rewards: Sequence[float | None], generations: int) -> 
     return factors
 
 
-class _Moments(TrainerCallback):
+class _StageCallback(TrainerCallback):
     """Marks checkpoints that are whole, tells where the stage is, and ends it when its time or its judging is up."""
 
     def __init__(self, run: StageRun, began: float) -> None:
@@ -191,7 +191,7 @@ class _Moments(TrainerCallback):
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
         config = self._run.config
-        self._run.moment("updated", state.global_step)
+        self._run.on_progress("updated", state.global_step)
         minutes = (time.monotonic() - self._began) / 60
         if config.minutes is not None and minutes >= config.minutes:
             control.should_training_stop = control.should_save = True
@@ -201,9 +201,9 @@ class _Moments(TrainerCallback):
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
         checkpoint = self._run.directory / f"{CHECKPOINT}{state.global_step}"
-        self._run.moment("saving", state.global_step)
+        self._run.on_progress("saving", state.global_step)
         write_atomically(checkpoint / COMPLETE, "")
-        self._run.moment("saved", state.global_step)
+        self._run.on_progress("saved", state.global_step)
         return control
 
 

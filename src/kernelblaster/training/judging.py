@@ -1,7 +1,7 @@
-"""Completions in, rewards out: each kernel is judged once, whoever wrote it, and kept on disk by content.
+"""Turns completions into rewards. Each kernel is judged once, and its evaluation is kept on disk by content.
 
-What no candidate caused (a lost GPU, a full disk) gives no reward at all: such a completion is left out of its group.
-Where that happens to many of a batch the machine is at fault, and training stops.
+A failure that no candidate caused (a lost GPU, a full disk) gives no reward: the completion is left out of its group.
+If that happens to many completions of a batch, training stops.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ class DataRow(Row):
 
 
 class SftRow(DataRow):
-    """A reply to learn by heart: its candidate was judged correct, and faster where the stage is `midend`."""
+    """A reply for supervised fine-tuning: judged correct, and faster than its parent in stage `midend`."""
 
     prompt: tuple[Message, ...]
     completion: tuple[Message, ...]

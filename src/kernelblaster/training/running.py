@@ -23,7 +23,7 @@ from kernelblaster.storage.atomic import write_atomically
 from kernelblaster.storage.records import differing_fields
 from kernelblaster.training.arms import BASE, Arm, ArmFigures, differences_of, figures_of
 from kernelblaster.training.exporting import SFT
-from kernelblaster.training.grpo import Moment, StageRun, fitting, train
+from kernelblaster.training.grpo import OnProgress, StageRun, fitting, train
 from kernelblaster.training.judging import Scorer, StoredJudge
 from kernelblaster.training.layout import RECORD, TrainingLayout
 from kernelblaster.training.metrics import Metrics, metrics_of
@@ -86,7 +86,7 @@ def run_warmup(layout: TrainingLayout, config: TrainConfig) -> StageRecord:
 
 
 def run_stage(
-    layout: TrainingLayout, config: TrainConfig, stage: Stage, judge: StoredJudge, moment: Moment | None = None
+    layout: TrainingLayout, config: TrainConfig, stage: Stage, judge: StoredJudge, on_progress: OnProgress | None = None
 ) -> StageRecord:
     """Train a stage on its prompts. Raises UsageError, MachineError."""
     directory = layout.stage(stage)
@@ -105,7 +105,7 @@ def run_stage(
         directory=directory,
         scorer=_scorer(judge, plan),
         store=RolloutStore(directory, _header(judge, plan)),
-        moment=moment or (lambda name, step: None),
+        on_progress=on_progress or (lambda name, step: None),
     )
     used, updates = train(policy, rows, run)
     record = _record(

@@ -1,4 +1,4 @@
-"""The warm-up: replies that were judged correct, learned by heart, for the format. Needs the extra `train`."""
+"""The warm-up: supervised fine-tuning on correct replies, which teaches the format. Needs the extra `train`."""
 
 from __future__ import annotations
 

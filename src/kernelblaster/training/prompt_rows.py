@@ -1,4 +1,4 @@
-"""Rows of prompts for the stages: problems as this device poses them, with parents to improve."""
+"""Builds the prompts of the stages: problems on this device and, in stage `midend`, kernels to improve."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ MOST_PARENTS = 4
 """Per problem; slow ones too, else there is nothing left to gain."""
 
 
-class Posing:
-    """Makes rows of prompts.
+class PromptBuilder:
+    """Builds rows of prompts.
 
     Args:
         judge: whose device, precision and size the prompts tell.

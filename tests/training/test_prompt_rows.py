@@ -10,7 +10,7 @@ from kernelblaster.environment.catalogue import Catalogue
 from kernelblaster.problems.start import read_start
 from kernelblaster.python_candidates.language import CandidateLanguage
 from kernelblaster.training.judging import StoredJudge
-from kernelblaster.training.posing import Posing
+from kernelblaster.training.prompt_rows import PromptBuilder
 from kernelblaster.training.prompting import PromptForm
 from kernelblaster.training.rows import PromptRow
 from kernelblaster.training.splits import make_splits
@@ -23,8 +23,8 @@ def test_prompts_show_the_task_and_what_is_to_be_improved(
     catalogue: Catalogue, stored: Callable[[], StoredJudge], form: PromptForm
 ) -> None:
     problems = [catalogue.find(name) for name in ("L1_23", "L1_19", "L1_89")]
-    posing = Posing(stored().shared, make_splits(problems), form)
-    frontend, midend = posing.frontend(problems), posing.midend(problems, {"level1/023": ["// another\n"]})
+    prompts = PromptBuilder(stored().shared, make_splits(problems), form)
+    frontend, midend = prompts.frontend(problems), prompts.midend(problems, {"level1/023": ["// another\n"]})
     assert [(row.problem, row.split) for row in frontend] == [
         ("level1/023", "train"), ("level1/019", "train"), ("level1/089", "heldout"),
     ]  # fmt: skip
@@ -44,9 +44,9 @@ def test_prompts_for_triton_ask_for_a_module_and_show_modules_alone(
     catalogue: Catalogue, stored: Callable[[], StoredJudge], form: PromptForm
 ) -> None:
     problem = catalogue.find("L1_23")
-    posing = Posing(stored().shared, make_splits([problem]), form, CandidateLanguage.TRITON)
+    prompts = PromptBuilder(stored().shared, make_splits([problem]), form, CandidateLanguage.TRITON)
     parents = {"level1/023": ["// CUDA\n", MODULE]}
-    rows = [*posing.frontend([problem]), *posing.midend([problem], parents)]
+    rows = [*prompts.frontend([problem]), *prompts.midend([problem], parents)]
     assert [row.parent for row in rows] == ["", MODULE]
     for row in rows:
         assert row.language is CandidateLanguage.TRITON

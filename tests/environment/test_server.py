@@ -3,52 +3,33 @@
 from __future__ import annotations
 
 import json
-import os
 import runpy
-import socket
-import threading
-import time
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("openenv", reason="needs openenv: the extra env")
 
-import uvicorn
-from fake_judge import FakeJudge, kernel
+from fake_judge import kernel
 from openenv.core.generic_client import GenericEnvClient
-from websockets.exceptions import ConnectionClosed
-from websockets.sync.client import ClientConnection, connect
+from soaking import CAPACITY, Served, all_slots_come_back, ask, connected, drop, serving, soak
 
 from kernelblaster.environment.catalogue import Catalogue
 from kernelblaster.environment.client import kernrl_env
-from kernelblaster.environment.episode import EnvironmentSettings, KernelAction, KernelEnvironments
-from kernelblaster.environment.judging import SharedJudge
-from kernelblaster.environment.server import create_app
+from kernelblaster.environment.episode import KernelAction
 from kernelblaster.evaluation.results import Decision, Verdict
 
-CAPACITY = 4
 REPOSITORY = Path(__file__).parents[2]
 FASTER = kernel(Verdict.CORRECT, 2.0, Decision.FASTER)
 
 
 @pytest.fixture(scope="module")
-def served(catalogue: Catalogue) -> Iterator[SimpleNamespace]:
-    judge = FakeJudge()
-    app = create_app(KernelEnvironments(catalogue, SharedJudge(judge), EnvironmentSettings()), CAPACITY)
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    yield SimpleNamespace(url=f"http://127.0.0.1:{port}", judge=judge)
-    server.should_exit = True
-    thread.join(20)
+def served(catalogue: Catalogue) -> Iterator[Served]:
+    with serving(catalogue) as found:
+        yield found
 
 
 def post(url: str, data: dict[str, object]) -> dict[str, object]:
@@ -104,85 +85,26 @@ def test_sessions_do_not_disturb_each_other_and_leave_their_slots(served) -> Non
         with ThreadPoolExecutor(CAPACITY) as pool:
             found = list(pool.map(episode, range(CAPACITY)))
         assert found == [(pytest.approx([0.8, 1.751][number % 2], abs=2e-3), 2) for number in range(CAPACITY)]
-        assert _all_slots_come_back(served)
+        assert all_slots_come_back(served)
 
 
 def test_a_socket_that_drops_during_a_step_leaves_its_slot_when_the_step_has_ended(served) -> None:
     served.judge.gate.clear()
     for number in range(CAPACITY):
-        client = _connected(served)
-        _ask(client, "reset", problem_id="L1_23")
+        client = connected(served)
+        ask(client, "reset", problem_id="L1_23")
         client.send(json.dumps({"type": "step", "data": {"code": kernel(Verdict.TIMEOUT, note=f"// {number}\n")}}))
-        _drop(client)
+        drop(client)
     served.judge.gate.set()
-    assert _all_slots_come_back(served)
+    assert all_slots_come_back(served)
 
 
 @pytest.mark.slow
 def test_hundreds_of_episodes_with_crashes_and_drops_leave_no_slot_thread_or_file(served) -> None:
-    outcomes = [Verdict.CORRECT, Verdict.RUNTIME_ERROR, Verdict.TIMEOUT, Verdict.REWARD_HACK, Verdict.COMPILE_ERROR]
-
-    def episode(number: int) -> None:
-        for _ in range(100):
-            try:
-                client = _connected(served)
-                _ask(client, "reset", problem_id=f"L1_{19 + number % 30}")
-                break
-            except (ConnectionClosed, KeyError):
-                time.sleep(0.05)
-        code = kernel(outcomes[number % len(outcomes)], note=f"// {number}\n")
-        client.send(json.dumps({"type": "step", "data": {"code": code}}))
-        if number % 3:
-            assert json.loads(client.recv(20))["type"] == "observation"
-            client.close()
-        else:
-            _drop(client)
-
-    def census() -> tuple[int, int]:
-        assert _all_slots_come_back(served)
-        return threading.active_count(), len(os.listdir("/proc/self/fd"))
-
-    with ThreadPoolExecutor(CAPACITY) as pool:
-        list(pool.map(episode, range(100)))
-        before = census()
-        list(pool.map(episode, range(100, 700)))
-        after = census()
-    assert after[0] <= before[0] + CAPACITY
-    assert after[1] <= before[1] + 3 * CAPACITY
-
-
-def _connected(served) -> ClientConnection:
-    return connect(f"{served.url.replace('http', 'ws')}/ws", open_timeout=20, legacy=True)
-
-
-def _drop(client: ClientConnection) -> None:
-    """End the connection as a killed process does: without a closing handshake."""
-    client.socket.shutdown(socket.SHUT_RDWR)
-
-
-def _ask(client: ClientConnection, kind: str, **data: object) -> dict[str, object]:
-    """The answer's data. Raises KeyError where the server answers with an error."""
-    client.send(json.dumps({"type": kind, "data": data}))
-    answer = json.loads(client.recv(20))
-    return {"observation": answer["data"]}[answer["type"]]
-
-
-def _all_slots_come_back(served, within_s: float = 20.0) -> bool:
-    """Whether as many sessions as there are slots can be had at once, soon."""
-    deadline = time.monotonic() + within_s
-    while time.monotonic() < deadline:
-        sockets: list[ClientConnection] = []
-        try:
-            for _ in range(CAPACITY):
-                sockets.append(_connected(served))
-                _ask(sockets[-1], "reset", problem_id="L1_23")
-            return True
-        except (ConnectionClosed, KeyError):
-            time.sleep(0.05)
-        finally:
-            for client in sockets:
-                client.close()
-    return False
+    before, after = soak(served, 700)
+    assert after.threads <= before.threads + CAPACITY
+    assert after.files <= before.files + 3 * CAPACITY
+    assert after.processes == before.processes
 
 
 def test_http_scores_one_submission(served) -> None:

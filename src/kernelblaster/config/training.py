@@ -47,7 +47,7 @@ class Generator(StrEnum):
 
 
 class TrainConfig(Section):
-    """How a writer of kernels is trained: `kernelblaster train`."""
+    """How a model is trained to write kernels: `kernelblaster train`."""
 
     preset: Preset = Preset.OURS
     """What holds for settings that are not given: ours, or seed for the values of the report that this follows."""

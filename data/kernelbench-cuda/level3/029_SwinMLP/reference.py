@@ -4,7 +4,7 @@ import torch
 
 SIZES = {
     "small": {
-        "batch_size": 2,
+        "batch_size": 6,
         "channels": 3,
         "patch_size": 2,
         "window_size": 3,
@@ -15,7 +15,7 @@ SIZES = {
         "depth2": 2,
         "depth3": 3,
         "depth4": 2,
-        "num_classes": 13,
+        "num_classes": 61,
     },
     "medium": {
         "batch_size": 10,

@@ -119,8 +119,11 @@ class _Profiler(FakeProfiler):
         return Profile(source=ProfileSource.EMULATED, kernels=[kernel], totals=metrics)
 
 
-def answer(messages: Sequence[dict[str, str]]) -> str:
-    """What the model says. A chain of steps holds: a repair, a duplicate, prose, a leak, and a slower candidate."""
+def answer(messages: Sequence[dict[str, str]], *, chains: bool = False) -> str:
+    """What the model says. A chain of steps holds: a repair, a duplicate, prose, a leak, and a slower candidate.
+
+    To runs of `chains`, as the first release made them, it says the same of equally fast parents.
+    """
     first = messages[0]["content"]
     if messages[0]["role"] == "user":
         if "You may veto it" in first:
@@ -134,9 +137,10 @@ def answer(messages: Sequence[dict[str, str]]) -> str:
         return _fenced(_source(LEAKING_US + 1, problem, "mended"))
     parent = re.search(r"# Kernel to improve\n```cuda\n(// kernel: us_(\d+)\n.*?)```", task, re.DOTALL)
     tried = len(re.findall(r"^- ", task.partition("Already tried ")[2], re.MULTILINE))
-    # Of the parent as well: what is made of two kernels is not the same source.
-    made_of = hashlib.sha256(parent[1].encode()).hexdigest()[:6]
-    place = f"step {tried + 1}, {re.search('What to try: (.*)', task)[1]}, of {made_of}"
+    technique = re.search("What to try(?: first)?: (.*)", task)[1]
+    place = f"step {tried + 1}, {technique}"
+    if not chains:  # what is made of two kernels is not the same source
+        place += f", of {hashlib.sha256(parent[1].encode()).hexdigest()[:6]}"
     time = int(parent[2]) + (-15, -17, 5)[tried % 3]
     source = _source(time, problem, place)
     if tried % 3 == 0 and len(messages) == 2:

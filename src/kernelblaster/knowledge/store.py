@@ -209,11 +209,16 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 def _without_old_figures(content: bytes) -> bytes:
-    """A file of the format before, without its statistics, which mean something else; any other file as it is."""
+    """A file of the format before, without its figures, which mean something else; any other file as it is.
+
+    With the statistics go the transitions that were counted and what they said of lessons: a run that goes on counts
+    all of them again.
+    """
     if _format_of(content) != FORMAT_BEFORE:
         return content
     held = json.loads(content)
-    return json.dumps(held | {"format": FORMAT, "statistics": [], "runs": {}}).encode()
+    lessons = [lesson | {"counts": {}} for lesson in held.get("lessons", [])]
+    return json.dumps(held | {"format": FORMAT, "statistics": [], "runs": {}, "lessons": lessons}).encode()
 
 
 def _format_of(text: bytes) -> str | None:

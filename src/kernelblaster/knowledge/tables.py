@@ -83,6 +83,8 @@ SCHEMA = (
 SIBLINGS = (
     "DELETE FROM statistics",
     "DELETE FROM rollups",
+    "DELETE FROM lesson_counts",
+    "DELETE FROM lesson_totals",
     "DELETE FROM runs",
     "DELETE FROM counted",
     "DELETE FROM exchanged",
@@ -93,7 +95,8 @@ SIBLINGS = (
     ) WITHOUT ROWID
     """,
 )
-"""Second version: credit among siblings. Figures of the first, gains against the parent, are dropped."""
+"""Second version: credit among siblings. Figures of the first, gains against the parent, are dropped, and how often
+lessons helped with them: a run that goes on counts its transitions again."""
 
 _ROWS = TypeAdapter(tuple[StatisticsRow, ...])
 """Many rows at once: validated one by one they would take most of an export."""

@@ -43,7 +43,7 @@ def assert_one_line_and_hint(done: Done, code: ExitCode, *words: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--problem-numbers", "999"), ("999", "23")),
+        (("--problem-numbers", "999"), ("999", "1-100")),
         (("--problem-numbers", "302-303"), ("302-303",)),
         (("--problem-numbers", "9-1"), ("empty", "1-9")),
         (("--problem-numbers", "one"), ("'one'", "N-M")),

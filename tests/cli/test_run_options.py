@@ -53,7 +53,8 @@ def requested(monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
     chosen: list[tuple[object, object]] = []
 
     def optimize(problems: list[object], *, observer: Any, **how: Any) -> Any:
-        asked.append(Asked(*chosen.pop(), how, as_json=False))
+        named = chosen.pop() if chosen else (problems, None)
+        asked.append(Asked(*named, how, as_json=False))
         return SimpleNamespace(exit_code=0)
 
     def many(subset: object, numbers: object, *, tags: Any, split: object, dataset: object) -> list[object]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernelblaster.devices.facts import DeviceFacts
+from kernelblaster.errors import ProblemError
 from kernelblaster.problems.driver_names import launcher_arguments
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.python_candidates.cuda_text import cuda_text
@@ -43,6 +44,8 @@ def as_cuda(source: str, sizes: Sequence[tuple[Problem, str]], precision: Precis
     """
     if language_of(source) is CandidateLanguage.CUDA:
         return CudaSource(source)
+    if not sizes:
+        raise ProblemError("a driver that judges itself calls CUDA sources alone", hint="write the kernel in CUDA C++")
     extents = []
     for problem, workload in sizes:
         found = extents_of(problem, workload, precision)

@@ -15,7 +15,7 @@ from ptxemu.metrics.names import NsightMetric
 
 pytestmark = [pytest.mark.nvcc, needs_tools]
 TEXT = Path(__file__).with_name("launched.ptx").read_text(encoding="utf-8")
-TRITON = Path(__file__).with_name("triton")
+TRITON = Path(__file__).with_name("from_triton")
 
 
 class OnlyDlpack:

@@ -32,7 +32,7 @@ def device() -> EmulatedDevice:
 @pytest.mark.parametrize(
     ("declaration", "statement", "kind"),
     [
-        ("", "cudaGraph_t graph; cudaGraphCreate(&graph, 0)", "not_emulatable"),
+        ("", "cudaIpcMemHandle_t handle; cudaIpcGetMemHandle(&handle, nullptr)", "not_emulatable"),
         ("void helper();", "helper()", "load_error"),
         ("void helper();", "helper(); cudaIpcCloseMemHandle(nullptr)", "load_error"),
     ],

@@ -23,6 +23,7 @@ from kernelblaster.problems.interchange.trace import Trace
 from kernelblaster.problems.problem import Problem, ProblemId
 from kernelblaster.problems.reference import load_reference
 from kernelblaster.problems.solution import Solution
+from kernelblaster.problems.start import read_start
 
 WRITERS = {"flashinfer": made.write_trace_set, "sol": made.write_sol}
 
@@ -74,8 +75,9 @@ def test_a_missing_start_is_told_with_what_to_write(tmp_path: Path) -> None:
     notes = (gemm.directory / "NOTES.md").read_text()
     assert "void launch_gpu_implementation(void* C, void* A, void* B, int64_t M, int64_t K)" in notes
     assert "g2" in notes
+    problem = kb.load_problem(gemm.directory)
     with pytest.raises(kb.ProblemError, match=r"init\.cu"):
-        kb.load_problem(gemm.directory)
+        read_start(problem)
 
 
 def problem_of(bundle: ProblemBundle, directory: Path) -> Problem:

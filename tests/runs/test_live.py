@@ -23,6 +23,10 @@ P = "level1/023"
 STEP = f"{P}/r1/rollout-0/step-1"
 TRY = f"{STEP}/attempt-0"
 EVENTS = [
+    ev.StartWritten(problem=P, slot=f"{P}/start/attempt-0", candidate="abc", verdict="correct", reason="",
+                    prompt_tokens=1, completion_tokens=1, dollars=None),
+    ev.StartWritten(problem=P, slot=f"{P}/start/attempt-1", candidate=None, verdict="unusable_reply",
+                    reason="no code block", prompt_tokens=1, completion_tokens=1, dollars=None),
     ev.StartProfiled(problem=P, slot=f"{P}/start", verdict="correct", reason="", median_us=12.5, floor_fraction=0.1,
                      modelled=True),
     ev.StartProfiled(problem=P, slot=f"{P}/start", verdict="compile_error", reason="no such header", median_us=None,

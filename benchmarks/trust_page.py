@@ -288,8 +288,8 @@ def render(
         "Authors who knew the rules of the game and had read neither the judge nor the planted kernels wrote these. "
         "Every outcome of the first judgement is shown, and what it led to. `correct` in bold is called correct and "
         "faster than the same kernel without the trick, or than the problem's start where there is no such kernel. "
-        "Both rounds were cut short by the time on the GPU: most kernels of the second were not judged, and few of the "
-        "first were judged again after what it led to. `now` is at size small where the other took too long.",
+        "At first both rounds were cut short by the time on the GPU; judged again after what they led to, the second "
+        "was judged whole, and of the first nine kernels are left.",
         "",
         *rounds(),
         "## Unexpected outcomes",

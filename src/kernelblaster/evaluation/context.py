@@ -106,10 +106,11 @@ class EvaluationContext:
 
         Raises BuildFailure, MachineError, ProblemError.
         """
-        sizes: list[tuple[Problem, str]] = []
-        if not problem.weakly_verified:  # a driver that judges itself declares none
+
+        def sizes() -> list[tuple[Problem, str]]:
             plan = self.plan(problem)
-            sizes = [(key.problem, key.workload) for key in (*plan.small[:1], *plan.unseen[:1], plan.timed)]
+            return [(key.problem, key.workload) for key in (*plan.small[:1], *plan.unseen[:1], plan.timed)]
+
         return as_cuda(source, sizes, self.precision_of(problem), self.facts)
 
     @property
@@ -133,7 +134,8 @@ class EvaluationContext:
 
     def attainable(self, problem: Problem) -> Attainable:
         """What a well-written kernel is expected to reach at the timed size. Raises ProblemError."""
-        return self.once("attainable", problem, lambda: attainable(problem, self.workload, self.precision, self.facts))
+        precision = self.precision_of(problem)
+        return self.once("attainable", problem, lambda: attainable(problem, self.workload, precision, self.facts))
 
     def checks(self, problem: Problem) -> TimedChecks:
         """Draw a problem's input sets, and choose which timed calls are judged. Raises ProblemError and DeviceError.

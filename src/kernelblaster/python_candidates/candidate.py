@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kernelblaster.devices.facts import DeviceFacts
-from kernelblaster.errors import ProblemError
 from kernelblaster.problems.driver_names import launcher_arguments
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.python_candidates.cuda_text import cuda_text
@@ -28,12 +27,15 @@ class CudaSource:
     warnings: tuple[str, ...] = ()
 
 
-def as_cuda(source: str, sizes: Sequence[tuple[Problem, str]], precision: Precision, facts: DeviceFacts) -> CudaSource:
+def as_cuda(
+    source: str, sizes: Callable[[], Sequence[tuple[Problem, str]]], precision: Precision, facts: DeviceFacts
+) -> CudaSource:
     """The CUDA source of a candidate: its own, or that of a recording.
 
     Args:
         source: CUDA C++, or a module that defines `ModelNew`.
-        sizes: problems and workloads it will be called at: one problem, at these and at undeclared extents.
+        sizes: gives problems and workloads it will be called at: one problem, at these and at undeclared extents; asked
+            for a Python candidate alone.
         precision: storage type of floating-point tensors.
         facts: the device that it is compiled for.
 
@@ -44,13 +46,11 @@ def as_cuda(source: str, sizes: Sequence[tuple[Problem, str]], precision: Precis
     """
     if language_of(source) is CandidateLanguage.CUDA:
         return CudaSource(source)
-    if not sizes:
-        raise ProblemError("a driver that judges itself calls CUDA sources alone", hint="write the kernel in CUDA C++")
-    extents = []
-    for problem, workload in sizes:
+    extents, asked = [], sizes()
+    for problem, workload in asked:
         found = extents_of(problem, workload, precision)
         if found not in extents:
             extents.append(found)
     recording = record(source, RecordingRequest(gpu=recorded_gpu(facts), extents=tuple(extents)))
-    text = cuda_text(recording, extents, launcher_arguments(sizes[0][0].driver_path))
+    text = cuda_text(recording, extents, launcher_arguments(asked[0][0].driver_path))
     return CudaSource(text, recording.warnings)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
-from pool_work import BREAK, DIE, HANG, square
+from pool_work import BREAK, DIE, HANG, beside, is_alone, square
 
 from kernelblaster.runs.worker_pool import WorkerLost, WorkerPool
 
@@ -32,3 +33,21 @@ def test_nothing_begins_when_no_more_may() -> None:
     allowed = iter([True, False, False])
     assert list(WorkerPool(square, workers=1, limit_s=30.0).run([2, 3, 4], lambda: next(allowed))) == [(2, 4)]
     assert list(WorkerPool(square, workers=3, limit_s=30.0).run([])) == []
+
+
+def test_solitary_items_are_processed_one_at_a_time(tmp_path: Path) -> None:
+    items = [(tmp_path, name) for name in ("alone-1", "alone-2", "a", "alone-3", "b", "alone-4")]
+
+    found = dict(WorkerPool(beside, workers=3, limit_s=60.0, solitary=is_alone).run(items))
+
+    assert set(found) == set(items)
+    assert not [others for item, others in found.items() if is_alone(item) and any(map(is_alone, others))]
+
+
+def test_solitary_items_that_wait_start_when_the_one_before_them_is_lost() -> None:
+    pool = WorkerPool(square, workers=2, limit_s=60.0, solitary=lambda item: True)
+
+    found = dict(pool.run([DIE, 3, 4]))
+
+    assert isinstance(found[DIE], WorkerLost)
+    assert (found[3], found[4]) == (9, 16)

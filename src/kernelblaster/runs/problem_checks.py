@@ -210,7 +210,7 @@ def _judged(
     """Outcomes of items, until time is up."""
 
     def pool(jobs: int) -> Pool[CheckItem, CheckRecord | WorkerLost]:
-        return InProcess(device) if jobs == 1 else WorkerPool(judge_item, jobs, _LIMIT_S)
+        return InProcess(device) if jobs == 1 else WorkerPool(judge_item, jobs, _LIMIT_S, _needs_much)
 
     def out_of_memory(found: CheckRecord | WorkerLost) -> bool:
         return plan.jobs > 1 and isinstance(found, CheckRecord) and found.verdict == MEMORY_FULL

@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -47,6 +48,36 @@ class _Worker(Generic[Item]):
     deadline: float
 
 
+class _Queue(Generic[Item]):
+    """Items in their order, but for solitary ones, which wait while another such is processed."""
+
+    def __init__(self, items: Iterable[Item], solitary: Callable[[Item], bool], may_start: Callable[[], bool]) -> None:
+        self._items, self._solitary, self._may_start = iter(items), solitary, may_start
+        self._waiting: deque[Item] = deque()
+        self._alone: Item | None = None
+
+    def take(self) -> Item | None:
+        """The next item that may be processed now; None when there is none, or no more may start."""
+        if not self._may_start():
+            return None
+        if self._alone is None and self._waiting:
+            self._alone = self._waiting.popleft()
+            return self._alone
+        for item in self._items:
+            if not self._solitary(item):
+                return item
+            if self._alone is None:
+                self._alone = item
+                return item
+            self._waiting.append(item)
+        return None
+
+    def done(self, item: Item) -> None:
+        """An item that was taken is processed."""
+        if item is self._alone:
+            self._alone = None
+
+
 @dataclass(frozen=True)
 class WorkerPool(Generic[Item, Result]):
     """Processes that all call one function. Satisfies `Pool`.
@@ -55,38 +86,40 @@ class WorkerPool(Generic[Item, Result]):
         function: called by its importable name; an exception ends the worker.
         workers: how many processes at most.
         limit_s: an item that takes longer is given up.
+        solitary: of the items for which this holds, one at a time is processed; others overtake those that wait.
     """
 
     function: Callable[[Item], Result]
     workers: int
     limit_s: float
+    solitary: Callable[[Item], bool] = lambda _: False
 
     def run(
         self, items: Iterable[Item], may_start: Callable[[], bool] = lambda: True
     ) -> Iterator[tuple[Item, Result | WorkerLost]]:
         """Each item with its result, as results come; an item that has started is always finished."""
-        waiting, workers = iter(items), list[_Worker[Item]]()
+        queue, workers = _Queue(items, self.solitary, may_start), list[_Worker[Item]]()
         try:
             while True:
-                while len(workers) < self.workers and (worker := self._start(waiting, may_start)):
-                    workers.append(worker)
+                while len(workers) < self.workers and (item := queue.take()) is not None:
+                    workers.append(self._start(item))
                 if not workers:
                     return
                 for worker in self._finished(workers):
                     item, result = worker.item, self._result(worker)
-                    if isinstance(result, WorkerLost) or not self._send_next(worker, waiting, may_start):
+                    queue.done(item)
+                    following = None if isinstance(result, WorkerLost) else queue.take()
+                    if following is None:
                         workers.remove(worker)
                         _stop(worker)
+                    else:
+                        self._send(worker, following)
                     yield item, result
         finally:
             for worker in workers:
                 _stop(worker)
 
-    def _start(self, waiting: Iterator[Item], may_start: Callable[[], bool]) -> _Worker[Item] | None:
-        """A new worker on the next item; None when there is none."""
-        item = next(waiting, None) if may_start() else None
-        if item is None:
-            return None
+    def _start(self, item: Item) -> _Worker[Item]:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
         process = context.Process(target=_serve, args=(self.function, theirs), daemon=True)
@@ -95,13 +128,6 @@ class WorkerPool(Generic[Item, Result]):
         worker = _Worker(process, ours, item, 0.0)
         self._send(worker, item)
         return worker
-
-    def _send_next(self, worker: _Worker[Item], waiting: Iterator[Item], may_start: Callable[[], bool]) -> bool:
-        item = next(waiting, None) if may_start() else None
-        if item is None:
-            return False
-        self._send(worker, item)
-        return True
 
     def _send(self, worker: _Worker[Item], item: Item) -> None:
         worker.item, worker.deadline = item, time.monotonic() + self.limit_s

@@ -6,6 +6,7 @@ the kernel would look for first (elements never written, a tail beyond the last 
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from kernelblaster.errors import DeviceMemoryFull
 from kernelblaster.evaluation.correctness.error_budget import CHUNK_ELEMENTS, Budget, SharedError, fits
 from kernelblaster.evaluation.correctness.index_ties import IndexTies
 from kernelblaster.evaluation.correctness.reference_output import ReferenceTensor
-from kernelblaster.evaluation.inputs.tensors import TORCH_DTYPES, borrowed_memory, read_tensor, spans
+from kernelblaster.evaluation.inputs.tensors import TORCH_DTYPES, borrowed_memory, read_tensor, spans, stored_spans
 from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.problem import TensorSpec
 
@@ -27,6 +28,8 @@ _CPU_CHUNK = 1 << 18
 _KEPT_WRONG = 4096
 """Wrong elements per chunk that are looked at for a pattern."""
 _PATTERN_SPREAD = 0.02
+_SAME_WORDS = 1 << 22
+_SAME_THREADS = 8
 _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -138,7 +141,7 @@ def would_be_refused(expected: ReferenceTensor, other: torch.Tensor, factor: flo
     if expected.scale is None:
         if expected.ties is not None and not other.is_floating_point():
             return not bool(expected.ties.accepts(other, expected.values).all())
-        return not torch.equal(other.to(torch.float64), expected.values.to(torch.float64))
+        return not torch.equal(other.to(expected.values.device, torch.float64), expected.values.to(torch.float64))
     return tells_apart(expected.values, other, Budget(expected.spec, expected.scale, factor, loss))
 
 
@@ -147,7 +150,7 @@ def compare(path: Path, reference: torch.Tensor, budget: Budget, poison: int) ->
 
     Args:
         path: the output's bytes; the file has the size that the spec asks for.
-        reference: float64 or float32, of the spec's shape, on the CPU.
+        reference: float64 or float32, of the spec's shape, any device.
         budget: how wrong it may be.
         poison: byte that the output was filled with before the call.
     """
@@ -160,13 +163,13 @@ def compare(path: Path, reference: torch.Tensor, budget: Budget, poison: int) ->
 
 
 def _compare_on(device: torch.device, path: Path, reference: torch.Tensor, budget: Budget, poison: int) -> Findings:
-    spec = budget.spec
-    output, expected_flat = read_tensor(path, spec), reference.reshape(-1)
+    spec, expected_flat = budget.spec, reference.reshape(-1)
     findings = Findings(spec)
     error_square = 0.0
-    for start, stop in spans(spec.elements, budget.row, _CPU_CHUNK if device.type == "cpu" else CHUNK_ELEMENTS):
-        stored, expected = output[start:stop].to(device), expected_flat[start:stop].to(device).double()
-        error_square += _compare_span(findings, budget, start, stored, expected, poison)
+    with stored_spans(path, spec, device) as output:
+        for start, stop in spans(spec.elements, budget.row, _CPU_CHUNK if device.type == "cpu" else CHUNK_ELEMENTS):
+            expected = expected_flat[start:stop].to(device).double()
+            error_square += _compare_span(findings, budget, start, output(start, stop), expected, poison)
     findings.norm_error = _relative(error_square**0.5, budget.scale.reference_norm)
     together = 0.0 if findings.worst_row is None else findings.worst_row.ratio
     findings.ratio = max(findings.ratio, findings.norm_error / budget.norm, together)
@@ -249,7 +252,16 @@ def same_bytes(first: Path, second: Path) -> bool:
     """Whether two files of equal size hold the same bytes."""
     width = np.uint64 if first.stat().st_size % 8 == 0 else np.uint8
     a, b = (np.memmap(path, dtype=width, mode="r") for path in (first, second))
-    return all(np.array_equal(a[start:stop], b[start:stop]) for start, stop in spans(a.size, 1, 4 * CHUNK_ELEMENTS))
+
+    def same(span: tuple[int, int]) -> bool:
+        return np.array_equal(a[slice(*span)], b[slice(*span)])
+
+    pieces = list(spans(a.size, 1, _SAME_WORDS))
+    if len(pieces) < 2 * _SAME_THREADS:
+        return all(map(same, pieces))
+    # Pages of a mapped file are touched one by one: several threads do so at once.
+    with ThreadPoolExecutor(_SAME_THREADS, thread_name_prefix="same") as threads:
+        return all(threads.map(same, pieces))
 
 
 def _mismatch(got: torch.Tensor, expected: torch.Tensor, dtype: DType) -> torch.Tensor:

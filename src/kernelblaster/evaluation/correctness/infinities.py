@@ -44,7 +44,7 @@ def defines_infinities(drawn: Draw, name: str | None, expected: ReferenceOutput,
     finite = replace(drawn, inputs={**drawn.inputs, name: values.clamp(-large, large)})
     infinite = infinite.cpu()
     pairs = zip(expected.tensors, exact_result(finite, outputs), strict=True)
-    return all(_defined(tensor.values, other, infinite, large) for tensor, other in pairs)
+    return all(_defined(tensor.values.cpu(), other, infinite, large) for tensor, other in pairs)
 
 
 def _defined(result: torch.Tensor, other: torch.Tensor, infinite: torch.Tensor, large: float) -> bool:

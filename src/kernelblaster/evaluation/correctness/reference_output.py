@@ -35,6 +35,8 @@ _MEMORY_SHARE = 0.7
 """Of the free memory, what a reference may take."""
 _PINNED_BYTES = 1 << 30
 """Of a reference that is kept in page-locked memory, from where it gets to the GPU several times faster."""
+_KEPT_SHARE = 1 / 8
+"""Of the GPU's free memory, what one larger reference may take to stay there: copying it twice takes seconds."""
 _COPIES = 4
 """Tensors of the output's size that a forward pass may hold at once, besides inputs and weights."""
 
@@ -45,8 +47,8 @@ class ReferenceTensor:
 
     Attributes:
         spec: the output.
-        values: on the CPU; float64, or float32 where that is exact enough or memory forbids more; integers and flags in
-            the stored type.
+        values: on the CPU, or on the GPU where they are large; float64, or float32 where that is exact enough or memory
+            forbids more; integers and flags in the stored type.
         scale: None for integers and flags, which must be equal.
         ties: where these are indices, which others are as good.
     """
@@ -95,7 +97,7 @@ def solve(drawn: Draw, outputs: Sequence[TensorSpec], precision: Precision) -> R
             if kind not in plain:
                 plain[kind] = _plain(drawn, kind, device)
             scale = ErrorScale.measure(references[place], plain[kind][place], spec, losses)
-            values = _to_host(references[place].to(_kept_dtype(spec, exact)))
+            values = _kept(references[place].to(_kept_dtype(spec, exact)))
             tensors.append(ReferenceTensor(spec, values, scale))
         return ReferenceOutput(tuple(tensors), notes)
 
@@ -204,11 +206,18 @@ def _kept_dtype(spec: TensorSpec, exact: torch.dtype) -> torch.dtype:
     return exact if spec.dtype.bits > 16 else torch.float32
 
 
-def _to_host(reference: torch.Tensor) -> torch.Tensor:
-    """A copy on the CPU; page-locked where it will be compared on a GPU and is not large."""
-    if reference.device.type != "cuda" or reference.nbytes > _PINNED_BYTES:
+def _kept(reference: torch.Tensor) -> torch.Tensor:
+    """Where a reference waits for outputs: on the host, page-locked where a GPU compares; a large one on the GPU.
+
+    Only the judge's process reaches it there. What is left for candidates is many times as large.
+    """
+    if reference.device.type != "cuda":
         return reference.cpu()
-    return torch.empty(reference.shape, dtype=reference.dtype, pin_memory=True).copy_(reference)
+    if reference.nbytes <= _PINNED_BYTES:
+        return torch.empty(reference.shape, dtype=reference.dtype, device="cpu", pin_memory=True).copy_(reference)
+    if reference.nbytes <= _KEPT_SHARE * _free_memory(reference.device):
+        return reference.contiguous()
+    return reference.cpu()
 
 
 def _free_memory(device: torch.device) -> int:

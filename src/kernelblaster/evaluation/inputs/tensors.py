@@ -6,7 +6,7 @@ Imports torch; whoever must start fast imports this module inside a function.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
@@ -103,16 +103,33 @@ def _staging(needed: int) -> torch.Tensor:
 
 def load_tensor(path: Path, spec: TensorSpec, device: torch.device) -> torch.Tensor:
     """Read a file as a flat tensor of `spec`'s type on a device. The file must have `spec.bytes`. Raises OSError."""
+    with stored_spans(path, spec, device) as span:
+        return span(0, spec.elements)
+
+
+@contextmanager
+def stored_spans(path: Path, spec: TensorSpec, device: torch.device) -> Iterator[Callable[[int, int], torch.Tensor]]:
+    """Lend a function that reads elements from a first up to a last one of a file, flat, onto a device.
+
+    The file must have `spec.bytes`. Entering and reading raise OSError.
+    """
     if device.type == "cpu" or spec.elements == 0:
-        return read_tensor(path, spec).to(device)
-    flat = torch.empty(spec.bytes, dtype=torch.uint8, device=device)
-    staged = _staging(spec.bytes)
+        mapped = read_tensor(path, spec)
+        yield lambda start, stop: mapped[start:stop].to(device)
+        return
+    dtype, staged = TORCH_DTYPES[spec.dtype], _staging(spec.bytes)
     with open(path, "rb", buffering=0) as file:
-        for start, stop in spans(spec.bytes, 1, _STAGED_BYTES):
-            part = staged[: stop - start]
-            _read_whole(file, part.numpy().data)
-            flat[start:stop].copy_(part)
-    return flat.view(TORCH_DTYPES[spec.dtype])
+
+        def read(start: int, stop: int) -> torch.Tensor:
+            file.seek(start * dtype.itemsize)
+            flat = torch.empty((stop - start) * dtype.itemsize, dtype=torch.uint8, device=device)
+            for low, high in spans(flat.numel(), 1, staged.numel()):
+                part = staged[: high - low]
+                _read_whole(file, part.numpy().data)
+                flat[low:high].copy_(part)
+            return flat.view(dtype)
+
+        yield read
 
 
 def _read_whole(file: FileIO, buffer: memoryview) -> None:

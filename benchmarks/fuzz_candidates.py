@@ -22,10 +22,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
+from court import Court, TrustRow
 from fuzz_mutations import mutate
 from planted import Kind, Planted, load_all
 from pydantic import BaseModel
-from trust import Court, TrustRow
 
 from kernelblaster.config import RunConfig
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind

@@ -15,8 +15,8 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from court import TrustResult, TrustRow
 from planted import ADVERSARIAL, HARMLESS, Kind, Planted, load_folder
-from trust import TrustResult, TrustRow
 
 ROUNDS = ADVERSARIAL / "rounds"
 RESULTS = ADVERSARIAL.parent.parent / "docs" / "results" / "rounds"

@@ -1,10 +1,15 @@
 """Can the evaluation be fooled? Judges every planted exploit and honest kernel, and says which outcome was wrong.
 
-    python benchmarks/trust.py --device emulated|cuda --json FILE
+    python benchmarks/trust.py --device emulated|cuda --json FILE [--again]
                                [--kind KIND] [--only PATTERN] [--folder DIR] [--workers N] [--minutes M]
 
-Each kernel goes through `Evaluator`, as any candidate of a search does, with its twin as baseline where its header
-names one. Exit status 1 when an exploit got through or an honest kernel was refused. `benchmarks/trust_page.py` makes
+FILE is written after each kernel, and the same command goes on where it stopped. First come kernels without an outcome,
+then those that have changed or whose outcome was wrong; with `--again` all that another judge than today's has judged,
+too. A kernel has its twin as baseline where its header names one.
+
+On a GPU each kernel is first judged in company, by as many processes as there are workers (`court.py` says what that
+finds out); what is left, mostly exploits that must be timed to show that they gain nothing, is then judged alone.
+Exit status 1 when an exploit got through or an honest kernel was refused. `benchmarks/trust_page.py` makes
 docs/trust.md of the JSON files of both devices.
 """
 
@@ -14,241 +19,230 @@ import argparse
 import fnmatch
 import os
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain, zip_longest
 from pathlib import Path
 
+from court import Court, TrustResult, TrustRow, digest, judge_digest
 from planted import HARMLESS, Kind, Planted, load_all, load_folder
-from pydantic import BaseModel
 
-from kernelblaster.config import EvaluationConfig, RunConfig
-from kernelblaster.devices.base import Device
+from kernelblaster.config import RunConfig
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.errors import KernelBlasterError
 from kernelblaster.evaluation.correctness.input_store import InputStore
-from kernelblaster.evaluation.evaluator import Evaluator
-from kernelblaster.evaluation.results import Decision, Evaluation, Verdict
-from kernelblaster.problems.problem import Problem
+from kernelblaster.evaluation.results import Verdict
 from kernelblaster.runs.choices import choose_device
-from kernelblaster.runs.evaluations import find_problem
+from kernelblaster.runs.worker_pool import Pool, WorkerLost, WorkerPool
+from kernelblaster.storage.atomic import write_atomically
 
-TIMING_SECONDS = 1.0
-"""Per comparison: planted effects are large."""
-SEED = 20_260_801
-"""Of the input values; a run of the product draws a secret one."""
-
-
-class TrustRow(BaseModel):
-    """What became of one planted kernel."""
-
-    name: str
-    kind: Kind
-    row: str
-    problem: str
-    precision: str
-    size: str
-    does: str
-    expected: list[str]
-    gap: str = ""
-    """Why the evaluation is known to miss it on this device."""
-    outcome: str
-    reason: str
-    speedup: float | None = None
-    """Against the twin, where it was timed against one."""
-    low: float | None = None
-    high: float | None = None
-    seconds: float
-
-    @property
-    def right(self) -> bool:
-        """Whether the evaluation did what it should."""
-        return self.outcome in self.expected
-
-    @property
-    def tolerated(self) -> bool:
-        """Whether it is right, or a gap that is known and explained."""
-        return self.right or bool(self.gap)
+LOST = "lost"
+"""Outcome of a kernel whose judge died or took too long."""
+_LIMIT_S = 900.0
+_COMPANY_SHARE = 0.5
+"""Of the time, how much at most before what is left is judged alone."""
+_ALONE_WORKERS = 6
+"""They have their builds and inputs ready while one of them holds the GPU."""
+_REFERENCE_BYTES = 3 << 30
+"""Of each process; all of them together must fit a usual machine."""
+_DISTURBS = frozenset({"T18"})
+"""Rows whose exploits attack who is beside them."""
 
 
-class TrustResult(BaseModel):
-    """All outcomes on one device."""
+@dataclass(frozen=True)
+class Task:
+    """One kernel for one process."""
 
-    format: str = "kernelblaster-trust-1"
-    device: DeviceFacts
-    rows: list[TrustRow]
-    not_run: list[str]
-    """Names of kernels that this device cannot run."""
-    not_judged: list[str] = []
-    """Names of kernels for which there was no time."""
-    seconds: float
+    planted: Planted
+    device: DeviceKind
+    in_company: bool
 
 
-class Court:
-    """Evaluators for planted kernels on one device. Safe for many threads.
+@dataclass(frozen=True)
+class Sitting:
+    """How a list of kernels is judged.
 
-    Args:
-        device: where they run.
-        inputs: input sets, owned by the caller.
+    Attributes:
+        device: where.
+        pool: makes a pool of so many processes.
+        workers: processes in company.
+        seconds: after which no kernel is begun; None for no limit.
     """
 
-    def __init__(self, device: Device, inputs: InputStore) -> None:
-        self._device = device
-        self._inputs = inputs
-        self._problems: dict[str, Problem] = {}
-        self._evaluators: dict[tuple[object, ...], Evaluator] = {}
-        self._lock = threading.Lock()
+    device: DeviceKind
+    pool: Callable[[int], Pool[Task, TrustRow]]
+    workers: int
+    seconds: float | None
 
-    def judge(self, planted: Planted) -> TrustRow:
-        """Evaluate one planted kernel. A failure of the machine is an outcome here, and never a right one."""
+    def rows(self, planted: Sequence[Planted]) -> Iterator[tuple[Planted, TrustRow | WorkerLost]]:
+        """Outcomes as they come: on a GPU in company where that suffices, else alone."""
         began = time.monotonic()
-        kind = self._device.facts.kind
-        evaluation: Evaluation | None = None
-        try:
-            evaluation = self._evaluate(planted)
-            outcome, reason = self._outcome(planted, evaluation)
-        except KernelBlasterError as error:
-            outcome, reason = type(error).__name__, str(error)
-        comparison = None if evaluation is None else evaluation.comparison
-        return TrustRow(
-            name=planted.name,
-            kind=planted.kind,
-            row=planted.row,
-            problem=planted.problem,
-            precision=planted.precision,
-            size=planted.size_on(kind),
-            does=planted.does,
-            expected=sorted(planted.expected[kind]),
-            gap=planted.gaps.get(kind, ""),
-            outcome=outcome,
-            reason=reason[:300],
-            speedup=comparison.speedup if comparison else None,
-            low=comparison.low if comparison else None,
-            high=comparison.high if comparison else None,
-            seconds=time.monotonic() - began,
-        )
+        if self.device is DeviceKind.EMULATED:
+            yield from self._pass(planted, began, 1.0, in_company=False, workers=self.workers)
+            return
+        alone = [one for one in planted if one.row in _DISTURBS]
+        company = [one for one in planted if one.row not in _DISTURBS]
+        for one, found in self._pass(company, began, _COMPANY_SHARE, in_company=True, workers=self.workers):
+            if isinstance(found, TrustRow) and found.right:
+                yield one, found
+            else:
+                alone.append(one)
+        yield from self._pass(alone, began, 1.0, in_company=False, workers=min(self.workers, _ALONE_WORKERS))
 
-    def _evaluate(self, planted: Planted) -> Evaluation:
-        problem = self._problem(planted.problem)
-        return self._evaluator(planted).evaluate(
-            problem, planted.source, baseline=_twin(planted, problem), profile=False
-        )
-
-    def _outcome(self, planted: Planted, evaluation: Evaluation) -> tuple[str, str]:
-        if evaluation.verdict is not Verdict.CORRECT or planted.kind is Kind.HONEST:
-            return evaluation.verdict.value, evaluation.reason
-        wanted = planted.expected[self._device.facts.kind]
-        if Verdict.SANITIZER_ERROR in wanted:
-            findings = self._evaluator(planted).sanitize(self._problem(planted.problem), planted.source)
-            if findings:
-                return Verdict.SANITIZER_ERROR.value, f"{findings[0].tool}: {findings[0].message}"
-        comparison = evaluation.comparison
-        if comparison is not None and comparison.decision is not Decision.FASTER:
-            return HARMLESS, f"{comparison.speedup:.3f} times the speed of its twin"
-        return evaluation.verdict.value, "; ".join(evaluation.warnings)
-
-    def _evaluator(self, planted: Planted) -> Evaluator:
-        config = EvaluationConfig(timeout_s=planted.timeout_s, max_seconds_timing=TIMING_SECONDS)
-        size = planted.size_on(self._device.facts.kind)
-        libraries, precision = planted.libraries, planted.precision
-        key = (planted.timeout_s, size, libraries, precision)
-        with self._lock:  # what an evaluator finds out about a problem holds for all kernels
-            if key not in self._evaluators:
-                self._evaluators[key] = Evaluator(
-                    self._device, self._inputs, config, size, libraries, precision=precision, seed=SEED
-                )
-            return self._evaluators[key]
-
-    def _problem(self, name: str) -> Problem:
-        with self._lock:
-            if name not in self._problems:
-                self._problems[name] = find_problem(name, RunConfig())
-            return self._problems[name]
+    def _pass(
+        self, planted: Iterable[Planted], began: float, share: float, *, in_company: bool, workers: int
+    ) -> Iterator[tuple[Planted, TrustRow | WorkerLost]]:
+        until = None if self.seconds is None else began + share * self.seconds
+        tasks = [Task(one, self.device, in_company) for one in planted]
+        for task, found in self.pool(workers).run(tasks, lambda: until is None or time.monotonic() < until):
+            yield task.planted, found
 
 
-def _twin(planted: Planted, problem: Problem) -> str | None:
-    if planted.twin is None:
-        return None
-    if planted.twin == "init":
-        return problem.init_path.read_text(encoding="utf-8")
-    return (planted.twin_folder / f"{planted.twin}.cu").read_text(encoding="utf-8")
+def judge_task(task: Task) -> TrustRow:
+    """Judge one kernel; called in a process that keeps its inputs and references for the next."""
+    court = _court(task.device)
+    return court.judge_in_company(task.planted) if task.in_company else court.judge(task.planted)
 
 
-def judge_all(
-    device: Device, planted: Sequence[Planted], workers: int, seconds: float | None = None
-) -> Iterator[TrustRow]:
-    """Judge planted kernels in parallel; rows come as they are ready, of the kernels begun within `seconds`."""
-    deadline = None if seconds is None else time.monotonic() + seconds
-    with InputStore() as inputs, ThreadPoolExecutor(workers) as pool:
-        court = Court(device, inputs)
-
-        def in_time(item: Planted) -> TrustRow | None:
-            late = deadline is not None and time.monotonic() > deadline
-            return None if late else court.judge(item)
-
-        for done in as_completed([pool.submit(in_time, item) for item in planted]):
-            if (row := done.result()) is not None:
-                yield row
+@cache
+def _court(device: DeviceKind) -> Court:
+    chosen = choose_device(RunConfig(device=device), lambda text: None).device
+    return Court(chosen, InputStore(reference_bytes=_REFERENCE_BYTES))  # the next store sweeps what it leaves
 
 
-def run(
-    device: Device, planted: Sequence[Planted], workers: int, seconds: float | None, keep: Callable[[TrustResult], None]
-) -> TrustResult:
-    """Judge what the device can run, telling standard error about each; `keep` gets what there is after each."""
-    began = time.monotonic()
-    kind = device.facts.kind
-    chosen = [item for item in planted if item.runs_on(kind)]
-    rows: list[TrustRow] = []
+def in_order(planted: Sequence[Planted], known: dict[str, TrustRow], *, again: bool) -> list[Planted]:
+    """What is to be judged, the most telling first: without an outcome, changed or wrong, by another judge.
 
-    def result() -> TrustResult:
-        judged = {row.name for row in rows}
+    Exploits and honest kernels alternate, so that a sitting that is cut short has judged both.
+    """
+    urgent: dict[int, list[Planted]] = {0: [], 1: [], 2: []}
+    for one in planted:
+        row = known.get(one.name)
+        if row is None or row.outcome not in (*Verdict, HARMLESS):
+            urgent[0].append(one)
+        elif (row.digest and row.digest != digest(one)) or not row.tolerated:
+            urgent[1].append(one)
+        elif again and row.judge != judge_digest():
+            urgent[2].append(one)
+    return [one for group in urgent.values() for one in _alternating(group)]
+
+
+def _alternating(planted: Sequence[Planted]) -> Iterator[Planted]:
+    kinds = [[one for one in planted if one.kind is kind] for kind in Kind]
+    return (one for one in chain.from_iterable(zip_longest(*kinds)) if one is not None)
+
+
+def lost(planted: Planted, device: DeviceKind, reason: str) -> TrustRow:
+    """The outcome of a kernel whose judge was lost; never right."""
+    return TrustRow(
+        name=planted.name,
+        kind=planted.kind,
+        row=planted.row,
+        problem=planted.problem,
+        precision=planted.precision,
+        size=planted.size_on(device),
+        does=planted.does,
+        expected=sorted(planted.expected[device]),
+        gap=planted.gaps.get(device, ""),
+        outcome=LOST,
+        reason=reason,
+        seconds=0.0,
+    )
+
+
+class Record:
+    """The JSON file of one device: earlier outcomes, replaced as kernels are judged again.
+
+    Args:
+        path: of the file; need not exist.
+        facts: of the device; a file of another one is refused with ValueError.
+        planted: all kernels that are wanted, those that the device cannot run among them.
+    """
+
+    def __init__(self, path: Path, facts: DeviceFacts, planted: Sequence[Planted]) -> None:
+        self._path, self._facts, self._planted = path, facts, planted
+        self._began, self._before = time.monotonic(), 0.0
+        self.rows: dict[str, TrustRow] = {}
+        if path.is_file():
+            earlier = TrustResult.model_validate_json(path.read_text(encoding="utf-8"))
+            if earlier.device.name != facts.name:
+                raise ValueError(f"{path} is of {earlier.device.name}: name another file")
+            self._before = earlier.seconds
+            self.rows = {row.name: row for row in earlier.rows}
+
+    @property
+    def result(self) -> TrustResult:
+        """What there is; without rows of kernels that are no longer planted, where all were loaded."""
+        runnable = [one.name for one in self._planted if one.runs_on(self._facts.kind)]
         return TrustResult(
-            device=device.facts,
-            rows=sorted(rows, key=lambda row: (row.kind, row.name)),
-            not_run=[item.name for item in planted if not item.runs_on(kind)],
-            not_judged=[item.name for item in chosen if item.name not in judged],
-            seconds=time.monotonic() - began,
+            device=self._facts,
+            rows=sorted(self.rows.values(), key=lambda row: (row.kind, row.name)),
+            not_run=[one.name for one in self._planted if not one.runs_on(self._facts.kind)],
+            not_judged=[name for name in runnable if name not in self.rows],
+            seconds=self._before + time.monotonic() - self._began,
         )
 
-    for row in judge_all(device, chosen, workers, seconds):
-        rows.append(row)
-        mark = "ok  " if row.right else "gap " if row.gap else "FAIL"
-        ratio = "" if row.speedup is None else f" ({row.speedup:.2f}x)"
-        line = f"{mark} {time.monotonic() - began:6.1f} s {row.name}: {row.outcome}{ratio} {row.reason[:150]}"
-        print(line, file=sys.stderr, flush=True)
-        keep(result())
-    return result()
+    def add(self, row: TrustRow) -> None:
+        """Keep an outcome, and write the file."""
+        self.rows[row.name] = row
+        write_atomically(self._path, self.result.model_dump_json(indent=1) + "\n", sync=False)
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Drop outcomes of kernels that there are no longer."""
+        for name in names:
+            self.rows.pop(name, None)
 
 
-def main() -> int:
-    """Judge all, write the JSON file, and say what was wrong."""
+def _tell(row: TrustRow, done: int, of: int, began: float) -> None:
+    mark = "ok  " if row.right else "gap " if row.gap else "FAIL"
+    ratio = "" if row.speedup is None else f" ({row.speedup:.2f}x)"
+    at = f"{time.monotonic() - began:6.1f} s {done}/{of}"
+    print(f"{mark} {at} {row.name}: {row.outcome}{ratio} {row.reason[:150]}", file=sys.stderr, flush=True)
+
+
+def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=[kind.value for kind in DeviceKind], required=True)
-    parser.add_argument("--json", type=Path, required=True)
+    parser.add_argument("--json", type=Path, required=True, help="outcomes, those of earlier calls among them")
+    parser.add_argument("--again", action="store_true", help="also what another version of the judge has judged")
     parser.add_argument("--only", default="*", help="names to judge, as a shell pattern")
     parser.add_argument("--kind", choices=[kind.value for kind in Kind], help="exploits or honest kernels alone")
     parser.add_argument("--folder", type=Path, help="kernels that others wrote, in place of the planted ones")
-    parser.add_argument("--workers", type=int, default=min(os.cpu_count() or 1, 8))
+    parser.add_argument("--workers", type=int, default=min(os.cpu_count() or 1, 16))
     parser.add_argument("--minutes", type=float, default=None, help="begin no kernel later than this")
-    options = parser.parse_args()
-    chosen = choose_device(RunConfig(device=options.device), lambda text: print(text, file=sys.stderr)).device
-    kind = None if options.kind is None else Kind(options.kind)
-    found = load_all(kind) if options.folder is None else load_folder(options.folder)
-    planted = [item for item in found if kind in (None, item.kind) and fnmatch.fnmatch(item.name, options.only)]
-    options.json.parent.mkdir(parents=True, exist_ok=True)
+    return parser.parse_args()
 
-    def keep(result: TrustResult) -> None:
-        options.json.write_text(result.model_dump_json(indent=1) + "\n", encoding="utf-8")
 
+def main() -> int:
+    """Judge what has no outcome, write the JSON file, and say what was wrong."""
+    options = _options()
+    began = time.monotonic()
+    try:
+        facts = choose_device(RunConfig(device=options.device), lambda text: print(text, file=sys.stderr)).device.facts
+    except KernelBlasterError as error:
+        print(f"{error.message} ({error.hint})", file=sys.stderr)
+        return int(error.exit_code)
+    planted = load_all() if options.folder is None else load_folder(options.folder)
+    record = Record(options.json, facts, planted)
+    record.forget(record.rows.keys() - {one.name for one in planted})
+    wanted = [one for one in planted if options.kind in (None, one.kind) and fnmatch.fnmatch(one.name, options.only)]
+    left = in_order([one for one in wanted if one.runs_on(facts.kind)], record.rows, again=options.again)
     seconds = None if options.minutes is None else 60 * options.minutes
-    result = run(chosen, planted, options.workers, seconds, keep)
-    keep(result)
+    sitting = Sitting(facts.kind, lambda jobs: WorkerPool(judge_task, jobs, _LIMIT_S), options.workers, seconds)
+    for done, (one, found) in enumerate(sitting.rows(left), 1):
+        record.add(lost(one, facts.kind, found.reason) if isinstance(found, WorkerLost) else found)
+        _tell(record.rows[one.name], done, len(left), began)
+    return _conclude(record.result, time.monotonic() - began)
+
+
+def _conclude(result: TrustResult, seconds: float) -> int:
     wrong = [row for row in result.rows if not row.tolerated]
     for row in wrong:
         print(f"{row.kind} {row.name}: {row.outcome}, expected {' or '.join(row.expected)}: {row.reason}")
-    left = f"{len(result.not_run)} not run here, {len(result.not_judged)} not judged for want of time"
-    print(f"{len(result.rows)} judged in {result.seconds:.0f} s, {len(wrong)} wrong, {left}")
+    missing = f"{len(result.not_run)} not run here, {len(result.not_judged)} not judged yet"
+    print(f"{len(result.rows)} outcomes after {seconds:.0f} s, {len(wrong)} wrong, {missing}")
     return 1 if wrong else 0
 
 

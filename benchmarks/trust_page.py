@@ -15,12 +15,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from court import TrustResult, TrustRow
 from fuzz_candidates import Change, FuzzResult
 from mutants import MutantRow, MutationResult
 from planted import HARMLESS, Kind, Planted, load_all
 from pydantic import BaseModel
 from rounds import rounds
-from trust import TrustResult, TrustRow
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "docs" / "results"
@@ -278,8 +278,8 @@ def render(
         "`tests/adversarial` and not `devices/harness`, judge them once, and publish all outcomes before anything is "
         "mended.",
         "",
-        "Again: `python benchmarks/trust.py --device emulated --json docs/results/trust_emulated.json` (`--device cuda "
-        "--json docs/results/h200_trust.json` on a GPU), `python benchmarks/mutants.py --json "
+        "Again: `python benchmarks/trust.py --device emulated --again --json docs/results/trust_emulated.json` "
+        "(`--device cuda --json docs/results/h200_trust.json` on a GPU), `python benchmarks/mutants.py --json "
         "docs/results/mutants.json`, `python benchmarks/trust_page.py > docs/trust.md`. Tests judge a sample; "
         "`bash scripts/test.sh --all` judges all.",
         "",

@@ -17,7 +17,7 @@ sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests" / "runs"), str(Path
 @pytest.fixture(scope="session")
 def court() -> Iterator[object]:
     """Judges planted kernels on the emulated device."""
-    from trust import Court
+    from court import Court
 
     from kernelblaster.devices.emulated.device import EmulatedDevice
     from kernelblaster.evaluation.correctness.input_store import InputStore

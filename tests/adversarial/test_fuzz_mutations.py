@@ -6,10 +6,10 @@ import random
 from itertools import islice
 
 import pytest
+from court import TrustRow
 from fuzz_candidates import Change, change, mutants, wanted
 from fuzz_mutations import MUTATIONS, Mutation, comment, divide_strings, into_constructor, mutate, rename, splice_names
 from planted import Kind, load_all
-from trust import TrustRow
 
 from kernelblaster.cuda_source.launcher import defines_launcher
 from kernelblaster.cuda_source.lexer import TRIVIA, tokens

@@ -16,7 +16,7 @@ from kernelblaster.devices.build.toolchain import SearchPath, ToolMissing, find_
 from kernelblaster.devices.facts import DeviceKind
 
 if TYPE_CHECKING:
-    from trust import Court
+    from court import Court
 
 NOT_PLANTED = {
     *("T02", "T04", "T06", "T14", "T17", "T21", "T22"),

@@ -1,0 +1,221 @@
+"""Judges planted kernels: each goes through `Evaluator`, as any candidate of a search does.
+
+`Court.judge` holds the device as a search does: alone, on a GPU. `Court.judge_in_company` finds out beside others that
+do the same what does not depend on times: the values of verified calls, and of an honest kernel those of timed ones.
+What that leaves open is judged alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+from planted import HARMLESS, Kind, Planted
+from pydantic import BaseModel
+
+import kernelblaster
+from kernelblaster.config import EvaluationConfig, RunConfig
+from kernelblaster.devices.base import Device
+from kernelblaster.devices.facts import DeviceFacts
+from kernelblaster.devices.forwarding import ForwardingDevice
+from kernelblaster.errors import KernelBlasterError
+from kernelblaster.evaluation.correctness.input_store import InputStore
+from kernelblaster.evaluation.evaluator import Evaluator
+from kernelblaster.evaluation.results import Decision, Evaluation, Verdict
+from kernelblaster.evaluation.tiers import Tier
+from kernelblaster.problems.problem import Problem
+from kernelblaster.runs.evaluations import find_problem
+
+TIMING_SECONDS = 1.0
+"""Per comparison: planted effects are large."""
+SEED = 20_260_801
+"""Of the input values; a run of the product draws a secret one."""
+_JUDGING = ("evaluation", "devices", "sandbox", "problems", "cuda_source")
+"""Packages that decide a verdict."""
+
+
+class TrustRow(BaseModel):
+    """What became of one planted kernel."""
+
+    name: str
+    kind: Kind
+    row: str
+    problem: str
+    precision: str
+    size: str
+    does: str
+    expected: list[str]
+    gap: str = ""
+    """Why the evaluation is known to miss it on this device."""
+    outcome: str
+    reason: str
+    speedup: float | None = None
+    """Against the twin, where it was timed against one."""
+    low: float | None = None
+    high: float | None = None
+    seconds: float
+    stages: dict[str, float] = {}
+    """Wall seconds of each stage, waiting for the device not included."""
+    digest: str = ""
+    """Of the kernel and its twin as they were judged; empty in records of earlier versions."""
+    judge: str = ""
+    """Of the judge's code; empty in records of earlier versions."""
+
+    @property
+    def right(self) -> bool:
+        """Whether the evaluation did what it should."""
+        return self.outcome in self.expected
+
+    @property
+    def tolerated(self) -> bool:
+        """Whether it is right, or a gap that is known and explained."""
+        return self.right or bool(self.gap)
+
+
+class TrustResult(BaseModel):
+    """All outcomes on one device."""
+
+    format: str = "kernelblaster-trust-1"
+    device: DeviceFacts
+    rows: list[TrustRow]
+    not_run: list[str]
+    """Names of kernels that this device cannot run."""
+    not_judged: list[str] = []
+    """Names of kernels for which there was no time."""
+    seconds: float
+
+
+class InCompany(ForwardingDevice):
+    """A device that nobody holds alone: many judge on it at once, and none of their times counts."""
+
+    @contextmanager
+    def exclusive(self, *, wait: bool = True) -> Iterator[bool]:
+        """Share the inner device."""
+        with self.inner.shared():
+            yield True
+
+
+class Court:
+    """Evaluators for planted kernels on one device. Safe for many threads.
+
+    Args:
+        device: where they run.
+        inputs: input sets, owned by the caller.
+    """
+
+    def __init__(self, device: Device, inputs: InputStore) -> None:
+        self._device = device
+        self._inputs = inputs
+        self._problems: dict[str, Problem] = {}
+        self._evaluators: dict[tuple[object, ...], Evaluator] = {}
+        self._lock = threading.Lock()
+
+    def judge(self, planted: Planted) -> TrustRow:
+        """Evaluate one planted kernel. A failure of the machine is an outcome here, and never a right one."""
+        return self._judge(planted, self._device, Tier.FULL)
+
+    def judge_in_company(self, planted: Planted) -> TrustRow:
+        """As `judge`, beside others; an exploit is verified and not timed.
+
+        What is right here stays right alone: a refused exploit was refused for what it does, and an honest kernel that
+        passes has passed in spite of the others.
+        """
+        tier = Tier.FULL if planted.kind is Kind.HONEST else Tier.CORRECT
+        return self._judge(planted, InCompany(self._device), tier)
+
+    def _judge(self, planted: Planted, device: Device, tier: Tier) -> TrustRow:
+        began = time.monotonic()
+        kind = device.facts.kind
+        evaluation: Evaluation | None = None
+        try:
+            problem = self._problem(planted.problem)
+            evaluator = self._evaluator(planted, device)
+            twin = _twin(planted, problem)
+            evaluation = evaluator.evaluate(problem, planted.source, baseline=twin, profile=False, tier=tier)
+            outcome, reason = _outcome(planted, problem, evaluation, evaluator)
+        except KernelBlasterError as error:
+            outcome, reason = type(error).__name__, str(error)
+        comparison = None if evaluation is None else evaluation.comparison
+        return TrustRow(
+            name=planted.name,
+            kind=planted.kind,
+            row=planted.row,
+            problem=planted.problem,
+            precision=planted.precision,
+            size=planted.size_on(kind),
+            does=planted.does,
+            expected=sorted(planted.expected[kind]),
+            gap=planted.gaps.get(kind, ""),
+            outcome=outcome,
+            reason=reason[:300],
+            speedup=comparison.speedup if comparison else None,
+            low=comparison.low if comparison else None,
+            high=comparison.high if comparison else None,
+            seconds=time.monotonic() - began,
+            stages={} if evaluation is None else {name: round(s, 2) for name, s in evaluation.seconds.items()},
+            digest=digest(planted),
+            judge=judge_digest(),
+        )
+
+    def _evaluator(self, planted: Planted, device: Device) -> Evaluator:
+        config = EvaluationConfig(timeout_s=planted.timeout_s, max_seconds_timing=TIMING_SECONDS)
+        size = planted.size_on(device.facts.kind)
+        libraries, precision = planted.libraries, planted.precision
+        key = (device, planted.timeout_s, size, libraries, precision)
+        with self._lock:  # what an evaluator finds out about a problem holds for all kernels
+            if key not in self._evaluators:
+                self._evaluators[key] = Evaluator(
+                    device, self._inputs, config, size, libraries, precision=precision, seed=SEED
+                )
+            return self._evaluators[key]
+
+    def _problem(self, name: str) -> Problem:
+        with self._lock:
+            if name not in self._problems:
+                self._problems[name] = find_problem(name, RunConfig())
+            return self._problems[name]
+
+
+def _outcome(planted: Planted, problem: Problem, evaluation: Evaluation, evaluator: Evaluator) -> tuple[str, str]:
+    if evaluation.verdict is not Verdict.CORRECT or planted.kind is Kind.HONEST or evaluation.tier is not Tier.FULL:
+        return evaluation.verdict.value, evaluation.reason
+    if Verdict.SANITIZER_ERROR in planted.expected[evaluation.device]:
+        findings = evaluator.sanitize(problem, planted.source)
+        if findings:
+            return Verdict.SANITIZER_ERROR.value, f"{findings[0].tool}: {findings[0].message}"
+    comparison = evaluation.comparison
+    if comparison is not None and comparison.decision is not Decision.FASTER:
+        return HARMLESS, f"{comparison.speedup:.3f} times the speed of its twin"
+    return evaluation.verdict.value, "; ".join(evaluation.warnings)
+
+
+def _twin(planted: Planted, problem: Problem) -> str | None:
+    if planted.twin is None:
+        return None
+    return problem.init_path.read_text(encoding="utf-8") if planted.twin == "init" else _twin_file(planted)
+
+
+def _twin_file(planted: Planted) -> str:
+    return (planted.twin_folder / f"{planted.twin}.cu").read_text(encoding="utf-8")
+
+
+def digest(planted: Planted) -> str:
+    """Of a kernel with its header, and of its twin where that is planted, too."""
+    twin = "" if planted.twin in (None, "init") else _twin_file(planted)
+    return hashlib.sha256(f"{len(planted.source)} {planted.source} {twin}".encode()).hexdigest()[:16]
+
+
+@cache
+def judge_digest() -> str:
+    """Of the code that decides verdicts."""
+    root = Path(kernelblaster.__file__).parent
+    state = hashlib.sha256()
+    for path in sorted(path for name in _JUDGING for path in (root / name).rglob("*") if path.is_file()):
+        if "__pycache__" not in path.parts:
+            state.update(f"{path.relative_to(root)} ".encode() + path.read_bytes())
+    return state.hexdigest()[:16]

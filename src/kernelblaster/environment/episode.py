@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.environment.catalogue import Catalogue, Draw, problem_identifier
-from kernelblaster.environment.judging import SharedJudge
+from kernelblaster.environment.judging import SharedJudge, TaskText
 from kernelblaster.environment.observation import KernelObservation, at_reset, of_evaluation, without_source
 from kernelblaster.environment.rewards import REWARDS, Reward, RewardOptions, RewardScheme, rewarded
 from kernelblaster.environment.submission import Language, Submission, read_submission, require_judged
@@ -171,7 +171,7 @@ class KernelEpisodes:
                 max_turns=request.max_turns,
                 seed=seed,
             )
-            described = task.description + (task.python_form if Language.TRITON in request.languages else "")
+            described = task.description + _python_part(task, request.languages)
             first = at_reset(problem, task, described, request.max_turns)
             return first.model_copy(update=self._common)
 
@@ -307,6 +307,13 @@ def _requested(arguments: dict[str, object]) -> ResetRequest:
             f"there is no baseline {request.baseline!r} here", hint=f"{BASELINE}, the problem's own kernel, is the one"
         )
     return request
+
+
+def _python_part(task: TaskText, languages: list[Language]) -> str:
+    """What the description says of Python; nothing where it was not asked for."""
+    if Language.TRITON not in languages:
+        return ""
+    return task.python_alone if set(languages) == {Language.TRITON} else task.python_form
 
 
 def _levels(given: str | list[int | str]) -> tuple[int, ...]:

@@ -90,7 +90,9 @@ class TaskText:
 
     description: str
     python_form: str
-    """What a Python module must be, to be read after the description."""
+    """What a Python module must be, to be read after the description, where both languages are allowed."""
+    python_alone: str
+    """The same where a `.cu` file is not."""
     reference: str
     start: str
     gpu: str
@@ -229,7 +231,8 @@ class SharedJudge:
         posed = self.pose(problem)
         return TaskText(
             description=f"{render('system')}\n\n{render('task', **task_values(posed))}",
-            python_form="\n\n" + render("python_form", scalars=", ".join(problem.scalars)),
+            python_form=_python_form(problem, alone=False),
+            python_alone=_python_form(problem, alone=True),
             reference=reference_values(posed)["reference"],
             start=read_start(problem),
             gpu=gpu_summary(self.facts),
@@ -250,3 +253,7 @@ class SharedJudge:
                 hint="`kernelblaster problems check` shows which problems can serve",
             )
         return start
+
+
+def _python_form(problem: Problem, *, alone: bool) -> str:
+    return "\n\n" + render("python_form", scalars=", ".join(problem.scalars), alone=alone)

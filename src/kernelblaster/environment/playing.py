@@ -29,7 +29,7 @@ The kernel to begin with, which is the baseline:
 {start}
 ```
 
-Reply with the complete file in one fenced block."""
+Reply with the complete {file} in one fenced block."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Player:
             threads,
             lambda: session.reset(problem_id=name, max_turns=self.turns - len(before), languages=[str(self.language)]),
         )
-        messages = conversation(first, before)
+        messages = conversation(first, before, self.language)
         for number in range(len(before) + 1, self.turns + 1):
             reply = await self.model.complete(self._request(name, sample, number, messages))
 
@@ -138,14 +138,16 @@ class Player:
         )
 
 
-def conversation(first: KernelObservation, played: Sequence[Turn]) -> list[Message]:
+def conversation(first: KernelObservation, played: Sequence[Turn], language: Language = Language.AUTO) -> list[Message]:
     """What the model has been told and has replied, after some turns of an episode.
 
     Args:
         first: the observation at reset.
         played: the turns, in order.
+        language: that it is to write.
     """
-    told = first.problem_description + _START.format(start=first.start_code)
+    file = "Python module" if language is Language.TRITON else "file"
+    told = first.problem_description + _START.format(start=first.start_code, file=file)
     return [Message(role="user", content=told), *(message for turn in played for message in _exchanged(turn))]
 
 

@@ -28,6 +28,7 @@ from kernelblaster.api.advising import Suggestion as Suggestion
 from kernelblaster.api.advising import advise as advise
 from kernelblaster.api.advising import diagnose as diagnose
 from kernelblaster.api.baselines import time_baselines as time_baselines
+from kernelblaster.api.environments import default_workers as default_workers
 from kernelblaster.api.environments import environment_app as environment_app
 from kernelblaster.api.environments import environment_problems as environment_problems
 from kernelblaster.api.environments import open_environment as open_environment

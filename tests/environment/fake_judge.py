@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource
+from kernelblaster.environment.rewards import NOT_BUILT
 from kernelblaster.errors import DeviceError
 from kernelblaster.evaluation.results import Comparison, Decision, ErrorFigures, Evaluation, Timing, Verdict
 from kernelblaster.evaluation.tiers import Tier
@@ -88,9 +89,11 @@ class FakeJudge:
         found = self._judged(source)
         found.tier = tier
         self.tiers.append(tier)
-        if tier is Tier.CORRECT:
+        if not tier.times:
             assert baseline is None
             found.timing = found.comparison = found.profile = None
+        if tier is Tier.COMPILE and found.verdict not in NOT_BUILT:
+            found.verdict, found.errors = Verdict.BUILT, []
         return found
 
     def _judged(self, source: str) -> Evaluation:

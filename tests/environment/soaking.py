@@ -6,6 +6,7 @@ What the server holds is counted: slots, threads, open files and child processes
 from __future__ import annotations
 
 import json
+import math
 import os
 import socket
 import threading
@@ -23,6 +24,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from kernelblaster.environment.catalogue import Catalogue
 from kernelblaster.environment.episode import EnvironmentSettings, KernelEnvironments
+from kernelblaster.environment.fair_queue import FairQueue
 from kernelblaster.environment.judging import SharedJudge
 from kernelblaster.environment.server import create_app
 from kernelblaster.evaluation.results import Verdict
@@ -53,10 +55,12 @@ class Census:
 
 
 @contextmanager
-def serving(catalogue: Catalogue) -> Iterator[Served]:
+def serving(
+    catalogue: Catalogue, *, queue: FairQueue | None = None, capacity: int = CAPACITY, idle_s: float = math.inf
+) -> Iterator[Served]:
     """A server in this process, until the end of the block."""
     judge = FakeJudge()
-    app = create_app(KernelEnvironments(catalogue, SharedJudge(judge), EnvironmentSettings()), CAPACITY)
+    app = create_app(KernelEnvironments(catalogue, SharedJudge(judge, queue), EnvironmentSettings()), capacity, idle_s)
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

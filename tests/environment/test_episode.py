@@ -70,6 +70,19 @@ def test_a_tier_is_chosen_by_the_episode_or_the_step_and_each_is_judged_anew(ses
     assert judge.tiers == [Tier.CORRECT, Tier.FULL, Tier.QUICK]
 
 
+@pytest.mark.parametrize("code", [FASTER, WRONG, HACK])
+def test_the_tier_compile_says_nothing_of_results_and_ends_no_episode(session, code: str) -> None:
+    episodes = session()
+    episodes.reset(problem_id="L1_23", tier="compile", stop_at=1.05)
+    built = step(episodes, code)
+    assert (built.verdict, built.reward, built.done, built.hack) == ("built", pytest.approx(0.1), False, False)
+    assert (built.compilation_success, built.correctness_pass, built.speedup) == (True, None, None)
+    assert "not run" in built.feedback
+    assert "## Correctness" not in built.feedback
+    assert step(episodes, kernel(Verdict.COMPILE_ERROR)).reward == 0.0
+    assert not episodes.state.solved
+
+
 @pytest.mark.parametrize(("code", "settings"), [(HACK, {}), (MOST, {}), (FASTER, {"stop_at": 1.05})])
 def test_a_hack_the_highest_reward_and_the_speedup_asked_for_end_an_episode(session, code, settings) -> None:
     episodes = session()

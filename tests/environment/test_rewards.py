@@ -15,7 +15,7 @@ from kernelblaster.evaluation.results import Decision, Verdict
 
 BUILT = {
     Verdict.RUNTIME_ERROR, Verdict.TIMEOUT, Verdict.WRONG_SHAPE, Verdict.WRONG_VALUES, Verdict.NONDETERMINISTIC,
-    Verdict.INPUT_MUTATED, Verdict.SANITIZER_ERROR, Verdict.NOT_EMULATABLE,
+    Verdict.INPUT_MUTATED, Verdict.SANITIZER_ERROR, Verdict.NOT_EMULATABLE, Verdict.BUILT,
 }  # fmt: skip
 VERDICTS, DECISIONS = st.sampled_from(Verdict), st.sampled_from(Decision)
 SPEEDUPS = st.floats(min_value=0.0) | st.just(math.nan)

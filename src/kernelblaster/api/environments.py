@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -15,11 +16,16 @@ from kernelblaster.devices.base import Device
 from kernelblaster.environment.canaries import WatchedJudge, canary_problem
 from kernelblaster.environment.catalogue import Catalogue
 from kernelblaster.environment.episode import EnvironmentSettings, KernelEnvironments
+from kernelblaster.environment.fair_queue import FairQueue
 from kernelblaster.environment.judging import Judge, SharedJudge
 from kernelblaster.environment.rewards import RewardOptions
 from kernelblaster.errors import MachineError
 
-CAPACITY = 8
+CAPACITY = 64
+WAITING = 64
+IDLE_S = 3600.0
+"""Silence of a client that ends its session: longer than a trainer takes between two turns."""
+MOST_WORKERS = 8
 HOST = "127.0.0.1"
 """The server asks nobody who he is: others than this machine reach it only where that is asked for."""
 PORT = 8000
@@ -38,6 +44,8 @@ def open_environment(
     speedup_cap: float = 4.0,
     reward_grid: float = 0.0,
     canary_minutes: float | None = None,
+    workers: int | None = None,
+    waiting: int = WAITING,
     device: Device | str | None = None,
     on_stage: Tell | None = None,
 ) -> Iterator[KernelEnvironments]:
@@ -51,6 +59,8 @@ def open_environment(
         reward_grid: width to which a bonus is rounded; 0 for none.
         canary_minutes: three submissions with known verdicts are judged now, and at the first submission after so
             many minutes (`environment.canaries`); never if None.
+        workers: submissions judged at once, in fair turns of sessions; as many as are submitted if None.
+        waiting: submissions that may wait for a turn; one more raises EnvironmentBusy.
         device, on_stage: see `open_evaluator`.
 
     Raises UsageError, DeviceError.
@@ -64,7 +74,17 @@ def open_environment(
         if canary_minutes is not None:
             judge = watched = WatchedJudge(evaluator, canary_problem(catalogue.problems), 60.0 * canary_minutes)
             watched.check()
-        yield KernelEnvironments(catalogue, SharedJudge(judge), settings)
+        queue = None if workers is None else FairQueue(workers, waiting)
+        try:
+            yield KernelEnvironments(catalogue, SharedJudge(judge, queue), settings)
+        finally:
+            if queue is not None:
+                queue.close()
+
+
+def default_workers() -> int:
+    """Submissions that a server judges at once: compilers take a processor each, a GPU measures one at a time."""
+    return min(MOST_WORKERS, len(os.sched_getaffinity(0)))
 
 
 def environment_problems(config: RunConfig | None = None, *, dataset: DatasetName | None = None) -> Catalogue:
@@ -80,22 +100,31 @@ def environment_app(config: RunConfig | None = None, *, capacity: int = CAPACITY
     server = _server()
     with ExitStack() as stack:
         environments = stack.enter_context(
-            open_environment(config or load_config().config, canary_minutes=CANARY_MINUTES)
+            open_environment(config or load_config().config, canary_minutes=CANARY_MINUTES, workers=default_workers())
         )
-        app = server.create_app(environments, capacity)
+        app = server.create_app(environments, capacity, IDLE_S)
         atexit.register(stack.pop_all().close)
     return app
 
 
 def serve_environment(
-    environments: KernelEnvironments, *, host: str = HOST, port: int = PORT, capacity: int = CAPACITY
+    environments: KernelEnvironments,
+    *,
+    host: str = HOST,
+    port: int = PORT,
+    capacity: int = CAPACITY,
+    idle_s: float = IDLE_S,
 ) -> None:
     """Serve until the process is interrupted. Raises MachineError without the extra `env`."""
     server = _server()
     import uvicorn
 
     uvicorn.run(
-        server.create_app(environments, capacity), host=host, port=port, ws_ping_timeout=PONG_S, log_level="warning"
+        server.create_app(environments, capacity, idle_s),
+        host=host,
+        port=port,
+        ws_ping_timeout=PONG_S,
+        log_level="warning",
     )
 
 

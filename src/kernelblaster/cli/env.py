@@ -71,7 +71,9 @@ def show(
 def try_file(
     problem: ProblemArgument,
     file: Annotated[Path, typer.Argument(help="A .cu file, or a reply that holds one.")],
-    tier: Annotated[Tier, typer.Option("--tier", help="How far: correct (not timed), quick or full.")] = Tier.FULL,
+    tier: Annotated[
+        Tier, typer.Option("--tier", help="How far: compile, correct (not timed), quick or full.")
+    ] = Tier.FULL,
     reward: RewardOption = "seed",
     speedup_cap: CapOption = 4.0,
     reward_grid: GridOption = 0.0,
@@ -104,7 +106,18 @@ def serve(
         str, typer.Option("--host", help="Address; 0.0.0.0 for all. Nobody is asked who he is.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=1, max=65535)] = 8000,
-    capacity: Annotated[int, typer.Option("--capacity", min=1, max=1024, help="Sessions at once.")] = 8,
+    capacity: Annotated[int, typer.Option("--capacity", min=1, max=1024, help="Sessions at once.")] = 64,
+    workers: Annotated[
+        int | None,
+        typer.Option("--workers", min=1, help="Submissions judged at once; as many as processors, at most 8, if none."),
+    ] = None,
+    waiting: Annotated[
+        int, typer.Option("--waiting", min=0, help="Submissions that may wait; one more is told when to come back.")
+    ] = 64,
+    idle_minutes: Annotated[
+        float,
+        typer.Option("--idle-minutes", min=0.1, callback=finite, help="Silence of a client that ends its session."),
+    ] = 60.0,
     canary_minutes: Annotated[
         float,
         typer.Option(
@@ -124,7 +137,7 @@ def serve(
 ) -> None:
     """Serve the environment over OpenEnv, on websockets and HTTP, until it is interrupted."""
     given = dict(locals())
-    from kernelblaster import open_environment, serve_environment
+    from kernelblaster import default_workers, open_environment, serve_environment
 
     effective = configured(given, file=config, assignments=assignments).config
     with open_environment(
@@ -134,10 +147,12 @@ def serve(
         speedup_cap=speedup_cap,
         reward_grid=reward_grid,
         canary_minutes=canary_minutes,
+        workers=workers or default_workers(),
+        waiting=waiting,
     ) as environments:
         facts = environments.judge.facts
         times = "modelled" if facts.kind == "emulated" else "measured"
         typer.echo(f"{facts.name} ({facts.kind}): times are {times}. ws://{host}:{port}/ws", err=True)
         if host not in ("127.0.0.1", "localhost", "::1"):
             typer.echo("Whoever reaches this address can submit code: there is no authentication.", err=True)
-        serve_environment(environments, host=host, port=port, capacity=capacity)
+        serve_environment(environments, host=host, port=port, capacity=capacity, idle_s=60.0 * idle_minutes)

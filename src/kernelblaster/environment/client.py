@@ -6,12 +6,15 @@ the silence of a long generation.
 
 from __future__ import annotations
 
+import asyncio
+import time
 from typing import Any
 
 from openenv.core import EnvClient
 from openenv.core.client_types import StepResult
 
 from kernelblaster.environment.episode import EpisodeState, KernelAction
+from kernelblaster.environment.fair_queue import retry_after
 from kernelblaster.environment.observation import KernelObservation
 
 ANSWER_S = 900.0
@@ -24,6 +27,19 @@ class KernelEnvClient(EnvClient[KernelAction, KernelObservation, EpisodeState]):
     def __init__(self, base_url: str | None = None, **arguments: Any) -> None:
         limits = {"message_timeout_s": ANSWER_S, "websocket_ping_timeout_s": PONG_S}
         super().__init__(base_url, **{**limits, **arguments})
+
+    async def _step_async(self, action: KernelAction, **arguments: Any) -> StepResult[KernelObservation]:
+        """A step that comes back when the server is busy, for as long as an answer may take."""
+        until = time.monotonic() + ANSWER_S
+        while True:
+            try:
+                found: StepResult[KernelObservation] = await super()._step_async(action, **arguments)
+                return found
+            except RuntimeError as error:
+                wait_s = retry_after(str(error))
+                if wait_s is None or time.monotonic() + wait_s > until:
+                    raise
+                await asyncio.sleep(wait_s)
 
     def _step_payload(self, action: KernelAction) -> dict[str, Any]:
         return action.model_dump(mode="json")

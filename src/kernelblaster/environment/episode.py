@@ -31,6 +31,8 @@ MAX_TURNS = 10
 MOST_TURNS = 1000
 BASELINE = "start"
 """The one baseline there is: the problem's own kernel."""
+ONE_SHOT = "one-shot"
+"""The line of submissions that begin an episode of one turn: all take turns as one session would."""
 _SEED_BITS = 63
 
 
@@ -133,9 +135,13 @@ class KernelEpisodes:
         catalogue: the problems.
         judge: shared with other sessions.
         settings: shared with other sessions.
+        session: for whom turns are kept in the judge's queue; episodes of one session share its turns.
     """
 
-    def __init__(self, catalogue: Catalogue, judge: SharedJudge, settings: EnvironmentSettings) -> None:
+    def __init__(
+        self, catalogue: Catalogue, judge: SharedJudge, settings: EnvironmentSettings, session: str = ""
+    ) -> None:
+        self._session = self._line = session or uuid4().hex
         self._catalogue = catalogue
         self._judge = judge
         self._scheme = settings.scheme()
@@ -164,7 +170,7 @@ class KernelEpisodes:
             request = _requested(arguments)
             problem, seed = self._choose(request)
             task = self._judge.task(problem)
-            self._problem, self._request = problem, request
+            self._problem, self._request, self._line = problem, request, self._session
             self._state = EpisodeState(
                 episode_id=request.episode_id or uuid4().hex,
                 problem_id=problem_identifier(problem),
@@ -176,17 +182,22 @@ class KernelEpisodes:
             return first.model_copy(update=self._common)
 
     def step(self, action: KernelAction) -> KernelObservation:
-        """Judge a submission. Raises UsageError, DeviceError, ProblemError, and then uses no turn."""
+        """Judge a submission. Raises UsageError, DeviceError, ProblemError, EnvironmentBusy, and then uses no turn."""
         with self._lock:
             if self._problem is None and action.problem_id is not None:
                 self.reset(problem_id=action.problem_id, max_turns=1)
+                self._line = ONE_SHOT
             problem = self._require_running()
             self._require_same(problem, action.problem_id)
             submission = read_submission(action.code, action.language, self._request.languages)
             evaluation = None
             if submission.source is not None:
                 evaluation = self._judge.evaluate(
-                    problem, submission.source, profile=action.profile, tier=action.tier or self._request.tier
+                    problem,
+                    submission.source,
+                    profile=action.profile,
+                    tier=action.tier or self._request.tier,
+                    session=self._line,
                 )
             reward = rewarded(self._scheme, evaluation)
             observation = self._observe(problem, submission, evaluation, reward)
@@ -285,9 +296,9 @@ class KernelEnvironments:
     judge: SharedJudge
     settings: EnvironmentSettings
 
-    def session(self) -> KernelEpisodes:
-        """A session of its own, for one client."""
-        return KernelEpisodes(self.catalogue, self.judge, self.settings)
+    def session(self, name: str = "") -> KernelEpisodes:
+        """A session for one client, under a name of its own if none is given; those of one name take turns as one."""
+        return KernelEpisodes(self.catalogue, self.judge, self.settings, name)
 
 
 def _requested(arguments: dict[str, object]) -> ResetRequest:

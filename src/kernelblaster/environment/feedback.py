@@ -51,7 +51,7 @@ def _sections(
     evaluation: Evaluation, source: str, bottleneck: Classification | None, reward: Reward
 ) -> Iterator[tuple[str, str]]:
     yield "Compile", _compile(evaluation, source)
-    if evaluation.verdict not in NOT_BUILT:
+    if evaluation.verdict not in NOT_BUILT and evaluation.verdict is not Verdict.BUILT:
         yield "Correctness", _correctness(evaluation)
     if evaluation.correct:
         yield "Time", _time(evaluation)
@@ -61,6 +61,8 @@ def _sections(
 
 
 def _compile(evaluation: Evaluation, source: str) -> str:
+    if evaluation.verdict is Verdict.BUILT:
+        return "Built, and not run: it was judged at the tier `compile`."
     if evaluation.verdict not in NOT_BUILT:
         return "Built."
     offending = _offending_lines(evaluation.log, source)

@@ -10,6 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -19,6 +20,7 @@ from kernelblaster.agent.task import reference_values, task_values
 from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.devices.base import Device
 from kernelblaster.devices.facts import DeviceFacts, Library
+from kernelblaster.environment.fair_queue import FairQueue, Load
 from kernelblaster.errors import DeviceError, ProblemError
 from kernelblaster.evaluation.results import Evaluation, Verdict
 from kernelblaster.evaluation.tiers import Tier
@@ -142,10 +144,12 @@ class SharedJudge:
 
     Args:
         judge: builds, verifies and times; owned by the caller.
+        queue: in which sessions wait for it; all are judged at once without one.
     """
 
-    def __init__(self, judge: Judge) -> None:
+    def __init__(self, judge: Judge, queue: FairQueue | None = None) -> None:
         self._judge = judge
+        self._queue = queue
         self._evaluations: SingleFlight[tuple[str, str, str, bool, Tier], Evaluation] = SingleFlight(MOST_EVALUATIONS)
         self._tasks: SingleFlight[str, TaskText] = SingleFlight(MOST_EVALUATIONS)
         self._starts: SingleFlight[str, str] = SingleFlight(MOST_EVALUATIONS)
@@ -155,6 +159,11 @@ class SharedJudge:
     def facts(self) -> DeviceFacts:
         """The device that candidates run on."""
         return self._judge.device.facts
+
+    @property
+    def load(self) -> Load | None:
+        """How many submissions are judged and wait; None without a queue."""
+        return None if self._queue is None else self._queue.load
 
     @property
     def conditions(self) -> dict[str, str]:
@@ -181,6 +190,7 @@ class SharedJudge:
         profile: bool,
         baseline: str | None = None,
         tier: Tier = Tier.FULL,
+        session: str = "",
     ) -> Evaluation:
         """The judge's word on a source, timed in turns with a baseline.
 
@@ -190,16 +200,18 @@ class SharedJudge:
             profile: collect hardware counters.
             baseline: a kernel that was judged correct; the problem's start if None.
             tier: how far it is judged.
+            session: who waits for it, where there is a queue.
 
-        Raises DeviceError, ProblemError.
+        Raises DeviceError, ProblemError, EnvironmentBusy.
         """
         profile = profile and tier is Tier.FULL
         baseline_digest = "" if baseline is None else source_digest(baseline)
         key = (str(problem.directory), source_digest(source), baseline_digest, profile, tier)
 
         def judged() -> Evaluation:
-            against = self.start(problem) if baseline is None and tier is not Tier.CORRECT else baseline
-            return self._judge.evaluate(problem, source, baseline=against, profile=profile, tier=tier)
+            with nullcontext() if self._queue is None else self._queue.turn(session):
+                against = self.start(problem) if baseline is None and tier.times else baseline
+                return self._judge.evaluate(problem, source, baseline=against, profile=profile, tier=tier)
 
         return self._evaluations.get(key, judged)
 

@@ -116,7 +116,7 @@ def of_evaluation(
     """The observation of a judged submission."""
     bottleneck = judge.classify(evaluation) if evaluation.correct else None
     built = evaluation.verdict not in NOT_BUILT
-    ran = built and evaluation.verdict not in (Verdict.REWARD_HACK, Verdict.NOT_EMULATABLE)
+    ran = built and evaluation.verdict not in (Verdict.REWARD_HACK, Verdict.NOT_EMULATABLE, Verdict.BUILT)
     observation = KernelObservation(
         reward=reward.value,
         problem_id=problem_identifier(problem),

@@ -91,8 +91,7 @@ def rewarded(scheme: RewardScheme, evaluation: Evaluation | None) -> Reward:
         value=min(scheme.highest, max(scheme.lowest, math.fsum(parts.values()))),
         parts=parts,
         suspicious=speedup_of(evaluation) > SUSPICIOUS_SPEEDUP,
-        device_limit=evaluation is not None
-        and (evaluation.verdict is Verdict.NOT_EMULATABLE or not evaluation.outputs_judged),
+        device_limit=_device_limit(evaluation),
     )
 
 
@@ -102,6 +101,12 @@ def speedup_of(evaluation: Evaluation | None) -> float:
     if found is None or found.decision is not Decision.FASTER or math.isnan(found.speedup):
         return 1.0
     return min(max(found.speedup, 1.0), 1e9)
+
+
+def _device_limit(evaluation: Evaluation | None) -> bool:
+    if evaluation is None or evaluation.verdict is Verdict.BUILT:
+        return False
+    return evaluation.verdict is Verdict.NOT_EMULATABLE or not evaluation.outputs_judged
 
 
 def _compared(evaluation: Evaluation | None) -> Comparison | None:

@@ -6,19 +6,24 @@ step that names its `problem_id` scores one submission.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from typing import Any, TypeVar
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse
 from openenv.core.env_server.http_server import create_app as openenv_app
 from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import Action, ConcurrencyConfig, EnvironmentMetadata, Observation, State
 
 from kernelblaster.environment.catalogue import Catalogue, problem_identifier
 from kernelblaster.environment.episode import EpisodeState, KernelAction, KernelEnvironments
+from kernelblaster.environment.fair_queue import EnvironmentBusy
+from kernelblaster.environment.idle_sockets import IdleSockets
 from kernelblaster.environment.observation import KernelObservation
-from kernelblaster.errors import KernelBlasterError
+from kernelblaster.errors import KernelBlasterError, MachineError
 from kernelblaster.problems.problem import Problem
 from kernelblaster.version import __version__
 
@@ -39,7 +44,16 @@ class ServedState(EpisodeState, State):
 
 
 class Refused(RuntimeError):
-    """What a client is told when a request cannot be served: one line with the cure."""
+    """What a client is told when a request cannot be served: one line with the cure.
+
+    Args:
+        error: why.
+    """
+
+    def __init__(self, error: KernelBlasterError) -> None:
+        super().__init__(f"{error.message}; {error.hint}" if error.hint else error.message)
+        self.status = 503 if isinstance(error, MachineError) else 400
+        self.retry_after_s = error.retry_after_s if isinstance(error, EnvironmentBusy) else None
 
 
 class KernelEnvironment(Environment[ServedAction, ServedObservation, ServedState]):
@@ -103,14 +117,15 @@ class KernelEnvironment(Environment[ServedAction, ServedObservation, ServedState
         return [_task(problem, index) for index, problem in enumerate(_tasks(self._catalogue, split))][start:stop]
 
 
-def create_app(environments: KernelEnvironments, capacity: int) -> FastAPI:
-    """The application: OpenEnv's routes over `environments`.
+def create_app(environments: KernelEnvironments, capacity: int, idle_s: float = math.inf) -> FastAPI:
+    """The application: OpenEnv's routes over `environments`, and `/load`, how much is judged and waits.
 
     Args:
         environments: made once; its judge is owned by the caller.
         capacity: sessions at once; one more is told CAPACITY_REACHED.
+        idle_s: silence of a client that ends its session.
     """
-    return openenv_app(
+    app: FastAPI = openenv_app(
         partial(KernelEnvironment, environments),
         ServedAction,
         ServedObservation,
@@ -118,6 +133,24 @@ def create_app(environments: KernelEnvironments, capacity: int) -> FastAPI:
         concurrency_config=ConcurrencyConfig(max_concurrent_envs=capacity),
         state_cls=ServedState,
     )
+    app.add_exception_handler(Refused, _refused)
+    if math.isfinite(idle_s):
+        app.add_middleware(IdleSockets, after_s=idle_s)
+
+    app.add_api_route("/load", partial(_load, environments))
+    return app
+
+
+def _load(environments: KernelEnvironments) -> dict[str, object]:
+    found = environments.judge.load
+    return {} if found is None else {**asdict(found), "retry_after_s": found.retry_after_s}
+
+
+def _refused(_: Request, error: Exception) -> JSONResponse:
+    """The answer over HTTP, where OpenEnv leaves out the text of an exception."""
+    assert isinstance(error, Refused)
+    headers = {} if error.retry_after_s is None else {"Retry-After": str(error.retry_after_s)}
+    return JSONResponse({"detail": str(error)}, error.status, headers)
 
 
 def _served(observation: KernelObservation) -> ServedObservation:
@@ -129,7 +162,7 @@ def _told(serve: Callable[[], Value]) -> Value:
     try:
         return serve()
     except KernelBlasterError as error:
-        raise Refused(f"{error.message}; {error.hint}" if error.hint else error.message) from error
+        raise Refused(error) from error
 
 
 def _tasks(catalogue: Catalogue, split: str) -> tuple[Problem, ...]:

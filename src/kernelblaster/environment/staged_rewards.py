@@ -19,6 +19,7 @@ _REACHED: dict[Verdict, float] = {
     Verdict.COMPILE_ERROR: 0.05,
     Verdict.LOAD_ERROR: 0.1,
     Verdict.NOT_EMULATABLE: 0.1,
+    Verdict.BUILT: 0.1,
     Verdict.RUNTIME_ERROR: 0.1,
     Verdict.TIMEOUT: 0.1,
     Verdict.SANITIZER_ERROR: 0.1,

@@ -64,7 +64,7 @@ class Evaluator(EvaluationContext):
         pipeline = EvaluationPipeline(self, problem, source, tier)
         if tier is Tier.FULL:
             return pipeline.run(baseline, profile=profile, process_pairs=process_pairs)
-        return pipeline.run(None if tier is Tier.CORRECT else baseline, profile=False)
+        return pipeline.run(baseline if tier.times else None, profile=False)
 
     def sweep(self, problem: Problem, sources: Sequence[str]) -> list[SweptVariant]:
         """Time variants of a candidate against each other, briefly; whoever wins is yet to be evaluated.

@@ -65,7 +65,10 @@ class EvaluationPipeline(EvaluationStages):
         if not self._translated():
             return self._evaluation
         harness = self._judge.device.prepare(self._problem, self._judge.precision_of(self._problem))
-        if harness.program is not None:
+        if self._evaluation.tier is Tier.COMPILE:
+            if self._built(lambda: self._build(harness)) is not None:
+                self._refuse(Verdict.BUILT, "it builds; the tier `compile` runs nothing")
+        elif harness.program is not None:
             with compiling(lambda: self._build(harness), harness, self._judge.libraries) as candidate:
                 self._evaluate_against(candidate, baseline, profile=profile, process_pairs=process_pairs)
         elif (build := self._built(lambda: self._build(harness))) is not None:

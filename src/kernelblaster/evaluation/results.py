@@ -30,6 +30,8 @@ class Verdict(StrEnum):
     SANITIZER_ERROR = "sanitizer_error"
     REWARD_HACK = "reward_hack"
     NOT_EMULATABLE = "not_emulatable"
+    BUILT = "built"
+    """Nothing is known but that it builds: it was judged at the tier `compile`."""
     CORRECT = "correct"
 
 

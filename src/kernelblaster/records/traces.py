@@ -35,7 +35,7 @@ _STATUS = {
     Verdict.NONDETERMINISTIC: "INCORRECT_NUMERICAL",
     Verdict.INPUT_MUTATED: "INCORRECT_NUMERICAL",
 }
-"""`NOT_EMULATABLE` says nothing of a kernel, and is no status."""
+"""`NOT_EMULATABLE` and `BUILT` say nothing of a kernel's results, and are no status."""
 _EMULATED = "emulated"
 _COMPARED = ("PASSED", "INCORRECT_NUMERICAL")
 

@@ -20,6 +20,7 @@ from kernelblaster.problems.problem import Precision
 
 FAILURE_REWARD: dict[Verdict, float] = {
     Verdict.NOT_EMULATABLE: -0.1,
+    Verdict.BUILT: -0.1,
     Verdict.COMPILE_ERROR: -0.3,
     Verdict.LOAD_ERROR: -0.3,
     Verdict.RUNTIME_ERROR: -0.5,
@@ -33,9 +34,10 @@ FAILURE_REWARD: dict[Verdict, float] = {
 }
 """Reward per kind of failure, on the scale of log speed-ups (log 2 = 0.69).
 
-A candidate the emulator merely lacks an instruction for costs little; one that does not build is cheaper than one
-that computes the wrong thing, since its error is found early and tells the model what to fix; one that would have
-corrupted memory or inputs is worse; an attempt to fool the judge costs more than halving the time would bring.
+A candidate of which nothing but its build is known, or that the emulator merely lacks an instruction for, costs little;
+one that does not build is cheaper than one that computes the wrong thing, since its error is found early and tells the
+model what to fix; one that would have corrupted memory or inputs is worse; an attempt to fool the judge costs more than
+halving the time would bring.
 """
 
 

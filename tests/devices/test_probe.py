@@ -152,6 +152,38 @@ def _share(uuid: str, begun: Event, release: Event) -> None:
         release.wait(10)
 
 
+def test_those_who_want_the_gpu_alone_go_first_until_one_who_shares_it_lost_patience(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr("kernelblaster.devices.cuda.lock.PATIENCE_S", 0.5)
+    order: list[str] = []
+    stop = threading.Event()
+
+    def hold(name: str) -> None:
+        while not stop.is_set():
+            with gpu_lock("GPU-test"):
+                order.append(name)
+                time.sleep(0.05)
+
+    def share() -> None:
+        with gpu_shared("GPU-test"):
+            order.append("shared")
+
+    holders = [threading.Thread(target=hold, args=(name,)) for name in ("a", "b", "c")]
+    for thread in holders:
+        thread.start()
+    time.sleep(0.1)
+    sharing = threading.Thread(target=share)
+    sharing.start()
+    sharing.join(10)
+    stop.set()
+    for thread in holders:
+        thread.join(10)
+    assert "shared" in order
+    assert order.index("shared") >= 5
+
+
 def test_several_share_the_gpu_and_nobody_overtakes_who_waits_to_hold_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

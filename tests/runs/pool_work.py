@@ -21,16 +21,17 @@ def square(number: int) -> int:
     return number * number
 
 
-def is_alone(item: tuple[Path, str]) -> bool:
-    """Whether no other such item may be processed meanwhile."""
-    return item[1].startswith("alone")
+def share_of(item: tuple[Path, float]) -> float:
+    """What an item takes of the machine."""
+    return item[1]
 
 
-def beside(item: tuple[Path, str]) -> list[tuple[Path, str]]:
-    """Items that are processed in the same moment."""
-    folder, name = item
-    (folder / name).touch()
+def beside(item: tuple[Path, float]) -> list[float]:
+    """Shares of the items that are processed in the same moment."""
+    folder, share = item
+    own = folder / f"{share}-{os.getpid()}"
+    own.touch()
     time.sleep(0.2)
-    seen = [(folder, path.name) for path in folder.iterdir() if path.name != name]
-    (folder / name).unlink()
+    seen = [float(path.name.partition("-")[0]) for path in folder.iterdir() if path != own]
+    own.unlink()
     return seen

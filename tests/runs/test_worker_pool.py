@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from pool_work import BREAK, DIE, HANG, beside, is_alone, square
+from pool_work import BREAK, DIE, HANG, beside, share_of, square
 
 from kernelblaster.runs.worker_pool import WorkerLost, WorkerPool
 
@@ -35,17 +35,18 @@ def test_nothing_begins_when_no_more_may() -> None:
     assert list(WorkerPool(square, workers=3, limit_s=30.0).run([])) == []
 
 
-def test_solitary_items_are_processed_one_at_a_time(tmp_path: Path) -> None:
-    items = [(tmp_path, name) for name in ("alone-1", "alone-2", "a", "alone-3", "b", "alone-4")]
+def test_items_take_no_more_than_the_machine_together(tmp_path: Path) -> None:
+    items = [(tmp_path, share) for share in (0.9, 0.6, 0.0, 0.4, 1.5, 0.3, 0.0, 0.6)]
 
-    found = dict(WorkerPool(beside, workers=3, limit_s=60.0, solitary=is_alone).run(items))
+    found = dict(WorkerPool(beside, workers=4, limit_s=60.0, share=share_of).run(items))
 
     assert set(found) == set(items)
-    assert not [others for item, others in found.items() if is_alone(item) and any(map(is_alone, others))]
+    for (_, own), others in found.items():
+        assert own == 0 or not any(others) or own + sum(others) <= 1
 
 
-def test_solitary_items_that_wait_start_when_the_one_before_them_is_lost() -> None:
-    pool = WorkerPool(square, workers=2, limit_s=60.0, solitary=lambda item: True)
+def test_an_item_that_waits_for_room_starts_when_the_one_before_it_is_lost() -> None:
+    pool = WorkerPool(square, workers=2, limit_s=60.0, share=lambda item: 0.7)
 
     found = dict(pool.run([DIE, 3, 4]))
 

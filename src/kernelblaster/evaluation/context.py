@@ -58,6 +58,8 @@ class EvaluationContext:
         libraries: libraries that candidates may link.
         precision: storage type of floating-point tensors of problems that are meant in it; see `precision_of`.
         seed: makes the input sets the same again; None draws a secret one.
+        in_company: candidates are trusted to leave others alone, as the project's own are: on a GPU they are verified
+            beside others, and hold it alone only while they are timed.
     """
 
     def __init__(
@@ -70,11 +72,13 @@ class EvaluationContext:
         *,
         precision: Precision,
         seed: int | None = None,
+        in_company: bool = False,
     ) -> None:
         self.device = device
         self.precision = precision
         self.workload = workload
         self.seed = secret_seed() if seed is None else seed
+        self.in_company = in_company
         self.inputs = inputs
         self.config = config
         self.libraries = tuple(libraries)
@@ -124,8 +128,20 @@ class EvaluationContext:
         return self.facts.kind is DeviceKind.EMULATED and self.config.emulated_sample > 0
 
     def holding(self, *, wait: bool = True) -> AbstractContextManager[bool]:
-        """Exclusive use of a real GPU; entering tells whether it is held. An emulated device needs no guard."""
-        return nullcontext(True) if self.facts.kind is DeviceKind.EMULATED else self.device.exclusive(wait=wait)
+        """Exclusive use of a real GPU for a whole evaluation; entering tells whether it is held.
+
+        Needed by nobody on an emulated device, nor in company.
+        """
+        free = self.in_company or self.facts.kind is DeviceKind.EMULATED
+        return nullcontext(True) if free else self.device.exclusive(wait=wait)
+
+    def verifying(self) -> AbstractContextManager[None]:
+        """Guards what is verified, where the device is not held for the whole evaluation."""
+        return self.device.shared() if self.in_company else nullcontext()
+
+    def measuring(self) -> AbstractContextManager[object]:
+        """Guards what is measured, where the device is not held for the whole evaluation."""
+        return self.device.exclusive() if self.in_company else nullcontext()
 
     def floor_us(self, problem: Problem) -> float:
         """Roofline floor of the timed size, in microseconds. Raises ProblemError."""

@@ -91,6 +91,9 @@ class EvaluationPipeline(EvaluationStages):
         """
         with self._stage("inputs"):
             self._checks = self._judge.checks(self._problem)
+        if self._judge.in_company:
+            built = isinstance(candidate, Build) or self._built(candidate.finished) is not None
+            return built and self._stages(candidate, baseline, profile=profile)
         if isinstance(candidate, Compiling):
             with self._judge.holding(wait=False) as held, suppress(StillCompiling):
                 if held:
@@ -103,18 +106,20 @@ class EvaluationPipeline(EvaluationStages):
     def _stages(self, candidate: Candidate, baseline: Build | None, *, profile: bool) -> bool:
         judge, plan = self._judge, self._plan
         with ExitStack() as stack:
-            with self._stage("inputs"):
-                judge.inputs.draw([*plan.small, *plan.unseen])  # there, unless others needed the room meanwhile
-                drawn = stack.enter_context(judge.inputs.use(plan.timed))
-            pair = stack.enter_context(self._contest(drawn))
-            if not self._passes(pair, candidate, baseline, profile=profile):
-                return False
+            with judge.verifying():
+                with self._stage("inputs"):
+                    judge.inputs.draw([*plan.small, *plan.unseen])  # there, unless others needed the room meanwhile
+                    drawn = stack.enter_context(judge.inputs.use(plan.timed))
+                pair = stack.enter_context(self._contest(drawn))
+                if not self._passes(pair, candidate, baseline, profile=profile):
+                    return False
             if self._evaluation.tier is Tier.CORRECT:
                 return True
             if not self._measure(pair, most_seconds=self._seconds):
                 return False
             if profile:
-                self._profile(candidate, pair)
+                with judge.measuring():
+                    self._profile(candidate, pair)
             return True
 
     def _passes(
@@ -191,11 +196,13 @@ class EvaluationPipeline(EvaluationStages):
         """Time the candidate, against its baseline if there is one. Whether it is still correct."""
         try:
             with self._stage("time"):
-                pair.settle()
-                self._time(self._stopwatch(pair, most_seconds), pair)
-                self._checks.finish(pair)
-                pair.retire()
-                return self._take(self._checks.judge(self._verifier, pair)) and self._let_live(pair)
+                with self._judge.measuring():
+                    pair.settle()
+                    self._time(self._stopwatch(pair, most_seconds), pair)
+                    self._checks.finish(pair)
+                    pair.retire()
+                with self._judge.verifying():
+                    return self._take(self._checks.judge(self._verifier, pair)) and self._let_live(pair)
         except ImpossibleTime as impossible:
             self._refuse(Verdict.REWARD_HACK, impossible.reason)
         except RunFailure as failure:

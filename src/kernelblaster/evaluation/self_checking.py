@@ -55,7 +55,7 @@ class SelfCheckingPipeline(EvaluationStages):
         if build is None:
             return self._evaluation
         baseline_build = None if baseline is None else self._build_baseline(baseline, harness)
-        with judge.holding():
+        with judge.holding(), judge.measuring():
             if self._passes(build):
                 if judge.once("idle passes", self._problem, lambda: idle_passes(judge, self._problem)):
                     self._warn("its driver also passes a launcher that does nothing")
@@ -142,7 +142,7 @@ class SelfCheckingPipeline(EvaluationStages):
                 evaluation.comparison = combined(taken)
                 evaluation.timing = evaluation.comparison.candidate
                 return
-            with self._judge.holding():
+            with self._judge.holding(), self._judge.measuring():
                 self._measure(build, baseline)
 
     def _profile(self, build: Build) -> None:

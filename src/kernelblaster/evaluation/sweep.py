@@ -71,6 +71,7 @@ class Sweep:
             budget = 0 if key.judged else judge.instruction_budget
             with (
                 judge.holding(),
+                judge.measuring(),
                 judge.inputs.use(key) as drawn,
                 Workspace(judge.inputs.directory, drawn, budget) as workspace,
             ):

@@ -2,24 +2,21 @@
 
 Each outcome is one line of a JSONL file, written as soon as it is known. Its digest covers everything that the outcome
 depends on and that somebody edits (reference, harness, starting kernel with the shared pieces it uses), so that an
-unchanged problem is not judged again. Several processes compile, draw inputs and compute references; on a GPU one at a
-time has it alone to judge.
+unchanged problem is not judged again. Several processes compile, draw inputs and verify beside each other; on a GPU one
+at a time has it alone to measure.
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from filelock import FileLock
 from pydantic import BaseModel
 
 from kernelblaster.config import RunConfig
@@ -51,10 +48,9 @@ LOST = "lost"
 _AGAIN = (MEMORY_FULL, LOST)
 """Judged again at the next call."""
 _LIMIT_S = 1800.0
-_REFERENCE_BYTES = 32
-"""Of host memory per element of the output: float64, of the drawn set and three perturbations."""
-_MUCH = 1 / 16
-_LARGE_LOCK = "kernelblaster-large-references.lock"
+_COPIES, _REFERENCES, _OUTPUTS = 4, 4, 6
+"""Tensors of the output's size: float64 ones while a reference is computed; float32 ones that wait for outputs, of the
+drawn set and three perturbations; files of verified and timed calls."""
 
 
 class CheckRecord(BaseModel):
@@ -210,7 +206,11 @@ def _judged(
     """Outcomes of items, until time is up."""
 
     def pool(jobs: int) -> Pool[CheckItem, CheckRecord | WorkerLost]:
-        return InProcess(device) if jobs == 1 else WorkerPool(judge_item, jobs, _LIMIT_S, _needs_much)
+        return (
+            InProcess(device)
+            if jobs == 1
+            else WorkerPool(judge_item, jobs, _LIMIT_S, lambda item: _share(item, device.facts))
+        )
 
     def out_of_memory(found: CheckRecord | WorkerLost) -> bool:
         return plan.jobs > 1 and isinstance(found, CheckRecord) and found.verdict == MEMORY_FULL
@@ -235,10 +235,15 @@ def judge_on(device: Device, item: CheckItem) -> CheckRecord | WorkerLost:
     try:
         with suppress(BuildFailure, ProblemError):  # fills the cache of builds; says why when it is judged
             device.build(item.source, device.prepare(item.problem, item.precision))
-        alone = FileLock(Path(tempfile.gettempdir()) / _LARGE_LOCK, mode=0o666) if _needs_much(item) else nullcontext()
-        with InputStore() as inputs, alone:
+        with InputStore() as inputs:
             judge = Evaluator(
-                device, inputs, item.config.evaluation, item.workload, item.config.libraries, precision=item.precision
+                device,
+                inputs,
+                item.config.evaluation,
+                item.workload,
+                item.config.libraries,
+                precision=item.precision,
+                in_company=True,
             )
             return _outcome(item, judge, time.monotonic())
     except DeviceError as error:
@@ -256,14 +261,21 @@ def _silent(stage: str) -> None:
     """Whoever judges beside others says nothing."""
 
 
-def _needs_much(item: CheckItem) -> bool:
-    """Whether its references take so much of the memory that another such problem should wait for it."""
+def _share(item: CheckItem, facts: DeviceFacts) -> float:
+    """Of the memory of host and GPU, what judging an item takes: its files, its process, its references."""
     try:
         specs = tensor_specs(item.problem, item.workload, item.precision)
     except ProblemError:
-        return False  # which is an outcome later
-    elements = sum(math.prod(spec.shape) for spec in specs if spec.role is TensorRole.OUTPUT)
-    return _REFERENCE_BYTES * elements > _MUCH * free_host_memory()
+        return 0.0  # which is an outcome later
+    outputs = [spec for spec in specs if spec.role is TensorRole.OUTPUT]
+    given = [spec for spec in specs if spec.role is not TensorRole.OUTPUT]
+    read, written = (sum(spec.bytes for spec in some) for some in (given, outputs))
+    taken, left = (sum(spec.elements for spec in some) for some in (given, outputs))
+    reference = 8 * (taken + _COPIES * left) + 4 * _REFERENCES * left
+    if facts.kind is DeviceKind.EMULATED:
+        return (read + written + reference) / free_host_memory()
+    process = 3 * read + 2 * written
+    return max((process + reference) / facts.memory_bytes, (read + _OUTPUTS * written) / free_host_memory())
 
 
 def _lost(item: CheckItem, facts: DeviceFacts, lost: WorkerLost) -> CheckRecord:

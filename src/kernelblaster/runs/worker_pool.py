@@ -9,7 +9,6 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -49,33 +48,36 @@ class _Worker(Generic[Item]):
 
 
 class _Queue(Generic[Item]):
-    """Items in their order, but for solitary ones, which wait while another such is processed."""
+    """Items in their order, but for those that wait for room."""
 
-    def __init__(self, items: Iterable[Item], solitary: Callable[[Item], bool], may_start: Callable[[], bool]) -> None:
-        self._items, self._solitary, self._may_start = iter(items), solitary, may_start
-        self._waiting: deque[Item] = deque()
-        self._alone: Item | None = None
+    def __init__(self, items: Iterable[Item], share: Callable[[Item], float], may_start: Callable[[], bool]) -> None:
+        self._items, self._share, self._may_start = iter(items), share, may_start
+        self._waiting: list[tuple[Item, float]] = []
+        self._taken: list[tuple[Item, float]] = []
 
     def take(self) -> Item | None:
         """The next item that may be processed now; None when there is none, or no more may start."""
         if not self._may_start():
             return None
-        if self._alone is None and self._waiting:
-            self._alone = self._waiting.popleft()
-            return self._alone
+        for place, (_, share) in enumerate(self._waiting):
+            if self._has_room(share):
+                self._taken.append(self._waiting.pop(place))
+                return self._taken[-1][0]
         for item in self._items:
-            if not self._solitary(item):
+            share = self._share(item)
+            if self._has_room(share):
+                self._taken.append((item, share))
                 return item
-            if self._alone is None:
-                self._alone = item
-                return item
-            self._waiting.append(item)
+            self._waiting.append((item, share))
         return None
+
+    def _has_room(self, share: float) -> bool:
+        taken = sum(share for _, share in self._taken)
+        return share == 0 or taken == 0 or taken + share <= 1
 
     def done(self, item: Item) -> None:
         """An item that was taken is processed."""
-        if item is self._alone:
-            self._alone = None
+        self._taken = [(taken, share) for taken, share in self._taken if taken is not item]
 
 
 @dataclass(frozen=True)
@@ -86,19 +88,20 @@ class WorkerPool(Generic[Item, Result]):
         function: called by its importable name; an exception ends the worker.
         workers: how many processes at most.
         limit_s: an item that takes longer is given up.
-        solitary: of the items for which this holds, one at a time is processed; others overtake those that wait.
+        share: of the machine, what an item takes; those that are processed at once take no more than 1 together, or
+            are one. Others overtake an item for which there is no room.
     """
 
     function: Callable[[Item], Result]
     workers: int
     limit_s: float
-    solitary: Callable[[Item], bool] = lambda _: False
+    share: Callable[[Item], float] = lambda _: 0.0
 
     def run(
         self, items: Iterable[Item], may_start: Callable[[], bool] = lambda: True
     ) -> Iterator[tuple[Item, Result | WorkerLost]]:
         """Each item with its result, as results come; an item that has started is always finished."""
-        queue, workers = _Queue(items, self.solitary, may_start), list[_Worker[Item]]()
+        queue, workers = _Queue(items, self.share, may_start), list[_Worker[Item]]()
         try:
             while True:
                 while len(workers) < self.workers and (item := queue.take()) is not None:

@@ -76,6 +76,7 @@ _LEAST_SPREAD = 3.0
 _LOW_EXPONENT, _HIGH_EXPONENT = -160, 160
 _BINS = _HIGH_EXPONENT - _LOW_EXPONENT + 1
 MOST_PARTS = 16
+_COPIES = 256
 
 
 @dataclass(frozen=True)
@@ -361,8 +362,11 @@ def _bin(reference: torch.Tensor) -> torch.Tensor:
 
 
 def _largest_per_bin(index: torch.Tensor, error: torch.Tensor, bins: int) -> torch.Tensor:
-    largest = torch.zeros(bins, dtype=torch.float64, device=error.device)
-    return largest.scatter_reduce_(0, index, error, "amax").cpu()
+    copies = 1 if error.device.type == "cpu" else _COPIES
+    # Most elements share a few bins: on a GPU neighbours go to different copies of them, or wait for each other.
+    turn = torch.arange(index.numel(), device=error.device) % copies
+    largest = torch.zeros(copies * bins, dtype=torch.float64, device=error.device)
+    return largest.scatter_reduce_(0, index + bins * turn, error, "amax").reshape(copies, bins).amax(0).cpu()
 
 
 def _pool(largest: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:

@@ -1,0 +1,85 @@
+"""Trusted candidates are verified beside others, and hold the GPU alone only while they are measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from budget_support import RELU_SLUG, reduced
+from fake_device import FakeDevice, Script, source
+
+from kernelblaster.config import EvaluationConfig
+from kernelblaster.evaluation.correctness.input_store import InputStore
+from kernelblaster.evaluation.evaluator import Evaluator
+from kernelblaster.evaluation.results import Verdict
+from kernelblaster.problems.problem import Precision, StandardWorkload
+
+
+class Watched(FakeDevice):
+    """Notes when it is shared and held alone, by one user at a time, and that it is sampled by one who is alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.uses: list[str] = []
+        self.sampled = Samples(self)
+
+    @property
+    def alone(self) -> bool:
+        """Whether who uses it now is."""
+        return self.holders == 1 and self.uses[-1] == "alone"
+
+    def ended(self) -> None:
+        """Processes wait, idle, between what is verified and what is measured."""
+        self.closed += 1
+
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        with self._used("shared"):
+            yield
+
+    @contextmanager
+    def exclusive(self, *, wait: bool = True) -> Iterator[bool]:
+        with self._used("alone"):
+            yield True
+
+    @contextmanager
+    def _used(self, how: str) -> Iterator[None]:
+        assert self.holders == 0
+        self.uses.append(how)
+        self.holders = 1
+        try:
+            yield
+        finally:
+            self.holders = 0
+
+
+class Samples(list[Script]):
+    """What was sampled."""
+
+    def __init__(self, device: Watched) -> None:
+        super().__init__()
+        self._device = device
+
+    def append(self, script: Script) -> None:
+        assert self._device.alone
+        super().append(script)
+
+
+@pytest.mark.parametrize(("name", "verdict"), [("honest", Verdict.CORRECT), ("lazy", Verdict.WRONG_VALUES)])
+def test_only_what_is_measured_holds_the_gpu_alone(
+    store: InputStore, name: str, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kernelblaster.evaluation.timing.stopwatch.SPIN_UP_S", 0.0)
+    problem = reduced(RELU_SLUG, store.directory.parent / "reduced", medium={"batch_size": 5, "dim": 259})
+    device = Watched()
+    config = EvaluationConfig(input_sets=3, max_seconds_timing=0.3)
+    judge = Evaluator(
+        device, store, config, StandardWorkload.MEDIUM, precision=Precision.FP32, seed=11, in_company=True
+    )
+
+    found = judge.evaluate(problem, source(name), baseline=source("honest"), profile=True, process_pairs=2)
+
+    assert found.verdict is verdict
+    assert device.uses[:2] == ["shared", "shared"]  # inputs are drawn, values verified
+    assert ("alone" in device.uses) == (verdict is Verdict.CORRECT)

@@ -18,10 +18,10 @@ from kernelblaster.agent.events import Swept as Swept
 from kernelblaster.agent.events import Waiting as Waiting
 from kernelblaster.agent.events import parse_event as parse_event
 from kernelblaster.agent.final_kernel import process_pairs_text as process_pairs_text
+from kernelblaster.agent.outcome import OutcomeStatus as OutcomeStatus
+from kernelblaster.agent.outcome import ProblemOutcome as ProblemOutcome
+from kernelblaster.agent.outcome import StopReason as StopReason
 from kernelblaster.agent.review import Review as Review
-from kernelblaster.agent.state import OutcomeStatus as OutcomeStatus
-from kernelblaster.agent.state import ProblemOutcome as ProblemOutcome
-from kernelblaster.agent.state import StopReason as StopReason
 from kernelblaster.api.advising import Advice as Advice
 from kernelblaster.api.advising import Diagnosis as Diagnosis
 from kernelblaster.api.advising import Suggestion as Suggestion

@@ -12,7 +12,7 @@ from results_table import better_baseline, render
 from runs_samples import FACTS, row, summary, timing
 from trust_page import REPORTING
 
-from kernelblaster.agent.state import OutcomeStatus
+from kernelblaster.agent.outcome import OutcomeStatus
 from kernelblaster.devices.base import TimingSample
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.evaluation.results import Decision, Timing

@@ -11,7 +11,8 @@ from pydantic import ValidationError
 from kernelblaster.agent.events import parse_event
 from kernelblaster.agent.files import EvaluationKey, ProblemFiles
 from kernelblaster.agent.graph import run_problem
-from kernelblaster.agent.state import BegunStep, Diagnosis, Incumbent, RolloutResult, StopReason
+from kernelblaster.agent.outcome import Incumbent, RolloutResult, StopReason
+from kernelblaster.agent.state import BegunStep, Diagnosis
 from kernelblaster.models.base import Message, Purpose, Reply, Request, Usage
 from kernelblaster.storage.atomic import write_atomically
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from kernelblaster.agent.archive import Archive, ArchivedAttempt
 from kernelblaster.agent.graph import run_problem
-from kernelblaster.agent.state import Incumbent, ProblemOutcome, Tried
+from kernelblaster.agent.outcome import Incumbent, ProblemOutcome
+from kernelblaster.agent.state import Tried
 from kernelblaster.evaluation.results import Verdict
 
 SPEEDS = {1: (2.0, 3.0, 0.5, 2.5), 2: (2.2, 3.5, 2.6, 3.6), 3: (3.7, 3.8, 3.9, 4.0), 4: (1.0, 1.0, 1.0, 1.0)}

@@ -11,7 +11,7 @@ from agent_support import CommentEvaluator, ScriptedModel, answer, kernel, make_
 
 from kernelblaster.agent.graph import run_problem
 from kernelblaster.agent.nodes.reflect import performance_gap, read_proposal, transition_line
-from kernelblaster.agent.state import OutcomeStatus
+from kernelblaster.agent.outcome import OutcomeStatus
 from kernelblaster.devices.profiles import SanitizerFinding
 from kernelblaster.errors import BudgetExceeded
 from kernelblaster.evaluation.results import Decision, ProcessPairRatio, Verdict

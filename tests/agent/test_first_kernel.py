@@ -9,7 +9,7 @@ import pytest
 from agent_support import CommentEvaluator, ScriptedModel, answer, kernel, make_context, make_problem
 
 from kernelblaster.agent.graph import run_problem
-from kernelblaster.agent.state import OutcomeStatus, ProblemOutcome
+from kernelblaster.agent.outcome import OutcomeStatus, ProblemOutcome
 from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.errors import BudgetExceeded
 from kernelblaster.evaluation.results import Verdict

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kernelblaster.agent.fruitless import fruitless
-from kernelblaster.agent.state import Incumbent, OutcomeStatus, RolloutResult, StopReason
+from kernelblaster.agent.outcome import Incumbent, OutcomeStatus, RolloutResult, StopReason
 
 
 def rollout(stop: StopReason, transitions: int = 0, **verdicts: int) -> RolloutResult:

@@ -17,8 +17,8 @@ from agent_support import CommentEvaluator, EventList, ScriptedModel, answer, ke
 from pydantic import TypeAdapter
 
 from kernelblaster.agent.graph import run_problem
+from kernelblaster.agent.outcome import OutcomeStatus, StopReason
 from kernelblaster.agent.rendering import render
-from kernelblaster.agent.state import OutcomeStatus, StopReason
 from kernelblaster.errors import BudgetExceeded, DeviceError
 from kernelblaster.evaluation.results import Verdict
 from kernelblaster.knowledge.changes import KnowledgeChange, Provenance

@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelblaster.agent.graph import run_problem
+from kernelblaster.agent.outcome import Incumbent
 from kernelblaster.agent.prompting import generate_request
 from kernelblaster.agent.rendering import render
 from kernelblaster.agent.sources import cut_middle, strip_comments, trimmed_reference
-from kernelblaster.agent.state import Attempt, Choice, Diagnosis, Failure, Incumbent, PromptLesson, RolloutState, Tried
+from kernelblaster.agent.state import Attempt, Choice, Diagnosis, Failure, PromptLesson, RolloutState, Tried
 from kernelblaster.agent.summary import budget_summary, profile_summary, time_summary
 from kernelblaster.devices.facts import DeviceKind, Library
 from kernelblaster.devices.metrics import Metric

@@ -8,8 +8,8 @@ import pytest
 from agent_support import ScriptedModel, answer, kernel, make_context
 
 from kernelblaster.agent.graph import run_problem
+from kernelblaster.agent.outcome import OutcomeStatus
 from kernelblaster.agent.review import Review, bare_code, read_review
-from kernelblaster.agent.state import OutcomeStatus
 from kernelblaster.errors import BudgetExceeded
 from kernelblaster.models.base import NoRecordedReply, Purpose
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from agent_support import CommentEvaluator, EventList, ScriptedModel, answer, kernel, make_context, tunable
 
 from kernelblaster.agent.graph import run_problem
-from kernelblaster.agent.state import ProblemOutcome
+from kernelblaster.agent.outcome import ProblemOutcome
 
 
 def searched(root: Path, reply: str, **changes) -> tuple[ProblemOutcome, EventList, CommentEvaluator]:

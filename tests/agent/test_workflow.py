@@ -8,8 +8,8 @@ import pytest
 from agent_support import START_US, CommentEvaluator, EventList, ScriptedModel, answer, edit, kernel, make_context
 
 from kernelblaster.agent.graph import run_problem
+from kernelblaster.agent.outcome import OutcomeStatus, StopReason
 from kernelblaster.agent.shared_notes import IDLE_REPLIES
-from kernelblaster.agent.state import OutcomeStatus, StopReason
 from kernelblaster.evaluation.results import Decision, Verdict
 from kernelblaster.models.base import Purpose
 from kernelblaster.replay.buffer import Query

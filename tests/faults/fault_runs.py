@@ -29,7 +29,7 @@ from fault_starts import (
     serve,
 )
 
-from kernelblaster.agent.state import ProblemOutcome
+from kernelblaster.agent.outcome import ProblemOutcome
 from kernelblaster.errors import ExitCode
 from kernelblaster.knowledge.experience import stored_transitions
 from kernelblaster.knowledge.store import KnowledgeStore

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kernelblaster.agent import events as ev
 from kernelblaster.agent.files import ProblemFiles
-from kernelblaster.agent.state import OutcomeStatus
+from kernelblaster.agent.outcome import OutcomeStatus
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.devices.metrics import Metric
 from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource

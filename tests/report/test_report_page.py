@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernelblaster.agent import events as ev
-from kernelblaster.agent.state import OutcomeStatus
+from kernelblaster.agent.outcome import OutcomeStatus
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.problems.problem import Precision
 from kernelblaster.records.journal import Journal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kernelblaster.agent.state import OutcomeStatus
+from kernelblaster.agent.outcome import OutcomeStatus
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.evaluation.results import Comparison, Decision, Timing
 from kernelblaster.problems.problem import Precision

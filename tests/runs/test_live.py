@@ -11,7 +11,8 @@ import pytest
 from rich.console import Console
 
 from kernelblaster.agent import events as ev
-from kernelblaster.agent.state import Allocation, Incumbent, OutcomeStatus, StopReason
+from kernelblaster.agent.outcome import Incumbent, OutcomeStatus, StopReason
+from kernelblaster.agent.state import Allocation
 from kernelblaster.cli.live import LiveView, PlainView
 from kernelblaster.cli.progress import Heartbeat, Progress
 from kernelblaster.devices.base import Device

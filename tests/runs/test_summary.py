@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from runs_samples import row, summary
 
-from kernelblaster.agent.state import OutcomeStatus
+from kernelblaster.agent.outcome import OutcomeStatus
 from kernelblaster.errors import ExitCode
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from runs_samples import FACTS, row, summary, timing
 
-from kernelblaster.agent.state import OutcomeStatus
+from kernelblaster.agent.outcome import OutcomeStatus
 from kernelblaster.cli.summary_table import print_summary
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.problems.problem import StandardWorkload

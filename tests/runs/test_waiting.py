@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kernelblaster.agent.state import OutcomeStatus
+from kernelblaster.agent.outcome import OutcomeStatus
 from kernelblaster.config import BudgetConfig
 from kernelblaster.models.ledger import CostLedger
 from kernelblaster.records.summary import ProblemSummary

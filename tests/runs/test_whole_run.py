@@ -8,7 +8,7 @@ import pytest
 from runs_samples import row, summary
 
 from kernelblaster.agent import events as ev
-from kernelblaster.agent.state import OutcomeStatus, ProblemOutcome
+from kernelblaster.agent.outcome import OutcomeStatus, ProblemOutcome
 from kernelblaster.config import BudgetConfig
 from kernelblaster.errors import ExitCode, UsageError
 from kernelblaster.models.base import Message, Purpose, Request, Usage

@@ -22,7 +22,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from kernelblaster.agent.state import Allocation, Incumbent, Tried
+from kernelblaster.agent.outcome import Incumbent
+from kernelblaster.agent.state import Allocation, Tried
 
 REFINED = 2
 """Kernels of an island that replies go to."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.events import Waiting
-from kernelblaster.agent.state import PendingRequest
+from kernelblaster.agent.outcome import PendingRequest
 from kernelblaster.models.base import Reply, ReplyPending, Request
 
 

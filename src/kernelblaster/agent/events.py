@@ -12,7 +12,8 @@ from typing import Annotated, ClassVar, Literal, Protocol
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from kernelblaster.agent.files import SweepPoint
-from kernelblaster.agent.state import Allocation, OutcomeStatus, StopReason
+from kernelblaster.agent.outcome import OutcomeStatus, StopReason
+from kernelblaster.agent.state import Allocation
 
 
 class _Event(BaseModel):

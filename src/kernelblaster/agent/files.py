@@ -29,7 +29,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from kernelblaster.agent.archive import ArchivedAttempt
-from kernelblaster.agent.state import BegunStep, RolloutResult
+from kernelblaster.agent.outcome import RolloutResult
+from kernelblaster.agent.state import BegunStep
 from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.devices.profiles import SanitizerFinding
 from kernelblaster.evaluation.results import Evaluation, SweptVariant

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from kernelblaster.agent.outcome import OutcomeStatus, RolloutResult, StopReason
 from kernelblaster.agent.shared_notes import IDLE_REPLIES
-from kernelblaster.agent.state import OutcomeStatus, RolloutResult, StopReason
 from kernelblaster.evaluation.results import Verdict
 
 ASK_A_MODEL = "set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own, and start again"

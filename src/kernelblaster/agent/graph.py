@@ -42,13 +42,8 @@ from kernelblaster.agent.nodes.retrieve import retrieve
 from kernelblaster.agent.nodes.start import ROLLOUT, fan_out, open_round, profile_start
 from kernelblaster.agent.nodes.step import classify, open_step
 from kernelblaster.agent.nodes.sweep import sweep
-from kernelblaster.agent.state import (
-    OutcomeStatus,
-    ProblemOutcome,
-    ProblemState,
-    RolloutOutput,
-    RolloutState,
-)
+from kernelblaster.agent.outcome import OutcomeStatus, ProblemOutcome
+from kernelblaster.agent.state import ProblemState, RolloutOutput, RolloutState
 from kernelblaster.config import SearchConfig
 
 _WAIT: Literal["__end__"] = "__end__"

@@ -1,4 +1,4 @@
-"""State that nodes hand on, and the outcome of a problem.
+"""State that nodes hand on.
 
 Everything here is small plain data. Sources, evaluations and replies lie in files (`files.py`); the state names them
 by hash or key.
@@ -8,42 +8,22 @@ from __future__ import annotations
 
 import operator
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel
 
-from kernelblaster.evaluation.results import Comparison, Decision, Evaluation
+from kernelblaster.agent.outcome import (
+    Conclusion,
+    Incumbent,
+    OutcomeStatus,
+    PendingRequest,
+    RolloutResult,
+    StopReason,
+)
 from kernelblaster.models.base import Usage, sum_dollars
 
 StateUpdate = dict[str, Any]
 """What a node changes: field of its state -> new value."""
-
-
-class StopReason(StrEnum):
-    """Why a rollout ended."""
-
-    STEPS = "steps"
-    """All its steps were taken."""
-    PATIENCE = "patience"
-    """Too many steps in a row without an accepted candidate."""
-    NEAR_ATTAINABLE = "near_attainable"
-    """The incumbent is close to the attainable time."""
-    CONVERGED = "converged"
-    """Several correct candidates in a row could not be told from their parent."""
-    NOTHING_TO_TRY = "nothing_to_try"
-    """Every technique known for the bottleneck was tried since the last acceptance."""
-    REPEATING = "repeating"
-    """The model repeats kernels that the search has seen, or replies nothing of use."""
-    RECORDING_EXHAUSTED = "recording exhausted"
-    """The recording has no answer for this step."""
-    BUDGET = "budget"
-    """A cap on dollars, tokens or time was reached."""
-
-    @classmethod
-    def _missing_(cls, value: object) -> StopReason | None:
-        """Files of earlier versions say `near_floor`."""
-        return cls.NEAR_ATTAINABLE if value == "near_floor" else None
 
 
 class FailureKind(StrEnum):
@@ -55,21 +35,7 @@ class FailureKind(StrEnum):
     DUPLICATE = "duplicate"
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class Incumbent(_Frozen):
-    """The kernel a rollout stands on."""
-
-    sha256: str
-    evaluation: str
-    """Key of its evaluation file; the profile in there is the parent's profile, never taken again."""
-    gain: float = 1.0
-    """Product of the measured speed-ups of the accepted edges from the start to here."""
-
-
-class Diagnosis(_Frozen):
+class Diagnosis(BaseModel, frozen=True):
     """The bottleneck state of an incumbent."""
 
     parent: str
@@ -82,14 +48,14 @@ class Diagnosis(_Frozen):
     """`rules`, `model`, or `rules (undecided)` when the model had no usable reply."""
 
 
-class PromptLesson(_Frozen):
+class PromptLesson(BaseModel, frozen=True):
     """A lesson as the prompt shows it."""
 
     id: str
     text: str
 
 
-class PromptCore(_Frozen):
+class PromptCore(BaseModel, frozen=True):
     """A verified kernel of another problem as the prompt shows it."""
 
     id: str
@@ -98,14 +64,14 @@ class PromptCore(_Frozen):
     source: str
 
 
-class Hypothesis(_Frozen):
+class Hypothesis(BaseModel, frozen=True):
     """A technique that a prompt offers beside the one that was drawn."""
 
     technique: str
     summary: str
 
 
-class Choice(_Frozen):
+class Choice(BaseModel, frozen=True):
     """The technique retrieved for a step, with the numbers and lessons shown to the model.
 
     `expected_speedup` and `p_correct` are posterior means on this architecture (see the knowledge base).
@@ -125,7 +91,7 @@ class Choice(_Frozen):
     """What else was ranked high, the best first."""
 
 
-class Failure(_Frozen):
+class Failure(BaseModel, frozen=True):
     """Why an attempt has to be repaired."""
 
     kind: str
@@ -134,7 +100,7 @@ class Failure(_Frozen):
     log: str = ""
 
 
-class Spent(_Frozen):
+class Spent(BaseModel, frozen=True):
     """What the model calls of one step cost so far. `dollars` is None when a price is unknown."""
 
     prompt_tokens: int = 0
@@ -150,7 +116,7 @@ class Spent(_Frozen):
         )
 
 
-class Attempt(_Frozen):
+class Attempt(BaseModel, frozen=True):
     """One reply of the model inside a step, as far as it has come."""
 
     number: int
@@ -174,7 +140,7 @@ class Attempt(_Frozen):
     """The model was asked to mend it and has no answer: the step ends with this failure."""
 
 
-class Tried(_Frozen):
+class Tried(BaseModel, frozen=True):
     """One finished step, as later prompts of the rollout tell it."""
 
     technique: str
@@ -192,7 +158,7 @@ class Tried(_Frozen):
     """Whether another kernel of the search was shown beside the parent."""
 
 
-class Allocation(_Frozen):
+class Allocation(BaseModel, frozen=True):
     """A reply that the archive hands out: who improves which kernel."""
 
     index: int
@@ -203,15 +169,7 @@ class Allocation(_Frozen):
     """By which the parent was chosen; see `agent.archive`."""
 
 
-class PendingRequest(_Frozen):
-    """A question a batch exchange has written down and not answered yet."""
-
-    slot: str
-    request_id: str
-    request_file: str
-
-
-class BegunStep(_Frozen):
+class BegunStep(BaseModel, frozen=True):
     """The beginning of a step, stored before the model is asked, so that a replayed step begins the same way.
 
     By then the knowledge base has learned more and would choose something else.
@@ -225,20 +183,6 @@ class BegunStep(_Frozen):
     diagnosis: Diagnosis
     choice: Choice | None = None
     """None until a technique was drawn."""
-
-
-class RolloutResult(_Frozen):
-    """What one rollout leaves behind."""
-
-    round: int
-    index: int
-    incumbent: Incumbent
-    stop: StopReason
-    steps: int
-    transitions: int
-    verdicts: dict[str, int]
-    generation: int = 0
-    """Of the archive that handed it out, for a rollout of one step; 0 for a chain of steps."""
 
 
 class RolloutState(BaseModel):
@@ -302,56 +246,6 @@ class RolloutOutput(BaseModel):
     pending: list[PendingRequest] = []
 
 
-class OutcomeStatus(StrEnum):
-    """How the search of one problem ended."""
-
-    IMPROVED = "improved"
-    NO_IMPROVEMENT = "no_improvement"
-    UNANSWERED = "unanswered"
-    """The recording that stood in for a model had no candidate."""
-    NOT_EMULATABLE = "not_emulatable"
-    """Every candidate uses what the emulated GPU lacks."""
-    FAILED = "failed"
-    """The start itself is not correct, so nothing can be compared with it."""
-    BUDGET = "budget"
-    WAITING = "waiting"
-    INTERRUPTED = "interrupted"
-    """It has not ended: it was stopped or killed, or goes on in another process."""
-
-
-class Finalist(_Frozen):
-    """A candidate measured again, against the start, after the search."""
-
-    sha256: str
-    gain: float
-    """Product of the accepted edges during the search."""
-    verdict: str
-    comparison: Comparison | None = None
-    """Against the start; timing samples are left out."""
-    rejected: str | None = None
-    """Why it was not written as the final kernel; None for the one that was."""
-    review: str | None = None
-    """What the model's review came to: `no veto`, or `vetoed` or `unverified` and why; None when it was not asked."""
-    mends: str | None = None
-    """SHA-256 of the finalist that it repairs, in which a sanitizer found something; None for what the search found."""
-
-    @property
-    def faster(self) -> bool:
-        """Whether it beat the start beyond noise."""
-        return self.comparison is not None and self.comparison.decision is Decision.FASTER
-
-
-class Conclusion(_Frozen):
-    """What finalize decided."""
-
-    status: OutcomeStatus
-    reason: str
-    hint: str = ""
-    """What to do about it; empty when there is nothing to advise."""
-    finalists: list[Finalist] = []
-    final_sha256: str | None = None
-
-
 class ProblemState(BaseModel):
     """State of one problem's search."""
 
@@ -379,30 +273,3 @@ class ProblemState(BaseModel):
     def cut_off(self) -> bool:
         """Whether a budget ended a rollout; the next start goes on with it."""
         return any(result.stop is StopReason.BUDGET for result in self.finished)
-
-
-class ProblemOutcome(BaseModel):
-    """The outcome of one problem's search."""
-
-    format: str = "kernelblaster-outcome-1"
-    problem: str
-    status: OutcomeStatus
-    reason: str = ""
-    hint: str = ""
-    """As in `Conclusion`."""
-    start: Evaluation | None = None
-    final_sha256: str | None = None
-    final_kernel: Path | None = None
-    comparison: Comparison | None = None
-    """Final kernel against the start, measured again after the search; None when nothing beat the start."""
-    finalists: list[Finalist] = []
-    verdicts: dict[str, int] = Field(default_factory=dict)
-    """Evaluated candidates by verdict."""
-    transitions: int = 0
-    rollouts: list[RolloutResult] = []
-    pending: list[PendingRequest] = []
-
-    @property
-    def speedup(self) -> float | None:
-        """Start time / final time; None when nothing beat the start."""
-        return self.comparison.speedup if self.comparison else None

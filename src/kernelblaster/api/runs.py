@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from kernelblaster.agent.events import Event
-from kernelblaster.agent.state import ProblemOutcome
+from kernelblaster.agent.outcome import ProblemOutcome
 from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.knowledge.base import KnowledgeBase

@@ -2,53 +2,61 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from kernelblaster.cli.options import finite, positive
+from kernelblaster.cli.options import finite, grouped, positive
 
 
-def emulate(
-    program: Annotated[Path, typer.Argument(help="A CUDA program with its own main.")],
+@dataclass(frozen=True)
+class EmulateOptions:
+    """What a person asks for; the names are those of `ptxemu.command.CommandOptions`, which gets what is not None."""
+
+    program: Annotated[Path, typer.Argument(help="A CUDA program with its own main.")]
     arguments: Annotated[
         list[str] | None, typer.Argument(help="Arguments of the program; put -- before them.", metavar="ARGS")
-    ] = None,
-    arch: Annotated[str, typer.Option("--arch", help="sm_80, sm_86, sm_89, sm_90 or sm_100.")] = "sm_90",
+    ] = None
+    arch: Annotated[str, typer.Option("--arch", help="sm_80, sm_86, sm_89, sm_90 or sm_100.")] = "sm_90"
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Write the list of launches with all their metrics to this file.")
-    ] = None,
+    ] = None
     record: Annotated[
         Path | None, typer.Option("--record", help="Write device, exit code, findings and launches to this file.")
-    ] = None,
+    ] = None
     include: Annotated[
         list[Path] | None, typer.Option("--include", "-I", help="A further directory with headers; repeatable.")
-    ] = None,
+    ] = None
     more: Annotated[
         list[Path] | None,
         typer.Option("--with", help="A further .cu or C++ file of the program; repeatable.", metavar="FILE"),
-    ] = None,
+    ] = None
     nvcc: Annotated[
         list[str] | None, typer.Option("--nvcc", help='Flags of nvcc, as in --nvcc="-O2 -DN=8".', metavar="FLAGS")
-    ] = None,
+    ] = None
     lines: Annotated[
         int, typer.Option("--lines", min=0, help="Show the N source lines of each kernel at which warps wait most.")
-    ] = 0,
+    ] = 0
     checks: Annotated[
         bool, typer.Option("--checks/--no-checks", help="Check memory, races and barriers; takes longer.")
-    ] = False,
-    sample: Annotated[
+    ] = False
+    sample_millions: Annotated[
         float,
         typer.Option(
+            "--sample",
             min=0,
             callback=finite,
             help="Millions of warp instructions that are enough of one launch: counts are scaled from some of its"
             " blocks, outputs are incomplete. 0: all blocks.",
         ),
-    ] = 0,
-    timeout: Annotated[float, typer.Option(callback=positive, help="Seconds the program may run.")] = 300,
-) -> int:
+    ] = 0
+    timeout_s: Annotated[float, typer.Option("--timeout", callback=positive, help="Seconds the program may run.")] = 300
+
+
+@grouped(EmulateOptions)
+def emulate(options: EmulateOptions) -> int:
     """Run a CUDA program on the emulated GPU, and show what its kernels did.
 
     nvcc compiles the program, the CPU executes its PTX. Standard streams are the program's own; the report goes to
@@ -60,24 +68,10 @@ def emulate(
     from kernelblaster.cli.progress import Progress
     from ptxemu.command import CommandOptions, build_program, nvcc_flags, run_program
 
+    given = {name: value for name, value in vars(options).items() if value is not None}
     with translated_errors():
-        flags = nvcc_flags(nvcc or ())
-    options = CommandOptions(
-        program=program,
-        more=more or (),
-        nvcc=flags,
-        arguments=arguments or (),
-        arch=arch,
-        json_file=json_file,
-        record=record,
-        include=include or (),
-        lines=lines,
-        checks=checks,
-        sample_millions=sample,
-        timeout_s=timeout,
-    )
-    with translated_errors():
+        command = CommandOptions(**given | {"nvcc": nvcc_flags(options.nvcc or ())})
         with Progress() as progress:
-            progress.tell(f"building {program} for the emulated GPU")
-            built = build_program(options, cache_dir())
-        return run_program(built, options)
+            progress.tell(f"building {command.program} for the emulated GPU")
+            built = build_program(command, cache_dir())
+        return run_program(built, command)

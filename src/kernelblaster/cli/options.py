@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, Field, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -75,6 +75,11 @@ class ModelOptions:
     max_completion_tokens: ReplyTokensOption = None
 
 
+def _default(field: Field[Any]) -> Any:
+    """Of the parameter: a field without one is an argument that must be given."""
+    return inspect.Parameter.empty if field.default is MISSING else field.default
+
+
 def grouped(*groups: type[Any]) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Make a command of a function that takes one dataclass per group of options.
 
@@ -91,7 +96,7 @@ def grouped(*groups: type[Any]) -> Callable[[Callable[..., int]], Callable[..., 
         command.__annotations__ = hints
         command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             [
-                inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=hints[f.name])
+                inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=_default(f), annotation=hints[f.name])
                 for f in options
             ]
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from kernelblaster.agent.events import Decided, Evaluated
-from kernelblaster.agent.state import OutcomeStatus, ProblemOutcome
+from kernelblaster.agent.outcome import OutcomeStatus, ProblemOutcome
 from kernelblaster.errors import UsageError
 from kernelblaster.records.journal import read_events
 from kernelblaster.records.layout import JOURNAL, OUTCOME

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field, ValidationError
 
-from kernelblaster.agent.state import OutcomeStatus
+from kernelblaster.agent.outcome import OutcomeStatus
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.errors import ExitCode, UsageError
 from kernelblaster.evaluation.results import Comparison, Timing

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kernelblaster.agent.state import OutcomeStatus
+from kernelblaster.agent.outcome import OutcomeStatus
 from kernelblaster.config import ModelKind
 from kernelblaster.evaluation.results import Timing, Verdict
 from kernelblaster.records.baselines import BaselineRow

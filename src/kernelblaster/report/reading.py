@@ -22,7 +22,7 @@ from kernelblaster.agent.events import (
     Swept,
 )
 from kernelblaster.agent.files import ProblemFiles, StoredReply
-from kernelblaster.agent.state import ProblemOutcome
+from kernelblaster.agent.outcome import ProblemOutcome
 from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.records.baselines import BaselineRow, find_baseline
 from kernelblaster.records.journal import read_events

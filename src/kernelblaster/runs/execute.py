@@ -13,7 +13,7 @@ from pathlib import Path
 from kernelblaster.agent.context import CandidateEvaluator, Concurrency, ProblemContext
 from kernelblaster.agent.events import EventSink
 from kernelblaster.agent.graph import run_problem
-from kernelblaster.agent.state import OutcomeStatus, ProblemOutcome
+from kernelblaster.agent.outcome import OutcomeStatus, ProblemOutcome
 from kernelblaster.config import RunConfig
 from kernelblaster.errors import BudgetExceeded, DeviceError, ModelError
 from kernelblaster.knowledge.experience import Experience

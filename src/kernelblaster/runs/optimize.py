@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from kernelblaster.agent.state import OutcomeStatus
+from kernelblaster.agent.outcome import OutcomeStatus
 from kernelblaster.config import GIVEN, BudgetConfig, ModelKind, RunConfig, SearchPart
 from kernelblaster.devices.base import Device
 from kernelblaster.devices.facts import DeviceFacts

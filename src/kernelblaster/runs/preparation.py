@@ -9,7 +9,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from kernelblaster.agent.state import OutcomeStatus
+from kernelblaster.agent.outcome import OutcomeStatus
 from kernelblaster.config import RunConfig
 from kernelblaster.cuda_source.launcher import launcher_declaration
 from kernelblaster.errors import UsageError

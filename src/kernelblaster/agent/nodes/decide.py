@@ -10,17 +10,9 @@ from kernelblaster.agent.archive import ArchivedAttempt
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.events import Decided
 from kernelblaster.agent.nodes.start import rollout_stopped
+from kernelblaster.agent.outcome import Incumbent, RolloutResult, StopReason
 from kernelblaster.agent.slots import result_slot, rollout_slot, step_slot
-from kernelblaster.agent.state import (
-    Attempt,
-    Choice,
-    Incumbent,
-    RolloutResult,
-    RolloutState,
-    StateUpdate,
-    StopReason,
-    Tried,
-)
+from kernelblaster.agent.state import Attempt, Choice, RolloutState, StateUpdate, Tried
 from kernelblaster.config import SearchConfig
 from kernelblaster.evaluation.results import Comparison, Decision
 from kernelblaster.replay.transition import metric_deltas, telling_changes

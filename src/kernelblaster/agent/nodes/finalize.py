@@ -19,11 +19,12 @@ from kernelblaster.agent.evaluating import FINAL, Judged, judge, sanitize
 from kernelblaster.agent.events import FinalistMeasured, Finalized
 from kernelblaster.agent.final_kernel import final_kernel_path, final_kernel_text, process_pairs_text, without_samples
 from kernelblaster.agent.fruitless import fruitless
+from kernelblaster.agent.outcome import Conclusion, Finalist, Incumbent, OutcomeStatus
 from kernelblaster.agent.prompting import mend_request, verify_request
 from kernelblaster.agent.remembering import remember_winner
 from kernelblaster.agent.review import Review, read_review
 from kernelblaster.agent.slots import problem_slot
-from kernelblaster.agent.state import Conclusion, Failure, Finalist, Incumbent, OutcomeStatus, ProblemState, StateUpdate
+from kernelblaster.agent.state import Failure, ProblemState, StateUpdate
 from kernelblaster.config import SearchPart
 from kernelblaster.errors import BudgetExceeded
 from kernelblaster.evaluation.results import Verdict

@@ -16,9 +16,10 @@ from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.evaluating import judge
 from kernelblaster.agent.events import StartWritten
 from kernelblaster.agent.nodes.evaluate import FINAL_VERDICTS, failure_of
+from kernelblaster.agent.outcome import OutcomeStatus
 from kernelblaster.agent.prompting import first_kernel_request
 from kernelblaster.agent.slots import first_kernel_slot
-from kernelblaster.agent.state import Attempt, Failure, FailureKind, OutcomeStatus, ProblemState, StateUpdate
+from kernelblaster.agent.state import Attempt, Failure, FailureKind, ProblemState, StateUpdate
 from kernelblaster.errors import BudgetExceeded
 from kernelblaster.models.base import NoRecordedReply, Reply
 from kernelblaster.models.replies import UnusableReply, parse_reply

@@ -9,9 +9,10 @@ from langgraph.runtime import Runtime
 from kernelblaster.agent.asking import Unanswered, ask
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.events import Generated
+from kernelblaster.agent.outcome import StopReason
 from kernelblaster.agent.prompting import generate_request, tried_by_others
 from kernelblaster.agent.slots import attempt_slot
-from kernelblaster.agent.state import Attempt, Failure, FailureKind, RolloutState, Spent, StateUpdate, StopReason
+from kernelblaster.agent.state import Attempt, Failure, FailureKind, RolloutState, Spent, StateUpdate
 from kernelblaster.config import SearchPart
 from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.errors import BudgetExceeded

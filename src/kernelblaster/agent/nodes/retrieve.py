@@ -11,19 +11,11 @@ from langgraph.runtime import Runtime
 
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.events import Selected
+from kernelblaster.agent.outcome import StopReason
 from kernelblaster.agent.prompting import request_tags
 from kernelblaster.agent.remembering import core_for
 from kernelblaster.agent.slots import step_slot
-from kernelblaster.agent.state import (
-    BegunStep,
-    Choice,
-    Diagnosis,
-    Hypothesis,
-    PromptLesson,
-    RolloutState,
-    StateUpdate,
-    StopReason,
-)
+from kernelblaster.agent.state import BegunStep, Choice, Diagnosis, Hypothesis, PromptLesson, RolloutState, StateUpdate
 from kernelblaster.config import SearchPart
 from kernelblaster.cuda_source.features import source_features
 from kernelblaster.evaluation.results import Evaluation

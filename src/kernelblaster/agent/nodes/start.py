@@ -10,8 +10,9 @@ from langgraph.types import Send
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.evaluating import Judged, judge
 from kernelblaster.agent.events import RolloutStopped, RoundStarted, StartProfiled
+from kernelblaster.agent.outcome import Incumbent, RolloutResult
 from kernelblaster.agent.slots import problem_slot, result_slot
-from kernelblaster.agent.state import Incumbent, ProblemState, RolloutResult, RolloutState, StateUpdate
+from kernelblaster.agent.state import ProblemState, RolloutState, StateUpdate
 from kernelblaster.problems.start import read_start
 
 ROLLOUT = "rollout"

@@ -12,9 +12,10 @@ from pydantic import BaseModel
 from kernelblaster.agent.asking import Unanswered, ask, frozen_request
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.events import Classified, StepStarted
+from kernelblaster.agent.outcome import StopReason
 from kernelblaster.agent.prompting import classify_request
 from kernelblaster.agent.slots import classify_slot, step_slot
-from kernelblaster.agent.state import BegunStep, Diagnosis, RolloutState, Spent, StateUpdate, StopReason
+from kernelblaster.agent.state import BegunStep, Diagnosis, RolloutState, Spent, StateUpdate
 from kernelblaster.config import SearchPart
 from kernelblaster.cuda_source.features import Feature, source_features
 from kernelblaster.devices.profiles import Profile, ProfileSource

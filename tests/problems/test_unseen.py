@@ -27,7 +27,7 @@ def test_every_shipped_problem_has_some(problem: Problem) -> None:
     assert other is not None
     before, after = problem.workloads[StandardWorkload.SMALL], other.workloads[StandardWorkload.SMALL]
     changed = {name for name in before if after[name] != before[name] and before[name] > LARGEST}
-    assert changed
+    assert changed or max(before.values()) <= LARGEST
     assert all(after[name] % 16 in (1, 15) or after[name] in (SHORT, SHORT_ROW) for name in changed)
     assert all(after[name] <= max(extents[name] for extents in problem.workloads.values()) for name in changed)
     assert not fixed_parameters(problem, other)

@@ -13,6 +13,7 @@ if [ -z "${KERNELBLASTER_PYTHON:-}" ]; then
     KERNELBLASTER_EXTRAS=dev bash "$here/setup.sh"
 fi
 python=${KERNELBLASTER_PYTHON:-$PWD/.venv/bin/python}
+unset PYTHONDONTWRITEBYTECODE # Hundreds of processes import the same modules.
 export PYTHONPATH="$PWD/src${PYTHONPATH:+:$PYTHONPATH}" OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 
 selects=

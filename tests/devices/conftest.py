@@ -10,6 +10,7 @@ import pytest
 from kernelblaster.devices.base import Build, Harness, Job, JobTensor
 from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.paths import (
+    cache_dir,
     candidate_link_script,
     deferred_source,
     harness_include_dir,
@@ -35,6 +36,19 @@ void launch_gpu_implementation(void* output, void* x, void* w, int64_t count, in
 @pytest.fixture(scope="session")
 def toolchain() -> Toolchain:
     return Toolchain.find()
+
+
+@pytest.fixture(scope="session")
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
+    """Makes caches of builds that are empty, but for the harness' program, which takes five seconds to compile."""
+    (cache_dir() / "main").mkdir(parents=True, exist_ok=True)
+
+    def make() -> Path:
+        cache = tmp_path_factory.mktemp("cache")
+        (cache / "main").symlink_to(cache_dir() / "main")
+        return cache
+
+    return make
 
 
 @pytest.fixture(scope="session")

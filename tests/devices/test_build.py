@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -57,16 +58,14 @@ def problem(tmp_path_factory: pytest.TempPathFactory) -> Problem:
 
 
 @pytest.fixture(scope="module", params=["linked", "deferred"])
-def builder(
-    request: pytest.FixtureRequest, toolchain: Toolchain, tmp_path_factory: pytest.TempPathFactory
-) -> CandidateBuilder:
+def builder(request: pytest.FixtureRequest, toolchain: Toolchain, own_cache: Callable[[], Path]) -> CandidateBuilder:
     deferred = request.param == "deferred"
     link = toolchain.cudart_shared_link_args if deferred else toolchain.cudart_link_args
     assert link is not None, "the tests' toolkit has the runtime as a shared object, too"
     return CandidateBuilder(
         Recipes(toolchain, "sm_90a", link, deferred_loading=deferred),
         CandidateRules(),
-        tmp_path_factory.mktemp("cache"),
+        own_cache(),
         jobs=1,
     )
 
@@ -231,9 +230,10 @@ class Refusing:
 
 
 @pytest.mark.nvcc
-def test_other_rules_are_another_build(toolchain: Toolchain, problem: Problem, tmp_path: Path) -> None:
+def test_other_rules_are_another_build(toolchain: Toolchain, problem: Problem, own_cache: Callable[[], Path]) -> None:
+    cache = own_cache()
     recipes = Recipes(toolchain, "sm_90a", toolchain.cudart_link_args)
-    strict, lax = (CandidateBuilder(recipes, Refusing(version), tmp_path) for version in ("strict", "lax"))
+    strict, lax = (CandidateBuilder(recipes, Refusing(version), cache) for version in ("strict", "lax"))
     harness = strict.harness(problem, Precision.FP16)
     with pytest.raises(BuildFailure, match="nothing is allowed"):
         strict.program(CANDIDATE, harness)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -57,14 +58,12 @@ class HostBuilder(CandidateBuilder):
 
 
 @pytest.fixture(scope="module", params=["linked", "deferred"])
-def builder(
-    request: pytest.FixtureRequest, toolchain: Toolchain, tmp_path_factory: pytest.TempPathFactory
-) -> HostBuilder:
-    cache, deferred = tmp_path_factory.mktemp("cache"), request.param == "deferred"
+def builder(request: pytest.FixtureRequest, toolchain: Toolchain, own_cache: Callable[[], Path]) -> HostBuilder:
+    deferred = request.param == "deferred"
     link = toolchain.cudart_shared_link_args if deferred else toolchain.cudart_link_args
     assert link is not None, "the tests' toolkit has the runtime as a shared object, too"
     recipes = HostRecipes(toolchain, "sm_90a", link, keep_ptx=False, deferred_loading=deferred)
-    return HostBuilder(recipes, CandidateRules(), cache)
+    return HostBuilder(recipes, CandidateRules(), own_cache())
 
 
 @pytest.fixture(scope="module")

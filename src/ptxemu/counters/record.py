@@ -31,6 +31,8 @@ class Space(StrEnum):
     CONST = "const"
     PARAM = "param"
     GENERIC = "generic"
+    TEXTURE = "texture"
+    """Through a texture or surface."""
 
 
 class Access(StrEnum):

@@ -20,7 +20,7 @@ SHARED_PARALLELISM = 8.0
 """Shared-memory loads of one warp in flight together: inner loops over a tile are unrolled further."""
 ARITHMETIC_PARALLELISM = 2.0
 """Independent arithmetic instructions of one warp."""
-_DEVICE_SPACES = (Space.GLOBAL, Space.GENERIC, Space.LOCAL)
+_DEVICE_SPACES = (Space.GLOBAL, Space.GENERIC, Space.LOCAL, Space.TEXTURE)
 
 
 @dataclass(frozen=True)

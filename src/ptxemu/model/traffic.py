@@ -19,7 +19,7 @@ FILLED_SHARE = 0.9
 WRITE_BACK_NORM = 4.0
 """How sharply the write-back begins."""
 LINE_BYTES = 128
-DEVICE_SPACES = (Space.GLOBAL, Space.GENERIC, Space.LOCAL)
+DEVICE_SPACES = (Space.GLOBAL, Space.GENERIC, Space.LOCAL, Space.TEXTURE)
 GLOBAL_SPACES = (Space.GLOBAL, Space.GENERIC)
 ATOMICS = (Access.ATOMIC, Access.REDUCTION)
 

@@ -75,6 +75,7 @@ def test_products_hold(gpu: Gpu, tmp_path: Path) -> None:
         ("bulk_copies", ("ring", "library", "memcpy_async", "honest")),
         ("ordinary", ("graph", "circle", "child", "boxes", "heap", "small_heap")),
         ("endings", ("pinned", "registered", "too_large")),
+        ("textures", ("plane", "pitched", "memory", "boxes", "gathered", "surfaces", "trapped")),
     ],
 )
 def test_programs_end_as_on_the_emulator(gpu: Gpu, tmp_path: Path, name: str, cases: tuple[str, ...]) -> None:

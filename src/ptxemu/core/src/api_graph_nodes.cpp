@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "arrays.hpp"
 #include "streams.hpp"
 
 namespace ptxemu {
@@ -42,15 +43,31 @@ char* corner(const cudaPitchedPtr& memory, const cudaPos& at) {
     return static_cast<char*>(memory.ptr) + (at.z * memory.ysize + at.y) * memory.pitch + at.x;
 }
 
+// One side of a copy of a box: where it begins, and bytes from row to row and from slice to slice.
+struct Side {
+    char* begin;
+    size_t pitch, slice;
+};
+
+// Widths and places in arrays are in texels, those in memory in bytes.
+Side side_of(const Array* array, const cudaPitchedPtr& memory, const cudaPos& at) {
+    if (array == nullptr) return {corner(memory, at), memory.pitch, memory.pitch * memory.ysize};
+    const Texels& texels = array->texels;
+    const u64 begin = texels.address + at.z * texels.slice_bytes + at.y * texels.row_bytes + at.x * texels.bytes();
+    return {reinterpret_cast<char*>(begin), texels.row_bytes, texels.slice_bytes};
+}
+
 cudaError_t copy_box(const cudaMemcpy3DParms& box) {
-    if (box.srcArray != nullptr || box.dstArray != nullptr) return runtime().lacks("a CUDA array");
-    for (size_t z = 0; z < box.extent.depth; ++z) {
-        char* const to = corner(box.dstPtr, box.dstPos) + z * box.dstPtr.pitch * box.dstPtr.ysize;
-        const char* const from = corner(box.srcPtr, box.srcPos) + z * box.srcPtr.pitch * box.srcPtr.ysize;
-        if (const cudaError_t error = cudaMemcpy2D(to, box.dstPtr.pitch, from, box.srcPtr.pitch, box.extent.width,
-                                                   box.extent.height, box.kind))
+    const Array *source = array_of(box.srcArray), *target = array_of(box.dstArray);
+    if ((box.srcArray != nullptr && source == nullptr) || (box.dstArray != nullptr && target == nullptr))
+        return runtime().fail(cudaErrorInvalidValue);
+    const Array* const either = source != nullptr ? source : target;
+    const size_t width = box.extent.width * (either != nullptr ? either->texels.bytes() : 1);
+    const Side to = side_of(target, box.dstPtr, box.dstPos), from = side_of(source, box.srcPtr, box.srcPos);
+    for (size_t z = 0; z < box.extent.depth; ++z)
+        if (const cudaError_t error = cudaMemcpy2D(to.begin + z * to.slice, to.pitch, from.begin + z * from.slice,
+                                                   from.pitch, width, box.extent.height, box.kind))
             return error;
-    }
     return cudaSuccess;
 }
 

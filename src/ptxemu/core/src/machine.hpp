@@ -22,6 +22,7 @@
 #include "bulk.hpp"
 #include "crew.hpp"
 #include "program.hpp"
+#include "texture.hpp"
 #include "turns.hpp"
 
 namespace ptxemu {
@@ -78,6 +79,7 @@ struct Launch {
     std::vector<u8> incomplete;  // per segment: a sampled launch has left parts of it out; empty when there is none
     GranuleMap* granules;
     DeviceHeap* heap;      // of malloc() in kernels
+    const Textures* textures;
     LaunchChecks* checks;  // null: nothing is checked
     u64 schedule;           // seed of the order of turns; 0: the default order
 

@@ -275,6 +275,7 @@ cudaError_t Runtime::launch(const PreparedLaunch& prepared) {
     launch.instruction_limit = settings.instruction_limit;
     launch.granules = &granules;
     launch.heap = &heap;
+    launch.textures = &textures;
     std::unique_ptr<LaunchChecks> checks;
     if (initialized) checks = std::make_unique<LaunchChecks>(module_, function, *initialized, arena.freed());
     launch.checks = checks.get();

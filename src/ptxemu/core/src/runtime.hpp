@@ -131,6 +131,7 @@ public:
     Arena arena;
     HostMemory host_memory;
     DeviceHeap heap;
+    Textures textures;
     std::recursive_mutex mutex;
     std::unique_ptr<InitializedBytes> initialized;  // null when nothing is checked
     bool profiling = false;

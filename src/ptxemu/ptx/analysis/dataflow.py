@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from ptxemu.ptx.tree import Address, Group, Operand, Statement
 
-_LOADS = frozenset(["ld", "ldu", "ldmatrix", "atom"])
-STORES = frozenset(["st", "stmatrix", "red", "atom"])
-_NO_RESULT = frozenset(["st", "stmatrix", "red", "bra", "brx", "ret", "exit", "cp", "mbarrier", "fence", "membar"])
+_LOADS = frozenset(["ld", "ldu", "ldmatrix", "atom", "suld"])
+_TEXTURES = frozenset(["tex", "tld4"])
+"""Read memory that the kernel does not write."""
+STORES = frozenset(["st", "stmatrix", "red", "atom", "sust"])
+_NO_RESULT = frozenset(["st", "stmatrix", "sust", "red", "bra", "brx", "ret", "exit", "cp", "mbarrier", "fence", "membar"])
 _WRITTEN = frozenset(["global", "shared", "local"])
 _CONSTANT = frozenset(["param", "const"])
 
@@ -42,7 +44,7 @@ def flow(item: Statement) -> DataFlow:
     if item.guard is not None:
         sources |= {item.guard}
     loads, stores = _spaces_read(item), _spaces_written(item)
-    return DataFlow(results, sources, loads, stores, is_load=bool(loads) or head in _LOADS)
+    return DataFlow(results, sources, loads, stores, is_load=bool(loads) or head in _LOADS | _TEXTURES)
 
 
 def _spaces_read(item: Statement) -> frozenset[str]:

@@ -16,7 +16,8 @@ class Places:
     Attributes:
         parameters: name of a parameter, and the offset in it, of 64-bit values.
         symbols: names that are no registers: variables, and whatever else a function names.
-        anywhere: values from memory are among it, which may be pointers, or a tensor map, which holds one.
+        anywhere: values from memory are among it, which may be pointers, or a tensor map or surface, which
+            holds one.
     """
 
     parameters: frozenset[tuple[str, int]]
@@ -30,7 +31,9 @@ def written_places(body: Sequence[Statement | Label]) -> Places:
     wanted = {name for item in statements for name in _targets(item)}
     flows = [(item, flow(item)) for item in statements]
     parameters: set[tuple[str, int]] = set()
-    anywhere = any("tensor" in item.parts and "bulk_group" in item.parts for item in statements)
+    anywhere = any(
+        item.parts[0] == "sust" or ("tensor" in item.parts and "bulk_group" in item.parts) for item in statements
+    )
     grown = True
     while grown:
         before = len(wanted)

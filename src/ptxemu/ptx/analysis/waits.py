@@ -61,10 +61,10 @@ _NOMINAL = {
 """Clocks; only their order of magnitude matters here."""
 _LEAVES = frozenset(["ret", "exit", "trap"])
 _BARRIERS = frozenset(["bar", "barrier", "membar", "fence", "mbarrier", "call", "brx"])
-_SILENT = frozenset(["mov", "cvta", "st", "red", "bra", "prefetch", "isspacep", "discard", "applypriority"])
+_SILENT = frozenset(["mov", "cvta", "st", "sust", "red", "bra", "prefetch", "isspacep", "discard", "applypriority"])
 _SPECIAL = frozenset(["ex2", "lg2", "sin", "cos", "tanh", "rsqrt", "popc", "brev", "clz", "bfind"])
 _SHARED_MATRIX = frozenset(["ldmatrix", "stmatrix", "movmatrix"])
-_NO_RESULT = frozenset(["st", "red", "bra", "prefetch", "cp", "stmatrix", "discard", *_LEAVES, *_BARRIERS])
+_NO_RESULT = frozenset(["st", "sust", "red", "bra", "prefetch", "cp", "stmatrix", "discard", *_LEAVES, *_BARRIERS])
 
 
 @dataclass(slots=True)
@@ -234,7 +234,7 @@ def _results_and_sources(item: Statement) -> tuple[list[str], list[str]]:
 
 def _kind(item: Statement) -> Wait:
     head, parts = item.parts[0], item.parts
-    if head in ("ld", "ldu", "wmma", "mma", "atom", "cp", "tex"):
+    if head in ("ld", "ldu", "wmma", "mma", "atom", "cp", "tex", "tld4", "suld"):
         return _kind_of_transfer(head, parts)
     if head in _SILENT or head in _LEAVES or head in _BARRIERS:
         return Wait.NONE

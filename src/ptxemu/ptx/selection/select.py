@@ -16,6 +16,7 @@ from ptxemu.ptx.selection.control import CONTROL
 from ptxemu.ptx.selection.convert import convert
 from ptxemu.ptx.selection.memory import MEMORY, copy_async
 from ptxemu.ptx.selection.tensor import TENSOR
+from ptxemu.ptx.selection.texture import TEXTURE
 from ptxemu.ptx.selection.wgmma import WGMMA
 from ptxemu.ptx.tree import TYPE_BYTES, Group, Statement, literal
 
@@ -24,7 +25,8 @@ _WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "param": PARAM_WINDO
 _UNSIGNED_COMPARISONS = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 
 _LEFT_OUT = {
-    **dict.fromkeys(("tex", "tld4", "txq", "suld", "sust", "sured", "suq"), "textures and surfaces are not emulated"),
+    **dict.fromkeys(("txq", "suq"), "questions about textures and surfaces are not emulated"),
+    "sured": "reductions on surfaces are not emulated",
     "tensormap": "tensor maps that kernels change are not emulated",
     "multimem": "memory of several GPUs is not emulated",
     "tcgen05": "tensor memory (tcgen05) is not emulated",
@@ -362,4 +364,5 @@ _HANDLERS = {
     **MEMORY,
     **TENSOR,
     **WGMMA,
+    **TEXTURE,
 }

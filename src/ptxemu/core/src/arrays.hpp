@@ -1,0 +1,19 @@
+// Arrays as the host knows them.
+#pragma once
+
+#include "runtime.hpp"
+#include "texture.hpp"
+
+namespace ptxemu {
+
+struct Array {
+    Texels texels;
+    cudaChannelFormatDesc format;
+    cudaExtent extent;  // as it was asked for
+    unsigned flags;
+};
+
+// Null when there is no such array.
+const Array* array_of(cudaArray_const_t handle);
+
+}  // namespace ptxemu

@@ -100,11 +100,9 @@ def read_code(cubin: Path, ptx: Path) -> Mapping[str, KernelCode]:
 
 
 def with_machine_counts(records: Sequence[CountedRecord], code: Mapping[str, KernelCode]) -> list[CountedRecord]:
-    """Records whose launches know what their machine code executed, where it is at hand."""
+    """Records whose launches know what their machine code executed, where it is at hand by the key of the kernel."""
     return [
-        replace(one, machine=code[one.kernel].counts(one))
-        if isinstance(one, LaunchRecord) and one.kernel in code
-        else one
+        replace(one, machine=code[one.key].counts(one)) if isinstance(one, LaunchRecord) and one.key in code else one
         for one in records
     ]
 

@@ -181,6 +181,13 @@ class LaunchRecord:
     """Those of `wgmma`, which keeps the tensor cores busier than `mma` does; not among `tensor_fma`."""
     machine: MachineCounts | None = None
     """What its machine code executed, where that is at hand; not of the core, see `machine_code.py`."""
+    module: str | None = None
+    """File of the module that the program has loaded it from; None for its own kernels."""
+
+    @property
+    def key(self) -> str:
+        """What tells its kernel from those of all modules of the program."""
+        return self.kernel if self.module is None else f"{self.module}:{self.kernel}"
 
     @property
     def threads_per_block(self) -> int:

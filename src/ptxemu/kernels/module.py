@@ -15,7 +15,6 @@ from ptxemu.counters.report import CountedReport, counted_report
 from ptxemu.errors import InvalidInput, ProgramNotEmulatable
 from ptxemu.files import default_cache_dir
 from ptxemu.kernels.arguments import arguments
-from ptxemu.kernels.build import BuiltKernels, build_kernels
 from ptxemu.kernels.errors import KernelFailed
 from ptxemu.kernels.job import Ended, Extents, Launch, LaunchProcess
 from ptxemu.metrics.launches import modelled_run
@@ -23,6 +22,7 @@ from ptxemu.metrics.names import NsightMetric
 from ptxemu.metrics.profile import KernelLaunch
 from ptxemu.model.architecture import GpuModel, gpu_of_architecture
 from ptxemu.program.modules import ensure_figures
+from ptxemu.program.texts import BuiltKernels, build_kernels
 from ptxemu.ptx.syntax import parse
 from ptxemu.ptx.tree import Declared
 from ptxemu.toolkit import CudaToolkit
@@ -149,8 +149,7 @@ class PtxModule:
         return told if findings is None else told | {"PTXEMU_CHECKS": str(findings)}
 
     def _modelled(self, counted: CountedReport, lines: int) -> KernelLaunch:
-        built = self.built
-        run = modelled_run(counted.records, built.cubin, built.ptx, built.resources, self.gpu, lines=lines)
+        run = modelled_run(counted.records, self.built.code, self.gpu, lines=lines)
         if not run.launches:
             raise InvalidInput("; ".join(run.warnings), hint="use fewer registers, threads or less shared memory")
         return run.launches[0]

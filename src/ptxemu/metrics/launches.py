@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,28 +27,45 @@ class ModelledRun:
     warnings: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class CodeFiles:
+    """The kernels of a program, or of a module that it has loaded.
+
+    Attributes:
+        cubin: their machine code.
+        ptx: what that was made of.
+        resources: what ptxas said of them.
+    """
+
+    cubin: Path
+    ptx: Path
+    resources: tuple[PtxasResources, ...]
+
+
 def modelled_run(
     records: Sequence[CountedRecord],
-    cubin: Path,
-    ptx: Path,
-    resources: Sequence[PtxasResources],
+    code: CodeFiles,
     gpu: GpuModel,
     *,
+    loaded: Mapping[str, CodeFiles] | None = None,
     lines: int = 0,
 ) -> ModelledRun:
     """Model the times of what was counted.
 
     Args:
         records: launches and transfers, in order.
-        cubin: the machine code of the kernels.
-        ptx: what that was made of.
-        resources: what ptxas said of them.
+        code: the program's own kernels.
         gpu: the GPU to stand for.
+        loaded: modules that it has loaded while it ran, by the names that records have for them.
         lines: source lines to profile for each launch.
     """
-    known = {kernel.symbol: kernel for kernel in resources}
+    resources = {kernel.symbol: kernel for kernel in code.resources}
+    machine = dict(read_code(code.cubin, code.ptx))
+    for module, files in (loaded or {}).items():
+        resources |= {f"{module}:{kernel.symbol}": kernel for kernel in files.resources}
+        machine |= {f"{module}:{name}": one for name, one in read_code(files.cubin, files.ptx).items()}
     try:
-        call = estimate_call(with_machine_counts(records, read_code(cubin, ptx)), known, gpu)
+        call = estimate_call(with_machine_counts(records, machine), resources, gpu)
     except Unlaunchable as error:
         return ModelledRun((), 0.0, (f"a GPU would refuse a launch: {error}",))
     return _shown(call, gpu, lines)

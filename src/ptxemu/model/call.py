@@ -60,7 +60,7 @@ def estimate_call(
 
     Args:
         records: its launches and transfers in order.
-        resources: what ptxas reports, by mangled name.
+        resources: what ptxas reports, by the key of the kernel, which is its mangled name as a rule.
         gpu: the GPU to stand for.
 
     Raises:
@@ -76,7 +76,7 @@ def estimate_call(
         if isinstance(record, HostWorkRecord):
             host_us += 1e-3 * record.host_ns
             continue
-        known = resources.get(record.kernel)
+        known = resources.get(record.key)
         if known is None:
             raise CoreFailure(
                 f"ptxas reported no resources for {record.kernel}", hint="build the program again with an empty cache"

@@ -57,7 +57,7 @@ class Entry:
         """
         self.directory.parent.mkdir(parents=True, exist_ok=True)
         with locked(self.directory.with_suffix(".lock")):
-            report = self._read()
+            report = self.report
             if report is None or not report.current:
                 report = self._build(build, names)
         return report
@@ -79,7 +79,8 @@ class Entry:
         shutil.rmtree(self.directory, ignore_errors=True)
         staged.rename(self.directory)
 
-    def _read(self) -> BuildReport | None:
+    @property
+    def report(self) -> BuildReport | None:
         """What was kept of an earlier build; None when there was none."""
         path = self.directory / _REPORT
         return decode(BuildReport, json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None

@@ -24,15 +24,18 @@ from typing import IO, Self
 
 from ptxemu.checks.findings import named, read_findings
 from ptxemu.core.build import ensure_core, locate_core
+from ptxemu.counters.record import LaunchRecord
 from ptxemu.counters.report import CountedReport, NotSampled, counted_report
 from ptxemu.errors import ProgramNotEmulatable
 from ptxemu.files import default_cache_dir
-from ptxemu.metrics.launches import modelled_run
+from ptxemu.metrics.launches import CodeFiles, modelled_run
 from ptxemu.model.architecture import GpuModel, gpu_of_architecture
 from ptxemu.program.build import BuiltProgram, ProgramBuilder, not_emulatable
+from ptxemu.program.loading import loader_command
 from ptxemu.program.modules import ensure_figures, ensure_module
 from ptxemu.program.result import RunResult
 from ptxemu.program.source import ProgramSource
+from ptxemu.program.texts import code_of_module
 from ptxemu.toolkit import CudaToolkit
 
 DEFAULT_ARCH = "sm_90"
@@ -58,6 +61,7 @@ class EmulatedProgram:
         figures: file with the figures of the GPU.
         gpu: the GPU it runs on.
         toolkit: what it was built with.
+        cache: where PTX goes that it loads while it runs.
     """
 
     source: Path
@@ -66,6 +70,7 @@ class EmulatedProgram:
     figures: Path
     gpu: GpuModel
     toolkit: CudaToolkit
+    cache: Path
 
     @classmethod
     def build(
@@ -108,7 +113,7 @@ class EmulatedProgram:
             module = ensure_module(built.program, built.ptx, toolkit.include_dirs, built.resources)
         except ProgramNotEmulatable as error:
             raise not_emulatable(source, error.message, error.log) from error
-        return cls(source, built, module, ensure_figures(gpu, cache), gpu, toolkit)
+        return cls(source, built, module, ensure_figures(gpu, cache), gpu, toolkit, cache)
 
     def run(
         self,
@@ -147,7 +152,10 @@ class EmulatedProgram:
             killed = code is None or code < 0
             counted, findings = self._report(report, killed), read_findings(found, cut_off=killed)
         built = self.built
-        modelled = modelled_run(counted.records, built.cubin, built.ptx, built.resources, self.gpu, lines=lines)
+        own = CodeFiles(built.cubin, built.ptx, built.resources)
+        modules = {one.module for one in counted.records if isinstance(one, LaunchRecord) and one.module is not None}
+        loaded = {module: code_of_module(Path(module)) for module in modules}
+        modelled = modelled_run(counted.records, own, self.gpu, loaded=loaded, lines=lines)
         return RunResult(
             program=str(self.source),
             arguments=tuple(arguments),
@@ -179,6 +187,7 @@ class EmulatedProgram:
             **os.environ,
             "PTXEMU_MODULE": str(self.module),
             "PTXEMU_DEVICE": str(self.figures),
+            "PTXEMU_LOADER": loader_command(self.gpu, self.cache),
             "PTXEMU_COUNT": "1",
             **extra,
         }

@@ -75,12 +75,13 @@ def test_products_hold(gpu: Gpu, tmp_path: Path) -> None:
         ("bulk_copies", ("ring", "library", "memcpy_async", "honest")),
         ("ordinary", ("graph", "circle", "child", "boxes", "heap", "small_heap")),
         ("endings", ("pinned", "registered", "too_large")),
+        ("driver", ("text", "library", "errors", "mixed")),
         ("textures", ("plane", "pitched", "memory", "boxes", "gathered", "surfaces", "trapped")),
     ],
 )
 def test_programs_end_as_on_the_emulator(gpu: Gpu, tmp_path: Path, name: str, cases: tuple[str, ...]) -> None:
     program = tmp_path / name
-    flags = ["-std=c++17", "-gencode=arch=compute_90a,code=sm_90a", "-o", str(program)]
+    flags = ["-std=c++17", "-gencode=arch=compute_90a,code=sm_90a", "-o", str(program), "-lcuda"]
     subprocess.run([str(CudaToolkit.find().nvcc), *flags, str(PROGRAMS / f"{name}.cu")], check=True)
     codes = {case: subprocess.run([str(program), case], timeout=30, check=False).returncode for case in cases}
     assert codes == dict.fromkeys(cases, 0)

@@ -36,7 +36,8 @@ def test_a_write_beyond_the_edge_of_a_surface_is_found_at_its_line(program: ptxe
     result = run(program, "trapped", checks=True)
     line = next(n for n, text in enumerate(SOURCE.read_text().splitlines(), 1) if "400, 0)" in text)
     assert [(one.kind, one.source_line) for one in result.findings or ()] == [(ptxemu.FindingKind.OUT_OF_BOUNDS, line)]
-    assert result.exit_code == 0 and result.faults
+    assert result.exit_code == 0
+    assert result.faults
 
 
 def test_texels_are_read_once_from_memory(program: ptxemu.EmulatedProgram) -> None:

@@ -1,5 +1,6 @@
 // What programs take from the CUDA driver through the runtime: entry points, and tensor maps.
 #include <cuda.h>
+#include <dlfcn.h>
 
 #include <algorithm>
 #include <cstring>
@@ -82,22 +83,22 @@ CUresult deliver(const TensorMap& map, CUtensorMap* to) {
     return CUDA_SUCCESS;
 }
 
-struct EntryPoint {
-    const char* name;
-    void* function;
-};
-
-const EntryPoint kEntryPoints[] = {
-    {"cuTensorMapEncodeTiled", reinterpret_cast<void*>(&cuTensorMapEncodeTiled)},
-    {"cuTensorMapEncodeIm2col", reinterpret_cast<void*>(&cuTensorMapEncodeIm2col)},
-    {"cuTensorMapReplaceAddress", reinterpret_cast<void*>(&cuTensorMapReplaceAddress)},
-};
+// A function of the driver by its plain name, in its newest version.
+void* driver_function(const char* name) {
+    // Of this library, whoever has loaded it.
+    static void* const self = [] {
+        Dl_info own{};
+        return dladdr(reinterpret_cast<void*>(&cuInit), &own) != 0 ? dlopen(own.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
+    }();
+    if (self == nullptr || std::strncmp(name, "cu", 2) != 0) return nullptr;
+    for (const char* version : {"_v4", "_v3", "_v2", ""})
+        if (void* const found = dlsym(self, (name + std::string(version)).c_str())) return found;
+    return nullptr;
+}
 
 cudaError_t find_entry_point(const char* name, void** function, cudaDriverEntryPointQueryResult* result) {
-    const auto found = std::find_if(std::begin(kEntryPoints), std::end(kEntryPoints),
-                                    [&](const EntryPoint& one) { return std::strcmp(one.name, name) == 0; });
-    const bool known = found != std::end(kEntryPoints);
-    *function = known ? found->function : nullptr;
+    *function = driver_function(name);
+    const bool known = *function != nullptr;
     if (result != nullptr) *result = known ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
     return known ? cudaSuccess : runtime().lacks(std::string("the driver's function ") + name);
 }
@@ -145,6 +146,15 @@ CUresult cuTensorMapReplaceAddress(CUtensorMap* to, void* address) {
     if (!map.valid()) return CUDA_ERROR_INVALID_VALUE;
     map.address = reinterpret_cast<u64>(address);
     return deliver(map, to);
+}
+
+CUresult cuGetProcAddress(const char* name, void** function, int, cuuint64_t, CUdriverProcAddressQueryResult* result) {
+    *function = driver_function(name);
+    const bool known = *function != nullptr;
+    if (result != nullptr) *result = known ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    if (known) return CUDA_SUCCESS;
+    runtime().lacks(std::string("the driver's function ") + name);
+    return CUDA_ERROR_NOT_FOUND;
 }
 
 cudaError_t cudaGetDriverEntryPoint(const char* name, void** function, unsigned long long,

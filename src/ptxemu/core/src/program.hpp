@@ -145,6 +145,7 @@ struct CallTarget {
 constexpr u64 kCodeWindow = 4ull << 56;
 
 struct Module {
+    std::string path;  // of the file, of modules that were loaded while the program ran
     std::vector<std::string> operation_names, class_names;
     std::vector<Variable> variables;
     std::vector<SourcePosition> sources;

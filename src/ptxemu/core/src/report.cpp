@@ -204,6 +204,7 @@ void report_launch(const Launch& launch, const Counters& counters, const Share& 
     const u64 warps = (launch.threads_per_block() + kLanes - 1) / kLanes;
     json.open('{');
     json.field("kernel", launch.function->name);
+    if (!launch.module->path.empty()) json.field("module", launch.module->path);
     json.triple("grid", launch.grid);
     json.triple("block", launch.block);
     json.field("static_shared", u64{launch.function->static_shared});

@@ -47,36 +47,7 @@ Runtime::Runtime()
       crew_(settings.threads) {
     if (settings.checking())
         initialized = std::make_unique<InitializedBytes>(arena.base(), arena.capacity());
-    load_module();
-}
-
-void Runtime::load_module() {
-    if (settings.module.empty()) return;
-    const char* const path = settings.module.c_str();
-    try {
-        module_ = read_module(path);
-    } catch (const std::exception& error) {
-        std::fprintf(stderr, "ptxcudart: %s: %s\n", path, error.what());
-        std::exit(4);
-    }
-    for (Variable& variable : module_.variables) {
-        variable.address = arena.allocate(variable.size);
-        if (variable.address == 0) {
-            std::fprintf(stderr, "ptxcudart: no device memory for variable %s\n", variable.name.c_str());
-            std::exit(4);
-        }
-        u8* memory = reinterpret_cast<u8*>(variable.address);
-        std::memset(memory, 0, variable.size);
-        std::memcpy(memory, variable.initial.data(), variable.initial.size());
-        if (initialized) initialized->mark(variable.address, variable.size);
-    }
-    for (const Variable& variable : module_.variables)
-        for (const auto& relocation : variable.relocations) {
-            const u64 value = module_.variables.at(relocation.variable).address + static_cast<u64>(relocation.addend);
-            std::memcpy(reinterpret_cast<u8*>(variable.address) + relocation.offset, &value, sizeof value);
-        }
-    resolve_addresses(module_);
-    has_module_ = true;
+    load_program();
 }
 
 cudaError_t Runtime::fail(cudaError_t error) {
@@ -108,7 +79,8 @@ cudaError_t Runtime::take_last() {
 }
 
 void Runtime::register_kernel(const void* host, const std::string& name) {
-    kernels_[host] = {name, has_module_ ? module_.find(name) : nullptr, static_cast<u32>(figures.shared_per_block)};
+    const Function* function = program_ ? program_->find(name) : nullptr;
+    kernels_[host] = {name, program_.get(), function, static_cast<u32>(figures.shared_per_block)};
 }
 
 void Runtime::register_variable(const void* host, const std::string& name) { variables_[host] = name; }
@@ -120,7 +92,7 @@ KernelEntry* Runtime::kernel(const void* host) {
 
 Variable* Runtime::variable(const void* host) {
     const auto found = variables_.find(host);
-    return found == variables_.end() ? nullptr : module_.find_variable(found->second);
+    return found == variables_.end() || !program_ ? nullptr : program_->find_variable(found->second);
 }
 
 cudaError_t Runtime::check(const KernelEntry& entry, dim3 grid, dim3 block, size_t dynamic_shared) {
@@ -196,7 +168,7 @@ cudaError_t Runtime::prepare(const void* host, dim3 grid, dim3 block, void** arg
     const u32* required = function.required_cluster;
     if (cluster.x == 0) cluster = required[0] != 0 ? dim3{required[0], required[1], required[2]} : dim3{1, 1, 1};
     if (const cudaError_t error = check_cluster(*entry, grid, cluster)) return fail(error);
-    prepared = {&function, grid, block, cluster, static_cast<u32>(dynamic_shared), cooperative, {}};
+    prepared = {entry->module, &function, grid, block, cluster, static_cast<u32>(dynamic_shared), cooperative, {}};
     prepared.parameters.resize(function.parameter_bytes);
     for (std::size_t k = 0; k < function.parameters.size(); ++k)
         std::memcpy(prepared.parameters.data() + function.parameters[k].offset, arguments[k], function.parameters[k].size);
@@ -250,7 +222,7 @@ cudaError_t Runtime::launch(const PreparedLaunch& prepared) {
     host_memory.merge_into(segments, incomplete);
     GranuleMap granules(arena.base(), arena.high_water());
     Launch launch{};
-    launch.module = &module_;
+    launch.module = prepared.module;
     launch.function = &function;
     const dim3 cluster = prepared.cluster;
     const u32 grid_extents[] = {grid.x, grid.y, grid.z}, block_extents[] = {block.x, block.y, block.z};
@@ -277,7 +249,7 @@ cudaError_t Runtime::launch(const PreparedLaunch& prepared) {
     launch.heap = &heap;
     launch.textures = &textures;
     std::unique_ptr<LaunchChecks> checks;
-    if (initialized) checks = std::make_unique<LaunchChecks>(module_, function, *initialized, arena.freed());
+    if (initialized) checks = std::make_unique<LaunchChecks>(*prepared.module, function, *initialized, arena.freed());
     launch.checks = checks.get();
     launch.sample = function.communicates ? 0 : enough;
     launch.incomplete = std::move(incomplete);

@@ -109,12 +109,14 @@ private:
 
 struct KernelEntry {
     std::string name;
+    const Module* module = nullptr;
     const Function* function = nullptr;
     u32 max_dynamic_shared = 0;
     bool large_clusters = false;  // of more than eight blocks
 };
 
 struct PreparedLaunch {
+    const Module* module;
     const Function* function;
     dim3 grid, block, cluster;
     u32 dynamic_shared;
@@ -148,6 +150,15 @@ public:
     cudaError_t take_last();
     cudaError_t peek_last() const { return sticky_ != cudaSuccess ? sticky_ : last_; }
 
+    // Modules beside the program's own, from files as PTXEMU_MODULE names one. Throws std::runtime_error.
+    Module& load(const std::string& path);
+    // Frees the variables; false when there is no such module. What is known of its kernels stays, for launches to come
+    // in graphs.
+    bool unload(const Module* module);
+    Module* loaded(const void* module);
+    // What stands for a kernel of a module where the address of a host stub does for others; null when there is none.
+    const void* handle_of(const Module& module, const std::string& kernel);
+
     void register_kernel(const void* host, const std::string& name);
     void register_variable(const void* host, const std::string& name);
     KernelEntry* kernel(const void* host);
@@ -162,7 +173,8 @@ public:
 
 private:
     Runtime();
-    void load_module();
+    void load_program();
+    void place(Module& module);
     bool place_heap();
     cudaError_t check(const KernelEntry& entry, dim3 grid, dim3 block, size_t dynamic_shared);
     cudaError_t check_cluster(const KernelEntry& entry, dim3 grid, dim3 cluster);
@@ -171,8 +183,8 @@ private:
     void note_incomplete(const Launch& launch, bool sampled);
 
     Crew crew_;
-    Module module_;
-    bool has_module_ = false;
+    std::unique_ptr<Module> program_;  // null where the program has none
+    std::vector<std::unique_ptr<Module>> loaded_, unloaded_;
     std::unordered_map<const void*, KernelEntry> kernels_;
     std::unordered_map<const void*, std::string> variables_;
     cudaError_t last_ = cudaSuccess, sticky_ = cudaSuccess;

@@ -33,6 +33,7 @@ Settings read() {
     const u64 cores = std::max(1u, std::thread::hardware_concurrency());
     settings.threads = static_cast<unsigned>(std::max<u64>(1, number_from("PTXEMU_THREADS", cores)));
     if (const char* path = std::getenv("PTXEMU_MODULE")) settings.module = path;
+    if (const char* command = std::getenv("PTXEMU_LOADER")) settings.loader = command;
     settings.report = file_from("PTXEMU_REPORT");
     settings.checks = file_from("PTXEMU_CHECKS");
     settings.count_everything = number_from("PTXEMU_COUNT", 0) == 1;

@@ -11,6 +11,7 @@ namespace ptxemu {
 struct Settings {
     unsigned threads = 1;              // PTXEMU_THREADS: that execute a kernel
     std::string module;                // PTXEMU_MODULE: the assembled program
+    std::string loader;                // PTXEMU_LOADER: command that assembles PTX, its words in lines
     int report = -1;                   // PTXEMU_REPORT: descriptor of the file for counts, appended to
     int checks = -1;                   // PTXEMU_CHECKS: likewise, for findings; without it nothing is checked
     bool count_everything = false;     // PTXEMU_COUNT: launches outside of profiler marks, too

@@ -11,7 +11,9 @@ _LOADS = frozenset(["ld", "ldu", "ldmatrix", "atom", "suld"])
 _TEXTURES = frozenset(["tex", "tld4"])
 """Read memory that the kernel does not write."""
 STORES = frozenset(["st", "stmatrix", "red", "atom", "sust"])
-_NO_RESULT = frozenset(["st", "stmatrix", "sust", "red", "bra", "brx", "ret", "exit", "cp", "mbarrier", "fence", "membar"])
+_NO_RESULT = frozenset(
+    ["st", "stmatrix", "sust", "red", "bra", "brx", "ret", "exit", "cp", "mbarrier", "fence", "membar"]
+)
 _WRITTEN = frozenset(["global", "shared", "local"])
 _CONSTANT = frozenset(["param", "const"])
 

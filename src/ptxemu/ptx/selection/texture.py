@@ -26,9 +26,9 @@ class _Place:
         if len(found) != 1:
             raise low.unsupported("a texture of this shape")
         self.axes, self.layered = found[0]
-        if not isinstance(operand, Group) or len(operand.items) != 2 or not isinstance(operand.items[0], Address):
+        base, coordinates = operand.items if isinstance(operand, Group) and len(operand.items) == 2 else ("", "")
+        if not isinstance(base, Address):
             raise low.unsupported("a handle and coordinates are expected")
-        base, coordinates = operand.items
         if not low.is_register(base.base):
             raise low.unsupported("texture references")
         self.handle = low.register(base.base, 64)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ptxemu.compiling import run_compiler
-from ptxemu.errors import ProgramDoesNotBuild
+from ptxemu.errors import CoreFailure, ProgramDoesNotBuild
 from ptxemu.machine.ptxas import PtxasResources, parse_resources
+from ptxemu.metrics.launches import CodeFiles
 from ptxemu.program.entries import BuildReport, Entry
 from ptxemu.program.modules import ensure_module
 from ptxemu.toolkit import CudaToolkit
@@ -30,6 +31,11 @@ class BuiltKernels:
     cubin: Path
     module: Path
     resources: tuple[PtxasResources, ...]
+
+    @property
+    def code(self) -> CodeFiles:
+        """Of which counts and times are made."""
+        return CodeFiles(self.cubin, self.ptx, self.resources)
 
 
 def build_kernels(text: str, toolkit: CudaToolkit, compile_arch: str, cache_dir: Path) -> BuiltKernels:
@@ -56,6 +62,14 @@ def build_kernels(text: str, toolkit: CudaToolkit, compile_arch: str, cache_dir:
     ptx = entry.directory / "kernels.ptx"
     module = ensure_module(entry.directory / "kernels", ptx, toolkit.include_dirs, report.resources)
     return BuiltKernels(ptx, entry.directory / "kernels.cubin", module, report.resources)
+
+
+def code_of_module(module: Path) -> CodeFiles:
+    """What lies beside a module that `build_kernels` has made. Raises CoreFailure when it is gone."""
+    report = Entry(module.parent).report
+    if report is None:
+        raise CoreFailure(f"{module} is gone", hint="run it again, and leave the cache directory alone meanwhile")
+    return CodeFiles(module.with_name("kernels.cubin"), module.with_name("kernels.ptx"), report.resources)
 
 
 def _ptxas(toolkit: CudaToolkit, compile_arch: str, scratch: Path) -> str:

@@ -7,8 +7,8 @@ launcher that computes nothing (wrong) and a sentence (does not compile), each w
 is judged before; then Triton modules of `examples/triton`, and exploits of `tests/adversarial` that are hacks. Clients
 speak to it over sockets where the extra `env` is installed, else to sessions in this process; the outcome says which.
 
-Parts that are in `--out` already are not run again: with too little time for all, the exit code is 75, and the same
-command goes on. Exit code 1 when a cheat is rewarded or a verdict is not the expected one.
+Parts that are in `--out` already are not run again, but the warm-up: with too little time for all, the exit code is 75,
+and the same command goes on. Exit code 1 when a cheat is rewarded or a verdict is not the expected one.
 """
 
 from __future__ import annotations
@@ -364,8 +364,12 @@ def main() -> int:
             load = Load(environments, url, watch, until)
             found |= {"workers": workers, "sockets": url is not None}
             parts = _parts(load, [int(count) for count in given.sessions.split(",")], given.each, judge.facts.kind)
+
+            def left() -> list[str]:
+                return [name for name in parts if name not in found]
+
             for name, run in parts.items():
-                if name in found or time.monotonic() > until:
+                if time.monotonic() > until or (name in found and not (name == "warm" and left())):
                     continue
                 print(f"... {name}", file=sys.stderr)
                 found[name] = run()
@@ -373,9 +377,8 @@ def main() -> int:
     wrong = [one for name in parts if name in found for one in found[name].get("unexpected", [])]
     rewarded = found.get("cheats", {}).get("rewarded", [])
     print(json.dumps({name: _short(found[name]) for name in parts if name in found}, indent=1))
-    left = [name for name in parts if name not in found]
-    print(f"not yet: {', '.join(left) or 'nothing'}; unexpected: {len(wrong)}; cheats rewarded: {len(rewarded)}")
-    return WAITING_CODE if left else int(bool(wrong or rewarded))
+    print(f"not yet: {', '.join(left()) or 'nothing'}; unexpected: {len(wrong)}; cheats rewarded: {len(rewarded)}")
+    return WAITING_CODE if left() else int(bool(wrong or rewarded))
 
 
 def _short(part: dict[str, Any]) -> dict[str, Any]:

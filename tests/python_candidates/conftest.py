@@ -82,6 +82,7 @@ class Answers:
             [sys.executable, "-c", _FORKS, *map(str, places.values())],
             check=True,
             timeout=300,
+            stdin=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         )
         return {

@@ -20,12 +20,15 @@ from kernelblaster.environment.fair_queue import FairQueue
 from kernelblaster.environment.judging import Judge, SharedJudge
 from kernelblaster.environment.rewards import RewardOptions
 from kernelblaster.errors import MachineError
+from kernelblaster.python_candidates.warm_recorders import WarmRecorders
 
 CAPACITY = 64
 WAITING = 64
 IDLE_S = 3600.0
 """Silence of a client that ends its session: longer than a trainer takes between two turns."""
 MOST_WORKERS = 8
+SPARE = 2
+"""Recorders of Python candidates that wait, once the first such candidate has come."""
 HOST = "127.0.0.1"
 """The server asks nobody who he is: others than this machine reach it only where that is asked for."""
 PORT = 8000
@@ -69,7 +72,8 @@ def open_environment(
     settings = EnvironmentSettings(reward, RewardOptions(speedup_cap, reward_grid))
     settings.scheme()
     catalogue = environment_problems(config, dataset=dataset)
-    with open_evaluator(config, device=device, on_stage=on_stage) as evaluator:
+    with open_evaluator(config, device=device, on_stage=on_stage) as evaluator, WarmRecorders(SPARE) as recorders:
+        evaluator.record = recorders.record
         judge: Judge = evaluator
         if canary_minutes is not None:
             judge = watched = WatchedJudge(evaluator, canary_problem(catalogue.problems), 60.0 * canary_minutes)

@@ -22,7 +22,8 @@ from kernelblaster.evaluation.integrity.timed_checks import TimedChecks, choose_
 from kernelblaster.evaluation.roofline import floor_us
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.undeclared_extents import undeclared_extents
-from kernelblaster.python_candidates.candidate import CudaSource, as_cuda
+from kernelblaster.python_candidates.candidate import CudaSource, Record, as_cuda
+from kernelblaster.python_candidates.recording import record
 
 Value = TypeVar("Value")
 
@@ -82,6 +83,8 @@ class EvaluationContext:
         self.inputs = inputs
         self.config = config
         self.libraries = tuple(libraries)
+        self.record: Record = record
+        """Records candidates in Python; whoever judges many of them puts `WarmRecorders.record` here."""
         self._known = _PerProblem()
 
     @property
@@ -115,7 +118,7 @@ class EvaluationContext:
             plan = self.plan(problem)
             return [(key.problem, key.workload) for key in (*plan.small[:1], *plan.unseen[:1], plan.timed)]
 
-        return as_cuda(source, sizes, self.precision_of(problem), self.facts)
+        return as_cuda(source, sizes, self.precision_of(problem), self.facts, self.record)
 
     @property
     def instruction_budget(self) -> int:

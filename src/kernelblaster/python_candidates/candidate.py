@@ -10,8 +10,10 @@ from kernelblaster.problems.driver_names import launcher_arguments
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.python_candidates.cuda_text import cuda_text
 from kernelblaster.python_candidates.language import CandidateLanguage, language_of
-from kernelblaster.python_candidates.plan import RecordingRequest
+from kernelblaster.python_candidates.plan import Recording, RecordingRequest
 from kernelblaster.python_candidates.recording import extents_of, record, recorded_gpu
+
+Record = Callable[[str, RecordingRequest], Recording]
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,11 @@ class CudaSource:
 
 
 def as_cuda(
-    source: str, sizes: Callable[[], Sequence[tuple[Problem, str]]], precision: Precision, facts: DeviceFacts
+    source: str,
+    sizes: Callable[[], Sequence[tuple[Problem, str]]],
+    precision: Precision,
+    facts: DeviceFacts,
+    record: Record = record,
 ) -> CudaSource:
     """The CUDA source of a candidate: its own, or that of a recording.
 
@@ -38,6 +44,7 @@ def as_cuda(
             for a Python candidate alone.
         precision: storage type of floating-point tensors.
         facts: the device that it is compiled for.
+        record: makes the recording; in a process that starts when it is asked for if not given.
 
     Raises:
         BuildFailure: it cannot be recorded, or not be replayed.

@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
+from triton.runtime import cache as triton_cache
 
 from kernelblaster.problems.problem import TensorRole
 from kernelblaster.python_candidates.plan import (
@@ -44,7 +45,11 @@ _MOST_LOG = 8000
 
 
 def main() -> None:
-    """Record the candidate in the working directory."""
+    """Record the candidate in the working directory, once it is there."""
+    _warm_up()
+    sys.stdin.buffer.read(1)  # at once at an end: only a recorder that was started early has an input
+    if not Path(REQUEST).is_file():
+        return  # it is not needed any more
     request = RecordingRequest.model_validate_json(Path(REQUEST).read_text(encoding="utf-8"))
     torch.set_num_threads(1)
     try:
@@ -54,6 +59,15 @@ def main() -> None:
     except Exception as error:
         answer = RecorderAnswer(refusal=_raised(error))
     Path(ANSWER).write_text(answer.model_dump_json(), encoding="utf-8")
+
+
+def _warm_up() -> None:
+    """What takes seconds and has nothing to do with a candidate."""
+    with FakeTensorMode():  # imports most of PyTorch's compiler
+        pass
+    triton_key = getattr(triton_cache, "triton_key", None)  # reads all of Triton, for a name in a cache
+    if triton_key is not None:
+        triton_key()
 
 
 def record(path: Path, request: RecordingRequest) -> Recording:

@@ -30,7 +30,7 @@ from kernelblaster.python_candidates.plan import (
 )
 from kernelblaster.sandbox.isolation import FileView, SystemView
 from kernelblaster.sandbox.limits import CommandResult, Limits
-from kernelblaster.sandbox.process import Scratch, clean_environment, run
+from kernelblaster.sandbox.process import SandboxedProcess, Scratch, clean_environment
 from kernelblaster.storage.bounded_io import read_bounded
 
 TIMEOUT_S = 300.0
@@ -88,6 +88,14 @@ def has_triton() -> bool:
     return find_spec("triton") is not None
 
 
+def require_triton() -> None:
+    """Raise MachineError where Triton is not installed."""
+    if not has_triton():
+        raise MachineError(
+            "Triton is not installed, which Python candidates need", hint="pip install 'kernelblaster[triton]'"
+        )
+
+
 def record(source: str, request: RecordingRequest) -> Recording:
     """Record a candidate in a process of its own.
 
@@ -95,22 +103,28 @@ def record(source: str, request: RecordingRequest) -> Recording:
         BuildFailure: it does not compile, raises, or does what is not recorded.
         MachineError: Triton is not installed.
     """
-    if not has_triton():
-        raise MachineError(
-            "Triton is not installed, which Python candidates need", hint="pip install 'kernelblaster[triton]'"
-        )
+    require_triton()
     with Scratch() as scratch:
         (scratch / CANDIDATE).write_text(source, encoding="utf-8")
         (scratch / REQUEST).write_text(request.model_dump_json(), encoding="utf-8")
-        outcome = run(
-            [sys.executable, "-I", "-c", _PROGRAM.format(paths=[str(_ROOT)])],
-            timeout_s=TIMEOUT_S,
-            limits=_LIMITS,
-            cwd=scratch,
-            environment=clean_environment(scratch, _environment(scratch)),
-            view=FileView(readable=tuple(_interpreter()), system=SystemView.TOOLS),
-        )
-        return _recording(scratch / ANSWER, outcome, len(request.extents))
+        with start_recorder(scratch) as process:
+            outcome = process.wait(TIMEOUT_S)
+        return read_recording(scratch, outcome, len(request.extents))
+
+
+def start_recorder(scratch: Path, stdin: int | None = None) -> SandboxedProcess:
+    """A recorder of the candidate in `scratch`; with an input it reads nothing there before a byte has come.
+
+    Raises DeviceError.
+    """
+    return SandboxedProcess(
+        [sys.executable, "-I", "-c", _PROGRAM.format(paths=[str(_ROOT)])],
+        limits=_LIMITS,
+        cwd=scratch,
+        environment=clean_environment(scratch, _environment(scratch)),
+        view=FileView(readable=tuple(_interpreter()), system=SystemView.TOOLS),
+        stdin=stdin,
+    )
 
 
 def _environment(scratch: Path) -> dict[str, str]:
@@ -125,8 +139,9 @@ def _interpreter() -> Iterable[Path]:
     return sorted(path.resolve() for path in found if path.is_dir() and path != Path("/"))
 
 
-def _recording(answer: Path, outcome: CommandResult, sizes: int) -> Recording:
+def read_recording(scratch: Path, outcome: CommandResult, sizes: int) -> Recording:
     """What a recorder has left. Raises BuildFailure."""
+    answer = scratch / ANSWER
     if not outcome.ok or not answer.is_file():
         raise BuildFailure(
             BuildFailureKind.COMPILE,

@@ -21,6 +21,7 @@ Rows from N01 on are mechanisms that no catalogue lists:
     N05 arguments, environment and commands       N12 clocks, phases and commands of a timing
     N06 code before and after main                N13 the channel of the emulated device
     N07 functions of CUDA that do more            N14 batches that the judge alone times
+    N15 memory of the harness                     N16 some elements that are taken for all
 
 What an exploit of these rows attempts decides what it computes: where the attempt is in vain it computes nothing, or
 nothing faster than its twin.

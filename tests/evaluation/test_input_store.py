@@ -295,10 +295,10 @@ def test_large_values_are_coarse_where_layers_would_lose_their_digits(store: Inp
 
 
 def test_plans_share_seeds_between_candidates_only(relu: Problem) -> None:
-    plan = plan_inputs(relu, Precision.FP16, StandardWorkload.SMALL, 9, 5)
-    assert plan.timed == plan.small[0]
-    assert plan == plan_inputs(relu, Precision.FP16, StandardWorkload.SMALL, 9, 5)
-    assert len({k.seed for k in plan.small}) == 9
-    assert {k.draws[0] for k in plan.small} == set(Distribution) - {Distribution.COARSE, Distribution.MIXED}
+    plan = plan_inputs(relu, Precision.FP16, StandardWorkload.SMALL, 10, 5)
+    assert plan.timed == plan.small[-1]
+    assert plan == plan_inputs(relu, Precision.FP16, StandardWorkload.SMALL, 10, 5)
+    assert len({k.seed for k in plan.small}) == 10
+    assert {k.draws[0] for k in plan.small} == set(Distribution) - {Distribution.COARSE, Distribution.BURST}
     assert plan_inputs(relu, Precision.BF16, StandardWorkload.SMALL, 9, 5).small[0].seed != plan.small[0].seed
     assert secret_seed() != secret_seed()

@@ -24,7 +24,7 @@ from kernelblaster.evaluation.inputs.drawing import (
     transform,
 )
 from kernelblaster.evaluation.inputs.integers import transform_integers
-from kernelblaster.evaluation.inputs.leading import leading_input, mask, mix
+from kernelblaster.evaluation.inputs.leading import burst, leading_input, mask, mix
 from kernelblaster.evaluation.inputs.perturbations import apply_perturbation, mirror_of
 from kernelblaster.evaluation.inputs.tensors import (
     TORCH_DTYPES,
@@ -107,6 +107,8 @@ def _draw_on(
             else:
                 values = mix(values, exponent, generator, stored[leading])
             inputs[leading] = values.to(stored[leading])
+        elif distribution in (Distribution.MIXED, Distribution.BURST):
+            _burst(reference.problem, inputs, exponent, generator)
         weights = {
             name: (randomize_constants(tensor.to(device), generator) if tensor.is_floating_point() else tensor).to(
                 device, stored[name], copy=True
@@ -138,6 +140,14 @@ def _special_input(
     if name is None or permitted_perturbation(problem, name, inputs[name]) is not PerturbationKind.SHIFT:
         return None
     return name
+
+
+def _burst(problem: Problem, inputs: dict[str, torch.Tensor], exponent: int, generator: torch.Generator) -> None:
+    """Each input that may change gets a piece that decides sums over it, larger by 2 to the `exponent`."""
+    for name, tensor in inputs.items():
+        if tensor.is_floating_point() and permitted_perturbation(problem, name, tensor) is PerturbationKind.SHIFT:
+            values = tensor.float().contiguous()
+            inputs[name] = burst(values.clone(), values, 2.0**exponent, values.numel(), generator).to(tensor.dtype)
 
 
 def _drawn_as(

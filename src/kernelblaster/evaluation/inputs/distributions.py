@@ -22,6 +22,7 @@ class Distribution(StrEnum):
     COARSE = "coarse"
     MASKED = "masked"
     MIXED = "mixed"
+    BURST = "burst"
 
 
 MASKS = (2, 1, 0)
@@ -31,6 +32,7 @@ ACCUMULATION = 2.0**-15
 _OFFSET_ACCUMULATION = 2.0**-11
 """A serial sum over a row loses 2^-20 of values that are 2^9 times as large as what is left once the mean is gone."""
 _SCALES: dict[Distribution, dict[str, tuple[int, ...]]] = {
+    Distribution.BURST: dict.fromkeys(("fp16", "bf16", "fp32"), (6, 4, 2)),
     Distribution.COARSE: {"fp16": (5, 3, 1, 0), "bf16": (3, 2, 1, 0), "fp32": (8, 5, 3, 1, 0)},
     Distribution.LARGE: {"fp16": (14, 10, 6, 3), "bf16": (20, 14, 8, 4), "fp32": (20, 14, 8, 4)},
     Distribution.MASKED: dict.fromkeys(("fp16", "bf16", "fp32"), MASKS),
@@ -44,11 +46,12 @@ _SCALES: dict[Distribution, dict[str, tuple[int, ...]]] = {
 def exponents(distribution: Distribution, precision: str, layers: int) -> tuple[int, ...]:
     """Binary scales to try, the hardest first, until the problem's result is representable.
 
-    That of `offset` is of the mean, in units of the spread, that of `mixed` is of means and of large samples; that of
-    `masked` says how (`MASKS`). Where several layers follow each other, sparse inputs are not scaled: large ones make a
-    later layer depend on the last bit of an earlier one's result. So samples of a mixture differ less there, and none
-    are large in fp32: which of two scores an attention takes would depend on the order in which they were summed.
-    Coarse ones are exact in fp32 up to 2^3: a product of two sums, each with a bias of lower bits, then has 24 bits.
+    That of `offset` is of the mean, in units of the spread, that of `mixed` is of means and of large samples, that of
+    `burst` of its piece; that of `masked` says how (`MASKS`). Where several layers follow each other, sparse inputs are
+    not scaled: large ones make a later layer depend on the last bit of an earlier one's result. So samples of a mixture
+    differ less there, and none are large in fp32: which of two scores an attention takes would depend on the order in
+    which they were summed. Coarse ones are exact in fp32 up to 2^3: a product of two sums, each with a bias of lower
+    bits, then has 24 bits.
 
     Args:
         distribution: which.
@@ -84,8 +87,12 @@ def attempts(distribution: Distribution) -> tuple[Distribution, ...]:
     """What to draw when a distribution tells nothing about a problem, in this order; it comes first itself.
 
     Large values do where a later layer depends on digits that an earlier result, rounded to 16 bits, does not have.
+    Signed ones do where the logarithm of an input is taken.
     """
     if distribution is Distribution.DECLARED:
         return (distribution,)
-    instead = {Distribution.LARGE: (Distribution.COARSE,), Distribution.MIXED: (Distribution.NORMAL,)}
+    instead = {
+        Distribution.LARGE: (Distribution.COARSE,),
+        Distribution.MIXED: (Distribution.NORMAL, Distribution.BURST),
+    }
     return (distribution, *instead.get(distribution, ()), Distribution.DECLARED)

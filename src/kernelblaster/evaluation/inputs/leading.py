@@ -6,6 +6,7 @@ Others would meet in sums and products there: nothing would be left of what each
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import IntEnum
 
 import torch
 
@@ -24,6 +25,34 @@ _FEW = 1 / 16
 _PEAK = 4.0
 _CHUNK = 1 << 24
 """Elements at once."""
+_LEAST_FACTOR = 8.0
+"""A piece that is so many times larger than the rest and has its energy is a 64th of it."""
+_WIDEST, _FARTHEST = 2.0, 4.0
+"""How many times larger than the large samples of a mixture a piece of a sample is at most, and one of the tensor."""
+_SHARE, _FEW_SHARE = (1 / 16, 1 / 2), 1 / 64
+"""Of all energy, what the piece of the tensor has at least and at most; and where samples are so few that one of the
+normal ones holds it."""
+_LEAST_TURN = 1 / 512
+_DISTURBED = 64
+"""Samples at least, where there are so many."""
+_OF_MIXTURE = 0.4
+"""Mean square of a mixture, in units of its large samples'."""
+
+
+class Burst(IntEnum):
+    """What happens at a random place of a normal sample; its neighbours have the next, so that all are there.
+
+    Everywhere else its values are alike: who compares parts of a sample finds no reason to look at all of it.
+    """
+
+    SCALED = 0
+    """A short piece is many times larger."""
+    SHIFTED = 1
+    """A short piece lies far above or below the rest."""
+    ELEMENT = 2
+    """One element stands out."""
+    NOWHERE = 3
+    """It stays as it was drawn."""
 
 
 def leading_input(specs: Sequence[TensorSpec]) -> str | None:
@@ -81,7 +110,9 @@ def mask(values: torch.Tensor, how: int, generator: torch.Generator) -> torch.Te
 def mix(values: torch.Tensor, exponent: int, generator: torch.Generator, stored: torch.dtype) -> torch.Tensor:
     """Give neighbouring samples a distribution of their own: normal, far above or below zero, large, tiny, sparse.
 
-    Neighbours share one, so that a tensor that is rotated still has whole samples of each; the order is random.
+    Neighbours share one, so that a tensor that is rotated still has whole samples of each; the order is random. Most of
+    the normal ones, and the tensor as a whole, have a short piece somewhere that decides their sums, moments and
+    maxima (`Burst`, `burst`): who takes some of the elements for all of them misses it.
 
     Args:
         values: normal ones, float32.
@@ -93,16 +124,21 @@ def mix(values: torch.Tensor, exponent: int, generator: torch.Generator, stored:
     counts = {kind: share * samples // 16 for kind, share in _SHARES.items()}
     for kind in list(_SHARES)[: samples - sum(counts.values())]:
         counts[kind] += 1
-    mixed, factor, distance = values.clone(), 2.0**exponent, 2.0**exponent * float(values.std())
-    kinds, start = list(counts), 0
+    mixed, factor = values.clone(memory_format=torch.contiguous_format), 2.0**exponent
+    distance = factor * float(values.std())
+    kinds, start, begins = list(counts), 0, {}
     for place in torch.randperm(len(kinds), generator=generator, device=values.device).tolist():
+        begins[kinds[place]] = start
         part = mixed[start : start + counts[kinds[place]]]
         start += counts[kinds[place]]
         match kinds[place]:
+            case "normal":
+                _disturb(part, factor, generator)
             case "above":
                 part += distance
             case "below":
                 part -= distance
+                _turn(part[len(part) // 2 :], generator)
             case "large":
                 part *= factor
                 _raise_one(part, _PEAK * distance, generator)
@@ -110,7 +146,78 @@ def mix(values: torch.Tensor, exponent: int, generator: torch.Generator, stored:
                 part *= _TINY.get(stored, _TINY_ELSEWHERE)
             case "sparse":
                 part *= torch.rand(part.shape, generator=generator, device=part.device) < _FEW
+    # Elsewhere a piece would take from a sample what it is for.
+    few = counts["large"] == 0
+    begin, count = (begins["normal"], counts["normal"]) if few else (begins["large"], counts["large"])
+    share = _FEW_SHARE if few else _between(*_SHARE, generator)
+    region, energy = slice(begin, begin + count), share * _OF_MIXTURE * factor**2 * mixed.numel()
+    burst(mixed[region], values[region], _FARTHEST * factor, energy, generator)
     return mixed
+
+
+def burst(
+    into: torch.Tensor, values: torch.Tensor, factor: float, energy: float, generator: torch.Generator
+) -> torch.Tensor:
+    """Put a short piece of large values at a random place, in place.
+
+    Args:
+        into: contiguous, float32.
+        values: usual ones, of the same shape.
+        factor: the piece is so many times larger than these.
+        energy: sum of squares of the piece, in units of their mean square.
+        generator: decides the place.
+    """
+    flat, given = into.view(-1), values.reshape(-1)
+    start, stop = _piece(flat.numel(), energy / factor**2, generator)
+    flat[start:stop] = factor * given[start:stop]
+    return into
+
+
+def _disturb(part: torch.Tensor, factor: float, generator: torch.Generator) -> None:
+    """Let a small random place decide what becomes of most samples, see `Burst`."""
+    if not part.numel():
+        return
+    rows = _samples(part)
+    spread, most = float(rows.std(correction=0)), _WIDEST * factor
+    for number, row in enumerate(rows[:: max(rows.shape[0] // _DISTURBED, 1)]):
+        # As short as can be two times of three: who looks at an eighth of the tiles sees most longer ones.
+        height = most * min(_LEAST_FACTOR / most, 1.0) ** max(_between(-2.0, 1.0, generator), 0.0)
+        if number % len(Burst) != Burst.NOWHERE:
+            row.normal_(0.0, spread, generator=generator)
+        start, stop = _piece(row.numel(), _between(0.25, 1.0, generator) * row.numel() / height**2, generator)
+        match Burst(number % len(Burst)):
+            case Burst.SCALED:
+                row[start:stop] *= height
+            case Burst.SHIFTED:
+                row[start:stop] += spread * (height if start % 2 else -height)
+            case Burst.ELEMENT:
+                row[start] += spread * most
+
+
+def _turn(part: torch.Tensor, generator: torch.Generator) -> None:
+    """Let a short piece of samples far from zero lie on the other side of it: their sums change, too; in place."""
+    rows = _samples(part)
+    for row in rows[:: max(rows.shape[0] // _DISTURBED, 1)]:
+        start, stop = _piece(row.numel(), row.numel() * _LEAST_TURN ** _between(0.5, 1.0, generator), generator)
+        row[start:stop].neg_()
+
+
+def _samples(part: torch.Tensor) -> torch.Tensor:
+    """A view with a row per sample; one row where a sample is one number."""
+    return part.flatten(1) if part.ndim > 1 else part[None]
+
+
+def _piece(count: int, wanted: float, generator: torch.Generator) -> tuple[int, int]:
+    """Begin and end of a piece of so many of `count` elements, at least one, at a random place."""
+    length = min(max(round(wanted), 1), count)
+    start = int(_between(0.0, float(count - length + 1), generator))
+    return start, start + length
+
+
+def _between(low: float, high: float, generator: torch.Generator) -> float:
+    """A random number, the same for the same generator."""
+    chosen = torch.rand((), dtype=torch.float64, generator=generator, device=generator.device)
+    return low + (high - low) * float(chosen)
 
 
 def _raise_one(part: torch.Tensor, height: float, generator: torch.Generator) -> None:

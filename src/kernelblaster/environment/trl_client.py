@@ -50,7 +50,7 @@ class KernelTools:
         self._reward = None
         self._submitted = self._over = self._unjudged = False
         named = {} if problem_id is None else {"problem_id": problem_id}
-        first = self._client.reset(**named, **self._arguments).observation
+        first: KernelObservation = self._client.reset(**named, **self._arguments).observation
         return f"{first.problem_description}\n\nThe kernel to begin with:\n```cuda\n{first.start_code}\n```"
 
     def submit(self, code: str) -> str:
@@ -66,7 +66,7 @@ class KernelTools:
         if self._over:
             return OVER
         try:
-            seen = self._client.step(KernelAction(code=code)).observation
+            seen: KernelObservation = self._client.step(KernelAction(code=code)).observation
         except (RuntimeError, OSError, TimeoutError) as error:
             self._over = self._unjudged = True
             return f"{OVER} ({error})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import torch
 
 from kernelblaster.cuda_source.launcher import launcher_declaration
 from kernelblaster.errors import ProblemError
-from kernelblaster.problems.interchange.kernelbench import LARGE_ELEMENTS, import_kernelbench
+from kernelblaster.problems.interchange.kernelbench import CHEAP_ELEMENTS, LARGE, import_kernelbench
 from kernelblaster.problems.problem import Precision, Problem, TensorRole
 from kernelblaster.problems.reference import load_reference, results, tensor_specs
 from kernelblaster.problems.undeclared_extents import undeclared_extents
@@ -100,8 +101,49 @@ def test_numbers_weights_and_sizes_are_those_of_the_module(tmp_path: Path) -> No
     assert "int64_t kernel_size" in declared
     assert "float factor" in declared
     small = tensor_specs(problem, "small", Precision.FP16)
-    assert sum(spec.elements for spec in small) < LARGE_ELEMENTS
+    assert sum(spec.elements for spec in small) < LARGE * CHEAP_ELEMENTS
     assert problem.workloads["small"]["width"] % 2
+
+
+def test_a_recurrent_layer_is_not_gone_through_for_its_shapes(tmp_path: Path) -> None:
+    text = f"""{HEAD}
+class Model(nn.Module):
+    def __init__(self, width, hidden):
+        super().__init__()
+        self.lstm = nn.LSTM(width, hidden, 3, bidirectional=True, batch_first=True)
+        self.gru = nn.GRU(2 * hidden, hidden)
+
+    def forward(self, x):
+        y, (h, c) = self.lstm(x)
+        return self.gru(y)[0], h, c
+
+batch = steps = 4000
+width = 8
+hidden = 12
+
+def get_inputs():
+    return [torch.rand(batch, steps, width)]
+
+def get_init_inputs():
+    return [width, hidden]
+"""
+    began = time.monotonic()
+    problem = made(tmp_path, text)
+    specs = tensor_specs(problem, "full", Precision.FP16)
+    assert time.monotonic() - began < 60.0, "4000 steps of 4 layers take minutes"
+    assert [spec.shape for spec in specs[:3]] == [(4000, 4000, 12), (6, 4000, 12), (6, 4000, 12)]
+    at = problem.workloads["small"]
+    small = tensor_specs(problem, "small", Precision.FP16)
+    assert [one.shape for one in results(problem)] == [spec.shape for spec in small[:3]]
+    assert small[1].shape == (6, at["batch"], at["hidden"])
+
+
+def test_small_is_cheap_to_compute_and_small_parameters_shrink_only_where_it_would_not_be(tmp_path: Path) -> None:
+    volume = NORMED.replace("Conv2d", "Conv3d").replace("height, width = 256, 256", "depth = height = width = 24")
+    volume = volume.replace("in_channels, height, width)", "in_channels, depth, height, width)")
+    few = made(tmp_path, volume, "volume.py").workloads["small"]
+    assert few["depth"] < 16, "24 x 24 x 24 pixels of 64 channels take billions of operations"
+    assert made(tmp_path, NORMED).workloads["small"]["in_channels"] >= 16
 
 
 def test_the_same_file_gives_the_same_problem_and_the_same_values_as_the_module(tmp_path: Path) -> None:

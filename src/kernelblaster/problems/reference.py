@@ -1,6 +1,6 @@
 """The PyTorch reference of a problem: `reference.py` executed in a module of its own, and the tensors it implies.
 
-Only this module and `audit` import torch; both do so when they are asked for something, not when they are imported.
+Torch is imported when something is asked for, not with this module.
 """
 
 from __future__ import annotations
@@ -154,10 +154,10 @@ def tensor_specs(problem: Problem, workload: str, precision: Precision) -> tuple
     Shapes come from running the reference on torch's `meta` device, which allocates no elements.
     Raises ProblemError.
     """
-    import torch
+    from kernelblaster.problems.shape_only import shapes_only
 
     reference = load_reference(problem)
-    with TORCH, torch.device("meta"), torch.no_grad():
+    with TORCH, shapes_only():
         model, inputs = reference.model(workload), reference.tensors(workload)
         outputs = blaming(problem, lambda: run_model(problem, model, inputs))
     named = [(name, TensorRole.OUTPUT, tensor) for name, tensor in zip(problem.outputs, outputs, strict=True)]

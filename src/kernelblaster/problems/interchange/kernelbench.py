@@ -25,10 +25,14 @@ from kernelblaster.storage.atomic import write_atomically
 from kernelblaster.storage.bounded_io import read_source
 
 FULL, SMALL = StandardWorkload.FULL, StandardWorkload.SMALL
-CHEAP_ELEMENTS, LARGE_ELEMENTS = 1 << 18, 1 << 22
-"""Of all tensors together: what `small` shall have, and more than which it may not have."""
+CHEAP_ELEMENTS, CHEAP_OPERATIONS = 1 << 18, 1 << 26
+"""What `small` shall have: elements of all tensors together, operations of products and convolutions."""
+LARGE = 16.0
+"""Times as much it may not have."""
 SMALLEST = 16
 """Parameters are not halved below this: windows, strides and groups are no extents."""
+LEAST = 4
+"""Where that leaves a multiple of what is cheap, parameters are halved down to this."""
 MOST_POINTERS = 16
 """More weights than this reach the launcher as one array."""
 _HALVINGS = 80
@@ -59,6 +63,12 @@ class _Tensors:
     weights: tuple[str, ...]
     outputs: int
     elements: int
+    operations: int
+
+    @property
+    def cost(self) -> float:
+        """1 where it is just cheap to check."""
+        return max(self.elements / CHEAP_ELEMENTS, self.operations / CHEAP_OPERATIONS)
 
 
 def import_kernelbench(source: Path, parent: Path) -> Problem:
@@ -113,8 +123,8 @@ def _numbers(tree: ast.Module) -> Iterator[tuple[str, int | float]]:
         match node:
             case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)) if len(names) == len(values):
                 pairs += zip(names, values, strict=True)
-            case ast.Assign(targets=[name], value=value):
-                pairs.append((name, value))
+            case ast.Assign(targets=names, value=value):
+                pairs += ((name, value) for name in names)
     for target, value in pairs:
         number = _number(value)
         if isinstance(target, ast.Name) and targets.count(target.id) == 1 and number is not None:
@@ -177,11 +187,16 @@ def _taking_sizes(source: Path, tree: ast.Module, text: str) -> str:
 def _tensors(problem: Problem) -> _Tensors:
     """Raises ProblemError where the module does not run on the meta device."""
     import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    from kernelblaster.problems.shape_only import shapes_only
 
     reference = load_reference(problem)
-    with TORCH, torch.device("meta"), torch.no_grad():
+    counter = FlopCounterMode(display=False)
+    with TORCH, shapes_only():
         model, given = reference.model(FULL), reference.inputs(FULL)
-        returned = blaming(problem, lambda: model(*given))
+        with counter:
+            returned = blaming(problem, lambda: model(*given))
     every = returned if isinstance(returned, tuple | list) else (returned,)
     named = dict(zip(reference.input_names, given, strict=False))
     tensors = {name: value for name, value in named.items() if isinstance(value, torch.Tensor)}
@@ -198,6 +213,7 @@ def _tensors(problem: Problem) -> _Tensors:
         weights=tuple(weights),
         outputs=len(every),
         elements=sum(tensor.numel() for tensor in together),
+        operations=counter.get_total_flops(),
     )
 
 
@@ -214,33 +230,41 @@ def _with_numbers(source: Path, module: _Module, tensors: _Tensors) -> _Module:
 
 def _smaller(problem: Problem) -> dict[str, int] | None:
     """Parameters of a size that is cheap to check; None where the module allows none."""
-    chosen = dict(problem.workloads[FULL])
-    elements = _elements(problem, chosen)
-    stuck: set[str] = set()
-    for _ in range(_HALVINGS):
-        open_names = [name for name in chosen if name not in stuck and chosen[name] >= 2 * SMALLEST]
-        if elements is None or elements <= CHEAP_ELEMENTS or not open_names:
-            break
-        name = max(open_names, key=lambda name: chosen[name])
-        halved = {**chosen, name: chosen[name] // 2}
-        found = _elements(problem, halved)
-        if found is None or found >= elements:
-            stuck.add(name)
-        else:
-            chosen, elements = halved, found
-    if chosen == problem.workloads[FULL] or elements is None or elements > LARGE_ELEMENTS:
+    full = problem.workloads[FULL]
+    chosen, cost = _halved(problem, dict(full), SMALLEST)
+    if cost is not None and cost > 2.0:
+        chosen, cost = _halved(problem, chosen, LEAST)
+    if chosen == full or cost is None or cost > LARGE:
         return None
     for name in chosen:  # no tile shall divide them
         odd = {**chosen, name: chosen[name] | 1}
-        if chosen[name] >= SMALLEST and odd != chosen and _elements(problem, odd) is not None:
+        if chosen[name] >= LEAST and odd != chosen and full[name] != chosen[name] and _cost(problem, odd) is not None:
             chosen = odd
     return chosen
 
 
-def _elements(problem: Problem, parameters: Mapping[str, int]) -> int | None:
-    """Of all tensors with these parameters; None where the module does not run with them."""
+def _halved(problem: Problem, chosen: dict[str, int], least: int) -> tuple[dict[str, int], float | None]:
+    """The largest parameters halved, none below `least`, until that is cheap or leads no further; and its cost."""
+    cost = _cost(problem, chosen)
+    stuck: set[str] = set()
+    for _ in range(_HALVINGS):
+        open_names = [name for name in chosen if name not in stuck and chosen[name] >= 2 * least]
+        if cost is None or cost <= 1.0 or not open_names:
+            break
+        name = max(open_names, key=lambda name: chosen[name])
+        halved = {**chosen, name: chosen[name] // 2}
+        found = _cost(problem, halved)
+        if found is None or found >= cost:
+            stuck.add(name)
+        else:
+            chosen, cost = halved, found
+    return chosen, cost
+
+
+def _cost(problem: Problem, parameters: Mapping[str, int]) -> float | None:
+    """Of a check with these parameters; None where the module does not run with them."""
     try:
-        return _tensors(replace(problem, workloads={FULL: dict(parameters)})).elements
+        return _tensors(replace(problem, workloads={FULL: dict(parameters)})).cost
     except ProblemError:
         return None
 

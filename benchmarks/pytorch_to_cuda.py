@@ -1,0 +1,237 @@
+"""From PyTorch to CUDA with authors who answer in text files: how many modules get a correct kernel, and how soon.
+
+    python benchmarks/pytorch_to_cuda.py --work DIR
+    python benchmarks/pytorch_to_cuda.py --work DIR --page docs/results/pytorch_to_cuda.md
+
+Each call runs `kernelblaster run --problem FILE` on the modules in `benchmarks/pytorch_modules` until they wait for a
+reply. What they ask stands in `DIR/prompts/<module>.<reply>.txt`, and `DIR/replies/` of the same names is where answers
+are put; the next call takes them and goes on. `--page` writes what came of it, with every reply, beside the page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel
+
+from kernelblaster.agent.events import StartWritten
+
+MODULES = Path(__file__).parent / "pytorch_modules"
+CORRECT = "correct"
+DONE, WAITS = 0, 75
+MOST_REPLIES = 5
+"""The first one and four repairs."""
+HEAD = """# From PyTorch to CUDA
+
+Made by `benchmarks/pytorch_to_cuda.py`. Each module in `benchmarks/pytorch_modules` is a KernelBench file: operation,
+shapes and values of that problem, written anew. `kernelblaster run --problem FILE --precision {precision}` asks for its
+first kernel, judges the reply like any candidate (at the cheap size, at undeclared extents, on other distributions),
+and sends failures back, up to {repairs} times. The authors of the replies: {authors}. Judged on: {device}.
+{device_note}
+"""
+EMULATED_NOTE = "Verdicts are on values; no time of this page was measured, for none is on it."
+
+
+class Attempt(BaseModel):
+    """One reply and what the judge said of it."""
+
+    verdict: str
+    reason: str
+
+
+class ModuleResult(BaseModel):
+    """What became of one module."""
+
+    module: str
+    state: Literal["correct", "waiting", "given up", "failed"]
+    attempts: list[Attempt]
+    message: str = ""
+    """Where the command itself failed."""
+
+    @property
+    def repairs(self) -> int:
+        """Failures that were sent back before the last reply."""
+        return len(self.attempts) - 1
+
+
+class Results(BaseModel):
+    """What became of all."""
+
+    device: str
+    precision: str
+    authors: str
+    modules: list[ModuleResult]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One module and the folder of its run.
+
+    Attributes:
+        source: the KernelBench file.
+        work: where prompts, replies and runs of all modules lie.
+        options: further arguments of `kernelblaster run`.
+    """
+
+    source: Path
+    work: Path
+    options: tuple[str, ...]
+
+    @property
+    def folder(self) -> Path:
+        """Of the run."""
+        return self.work / "runs" / self.source.stem
+
+    @property
+    def exchange(self) -> Path:
+        """Of the batch exchange."""
+        return self.folder / "exchange"
+
+    def attempts(self) -> list[Attempt]:
+        """Replies that were judged, in their order."""
+        found = []
+        for path in sorted(self.folder.glob("out/**/events.jsonl")):
+            for line in path.read_text(encoding="utf-8").splitlines():
+                if json.loads(line)["kind"] == "start_written":
+                    event = StartWritten.model_validate_json(line)
+                    found.append(Attempt(verdict=event.verdict, reason=event.reason))
+        return found
+
+    def name(self, attempt: int) -> str:
+        """Of the files of a prompt and its reply."""
+        return f"{self.source.stem}.{attempt}.txt"
+
+    def open_requests(self) -> Iterator[tuple[str, list[dict[str, str]]]]:
+        """Ids and messages of requests, in the order in which they were asked."""
+        for path in sorted(self.exchange.glob("requests-*.jsonl")):
+            for line in path.read_text(encoding="utf-8").splitlines():
+                request = json.loads(line)
+                yield request["custom_id"], request["body"]["messages"]
+
+    def take_replies(self) -> bool:
+        """Hand over replies that have come for what was asked; whether there were any."""
+        taken = False
+        for number, (request, _) in enumerate(self.open_requests()):
+            reply, handed = self.work / "replies" / self.name(number), self.exchange / f"replies-{number:03d}.jsonl"
+            if reply.is_file() and not handed.exists() and number < MOST_REPLIES:
+                message = {"role": "assistant", "content": reply.read_text(encoding="utf-8")}
+                body = {"choices": [{"message": message, "finish_reason": "stop"}]}
+                line = {"custom_id": request, "response": {"status_code": 200, "body": body}}
+                handed.write_text(json.dumps(line) + "\n", encoding="utf-8")
+                taken = True
+        return taken
+
+    def step(self) -> ModuleResult:
+        """Run until it waits, and write down what it asks."""
+        attempts = self.attempts()
+        settled = bool(attempts) and (attempts[-1].verdict == CORRECT or len(attempts) == MOST_REPLIES)
+        message = ""
+        if not settled and (self.take_replies() or not self.exchange.exists()):
+            message = self._run()
+            attempts = self.attempts()
+        if attempts and attempts[-1].verdict == CORRECT:
+            return ModuleResult(module=self.source.stem, state="correct", attempts=attempts)
+        if len(attempts) == MOST_REPLIES:
+            return ModuleResult(module=self.source.stem, state="given up", attempts=attempts)
+        if message:
+            return ModuleResult(module=self.source.stem, state="failed", attempts=attempts, message=message)
+        for number, (_, messages) in enumerate(self.open_requests()):
+            prompt = self.work / "prompts" / self.name(number)
+            prompt.parent.mkdir(parents=True, exist_ok=True)
+            prompt.write_text("\n\n".join(f"[{one['role']}]\n{one['content']}" for one in messages), encoding="utf-8")
+        return ModuleResult(module=self.source.stem, state="waiting", attempts=attempts)
+
+    def _run(self) -> str:
+        """Go on until the model is asked; what went wrong, or nothing."""
+        command = [sys.executable, "-m", "kernelblaster", "run", "--problem", str(self.source)]
+        command += ["--model-kind", "batch_exchange", "--model", "authors", "--exchange", str(self.exchange)]
+        command += ["--out", str(self.folder / "out"), "--set", f"search.first_attempts={MOST_REPLIES}"]
+        command += ["--rounds", "1", "--rollouts", "1", "--steps", "1", *self.options]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "log.txt").write_text(done.stdout + done.stderr, encoding="utf-8")
+        if done.returncode in (DONE, WAITS) or self.attempts():
+            return ""
+        return done.stderr.strip()[-500:] or f"exit code {done.returncode}"
+
+
+def page(results: Results, replies: str) -> Iterator[str]:
+    """The page, whose links to replies begin with `replies`."""
+    note = EMULATED_NOTE if "emulated" in results.device else ""
+    yield HEAD.format(
+        precision=results.precision,
+        repairs=MOST_REPLIES - 1,
+        authors=results.authors,
+        device=results.device,
+        device_note=note,
+    )
+    ended = [one for one in results.modules if one.state != "waiting"]
+    right = [one for one in ended if one.state == "correct"]
+    yield f"**{len(right)} of {len(ended)} modules became correct**: " + ", ".join(
+        f"{count} after {repairs} repair{'' if repairs == 1 else 's'}"
+        for repairs, count in sorted(Counter(one.repairs for one in right).items())
+    )
+    waiting = [one.module for one in results.modules if one.state == "waiting"]
+    yield f"\nNot answered to the end: {', '.join(waiting)}.\n" if waiting else ""
+    yield "| module | outcome | replies | verdicts in their order |"
+    yield "|---|---|---|---|"
+    for one in results.modules:
+        verdicts = [
+            f"[{attempt.verdict}]({replies}/{one.module}.{number}.txt)" for number, attempt in enumerate(one.attempts)
+        ]
+        yield f"| {one.module} | {one.state} | {len(one.attempts)} | {', '.join(verdicts) or '-'} |"
+    yield "\n## What was wrong\n"
+    for one in results.modules:
+        if one.message:
+            yield f"- {one.module}: {one.message}"
+        for number, attempt in enumerate(one.attempts):
+            if attempt.verdict != CORRECT:
+                yield f"- {one.module}, reply {number}, {attempt.verdict}: {attempt.reason}"
+
+
+def write_results(results: Results, work: Path, target: Path) -> None:
+    """The page, its data and all replies."""
+    kept = target.with_suffix("")
+    kept.mkdir(parents=True, exist_ok=True)
+    for one in results.modules:
+        for number in range(len(one.attempts)):
+            name = f"{one.module}.{number}.txt"
+            shutil.copyfile(work / "replies" / name, kept / name)
+    target.with_suffix(".json").write_text(results.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    target.write_text("\n".join(page(results, kept.name)) + "\n", encoding="utf-8")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work", type=Path, required=True, help="folder of prompts, replies and runs")
+    parser.add_argument("--modules", type=Path, nargs="*", help="KernelBench files; those that ship if not given")
+    parser.add_argument("--device", default="emulated")
+    parser.add_argument("--precision", default="fp16")
+    parser.add_argument("--authors", default="unnamed")
+    parser.add_argument("--page", type=Path)
+    given = parser.parse_args(arguments)
+    modules = given.modules or sorted(MODULES.glob("*.py"))
+    options = ("--device", given.device, "--precision", given.precision)
+    outcomes = []
+    for module in modules:
+        outcomes.append(Trial(module.resolve(), given.work.resolve(), options).step())
+        last = outcomes[-1]
+        print(f"{last.module}: {last.state}, {len(last.attempts)} replies judged", flush=True)
+    results = Results(device=given.device, precision=given.precision, authors=given.authors, modules=outcomes)
+    given.work.mkdir(parents=True, exist_ok=True)
+    (given.work / "results.json").write_text(results.model_dump_json(indent=1), encoding="utf-8")
+    if given.page is not None:
+        write_results(results, given.work, given.page)
+
+
+if __name__ == "__main__":
+    main()

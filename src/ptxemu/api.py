@@ -52,6 +52,7 @@ def run(
     *,
     arch: str = DEFAULT_ARCH,
     checks: bool = False,
+    leaks: bool = False,
     lines: int = 0,
     sample: int = 0,
     timeout_s: float = 300.0,
@@ -66,6 +67,7 @@ def run(
         arguments: of the program.
         arch: what a .cu file is built for; a built program has its own.
         checks: whether memory, races and barriers are checked, which takes several times as long.
+        leaks: whether device memory that is not freed in the end is a finding, too; implies `checks`.
         lines: source lines to profile for each launch.
         sample: warp instructions of a launch that are enough: beyond them the blocks of whole SMs are left out, so
             that outputs are incomplete, and counts are scaled. 0 executes every block.
@@ -77,7 +79,9 @@ def run(
         EmulatorError: as `build`.
     """
     built = program if isinstance(program, EmulatedProgram) else build(program, arch=arch)
-    return built.run(arguments, timeout_s=timeout_s, checks=checks, lines=lines, sample=sample, streams=streams)
+    return built.run(
+        arguments, timeout_s=timeout_s, checks=checks, leaks=leaks, lines=lines, sample=sample, streams=streams
+    )
 
 
 def load_ptx(

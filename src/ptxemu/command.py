@@ -48,6 +48,7 @@ class CommandOptions:
         nvcc: flags of nvcc.
         lines: source lines to show of each kernel.
         checks: whether memory, races and barriers are checked.
+        leaks: whether device memory that is never freed is a finding; implies `checks`.
         sample_millions: warp instructions of a launch that are enough, in millions; 0 executes every block.
         timeout_s: seconds that the program may run.
     """
@@ -62,6 +63,7 @@ class CommandOptions:
     nvcc: Sequence[str] = ()
     lines: int = 0
     checks: bool = False
+    leaks: bool = False
     sample_millions: float = 0.0
     timeout_s: float = 300.0
 
@@ -96,6 +98,7 @@ def run_program(program: EmulatedProgram, options: CommandOptions) -> int:
         options.arguments,
         timeout_s=options.timeout_s,
         checks=options.checks,
+        leaks=options.leaks,
         lines=options.lines,
         sample=int(1e6 * options.sample_millions),
     )
@@ -178,6 +181,7 @@ def parse_options(argv: Sequence[str]) -> CommandOptions:
         nvcc=nvcc_flags(parsed.nvcc),
         lines=parsed.lines,
         checks=parsed.checks,
+        leaks=parsed.leaks,
         sample_millions=parsed.sample,
         timeout_s=parsed.timeout,
     )
@@ -200,6 +204,7 @@ def _parser() -> argparse.ArgumentParser:
     add("arguments", nargs="*", metavar="ARGS", help="arguments of the program; put -- before them")
     add("--arch", default=DEFAULT_ARCH, help="sm_80, sm_86, sm_89, sm_90 or sm_100 (default %(default)s)")
     add("--checks", action=argparse.BooleanOptionalAction, default=False, help="check memory, races and barriers")
+    add("--leaks", action="store_true", help="with the checks, find device memory that is never freed")
     add("--lines", type=_number(int, 0), default=0, metavar="N", help="show the N lines at which warps wait most")
     add("--json", type=Path, metavar="FILE", help="write the list of launches with all their metrics")
     add("--record", type=Path, metavar="FILE", help="write device, exit code, findings and launches")

@@ -42,6 +42,9 @@ class EmulateOptions:
     checks: Annotated[
         bool, typer.Option("--checks/--no-checks", help="Check memory, races and barriers; takes longer.")
     ] = False
+    leaks: Annotated[bool, typer.Option("--leaks", help="With the checks, find device memory that is never freed.")] = (
+        False
+    )
     sample_millions: Annotated[
         float,
         typer.Option(

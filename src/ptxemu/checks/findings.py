@@ -7,6 +7,7 @@ one launch. Each class belongs to the tool of compute-sanitizer that looks for t
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -14,6 +15,9 @@ from pathlib import Path, PurePath
 
 from ptxemu.decoding import decode
 from ptxemu.errors import CoreFailure
+
+SourcePlace = tuple[str, int]
+"""A file and a line."""
 
 
 class FindingKind(StrEnum):
@@ -44,6 +48,8 @@ class FindingKind(StrEnum):
     """A warp's first wgmma has no `wgmma.fence` before it."""
     MISSING_LANES = "missing_lanes"
     """A collective of a warp names lanes that never come."""
+    LEAK = "leak"
+    """Device memory that was not freed when the program ended; of no kernel."""
 
 
 @dataclass(frozen=True)
@@ -74,12 +80,14 @@ class Finding:
     def place(self) -> str:
         """`saxpy.cu:14`, or the PTX line."""
         if self.source_file is None:
-            return f"PTX line {self.ptx_line}"
+            return f"PTX line {self.ptx_line}" if self.ptx_line else "somewhere"
         return f"{PurePath(self.source_file).name}:{self.source_line}"
 
     def describe(self) -> str:
         """One line: what, where in the grid, how often."""
         times = f", {self.count} times" if self.count > 1 else ""
+        if self.kind is FindingKind.LEAK:
+            return f"{self.message}{times}"
         return f"{self.kernel}: {self.message}, in block {self.block}, thread {self.thread}{times}"
 
 
@@ -94,15 +102,68 @@ def read_findings(path: Path, *, cut_off: bool = False) -> list[Finding]:
     """
     if not path.exists():
         return []
-    text = path.read_text(encoding="utf-8")
-    lines = text.splitlines() if text.endswith("\n") or not cut_off else text.splitlines()[:-1]
     try:
-        return _merged(decode(Finding, json.loads(line)) for line in lines)
+        return _merged(decode(Finding, one) for one in _objects(path, cut_off) if "leaked_bytes" not in one)
     except ValueError as error:
         raise CoreFailure(
             f"the checks' report does not read: {error}",
             hint="delete the cache directory so that the core is built again",
         ) from error
+
+
+def _objects(path: Path, cut_off: bool) -> list[dict[str, object]]:
+    text = path.read_text(encoding="utf-8")
+    lines = text.splitlines() if text.endswith("\n") or not cut_off else text.splitlines()[:-1]
+    return [json.loads(line) for line in lines]
+
+
+@dataclass(frozen=True)
+class _Leak:
+    """As the core reports it: where functions of the program would have gone on, the inner ones first."""
+
+    leaked_bytes: int
+    callers: tuple[int, ...]
+
+
+def read_leaks(path: Path, places: Callable[[Sequence[int]], Sequence[SourcePlace | None]]) -> list[Finding]:
+    """Allocations that were never freed; those of one line and size once.
+
+    Args:
+        path: the file of the checks.
+        places: file and line of addresses in the program; None for those that are not the program's own code.
+
+    Raises CoreFailure when a line does not read.
+    """
+    if not path.exists():
+        return []
+    try:
+        leaks = [decode(_Leak, one) for one in _objects(path, cut_off=False) if "leaked_bytes" in one]
+    except ValueError as error:
+        raise CoreFailure(f"the report of leaks does not read: {error}", hint="delete the cache directory") from error
+    callers = list(dict.fromkeys(caller for leak in leaks for caller in leak.callers))
+    known = dict(zip(callers, places(callers) if callers else (), strict=True))
+    counts = Counter((leak.leaked_bytes, _first(known[caller] for caller in leak.callers)) for leak in leaks)
+    return [_leak(size, place, count) for (size, place), count in counts.items()]
+
+
+def _first(places: Iterable[SourcePlace | None]) -> SourcePlace | None:
+    return next((place for place in places if place is not None), None)
+
+
+def _leak(size: int, place: SourcePlace | None, count: int) -> Finding:
+    file, line = place or (None, None)
+    return Finding(
+        tool="memcheck",
+        kind=FindingKind.LEAK,
+        message=f"leak: {size:,} bytes were allocated and never freed",
+        kernel="",
+        block=(0, 0, 0),
+        thread=(0, 0, 0),
+        count=count,
+        ptx_line=0,
+        source_file=file,
+        source_line=line,
+    )
 
 
 def _merged(findings: Iterable[Finding]) -> list[Finding]:

@@ -16,7 +16,7 @@ from ptxemu.program.modules import missing_runtime_functions
 from ptxemu.program.source import ProgramSource
 from ptxemu.toolkit import CudaToolkit
 
-_FORMAT = "ptxemu-program-3"
+_FORMAT = "ptxemu-program-4"
 _LIBRARIES = ("cublas", "cudnn", "cufft", "curand", "cusolver", "cusparse", "nccl", "nvrtc", "cu")
 NOT_EMULATABLE_HINT = "docs/emulator.md lists what the emulated device executes; run it on a GPU"
 
@@ -91,7 +91,8 @@ class ProgramBuilder:
         number = self._arch.removeprefix("sm_")
         return (
             *("-O3", "-std=c++17", f"-gencode=arch=compute_{number},code=sm_{number}"),
-            *("-lineinfo", "-Xptxas=-v", "-Wno-deprecated-gpu-targets"),
+            # With lines of host code, too, which say where memory was allocated.
+            *("-lineinfo", "-Xcompiler=-g1", "-Xptxas=-v", "-Wno-deprecated-gpu-targets"),
             *(f"-I{directory}" for directory in self._includes),
         )
 

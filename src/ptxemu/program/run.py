@@ -22,7 +22,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Self
 
-from ptxemu.checks.findings import named, read_findings
+from ptxemu.checks.findings import SourcePlace, named, read_findings, read_leaks
 from ptxemu.core.build import ensure_core, locate_core
 from ptxemu.counters.record import LaunchRecord
 from ptxemu.counters.report import CountedReport, NotSampled, counted_report
@@ -31,6 +31,7 @@ from ptxemu.files import default_cache_dir
 from ptxemu.metrics.launches import CodeFiles, modelled_run
 from ptxemu.model.architecture import GpuModel, gpu_of_architecture
 from ptxemu.program.build import BuiltProgram, ProgramBuilder, not_emulatable
+from ptxemu.program.host_lines import host_lines
 from ptxemu.program.loading import loader_command
 from ptxemu.program.modules import ensure_figures, ensure_module
 from ptxemu.program.result import RunResult
@@ -121,6 +122,7 @@ class EmulatedProgram:
         *,
         timeout_s: float,
         checks: bool = False,
+        leaks: bool = False,
         lines: int = 0,
         sample: int = 0,
         streams: Streams | None = None,
@@ -133,6 +135,7 @@ class EmulatedProgram:
             arguments: of the program.
             timeout_s: wall time it may take.
             checks: whether memory and synchronisation are checked, which takes several times as long.
+            leaks: whether device memory that is not freed in the end is a finding, too; implies `checks`.
             lines: source lines to profile for each launch.
             sample: warp instructions of a launch that are enough: beyond them the blocks of whole SMs are left out, so
                 that outputs are incomplete, and counts are scaled. 0 executes every block.
@@ -144,13 +147,16 @@ class EmulatedProgram:
         """
         with TemporaryDirectory(prefix="ptxemu-") as scratch:
             report, found = Path(scratch) / "report.jsonl", Path(scratch) / "findings.jsonl"
+            checks = checks or leaks
             extra = {"PTXEMU_REPORT": str(report)} | ({"PTXEMU_CHECKS": str(found)} if checks else {})
+            extra |= {"PTXEMU_LEAKS": "1"} if leaks else {}
             extra |= {"PTXEMU_SAMPLE": str(sample)} if sample else {}
             began = time.monotonic()
             code = self._execute(arguments, extra, timeout_s, streams or Streams())
             seconds = time.monotonic() - began
             killed = code is None or code < 0
             counted, findings = self._report(report, killed), read_findings(found, cut_off=killed)
+            leaked = read_leaks(found, self._host_lines) if leaks and not killed else []
         built = self.built
         own = CodeFiles(built.cubin, built.ptx, built.resources)
         modules = {one.module for one in counted.records if isinstance(one, LaunchRecord) and one.module is not None}
@@ -164,11 +170,14 @@ class EmulatedProgram:
             seconds=seconds,
             launches=modelled.launches,
             transfers_us=modelled.transfers_us,
-            findings=tuple(named(findings, self.toolkit.demangle)) if checks else None,
+            findings=(*named(findings, self.toolkit.demangle), *leaked) if checks else None,
             warnings=modelled.warnings,
             faults=counted.faults,
             missing=counted.missing,
         )
+
+    def _host_lines(self, addresses: Sequence[int]) -> list[SourcePlace | None]:
+        return host_lines(self.built.program, addresses, self.toolkit.include_dirs)
 
     def _report(self, report: Path, killed: bool) -> CountedReport:
         try:

@@ -18,8 +18,10 @@ void Request::fail(Fault fault, int lane, const char* kind, const char* what, co
     const char* verb = op == Op::load ? "load" : op == Op::store ? "store" : "atomic";
     const std::string message = std::string(what) + " " + verb + " of " + std::to_string(bytes) + " bytes at " +
                                 hexadecimal(address[lane]) + where;
-    if (BlockChecks* checks = warp.block->checks.get()) checks->memory_fault(warp, instruction, lane, kind, message);
-    worker().fail(fault, instruction, message);
+    BlockChecks* const checks = warp.block->checks.get();
+    if (checks == nullptr) return worker().fail(fault, instruction, message);
+    checks->memory_fault(warp, instruction, lane, kind, message);
+    worker().survive(fault, instruction, message);
 }
 
 namespace {
@@ -102,6 +104,37 @@ bool global_in_bounds(const Request& request, const Span& span) {
     return false;
 }
 
+Access open_filled(const Request& request, Space space);
+
+// After a failure that was told: with checks the kernel goes on without the lanes for which there is no place.
+template <class Inside>
+Access without_lanes(const Request& request, Space space, Inside inside) {
+    if (request.warp.block->checks == nullptr || request.worker().failed()) return {Pattern::fault, {}};
+    u32 held = 0;
+    for_each_lane(request.active, [&](int lane) {
+        const u64 at = request.address[lane];
+        held |= u32{(at & (request.bytes - 1)) == 0 && inside(at, request.extent_of(lane))} << lane;
+    });
+    Access access{Pattern::scattered, {}};
+    if (held != 0)
+        access = open_filled({request.warp, request.instruction, request.address, held, request.bytes, request.op,
+                              request.memory, request.extent}, space);
+    if (access.pattern == Pattern::fault) return access;
+    access.pattern = Pattern::scattered;
+    u8* const nowhere = request.worker().nowhere;
+    std::memset(nowhere, 0, sizeof request.worker().nowhere);
+    for_each_lane(request.active & ~held, [&](int lane) { access.pointer[lane] = nowhere; });
+    return access;
+}
+
+Access without_lanes_outside(const Request& request, Space space) {
+    const Segments& segments = *request.launch().segments;
+    return without_lanes(request, space, [&](u64 at, u64 bytes) {
+        const std::size_t found = segments.find(at);
+        return found != segments.list.size() && at + bytes <= segments.list[found].end;
+    });
+}
+
 Access pointers(const Request& request, Pattern pattern, u8* origin) {
     Access access;
     access.pattern = pattern;
@@ -111,23 +144,26 @@ Access pointers(const Request& request, Pattern pattern, u8* origin) {
 
 Access open_global(const Request& request) {
     const Span span = Span::of(request.address, request.bytes);
-    if (!aligned(request, span) || !global_in_bounds(request, span)) return {Pattern::fault, {}};
+    if (!aligned(request, span) || !global_in_bounds(request, span)) return without_lanes_outside(request, Space::global);
     const Pattern pattern = pattern_of(request, span);
     if (request.launch().counted) count_global(request, span, pattern);
     if (BlockChecks* checks = request.warp.block->checks.get()) checks->global(request.checked(), pattern);
     return pointers(request, pattern, nullptr);
 }
 
-Access open_window(const Request& request, const Span& span, u8* origin, u64 size, const char* what) {
-    if (!aligned(request, span)) return {Pattern::fault, {}};
-    if (span.highest >= size || size - span.highest < request.bytes) {
-        const auto inside = [&](u64 at) { return at < size && size - at >= request.bytes; };
-        int lane = first_lane(request.active);
-        while (inside(request.address[lane]) || !(request.active >> lane & 1)) ++lane;
-        request.fail(Fault::illegal_address, lane, "out_of_bounds", what);
-        return {Pattern::fault, {}};
-    }
-    return pointers(request, pattern_of(request, span), origin);
+// Whether all lanes lie in a window of this size; the first that does not is told.
+bool in_window(const Request& request, const Span& span, u64 size, const char* what) {
+    if (!aligned(request, span)) return false;
+    if (span.highest < size && size - span.highest >= request.bytes) return true;
+    const auto inside = [&](u64 at) { return at < size && size - at >= request.bytes; };
+    int lane = first_lane(request.active);
+    while (inside(request.address[lane]) || !(request.active >> lane & 1)) ++lane;
+    request.fail(Fault::illegal_address, lane, "out_of_bounds", what);
+    return false;
+}
+
+Access without_lanes_beyond(const Request& request, Space space, u64 size) {
+    return without_lanes(request, space, [&](u64 at, u64 bytes) { return at < size && size - at >= bytes; });
 }
 
 // What is wrong with a lane's access to shared memory of its cluster; null when nothing is.
@@ -149,7 +185,9 @@ Access open_cluster(const Request& request) {
         Block* const holder = request.warp.block->holder(request.address[lane]);
         if (const char* what = refused(holder, offset[lane], request.bytes)) {
             request.fail(Fault::illegal_address, lane, "out_of_bounds", what);
-            return {Pattern::fault, {}};
+            if (request.worker().failed()) return {Pattern::fault, {}};
+            access.pointer[lane] = request.worker().nowhere;
+            continue;
         }
         access.pointer[lane] = holder->shared.data() + offset[lane];
         if (holder->checks && request.op != Op::load) holder->checks->written_from_outside(offset[lane], request.bytes);
@@ -163,8 +201,9 @@ Access open_shared(const Request& request) {
     Block& block = *request.warp.block;
     const Span span = Span::of(request.address, request.bytes);
     if (span.highest >> kRankShift != 0) return open_cluster(request);
-    const Access access = open_window(request, span, block.shared.data(), block.shared_bytes, "out-of-bounds shared");
-    if (access.pattern == Pattern::fault) return access;
+    if (!in_window(request, span, block.shared_bytes, "out-of-bounds shared"))
+        return without_lanes_beyond(request, Space::shared, block.shared_bytes);
+    const Access access = pointers(request, pattern_of(request, span), block.shared.data());
     if (request.launch().counted) count_shared(request, span, access.pattern);
     if (BlockChecks* checks = request.warp.block->checks.get()) checks->shared(request.checked());
     return access;
@@ -173,8 +212,8 @@ Access open_shared(const Request& request) {
 Access open_local(const Request& request) {
     const u64 size = request.launch().function->local_bytes;
     const Span span = Span::of(request.address, request.bytes);
-    Access access = open_window(request, span, request.warp.local, size, "out-of-bounds local");
-    if (access.pattern == Pattern::fault) return access;
+    if (!in_window(request, span, size, "out-of-bounds local")) return without_lanes_beyond(request, Space::local, size);
+    Access access = pointers(request, pattern_of(request, span), request.warp.local);
     access.pattern = Pattern::scattered;
     for (u64 l = 0; l < kLanes; ++l) access.pointer[l] += l * size;
     if (request.launch().counted) count_local(request);
@@ -185,14 +224,15 @@ Access open_param(const Request& request) {
     u8* start = const_cast<u8*>(request.launch().parameters.data());
     const u64 size = request.launch().parameters.size();
     const Span span = Span::of(request.address, request.bytes);
-    const Access access = open_window(request, span, start, size, "out-of-bounds parameter");
-    if (access.pattern != Pattern::fault && request.launch().counted) count_plain(request, span);
-    return access;
+    if (!in_window(request, span, size, "out-of-bounds parameter"))
+        return without_lanes_beyond(request, Space::param, size);
+    if (request.launch().counted) count_plain(request, span);
+    return pointers(request, pattern_of(request, span), start);
 }
 
 Access open_constant(const Request& request) {
     const Span span = Span::of(request.address, request.bytes);
-    if (!aligned(request, span) || !global_in_bounds(request, span)) return {Pattern::fault, {}};
+    if (!aligned(request, span) || !global_in_bounds(request, span)) return without_lanes_outside(request, Space::constant);
     if (request.launch().counted) count_plain(request, span);
     return pointers(request, pattern_of(request, span), nullptr);
 }

@@ -106,12 +106,14 @@ cudaError_t allocate(void** pointer, size_t bytes) {
     *pointer = reinterpret_cast<void*>(runtime().arena.allocate(bytes));
     if (*pointer == nullptr) return runtime().fail(cudaErrorMemoryAllocation);
     if (runtime().initialized) runtime().initialized->clear(reinterpret_cast<u64>(*pointer), bytes);
+    runtime().leaks.allocated(reinterpret_cast<u64>(*pointer), bytes);
     return cudaSuccess;
 }
 
 cudaError_t release(void* pointer) {
     const HostClock::Pause pause;
     const std::lock_guard<std::recursive_mutex> lock(runtime().mutex);
+    runtime().leaks.freed(reinterpret_cast<u64>(pointer));
     if (runtime().sticky() != cudaSuccess) return runtime().sticky();
     if (pointer == nullptr || runtime().arena.free(reinterpret_cast<u64>(pointer))) return cudaSuccess;
     return runtime().fail(cudaErrorInvalidValue);

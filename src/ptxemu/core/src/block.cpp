@@ -68,7 +68,7 @@ Turn run_round(Block& block, Worker& worker) {
         const bool only_looked = warp.starved && used < kLook;
         looked |= only_looked;
         worked |= used != 0 && !only_looked;
-        if (worker.instructions > worker.launch->instruction_limit)
+        if (worker.instructions > std::min(worker.launch->instruction_limit, worker.gives_up_at))
             worker.fail(Fault::deadlock, worker.launch->function->code[worker.launch->function->entry],
                         "more than " + std::to_string(worker.launch->instruction_limit) + " warp instructions");
         if (worker.failed()) return Turn::done;

@@ -10,6 +10,8 @@ namespace ptxemu {
 namespace {
 
 constexpr u64 kLeastGroups = 2;  // of SMs, of a sample: blocks may differ
+// What a worker does after the first access that is left out: what it reads there may send it round for ever.
+constexpr u64 kMostLeftOut = 10000, kInstructionsAfter = 20'000'000;
 
 // All clusters at once, in turns.
 void work_together(Worker& worker) {
@@ -124,13 +126,27 @@ std::size_t Segments::find(u64 address) const {
     return address < found->end ? static_cast<std::size_t>(found - list.begin()) : list.size();
 }
 
+namespace {
+
+FaultReport told(const Launch& launch, Fault kind, const Instruction& at, const std::string& message) {
+    const SourcePosition& source = launch.module->sources.at(at.source);
+    const std::string place = source.line != 0 ? " (" + source.file + ":" + std::to_string(source.line) + ")"
+                                               : " (PTX line " + std::to_string(at.ptx_line) + ")";
+    return {kind, "kernel " + launch.function->name + ": " + message + place};
+}
+
+}  // namespace
+
 void Worker::fail(Fault kind, const Instruction& at, const std::string& message) {
-    if (failed()) return;
-    const SourcePosition& source = launch->module->sources.at(at.source);
-    fault.fault = kind;
-    fault.message = "kernel " + launch->function->name + ": " + message;
-    fault.message += source.line != 0 ? " (" + source.file + ":" + std::to_string(source.line) + ")"
-                                      : " (PTX line " + std::to_string(at.ptx_line) + ")";
+    if (!failed()) fault = told(*launch, kind, at, message);
+}
+
+void Worker::survive(Fault kind, const Instruction& at, const std::string& message) {
+    if (left_out++ == 0) {
+        survived = told(*launch, kind, at, message);
+        gives_up_at = instructions + kInstructionsAfter;
+    }
+    if (left_out > kMostLeftOut) fail(kind, at, message);
 }
 
 Execution execute(const Launch& launch, Crew& crew, unsigned threads) {
@@ -155,7 +171,8 @@ Execution execute(const Launch& launch, Crew& crew, unsigned threads) {
     for (const Worker& worker : all) {
         done.counters.add(worker.counters);
         done.instructions += worker.instructions;
-        if (worker.failed() && done.fault.fault == Fault::none) done.fault = worker.fault;
+        const FaultReport& first = worker.left_out != 0 ? worker.survived : worker.fault;
+        if (done.fault.fault == Fault::none) done.fault = first;
     }
     return done;
 }

@@ -107,7 +107,12 @@ struct Worker {
     u64 mbarrier_changes = 0;
     u64 active_lanes = 0;
     Turns turns;
+    // With checks a kernel goes on after accesses that a GPU does not survive, without them, as far as that is bounded.
+    FaultReport survived;
+    u64 left_out = 0, gives_up_at = ~u64{0};
+    alignas(64) u8 nowhere[64];  // where lanes read zeros and write what nobody reads
     void fail(Fault fault, const Instruction& at, const std::string& message);
+    void survive(Fault fault, const Instruction& at, const std::string& message);
     bool failed() const { return fault.fault != Fault::none; }
 };
 

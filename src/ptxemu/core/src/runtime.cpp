@@ -47,6 +47,7 @@ Runtime::Runtime()
       crew_(settings.threads) {
     if (settings.checking())
         initialized = std::make_unique<InitializedBytes>(arena.base(), arena.capacity());
+    if (settings.leaks && settings.checking()) leaks.watch();
     load_program();
 }
 

@@ -9,7 +9,8 @@
 //
 // Environment: PTXEMU_MODULE (assembled module), PTXEMU_REPORT (JSON lines, one per counted launch), PTXEMU_COUNT=1
 // (count every launch, else between cudaProfilerStart and cudaProfilerStop), PTXEMU_CHECKS (JSON lines, one per finding
-// of the checks, which run only when it is set), PTXEMU_THREADS, PTXEMU_DEVICE ("key value" lines that replace figures
+// of the checks, which run only when it is set), PTXEMU_LEAKS=1 (memory that is never freed is
+// a finding), PTXEMU_THREADS, PTXEMU_DEVICE ("key value" lines that replace figures
 // of the device), PTXEMU_MEMORY (bytes of device memory), PTXEMU_LIMIT (warp instructions per launch and host thread,
 // after which it fails as timed out), PTXEMU_SAMPLE (warp instructions per launch, beyond which the blocks of whole SMs are
 // left out and counts are scaled).
@@ -29,6 +30,7 @@
 
 #include "checks.hpp"
 #include "heap.hpp"
+#include "leaks.hpp"
 #include "machine.hpp"
 #include "settings.hpp"
 
@@ -134,6 +136,7 @@ public:
     HostMemory host_memory;
     DeviceHeap heap;
     Textures textures;
+    Leaks leaks;
     std::recursive_mutex mutex;
     std::unique_ptr<InitializedBytes> initialized;  // null when nothing is checked
     bool profiling = false;

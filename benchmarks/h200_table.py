@@ -34,7 +34,8 @@ from kernelblaster.devices.base import Device
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.devices.failures import BuildFailure
 from kernelblaster.evaluation.correctness.input_store import InputStore
-from kernelblaster.evaluation.timing.pytorch_times import PytorchTimes, TorchMode, read_times
+from kernelblaster.evaluation.timing.pytorch_times import PytorchTimes, read_times
+from kernelblaster.evaluation.timing.torch_mode import TorchMode
 from kernelblaster.problems.problem import Precision, Problem, StandardWorkload
 from kernelblaster.records.baselines import BaselineRow
 from kernelblaster.runs.choices import choose_device

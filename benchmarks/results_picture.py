@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-from kernelblaster.evaluation.timing.pytorch_times import TorchMode
+from kernelblaster.evaluation.timing.torch_mode import TorchMode
 from kernelblaster.records.baselines import BaselineRow
 from kernelblaster.runs.pytorch_baseline import FINAL
 

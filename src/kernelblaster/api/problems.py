@@ -109,12 +109,9 @@ def known_times(problem: ProblemName, *, size: str = StandardWorkload.FULL) -> l
 
     Times of another reference than the problem's own are left out. Raises MachineError for a damaged file.
     """
-    from kernelblaster.evaluation.timing.pytorch_times import shipped_times
-    from kernelblaster.problems.reference import reference_digest
+    from kernelblaster.evaluation.timing.pytorch_times import times_of
 
-    found = load_problem(problem)
-    rows = [row for row in shipped_times().values() if (row.problem, row.workload) == (str(found.id), size)]
-    return [row for row in rows if row.digest == reference_digest(found)]
+    return times_of(load_problem(problem), size)
 
 
 def audit_problem(problem: ProblemName, precisions: Sequence[Precision] = tuple(Precision)) -> list[str]:

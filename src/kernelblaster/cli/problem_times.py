@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from kernelblaster import Precision, StandardWorkload, TorchMode
 from kernelblaster.cli import terminal
@@ -18,6 +17,8 @@ from kernelblaster.cli.terminal import print_json
 from kernelblaster.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from kernelblaster import PytorchTimes
 
 RECORDS = Path("out/pytorch_times.jsonl")
@@ -101,6 +102,8 @@ def best_cells(rows: Sequence[PytorchTimes], gpus: Sequence[str]) -> list[str]:
 
 def times_table(rows: Sequence[PytorchTimes]) -> Table:
     """Every mode's times of one problem, with floor, attainable time and the share of it that each reaches."""
+    from rich.table import Table
+
     table = Table(box=None, header_style="dim", title="PyTorch, us: median [95 %]", title_justify="left")
     for column in ("GPU", "precision", "size", "mode", "device time", "wall time", "floor", "attainable", "of it"):
         table.add_column(column)

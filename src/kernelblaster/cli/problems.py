@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
-from rich.table import Table
 
 from kernelblaster import Precision, StandardWorkload
 from kernelblaster.cli import terminal
+from kernelblaster.cli.listing import listing
 from kernelblaster.cli.options import DatasetOption, JsonOption, PrecisionOption
 from kernelblaster.cli.problem_checks import check
 from kernelblaster.cli.problem_times import baseline, best_cells, times_table
@@ -75,20 +75,20 @@ def list_problems(
         return int(ExitCode.OK)
     shown = {p.id: [row for row in known[p.id] if row.precision == (precision or Precision.FP16)] for p in problems}
     gpus = list(dict.fromkeys(row.gpu for rows in shown.values() for row in rows))
-    table = Table(box=None, header_style="dim")
     timed = [f"PyTorch us, {precision or Precision.FP16}, {gpu}" for gpu in gpus]
-    for column in ("problem", "name", "tags", *timed, "size"):
-        table.add_column(column)
-    for problem in problems:
-        name = f"{problem.name} (weakly verified)" if problem.weakly_verified else problem.name
-        table.add_row(
+    rows = [
+        (
             str(problem.id),
-            name,
+            f"{problem.name} (weakly verified)" if problem.weakly_verified else problem.name,
             ", ".join(problem.tags),
             *best_cells(shown[problem.id], gpus),
             _told_size(problem, _main_size(problem)),
         )
-    terminal.console().print(table)
+        for problem in problems
+    ]
+    times = range(3, 3 + len(timed))
+    for line in listing(("problem", "name", "tags", *timed, "size"), rows, terminal.width(), whole=(0, *times)):
+        typer.echo(line)
     return int(ExitCode.OK)
 
 
@@ -122,6 +122,8 @@ def show(
         console.print(f"{', '.join(found.tags)} ({found.split})")
     if found.mends:
         console.print(escape(found.mends))
+    from rich.table import Table
+
     table = Table(box=None, header_style="dim")
     for column in ("role", "tensor", "dtype", "shape", "MB"):
         table.add_column(column)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import json
 import os
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,6 +24,13 @@ def console(*, stderr: bool = False) -> Console:
     if made.is_terminal or "COLUMNS" in os.environ:
         return made
     return Console(stderr=stderr, highlight=False, width=PLAIN_WIDTH)
+
+
+def width() -> int | None:
+    """Columns of standard output where that is a terminal, or as COLUMNS says; None for a file or a pipe."""
+    if not sys.stdout.isatty() and "COLUMNS" not in os.environ:
+        return None
+    return shutil.get_terminal_size().columns
 
 
 def print_json(document: BaseModel | Mapping[str, Any] | Sequence[Any]) -> None:

@@ -31,7 +31,7 @@ from kernelblaster.evaluation.results import Conditions, Timing, Verdict
 from kernelblaster.evaluation.roofline import floor_us
 from kernelblaster.evaluation.timing.conditions import Readings
 from kernelblaster.evaluation.timing.contest import Contest, Entry
-from kernelblaster.evaluation.timing.pytorch_times import TorchMode, torch_settings
+from kernelblaster.evaluation.timing.pytorch_times import torch_settings
 from kernelblaster.evaluation.timing.statistics import (
     SampleBlock,
     between_processes,
@@ -40,6 +40,7 @@ from kernelblaster.evaluation.timing.statistics import (
     speedup_interval,
 )
 from kernelblaster.evaluation.timing.stopwatch import Timeable
+from kernelblaster.evaluation.timing.torch_mode import TorchMode
 from kernelblaster.evaluation.timing.torch_session import TorchSession
 from kernelblaster.problems.problem import Precision, Problem, TensorRole
 from kernelblaster.records.baselines import BaselineRow, LaunchCover, Ratio, WallTime

@@ -24,9 +24,10 @@ from kernelblaster.evaluation.roofline import floor_us
 from kernelblaster.evaluation.timing.compile_ahead import AHEAD, compile_ahead
 from kernelblaster.evaluation.timing.conditions import Readings
 from kernelblaster.evaluation.timing.contest import Contest, Entry
-from kernelblaster.evaluation.timing.pytorch_times import ModeTime, PytorchTimes, TimesKey, TorchMode, torch_settings
+from kernelblaster.evaluation.timing.pytorch_times import ModeTime, PytorchTimes, TimesKey, torch_settings
 from kernelblaster.evaluation.timing.statistics import median_interval
 from kernelblaster.evaluation.timing.stopwatch import Timeable
+from kernelblaster.evaluation.timing.torch_mode import TorchMode
 from kernelblaster.evaluation.timing.torch_session import TorchSession
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.reference import TORCH, arguments, load_reference

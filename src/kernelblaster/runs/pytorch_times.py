@@ -15,12 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernelblaster.errors import DeviceError, KernelBlasterError
-from kernelblaster.evaluation.timing.pytorch_times import (
-    PytorchTimes,
-    TimesKey,
-    TorchMode,
-    read_times,
-)
+from kernelblaster.evaluation.timing.pytorch_times import PytorchTimes, TimesKey, read_times
+from kernelblaster.evaluation.timing.torch_mode import TorchMode
 from kernelblaster.paths import cache_dir
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.reference import reference_digest

@@ -26,8 +26,11 @@ def read_bounded(path: Path, most_mib: int) -> bytes:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "it is a device, pipe or socket, not a file", str(path))
-        # Files of the kernel state no size, and others grow.
-        content = b"" if status.st_size > most_mib * MIB else file.read(most_mib * MIB + 1)
+        most = most_mib * MIB
+        content = b"" if status.st_size > most else file.read(status.st_size + 1)
+        if len(content) > status.st_size:
+            # Files of the kernel state no size, and others grow. A buffer of the limit is made for these alone.
+            content += file.read(most + 1 - len(content))
     if max(status.st_size, len(content)) > most_mib * MIB:
         raise OSError(errno.EFBIG, f"it is larger than the {most_mib} MiB that such a file may have", str(path))
     return content

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kernelblaster.evaluation.timing.pytorch_times import TorchMode
+from kernelblaster.evaluation.timing.torch_mode import TorchMode
 
 if TYPE_CHECKING:
     import torch

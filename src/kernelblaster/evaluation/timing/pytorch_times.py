@@ -7,8 +7,7 @@ Times of modes that were sampled later stand in later lines; `read_times` puts t
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Iterable, Mapping
-from enum import StrEnum
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -17,6 +16,7 @@ from pydantic import BaseModel, ConfigDict
 
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.evaluation.results import Conditions
+from kernelblaster.evaluation.timing.torch_mode import TorchMode
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.reference import reference_digest
@@ -24,18 +24,6 @@ from kernelblaster.storage.records import read_records
 
 TimesKey = tuple[str, str, Precision, str]
 """GPU, problem, precision, workload."""
-
-
-class TorchMode(StrEnum):
-    """How PyTorch executes the reference module."""
-
-    EAGER = "eager"
-    COMPILE = "compile"
-    """torch.compile with its default mode."""
-    MAX_AUTOTUNE = "max-autotune-no-cudagraphs"
-    """torch.compile, which tries kernels and keeps the fastest."""
-    REDUCE_OVERHEAD = "reduce-overhead"
-    """torch.compile, whose kernels are launched as CUDA graphs."""
 
 
 class TorchSettings(BaseModel):
@@ -140,17 +128,27 @@ def read_times(paths: Iterable[Path]) -> dict[TimesKey, PytorchTimes]:
 
 
 @cache
-def shipped_times() -> Mapping[TimesKey, PytorchTimes]:
-    """All times that come with the data. Raises MachineError for a damaged file."""
-    return read_times(sorted((data_dir() / "baselines").glob("*/*.jsonl")))
+def shipped_times() -> Mapping[tuple[str, str], Sequence[PytorchTimes]]:
+    """All times that come with the data, by problem and size. Raises MachineError for a damaged file."""
+    found: dict[tuple[str, str], list[PytorchTimes]] = {}
+    for row in read_times(sorted((data_dir() / "baselines").glob("*/*.jsonl"))).values():
+        found.setdefault((row.problem, row.workload), []).append(row)
+    return found
+
+
+def times_of(problem: Problem, workload: str) -> list[PytorchTimes]:
+    """Shipped times of a problem's present reference at one size, on every GPU and in every precision."""
+    rows = shipped_times().get((str(problem.id), workload), ())
+    digest = reference_digest(problem) if rows else ""
+    return [row for row in rows if row.digest == digest]
 
 
 def times_on(facts: DeviceFacts, problem: Problem, precision: Precision, workload: str) -> PytorchTimes | None:
     """Shipped times of this very GPU; None where there are none, and for a GPU that is emulated."""
     if facts.kind is not DeviceKind.CUDA:
         return None
-    row = shipped_times().get((facts.name, str(problem.id), precision, workload))
-    return row if row is not None and row.digest == reference_digest(problem) else None
+    rows = times_of(problem, workload)
+    return next((row for row in rows if (row.gpu, row.precision) == (facts.name, precision)), None)
 
 
 def torch_settings() -> TorchSettings:

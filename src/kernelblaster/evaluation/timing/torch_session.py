@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Self
 from kernelblaster.devices.base import TimingSample
 from kernelblaster.devices.facts import DeviceFacts
 from kernelblaster.errors import DeviceError
-from kernelblaster.evaluation.timing.pytorch_times import TorchMode
 from kernelblaster.evaluation.timing.stopwatch import COVER_FILL_BYTES
+from kernelblaster.evaluation.timing.torch_mode import TorchMode
 
 if TYPE_CHECKING:
     import torch

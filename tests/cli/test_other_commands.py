@@ -154,7 +154,9 @@ def test_shipped_times_of_pytorch_are_listed_and_shown(
         assert "20.0" not in invoke("problems", "list", "--problem-numbers=23", "--precision=fp32").out
         shown = invoke("problems", "show", "23", "--json").json
         assert shown["pytorch"][0]["times"]["eager"]["us"] == 40.0
-        assert {"reduce-…", "graph"} <= set(invoke("problems", "show", "23").out.split())
+        told = invoke("problems", "show", "23").out.split()
+        assert "graph" in told
+        assert any(word.startswith("reduce-") for word in told), "cut where the terminal is narrow"
         assert invoke("problems", "show", "23", "--size=small", "--json").json["pytorch"] == []
     finally:
         shipped_times.cache_clear()

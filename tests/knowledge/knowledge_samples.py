@@ -89,7 +89,7 @@ def row(technique: str, sums: Sums, *, run: str = "run-a", **cell: Any) -> Stati
 
 
 def gains(*logs: float, failed: int = 0) -> Sums:
-    """Sums of compared attempts with these log speed-ups, and of failed ones."""
+    """Sums of compared attempts with these log speed-ups, and the same credit, and of failed ones."""
     return Sums(
         attempts=len(logs) + failed,
         failures={Verdict.WRONG_VALUES: failed} if failed else {},
@@ -97,6 +97,9 @@ def gains(*logs: float, failed: int = 0) -> Sums:
         sum_log=sum(logs),
         sum_sq_log=sum(log * log for log in logs),
         best=max(logs, default=None),
+        compared=len(logs),
+        sum_gain=sum(logs),
+        sum_sq_gain=sum(log * log for log in logs),
     )
 
 

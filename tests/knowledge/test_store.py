@@ -228,5 +228,5 @@ def test_the_rendering_shows_both_kinds_apart(tmp_path):
     )
     text = store.render().read_text()
     assert text.index("Device kind: cuda") < text.index("Device kind: emulated")
-    assert "| busy | widen | sm_90 | 1 | 1 | 1 | 1.65 | - | 1.65 |" in text
+    assert "| busy | widen | sm_90 | 1 | 1 | 1 | 1.65 | - | 1.65 | 1.65 |" in text
     assert "| busy | widen | sm_90 | 3 | 1 | 1 | 1.11 | - | 1.11 |" in text

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from knowledge_samples import document, row
+from knowledge_samples import document, recorded, row, transition
 
 from kernelblaster.evaluation.results import Verdict
 from kernelblaster.knowledge.diff import diff
@@ -18,11 +18,11 @@ from kernelblaster.knowledge.track_record import record_of, track_records
 
 logs = st.floats(-3, 3)
 FAILED = Sums(attempts=1, failures={Verdict.WRONG_VALUES: 1})
-EVEN = Sums(attempts=1, n=1, inconclusive=1)
+EVEN = Sums(attempts=1, compared=1, inconclusive=1)
 
 
 def gained(log: float) -> Sums:
-    return Sums(attempts=1, n=1, sum_log=log, sum_sq_log=log * log, best=log)
+    return Sums(attempts=1, compared=1, sum_gain=log, sum_sq_gain=log * log, best=log)
 
 
 @given(decided=st.lists(logs, max_size=8), even=st.integers(0, 3), failed=st.integers(0, 3))
@@ -70,3 +70,20 @@ def test_a_mean_that_moves_is_a_difference() -> None:
     assert (changed.before, changed.after) == (1, 1)
     assert changed.before_mean < changed.after_mean
     assert diff(before, before).empty
+
+
+def test_gains_are_told_against_the_parent_and_credit_against_siblings() -> None:
+    """The better of two siblings that both gain: each gained over the parent, one of them less than the other."""
+    made = [transition("a", speedup=1.25), transition("b", speedup=2.0, technique="unroll")]
+    records = {key.technique: record for key, record in track_records(recorded(document(), *made)).items()}
+    slow, fast = records["widen"], records["unroll"]
+    assert (slow.mean, slow.best) == (pytest.approx(1.25), pytest.approx(1.25))
+    assert (fast.mean, fast.best) == (pytest.approx(2.0), pytest.approx(2.0))
+    assert slow.credit == pytest.approx(1.25 / 2.0)
+    assert fast.credit == pytest.approx(2.0 / 1.25)
+
+
+def test_a_file_that_kept_credit_alone_has_no_mean() -> None:
+    record = record_of(Sums(attempts=2, n=2, sum_log=0.6, sum_sq_log=0.2, best=0.4))
+    assert (record.compared, record.mean, record.low) == (0, None, None)
+    assert record.credit == pytest.approx(math.exp(0.3))

@@ -14,6 +14,10 @@ from kernelblaster import track_records
 if TYPE_CHECKING:
     from kernelblaster import KnowledgeBase, KnowledgeDiff, RecordKey, TrackRecord
 
+_COLUMNS_TOLD = (
+    "gain: speed-up of a candidate against its parent, geometric mean with 95 % interval; best: the largest",
+    "credit: speed-up beyond that of other candidates of the same parent, geometric mean; techniques are chosen by it",
+)
 _PARTS = ("states", "techniques", "lessons", "proposals", "changes", "cores")
 
 
@@ -24,9 +28,8 @@ def print_knowledge(console: Console, base: KnowledgeBase) -> None:
         console.print(line, markup=False, soft_wrap=True)
     if records:
         console.print(_table(records))
-        console.print(
-            "gain: speed-up of a candidate against its parent, geometric mean with 95 % interval", style="dim"
-        )
+        for told in _COLUMNS_TOLD:
+            console.print(told, style="dim", soft_wrap=True)
     tried = {key.state for key in records}
     untried = [f"{name} ({len(state.techniques)})" for name, state in base.states.items() if name not in tried]
     if untried:
@@ -69,7 +72,7 @@ def _table(records: dict[RecordKey, TrackRecord]) -> Table:
     table.add_column("state, technique", no_wrap=True)
     if several:
         table.add_column("on")
-    for column in ("tried", "correct", "gain", "95 %", "best"):
+    for column in ("tried", "correct", "gain", "95 %", "best", "credit"):
         table.add_column(column, justify="right")
     state = ""
     for key, record in records.items():
@@ -81,10 +84,13 @@ def _table(records: dict[RecordKey, TrackRecord]) -> Table:
     return table
 
 
-def _gains(record: TrackRecord) -> tuple[str, str, str]:
-    mean = f"{record.mean:.2f}x" if record.mean is not None else "-"
+def _gains(record: TrackRecord) -> tuple[str, str, str, str]:
     interval = f"{record.low:.2f}-{record.high:.2f}" if record.low is not None else "-"
-    return mean, interval, f"{record.best:.2f}x" if record.best is not None else "-"
+    return _ratio(record.mean), interval, _ratio(record.best), _ratio(record.credit)
+
+
+def _ratio(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}x"
 
 
 def _diff_lines(diff: KnowledgeDiff) -> Iterator[str]:
@@ -98,8 +104,8 @@ def _diff_lines(diff: KnowledgeDiff) -> Iterator[str]:
                 yield f"{sign} {part.removesuffix('s')} {diff.texts.get(name, name)}"
     for row in diff.evidence:
         sign = "+" if not row.before else "-" if not row.after else "~"
-        means = " -> ".join(f"{mean:.2f}x" if mean else "no gain" for mean in (row.before_mean, row.after_mean))
-        means = means.removeprefix("no gain -> ") if not row.before else means
+        known = (row.before_mean, row.after_mean) if row.before else (row.after_mean,)
+        means = " -> ".join("not known" if mean is None else f"{mean:.2f}x" for mean in known)
         kind = "measured" if row.device_kind == "cuda" else row.device_kind
         yield (
             f"{sign} {row.state}, {row.technique} ({row.arch}, {kind}): "

@@ -36,7 +36,7 @@ FIRST_RELEASE = "replay.sqlite"
 MAX_DIGESTS = 20_000
 """Digests of counted transitions that are kept. Runs that were idle longest lose theirs beyond that, and are sealed:
 nothing more is accepted from them, for losing a late transition is the safe side of counting one twice."""
-_MIGRATIONS = ((*TRANSITIONS_SCHEMA, *tables.SCHEMA), tables.SIBLINGS)
+_MIGRATIONS = ((*TRANSITIONS_SCHEMA, *tables.SCHEMA), tables.SIBLINGS, tables.COMPARISONS)
 
 
 class Experience:

@@ -43,8 +43,8 @@ def _statistics(document: KnowledgeDocument) -> Iterable[str]:
         head = [
             f"Device kind: {kind}",
             "",
-            "| state | technique | arch | attempts | correct | compared | mean speed-up | 95 % interval | best |",
-            "|---|---|---|---:|---:|---:|---:|---:|---:|",
+            "| state | technique | arch | attempts | correct | compared | mean gain | 95 % interval | best | credit |",
+            "|---|---|---|---:|---:|---:|---:|---:|---:|---:|",
         ]
         yield "\n".join(head + rows)
 
@@ -54,8 +54,9 @@ def _row(key: RecordKey, record: TrackRecord) -> str:
     mean = f"{record.mean:.2f}" if record.mean is not None else "-"
     interval = f"{record.low:.2f} to {record.high:.2f}" if record.low is not None else "-"
     best = f"{record.best:.2f}" if record.best is not None else "-"
+    credit = f"{record.credit:.2f}" if record.credit is not None else "-"
     counts = f"{record.attempts} | {record.correct} | {record.compared}"
-    return f"| {key.state} | {key.technique} | {arch} | {counts} | {mean} | {interval} | {best} |"
+    return f"| {key.state} | {key.technique} | {arch} | {counts} | {mean} | {interval} | {best} | {credit} |"
 
 
 def _state(name: str, state: StateEntry) -> Iterable[str]:

@@ -151,6 +151,11 @@ class Sums(DocumentPart):
     sum_sq_log: float = Field(0.0, ge=0)
     best: float | None = None
     """Largest decided log speed-up; None when there is none."""
+    compared: int = Field(0, ge=0)
+    """Correct and compared with the parent, siblings or not. 0 in files from before it was counted."""
+    sum_gain: float = 0.0
+    """Sum of their log speed-ups against the parent, as `best` has them; what could not be told apart adds 0."""
+    sum_sq_gain: float = Field(0.0, ge=0)
 
     @property
     def failed(self) -> int:

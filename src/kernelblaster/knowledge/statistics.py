@@ -28,6 +28,9 @@ def add(left: Sums, right: Sums) -> Sums:
         sum_log=left.sum_log + right.sum_log,
         sum_sq_log=left.sum_sq_log + right.sum_sq_log,
         best=max(bests, default=None),
+        compared=left.compared + right.compared,
+        sum_gain=left.sum_gain + right.sum_gain,
+        sum_sq_gain=left.sum_sq_gain + right.sum_sq_gain,
     )
 
 
@@ -48,10 +51,11 @@ def sums_of(transition: Transition) -> Sums:
     if transition.verdict is not Verdict.CORRECT:
         return Sums(attempts=1, failures={transition.verdict: 1})
     if transition.decision is Decision.INCONCLUSIVE or transition.duplicate:
-        return Sums(attempts=1, inconclusive=1)
+        return Sums(attempts=1, inconclusive=1, compared=1)
     if transition.speedup is None:
         return Sums(attempts=1)
-    return Sums(attempts=1, best=math.log(transition.speedup))
+    gain = math.log(transition.speedup)
+    return Sums(attempts=1, best=gain, compared=1, sum_gain=gain, sum_sq_gain=gain**2)
 
 
 def with_credit(sums: Sums, before: float | None, after: float | None) -> Sums:

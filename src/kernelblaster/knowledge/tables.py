@@ -42,7 +42,8 @@ from kernelblaster.replay.transition import Transition
 
 _CELL = ("state", "technique", "arch", "device_kind", "op_family", "precision", "weakly_verified")
 _KEY = ("run", *_CELL)
-_SUMS = ("attempts", "failures", "n", "inconclusive", "sum_log", "sum_sq_log", "best")
+_COMPARISONS = ("compared", "sum_gain", "sum_sq_gain")
+_SUMS = ("attempts", "failures", "n", "inconclusive", "sum_log", "sum_sq_log", "best", *_COMPARISONS)
 _TOTALS = ("attempts", "failed", "n", "sum_log", "sum_sq_log")
 
 SCHEMA = (
@@ -97,6 +98,9 @@ SIBLINGS = (
 )
 """Second version: credit among siblings. Figures of the first, gains against the parent, are dropped, and how often
 lessons helped with them: a run that goes on counts its transitions again."""
+
+COMPARISONS = tuple(f"ALTER TABLE statistics ADD COLUMN {name} NOT NULL DEFAULT 0" for name in _COMPARISONS)
+"""Third version: gains against the parent beside credit, for people. Rows of the second have none of them."""
 
 _ROWS = TypeAdapter(tuple[StatisticsRow, ...])
 """Many rows at once: validated one by one they would take most of an export."""
@@ -268,7 +272,7 @@ def _key(run: str, cell: Cell) -> tuple[object, ...]:
 
 def _put_row(connection: sqlite3.Connection, key: tuple[object, ...], sums: Sums) -> None:
     failures = json.dumps(sums.failures)
-    values = (sums.attempts, failures, sums.n, sums.inconclusive, sums.sum_log, sums.sum_sq_log, sums.best)
+    values = [failures if name == "failures" else getattr(sums, name) for name in _SUMS]
     marks = ", ".join("?" * len((*_KEY, *_SUMS)))
     connection.execute(
         f"INSERT OR REPLACE INTO statistics ({', '.join((*_KEY, *_SUMS))}) VALUES ({marks})", (*key, *values)

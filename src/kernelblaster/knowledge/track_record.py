@@ -1,7 +1,8 @@
-"""What each technique brought: attempts, correct ones, mean gain with its interval, and the best, for people.
+"""What each technique brought: attempts, correct ones, mean gain with its interval, the best, and credit, for people.
 
 Selection draws from `posterior`; this is the same evidence without priors and without weights, one line per state,
-technique, architecture and kind of device. Operator families, precisions and runs are added up.
+technique, architecture and kind of device. Operator families, precisions and runs are added up. Gains are against the
+parent, which is what people ask for; credit, against the siblings, is what selection learns from (`knowledge.credit`).
 """
 
 from __future__ import annotations
@@ -45,11 +46,12 @@ class TrackRecord:
     Attributes:
         attempts: candidates that were judged.
         correct: of these.
-        compared: of the correct ones, those with a comparison.
+        compared: of the correct ones, those with a comparison; 0 where only credit was kept, as files once did.
         mean: geometric mean over comparisons; None without one.
         low, high: its 95 % interval, by Student's t over log speed-ups, as if comparisons were independent; None for
             fewer than three, which tell next to nothing of their spread, or where none could tell a difference.
         best: largest speed-up; None without a comparison.
+        credit: speed-up beyond that of other candidates of the same parent, geometric mean; None without siblings.
     """
 
     attempts: int
@@ -59,6 +61,7 @@ class TrackRecord:
     low: float | None
     high: float | None
     best: float | None
+    credit: float | None
 
 
 def track_records(document: KnowledgeDocument) -> dict[RecordKey, TrackRecord]:
@@ -82,23 +85,25 @@ def record_of(sums: Sums) -> TrackRecord:
     return TrackRecord(
         attempts=sums.attempts,
         correct=sums.attempts - sums.failed,
-        compared=sums.n,
+        compared=sums.compared,
         mean=mean,
         low=low,
         high=high,
         best=math.exp(max(bests)) if bests else None,
+        credit=math.exp(sums.sum_log / sums.n) if sums.n else None,
     )
 
 
 def _mean_and_interval(sums: Sums) -> tuple[float | None, float | None, float | None]:
-    if not sums.n:
+    count = sums.compared
+    if not count:
         return None, None, None
-    mean = sums.sum_log / sums.n
+    mean = sums.sum_gain / count
     # One summand that is left over by rounding would look like certainty.
-    spread = max(0.0, sums.sum_sq_log - sums.n * mean**2)
-    if sums.n < _FEWEST or spread <= 1e-12 * max(1.0, sums.sum_sq_log):
+    spread = max(0.0, sums.sum_sq_gain - count * mean**2)
+    if count < _FEWEST or spread <= 1e-12 * max(1.0, sums.sum_sq_gain):
         return math.exp(mean), None, None
-    half = _student(sums.n - 1) * math.sqrt(spread / (sums.n - 1) / sums.n)
+    half = _student(count - 1) * math.sqrt(spread / (count - 1) / count)
     return math.exp(mean), math.exp(mean - half), math.exp(mean + half)
 
 

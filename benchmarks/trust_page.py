@@ -85,8 +85,12 @@ do not claim so. What stands between such code and a wrong figure:
   one who moves events as well.
 - No judged input is NaN, and infinities are judged where a problem defines what becomes of them: a sum or a product
   of infinities may be anything.
-- Where a reference takes more than 1 GiB, one timed call is judged instead of three, and whether judged calls take
-  longer than others is not asked.
+- Who takes some elements for all passes where the others do not matter. At the timed size short pieces at random places
+  decide sums, moments and maxima of samples that are otherwise even (`N16`); in a call that happens to see the piece of
+  each such sample, a kernel that then looks at everything is right.
+- Where a reference takes more than 1 GiB, timed calls are judged in pieces: 256 MiB of it, whole rows at random places,
+  other ones for each call. Where no room is left for the outputs of three calls, one is judged, the evaluation says so,
+  and whether judged calls take longer than others is not asked.
 - Modelled times on the emulated device add what the host works beyond 500 us per call (`N13`): less than that is free
   there.
 - A candidate may behave otherwise when a profiler or a sanitizer is attached. The reward is the time without either.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from kernelblaster.devices.base import UNPERTURBED, PerturbationKind
 from kernelblaster.devices.facts import DeviceKind
+from kernelblaster.evaluation.correctness import input_store, reference_output
 from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.evaluation.inputs.drawing import permitted_perturbation, perturbation_of
 from kernelblaster.evaluation.inputs.keys import InputKey
@@ -99,9 +101,30 @@ def test_a_modelled_device_has_one_call_to_judge(store: InputStore, relu: Proble
     assert len(choose_checks(store, timed(relu), facts(DeviceKind.EMULATED), 1, 2.0).perturbations) == 1
 
 
-def test_large_references_are_judged_once(store: InputStore, relu: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LARGE_REFERENCE", 100)
-    assert len(choose_checks(store, timed(relu), facts(), 1, 2.0).perturbations) == 1
+def test_large_references_are_judged_in_pieces(tmp_path: Path, relu: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(input_store, "LARGE_REFERENCE", 100)
+    monkeypatch.setattr(reference_output, "BYTES", 40_000)
+    with InputStore(tmp_path) as store:
+        found = choose_checks(store, timed(relu), facts(), 1, 2.0)
+        assert len(found.perturbations) == 3
+        assert found.notes == ()
+        places = []
+        for perturbation in found.perturbations:
+            with store.use(dataclasses.replace(timed(relu), perturbation=perturbation)) as drawn:
+                (expected,) = drawn.expected.tensors
+                assert expected.pieces is not None
+                assert expected.values.numel() == expected.pieces.elements < expected.spec.elements
+                places.append(expected.pieces.spans)
+        assert len(set(places)) == 3
+
+
+def test_one_call_is_judged_where_outputs_of_more_have_no_room(
+    store: InputStore, relu: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module.shutil, "disk_usage", lambda _: SimpleNamespace(free=1))
+    found = choose_checks(store, timed(relu), facts(), 1, 2.0)
+    assert len(found.perturbations) == 1
+    assert any("no room" in note for note in found.notes)
 
 
 def test_secrets_choose_the_variants(store: InputStore, relu: Problem) -> None:

@@ -6,6 +6,7 @@ the kernel would look for first (elements never written, a tail beyond the last 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ import torch
 from kernelblaster.errors import DeviceMemoryFull
 from kernelblaster.evaluation.correctness.error_budget import CHUNK_ELEMENTS, Budget, SharedError, fits
 from kernelblaster.evaluation.correctness.index_ties import IndexTies
+from kernelblaster.evaluation.correctness.pieces import Pieces
 from kernelblaster.evaluation.correctness.reference_output import ReferenceTensor
 from kernelblaster.evaluation.inputs.tensors import TORCH_DTYPES, borrowed_memory, read_tensor, spans, stored_spans
 from kernelblaster.problems.dtype import DType
@@ -133,7 +135,7 @@ def compare_output(
     if expected.scale is None:
         return compare_exact(path, expected.values, expected.spec, poison, expected.ties)
     budget = Budget(expected.spec, expected.scale, factor, loss, judge_nan)
-    return compare(path, expected.values, budget, poison)
+    return compare(path, expected.values, budget, poison, expected.pieces)
 
 
 def would_be_refused(expected: ReferenceTensor, other: torch.Tensor, factor: float, loss: float) -> bool:
@@ -142,33 +144,44 @@ def would_be_refused(expected: ReferenceTensor, other: torch.Tensor, factor: flo
         if expected.ties is not None and not other.is_floating_point():
             return not bool(expected.ties.accepts(other, expected.values).all())
         return not torch.equal(other.to(expected.values.device, torch.float64), expected.values.to(torch.float64))
-    return tells_apart(expected.values, other, Budget(expected.spec, expected.scale, factor, loss))
+    return tells_apart(expected.values, other, Budget(expected.spec, expected.scale, factor, loss), expected.pieces)
 
 
-def compare(path: Path, reference: torch.Tensor, budget: Budget, poison: int) -> Findings:
+def compare(path: Path, reference: torch.Tensor, budget: Budget, poison: int, pieces: Pieces | None = None) -> Findings:
     """Compare a floating-point output with its reference.
 
     Args:
         path: the output's bytes; the file has the size that the spec asks for.
-        reference: float64 or float32, of the spec's shape, any device.
+        reference: float64 or float32, any device; of the spec's shape, or flat and in pieces.
         budget: how wrong it may be.
         poison: byte that the output was filled with before the call.
+        pieces: which elements are compared; None: all.
     """
     try:
         with borrowed_memory() as device:
-            return _compare_on(device, path, reference, budget, poison)
+            return _compare_on(device, path, reference, budget, poison, pieces)
     except DeviceMemoryFull:
         # The candidate is still there, and may hold all of the GPU's memory: no reason not to judge it.
-        return _compare_on(torch.device("cpu"), path, reference, budget, poison)
+        return _compare_on(torch.device("cpu"), path, reference, budget, poison, pieces)
 
 
-def _compare_on(device: torch.device, path: Path, reference: torch.Tensor, budget: Budget, poison: int) -> Findings:
+def _stretches(budget: Budget, pieces: Pieces | None, at_most: int) -> Iterator[tuple[int, int, int]]:
+    """First and behind last element of what is compared at once, whole rows, and the first's place in the reference."""
+    if pieces is None:
+        return ((start, stop, start) for start, stop in spans(budget.spec.elements, budget.row, at_most))
+    return pieces.within(max(at_most // budget.row, 1) * budget.row)
+
+
+def _compare_on(
+    device: torch.device, path: Path, reference: torch.Tensor, budget: Budget, poison: int, pieces: Pieces | None
+) -> Findings:
     spec, expected_flat = budget.spec, reference.reshape(-1)
     findings = Findings(spec)
     error_square = 0.0
     with stored_spans(path, spec, device) as output:
-        for start, stop in spans(spec.elements, budget.row, _CPU_CHUNK if device.type == "cpu" else CHUNK_ELEMENTS):
-            expected = expected_flat[start:stop].to(device).double()
+        chunk = _CPU_CHUNK if device.type == "cpu" else CHUNK_ELEMENTS
+        for start, stop, place in _stretches(budget, pieces, chunk):
+            expected = expected_flat[place : place + stop - start].to(device).double()
             error_square += _compare_span(findings, budget, start, output(start, stop), expected, poison)
     findings.norm_error = _relative(error_square**0.5, budget.scale.reference_norm)
     together = 0.0 if findings.worst_row is None else findings.worst_row.ratio
@@ -233,12 +246,13 @@ def _bytes_of_flags(values: torch.Tensor) -> torch.Tensor:
     return values.view(torch.uint8) if values.dtype is torch.bool else values
 
 
-def tells_apart(reference: torch.Tensor, other: torch.Tensor, budget: Budget) -> bool:
-    """Whether `other` in place of a floating-point `reference` would be refused."""
+def tells_apart(reference: torch.Tensor, other: torch.Tensor, budget: Budget, pieces: Pieces | None = None) -> bool:
+    """Whether `other`, which is whole, in place of a floating-point `reference` would be refused."""
     spec, expected_flat, other_flat = budget.spec, reference.reshape(-1), other.reshape(-1)
     with borrowed_memory() as device:
-        for start, stop in spans(spec.elements, budget.row, CHUNK_ELEMENTS):
-            expected, got = (flat[start:stop].to(device).double() for flat in (expected_flat, other_flat))
+        for start, stop, place in _stretches(budget, pieces, CHUNK_ELEMENTS):
+            expected = expected_flat[place : place + stop - start].to(device).double()
+            got = other_flat[start:stop].to(device).double()
             held, tolerances = fits(expected, spec.dtype) & torch.isfinite(expected), budget.tolerances(expected, start)
             if bool((held & ~((got - expected).abs() <= tolerances)).any()):
                 return True

@@ -6,14 +6,15 @@ import copy
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
 
-from kernelblaster.evaluation.correctness.error_budget import ErrorScale
+from kernelblaster.evaluation.correctness.error_budget import ErrorScale, fits, row_length
 from kernelblaster.evaluation.correctness.index_ties import IndexTies
 from kernelblaster.evaluation.correctness.input_draws import Draw
+from kernelblaster.evaluation.correctness.pieces import BYTES, Pieces
 from kernelblaster.evaluation.correctness.widening import Widened, lacking
 from kernelblaster.evaluation.inputs.distributions import Distribution, accumulation_at
 from kernelblaster.evaluation.inputs.leading import distances
@@ -51,12 +52,14 @@ class ReferenceTensor:
             forbids more; integers and flags in the stored type.
         scale: None for integers and flags, which must be equal.
         ties: where these are indices, which others are as good.
+        pieces: which elements `values` has, one behind the other; None: all, in the output's shape.
     """
 
     spec: TensorSpec
     values: torch.Tensor
     scale: ErrorScale | None
     ties: IndexTies | None = None
+    pieces: Pieces | None = None
 
     @property
     def bytes(self) -> int:
@@ -81,8 +84,13 @@ class ReferenceOutput:
         return next(tensor for tensor in self.tensors if tensor.spec.name == name)
 
 
-def solve(drawn: Draw, outputs: Sequence[TensorSpec], precision: Precision) -> ReferenceOutput:
-    """Compute reference and plain result of a draw; `outputs` in the problem's order. Raises DeviceError."""
+def solve(
+    drawn: Draw, outputs: Sequence[TensorSpec], precision: Precision, secret: str | None = None
+) -> ReferenceOutput:
+    """Compute reference and plain result of a draw; `outputs` in the problem's order. Raises DeviceError.
+
+    With a `secret`, which decides their places, pieces of floating-point outputs are kept alone.
+    """
     with TORCH, torch.no_grad(), _numerics(), borrowed_memory() as device:
         exact, notes = _exact_dtype(drawn, outputs, device)
         references = _run(drawn, exact, device)
@@ -97,9 +105,22 @@ def solve(drawn: Draw, outputs: Sequence[TensorSpec], precision: Precision) -> R
             if kind not in plain:
                 plain[kind] = _plain(drawn, kind, device)
             scale = ErrorScale.measure(references[place], plain[kind][place], spec, losses)
-            values = _kept(references[place].to(_kept_dtype(spec, exact)))
-            tensors.append(ReferenceTensor(spec, values, scale))
+            values = references[place].to(_kept_dtype(spec, exact))
+            whole = ReferenceTensor(spec, values, scale)
+            tensors.append(replace(whole, values=_kept(values)) if secret is None else _in_pieces(whole, secret))
         return ReferenceOutput(tuple(tensors), notes)
+
+
+def _in_pieces(whole: ReferenceTensor, secret: str) -> ReferenceTensor:
+    """Some elements of a floating-point output, and their norm, within the error scale of all."""
+    spec, scale = whole.spec, whole.scale
+    kept = BYTES // whole.values.element_size()
+    pieces = Pieces.choose(spec.elements, row_length(spec), kept, f"{secret}/{spec.name}")
+    taken = pieces.taken(whole.values)
+    if scale is not None:
+        exact = taken.double()
+        scale = replace(scale, reference_norm=float(torch.where(fits(exact, spec.dtype), exact, 0.0).norm()))
+    return ReferenceTensor(spec, _kept(taken), scale, pieces=pieces)
 
 
 def _losses(values: torch.Tensor, device: torch.device) -> torch.Tensor:

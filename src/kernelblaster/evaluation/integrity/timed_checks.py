@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -17,11 +18,10 @@ from kernelblaster.evaluation.inputs.perturbations import CHECKED, PerturbationS
 from kernelblaster.evaluation.processes.timed_pair import KeptCall
 from kernelblaster.problems.problem import TensorRole
 
-LARGE_REFERENCE = 1 << 30
-"""Bytes of a reference above which one timed call is judged instead of `CHECKED`."""
 MEMORY_SHARE = 0.6
 """Of the GPU's memory that two processes with changing values may take."""
 _ATTEMPTS = 3
+_STALE = "the result hardly changes from one timed call to the next: a stale one would not show"
 
 
 class TimedCalls(Protocol):
@@ -79,9 +79,10 @@ def choose_checks(inputs: InputStore, timed: InputKey, facts: DeviceFacts, secre
         if _process_bytes(base) * 2 > MEMORY_SHARE * facts.memory_bytes and facts.kind is DeviceKind.CUDA:
             note = "timed calls share values and addresses: the GPU's memory does not hold changing ones beside them"
             return TimedChecks((), changing=False, notes=(note,))
-        modelled = facts.kind is DeviceKind.EMULATED
-        wanted = 1 if modelled or base.reference_bytes > LARGE_REFERENCE else CHECKED
         notes: tuple[str, ...] = ()
+        wanted = 1 if facts.kind is DeviceKind.EMULATED else CHECKED
+        if wanted > 1 and not _has_room(inputs, base):
+            wanted, notes = 1, ("one timed call is judged: there is no room for the outputs of more",)
         for place in range(wanted):
             for attempt in range(_ATTEMPTS):
                 perturbation = derived_perturbation(secret, f"{timed.name}/{place}/{attempt}")
@@ -93,12 +94,12 @@ def choose_checks(inputs: InputStore, timed: InputKey, facts: DeviceFacts, secre
                         stack.push(lent.pop_all())
                         break
             if not shows:
-                notes = ("the result hardly changes from one timed call to the next: a stale one would not show",)
+                notes += (_STALE,) if _STALE not in notes else ()
         return TimedChecks(tuple(drawn.key.perturbation for drawn in chosen[1:]), changing=True, notes=notes)
 
 
 def _shows_all(drawn: InputSet, others: Sequence[InputSet], factor: float) -> bool:
-    """Whether the result of any other set would be refused for this one."""
+    """Whether the result of any other set, of which all is known, would be refused for this one."""
     from kernelblaster.evaluation.correctness.compare import would_be_refused
 
     return all(
@@ -107,7 +108,14 @@ def _shows_all(drawn: InputSet, others: Sequence[InputSet], factor: float) -> bo
             for expected, stale in zip(drawn.expected.tensors, other.expected.tensors, strict=True)
         )
         for other in others
+        if all(tensor.pieces is None for tensor in other.expected.tensors)
     )
+
+
+def _has_room(inputs: InputStore, drawn: InputSet) -> bool:
+    """Whether the outputs of all judged calls and of both processes can lie beside each other until they are judged."""
+    outputs = sum(spec.bytes for spec in drawn.outputs)
+    return (CHECKED + 2) * outputs <= shutil.disk_usage(inputs.directory).free
 
 
 def _process_bytes(drawn: InputSet) -> int:

@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from kernelblaster.evaluation.correctness.compare import compare
-from kernelblaster.evaluation.correctness.error_budget import FEW, Budget, ErrorScale
+from kernelblaster.evaluation.correctness.error_budget import Budget
+from kernelblaster.evaluation.correctness.error_scale import FEW, ErrorScale
 from kernelblaster.evaluation.correctness.widening import Widened
 from kernelblaster.evaluation.inputs.tensors import TORCH_DTYPES, write_tensor
 from kernelblaster.problems.dtype import DType

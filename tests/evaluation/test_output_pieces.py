@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from kernelblaster.evaluation.correctness import compare as compare_module
 from kernelblaster.evaluation.correctness.compare import compare
-from kernelblaster.evaluation.correctness.error_budget import Budget, ErrorScale
+from kernelblaster.evaluation.correctness.error_budget import Budget
+from kernelblaster.evaluation.correctness.error_scale import ErrorScale
 from kernelblaster.evaluation.correctness.pieces import COUNT, Pieces
 from kernelblaster.evaluation.inputs.tensors import write_tensor
 from kernelblaster.problems.dtype import DType

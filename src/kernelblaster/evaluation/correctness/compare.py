@@ -15,7 +15,8 @@ import numpy as np
 import torch
 
 from kernelblaster.errors import DeviceMemoryFull
-from kernelblaster.evaluation.correctness.error_budget import CHUNK_ELEMENTS, Budget, SharedError, fits
+from kernelblaster.evaluation.correctness.error_budget import Budget, SharedError
+from kernelblaster.evaluation.correctness.error_scale import CHUNK_ELEMENTS, fits
 from kernelblaster.evaluation.correctness.index_ties import IndexTies
 from kernelblaster.evaluation.correctness.pieces import Pieces
 from kernelblaster.evaluation.correctness.reference_output import ReferenceTensor
@@ -237,7 +238,7 @@ def _compare_span(
     findings.not_finite += int((held & ~torch.isfinite(got)).sum())
     _take(findings, start, ratio, error, expected, got)
     _take_wrong(findings, start, ~(ratio <= 1), stored, expected, got, poison)
-    _take_rows(findings, start, budget.shared(expected, got, tolerances))
+    _take_rows(findings, start, budget.shared(expected, got, start))
     return float(error[held].square().sum())
 
 
@@ -256,7 +257,7 @@ def tells_apart(reference: torch.Tensor, other: torch.Tensor, budget: Budget, pi
             held, tolerances = fits(expected, spec.dtype) & torch.isfinite(expected), budget.tolerances(expected, start)
             if bool((held & ~((got - expected).abs() <= tolerances)).any()):
                 return True
-            shared = budget.shared(expected, got, tolerances)
+            shared = budget.shared(expected, got, start)
             if shared is not None and bool((shared.ratio > 1).any()):
                 return True
     return False

@@ -2,7 +2,7 @@
 
 For every element, with r the float64 reference on the very bytes that the candidate was given:
 
-    |out - r|  <=  ulps * ulp(r)  +  c * h * p(|r|)  +  a * rms(row of r)
+    |out - r|  <=  ulps * ulp(r)  +  c * h * p(|r|)  +  a * rms(row or sample of r)
     ||out - r|| / ||r||  <=  c * h * plain_norm + a        (plain_norm at least half an ulp where fewer than 64 elements
                                                             carry the norm: a few lucky roundings would make it tiny)
 
@@ -29,6 +29,8 @@ bound on |out - r| above:
                 pairwise or in double and an honest serial sum is worse by a factor that grows with sqrt(n)
     row         the last axis, or the whole tensor where that axis is shorter than 128; then, and of fewer than 16 rows,
                 no error that a row shares is judged
+    sample      an index of the first axis, of three or more: a norm over several axes loses what the sample's scale
+                asks for, however small a row of it is. The larger rms counts
     d           half of the format's epsilon: a row's common factor (a sum, a scale) may itself be rounded to the format
     plain_shared
                 largest |<plain - q(r)>| / <r> of a row, at least three times its root mean square over the rows
@@ -51,32 +53,25 @@ integers and flags must be equal, and indices point at equal elements (`index_ti
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
 
 import torch
 
+from kernelblaster.evaluation.correctness.error_scale import (
+    FEW,
+    ErrorScale,
+    bin_of,
+    fits,
+    judges_rows,
+    round_to,
+    row_length,
+    spacing,
+)
 from kernelblaster.evaluation.inputs.distributions import ACCUMULATION
-from kernelblaster.evaluation.inputs.tensors import TORCH_DTYPES, spans
+from kernelblaster.evaluation.inputs.tensors import TORCH_DTYPES
 from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.problem import TensorSpec
 
-LEAST_ROW = 128
-"""A shorter last axis is no sample of the tensor's scale."""
-CHUNK_ELEMENTS = 1 << 24
-LEAST_POOL = 128
-"""Elements that make a bin's largest plain error worth believing: where errors come from cancelled terms they have long
-tails, and the largest of a few says little of the largest of all."""
-FEW = 64
-"""Carriers of a norm below which a few lucky roundings make the plain error in norm tiny."""
-LEAST_ROWS = 16
-"""Fewer are no sample of the errors that rows share."""
 _INDEPENDENT = 2.0
-_LEAST_SPREAD = 3.0
-"""In root mean squares: the largest of few errors may be small."""
-_LOW_EXPONENT, _HIGH_EXPONENT = -160, 160
-_BINS = _HIGH_EXPONENT - _LOW_EXPONENT + 1
-MOST_PARTS = 16
-_COPIES = 256
 
 
 @dataclass(frozen=True)
@@ -93,134 +88,6 @@ _ALLOWANCES = {
     ),
     **dict.fromkeys((DType.FLOAT32, DType.FLOAT64), _Allowance(ulps=256.0, headroom=8.0)),
 }
-
-
-@dataclass(frozen=True)
-class Parts:
-    """Where an output is cut, so that each part has an error scale of its own.
-
-    Attributes:
-        starts: first element of each part; int64, ascending from 0.
-        losses: a of the module's formula per part; None: one for all, that of the distribution.
-    """
-
-    starts: torch.Tensor
-    losses: torch.Tensor | None
-
-    @classmethod
-    def of(cls, spec: TensorSpec, losses: torch.Tensor | None) -> Self:
-        """Parts of neighbouring samples, from what each sample asks for; one part where there are no samples."""
-        if losses is None or not losses.numel():
-            return cls(torch.zeros(1, dtype=torch.int64), None)
-        samples = losses.numel()
-        if not spec.shape or spec.shape[0] != samples:
-            return cls(torch.zeros(1, dtype=torch.int64), losses.max().reshape(1))
-        count = max(min(MOST_PARTS, samples, spec.elements // LEAST_POOL), 1)
-        first = [part * samples // count for part in range(count)]
-        most = torch.stack([losses[a:b].max() for a, b in zip(first, [*first[1:], samples], strict=True)])
-        return cls(torch.tensor(first) * (spec.elements // samples), most)
-
-    def __len__(self) -> int:
-        return self.starts.numel()
-
-    def at(self, start: int, count: int, device: torch.device) -> torch.Tensor:
-        """The part of each element from `start` on; int64."""
-        if len(self) == 1:
-            return torch.zeros(count, dtype=torch.int64, device=device)
-        places = torch.arange(start, start + count, device=device)
-        return torch.bucketize(places, self.starts[1:].to(device), right=True)
-
-
-@dataclass(frozen=True)
-class ErrorScale:
-    """What the plain implementation gets wrong on one output of one input set.
-
-    Attributes:
-        by_exponent: largest plain error per part and binary exponent of |reference|, pooled with neighbours; float64,
-            (parts, 321).
-        plain_norm: ||plain - reference|| over elements finite in both, / ||reference||.
-        reference_norm: ||reference|| over elements the format can hold.
-        carriers: how many equal elements would have this norm and this sum of fourth powers, 1 where one stands out.
-        reference_rms: root mean square of such elements, float64, per part.
-        parts: what `by_exponent` and `reference_rms` are taken over.
-        all_fit: the format can hold every element of the reference that is finite.
-        all_finite: the reference is finite.
-        plain_finite: the plain implementation is finite wherever the format can hold the reference.
-        plain_infinite: it has the reference's infinities.
-        plain_shared: the error that elements of a row share in the plain implementation, as the module's formula has
-            it; 0 where rows are not judged.
-    """
-
-    by_exponent: torch.Tensor
-    plain_norm: float
-    reference_norm: float
-    carriers: float
-    reference_rms: torch.Tensor
-    parts: Parts
-    all_fit: bool
-    all_finite: bool
-    plain_finite: bool
-    plain_infinite: bool = True
-    plain_shared: float = 0.0
-
-    @classmethod
-    def measure(
-        cls, reference: torch.Tensor, plain: torch.Tensor, spec: TensorSpec, losses: torch.Tensor | None = None
-    ) -> Self:
-        """Compare the plain implementation's output with the reference; both of `spec`'s shape, any device.
-
-        `losses` are what each sample of a mixed input asks for, a of the module's formula.
-        """
-        parts = Parts.of(spec, losses)
-        bins = len(parts) * _BINS
-        largest = torch.zeros(bins, dtype=torch.float64)
-        counts = torch.zeros(bins, dtype=torch.int64)
-        squares = torch.zeros(len(parts), dtype=torch.float64)
-        held = torch.zeros(len(parts), dtype=torch.int64)
-        error_square = fourths = 0.0
-        all_fit = all_finite = plain_finite = plain_infinite = True
-        shares: list[torch.Tensor] = []
-        flat_reference, flat_plain = reference.reshape(-1), plain.reshape(-1)
-        for start, stop in spans(spec.elements, row_length(spec), CHUNK_ELEMENTS):
-            expected = flat_reference[start:stop].double()
-            got = flat_plain[start:stop].to(expected.device).double()
-            if judges_rows(spec):
-                shares.append(_shares(got - round_to(expected, spec.dtype), expected, spec))
-            held_here = fits(expected, spec.dtype)
-            usable = held_here & torch.isfinite(got)
-            plain_finite = plain_finite and bool((usable == held_here).all())
-            finite, infinite = expected.isfinite(), expected.isinf()
-            all_fit = all_fit and bool((held_here | ~finite).all())
-            all_finite = all_finite and bool(finite.all())
-            plain_infinite = plain_infinite and bool((got[infinite] == expected[infinite]).all())
-            # Of the reference everything counts, also where the plain implementation overflows.
-            part = parts.at(start, stop - start, expected.device)
-            of_held, weights = part[held_here], expected[held_here].square()
-            squares += torch.bincount(of_held, weights=weights, minlength=len(parts)).cpu()
-            fourths += float(weights.square().sum())
-            held += torch.bincount(of_held, minlength=len(parts)).cpu()
-            expected, error = expected[usable], (got - expected)[usable].abs()
-            index = part[usable] * _BINS + _bin(expected)
-            largest = torch.maximum(largest, _largest_per_bin(index, error, bins))
-            # A rectifier's zero that is exact in both tells nothing of what one near its edge may be off by.
-            telling = (expected != 0) | (error > 0)
-            counts += torch.bincount(index[telling], minlength=bins).cpu()
-            error_square += float(error.square().sum())
-        norm = float(squares.sum()) ** 0.5
-        pooled = zip(largest.reshape(-1, _BINS), counts.reshape(-1, _BINS), strict=True)
-        return cls(
-            by_exponent=torch.stack([_pool(*each) for each in pooled]),
-            plain_norm=error_square**0.5 / norm if norm else 0.0,
-            reference_norm=norm,
-            carriers=norm**4 / fourths if fourths else 0.0,
-            reference_rms=(squares / held.clamp(min=1)).sqrt(),
-            parts=parts,
-            all_fit=all_fit,
-            all_finite=all_finite,
-            plain_finite=plain_finite,
-            plain_infinite=plain_infinite,
-            plain_shared=_widest(torch.cat(shares)) if shares else 0.0,
-        )
 
 
 @dataclass(frozen=True)
@@ -270,24 +137,29 @@ class Budget:
 
     def tolerances(self, reference: torch.Tensor, start: int) -> torch.Tensor:
         """Largest passing |out - reference| per element; float64, flat, whole rows from element `start` on."""
+        return self._tolerances(self.scale.by_exponent, reference, start)
+
+    def _tolerances(self, by_exponent: torch.Tensor, reference: torch.Tensor, start: int) -> torch.Tensor:
         allowance, parts = _ALLOWANCES[self.spec.dtype], self.scale.parts
         part = parts.at(start, reference.numel(), reference.device)
-        plain = self.scale.by_exponent.to(reference.device)[part, _bin(reference)]
-        local = self._local_rms(reference, part)
+        plain = by_exponent.to(reference.device)[part, bin_of(reference)]
+        local = self._local_rms(reference, start, part)
         loss = self.accumulation if parts.losses is None else parts.losses.to(reference)[part]
         stored = allowance.ulps * spacing(reference, self.spec.dtype)
         return stored + self.factor * allowance.headroom * plain + loss * local
 
-    def shared(self, reference: torch.Tensor, got: torch.Tensor, tolerances: torch.Tensor) -> SharedError | None:
+    def shared(self, reference: torch.Tensor, got: torch.Tensor, start: int) -> SharedError | None:
         """What the elements of each row are off by together; None where rows are not judged.
 
         Args:
-            reference: float64, flat, whole rows.
+            reference: float64, flat, whole rows from element `start` on.
             got: like it; what is not finite is left out.
-            tolerances: of these elements.
+            start: of the first.
         """
         if not judges_rows(self.spec):
             return None
+        # Not of the full pool: it is for the largest error of many, and a row's are as large as their neighbours'.
+        tolerances = self._tolerances(self.scale.nearby, reference, start)
         dtype, factor = self.spec.dtype, torch.finfo(TORCH_DTYPES[self.spec.dtype]).eps / 2
         plain = self.factor * _ALLOWANCES[dtype].headroom * self.scale.plain_shared
         weights = torch.where(fits(reference, dtype), reference, 0.0).reshape(-1, self.row)
@@ -302,78 +174,13 @@ class Budget:
         share = torch.where(square > 0, total / square, 0.0)
         return SharedError(share, torch.where(total == 0, 0.0, total.abs() / granted))
 
-    def _local_rms(self, reference: torch.Tensor, part: torch.Tensor) -> torch.Tensor:
+    def _local_rms(self, reference: torch.Tensor, start: int, part: torch.Tensor) -> torch.Tensor:
         if self.row == 1:
             return self.scale.reference_rms.to(reference.device)[part]
         held = torch.where(fits(reference, self.spec.dtype), reference, 0.0).reshape(-1, self.row)
-        return held.square().mean(dim=1, keepdim=True).sqrt().expand(-1, self.row).reshape(-1)
-
-
-def row_length(spec: TensorSpec) -> int:
-    """Elements of a row of the module's formula; 1 where the whole tensor is one."""
-    last = spec.shape[-1] if spec.shape else 1
-    return last if last >= LEAST_ROW else 1
-
-
-def judges_rows(spec: TensorSpec) -> bool:
-    """Whether there are rows to judge, long enough and many enough, of a 16-bit format."""
-    row = row_length(spec)
-    return TORCH_DTYPES[spec.dtype].itemsize == 2 and row > 1 and spec.elements // row >= LEAST_ROWS
-
-
-def round_to(values: torch.Tensor, dtype: DType) -> torch.Tensor:
-    """float64 values rounded to the format, its largest numbers in place of infinities; float64."""
-    largest = torch.finfo(TORCH_DTYPES[dtype]).max
-    return values.clamp(-largest, largest).to(TORCH_DTYPES[dtype]).double()
-
-
-def fits(reference: torch.Tensor, dtype: DType) -> torch.Tensor:
-    """Which float64 values are finite once rounded to the format."""
-    info = torch.finfo(TORCH_DTYPES[dtype])
-    return reference.abs() < info.max * (1 + info.eps / 4)
-
-
-def spacing(reference: torch.Tensor, dtype: DType) -> torch.Tensor:
-    """Distance between neighbouring numbers of the format at each float64 value; constant among subnormals."""
-    info = torch.finfo(TORCH_DTYPES[dtype])
-    magnitude = reference.abs().clamp(min=info.smallest_normal, max=info.max)
-    _, exponent = torch.frexp(magnitude)
-    return torch.ldexp(torch.full_like(magnitude, info.eps), exponent - 1)
-
-
-def _shares(error: torch.Tensor, reference: torch.Tensor, spec: TensorSpec) -> torch.Tensor:
-    """<error> / <r> per row, over what is finite; float64, on the CPU."""
-    weights = torch.where(fits(reference, spec.dtype), reference, 0.0).reshape(-1, row_length(spec))
-    error = torch.nan_to_num(error, nan=0.0, posinf=0.0, neginf=0.0).reshape(weights.shape)
-    square = torch.linalg.vecdot(weights, weights)
-    return torch.where(square > 0, torch.linalg.vecdot(error, weights) / square, 0.0).cpu()
-
-
-def _widest(shares: torch.Tensor) -> float:
-    """The largest, or what the spread of the others makes likely."""
-    return max(float(shares.abs().max()), _LEAST_SPREAD * float(shares.square().mean().sqrt()))
-
-
-def _bin(reference: torch.Tensor) -> torch.Tensor:
-    """Binary exponent of each value as a bin number; zero falls in the lowest."""
-    _, exponent = torch.frexp(torch.nan_to_num(reference))
-    exponent = torch.where(reference == 0, _LOW_EXPONENT, exponent.long())
-    return exponent.clamp(_LOW_EXPONENT, _HIGH_EXPONENT) - _LOW_EXPONENT
-
-
-def _largest_per_bin(index: torch.Tensor, error: torch.Tensor, bins: int) -> torch.Tensor:
-    copies = 1 if error.device.type == "cpu" else _COPIES
-    # Most elements share a few bins: on a GPU neighbours go to different copies of them, or wait for each other.
-    turn = torch.arange(index.numel(), device=error.device) % copies
-    largest = torch.zeros(copies * bins, dtype=torch.float64, device=error.device)
-    return largest.scatter_reduce_(0, index + bins * turn, error, "amax").reshape(copies, bins).amax(0).cpu()
-
-
-def _pool(largest: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
-    """Take each bin's error from itself and its neighbours, and from larger values until enough were seen."""
-    bins = torch.arange(_BINS)
-    through = counts.cumsum(0)
-    enough = torch.searchsorted(through, through - counts + LEAST_POOL)
-    last = torch.maximum(enough, bins + 1)[:, None]
-    taken = (bins >= bins[:, None] - 1) & (bins <= last)
-    return torch.where(taken, largest, 0.0).amax(dim=1)
+        local = held.square().mean(dim=1).sqrt()
+        if self.scale.sample_rms is not None:
+            first = torch.arange(start, start + reference.numel(), self.row, device=reference.device)
+            samples = self.scale.sample_rms.to(reference.device)
+            local = torch.maximum(local, samples[first // (self.spec.elements // samples.numel())])
+        return local[:, None].expand(-1, self.row).reshape(-1)

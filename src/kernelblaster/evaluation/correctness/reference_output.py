@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from kernelblaster.evaluation.correctness.error_budget import ErrorScale, fits, row_length
+from kernelblaster.evaluation.correctness.error_scale import ErrorScale, fits, row_length
 from kernelblaster.evaluation.correctness.index_ties import IndexTies
 from kernelblaster.evaluation.correctness.input_draws import Draw
 from kernelblaster.evaluation.correctness.pieces import BYTES, Pieces

@@ -1,0 +1,252 @@
+"""What the plain implementation gets wrong on one output: the scale of the error budget. Terms as in `error_budget`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+
+from kernelblaster.evaluation.inputs.tensors import TORCH_DTYPES, spans
+from kernelblaster.problems.dtype import DType
+from kernelblaster.problems.problem import TensorSpec
+
+LEAST_ROW = 128
+"""A shorter last axis is no sample of the tensor's scale."""
+CHUNK_ELEMENTS = 1 << 24
+LEAST_POOL, FULL_POOL = 128, 4096
+"""Elements that make a bin's largest plain error worth believing: where errors come from cancelled terms they have long
+tails, and the largest of a few says little of the largest of all. Of n errors with an exponential tail the largest
+exceeds c times the largest of n others with probability n^(1 - c): with 128 an honest chain of kernels with results in
+16 bits between them failed one input set in 40. The full pool, or an eighth of all elements where they are few, is
+taken from magnitudes up to 2^`POOL_REACH` times as large, the least from any that are larger."""
+POOL_REACH = 4
+FEW = 64
+"""Carriers of a norm below which a few lucky roundings make the plain error in norm tiny."""
+LEAST_ROWS = 16
+"""Fewer are no sample of the errors that rows share."""
+_LEAST_SPREAD = 3.0
+"""In root mean squares: the largest of few errors may be small."""
+_LOW_EXPONENT, _HIGH_EXPONENT = -160, 160
+_BINS = _HIGH_EXPONENT - _LOW_EXPONENT + 1
+MOST_PARTS = 16
+_COPIES = 256
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Where an output is cut, so that each part has an error scale of its own.
+
+    Attributes:
+        starts: first element of each part; int64, ascending from 0.
+        losses: a of the module's formula per part; None: one for all, that of the distribution.
+    """
+
+    starts: torch.Tensor
+    losses: torch.Tensor | None
+
+    @classmethod
+    def of(cls, spec: TensorSpec, losses: torch.Tensor | None) -> Self:
+        """Parts of neighbouring samples, from what each sample asks for; one part where there are no samples."""
+        if losses is None or not losses.numel():
+            return cls(torch.zeros(1, dtype=torch.int64), None)
+        samples = losses.numel()
+        if not spec.shape or spec.shape[0] != samples:
+            return cls(torch.zeros(1, dtype=torch.int64), losses.max().reshape(1))
+        count = max(min(MOST_PARTS, samples, spec.elements // LEAST_POOL), 1)
+        first = [part * samples // count for part in range(count)]
+        most = torch.stack([losses[a:b].max() for a, b in zip(first, [*first[1:], samples], strict=True)])
+        return cls(torch.tensor(first) * (spec.elements // samples), most)
+
+    def __len__(self) -> int:
+        return self.starts.numel()
+
+    def at(self, start: int, count: int, device: torch.device) -> torch.Tensor:
+        """The part of each element from `start` on; int64."""
+        if len(self) == 1:
+            return torch.zeros(count, dtype=torch.int64, device=device)
+        places = torch.arange(start, start + count, device=device)
+        return torch.bucketize(places, self.starts[1:].to(device), right=True)
+
+
+@dataclass(frozen=True)
+class ErrorScale:
+    """What the plain implementation gets wrong on one output of one input set.
+
+    Attributes:
+        by_exponent: largest plain error per part and binary exponent of |reference|, of the full pool; float64,
+            (parts, 321).
+        nearby: the same of the least pool.
+        plain_norm: ||plain - reference|| over elements finite in both, / ||reference||.
+        reference_norm: ||reference|| over elements the format can hold.
+        carriers: how many equal elements would have this norm and this sum of fourth powers, 1 where one stands out.
+        reference_rms: root mean square of such elements, float64, per part.
+        sample_rms: the same per sample; None where a sample is a row or nothing is known of samples.
+        parts: what `by_exponent` and `reference_rms` are taken over.
+        all_fit: the format can hold every element of the reference that is finite.
+        all_finite: the reference is finite.
+        plain_finite: the plain implementation is finite wherever the format can hold the reference.
+        plain_infinite: it has the reference's infinities.
+        plain_shared: the error that elements of a row share in the plain implementation, as the module's formula has
+            it; 0 where rows are not judged.
+    """
+
+    by_exponent: torch.Tensor
+    nearby: torch.Tensor
+    plain_norm: float
+    reference_norm: float
+    carriers: float
+    reference_rms: torch.Tensor
+    parts: Parts
+    all_fit: bool
+    all_finite: bool
+    plain_finite: bool
+    plain_infinite: bool = True
+    plain_shared: float = 0.0
+    sample_rms: torch.Tensor | None = None
+
+    @classmethod
+    def measure(
+        cls, reference: torch.Tensor, plain: torch.Tensor, spec: TensorSpec, losses: torch.Tensor | None = None
+    ) -> Self:
+        """Compare the plain implementation's output with the reference; both of `spec`'s shape, any device.
+
+        `losses` are what each sample of a mixed input asks for, a of the module's formula.
+        """
+        parts = Parts.of(spec, losses)
+        bins = len(parts) * _BINS
+        largest = torch.zeros(bins, dtype=torch.float64)
+        counts = torch.zeros(bins, dtype=torch.int64)
+        squares = torch.zeros(len(parts), dtype=torch.float64)
+        held = torch.zeros(len(parts), dtype=torch.int64)
+        error_square = fourths = 0.0
+        all_fit = all_finite = plain_finite = plain_infinite = True
+        shares: list[torch.Tensor] = []
+        flat_reference, flat_plain = reference.reshape(-1), plain.reshape(-1)
+        for start, stop in spans(spec.elements, row_length(spec), CHUNK_ELEMENTS):
+            expected = flat_reference[start:stop].double()
+            got = flat_plain[start:stop].to(expected.device).double()
+            if judges_rows(spec):
+                shares.append(_shares(got - round_to(expected, spec.dtype), expected, spec))
+            held_here = fits(expected, spec.dtype)
+            usable = held_here & torch.isfinite(got)
+            plain_finite = plain_finite and bool((usable == held_here).all())
+            finite, infinite = expected.isfinite(), expected.isinf()
+            all_fit = all_fit and bool((held_here | ~finite).all())
+            all_finite = all_finite and bool(finite.all())
+            plain_infinite = plain_infinite and bool((got[infinite] == expected[infinite]).all())
+            # Of the reference everything counts, also where the plain implementation overflows.
+            part = parts.at(start, stop - start, expected.device)
+            of_held, weights = part[held_here], expected[held_here].square()
+            squares += torch.bincount(of_held, weights=weights, minlength=len(parts)).cpu()
+            fourths += float(weights.square().sum())
+            held += torch.bincount(of_held, minlength=len(parts)).cpu()
+            expected, error = expected[usable], (got - expected)[usable].abs()
+            index = part[usable] * _BINS + bin_of(expected)
+            largest = torch.maximum(largest, _largest_perbin_of(index, error, bins))
+            # A rectifier's zero that is exact in both tells nothing of what one near its edge may be off by.
+            telling = (expected != 0) | (error > 0)
+            counts += torch.bincount(index[telling], minlength=bins).cpu()
+            error_square += float(error.square().sum())
+        norm = float(squares.sum()) ** 0.5
+        binned = list(zip(largest.reshape(-1, _BINS), counts.reshape(-1, _BINS), strict=True))
+        return cls(
+            by_exponent=torch.stack([_pool(errors, seen, FULL_POOL) for errors, seen in binned]),
+            nearby=torch.stack([_pool(errors, seen, LEAST_POOL) for errors, seen in binned]),
+            plain_norm=error_square**0.5 / norm if norm else 0.0,
+            reference_norm=norm,
+            carriers=norm**4 / fourths if fourths else 0.0,
+            reference_rms=(squares / held.clamp(min=1)).sqrt(),
+            parts=parts,
+            all_fit=all_fit,
+            all_finite=all_finite,
+            plain_finite=plain_finite,
+            plain_infinite=plain_infinite,
+            plain_shared=_widest(torch.cat(shares)) if shares else 0.0,
+            sample_rms=_sample_rms(flat_reference, spec),
+        )
+
+
+def row_length(spec: TensorSpec) -> int:
+    """Elements of a row of the module's formula; 1 where the whole tensor is one."""
+    last = spec.shape[-1] if spec.shape else 1
+    return last if last >= LEAST_ROW else 1
+
+
+def judges_rows(spec: TensorSpec) -> bool:
+    """Whether there are rows to judge, long enough and many enough, of a 16-bit format."""
+    row = row_length(spec)
+    return TORCH_DTYPES[spec.dtype].itemsize == 2 and row > 1 and spec.elements // row >= LEAST_ROWS
+
+
+def round_to(values: torch.Tensor, dtype: DType) -> torch.Tensor:
+    """float64 values rounded to the format, its largest numbers in place of infinities; float64."""
+    largest = torch.finfo(TORCH_DTYPES[dtype]).max
+    return values.clamp(-largest, largest).to(TORCH_DTYPES[dtype]).double()
+
+
+def fits(reference: torch.Tensor, dtype: DType) -> torch.Tensor:
+    """Which float64 values are finite once rounded to the format."""
+    info = torch.finfo(TORCH_DTYPES[dtype])
+    return reference.abs() < info.max * (1 + info.eps / 4)
+
+
+def spacing(reference: torch.Tensor, dtype: DType) -> torch.Tensor:
+    """Distance between neighbouring numbers of the format at each float64 value; constant among subnormals."""
+    info = torch.finfo(TORCH_DTYPES[dtype])
+    magnitude = reference.abs().clamp(min=info.smallest_normal, max=info.max)
+    _, exponent = torch.frexp(magnitude)
+    return torch.ldexp(torch.full_like(magnitude, info.eps), exponent - 1)
+
+
+def _shares(error: torch.Tensor, reference: torch.Tensor, spec: TensorSpec) -> torch.Tensor:
+    """<error> / <r> per row, over what is finite; float64, on the CPU."""
+    weights = torch.where(fits(reference, spec.dtype), reference, 0.0).reshape(-1, row_length(spec))
+    error = torch.nan_to_num(error, nan=0.0, posinf=0.0, neginf=0.0).reshape(weights.shape)
+    square = torch.linalg.vecdot(weights, weights)
+    return torch.where(square > 0, torch.linalg.vecdot(error, weights) / square, 0.0).cpu()
+
+
+def _sample_rms(reference: torch.Tensor, spec: TensorSpec) -> torch.Tensor | None:
+    """Root mean square of what fits of each sample, float64, on the CPU; None where a sample is a row."""
+    row = row_length(spec)
+    if len(spec.shape) < 3 or row == 1 or not spec.elements:
+        return None
+    squares = torch.zeros(spec.shape[0], dtype=torch.float64, device=reference.device)
+    length = spec.elements // spec.shape[0]
+    for start, stop in spans(spec.elements, row, CHUNK_ELEMENTS):
+        values = reference[start:stop].double()
+        each = torch.where(fits(values, spec.dtype), values, 0.0).reshape(-1, row).square().sum(dim=1)
+        squares.index_add_(0, torch.arange(start, stop, row, device=values.device) // length, each)
+    return (squares / length).sqrt().cpu()
+
+
+def _widest(shares: torch.Tensor) -> float:
+    """The largest, or what the spread of the others makes likely."""
+    return max(float(shares.abs().max()), _LEAST_SPREAD * float(shares.square().mean().sqrt()))
+
+
+def bin_of(reference: torch.Tensor) -> torch.Tensor:
+    """Binary exponent of each value as a bin number; zero falls in the lowest."""
+    _, exponent = torch.frexp(torch.nan_to_num(reference))
+    exponent = torch.where(reference == 0, _LOW_EXPONENT, exponent.long())
+    return exponent.clamp(_LOW_EXPONENT, _HIGH_EXPONENT) - _LOW_EXPONENT
+
+
+def _largest_perbin_of(index: torch.Tensor, error: torch.Tensor, bins: int) -> torch.Tensor:
+    copies = 1 if error.device.type == "cpu" else _COPIES
+    # Most elements share a few bins: on a GPU neighbours go to different copies of them, or wait for each other.
+    turn = torch.arange(index.numel(), device=error.device) % copies
+    largest = torch.zeros(copies * bins, dtype=torch.float64, device=error.device)
+    return largest.scatter_reduce_(0, index + bins * turn, error, "amax").reshape(copies, bins).amax(0).cpu()
+
+
+def _pool(largest: torch.Tensor, counts: torch.Tensor, most: int) -> torch.Tensor:
+    """Take each bin's error from itself and its neighbours, and from larger values until enough were seen."""
+    bins = torch.arange(_BINS)
+    through = counts.cumsum(0)
+    full = min(max(int(through[-1]) // 8, LEAST_POOL), most)
+    least, enough = (torch.searchsorted(through, through - counts + pool) for pool in (LEAST_POOL, full))
+    last = torch.maximum(torch.maximum(least, bins + 1), torch.minimum(enough, bins + POOL_REACH))[:, None]
+    taken = (bins >= bins[:, None] - 1) & (bins <= last)
+    return torch.where(taken, largest, 0.0).amax(dim=1)

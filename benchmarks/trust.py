@@ -122,7 +122,7 @@ def in_order(planted: Sequence[Planted], known: dict[str, TrustRow], *, again: b
         row = known.get(one.name)
         if row is None or row.outcome not in (*Verdict, HARMLESS):
             urgent[0].append(one)
-        elif (row.digest and row.digest != digest(one)) or not row.tolerated:
+        elif (row.digest and row.digest != digest(one)) or not row.right:
             urgent[1].append(one)
         elif again and row.judge != judge_digest():
             urgent[2].append(one)

@@ -415,6 +415,8 @@ class FakeDevice:
         self.clock_reading: GpuReading | None = None
         self.holders = 0
         self.most_holders = 0
+        self.in_company = False
+        """Whether processes may run while nobody holds it, as those of trusted candidates do."""
         self.profilers = 0
         """Running now."""
         self.most_while_timing = self.most_while_profiling = 0
@@ -430,9 +432,13 @@ class FakeDevice:
         """Processes that are there now."""
         return self.opened - self.closed
 
+    @property
+    def _may_run(self) -> bool:
+        return self.in_company or self.holders == 1 or self.facts.kind is DeviceKind.EMULATED
+
     def started(self, name: str, elements: int) -> None:
         with self._counting:
-            assert self.holders == 1 or self.facts.kind is DeviceKind.EMULATED, "a process of an idle device"
+            assert self._may_run, "a process of an idle device"
             self.starts.append((name, elements))
         self.at_start(name, elements)
         with self._counting:
@@ -440,7 +446,7 @@ class FakeDevice:
 
     def ended(self) -> None:
         with self._counting:
-            assert self.holders == 1 or self.facts.kind is DeviceKind.EMULATED, "it outlived the hold of the device"
+            assert self._may_run, "it outlived the hold of the device"
             self.closed += 1
 
     def prepare(self, problem: Problem, precision: Precision) -> Harness:

@@ -23,6 +23,7 @@ CONFIG = RunConfig(device="scripted", evaluation={"input_sets": 2, "max_seconds_
 def scripted(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDevice]:
     monkeypatch.setattr("kernelblaster.evaluation.timing.stopwatch.SPIN_UP_S", 0.0)
     device = FakeDevice()
+    device.in_company = True
     DEVICES.register("scripted", lambda request: OpenedDevice(device, "scripted"), "a device")
     yield device
     DEVICES.unregister("scripted")

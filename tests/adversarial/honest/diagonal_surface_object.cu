@@ -1,6 +1,6 @@
 // problem: level1/12
 // does: writes rows through a surface object into a CUDA array, and copies the array to the output
-// emulated: not_emulatable
+// emulated: correct
 // cuda: correct
 #include <kernelblaster/scalar.cuh>
 

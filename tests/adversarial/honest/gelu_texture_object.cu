@@ -1,6 +1,6 @@
 // problem: level1/26
 // does: reads through texture objects over linear memory, made anew at each call
-// emulated: not_emulatable
+// emulated: correct
 // cuda: correct
 // size: medium
 #include <kernelblaster/scalar.cuh>

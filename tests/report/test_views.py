@@ -6,22 +6,27 @@ import base64
 import json
 import re
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
-from report_samples import P, profiled, record, two_rollouts
+from report_samples import P, profiled, record, step, two_rollouts
 
 from kernelblaster.agent import events as ev
 from kernelblaster.agent.files import SweepPoint
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
+from kernelblaster.evaluation.results import Timing
 from kernelblaster.evaluation.sweep import SweptVariant
 from kernelblaster.models.base import Message, Purpose, Reply, Request, Usage
+from kernelblaster.problems.problem import Precision
+from kernelblaster.records.summary import RunSummary, Spending
 from kernelblaster.report.code import highlighted, hot_kernels, side_by_side
 from kernelblaster.report.counters import counters
 from kernelblaster.report.packing import PackRoom, TextPack
+from kernelblaster.report.page import make_page
 from kernelblaster.report.reading import steps_of
 from kernelblaster.report.roofline import roofline
 from kernelblaster.report.scales import LogScale, times
@@ -193,3 +198,49 @@ def test_a_sweep_is_a_heat_map_of_the_two_constants_that_mattered_most(tmp_path:
     assert min(cell.heat for cell in cells.values() if cell.text) == 0
     assert [cell.title for cell in cells.values() if not cell.text] == ["too much shared memory"]
     assert "4 of 5" in view.told
+
+
+def test_a_rollout_goes_on_from_its_own_copy_of_a_kernel(tmp_path: Path) -> None:
+    """Both rollouts make `a` first; what each makes of it branches off in its own lane."""
+    events = [
+        *step(0, 1, "start", "a", "faster", 2.0, 2.0),
+        *step(1, 1, "start", "a", "faster", 2.0, 2.0),
+        *step(1, 2, "a", "b", "faster", 1.5, 3.0),
+    ]
+    tree = search_tree(record(tmp_path, events, final="b"))
+    assert tree is not None
+    second = [dot for dot in tree.dots if dot.y == tree.lanes[1].y]
+    assert f"M{second[0].x:g} {second[0].y:g}H{second[1].x:g}" in [edge.path for edge in tree.edges]
+
+
+def test_braces_and_empty_lines_are_no_landmarks_between_changes() -> None:
+    before = "void a() {\n  x();\n}\n\nvoid b() {\n  y();\n}\nint end;"
+    after = "void c() {\n  u();\n}\n\nvoid d() {\n  v();\n}\nint end;"
+    parts = side_by_side(before, after).parts
+    kinds = [row.kind for part in parts for row in part.rows]
+    assert kinds == ["changed"] * 6 + ["same", "same"], "what follows the last change stays as it is"
+    same = side_by_side("a;\n}\nb;", "a;\n}\nb;")
+    assert (same.removed, same.added) == (0, 0)
+
+
+def test_what_is_reached_is_told_of_the_attainable_time_and_else_of_the_floor(tmp_path: Path) -> None:
+    def timed(attainable: float | None) -> Timing:
+        return Timing(
+            median_us=10, low_us=10, high_us=10, iqr_us=0, samples=1, floor_us=1, floor_fraction=0.1,
+            attainable_us=attainable, modelled=True,
+        )  # fmt: skip
+
+    shares, bars = [], []
+    for attainable in (5.0, None):
+        found = record(tmp_path, two_rollouts())
+        found = replace(found, row=found.row.model_copy(update={"start": timed(attainable)}))
+        summary = RunSummary(
+            run="r", device=FACTS, precision=Precision.FP16, model="m", model_kind="given", problems=[found.row],
+            spending=Spending(), knowledge_base=tmp_path, directory=tmp_path, seconds=1,
+        )  # fmt: skip
+        page = make_page(summary, [found])
+        shares.append(page.rows[0].share)
+        bars.append([bar.kind for bar in page.problems[0].times])
+        assert bool(page.problems[0].attainable_told) == (attainable is not None)
+    assert shares == ["50 % of attainable", "10 % of the roofline floor"]
+    assert bars == [["start", "attainable"], ["start", "floor"]]

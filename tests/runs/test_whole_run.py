@@ -79,6 +79,14 @@ def test_an_unfinished_search_tells_what_it_has(layout: RunLayout) -> None:
     assert summary(found).geometric_mean is None
 
 
+def test_a_problem_of_ones_own_keeps_its_name(layout: RunLayout) -> None:
+    level = layout.run / "level0"
+    for directory in (level / "my_kernel", level / "7_up"):
+        directory.mkdir(parents=True)
+        found = row_on_disk(directory)
+        assert found.problem == found.name == found.title == directory.name
+
+
 def test_a_damaged_outcome_is_named(layout: RunLayout) -> None:
     directory = finished(layout, "023_Softmax", OutcomeStatus.IMPROVED)
     (directory / OUTCOME).write_text("{")

@@ -78,10 +78,7 @@ def _print_time(console: Console, evaluation: Evaluation) -> None:
     timing = evaluation.timing
     if timing is None:
         return
-    floor = "the roofline floor is not known"
-    if timing.floor_us is not None:
-        floor = f"{timing.floor_fraction:.0%} of the speed of light (roofline floor {timing.floor_us:.2f} us)"
-    console.print(f"time: {_interval(timing)}; {floor}", soft_wrap=True)
+    console.print(f"time: {_interval(timing)}; {_bounds(timing)}", soft_wrap=True)
     _print_conditions(console, timing)
     c = evaluation.comparison
     if c is not None:
@@ -101,6 +98,17 @@ def _print_time(console: Console, evaluation: Evaluation) -> None:
                 f"{launches}; baseline {c.batches.baseline_us:.2f} us[/]",
                 soft_wrap=True,
             )
+
+
+def _bounds(timing: Timing) -> str:
+    """How far from the two bounds a time is: what well-written code reaches, and what nothing can pass."""
+    told = []
+    if timing.attainable_us is not None:
+        share = timing.attainable_us / timing.median_us
+        told.append(f"{share:.0%} of the attainable speed (a well-written kernel: {timing.attainable_us:.2f} us)")
+    if timing.floor_us is not None:
+        told.append(f"roofline floor {timing.floor_us:.2f} us")
+    return ", ".join(told) or "no bound is known"
 
 
 def _print_conditions(console: Console, timing: Timing) -> None:

@@ -14,6 +14,9 @@ from kernelblaster.records.journal import read_events
 from kernelblaster.records.layout import JOURNAL, OUTCOME
 from kernelblaster.records.summary import ProblemSummary
 
+_OWN = "level0"
+"""Where problems of one's own lie in a run."""
+
 
 def read_outcome(directory: Path) -> ProblemOutcome | None:
     """How the search in `directory` ended; None when it has not. Raises UsageError when the file is damaged."""
@@ -31,7 +34,7 @@ def row_of(directory: Path, outcome: ProblemOutcome) -> ProblemSummary:
     start = outcome.start
     return ProblemSummary(
         problem=outcome.problem,
-        name=_name(directory),
+        name=_identity(directory)[1],
         status=outcome.status,
         reason=outcome.reason,
         hint=outcome.hint,
@@ -56,9 +59,10 @@ def row_on_disk(directory: Path) -> ProblemSummary:
     events = read_events(journal) if journal.exists() else []
     # An event that a start after a kill told again is there twice.
     told = {event.identity: event for event in events}.values()
+    problem, name = _identity(directory)
     return ProblemSummary(
-        problem=f"{directory.parent.name}/{directory.name.partition('_')[0]}",
-        name=_name(directory),
+        problem=problem,
+        name=name,
         status=OutcomeStatus.INTERRUPTED,
         reason="the search has not ended",
         verdicts=dict(Counter(event.verdict for event in told if isinstance(event, Evaluated))),
@@ -67,6 +71,9 @@ def row_on_disk(directory: Path) -> ProblemSummary:
     )
 
 
-def _name(directory: Path) -> str:
-    """`Softmax`, of `023_Softmax`."""
-    return directory.name.partition("_")[2]
+def _identity(directory: Path) -> tuple[str, str]:
+    """`level1/023` and `Softmax`, of `level1/023_Softmax`; of a problem of one's own its name, twice."""
+    if directory.parent.name == _OWN:
+        return directory.name, directory.name
+    number, _, name = directory.name.partition("_")
+    return f"{directory.parent.name}/{number}", name

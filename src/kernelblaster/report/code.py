@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import zip_longest
 
 from markupsafe import Markup, escape
 from pygments.lexers.c_cpp import CppLexer
@@ -15,6 +16,7 @@ from pygments.token import Token, _TokenType
 from kernelblaster.devices.metrics import Metric
 from kernelblaster.evaluation.results import Evaluation
 
+_WORD = re.compile(r"\w")
 CONTEXT = 3
 """Unchanged lines shown around a change."""
 AROUND_HOT = 2
@@ -110,12 +112,30 @@ def _rows(before: str, after: str) -> Iterator[DiffRow]:
     before, after = (text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n") for text in (before, after))
     left = [Line(number, html) for number, html in enumerate(highlighted(before), 1)]
     right = [Line(number, html) for number, html in enumerate(highlighted(after), 1)]
-    matcher = difflib.SequenceMatcher(None, before.split("\n"), after.split("\n"), autojunk=False)
-    for tag, i, j, k, m in matcher.get_opcodes():
-        for place in range(max(j - i, m - k)):
-            one = left[i + place] if i + place < j else None
-            other = right[k + place] if k + place < m else None
-            yield DiffRow("same" if tag == "equal" else _kind(one, other), one, other)
+    for same, old, new in _blocks(before.split("\n"), after.split("\n")):
+        for one, other in zip_longest(left[old], right[new]):
+            yield DiffRow("same" if same else _kind(one, other), one, other)
+
+
+def _blocks(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[bool, slice, slice]]:
+    """Stretches of lines that are the same, or not, in both.
+
+    A brace or an empty line between changes is no landmark: rewritten functions would be torn apart at each.
+    """
+    found = [
+        (tag == "equal", [i, j, k, m])
+        for tag, i, j, k, m in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    ]
+    joined: list[tuple[bool, list[int]]] = []
+    for place, (same, (i, j, k, m)) in enumerate(found):
+        between = 0 < place < len(found) - 1
+        told = not same or not between or any(_WORD.search(line) for line in before[i:j])
+        if not (same and told) and joined and not joined[-1][0]:
+            joined[-1][1][1::2] = [j, m]
+        else:
+            joined.append((same and told, [i, j, k, m]))
+    for same, (i, j, k, m) in joined:
+        yield same, slice(i, j), slice(k, m)
 
 
 def _kind(left: Line | None, right: Line | None) -> str:

@@ -23,6 +23,11 @@ from kernelblaster.report.steps import StepView, step_views
 from kernelblaster.report.sweeps import SweepView, sweep_views
 from kernelblaster.report.techniques import TechniqueTable, technique_table
 
+ATTAINABLE_TOLD = (
+    "Attainable: an estimate of what a well-written kernel reaches: the bytes that must move at the rate of a copy, or "
+    "all products and convolutions at the rate of the best libraries, and a launch. A better algorithm may pass it."
+)
+
 
 @dataclass(frozen=True)
 class ResultRow:
@@ -37,7 +42,8 @@ class ResultRow:
     final: str
     speedup: str
     interval: str
-    floor: str
+    share: str
+    """Of the attainable speed, or of the roofline floor's where that alone is known, that the last kernel reaches."""
     bar: float
     told: str
     verdicts: str
@@ -67,6 +73,8 @@ class ProblemView:
     hot_after: tuple[HotKernel, ...]
     workload: str
     times: tuple[TimeBar, ...]
+    attainable_told: str
+    """What the attainable time is; empty where there is none."""
     pytorch: tuple[TimeBar, ...]
     pytorch_told: str
     sweeps: tuple[SweepView, ...]
@@ -130,7 +138,10 @@ def _headline(summary: RunSummary, kind: str) -> tuple[str, str]:
         count = f"{len(summary.searched)} problems"
         whole = "all of them improved" if len(improved) == len(summary.searched) else f"{len(improved)} improved"
         rest = "" if len(improved) == len(summary.searched) else ", the others count as 1"
-        return times(summary.geometric_mean), f"geometric mean over the starts of {count}, {kind}: {whole}{rest}"
+        apart = len(summary.problems) - len(summary.searched)
+        unsearched = f"; {apart} more without a result" if apart else ""
+        told = f"geometric mean over the starts of {count}, {kind}: {whole}{rest}{unsearched}"
+        return times(summary.geometric_mean), told
     if not summary.problems:
         return "", "nothing was searched"
     judged = sum((Counter(row.verdicts) for row in summary.problems), Counter[str]())
@@ -175,7 +186,7 @@ def _row(row: ProblemSummary, anchor: str, best: float) -> ResultRow:
         final=microseconds(final.median_us) if final else "",
         speedup=times(c.speedup) if c else "",
         interval=f"{c.low:.2f} to {c.high:.2f}" if c and not c.candidate.modelled else "",
-        floor=_floor(final or start),
+        share=_share(final or start),
         # Bars show ratios from 1 on, by their logarithm: twice as fast is half of four times.
         bar=round(100 * math.log(max(c.speedup, 1.0)) / math.log(max(best, 1.0001)), 1) if c else 0.0,
         told="" if row.status is OutcomeStatus.IMPROVED else row.reason,
@@ -183,10 +194,12 @@ def _row(row: ProblemSummary, anchor: str, best: float) -> ResultRow:
     )
 
 
-def _floor(timing: Timing | None) -> str:
-    if timing is None or timing.floor_fraction is None:
+def _share(timing: Timing | None) -> str:
+    if timing is None or (timing.attainable_us is None and timing.floor_fraction is None):
         return ""
-    return f"{100 * timing.floor_fraction:.2g} %"
+    if timing.attainable_us is not None:
+        return f"{100 * timing.attainable_us / timing.median_us:.2g} % of attainable"
+    return f"{100 * (timing.floor_fraction or 0):.2g} % of the roofline floor"
 
 
 def _problem(record: ProblemRecord, row: ResultRow, summary: RunSummary, room: PackRoom) -> ProblemView:
@@ -206,7 +219,8 @@ def _problem(record: ProblemRecord, row: ResultRow, summary: RunSummary, room: P
         hot_before=hot_kernels(before, start),
         hot_after=hot_kernels(after, final),
         workload=record.row.workload or "",
-        times=_times(record.row),
+        times=(bars := _times(record.row)),
+        attainable_told=ATTAINABLE_TOLD if any(bar.kind == "attainable" for bar in bars) else "",
         pytorch=_pytorch(baseline),
         pytorch_told=_pytorch_told(baseline),
         sweeps=sweep_views(record),
@@ -218,6 +232,7 @@ def _problem(record: ProblemRecord, row: ResultRow, summary: RunSummary, room: P
 _IMPLEMENTATIONS = {
     "start": "start",
     "final": "final kernel",
+    "attainable": "attainable",
     "floor": "roofline floor",
     "eager": "PyTorch eager",
     "compile": "torch.compile",
@@ -227,14 +242,16 @@ _IMPLEMENTATIONS = {
 
 
 def _times(row: ProblemSummary) -> tuple[TimeBar, ...]:
-    """Start, final kernel and roofline floor, as far as they are known."""
+    """Start, final kernel, what is attainable, and the roofline floor where that is not known."""
     start = row.comparison.baseline if row.comparison else row.start
     if start is None:
         return ()
     known = {"start": start.median_us}
     if row.comparison is not None:
         known["final"] = row.comparison.candidate.median_us
-    if start.floor_us is not None:
+    if start.attainable_us is not None:
+        known["attainable"] = start.attainable_us
+    elif start.floor_us is not None:
         known["floor"] = start.floor_us
     return _bars(known)
 

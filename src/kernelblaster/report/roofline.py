@@ -17,7 +17,7 @@ from kernelblaster.report.reading import ProblemRecord
 from kernelblaster.report.scales import LogScale, Tick, around, microseconds, short
 
 WIDTH, HEIGHT = 640.0, 400.0
-LEFT, RIGHT, TOP, BOTTOM = 72.0, 16.0, 22.0, 52.0
+LEFT, RIGHT, TOP, BOTTOM = 86.0, 16.0, 22.0, 52.0
 SCHEDULERS_PER_SM = 4
 """Each issues one warp instruction per cycle; so it is from Maxwell to Blackwell."""
 

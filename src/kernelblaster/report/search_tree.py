@@ -114,12 +114,17 @@ def search_tree(record: ProblemRecord) -> SearchTree | None:
         round_name = name.split("/")[0]
         lanes.append(Lane(y, name.replace("/rollout-", " · ")))
         root = roots.setdefault(round_name, (LEFT + 26, y))
+        # A rollout goes on from its own copy of a kernel, also where another made the same.
+        own: dict[str, tuple[float, float]] = {}
         for step in steps:
             x = _x(step, column)
             outcome = outcome_of(step)
             on_way = step.slot in best
             accepted = step.decided is not None and step.decided.accepted
-            edges.append(Edge(_curve(made.get((round_name, step.parent), root), (x, y)), on_way, accepted))
+            parent = own.get(step.parent) or made.get((round_name, step.parent), root)
+            edges.append(Edge(_curve(parent, (x, y)), on_way, accepted))
+            if accepted and step.candidate:
+                own[step.candidate] = (x, y)
             gain = times(step.decided.gain) if step.decided and accepted else ""
             dots.append(Dot(x, y, outcome, gain, _title(step), step_anchor(record.anchor, step), on_way))
     # What leads to the final kernel lies on top.

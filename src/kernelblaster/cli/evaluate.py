@@ -88,9 +88,9 @@ def _print(diagnosis: Diagnosis, problem: Problem, file: Path) -> None:
     from kernelblaster.cli.advice import print_advice
     from kernelblaster.cli.evaluation_report import print_evaluation
 
-    print_evaluation(diagnosis.evaluation, title=f"{problem.title}: {file}")
+    name = problem.init_path.name if str(file) == "init" else file.name
+    print_evaluation(diagnosis.evaluation, title=f"{problem.title}: {file}", file=name)
     if diagnosis.advice is not None:
-        name = problem.init_path.name if str(file) == "init" else file.name
         print_advice(diagnosis.evaluation, diagnosis.advice, diagnosis.source, name)
 
 

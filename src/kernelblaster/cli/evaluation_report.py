@@ -22,11 +22,13 @@ SHOWN_METRICS = (
 )
 """Metric, what it is called here, and the factor from Nsight's base unit."""
 SHOWN_KERNELS = 4
+BUILT_AS = "candidate.cu"
+"""What compilers know every kernel by."""
 _NAME_CHARACTERS = 32
 
 
-def print_evaluation(evaluation: Evaluation, title: str) -> None:
-    """Print verdict, errors, time and counters of the kernel that `title` names."""
+def print_evaluation(evaluation: Evaluation, title: str, file: str = BUILT_AS) -> None:
+    """Print verdict, errors, time and counters of the kernel that `title` names, and that tools shall call `file`."""
     console = terminal.console()
     style = "bold green" if evaluation.verdict is Verdict.CORRECT else "bold red"
     console.print(f"[bold]{escape(title)}[/]", soft_wrap=True)
@@ -41,8 +43,8 @@ def print_evaluation(evaluation: Evaluation, title: str) -> None:
     if evaluation.isolation is not None:
         console.print(f"[dim]isolation: {evaluation.isolation}[/]", soft_wrap=True)
     if evaluation.reason:
-        console.print(escape(evaluation.reason), soft_wrap=True)
-    _print_log(console, evaluation)
+        console.print(escape(evaluation.reason.replace(BUILT_AS, file)), soft_wrap=True)
+    _print_log(console, evaluation, file)
     _print_errors(console, evaluation)
     _print_time(console, evaluation)
     _print_profile(console, evaluation)
@@ -52,13 +54,13 @@ def print_evaluation(evaluation: Evaluation, title: str) -> None:
     console.print(f"[dim]took: {stages}[/]", soft_wrap=True)
 
 
-def _print_log(console: Console, evaluation: Evaluation) -> None:
+def _print_log(console: Console, evaluation: Evaluation, file: str) -> None:
     """Compiler or runtime output; its first line is left out where it repeats the reason."""
     lines = evaluation.log.splitlines()
     if lines and lines[0].strip() in evaluation.reason:
         del lines[0]
     for line in lines:
-        console.print(f"  {line}", markup=False, style="dim", soft_wrap=True)
+        console.print(f"  {line.replace(BUILT_AS, file)}", markup=False, style="dim", soft_wrap=True)
 
 
 def _print_errors(console: Console, evaluation: Evaluation) -> None:

@@ -75,6 +75,8 @@ def check(
             if not json_output and not record.passed:
                 line = f"{record.title} {record.precision} {record.workload}: {record.verdict}"
                 console.print(f"[red]{escape(f'{line}: {record.reason}')}[/]", soft_wrap=True)
+                if record.hint:
+                    console.print(f"  -> {record.hint}", markup=False, soft_wrap=True)
     passed, wanted = sum(record.passed for record in found), _wanted(plan)
     if json_output:
         print_json(found)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
 import time
 from collections import Counter
@@ -27,6 +28,8 @@ from kernelblaster.models.reservations import reserved
 
 LARGEST_REPLY = 32 * 1024 * 1024
 """Bytes of a response body; no completion is near it."""
+SILENCE_S = 10.0
+"""How long a fault that was told of one request is not told of others that fail alike."""
 _NO_KEY = "none"
 _log = logging.getLogger(__name__)
 
@@ -69,6 +72,7 @@ class OpenAiModel:
         self._backoff = backoff or Backoff()
         self._url = config.base_url or OPENAI_URL
         self._limit_name = "max_completion_tokens"
+        self._told: dict[str, float] = {}
         self._connection: tuple[asyncio.AbstractEventLoop, openai.AsyncOpenAI, asyncio.Semaphore] | None = None
 
     def __repr__(self) -> str:
@@ -121,8 +125,15 @@ class OpenAiModel:
         if not once_more or too_long or retries >= self._config.max_retries:
             raise fault.error
         wait = self._backoff.wait_s(retries, fault.wait_s)
-        _log.info("%s; attempt %d in %.1f s", fault.error.message, retries + 2, wait)
+        if self._is_news(f"{fault.error.message} {retries}"):
+            _log.info("%s; attempt %d in %.1f s", fault.error.message, retries + 2, wait)
         await asyncio.sleep(wait)
+
+    def _is_news(self, told: str) -> bool:
+        """Whether a person has not read this lately: all requests in flight fail together where a server does."""
+        now = time.monotonic()
+        earlier, self._told[told] = self._told.get(told, -math.inf), now
+        return now - earlier > SILENCE_S
 
     async def _attempt(self, client: openai.AsyncOpenAI, request: Request) -> Reply:
         async with reserved(self._ledger, request, self._price, self._config.max_completion_tokens) as least:

@@ -166,6 +166,11 @@ def find_problem(name: str, root: Path) -> Problem:
     if directory.is_dir():
         return load_problem(directory)
     level, _, number = name.rpartition("/")
+    if not number[:1].isdigit():
+        raise UsageError(
+            f"{name!r} is no directory, and names no problem",
+            hint="give level1/23, 23 (of level1), or a directory that holds reference.py and driver.cpp",
+        )
     chosen = Dataset(root).select(subset=level or "level1", numbers=number)
     if len(chosen) != 1:
         raise UsageError(f"{name} names {len(chosen)} problems", hint="give one, such as level1/23")

@@ -70,6 +70,8 @@ class CheckRecord(BaseModel):
     verdict: str
     """A `Verdict`, `problem_error`, `memory_full` or `lost`."""
     reason: str = ""
+    hint: str = ""
+    """What to do about a fault of the problem."""
     median_us: float | None = None
     low_us: float | None = None
     high_us: float | None = None
@@ -297,12 +299,12 @@ def _lost(item: CheckItem, facts: DeviceFacts, lost: WorkerLost) -> CheckRecord:
 def _outcome(item: CheckItem, judge: Evaluator, began: float) -> CheckRecord:
     facts = judge.facts
     found: Evaluation | None = None
-    verdict = fault = ""
+    verdict = fault = hint = ""
     try:
         found = judge.evaluate(item.problem, item.source, profile=False)
     except (ProblemError, DeviceMemoryFull) as error:
         verdict = PROBLEM_FAULT if isinstance(error, ProblemError) else MEMORY_FULL
-        fault = error.message
+        fault, hint = error.message, error.hint
     timing = found.timing if found is not None and found.correct else None
     return CheckRecord(
         problem=str(item.problem.id),
@@ -314,6 +316,7 @@ def _outcome(item: CheckItem, judge: Evaluator, began: float) -> CheckRecord:
         digest=item.digest,
         verdict=found.verdict if found is not None else verdict,
         reason=found.reason if found is not None else fault,
+        hint=hint,
         median_us=timing.median_us if timing else None,
         low_us=timing.low_us if timing else None,
         high_us=timing.high_us if timing else None,

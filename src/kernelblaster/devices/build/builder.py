@@ -275,7 +275,8 @@ class CandidateBuilder:
         """candidate.cu -> candidate.o. Returns what the compiler said. Raises BuildFailure."""
         compiling = self._recipes.compile(source, harness.precision, libraries, scratch)
         outcome = self._run([compiling, *self._recipes.disassemble()], scratch)
-        said = tool_output(scratch / COMPILER_LOG) or outcome.output
+        # Assemblers name files by their whole path, which tells nobody anything.
+        said = (tool_output(scratch / COMPILER_LOG) or outcome.output).replace(f"{scratch}/", "")
         if outcome.ok:
             return said
         reason = first_error(said) if outcome.exceeded is None else f"the compiler {outcome.describe()}"

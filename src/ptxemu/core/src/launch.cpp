@@ -1,5 +1,8 @@
 // Which blocks of a launch are executed, and by which worker.
+#include <cxxabi.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <numeric>
 
@@ -128,11 +131,19 @@ std::size_t Segments::find(u64 address) const {
 
 namespace {
 
+/// A kernel's name as its source has it, where it is one of C++.
+std::string readable(const std::string& symbol) {
+    int status = 0;
+    const std::unique_ptr<char, decltype(&std::free)> name(
+        abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status), &std::free);
+    return status == 0 && name ? name.get() : symbol;
+}
+
 FaultReport told(const Launch& launch, Fault kind, const Instruction& at, const std::string& message) {
     const SourcePosition& source = launch.module->sources.at(at.source);
     const std::string place = source.line != 0 ? " (" + source.file + ":" + std::to_string(source.line) + ")"
                                                : " (PTX line " + std::to_string(at.ptx_line) + ")";
-    return {kind, "kernel " + launch.function->name + ": " + message + place};
+    return {kind, "kernel " + readable(launch.function->name) + ": " + message + place};
 }
 
 }  // namespace

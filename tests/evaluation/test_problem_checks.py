@@ -74,6 +74,7 @@ def test_a_fault_of_the_problem_is_an_outcome(problem: Problem, tmp_path: Path) 
     (found,) = swept(CheckPlan([problem], [Precision.FP32], ["small"]), tmp_path / "records.jsonl")
     assert found.verdict == PROBLEM_FAULT
     assert "NameError" in found.reason
+    assert found.hint, "what to do goes with it"
 
 
 def test_a_damaged_line_is_named(tmp_path: Path) -> None:

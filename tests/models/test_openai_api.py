@@ -151,6 +151,20 @@ def test_rate_limit_waits_as_long_as_the_server_asks(ledger: CostLedger, monkeyp
     assert [seconds for seconds in waits if seconds > 0] == [1.0]
 
 
+def test_what_fails_for_all_requests_is_told_once(ledger: CostLedger, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="kernelblaster")
+    with serve(Step(500, {"error": {"message": "oops"}})) as server:
+        model = model_of(server, ledger, max_retries=2, concurrency=8)
+
+        async def go() -> list[object]:
+            return await asyncio.gather(*(model.complete(ask(str(n))) for n in range(8)), return_exceptions=True)
+
+        assert len(asyncio.run(go())) == 8
+    told = [line for line in caplog.messages if "oops" in line]
+    assert len(server.bodies) == 24
+    assert [line.partition("; ")[2][:9] for line in told] == ["attempt 2", "attempt 3"]
+
+
 def test_rate_limit_for_good_is_bounded(ledger: CostLedger) -> None:
     with serve(Step(429, {"error": {"message": "slow down"}})) as server:
         failure(model_of(server, ledger, max_retries=3), RateLimited)

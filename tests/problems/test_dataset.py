@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from problem_files import REFERENCE, write_problem
 
 from kernelblaster.errors import UsageError
-from kernelblaster.problems.dataset import Dataset, parse_levels, parse_numbers
+from kernelblaster.paths import data_dir
+from kernelblaster.problems.dataset import Dataset, find_problem, parse_levels, parse_numbers
 from kernelblaster.problems.problem import ProblemId
 from kernelblaster.problems.tags import HELD_OUT, Split, Tag, split_of
 
@@ -168,3 +169,10 @@ def test_tags_and_the_split_choose_problems(tmp_path: Path) -> None:
 @given(tags=st.sets(st.sampled_from(Tag), min_size=1))
 def test_no_problem_to_learn_from_holds_a_held_out_operation(tags: set[Tag]) -> None:
     assert (split_of(tags) is Split.TRAIN) == tags.isdisjoint(HELD_OUT)
+
+
+@pytest.mark.parametrize("name", ["nope", "level1/Softmax", "./missing"])
+def test_a_name_that_is_no_directory_is_told_what_it_can_be(name: str) -> None:
+    with pytest.raises(UsageError, match="names no problem") as caught:
+        find_problem(name, data_dir() / "kernelbench-cuda")
+    assert "level1/23" in caught.value.hint

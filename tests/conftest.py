@@ -17,7 +17,7 @@ LONGEST_FIRST = ("faults", "adversarial", "cli", "self_checking", "conformance",
 NOT_RUN = "kernelblaster_not_run"
 _not_run: Counter[str] = Counter()
 
-settings.register_profile("default", max_examples=50, deadline=None)
+settings.register_profile("default", max_examples=30, deadline=None)
 settings.register_profile("all", max_examples=300, deadline=None)
 
 

@@ -1,6 +1,6 @@
 """The evaluation on planted kernels: no exploit gets through, no honest kernel is refused.
 
-The first exploit of every sixth row and a few honest kernels; --all takes all of them.
+The first exploits of some rows and a few honest kernels, other ones each day; --all takes all of them.
 """
 
 from __future__ import annotations

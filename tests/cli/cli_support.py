@@ -18,8 +18,8 @@ from kernelblaster.models.base import Purpose, Usage
 from kernelblaster.models.recorded import RecordedExchange, RecordingHeader
 from kernelblaster.paths import data_dir
 
-SIZE = {"batch_size": 131, "dim": 3001}
-MEDIUM = {"batch_size": 1500, "dim": 128}
+SIZE = {"batch_size": 37, "dim": 1001}
+MEDIUM = {"batch_size": 1500, "dim": 32}
 SETTINGS = (
     *("OPENAI_API_KEY", "OPENAI_BASE_URL", "MODEL", "GPU_TYPE", "DATASET", "PRECISION"),
     *("EXPERIMENT_NAME", "RL_EXPERIMENT_NAME"),

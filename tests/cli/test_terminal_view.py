@@ -51,7 +51,7 @@ def test_a_run_is_a_table_that_refreshes(tmp_path: Path, dataset: Path) -> None:
     text = CONTROL.sub("", written)
     assert "best, modelled" in text
     assert re.search(r"level1/023 .* 1 of 2 ", text)
-    assert re.search(r"running a kernel of level1/023 \(\d+ s\)", text)
+    assert re.search(r"(compiling|running) a kernel (for|of) level1/023[^(\n]*\(\d+ s\)", text)
     assert COLOUR.search(written)
     assert written.endswith("\x1b[?25h") or "\x1b[?25h" in written  # the cursor is back
     width = max(len(line) for line in re.split(r"[\r\n]", text) if line.startswith("level1/023"))

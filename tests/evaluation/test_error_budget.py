@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -238,10 +239,18 @@ SEEN_BY_ONE: dict[str, tuple[str, tuple[Precision, ...], Distribution, Kernel]] 
 
 
 def cases(table: dict[str, tuple[str, tuple[Precision, ...], Kernel]]) -> list[object]:
+    """Every kernel in each of its precisions; by default in one of them, another each day."""
+    today = date.today().toordinal()
     return [
-        pytest.param(slug, precision, kernel, id=f"{name}, {precision}")
-        for name, (slug, precisions, kernel) in table.items()
-        for precision in precisions
+        pytest.param(
+            slug,
+            precision,
+            kernel,
+            id=f"{name}, {precision}",
+            marks=[] if (today + row + place) % len(precisions) == 0 else [pytest.mark.slow],
+        )
+        for row, (name, (slug, precisions, kernel)) in enumerate(table.items())
+        for place, precision in enumerate(precisions)
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,9 @@ MANY_CHAINS = Scenario(2, ("--steps=2",), rollouts=3)
 """Two problems with three rollouts each; the final kernels of the second are vetoed."""
 BY_FILES = Scenario(2, ("--steps=2",), model="batch_exchange", ruled=False, rollouts=2)
 """Every reply is waited for: each start gets one generation of them further."""
-PARTS = [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, 6))]
-"""Of the places where a run is killed; the first alone by default."""
+TODAY = date.today().toordinal() % 8
+PARTS = [pytest.param(part, marks=[] if part == TODAY else [pytest.mark.slow]) for part in range(8)]
+"""Of the places where a run is killed; by default one alone, another each day."""
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +43,7 @@ def test_the_scenarios_take_every_path(one_chain: Run, many_chains: Run) -> None
 
 @pytest.mark.parametrize("part", PARTS)
 def test_killed_after_each_event(workspace: Bench, one_chain: Run, tmp_path: Path, part: int) -> None:
-    """By default after every sixth; with --all after each."""
+    """By default after every eighth; with --all after each."""
     faults = [Fault(event=number) for number in range(1, one_chain.events + 1)]
     assert len(faults) > 25
     assert workspace.differences(one_chain, tmp_path, faults[part :: len(PARTS)]) == {}
@@ -57,11 +59,11 @@ def test_killed_while_chains_run_side_by_side(workspace: Bench, many_chains: Run
 def test_killed_again_and_again_while_replies_come_by_file(workspace: Bench, tmp_path: Path, thorough: bool) -> None:
     sound = workspace.undisturbed(BY_FILES, tmp_path / "sound")
     with workspace.open(BY_FILES, tmp_path / "killed") as run:
-        while run.advance(events=3 if thorough else 8):
+        while run.advance(events=3 if thorough else 12):
             pass
     run.check_nothing_repeated()
     run.check_books()
-    assert len(run.deaths) > (25 if thorough else 8)
+    assert len(run.deaths) > (25 if thorough else 5)
     assert not list(differences(sound.result(), run.result()))
 
 
@@ -69,7 +71,7 @@ def test_killed_again_and_again_while_replies_come_by_file(workspace: Bench, tmp
 def test_killed_in_the_middle_of_writes(
     workspace: Bench, one_chain: Run, tmp_path: Path, how: Disk, thorough: bool
 ) -> None:
-    moments = random.Random(how.name).sample(range(1, one_chain.disk_calls + 1), 12 if thorough else 3)
+    moments = random.Random(how.name).sample(range(1, one_chain.disk_calls + 1), 12 if thorough else 2)
     assert workspace.differences(one_chain, tmp_path, [Fault(disk=how, at=moment) for moment in moments]) == {}
 
 
@@ -77,7 +79,7 @@ def test_killed_from_outside_at_random_moments(
     workspace: Bench, many_chains: Run, tmp_path: Path, thorough: bool
 ) -> None:
     moments = random.Random(5)
-    faults = [Fault(after_s=moments.uniform(0.1, 0.9)) for _ in range(8 if thorough else 3)]
+    faults = [Fault(after_s=moments.uniform(0.1, 0.9)) for _ in range(8 if thorough else 2)]
     run = workspace.disturbed(MANY_CHAINS, tmp_path / "killed", *faults)
     assert len(run.deaths) >= (3 if thorough else 1)
     assert not list(differences(many_chains.result(), run.result()))

@@ -1,11 +1,13 @@
 """Makes docs/problems.md: every problem of a data set, how its start was judged, and what was mended.
 
     kernelblaster problems check --workload full --precision fp16 --records FILE
-    python benchmarks/problems_page.py FILE... --output docs/problems.md
+    python benchmarks/problems_page.py [FILE...] --output docs/problems.md
     python benchmarks/problems_page.py --dataset kernrl FILE... --output docs/environment_problems.md
 
-Verdicts and times come from the records, and where these say nothing from the page that is replaced: what it says of a
-problem stays, `stale` if the problem's files have changed since the page was committed.
+Verdicts and times come from the records, for KernelBench's problems those that are kept as well (`KEPT`, and what ships
+below `data/baselines`), and where these say nothing from the page that is replaced: what it says of a problem stays,
+`stale` if the problem's files have changed since the page was committed. A record speaks for the very files that were
+judged: reference, harness, and the start with the shared pieces that it uses.
 """
 
 from __future__ import annotations
@@ -22,14 +24,19 @@ from kernelblaster.config.schema import DATASET
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.dataset import Dataset
 from kernelblaster.problems.problem import Problem, StandardWorkload
+from kernelblaster.problems.reference import reference_digest
 from kernelblaster.problems.start import read_start
 from kernelblaster.problems.tags import HELD_OUT
-from kernelblaster.runs.problem_checks import CheckRecord, problem_digest, read_checks
+from kernelblaster.runs.problem_audits import AuditRecord, read_audits
+from kernelblaster.runs.problem_checks import CheckRecord, problem_digest, read_checks, shipped_checks
 
 SPLIT = (
     "{count} problems: {levels}. The fixed split holds out every problem with {held}: {train} to learn from "
     "(`--split train`), {heldout} held out (`--split heldout`)."
 )
+KEPT = Path(__file__).parents[1] / "docs" / "results" / "problem_checks"
+"""Folder of outcomes of `problems check` and of `problems audit` over KernelBench's problems."""
+AUDITS = "audits.jsonl"
 SHORT_US = 5.0
 NAMING = 3
 """Columns of a table before those of verdicts."""
@@ -143,7 +150,12 @@ def table(problems: Sequence[Problem], records: Sequence[CheckRecord], earlier: 
         yield "| " + " | ".join([name, ", ".join(problem.tags), str(problem.split), *cells]) + " |"
 
 
-def page(problems: Sequence[Problem], records: Sequence[CheckRecord], earlier: EarlierPage) -> Iterator[str]:
+def page(
+    problems: Sequence[Problem],
+    records: Sequence[CheckRecord],
+    earlier: EarlierPage,
+    audits: Sequence[AuditRecord] = (),
+) -> Iterator[str]:
     """The whole page."""
     levels = sorted({problem.id.level for problem in problems})
     counts = {level: sum(problem.id.level == level for problem in problems) for level in levels}
@@ -161,10 +173,35 @@ def page(problems: Sequence[Problem], records: Sequence[CheckRecord], earlier: E
         yield from table([problem for problem in problems if problem.id.level == level], records, earlier)
         yield ""
     yield from launch_bound(records)
+    yield from audited(problems, audits)
     yield "## What is mended of the published form\n"
     for problem in problems:
         if problem.mends:
             yield f"- {problem.id.level}/{problem.id.number} {problem.name}: {problem.mends}"
+
+
+def audited(problems: Sequence[Problem], audits: Sequence[AuditRecord]) -> Iterator[str]:
+    """What the audit says of the references as they are now; nothing where there are no records."""
+    if not audits:
+        return
+    known = {(one.problem, one.digest): one for one in audits}
+    found = [(problem, known.get((str(problem.id), reference_digest(problem)))) for problem in problems]
+    sound = sum(record is not None and not record.faults for _, record in found)
+    yield "## Audit\n"
+    yield textwrap.fill(
+        "`kernelblaster problems audit` asks whether the reference varies with every input and weight, whether outputs "
+        "lie far above the tolerance, and whether zeros, constants, copies or the result of other inputs would pass, "
+        f"in each precision: {sound} of {len(problems)} problems are sound.",
+        120,
+    )
+    yield ""
+    for problem, record in found:
+        for fault in () if record is None else record.faults:
+            yield f"- {problem.id.level}/{problem.id.number} {problem.name}: {fault}"
+    missing = [f"{problem.id.level}/{problem.id.number}" for problem, record in found if record is None]
+    if missing:
+        yield textwrap.fill(f"Not audited as they are: {', '.join(missing)}.", 120)
+    yield ""
 
 
 def launch_bound(records: Sequence[CheckRecord]) -> Iterator[str]:
@@ -186,8 +223,14 @@ def main() -> None:
     given = parser.parse_args()
     dataset = data_dir() / given.dataset
     records = [record for path in given.records for record in read_checks(path)]
+    audits: list[AuditRecord] = []
+    if given.dataset == DATASET:
+        kept = [path for path in sorted(KEPT.glob("*.jsonl")) if path.name != AUDITS]
+        records = [*shipped_checks(), *(record for path in kept for record in read_checks(path)), *records]
+        audits = read_audits(KEPT / AUDITS)
     earlier = EarlierPage.read(given.output, dataset) if given.output.exists() else EarlierPage()
-    given.output.write_text("\n".join(page(Dataset(dataset).problems(), records, earlier)) + "\n", encoding="utf-8")
+    text = "\n".join(page(Dataset(dataset).problems(), records, earlier, audits))
+    given.output.write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -60,6 +60,7 @@ from kernelblaster.api.problems import audit_problem as audit_problem
 from kernelblaster.api.problems import create_problem as create_problem
 from kernelblaster.api.problems import define_problem as define_problem
 from kernelblaster.api.problems import describe_tensors as describe_tensors
+from kernelblaster.api.problems import known_starts as known_starts
 from kernelblaster.api.problems import known_times as known_times
 from kernelblaster.api.problems import list_problems as list_problems
 from kernelblaster.api.problems import load_problem as load_problem

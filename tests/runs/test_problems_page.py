@@ -13,7 +13,9 @@ from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.dataset import Dataset
 from kernelblaster.problems.problem import Precision, Problem
+from kernelblaster.problems.reference import reference_digest
 from kernelblaster.problems.start import read_start
+from kernelblaster.runs.problem_audits import AuditRecord
 from kernelblaster.runs.problem_checks import CheckRecord, problem_digest
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
@@ -72,3 +74,18 @@ def test_a_page_that_is_replaced_leaves_what_records_do_not_say(dataset: Path) -
     said = "12.5 [12.4, 12.6]"
     assert cells(problems, [judged(first, Precision.FP32)], earlier) == [[said, said], [STALE, "-"]]
     assert cells(problems, records, EarlierPage()) == [[said], [STALE]]
+
+
+def test_an_audit_speaks_for_the_references_that_it_saw(dataset: Path) -> None:
+    first, second = problems = list(Dataset(dataset).problems())
+    audits = [
+        AuditRecord(problem=str(one.id), name=one.name, precisions=(), digest=reference_digest(one), faults=faults)
+        for one, faults in ((first, ("zeros would pass",)), (second, ()))
+    ]
+    told = "\n".join(page(problems, [], EarlierPage(), audits))
+    assert "1 of 2 problems are sound" in " ".join(told.split())
+    assert f"- 1/{first.id.number} {first.name}: zeros would pass" in told
+    first.reference_path.write_text(first.reference_path.read_text() + "\n# changed\n")
+    told = "\n".join(page(problems, [], EarlierPage(), audits))
+    assert "zeros would pass" not in told
+    assert f"Not audited as they are: 1/{first.id.number}." in told

@@ -13,12 +13,14 @@ from kernelblaster.paths import data_dir, problem_skeleton
 from kernelblaster.problems.dataset import Dataset, find_problem
 from kernelblaster.problems.loader import load_problem as load_directory
 from kernelblaster.problems.problem import Precision, Problem, StandardWorkload, TensorSpec
+from kernelblaster.problems.start import read_start
 from kernelblaster.problems.tags import Split, Tag
 from kernelblaster.storage.atomic import write_atomically
 from kernelblaster.storage.bounded_io import read_source
 
 if TYPE_CHECKING:
     from kernelblaster.evaluation.timing.pytorch_times import PytorchTimes
+    from kernelblaster.runs.problem_checks import CheckRecord
 
 ProblemName = Problem | str | Path
 """A problem, its name (`level1/23`, or `23` for level 1), or its directory."""
@@ -112,6 +114,22 @@ def known_times(problem: ProblemName, *, size: str = StandardWorkload.FULL) -> l
     from kernelblaster.evaluation.timing.pytorch_times import times_of
 
     return times_of(load_problem(problem), size)
+
+
+def known_starts(problem: ProblemName, *, size: str = StandardWorkload.FULL) -> list[CheckRecord]:
+    """How long the start of a problem takes at one size, on GPUs where that was measured; ships with the data.
+
+    Outcomes of other files than the problem's own, and of what was not correct, are left out.
+    Raises MachineError for a damaged file.
+    """
+    from kernelblaster.runs.problem_checks import problem_digest, shipped_checks
+
+    found = load_problem(problem)
+    rows = [row for row in shipped_checks() if (row.problem, row.workload) == (str(found.id), size)]
+    if not rows or not found.has_start:
+        return []
+    digest = problem_digest(found, read_start(found))
+    return [row for row in rows if row.digest == digest and row.passed and not row.modelled]
 
 
 def audit_problem(problem: ProblemName, precisions: Sequence[Precision] = tuple(Precision)) -> list[str]:

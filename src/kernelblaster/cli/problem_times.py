@@ -1,7 +1,8 @@
-"""`kernelblaster problems baseline`: how long PyTorch takes for many problems; and how such times are shown."""
+"""`kernelblaster problems baseline`: how long PyTorch takes for many problems; and how times are shown."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +20,7 @@ from kernelblaster.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from kernelblaster import PytorchTimes
+    from kernelblaster import CheckRecord, PytorchTimes
 
 RECORDS = Path("out/pytorch_times.jsonl")
 DEFAULT_MODES = [TorchMode.EAGER, TorchMode.COMPILE, TorchMode.REDUCE_OVERHEAD]
@@ -100,12 +101,12 @@ def best_cells(rows: Sequence[PytorchTimes], gpus: Sequence[str]) -> list[str]:
     return cells
 
 
-def times_table(rows: Sequence[PytorchTimes]) -> Table:
-    """Every mode's times of one problem, with floor, attainable time and the share of it that each reaches."""
+def times_table(rows: Sequence[PytorchTimes], starts: Sequence[CheckRecord]) -> Table:
+    """Times of PyTorch's modes and of the start, with floor, attainable time and the share of it that each reaches."""
     from rich.table import Table
 
-    table = Table(box=None, header_style="dim", title="PyTorch, us: median [95 %]", title_justify="left")
-    for column in ("GPU", "precision", "size", "mode", "device time", "wall time", "floor", "attainable", "of it"):
+    table = Table(box=None, header_style="dim", title="us: median [95 %]", title_justify="left")
+    for column in ("GPU", "precision", "size", "what", "device time", "wall time", "floor", "attainable", "of it"):
         table.add_column(column)
     for row in rows:
         bounds = ["" if us is None else f"{us:.1f}" for us in (row.floor_us, row.attainable_us)]
@@ -116,6 +117,11 @@ def times_table(rows: Sequence[PytorchTimes]) -> Table:
             table.add_row(row.gpu, row.precision, row.workload, mode, device, wall, *bounds, share)
         for mode, reason in row.failures.items():
             table.add_row(row.gpu, row.precision, row.workload, mode, reason, "", *bounds, "")
+    for start in starts:
+        bounds = ["" if us is None else f"{us:.1f}" for us in (start.floor_us, start.attainable_us)]
+        device = f"{start.median_us:.1f} [{start.low_us:.1f}, {start.high_us:.1f}]"
+        share = _share(start.attainable_us, start.median_us or math.inf).strip(" ()")
+        table.add_row(start.device, start.precision, start.workload, "init.cu", device, "", *bounds, share)
     return table
 
 

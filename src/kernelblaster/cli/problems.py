@@ -103,18 +103,20 @@ def show(
     dataset_dir: DatasetOption = None,
     json_output: JsonOption = False,
 ) -> int:
-    """Show one problem: its tensors at one size, what PyTorch takes there, its launcher, and where its files lie."""
-    from kernelblaster import describe_tensors, known_times, load_problem, read_launcher
+    """Show one problem: tensors at one size, what PyTorch and its start take there, launcher, where its files lie."""
+    from kernelblaster import describe_tensors, known_starts, known_times, load_problem, read_launcher
 
     found = load_problem(problem, dataset=dataset_dir or configured().config.dataset)
     size = size or _main_size(found)
     specs = describe_tensors(found, size, precision or Precision.FP16)
-    launcher, times = read_launcher(found), known_times(found, size=size)
+    launcher, times, starts = read_launcher(found), known_times(found, size=size), known_starts(found, size=size)
     if json_output:
         tensors = [
             {"name": s.name, "role": s.role, "dtype": s.dtype.label, "shape": s.shape, "bytes": s.bytes} for s in specs
         ]
-        print_json({**_facts(found, times), "size": size, "launcher": launcher, "tensors": tensors})
+        told_starts = [row.model_dump(mode="json") for row in starts]
+        facts = {**_facts(found, times), "starts": told_starts}
+        print_json({**facts, "size": size, "launcher": launcher, "tensors": tensors})
         return int(ExitCode.OK)
     console = terminal.console()
     console.print(f"{escape(found.title)}  {escape(str(found.directory))}", soft_wrap=True)
@@ -133,8 +135,8 @@ def show(
     for declared in found.workloads:
         told = _told_size(found, declared)
         console.print(f"{escape(told)}{'  (listed above)' if declared == size else ''}", soft_wrap=True)
-    if times:
-        console.print(times_table(times))
+    if times or starts:
+        console.print(times_table(times, starts))
     console.print(launcher, markup=False, soft_wrap=True)
     return int(ExitCode.OK)
 

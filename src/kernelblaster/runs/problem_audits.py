@@ -39,7 +39,7 @@ def audit_problems(
 
     Raises MachineError for a damaged file, ProblemError for a problem without a reference.
     """
-    known = {} if records is None else _read(records)
+    known = {} if records is None else _known(records)
     for number, problem in enumerate(problems, start=1):
         problem.require_reference()
         digest = reference_digest(problem)
@@ -59,6 +59,11 @@ def audit_problems(
         yield found
 
 
-def _read(path: Path) -> dict[tuple[str, tuple[Precision, ...], str], AuditRecord]:
+def read_audits(path: Path) -> list[AuditRecord]:
+    """What a file holds. Raises MachineError for a damaged one."""
+    return list(read_records(path, AuditRecord))
+
+
+def _known(path: Path) -> dict[tuple[str, tuple[Precision, ...], str], AuditRecord]:
     cut_torn_line(path)
-    return {(record.problem, record.precisions, record.digest): record for record in read_records(path, AuditRecord)}
+    return {(record.problem, record.precisions, record.digest): record for record in read_audits(path)}

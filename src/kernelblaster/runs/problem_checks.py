@@ -25,6 +25,7 @@ from kernelblaster.devices.failures import BuildFailure
 from kernelblaster.errors import DeviceError, DeviceMemoryFull, ProblemError
 from kernelblaster.evaluation.inputs.scratch import free_host_memory
 from kernelblaster.evaluation.results import Evaluation, Verdict
+from kernelblaster.paths import data_dir
 from kernelblaster.problems.problem import Precision, Problem, TensorRole
 from kernelblaster.problems.reference import tensor_specs
 from kernelblaster.problems.start import read_start
@@ -45,6 +46,8 @@ MEMORY_FULL = "memory_full"
 """Stands for the verdict where the GPU's memory does not suffice."""
 LOST = "lost"
 """Stands for the verdict where the device failed, or the process that judged died or took too long."""
+SHIPPED = "starts"
+"""Folder of outcomes below `data/baselines/<gpu>`."""
 _AGAIN = (MEMORY_FULL, LOST)
 """Judged again at the next call."""
 _LIMIT_S = 1800.0
@@ -76,6 +79,8 @@ class CheckRecord(BaseModel):
     low_us: float | None = None
     high_us: float | None = None
     floor_us: float | None = None
+    attainable_us: float | None = None
+    """What a well-written kernel is expected to reach, see `evaluation.attainable`."""
     modelled: bool | None = None
     budget_ratio: float | None = None
     """Worst error over its budget, of all input sets; at most 1 for a correct kernel."""
@@ -156,6 +161,13 @@ def read_checks(path: Path) -> list[CheckRecord]:
         newest.pop(record.key[:4], None)
         newest[record.key[:4]] = record
     return list(newest.values())
+
+
+@cache
+def shipped_checks() -> tuple[CheckRecord, ...]:
+    """Times of starting kernels on GPUs that come with the data. Raises MachineError for a damaged file."""
+    files = sorted((data_dir() / "baselines").glob(f"*/{SHIPPED}/*.jsonl"))
+    return tuple(record for path in files for record in read_checks(path))
 
 
 def check_problems(
@@ -321,6 +333,7 @@ def _outcome(item: CheckItem, judge: Evaluator, began: float) -> CheckRecord:
         low_us=timing.low_us if timing else None,
         high_us=timing.high_us if timing else None,
         floor_us=timing.floor_us if timing else None,
+        attainable_us=timing.attainable_us if timing else None,
         modelled=timing.modelled if timing else None,
         budget_ratio=max((error.budget_ratio for error in found.errors), default=None) if found else None,
         isolation=found.isolation if found is not None else None,

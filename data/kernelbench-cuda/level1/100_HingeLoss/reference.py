@@ -6,6 +6,8 @@ SIZES = {
     "small": {"batch_size": 37, "dim": 1801},
     "medium": {"batch_size": 4096, "dim": 32768},
     "full": {"batch_size": 32768, "dim": 32768},
+    # One column of 128 there, which lies in memory as this row does.
+    "v0": {"batch_size": 1, "dim": 128},
 }
 TAGS = ("loss",)
 MENDS = (

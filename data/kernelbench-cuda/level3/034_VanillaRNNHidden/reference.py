@@ -6,6 +6,8 @@ SIZES = {
     "small": {"sequence_length": 5, "batch_size": 3, "input_size": 29, "hidden_size": 37, "output_size": 43},
     "medium": {"sequence_length": 256, "batch_size": 8, "input_size": 1024, "hidden_size": 256, "output_size": 128},
     "full": {"sequence_length": 256, "batch_size": 8, "input_size": 1024, "hidden_size": 256, "output_size": 128},
+    # One step there.
+    "v0": {"sequence_length": 1, "batch_size": 8, "input_size": 1024, "hidden_size": 256, "output_size": 128},
 }
 TAGS = ("recurrent", "matmul", "network")
 MENDS = (

@@ -36,6 +36,8 @@ from kernelblaster.storage.atomic import write_atomically
 _ACCEPTED = "correct"
 _NOT_COMPILED = frozenset({"compile_error", "load_error"})
 _ELSEWHERE = frozenset({"not_emulatable"})
+_FORBIDDEN = {"compute_include": "an #include must name its header literally"}
+"""Mutations that break a rule of candidates -> the reason of its verdict."""
 
 
 class Change(StrEnum):
@@ -47,6 +49,8 @@ class Change(StrEnum):
     """An exploit that gained nothing gains."""
     REFUSED = "refused"
     """An honest kernel is refused."""
+    FORBIDDEN = "forbidden"
+    """A mutant of an honest kernel breaks a rule that its mutation names, and is refused for that."""
     NOT_COMPILED = "not_compiled"
     """A mutant of an honest kernel that does not compile says nothing."""
 
@@ -99,10 +103,12 @@ def mutants(planted: Sequence[Planted], seed: int) -> Iterator[Mutant]:
         number += 1
 
 
-def change(kind: Kind, row: TrustRow) -> Change:
+def change(kind: Kind, row: TrustRow, rules: Sequence[str] = ()) -> Change:
     """On which side a mutant's verdict is, of a kernel whose own verdict is right."""
     if kind is Kind.EXPLOIT:
         return Change.THROUGH if row.outcome == _ACCEPTED else Change.SAME
+    if any(_FORBIDDEN.get(rule) == row.reason for rule in rules):
+        return Change.FORBIDDEN
     if row.outcome in _NOT_COMPILED:
         return Change.NOT_COMPILED
     return Change.SAME if row.outcome in row.expected or row.outcome in _ELSEWHERE else Change.REFUSED
@@ -111,7 +117,7 @@ def change(kind: Kind, row: TrustRow) -> Change:
 def judged(court: Court, mutant: Mutant) -> FuzzRow:
     """The verdict on a mutant."""
     row = court.judge(mutant.planted)
-    found = change(mutant.planted.kind, row)
+    found = change(mutant.planted.kind, row, mutant.rules)
     return FuzzRow(
         number=mutant.number,
         name=mutant.planted.name,

@@ -244,8 +244,9 @@ def fuzzing(results: Sequence[FuzzResult]) -> Iterator[str]:
         counts = Counter(row.change for row in result.rows)
         yield (
             f"- {result.device.name}, seed {result.seed}: {len(result.rows)} mutants; {counts[Change.SAME]} stay on "
-            f"their side, {counts[Change.NOT_COMPILED]} honest ones do not compile, {counts[Change.THROUGH]} exploits "
-            f"get through, {counts[Change.REFUSED]} honest ones are refused."
+            f"their side, {counts[Change.NOT_COMPILED]} honest ones do not compile, {counts[Change.FORBIDDEN]} are "
+            f"refused for a header whose name is computed, as nobody may, {counts[Change.THROUGH]} exploits get "
+            f"through, {counts[Change.REFUSED]} honest ones are refused."
         )
         for row in result.rows:
             if row.change in (Change.THROUGH, Change.REFUSED):

@@ -104,3 +104,12 @@ def test_which_verdicts_change_sides(kind: Kind, outcome: str, expected: Change)
         expected=["correct"], outcome=outcome, reason="", seconds=0.0,
     )  # fmt: skip
     assert change(kind, row) is expected
+
+
+def test_an_honest_kernel_may_not_compute_a_headers_name() -> None:
+    row = TrustRow(
+        name="x", kind=Kind.HONEST, row="", problem="level1/19", precision="fp16", size="small", does="",
+        expected=["correct"], outcome="reward_hack", reason="an #include must name its header literally", seconds=0.0,
+    )  # fmt: skip
+    assert change(Kind.HONEST, row, ["compute_include", "comment"]) is Change.FORBIDDEN
+    assert change(Kind.HONEST, row, ["comment"]) is Change.REFUSED

@@ -19,7 +19,7 @@ __global__ void collect(Statistics* all, const scalar_t* x, int64_t dim) {
         if (v > mine.maximum) {
             mine.sum = mine.sum * expf(mine.maximum - v) + 1.0f;
             mine.maximum = v;
-        } else {
+        } else if (v > -INFINITY) {  // what is masked has no weight
             mine.sum += expf(v - mine.maximum);
         }
     }

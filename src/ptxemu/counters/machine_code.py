@@ -8,7 +8,17 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from ptxemu.counters.record import EXECUTED, Access, CountedRecord, LaunchRecord, MachineCounts, Space
+from ptxemu.counters.record import (
+    ATOMICS,
+    EXECUTED,
+    GLOBAL_SPACES,
+    Access,
+    CountedRecord,
+    LaunchRecord,
+    MachineCounts,
+    Space,
+)
+from ptxemu.counters.retries import exchange_rounds
 from ptxemu.machine.anchors import PtxLine, anchors, ptx_lines
 from ptxemu.machine.cubin import CodeSection, read_sections
 from ptxemu.machine.executions import Flow
@@ -18,6 +28,7 @@ from ptxemu.machine.schedule import Schedule, WarpPath
 from ptxemu.ptx.syntax import parse
 
 _SHARED = (Operation.LDS, Operation.STS, Operation.LDSM, Operation.STSM, Operation.ATOMS, Operation.ATOMS_CAS)
+_EXCHANGES = (Operation.ATOM_CAS, Operation.ATOMG_CAS)
 _INTERNAL = "__internal_"
 """In the names of functions that ptxas adds."""
 
@@ -39,7 +50,7 @@ class KernelCode:
     def counts(self, record: LaunchRecord) -> MachineCounts:
         """What a launch executes."""
         executed: defaultdict[MachineInstruction, float] = defaultdict(float)
-        times = self.flow.executions(record.ptx_lines, record.warps)
+        times = self._with_retries(self.flow.executions(record.ptx_lines, record.warps), record)
         for block, count in zip(self.flow.graph.blocks, times, strict=True):
             for one in self.instructions[block.first : block.end]:
                 executed[one] += count
@@ -64,6 +75,22 @@ class KernelCode:
             spill_stores=max(0.0, operations[Operation.STL] - local[Access.STORE]),
             path=WarpPath(self.schedule, tuple(count / record.warps for count in times)),
         )
+
+    def _with_retries(self, times: list[float], record: LaunchRecord) -> list[float]:
+        """Executions of blocks, with loops that exchange a word as often as that takes until all lanes have won."""
+        rounds = {
+            one.ptx_line: exchange_rounds(record, one) for one in record.accesses(GLOBAL_SPACES, ATOMICS) if one.rounds
+        }
+        if not rounds:
+            return times
+        lines = (
+            {one.line for one in self.instructions[block.first : block.end] if one.operation in _EXCHANGES}
+            for block in self.flow.graph.blocks
+        )
+        return [
+            max([count, *(rounds[line] for line in found if line in rounds)])
+            for count, found in zip(times, lines, strict=True)
+        ]
 
 
 def _shared_passes(record: LaunchRecord, executed: Mapping[MachineInstruction, float]) -> float:

@@ -48,6 +48,8 @@ class Access(StrEnum):
 
 EXECUTED = (Access.LOAD, Access.STORE, Access.ATOMIC, Access.REDUCTION)
 """Everything but what is part of another access."""
+GLOBAL_SPACES = (Space.GLOBAL, Space.GENERIC)
+ATOMICS = (Access.ATOMIC, Access.REDUCTION)
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,8 @@ class MemoryInstruction:
     ptx_line: int | None = None
     source_file: str | None = None
     source_line: int | None = None
+    rounds: int = 0
+    """Of atomics of two bytes: times that the lanes of a request go round to take turns at words of four bytes."""
 
     @property
     def conflicts(self) -> int:
@@ -181,6 +185,10 @@ class LaunchRecord:
     """Those of `wgmma`, which keeps the tensor cores busier than `mma` does; not among `tensor_fma`."""
     machine: MachineCounts | None = None
     """What its machine code executed, where that is at hand; not of the core, see `machine_code.py`."""
+    hottest_word_lanes: int = 0
+    """Lanes that went to the same word of four bytes with atomics of two, at the word with most."""
+    resident_warps: int = 0
+    """Warps that are on the GPU at once; of launches with such atomics."""
     module: str | None = None
     """File of the module that the program has loaded it from; None for its own kernels."""
 

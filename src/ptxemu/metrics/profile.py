@@ -11,13 +11,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ptxemu.counters.record import EXECUTED, SECTOR_BYTES, WARP_THREADS, Access, MemoryInstruction, Space
+from ptxemu.counters.record import (
+    EXECUTED,
+    GLOBAL_SPACES,
+    SECTOR_BYTES,
+    WARP_THREADS,
+    Access,
+    MemoryInstruction,
+    Space,
+)
 from ptxemu.metrics.lines import LineProfile, line_profiles
 from ptxemu.metrics.names import NsightMetric
 from ptxemu.metrics.notes import notes
 from ptxemu.model.architecture import GpuModel
 from ptxemu.model.kernel import GpuUnit, KernelEstimate
-from ptxemu.model.traffic import DEVICE_SPACES, GLOBAL_SPACES, atomic_passes, l2_lookup_bytes, l2_sectors
+from ptxemu.model.occupancy import blocks_by_carve_out
+from ptxemu.model.traffic import DEVICE_SPACES, atomic_passes, l2_lookup_bytes, l2_sectors
 
 _ADU_CLOCKS = 2
 """Clocks that a warp instruction takes in the ADU of an SM, as `sm__throughput` of an H200 shows."""
@@ -29,6 +38,10 @@ _APART, _APART_IF_CONTENDED = 0.05, 0.45
 occupancy that Nsight Compute gave of half of the conformance cases on an H200."""
 _BETWEEN_BLOCKS = 450
 """Clocks for which a slot is empty between two blocks: from the occupancy that Nsight Compute gave of plain copies."""
+_UNASKED_READS, _UNASKED_MISSES, _UNASKED_BYTES = 1000, 700, 3072
+"""Sectors that the L2 is asked for by no thread of a launch, how many of them it lacks, and what comes from DRAM:
+instructions, constants, the launch itself. Read off the launches on an H200 that touch least (`short_one_block`,
+`many_tiny_launches`); other GPUs are taken to be alike."""
 _PIPES = {
     NsightMetric.PIPE_ALU: GpuUnit.ALU,
     NsightMetric.PIPE_FP64: GpuUnit.FP64,
@@ -145,7 +158,8 @@ def _throughput(estimate: KernelEstimate, gpu: GpuModel) -> dict[NsightMetric, f
         warps * WARP_THREADS / wide * spread.share / estimate.clock_hz
         for warps, wide in ((estimate.machine.halves, lanes.halves), (estimate.machine.fma, lanes.fma))
     )
-    dram = _percent((estimate.dram_read_bytes + estimate.dram_write_bytes) / gpu.gpu.dram_peak, elapsed)
+    moved = estimate.dram_read_bytes + _UNASKED_BYTES + estimate.dram_write_bytes
+    dram = _percent(moved / gpu.gpu.dram_peak, elapsed)
     l2 = _percent(work[GpuUnit.L2], elapsed)
     pipes = {metric: _percent(work[unit] * spread.balance, active) for metric, unit in _PIPES.items()}
     lsu_s = estimate.machine.lsu * spread.share / estimate.clock_hz
@@ -176,17 +190,16 @@ def _percent(part: float, whole: float) -> float:
 def _caches(estimate: KernelEstimate, gpu: GpuModel) -> dict[NsightMetric, float]:
     record, through = estimate.record, l2_sectors(estimate.record, gpu)
     found: dict[NsightMetric, float] = {
-        NsightMetric.DRAM_READ: estimate.dram_read_bytes,
+        NsightMetric.DRAM_READ: estimate.dram_read_bytes + _UNASKED_BYTES,
         NsightMetric.DRAM_WRITE: estimate.dram_write_bytes,
-        NsightMetric.L2_READ_SECTORS: through.reads,
+        NsightMetric.L2_READ_SECTORS: through.reads + _UNASKED_READS,
         NsightMetric.L2_WRITE_SECTORS: through.writes,
     }
     atomics = atomic_passes(record)
-    asked = through.reads + through.writes + atomics
-    if asked:
-        # a write allocates without reading DRAM, which Nsight counts as a hit
-        missed = min(through.reads, estimate.dram_read_bytes / SECTOR_BYTES + through.far_reads)
-        found[NsightMetric.L2_HIT_RATE] = 100 * (1 - missed / asked)
+    asked = through.reads + through.writes + atomics + _UNASKED_READS
+    # a write allocates without reading DRAM, which Nsight counts as a hit
+    missed = min(through.reads, estimate.dram_read_bytes / SECTOR_BYTES + through.far_reads) + _UNASKED_MISSES
+    found[NsightMetric.L2_HIT_RATE] = 100 * (1 - missed / asked)
     accesses = list(record.accesses(DEVICE_SPACES, (Access.LOAD, Access.STORE)))
     sectors = sum(one.sectors for one in accesses)
     if sectors:
@@ -260,7 +273,7 @@ def _occupancy(estimate: KernelEstimate, gpu: GpuModel) -> dict[NsightMetric, fl
         NsightMetric.LIMIT_BLOCKS: fit.by_blocks,
         NsightMetric.LIMIT_WARPS: fit.by_warps,
         NsightMetric.LIMIT_REGISTERS: fit.by_registers,
-        NsightMetric.LIMIT_SHARED: fit.by_shared,
+        NsightMetric.LIMIT_SHARED: blocks_by_carve_out(gpu.limits, fit, record.static_shared + record.dynamic_shared),
         NsightMetric.REGISTERS_PER_THREAD: estimate.resources.registers,
         NsightMetric.SHARED_STATIC: record.static_shared,
         NsightMetric.SHARED_DYNAMIC: record.dynamic_shared,

@@ -13,10 +13,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import log2
 
-from ptxemu.counters.record import EXECUTED, SECTOR_BYTES, Access, LaunchRecord, MachineCounts, MemoryInstruction, Space
+from ptxemu.counters.record import (
+    EXECUTED,
+    GLOBAL_SPACES,
+    SECTOR_BYTES,
+    Access,
+    LaunchRecord,
+    MachineCounts,
+    MemoryInstruction,
+    Space,
+)
 from ptxemu.machine.schedule import Cause
 from ptxemu.model.architecture import Architecture, Latency
-from ptxemu.model.traffic import DEVICE_SPACES, GLOBAL_SPACES, further_lines, least_passes, loads
+from ptxemu.model.traffic import DEVICE_SPACES, further_lines, least_passes, loads
 from ptxemu.ptx.analysis.waits import UNROLLED
 
 _SHORT = (Cause.SHARED, Cause.SHUFFLE, Cause.SPECIAL, Cause.CONSTANT, Cause.REGISTER)

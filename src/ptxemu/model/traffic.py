@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ptxemu.counters.record import EXECUTED, SECTOR_BYTES, Access, LaunchRecord, MachineCounts, MemoryInstruction, Space
+from ptxemu.counters.record import (
+    ATOMICS,
+    EXECUTED,
+    GLOBAL_SPACES,
+    SECTOR_BYTES,
+    Access,
+    LaunchRecord,
+    MachineCounts,
+    MemoryInstruction,
+    Space,
+)
 from ptxemu.model.architecture import GpuModel
 
 L2_SHARE = 0.8
@@ -20,8 +30,6 @@ WRITE_BACK_NORM = 4.0
 """How sharply the write-back begins."""
 LINE_BYTES = 128
 DEVICE_SPACES = (Space.GLOBAL, Space.GENERIC, Space.LOCAL, Space.TEXTURE)
-GLOBAL_SPACES = (Space.GLOBAL, Space.GENERIC)
-ATOMICS = (Access.ATOMIC, Access.REDUCTION)
 
 
 @dataclass(frozen=True)

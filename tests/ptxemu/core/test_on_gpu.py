@@ -73,7 +73,7 @@ def test_products_hold(gpu: Gpu, tmp_path: Path) -> None:
         ("tensor_maps", ("loads", "swizzles", "im2col", "stores", "clusters", "refusals", "unaligned")),
         ("tensor_path", ("ring", "staged")),
         ("bulk_copies", ("ring", "library", "memcpy_async", "honest")),
-        ("ordinary", ("graph", "circle", "child", "boxes", "heap", "small_heap")),
+        ("ordinary", ("graph", "circle", "child", "boxes", "heap", "small_heap", "one_device")),
         ("endings", ("pinned", "registered", "too_large")),
         ("driver", ("text", "library", "errors", "mixed")),
         ("textures", ("plane", "pitched", "memory", "boxes", "gathered", "surfaces", "trapped")),

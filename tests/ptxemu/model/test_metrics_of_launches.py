@@ -27,11 +27,12 @@ def test_coalesced_copy_has_four_sectors_a_request() -> None:
     assert found[NsightMetric.GLOBAL_LOAD_SECTORS] == 4 * 1024 * 8
     assert found[NsightMetric.GLOBAL_STORE_SECTORS] == 4 * 1024 * 8
     assert found[NsightMetric.LOAD_SECTOR_USE] == 100
-    assert found[NsightMetric.DRAM_READ] == 1024 * 256 * 4
+    # and 3 KB that no thread asks for
+    assert found[NsightMetric.DRAM_READ] == 1024 * 256 * 4 + 3072
     assert found[NsightMetric.DRAM_WRITE] == pytest.approx(0, abs=1e3)  # one megabyte stays in the L2
     assert found[NsightMetric.L1_HIT_RATE] == 0
     # reads miss, writes allocate: Nsight shows 50 % for a copy, too
-    assert found[NsightMetric.L2_HIT_RATE] == 50
+    assert found[NsightMetric.L2_HIT_RATE] == pytest.approx(50, abs=0.3)
 
 
 def test_computed_constants_can_be_what_keeps_an_sm_busy() -> None:
@@ -74,7 +75,7 @@ def test_far_half_of_the_l2_counts_twice() -> None:
     for gpu, factor in (("h200", 1.5), ("l40s", 1.0)):
         model = gpu_model(gpu)
         found = kernel_launch(estimate(record, resources(), model), model).metrics
-        assert found[NsightMetric.L2_READ_SECTORS] == factor * record.l2_read_sectors
+        assert found[NsightMetric.L2_READ_SECTORS] == factor * record.l2_read_sectors + 1000
         assert found[NsightMetric.L2_WRITE_SECTORS] == factor * record.l2_write_sectors
 
 
@@ -139,11 +140,18 @@ def test_wide_shared_loads_are_not_conflicts() -> None:
     assert profile(record).metrics[NsightMetric.SHARED_LOAD_CONFLICTS] == 0
 
 
+def test_a_launch_reads_what_no_thread_asks_for() -> None:
+    """Nsight Compute gave 997 sectors read, 35 written, a hit rate of 34.5 % and 3.3 KB of DRAM for such a launch."""
+    found = profile(Copy(1, threads=128).record()).metrics
+    assert found[NsightMetric.L2_READ_SECTORS] == pytest.approx(1000, rel=0.05)
+    assert found[NsightMetric.L2_HIT_RATE] == pytest.approx(34.5, abs=4)
+    assert found[NsightMetric.DRAM_READ] == pytest.approx(3328, rel=0.1)
+
+
 def test_what_cannot_be_known_is_absent() -> None:
     arithmetic_only = launch(blocks=132, classes={"ffma": 132 * 8 * 100})
     found = profile(arithmetic_only).metrics
     assert NsightMetric.L1_HIT_RATE not in found
-    assert NsightMetric.L2_HIT_RATE not in found
     assert NsightMetric.LOAD_SECTOR_USE not in found
     assert NsightMetric.BRANCH_UNIFORMITY not in found
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ptxemu.errors import InvalidInput
-from ptxemu.model.occupancy import Limiter, occupancy, sm_limits
+from ptxemu.model.occupancy import Limiter, blocks_by_carve_out, occupancy, sm_limits
 
 
 @pytest.mark.parametrize(
@@ -65,3 +65,37 @@ def test_more_of_a_resource_never_fits_more_blocks(threads: int, registers: int,
     more_shared = occupancy(limits, threads=threads, registers=registers, shared_bytes=shared + 512)
     assert more_registers.blocks_per_sm <= here
     assert more_shared.blocks_per_sm <= here
+
+
+@pytest.mark.parametrize(
+    ("threads", "registers", "shared", "blocks"),
+    [
+        # no shared memory: 32 KB for the driver's 1 KB of each, less for few large blocks
+        (256, 32, 0, 32),
+        (512, 16, 0, 16),
+        (1024, 64, 0, 8),
+        # twice as many as fit: 16 of 2 KB are 32 KB, 16 of 2,176 bytes are more, so it is 64
+        (256, 16, 1024, 16),
+        (256, 32, 1056, 30),
+        # 6 by registers
+        (256, 40, 4096, 12),
+        # twice 8 blocks of 9 KB would be 144 KB: 132 hold all that fit
+        (256, 31, 8192, 14),
+        # 6 blocks of 29 KB need more than that
+        (128, 80, 28672, 6),
+        # two blocks of 1,024 threads get no room for more
+        (1024, 16, 4096, 3),
+    ],
+)
+def test_carve_out_is_the_drivers(threads: int, registers: int, shared: int, blocks: int) -> None:
+    """What Nsight Compute gave of `launch__occupancy_limit_shared_mem` on an H200."""
+    limits = sm_limits("sm_90")
+    fit = occupancy(limits, threads=threads, registers=registers, shared_bytes=shared)
+    assert blocks_by_carve_out(limits, fit, shared) == blocks
+
+
+@given(threads=st.integers(1, 1024), registers=st.integers(1, 64), shared=st.integers(0, 200_000))
+def test_carve_out_holds_the_blocks_that_fit(threads: int, registers: int, shared: int) -> None:
+    limits = sm_limits("sm_90")
+    fit = occupancy(limits, threads=threads, registers=registers, shared_bytes=shared)
+    assert fit.blocks_per_sm <= blocks_by_carve_out(limits, fit, shared) <= max(fit.by_shared, 1)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from launch_records import Copy, access, launch, resources
 
 from ptxemu.counters.record import (
+    GLOBAL_SPACES,
     Access,
     LaunchRecord,
     MachineCounts,
@@ -24,7 +25,7 @@ from ptxemu.model.architecture import gpu_model, gpu_names
 from ptxemu.model.call import estimate_call
 from ptxemu.model.chain import load_latency
 from ptxemu.model.kernel import GpuUnit, KernelEstimate, Unlaunchable, estimate, smooth_maximum
-from ptxemu.model.traffic import GLOBAL_SPACES, filled_bytes
+from ptxemu.model.traffic import filled_bytes
 
 H200 = gpu_model("h200")
 TINY = 1 + 1e-9

@@ -77,6 +77,6 @@ class TestRuns:
         assert "undeclared" in caught.value.log
 
     def test_what_is_missing_is_named(self, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-        (tmp_path / "peer.cu").write_text("int main() { return cudaDeviceEnablePeerAccess(1, 0); }\n")
-        assert main([str(tmp_path / "peer.cu")]) == 4
-        assert "cudaDeviceEnablePeerAccess" in capfd.readouterr().err
+        (tmp_path / "shared.cu").write_text("int main() { return cudaIpcCloseMemHandle(nullptr); }\n")
+        assert main([str(tmp_path / "shared.cu")]) == 4
+        assert "cudaIpcCloseMemHandle" in capfd.readouterr().err

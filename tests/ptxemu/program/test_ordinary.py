@@ -25,7 +25,7 @@ def run(program: ptxemu.EmulatedProgram, case: str, *, checks: bool) -> ptxemu.R
 
 
 @pytest.mark.parametrize("checks", [False, True])
-@pytest.mark.parametrize("case", ["graph", "circle", "child", "boxes", "heap", "small_heap"])
+@pytest.mark.parametrize("case", ["graph", "circle", "child", "boxes", "heap", "small_heap", "one_device"])
 def test_cases_end_as_on_a_gpu(program: ptxemu.EmulatedProgram, case: str, checks: bool) -> None:
     result = run(program, case, checks=checks)
     assert (result.exit_code, result.findings) == (0, () if checks else None)

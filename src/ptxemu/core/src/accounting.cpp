@@ -99,6 +99,7 @@ void MemoryCounters::add(const MemoryCounters& other) {
     l1_hit_sectors += other.l1_hit_sectors;
     l1_shared_sectors += other.l1_shared_sectors;
     wavefronts += other.wavefronts;
+    rounds += other.rounds;
 }
 
 void AtomicLines::add(const AtomicLines& other) {
@@ -128,6 +129,34 @@ u32 AtomicLines::add(const u64* address, u32 active) {
     return total;
 }
 
+u32 SharedWords::add(const u64* address, u32 active) {
+    if (lanes_.empty()) lanes_.assign(kPlaces, 0);
+    u32 most = 0;
+    for (u32 rest = active; rest != 0;) {
+        const u64 word = address[first_lane(rest)] / 4;
+        u32 same = 0;
+        for_each_lane(rest, [&](int lane) { same |= u32{address[lane] / 4 == word} << lane; });
+        rest &= ~same;
+        lanes_[word * 0x9e3779b97f4a7c15ull >> 48] += popcount(same);
+        most = std::max(most, popcount(same));
+    }
+    return most;
+}
+
+void SharedWords::add(const SharedWords& other) {
+    if (other.lanes_.empty()) return;
+    if (lanes_.empty()) lanes_.assign(kPlaces, 0);
+    for (std::size_t k = 0; k < kPlaces; ++k) lanes_[k] += other.lanes_[k];
+}
+
+u64 SharedWords::most() const {
+    if (lanes_.empty()) return 0;
+    u64 all = 0;
+    for (const u32 count : lanes_) all += count;
+    const u64 most = *std::max_element(lanes_.begin(), lanes_.end());
+    return most - (all - most) / kPlaces;
+}
+
 void Counters::resize(std::size_t instructions, std::size_t memory_instructions) {
     executed.assign(instructions, 0);
     thread_count.assign(instructions, 0);
@@ -146,6 +175,7 @@ void Counters::add(const Counters& other) {
     l2_read_sectors += other.l2_read_sectors;
     l2_write_sectors += other.l2_write_sectors;
     atomics.add(other.atomics);
+    words.add(other.words);
     longest_warp = std::max(longest_warp, other.longest_warp);
 }
 
@@ -155,7 +185,7 @@ void Counters::scale(const Share& share) {
     for (u64& one : thread_count) one = share.scaled(one);
     for (MemoryCounters& one : memory)
         for (u64* part : {&one.requests, &one.lanes, &one.sectors, &one.ideal_sectors, &one.l1_hit_sectors,
-                          &one.l1_shared_sectors, &one.wavefronts})
+                          &one.l1_shared_sectors, &one.wavefronts, &one.rounds})
             *part = share.scaled(*part);
     for (u64* one : {&branches, &divergent_branches, &barriers, &l2_read_sectors, &l2_write_sectors})
         *one = share.scaled(*one);

@@ -29,6 +29,8 @@ struct Share {
 
 struct MemoryCounters {
     u64 requests = 0, lanes = 0, sectors = 0, ideal_sectors = 0, l1_hit_sectors = 0, l1_shared_sectors = 0, wavefronts = 0;
+    // Of atomics of two bytes: times that the lanes of a request have to go round to take turns at their words.
+    u64 rounds = 0;
     void add(const MemoryCounters& other);
 };
 
@@ -58,6 +60,21 @@ private:
     std::vector<bool> segments_;
 };
 
+// How many lanes went to each word of four bytes with atomics of two, which a GPU makes of a comparison and exchange of
+// the word: each of them has to win once. Words share places.
+class SharedWords {
+public:
+    // The most lanes of a request at one word.
+    u32 add(const u64* address, u32 active);
+    void add(const SharedWords& other);
+    // Of the word with most, less what it shares its place with on the average.
+    u64 most() const;
+
+private:
+    static constexpr std::size_t kPlaces = 1 << 16;
+    std::vector<u32> lanes_;
+};
+
 struct Counters {
     std::vector<u64> executed;      // per instruction: warps that executed it
     std::vector<u64> thread_count;  // per instruction: lanes that did
@@ -65,6 +82,7 @@ struct Counters {
     u64 branches = 0, divergent_branches = 0, barriers = 0;
     u64 l2_read_sectors = 0, l2_write_sectors = 0;
     AtomicLines atomics;
+    SharedWords words;
     u64 longest_warp = 0;  // instructions of the warp that executed most
 
     void resize(std::size_t instructions, std::size_t memory_instructions);

@@ -79,6 +79,7 @@ void write_memory(Writer& json, const Launch& launch, const Counters& counters) 
         json.field("l1_hit_sectors", count.l1_hit_sectors);
         json.field("l1_shared_sectors", count.l1_shared_sectors);
         json.field("wavefronts", count.wavefronts);
+        if (count.rounds != 0) json.field("rounds", count.rounds);
         json.close('}');
     }
     json.close(']');
@@ -222,6 +223,10 @@ void report_launch(const Launch& launch, const Counters& counters, const Share& 
     write_ptx_lines(json, launch, counters);
     json.field("longest_warp_instructions", counters.longest_warp);
     json.field("hottest_atomic_passes", hottest_atomic_passes(launch, counters, share));
+    if (const u64 most = share.scaled(counters.words.most()); most != 0) {
+        json.field("hottest_word_lanes", most);
+        json.field("resident_warps", std::min(launch.blocks() * warps, u64{launch.sm_count} * launch.warps_per_sm));
+    }
     write_memory(json, launch, counters);
     json.field("tensor_fma", tensor_work(launch, counters, "tensor"));
     json.field("warpgroup_fma", tensor_work(launch, counters, "warpgroup"));

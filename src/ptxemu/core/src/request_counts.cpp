@@ -27,6 +27,7 @@ void count_lines(const Request& request, const LineSet& set) {
     Counters& totals = request.worker().counters;
     if (request.op == Op::atomic) {
         counters.wavefronts += totals.atomics.add(request.address, request.active);
+        if (request.bytes == 2) counters.rounds += totals.words.add(request.address, request.active);
         totals.atomics.mark(request.worker().segment_hint[request.memory]);
     } else {
         counters.wavefronts += set.lines;

@@ -225,6 +225,41 @@ bool freed_twice() {
     return cudaDeviceSynchronize() != cudaSuccess;
 }
 
+// -- one device, whose memory the host reaches
+
+// Managed memory with hints on where it should be, from a pool of one's own, and what is asked about peers.
+bool one_device() {
+    float *x, *y;
+    if (cudaMallocManaged(&x, kCount * 4)) return false;
+    for (int i = 0; i < kCount; ++i) x[i] = float(i);
+#if CUDART_VERSION >= 13000
+    const cudaMemLocation here{cudaMemLocationTypeDevice, 0};
+    if (cudaMemAdvise(x, kCount * 4, cudaMemAdviseSetPreferredLocation, here)) return false;
+    if (cudaMemPrefetchAsync(x, kCount * 4, here, 0)) return false;
+#else
+    if (cudaMemAdvise(x, kCount * 4, cudaMemAdviseSetPreferredLocation, 0)) return false;
+    if (cudaMemPrefetchAsync(x, kCount * 4, 0)) return false;
+#endif
+    cudaMemPoolProps properties{};
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.location = {cudaMemLocationTypeDevice, 0};
+    cudaMemPool_t pool;
+    if (cudaMemPoolCreate(&pool, &properties)) return false;
+    if (cudaMallocFromPoolAsync((void**)&y, kCount * 4, pool, nullptr)) return false;
+    if (cudaMemcpyPeer(y, 0, x, 0, kCount * 4)) return false;
+    add<<<(kCount + 255) / 256, 256>>>(x, y, kCount);
+    if (cudaDeviceSynchronize() || cudaFreeAsync(y, nullptr) || cudaMemPoolDestroy(pool)) return false;
+    for (int i = 0; i < kCount; ++i)
+        if (x[i] != 2.0f * i) return std::printf("%d: %g\n", i, x[i]), false;
+    int device = -1, peer = -1;
+    char id[32];
+    if (cudaDeviceGetPCIBusId(id, sizeof id, 0) || cudaDeviceGetByPCIBusId(&device, id) || device != 0) return false;
+    if (cudaDeviceCanAccessPeer(&peer, 0, 0) || peer != 0) return false;
+    const char* name;
+    if (cudaFuncGetName(&name, (const void*)scale) || !std::strstr(name, "scale")) return false;
+    return cudaFree(x) == cudaSuccess;
+}
+
 int main(int, char** arguments) {
     const auto is = [&](const char* name) { return std::strcmp(arguments[1], name) == 0; };
     if (is("graph")) return !graph();
@@ -233,6 +268,7 @@ int main(int, char** arguments) {
     if (is("boxes")) return !boxes();
     if (is("heap")) return !heap();
     if (is("small_heap")) return !small_heap();
+    if (is("one_device")) return !one_device();
     if (is("freed_twice")) return !freed_twice();
     return 2;
 }

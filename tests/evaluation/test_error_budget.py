@@ -315,11 +315,19 @@ def reference() -> torch.Tensor:
 def test_the_rounded_reference_passes_and_three_ulps_do_not(reference: torch.Tensor, tmp_path: Path) -> None:
     assert findings_of(reference, reference, tmp_path).passed
     off = reference.clone()
-    off[2, 7] += 3.5 * spacing(off, DType.FLOAT16)[2, 7]
+    off[2, 7:9] += 3.5 * spacing(off, DType.FLOAT16)[2, 7:9]
     found = findings_of(off, reference, tmp_path)
     assert not found.passed
-    assert found.wrong == 1
-    assert found.worst.index == (2, 7)
+    assert found.wrong == 2
+
+
+def test_one_element_may_stray_as_far_as_plain_errors_go_anywhere(reference: torch.Tensor, tmp_path: Path) -> None:
+    off = reference.clone()
+    small = int(reference.abs().argmin())
+    off.reshape(-1)[small] += spacing(reference.abs().max(), DType.FLOAT16) / 2
+    assert findings_of(off, reference, tmp_path).passed
+    off.reshape(-1)[small] += 4 * spacing(reference.abs().max(), DType.FLOAT16)
+    assert findings_of(off, reference, tmp_path).wrong == 1
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])

@@ -44,6 +44,10 @@ inequality, one side); where the norm passes their root mean square is about t /
 Intermediate results in 16 bits, which a whole row depends on, show in plain_shared where PyTorch has them, too. Results
 in fp32 are not rounded enough to hide anything from the norm.
 
+Errors of an honest kernel are PyTorch's, on other elements: of many millions a few are beyond what their neighbours'
+plain errors grant. One element, and one more per 2^20, may be a stray: off by what the formula grants with the largest
+plain error of its part in place of p(|r|). Nothing is saved by being wrong at so few places by so little.
+
 An element is right when the comparison holds, never when its negation fails, so NaN is wrong by construction. Where
 the reference is not finite, or overflows the format, the candidate must hold that same infinity or NaN; of infinite
 inputs NaN is no result, and there it may hold anything (`infinities`). Outputs of
@@ -72,6 +76,8 @@ from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.problem import TensorSpec
 
 _INDEPENDENT = 2.0
+_STRAY_ELEMENTS = 1 << 20
+_LEAST_FOR_STRAYS = 1024
 
 
 @dataclass(frozen=True)
@@ -131,6 +137,11 @@ class Budget:
         return self.factor * plain + (self.accumulation if losses is None else float(losses.max()))
 
     @property
+    def most_strays(self) -> int:
+        """Elements that may be off by `stray_tolerances`."""
+        return 0 if self.spec.elements < _LEAST_FOR_STRAYS else 1 + self.spec.elements // _STRAY_ELEMENTS
+
+    @property
     def row(self) -> int:
         """Elements that share a scale and stay in one chunk: the last axis, or 1 where the whole tensor does."""
         return row_length(self.spec)
@@ -138,6 +149,11 @@ class Budget:
     def tolerances(self, reference: torch.Tensor, start: int) -> torch.Tensor:
         """Largest passing |out - reference| per element; float64, flat, whole rows from element `start` on."""
         return self._tolerances(self.scale.by_exponent, reference, start)
+
+    def stray_tolerances(self, reference: torch.Tensor, start: int) -> torch.Tensor:
+        """Largest |out - reference| of a stray; arguments and result as of `tolerances`."""
+        largest = self.scale.anywhere[:, None].expand_as(self.scale.by_exponent)
+        return self._tolerances(largest, reference, start)
 
     def _tolerances(self, by_exponent: torch.Tensor, reference: torch.Tensor, start: int) -> torch.Tensor:
         allowance, parts = _ALLOWANCES[self.spec.dtype], self.scale.parts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Self
 
@@ -16,11 +17,10 @@ LEAST_ROW = 128
 CHUNK_ELEMENTS = 1 << 24
 LEAST_POOL, FULL_POOL = 128, 4096
 """Elements that make a bin's largest plain error worth believing: where errors come from cancelled terms they have long
-tails, and the largest of a few says little of the largest of all. Of n errors with an exponential tail the largest
-exceeds c times the largest of n others with probability n^(1 - c): with 128 an honest chain of kernels with results in
-16 bits between them failed one input set in 40. The full pool, or an eighth of all elements where they are few, is
-taken from magnitudes up to 2^`POOL_REACH` times as large, the least from any that are larger."""
+tails, and the largest of a few says little of the largest of all. The full pool, or an eighth of all elements where
+they are few, is taken from magnitudes up to 2^`POOL_REACH` times as large, the least from any that are larger."""
 POOL_REACH = 4
+_EXCEEDED, _FEWEST = 1e-3, 8
 FEW = 64
 """Carriers of a norm below which a few lucky roundings make the plain error in norm tiny."""
 LEAST_ROWS = 16
@@ -77,6 +77,7 @@ class ErrorScale:
         by_exponent: largest plain error per part and binary exponent of |reference|, of the full pool; float64,
             (parts, 321).
         nearby: the same of the least pool.
+        anywhere: largest plain error per part; float64.
         plain_norm: ||plain - reference|| over elements finite in both, / ||reference||.
         reference_norm: ||reference|| over elements the format can hold.
         carriers: how many equal elements would have this norm and this sum of fourth powers, 1 where one stands out.
@@ -93,6 +94,7 @@ class ErrorScale:
 
     by_exponent: torch.Tensor
     nearby: torch.Tensor
+    anywhere: torch.Tensor
     plain_norm: float
     reference_norm: float
     carriers: float
@@ -153,6 +155,7 @@ class ErrorScale:
         return cls(
             by_exponent=torch.stack([_pool(errors, seen, FULL_POOL) for errors, seen in binned]),
             nearby=torch.stack([_pool(errors, seen, LEAST_POOL) for errors, seen in binned]),
+            anywhere=torch.stack([errors.max() * _luck(int(seen.sum())) for errors, seen in binned]),
             plain_norm=error_square**0.5 / norm if norm else 0.0,
             reference_norm=norm,
             carriers=norm**4 / fourths if fourths else 0.0,
@@ -249,4 +252,14 @@ def _pool(largest: torch.Tensor, counts: torch.Tensor, most: int) -> torch.Tenso
     least, enough = (torch.searchsorted(through, through - counts + pool) for pool in (LEAST_POOL, full))
     last = torch.maximum(torch.maximum(least, bins + 1), torch.minimum(enough, bins + POOL_REACH))[:, None]
     taken = (bins >= bins[:, None] - 1) & (bins <= last)
-    return torch.where(taken, largest, 0.0).amax(dim=1)
+    seen = torch.where(taken, counts, 0).sum(dim=1)
+    luck = torch.tensor([_luck(int(count)) for count in seen], dtype=torch.float64)
+    return torch.where(taken, largest, 0.0).amax(dim=1) * luck
+
+
+def _luck(count: int) -> float:
+    """What the largest of so many errors is multiplied by, so that twice that is exceeded by one set in 1000.
+
+    With an exponential tail c times the largest of n is exceeded by the largest of n others with probability n^(1 - c).
+    """
+    return max((1 + math.log(1 / _EXCEEDED) / math.log(max(count, _FEWEST))) / 2, 1.0)

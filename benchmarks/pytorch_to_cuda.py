@@ -38,7 +38,7 @@ first kernel, judges the reply like any candidate (at the cheap size, at undecla
 and sends failures back, up to {repairs} times. The authors of the replies: {authors}. Judged on: {device}.
 {device_note}
 """
-EMULATED_NOTE = "Verdicts are on values; no time of this page was measured, for none is on it."
+EMULATED_NOTE = "Values alone are judged here; the page holds no times."
 
 
 class Attempt(BaseModel):
@@ -171,14 +171,18 @@ def page(results: Results, replies: str) -> Iterator[str]:
         precision=results.precision,
         repairs=MOST_REPLIES - 1,
         authors=results.authors,
-        device=results.device,
+        device="the emulated H200" if note else results.device,
         device_note=note,
     )
     ended = [one for one in results.modules if one.state != "waiting"]
     right = [one for one in ended if one.state == "correct"]
-    yield f"**{len(right)} of {len(ended)} modules became correct**: " + ", ".join(
-        f"{count} after {repairs} repair{'' if repairs == 1 else 's'}"
-        for repairs, count in sorted(Counter(one.repairs for one in right).items())
+    yield (
+        f"**{len(right)} of {len(ended)} modules became correct**: "
+        + ", ".join(
+            f"{count} after {repairs} repair{'' if repairs == 1 else 's'}"
+            for repairs, count in sorted(Counter(one.repairs for one in right).items())
+        )
+        + "."
     )
     waiting = [one.module for one in results.modules if one.state == "waiting"]
     yield f"\nNot answered to the end: {', '.join(waiting)}.\n" if waiting else ""
@@ -190,6 +194,10 @@ def page(results: Results, replies: str) -> Iterator[str]:
         ]
         yield f"| {one.module} | {one.state} | {len(one.attempts)} | {', '.join(verdicts) or '-'} |"
     yield "\n## What was wrong\n"
+    yield from list(_faults(results)) or ["Nothing."]
+
+
+def _faults(results: Results) -> Iterator[str]:
     for one in results.modules:
         if one.message:
             yield f"- {one.module}: {one.message}"

@@ -69,7 +69,7 @@ def test_the_page_counts_repairs_and_keeps_what_was_wrong(tmp_path: Path) -> Non
     ]
     results = Results(device="emulated", precision="fp16", authors="three people", modules=modules)
     text = "\n".join(page(results, "kept"))
-    assert "**2 of 3 modules became correct**: 1 after 0 repairs, 1 after 1 repair" in text
+    assert "**2 of 3 modules became correct**: 1 after 0 repairs, 1 after 1 repair." in text
     assert "Not answered to the end: four." in text
     assert "[wrong_values](kept/two.0.txt), [correct](kept/two.1.txt)" in text
     assert "- two, reply 0, wrong_values: row 3" in text

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ptxemu.counters.record import SECTOR_BYTES, WARP_THREADS, LaunchRecord, MachineCounts
-from ptxemu.counters.retries import EXCHANGE_CLOCKS
+from ptxemu.counters.retries import exchange_clocks
 from ptxemu.machine.ptxas import PtxasResources
 from ptxemu.model.architecture import Architecture, GpuModel
 from ptxemu.model.chain import Chain, chain_of
@@ -268,8 +268,7 @@ def _atomics_s(record: LaunchRecord, gpu: GpuModel) -> float:
     timing = gpu.architecture.timing
     spread = timing.atomic_pass_weight * SECTOR_BYTES * atomic_passes(record) / gpu.gpu.l2_bandwidth
     one_line = timing.atomic_float_clocks if _adds_floats(record) else timing.atomic_line_clocks
-    taking_turns = EXCHANGE_CLOCKS * record.hottest_word_lanes
-    return max(spread, max(record.hottest_atomic_passes * one_line, taking_turns) / gpu.clock_hz)
+    return max(spread, max(record.hottest_atomic_passes * one_line, exchange_clocks(record)) / gpu.clock_hz)
 
 
 def _adds_floats(record: LaunchRecord) -> bool:

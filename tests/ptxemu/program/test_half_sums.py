@@ -17,8 +17,8 @@ def test_lanes_at_one_word_are_counted_and_timed_as_often_as_they_try() -> None:
     result = ptxemu.run(SOURCE, timeout_s=TIMEOUT_S)
     assert result.exit_code == 0
     contended, own = result.launches
-    # 64 warps go round 32 times, then 63, and so on; the loop has 6 instructions, and one lane wins each 0.42 us.
-    assert contended.metrics["smsp__inst_executed.sum"] == pytest.approx(32 * 64 * 65 / 2 * 6, rel=0.05)
-    assert contended.metrics["gpu__time_duration.sum"] == pytest.approx(2048 * 420, rel=0.05)
+    # `docs/results/ptxemu_small_launches_h200.json` has the same launch on an H200.
+    assert contended.metrics["smsp__inst_executed.sum"] == pytest.approx(252_582, rel=0.1)
+    assert contended.metrics["gpu__time_duration.sum"] == pytest.approx(938e3, rel=0.1)
     assert own.metrics["smsp__inst_executed.sum"] == pytest.approx(64 * 29, rel=0.1)
     assert own.metrics["gpu__time_duration.sum"] < 5e3

@@ -14,7 +14,7 @@
 namespace ptxemu {
 namespace {
 
-constexpr float kWeights = 256.0f;  // a weight has 8 bits behind the point
+constexpr float kWeights = 256.0f;  // a weight has 8 bits behind the point; halves are rounded up, as on an H200
 constexpr float kFarthest = 1 << 30;
 
 struct Registers {
@@ -90,7 +90,7 @@ public:
             if (spread()) at -= 0.5f;
             at = at >= -kFarthest ? std::min(at, kFarthest) : -kFarthest;
             index = static_cast<s64>(std::floor(at));
-            if (spread()) weight = std::nearbyint((at - static_cast<float>(index)) * kWeights) / kWeights;
+            if (spread()) weight = std::floor((at - static_cast<float>(index)) * kWeights + 0.5f) / kWeights;
         }
         along_[axis] = {{inside(index, extent, border), inside(index + 1, extent, border)}, weight};
     }

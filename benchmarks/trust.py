@@ -171,6 +171,10 @@ class Record:
                 raise ValueError(f"{path} is of {earlier.device.name}: name another file")
             self._before = earlier.seconds
             self.rows = {row.name: row for row in earlier.rows}
+        for one in planted:  # what is expected is a matter of the header of today
+            if one.name in self.rows:
+                update = {"expected": sorted(one.expected[facts.kind]), "gap": one.gaps.get(facts.kind, "")}
+                self.rows[one.name] = self.rows[one.name].model_copy(update=update)
 
     @property
     def result(self) -> TrustResult:

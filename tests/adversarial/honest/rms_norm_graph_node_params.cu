@@ -1,6 +1,6 @@
 // problem: level1/36
 // does: builds a graph of one kernel node by hand, and sets the node's parameters before each launch
-// emulated: not_emulatable
+// emulated: correct
 // cuda: correct
 // size: medium
 #include <kernelblaster/scalar.cuh>

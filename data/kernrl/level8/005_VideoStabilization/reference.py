@@ -24,9 +24,9 @@ def places(height: int, width: int, like: torch.Tensor) -> torch.Tensor:
 
 
 def sampled(frame: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
-    """A frame between its pixels, linearly; places outside become the nearest on the border."""
+    """A frame between its pixels, linearly; places outside become the nearest on the border, and 0 / 0 becomes 0."""
     last = [extent - 1 for extent in frame.shape]
-    row, column = (at[..., axis].clamp(0, last[axis]) for axis in (0, 1))
+    row, column = (at[..., axis].clamp(0, last[axis]).nan_to_num(0.0) for axis in (0, 1))
     top, left = row.floor().long(), column.floor().long()
     bottom, right = (top + 1).clamp(max=last[0]), (left + 1).clamp(max=last[1])
     down, over = row - top, column - left

@@ -10,6 +10,7 @@ import pytest
 from kernelblaster.agent import events as ev
 from kernelblaster.agent.outcome import OutcomeStatus
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
+from kernelblaster.evaluation.results import Timing
 from kernelblaster.problems.problem import Precision
 from kernelblaster.records.journal import Journal
 from kernelblaster.records.layout import RunLayout
@@ -102,3 +103,20 @@ def test_the_headline_tells_wrong_candidates_from_slow_ones(layout: RunLayout) -
 
     assert headline(compile_error=3) == headline(wrong_values=1)
     assert headline(compile_error=3) != headline(compile_error=3, correct=1) == headline()
+
+
+def test_known_times_of_pytorch_stand_beside_the_two_kernels(layout: RunLayout) -> None:
+    summary = summary_of(layout, OutcomeStatus.NO_IMPROVEMENT)
+    start = Timing(
+        median_us=40.0, low_us=39.0, high_us=41.0, iqr_us=1.0, samples=9, floor_us=None, floor_fraction=None,
+        modelled=False,
+    )  # fmt: skip
+    (row,) = summary.problems
+    row = row.model_copy(update={"start": start, "pytorch_us": {"eager": 25.0, "reduce-overhead": 20.0}})
+    (problem,) = make_page(summary, [read_problem(row, row.directory)]).problems
+    assert [(bar.kind, bar.width) for bar in problem.pytorch] == [
+        ("start", 100.0),
+        ("eager", 62.5),
+        ("reduce-overhead", 50.0),
+    ]
+    assert problem.pytorch_told

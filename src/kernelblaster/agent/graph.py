@@ -45,6 +45,7 @@ from kernelblaster.agent.nodes.sweep import sweep
 from kernelblaster.agent.outcome import OutcomeStatus, ProblemOutcome
 from kernelblaster.agent.state import ProblemState, RolloutOutput, RolloutState
 from kernelblaster.config import SearchConfig
+from kernelblaster.evaluation.timing.pytorch_times import times_on
 
 _WAIT: Literal["__end__"] = "__end__"
 """LangGraph's END, by its value: a type checker knows that as no more than text."""
@@ -164,6 +165,11 @@ def _supersteps(config: SearchConfig) -> int:
     return config.steps * per_step + config.rounds * (4 + 2 * config.steps) + 20
 
 
+def _pytorch_us(context: ProblemContext) -> dict[str, float]:
+    known = times_on(context.facts, context.problem, context.precision, context.workload)
+    return {} if known is None else {mode: time.us for mode, time in known.times.items()}
+
+
 def _outcome(context: ProblemContext, state: ProblemState) -> ProblemOutcome:
     files = context.files
     outcome = ProblemOutcome(
@@ -174,6 +180,7 @@ def _outcome(context: ProblemContext, state: ProblemState) -> ProblemOutcome:
         transitions=sum(result.transitions for result in state.finished),
         rollouts=state.finished,
         pending=state.pending,
+        pytorch_us=_pytorch_us(context),
     )
     if state.conclusion is None:
         count = len(outcome.pending)

@@ -141,6 +141,8 @@ class ProblemOutcome(BaseModel):
     transitions: int = 0
     rollouts: list[RolloutResult] = []
     pending: list[PendingRequest] = []
+    pytorch_us: dict[str, float] = {}
+    """What PyTorch takes on this model of GPU, by mode, as it ships; empty where nobody has measured it."""
 
     @property
     def speedup(self) -> float | None:

@@ -46,6 +46,7 @@ def row_of(directory: Path, outcome: ProblemOutcome) -> ProblemSummary:
         verdicts=outcome.verdicts,
         transitions=outcome.transitions,
         final_kernel=outcome.final_kernel,
+        pytorch_us=outcome.pytorch_us,
         directory=directory,
     )
 

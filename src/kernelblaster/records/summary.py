@@ -39,6 +39,8 @@ class ProblemSummary(BaseModel):
     """Candidates by verdict."""
     transitions: int = 0
     final_kernel: Path | None = None
+    pytorch_us: dict[str, float] = {}
+    """As in `ProblemOutcome`."""
     directory: Path
 
     @property

@@ -23,6 +23,9 @@ from kernelblaster.report.steps import StepView, step_views
 from kernelblaster.report.sweeps import SweepView, sweep_views
 from kernelblaster.report.techniques import TechniqueTable, technique_table
 
+SHIPPED_TOLD = (
+    "PyTorch's times ship with KernelBlaster: measured on the same model of GPU, not in turns with these two kernels."
+)
 ATTAINABLE_TOLD = (
     "Attainable: an estimate of what a well-written kernel reaches: the bytes that must move at the rate of a copy, or "
     "all products and convolutions at the rate of the best libraries, and a launch. A better algorithm may pass it."
@@ -221,8 +224,8 @@ def _problem(record: ProblemRecord, row: ResultRow, summary: RunSummary, room: P
         workload=record.row.workload or "",
         times=(bars := _times(record.row)),
         attainable_told=ATTAINABLE_TOLD if any(bar.kind == "attainable" for bar in bars) else "",
-        pytorch=_pytorch(baseline),
-        pytorch_told=_pytorch_told(baseline),
+        pytorch=_pytorch(baseline) or _shipped(record.row),
+        pytorch_told=_pytorch_told(baseline) or (SHIPPED_TOLD if record.row.pytorch_us else ""),
         sweeps=sweep_views(record),
         steps=steps,
         texts=room.take(pack.packed()) if steps else "",
@@ -258,6 +261,16 @@ def _times(row: ProblemSummary) -> tuple[TimeBar, ...]:
 
 def _pytorch(row: BaselineRow | None) -> tuple[TimeBar, ...]:
     return _bars({name: timing.median_us for name, timing in row.timings.items()}) if row is not None else ()
+
+
+def _shipped(row: ProblemSummary) -> tuple[TimeBar, ...]:
+    """Start and final kernel beside what PyTorch is known to take on that model of GPU."""
+    if not row.pytorch_us or row.start is None:
+        return ()
+    ours = {"start": row.start.median_us}
+    if row.comparison is not None:
+        ours = {"start": row.comparison.baseline.median_us, "final": row.comparison.candidate.median_us}
+    return _bars({**ours, **row.pytorch_us})
 
 
 def _bars(known: dict[str, float]) -> tuple[TimeBar, ...]:

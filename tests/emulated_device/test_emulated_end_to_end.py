@@ -28,7 +28,7 @@ def test_copy_is_computed_timed_and_profiled(bench: Bench) -> None:
     assert metrics[Metric.GLOBAL_LOAD_REQUESTS] == warps
     assert metrics[Metric.GLOBAL_LOAD_SECTORS] == 4 * warps
     assert metrics[Metric.GLOBAL_STORE_SECTORS] == 4 * warps
-    assert metrics[Metric.DRAM_READ] == x.nbytes
+    assert x.nbytes <= metrics[Metric.DRAM_READ] < x.nbytes + 4096  # a launch reads a little that no thread asks for
     assert metrics[Metric.DRAM_WRITE] < 1e3  # a megabyte stays in the L2
     assert metrics[Metric.GRID_SIZE] == x.size // 256
     assert metrics[Metric.THREADS_PER_INSTRUCTION] == 32

@@ -107,7 +107,8 @@ def _short(task: Task, parent: str, language: CandidateLanguage) -> tuple[Messag
 
 
 def _values(task: Task, language: CandidateLanguage) -> dict[str, object]:
-    return {**task_values(task), "triton": language is CandidateLanguage.TRITON, "fence": _FENCES[language]}
+    triton = language is CandidateLanguage.TRITON
+    return {**task_values(task), "triton": triton, "alone": triton, "fence": _FENCES[language]}
 
 
 def _rendered(template: str, /, **values: object) -> str:

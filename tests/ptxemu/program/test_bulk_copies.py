@@ -71,7 +71,8 @@ def test_bytes_are_counted_in_the_l2_and_not_as_loads(program: EmulatedProgram) 
     assert "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum" not in launch.metrics or (
         launch.metrics["l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"] == 0
     )
-    assert launch.metrics["dram__bytes_read.sum"] == 12 * 256 * 4
+    copied = 12 * 256 * 4  # and a launch reads a little that no thread asks for
+    assert copied <= launch.metrics["dram__bytes_read.sum"] < copied + 4096
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Self
 
 from planted import HARMLESS, Kind, Planted
 from pydantic import BaseModel
@@ -21,7 +22,7 @@ from pydantic import BaseModel
 import kernelblaster
 from kernelblaster.config import EvaluationConfig, RunConfig
 from kernelblaster.devices.base import Device
-from kernelblaster.devices.facts import DeviceFacts
+from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.devices.forwarding import ForwardingDevice
 from kernelblaster.errors import KernelBlasterError
 from kernelblaster.evaluation.correctness.input_store import InputStore
@@ -65,6 +66,22 @@ class TrustRow(BaseModel):
     """Of the kernel and its twin as they were judged; empty in records of earlier versions."""
     judge: str = ""
     """Of the judge's code; empty in records of earlier versions."""
+
+    @classmethod
+    def of(cls, planted: Planted, device: DeviceKind, **became: object) -> Self:
+        """What became of a planted kernel on a device; the header says the rest."""
+        told = {
+            "name": planted.name,
+            "kind": planted.kind,
+            "row": planted.row,
+            "problem": planted.problem,
+            "precision": planted.precision,
+            "size": planted.size_on(device),
+            "does": planted.does,
+            "expected": sorted(planted.expected[device]),
+            "gap": planted.gaps.get(device, ""),
+        }
+        return cls.model_validate(told | became)
 
     @property
     def right(self) -> bool:
@@ -130,7 +147,6 @@ class Court:
 
     def _judge(self, planted: Planted, device: Device, tier: Tier) -> TrustRow:
         began = time.monotonic()
-        kind = device.facts.kind
         evaluation: Evaluation | None = None
         try:
             problem = self._problem(planted.problem)
@@ -141,16 +157,9 @@ class Court:
         except KernelBlasterError as error:
             outcome, reason = type(error).__name__, str(error)
         comparison = None if evaluation is None else evaluation.comparison
-        return TrustRow(
-            name=planted.name,
-            kind=planted.kind,
-            row=planted.row,
-            problem=planted.problem,
-            precision=planted.precision,
-            size=planted.size_on(kind),
-            does=planted.does,
-            expected=sorted(planted.expected[kind]),
-            gap=planted.gaps.get(kind, ""),
+        return TrustRow.of(
+            planted,
+            device.facts.kind,
             outcome=outcome,
             reason=reason[:300],
             speedup=comparison.speedup if comparison else None,

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel
+from reply_files import asked, reply_line
 
 from kernelblaster.agent.events import StartWritten
 
@@ -110,23 +111,13 @@ class Trial:
         """Of the files of a prompt and its reply."""
         return f"{self.source.stem}.{attempt}.txt"
 
-    def open_requests(self) -> Iterator[tuple[str, list[dict[str, str]]]]:
-        """Ids and messages of requests, in the order in which they were asked."""
-        for path in sorted(self.exchange.glob("requests-*.jsonl")):
-            for line in path.read_text(encoding="utf-8").splitlines():
-                request = json.loads(line)
-                yield request["custom_id"], request["body"]["messages"]
-
     def take_replies(self) -> bool:
         """Hand over replies that have come for what was asked; whether there were any."""
         taken = False
-        for number, (request, _) in enumerate(self.open_requests()):
+        for number, (request, body) in enumerate(asked(self.exchange)):
             reply, handed = self.work / "replies" / self.name(number), self.exchange / f"replies-{number:03d}.jsonl"
             if reply.is_file() and not handed.exists() and number < MOST_REPLIES:
-                message = {"role": "assistant", "content": reply.read_text(encoding="utf-8")}
-                body = {"choices": [{"message": message, "finish_reason": "stop"}]}
-                line = {"custom_id": request, "response": {"status_code": 200, "body": body}}
-                handed.write_text(json.dumps(line) + "\n", encoding="utf-8")
+                handed.write_text(reply_line(request, body, reply.read_text(encoding="utf-8")), encoding="utf-8")
                 taken = True
         return taken
 
@@ -144,10 +135,12 @@ class Trial:
             return ModuleResult(module=self.source.stem, state="given up", attempts=attempts)
         if message:
             return ModuleResult(module=self.source.stem, state="failed", attempts=attempts, message=message)
-        for number, (_, messages) in enumerate(self.open_requests()):
+        for number, (_, body) in enumerate(asked(self.exchange)):
             prompt = self.work / "prompts" / self.name(number)
             prompt.parent.mkdir(parents=True, exist_ok=True)
-            prompt.write_text("\n\n".join(f"[{one['role']}]\n{one['content']}" for one in messages), encoding="utf-8")
+            prompt.write_text(
+                "\n\n".join(f"[{one['role']}]\n{one['content']}" for one in body["messages"]), encoding="utf-8"
+            )
         return ModuleResult(module=self.source.stem, state="waiting", attempts=attempts)
 
     def _run(self) -> str:

@@ -136,20 +136,7 @@ def _alternating(planted: Sequence[Planted]) -> Iterator[Planted]:
 
 def lost(planted: Planted, device: DeviceKind, reason: str) -> TrustRow:
     """The outcome of a kernel whose judge was lost; never right."""
-    return TrustRow(
-        name=planted.name,
-        kind=planted.kind,
-        row=planted.row,
-        problem=planted.problem,
-        precision=planted.precision,
-        size=planted.size_on(device),
-        does=planted.does,
-        expected=sorted(planted.expected[device]),
-        gap=planted.gaps.get(device, ""),
-        outcome=LOST,
-        reason=reason,
-        seconds=0.0,
-    )
+    return TrustRow.of(planted, device, outcome=LOST, reason=reason, seconds=0.0)
 
 
 class Record:

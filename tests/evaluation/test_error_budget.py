@@ -443,7 +443,7 @@ def row_ratio(output: torch.Tensor, reference: torch.Tensor, plain: torch.Tensor
     """The largest shared error of a row over what is granted; output and plain are of the spec's format."""
     budget = Budget(spec, ErrorScale.measure(reference, plain, spec), 2.0)
     flat = reference.reshape(-1)
-    shared = budget.shared(flat, output.double().reshape(-1), 0)
+    shared = budget.over(flat, 0).shared(output.double().reshape(-1))
     assert shared is not None
     return float(shared.ratio.max())
 
@@ -575,7 +575,7 @@ def test_an_honest_chain_with_sixteen_bits_between_its_kernels_passes_nearly_eve
         other = chain(torch.float16, torch.randperm(190, generator=generator))
         budget = Budget(spec, ErrorScale.measure(reference, plain, spec), 2.0)
         flat = reference.reshape(-1)
-        refused += bool(((other.double().reshape(-1) - flat).abs() > budget.tolerances(flat, 0)).any())
+        refused += bool(((other.double().reshape(-1) - flat).abs() > budget.over(flat, 0).tolerances).any())
     assert refused <= 2
 
 
@@ -586,6 +586,6 @@ def test_a_small_row_of_a_sample_may_lose_what_its_sample_asks_for() -> None:
     reference[0, 7] *= 1e-4
     reference[1] *= 1e-4
     budget = Budget(spec, ErrorScale.measure(reference, reference.half(), spec), 2.0)
-    tolerances = budget.tolerances(reference.reshape(-1), 0).reshape(spec.shape)
+    tolerances = budget.over(reference.reshape(-1), 0).tolerances.reshape(spec.shape)
     assert tolerances[0, 7].min() > 2.0**-16
     assert tolerances[1].max() < 2.0**-16

@@ -249,9 +249,7 @@ def _times(row: ProblemSummary) -> tuple[TimeBar, ...]:
     start = row.comparison.baseline if row.comparison else row.start
     if start is None:
         return ()
-    known = {"start": start.median_us}
-    if row.comparison is not None:
-        known["final"] = row.comparison.candidate.median_us
+    known = _ours(row)
     if start.attainable_us is not None:
         known["attainable"] = start.attainable_us
     elif start.floor_us is not None:
@@ -265,12 +263,15 @@ def _pytorch(row: BaselineRow | None) -> tuple[TimeBar, ...]:
 
 def _shipped(row: ProblemSummary) -> tuple[TimeBar, ...]:
     """Start and final kernel beside what PyTorch is known to take on that model of GPU."""
-    if not row.pytorch_us or row.start is None:
-        return ()
-    ours = {"start": row.start.median_us}
+    ours = _ours(row) if row.pytorch_us else {}
+    return _bars({**ours, **row.pytorch_us}) if ours else ()
+
+
+def _ours(row: ProblemSummary) -> dict[str, float]:
+    """Microseconds of start and final kernel, as far as they were timed."""
     if row.comparison is not None:
-        ours = {"start": row.comparison.baseline.median_us, "final": row.comparison.candidate.median_us}
-    return _bars({**ours, **row.pytorch_us})
+        return {"start": row.comparison.baseline.median_us, "final": row.comparison.candidate.median_us}
+    return {} if row.start is None else {"start": row.start.median_us}
 
 
 def _bars(known: dict[str, float]) -> tuple[TimeBar, ...]:

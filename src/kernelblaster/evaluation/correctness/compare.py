@@ -251,16 +251,16 @@ def _compare_span(
     if not budget.judge_nan:
         error = torch.where(expected.isnan(), 0.0, error)
     error = torch.nan_to_num(error, nan=torch.inf, posinf=torch.inf)
-    tolerances = budget.tolerances(expected, start)
-    ratio = torch.where(error == 0, 0.0, error / tolerances)
+    grant = budget.over(expected, start)
+    ratio = torch.where(error == 0, 0.0, error / grant.tolerances)
     if strays and bool((ratio > 1).any()):
-        stray = (ratio > 1) & (error <= budget.stray_tolerances(expected, start))
+        stray = (ratio > 1) & (error <= grant.of_strays)
         findings.strays += int(stray.sum())
         ratio = torch.where(stray, 1.0, ratio)
     findings.not_finite += int((held & ~torch.isfinite(got)).sum())
     _take(findings, start, ratio, error, expected, got)
     _take_wrong(findings, start, ~(ratio <= 1), stored, expected, got, poison)
-    _take_rows(findings, start, budget.shared(expected, got, start))
+    _take_rows(findings, start, grant.shared(got))
     return float(error[held].square().sum())
 
 
@@ -278,12 +278,13 @@ def tells_apart(reference: torch.Tensor, other: torch.Tensor, budget: Budget, pi
             expected = expected_flat[place : place + stop - start].to(device).double()
             got = other_flat[start:stop].to(device).double()
             held, error = fits(expected, spec.dtype) & torch.isfinite(expected), (got - expected).abs()
-            strays += int((held & ~(error <= budget.tolerances(expected, start))).sum())
-            if strays and bool((held & ~(error <= budget.stray_tolerances(expected, start))).any()):
+            grant = budget.over(expected, start)
+            strays += int((held & ~(error <= grant.tolerances)).sum())
+            if strays and bool((held & ~(error <= grant.of_strays)).any()):
                 return True
             if strays > budget.most_strays:
                 return True
-            shared = budget.shared(expected, got, start)
+            shared = grant.shared(got)
             if shared is not None and bool((shared.ratio > 1).any()):
                 return True
     return False

@@ -138,7 +138,7 @@ class Budget:
 
     @property
     def most_strays(self) -> int:
-        """Elements that may be off by `stray_tolerances`."""
+        """Elements that may be off by what `Grant.of_strays` says."""
         return 0 if self.spec.elements < _LEAST_FOR_STRAYS else 1 + self.spec.elements // _STRAY_ELEMENTS
 
     @property
@@ -146,49 +146,19 @@ class Budget:
         """Elements that share a scale and stay in one chunk: the last axis, or 1 where the whole tensor does."""
         return row_length(self.spec)
 
-    def tolerances(self, reference: torch.Tensor, start: int) -> torch.Tensor:
-        """Largest passing |out - reference| per element; float64, flat, whole rows from element `start` on."""
-        return self._tolerances(self.scale.by_exponent, reference, start)
-
-    def stray_tolerances(self, reference: torch.Tensor, start: int) -> torch.Tensor:
-        """Largest |out - reference| of a stray; arguments and result as of `tolerances`."""
-        largest = self.scale.anywhere[:, None].expand_as(self.scale.by_exponent)
-        return self._tolerances(largest, reference, start)
-
-    def _tolerances(self, by_exponent: torch.Tensor, reference: torch.Tensor, start: int) -> torch.Tensor:
-        allowance, parts = _ALLOWANCES[self.spec.dtype], self.scale.parts
+    def over(self, reference: torch.Tensor, start: int) -> Grant:
+        """What is granted to whole rows of `reference` (float64, flat) from element `start` on."""
+        parts, allowance = self.scale.parts, _ALLOWANCES[self.spec.dtype]
         part = parts.at(start, reference.numel(), reference.device)
-        plain = by_exponent.to(reference.device)[part, bin_of(reference)]
-        local = self._local_rms(reference, start, part)
         loss = self.accumulation if parts.losses is None else parts.losses.to(reference)[part]
-        stored = allowance.ulps * spacing(reference, self.spec.dtype)
-        return stored + self.factor * allowance.headroom * plain + loss * local
-
-    def shared(self, reference: torch.Tensor, got: torch.Tensor, start: int) -> SharedError | None:
-        """What the elements of each row are off by together; None where rows are not judged.
-
-        Args:
-            reference: float64, flat, whole rows from element `start` on.
-            got: like it; what is not finite is left out.
-            start: of the first.
-        """
-        if not judges_rows(self.spec):
-            return None
-        # Not of the full pool: it is for the largest error of many, and a row's are as large as their neighbours'.
-        tolerances = self._tolerances(self.scale.nearby, reference, start)
-        dtype, factor = self.spec.dtype, torch.finfo(TORCH_DTYPES[self.spec.dtype]).eps / 2
-        plain = self.factor * _ALLOWANCES[dtype].headroom * self.scale.plain_shared
-        weights = torch.where(fits(reference, dtype), reference, 0.0).reshape(-1, self.row)
-        rounded = round_to(weights, dtype)
-        error = torch.nan_to_num(got.reshape(-1, self.row) - rounded, nan=0.0, posinf=0.0, neginf=0.0)
-        total, square = (torch.linalg.vecdot(x, weights) for x in (error, weights))
-        most, least = (
-            torch.linalg.vecdot(round_to(weights * (1 + sign * factor), dtype) - rounded, weights) for sign in (1, -1)
+        return Grant(
+            budget=self,
+            reference=reference,
+            part=part,
+            exponent=bin_of(reference),
+            stored=allowance.ulps * spacing(reference, self.spec.dtype),
+            lost=loss * self._local_rms(reference, start, part),
         )
-        each = torch.where(weights == 0, 0.0, tolerances.reshape(-1, self.row) * weights)
-        granted = torch.where(total > 0, most, -least) + _INDEPENDENT * each.norm(dim=1) + plain * square
-        share = torch.where(square > 0, total / square, 0.0)
-        return SharedError(share, torch.where(total == 0, 0.0, total.abs() / granted))
 
     def _local_rms(self, reference: torch.Tensor, start: int, part: torch.Tensor) -> torch.Tensor:
         if self.row == 1:
@@ -200,3 +170,63 @@ class Budget:
             samples = self.scale.sample_rms.to(reference.device)
             local = torch.maximum(local, samples[first // (self.spec.elements // samples.numel())])
         return local[:, None].expand(-1, self.row).reshape(-1)
+
+
+@dataclass(frozen=True)
+class Grant:
+    """What a budget grants to some elements of an output: whole rows; tensors are flat, one value per element.
+
+    Attributes:
+        budget: whose it is.
+        reference: float64.
+        part: of `ErrorScale.parts`; int64.
+        exponent: bin of the reference's; int64.
+        stored: what rounding to the format may cost.
+        lost: what fp32 arithmetic may.
+    """
+
+    budget: Budget
+    reference: torch.Tensor
+    part: torch.Tensor
+    exponent: torch.Tensor
+    stored: torch.Tensor
+    lost: torch.Tensor
+
+    @property
+    def tolerances(self) -> torch.Tensor:
+        """Largest passing |out - reference|; float64."""
+        return self._with(self.budget.scale.by_exponent.to(self.reference.device)[self.part, self.exponent])
+
+    @property
+    def of_strays(self) -> torch.Tensor:
+        """Largest |out - reference| of a stray; float64."""
+        return self._with(self.budget.scale.anywhere.to(self.reference.device)[self.part])
+
+    def shared(self, got: torch.Tensor) -> SharedError | None:
+        """What the elements of each row are off by together; None where rows are not judged.
+
+        `got` is float64, like the reference; what is not finite is left out.
+        """
+        spec, scale = self.budget.spec, self.budget.scale
+        if not judges_rows(spec):
+            return None
+        # Not of the full pool: it is for the largest error of many, and a row's are as large as their neighbours'.
+        tolerances = self._with(scale.nearby.to(self.reference.device)[self.part, self.exponent])
+        dtype, row, factor = spec.dtype, self.budget.row, torch.finfo(TORCH_DTYPES[spec.dtype]).eps / 2
+        plain = self.budget.factor * _ALLOWANCES[dtype].headroom * scale.plain_shared
+        weights = torch.where(fits(self.reference, dtype), self.reference, 0.0).reshape(-1, row)
+        rounded = round_to(weights, dtype)
+        error = torch.nan_to_num(got.reshape(-1, row) - rounded, nan=0.0, posinf=0.0, neginf=0.0)
+        total, square = (torch.linalg.vecdot(x, weights) for x in (error, weights))
+        most, least = (
+            torch.linalg.vecdot(round_to(weights * (1 + sign * factor), dtype) - rounded, weights) for sign in (1, -1)
+        )
+        each = torch.where(weights == 0, 0.0, tolerances.reshape(-1, row) * weights)
+        granted = torch.where(total > 0, most, -least) + _INDEPENDENT * each.norm(dim=1) + plain * square
+        share = torch.where(square > 0, total / square, 0.0)
+        return SharedError(share, torch.where(total == 0, 0.0, total.abs() / granted))
+
+    def _with(self, plain: torch.Tensor) -> torch.Tensor:
+        """Tolerances with these plain errors."""
+        headroom = _ALLOWANCES[self.budget.spec.dtype].headroom
+        return self.stored + self.budget.factor * headroom * plain + self.lost

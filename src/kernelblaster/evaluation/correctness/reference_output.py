@@ -7,7 +7,6 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import torch
 
@@ -27,9 +26,6 @@ from kernelblaster.evaluation.inputs.tensors import (
 from kernelblaster.problems.problem import Precision, TensorSpec
 from kernelblaster.problems.reference import TORCH, run_model
 from kernelblaster.problems.time_limit import within_time
-
-if TYPE_CHECKING:
-    pass
 
 _LOG = logging.getLogger(__name__)
 _MEMORY_SHARE = 0.7

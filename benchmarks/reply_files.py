@@ -1,7 +1,7 @@
 """Turns a batch exchange into one text file per request and back, for whoever answers by hand or with other tools.
 
-    python benchmarks/exchange_files.py prompts EXCHANGE FOLDER     # FOLDER/ID.md for each request without a reply
-    python benchmarks/exchange_files.py replies EXCHANGE FOLDER     # FOLDER/ID.md, where written, become replies
+    python benchmarks/reply_files.py prompts EXCHANGE FOLDER     # FOLDER/ID.md for each request without a reply
+    python benchmarks/reply_files.py replies EXCHANGE FOLDER     # FOLDER/ID.md, where written, become replies
 
 Together with `kernelblaster env eval ... --model-kind batch_exchange` this plays an evaluation by hand: that command
 asks and ends with code 75, `prompts` writes what it asked, `replies` hands in what came back, and the command is given
@@ -23,15 +23,29 @@ REPLIES = "replies.jsonl"
 _ROLES = {"assistant": "Your reply", "user": "What you are told"}
 
 
-def waiting(exchange: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Digest and body of each request that has no reply, in the order in which they were asked."""
-    outstanding = set(ExchangeFolder(exchange).outstanding())
+def asked(exchange: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Digest and body of each request, answered or not, in the order in which they were asked."""
     for file in sorted(exchange.glob(REQUESTS_GLOB)):
         for line in file.read_text(encoding="utf-8").splitlines():
             request = json.loads(line)
-            if request["custom_id"] in outstanding:
-                outstanding.remove(request["custom_id"])
-                yield request["custom_id"], request["body"]
+            yield request["custom_id"], request["body"]
+
+
+def reply_line(digest: str, body: dict[str, Any], text: str) -> str:
+    """A line of a replies file: the answer to the request of that digest and body, word for word."""
+    choices = [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}]
+    completion = {"id": digest, "object": "chat.completion", "model": body["model"], "choices": choices}
+    line = {"custom_id": digest, "response": {"status_code": 200, "body": completion}, "error": None}
+    return json.dumps({**line, "url": COMPLETIONS_URL}) + "\n"
+
+
+def waiting(exchange: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Digest and body of each request that has no reply, in the order in which they were asked."""
+    outstanding = set(ExchangeFolder(exchange).outstanding())
+    for digest, body in asked(exchange):
+        if digest in outstanding:
+            outstanding.remove(digest)
+            yield digest, body
 
 
 def conversation(messages: list[dict[str, str]]) -> str:
@@ -60,11 +74,7 @@ def hand_in(exchange: Path, folder: Path) -> list[str]:
             answer = folder / f"{digest[:ID_LENGTH]}.md"
             if not answer.is_file():
                 continue
-            message = {"role": "assistant", "content": answer.read_text(encoding="utf-8")}
-            choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
-            completion = {"id": digest, "object": "chat.completion", "model": body["model"], "choices": choices}
-            line = {"custom_id": digest, "response": {"status_code": 200, "body": completion}, "error": None}
-            file.write(json.dumps({**line, "url": COMPLETIONS_URL}) + "\n")
+            file.write(reply_line(digest, body, answer.read_text(encoding="utf-8")))
             taken.append(digest[:ID_LENGTH])
     return taken
 

@@ -21,6 +21,7 @@ from kernelblaster.evaluation.processes import candidate_process as process
 from kernelblaster.evaluation.results import Evaluation, Verdict
 from kernelblaster.evaluation.timing import stopwatch as timing
 from kernelblaster.problems.problem import Precision, Problem, StandardWorkload
+from kernelblaster.runs.progress import ProgressDevice
 
 MEDIUM = 5 * 259
 """Elements of the timed size."""
@@ -254,6 +255,22 @@ def test_processes_start_while_the_candidate_is_compiled(
     assert evaluate(deferring, store, problem).verdict is Verdict.CORRECT
     assert profilers == [1]
     assert deferring.most_while_timing == 2, "candidate and baseline"
+
+
+def test_what_a_kernel_that_hangs_is_said_to_do(deferring: FakeDevice, store: InputStore, problem: Problem) -> None:
+    """Its processes start first, and the end of the compilation is told of after that."""
+    waiting, told = threading.Semaphore(0), []
+
+    def compile_when_all_wait(text: str) -> None:
+        for _ in range(3):
+            assert waiting.acquire(timeout=60), "the candidate at three sizes"
+
+    deferring.waits, deferring.compiles = waiting.release, compile_when_all_wait
+    config = EvaluationConfig(input_sets=4, max_seconds_timing=0.1)
+    device = ProgressDevice(deferring, told.append)
+    evaluator = Evaluator(device, store, config, StandardWorkload.MEDIUM, precision=Precision.FP32, seed=11)
+    assert evaluator.evaluate(problem, source("hangs")).verdict is Verdict.TIMEOUT
+    assert told[-1].startswith("running")
 
 
 def test_nothing_starts_before_the_candidate_is_compiled_while_somebody_else_measures(

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
 
 from kernelblaster.devices.base import (
+    BatchSession,
     Build,
+    CallResult,
     Candidate,
     Harness,
     Job,
     Profiler,
     SelfCheckingSession,
     Session,
+    TimingSample,
     VariantSession,
 )
 from kernelblaster.devices.facts import Library
@@ -42,9 +47,9 @@ class ProgressDevice(ForwardingDevice):
         return build
 
     def open(self, candidate: Candidate, job: Job, *, timeout_s: float) -> Session:
-        """Start a candidate's process."""
-        self.tell(f"running a kernel of {candidate.harness.problem.id}")
-        return self.inner.open(candidate, job, timeout_s=timeout_s)
+        """Start a candidate's process, which may come up while its kernel still compiles: its calls tell of it."""
+        session = self.inner.open(candidate, job, timeout_s=timeout_s)
+        return _ProgressSession(session, lambda: self.tell(f"running a kernel of {candidate.harness.problem.id}"))
 
     def open_variants(self, builds: Sequence[Build], job: Job, *, timeout_s: float) -> VariantSession:
         """Start a process for several variants of a candidate."""
@@ -65,6 +70,40 @@ class ProgressDevice(ForwardingDevice):
         """Run the sanitizers."""
         self.tell(f"running the sanitizers on a kernel of {build.harness.problem.id}")
         return self.inner.sanitize(build, job, timeout_s=timeout_s)
+
+
+@dataclass(frozen=True)
+class _ProgressSession:
+    """Passes everything on to `inner`, and says so whenever the candidate is called."""
+
+    inner: Session
+    tell: Callable[[], object]
+
+    def __enter__(self) -> Self:
+        self.inner.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.inner.__exit__(kind, error, trace)
+
+    def call(self, poison: int) -> CallResult:
+        self.tell()
+        return self.inner.call(poison)
+
+    def time_calls(self, perturbations: Sequence[int], cover_fills: int = 1) -> list[TimingSample]:
+        self.tell()
+        return self.inner.time_calls(perturbations, cover_fills)
+
+    def fetch(self) -> CallResult:
+        return self.inner.fetch()
+
+    def reload(self) -> None:
+        self.inner.reload()
+
+    def batches(self) -> BatchSession | None:
+        return self.inner.batches()
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from pathlib import Path
 from tiny_policy import write_policy
 
 from kernelblaster import EvaluationConfig, RunConfig, environment_problems, open_evaluator
-from kernelblaster.config.training import Preset, TrainConfig
+from kernelblaster.config.training import Baseline, Preset, TrainConfig
 from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.environment.catalogue import Catalogue
 from kernelblaster.environment.judging import SharedJudge
@@ -123,7 +123,7 @@ def settings(base: Path, preset: Preset, seed: int, steps: int) -> TrainConfig:
         completion_tokens=3,
         warmup_learning_rate=1e-2,
         learning_rate=1e-3,
-        relative=True,
+        baseline=Baseline.PARENT,
         checkpoint_steps=steps,
         samples=16,
         seed=seed,

@@ -11,7 +11,7 @@ from fake_judge import FakeJudge, evaluation, kernel
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelblaster.config.training import Preset, TrainConfig
+from kernelblaster.config.training import Baseline, Preset, TrainConfig
 from kernelblaster.environment.rewards import REWARDS, RewardOptions, rewarded
 from kernelblaster.errors import MachineError
 from kernelblaster.evaluation.results import Decision, Evaluation, Verdict
@@ -31,8 +31,8 @@ FAILURES = [verdict for verdict in Verdict if verdict not in (Verdict.CORRECT, V
 SCHEMES = sorted({plan_of(TrainConfig(preset=preset), stage).reward for preset in Preset for stage in Stage})
 
 
-def scorer(judge: StoredJudge, scheme: str, *, relative: bool = False) -> Scorer:
-    return Scorer(judge, REWARDS.get(scheme)(RewardOptions()), relative)
+def scorer(judge: StoredJudge, scheme: str, baseline: Baseline = Baseline.START) -> Scorer:
+    return Scorer(judge, REWARDS.get(scheme)(RewardOptions()), baseline)
 
 
 def reply(source: str) -> Completion:
@@ -73,7 +73,7 @@ def test_rewards_of_the_presets(
 def test_our_rewards_are_bounded_whatever_is_judged(verdict: Verdict, decision: Decision, speedup: float) -> None:
     for stage in Stage:
         scheme = REWARDS.get(plan_of(TrainConfig(), stage).reward)(RewardOptions())
-        assert 0.0 <= rewarded(scheme, evaluation(verdict, speedup, decision)).value <= 1.3
+        assert 0.0 <= rewarded(scheme, evaluation(verdict, speedup, decision)).value <= 1.5
 
 
 def test_more_input_sets_are_worth_more_and_none_of_them_as_much_as_being_correct() -> None:
@@ -126,7 +126,7 @@ def test_speedups_are_against_the_kernel_of_the_prompt_where_that_is_asked_for(
     parent = kernel(Verdict.CORRECT, note="// parent\n")
     row = ROW.model_copy(update={"parent": parent})
     completion = Completion(row, reply(kernel(Verdict.CORRECT, 2.0, Decision.FASTER)).text, tokens=1)
-    scorer(stored(), "seed", relative=True).score([completion])
+    scorer(stored(), "seed", Baseline.PARENT).score([completion])
     assert against == [parent]
 
 

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,7 @@ from kernelblaster.config.training import Preset, TrainConfig
 from kernelblaster.evaluation.results import Decision, Verdict
 from kernelblaster.models.base import Message
 from kernelblaster.training.arms import BASE, Arm
+from kernelblaster.training.grpo import KernelTrainer
 from kernelblaster.training.judging import StoredJudge
 from kernelblaster.training.layout import TrainingLayout
 from kernelblaster.training.page import write_page
@@ -128,6 +130,28 @@ def test_a_stage_that_ran_out_of_time_goes_on_and_ends_as_one_that_did_not(
     assert ended.updates == 2
     one, other = weights(whole), weights(parts)
     assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_the_seed_preset_reaches_trl_as_the_report_states_it(
+    base: Path, stored: Callable[[], StoredJudge], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout = lay_out(tmp_path / "seed", CHOICES)
+    given: list[Any] = []
+    plain = KernelTrainer.train
+
+    def noting(self: KernelTrainer, **named: Any) -> Any:
+        given.append(self)
+        return plain(self, **named)
+
+    monkeypatch.setattr(KernelTrainer, "train", noting)
+    run_stage(layout, TrainConfig(model=base, preset=Preset.SEED, steps=1), Stage.FRONTEND, stored())
+    (trainer,) = given
+    args, adapter = trainer.args, trainer.model.peft_config["default"]
+    assert (args.loss_type, args.scale_rewards, args.beta) == ("grpo", "none", 0.1)
+    assert (args.num_generations, args.per_device_train_batch_size, args.gradient_accumulation_steps) == (4, 4, 1)
+    assert (args.learning_rate, args.temperature, args.max_completion_length) == (1e-6, 1.0, 512)
+    assert (adapter.r, adapter.lora_alpha, adapter.lora_dropout) == (16, 32, 0.05)
+    assert adapter.target_modules == {f"{name}_proj" for name in ("q", "k", "v", "o", "gate", "up", "down")}
 
 
 def test_a_stage_that_has_ended_is_left_alone(base: Path, stored: Callable[[], StoredJudge], tmp_path: Path) -> None:

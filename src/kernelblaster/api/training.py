@@ -1,4 +1,4 @@
-"""Train a model to write kernels: data sets, supervised warm-up, two stages of GRPO, evaluation."""
+"""Train a model to write kernels: data sets, supervised warm-up, stages of GRPO, evaluation."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from kernelblaster.environment.judging import SharedJudge
 from kernelblaster.errors import MachineError, UsageError
 from kernelblaster.evaluation.results import Verdict
 from kernelblaster.paths import data_dir
+from kernelblaster.problems.problem import Problem
 from kernelblaster.problems.tags import Split
 from kernelblaster.python_candidates.language import CandidateLanguage
 from kernelblaster.training.arms import Arm, ArmFigures
@@ -25,16 +26,17 @@ from kernelblaster.training.datasets import Card
 from kernelblaster.training.exporting import export
 from kernelblaster.training.judging import StoredJudge
 from kernelblaster.training.layout import TrainingLayout
+from kernelblaster.training.metrics import speedup
 from kernelblaster.training.page import write_page
 from kernelblaster.training.prompt_rows import PromptBuilder, parents_of
 from kernelblaster.training.prompting import PromptForm
 from kernelblaster.training.rollouts import read_rollouts
-from kernelblaster.training.rows import write_rows
+from kernelblaster.training.rows import PromptRow, write_rows
 from kernelblaster.training.splits import make_splits
 from kernelblaster.training.stages import Stage
 
 if TYPE_CHECKING:
-    from kernelblaster.training.grpo import OnProgress
+    from kernelblaster.training.dialogues import OnProgress
     from kernelblaster.training.running import StageRecord
 
 
@@ -82,21 +84,23 @@ def make_training_data(
     *,
     sources: Sequence[Path] | None = None,
     problems: Sequence[str] = (),
+    stages: Sequence[Stage | str] = (Stage.FRONTEND, Stage.MIDEND),
     form: PromptForm | str = PromptForm.FULL,
     language: CandidateLanguage | str = CandidateLanguage.CUDA,
     dataset: DatasetName | None = None,
     device: Device | str | None = None,
     on_stage: Tell | None = None,
 ) -> TrainingData:
-    """Write splits, sets to learn from and the prompts of both stages below `directory`.
+    """Write splits, sets to learn from and the prompts of stages below `directory`.
 
-    Called again after stage `frontend`, it takes that stage's correct kernels as parents of stage `midend`.
+    Called again after a stage, it takes that stage's correct kernels as parents of the stages after it.
 
     Args:
         directory: of the training; made if it is missing.
         config: data set, precision, size and device; the defaults if None.
         sources: recordings, and directories of runs; the shipped recordings if None.
         problems: names of the problems to pose; all if empty.
+        stages: whose prompts are written; for `backend` every kernel to improve is profiled.
         form: how much a prompt tells: `full` or `short`.
         language: what replies are to be written in: `cuda` or `triton`. The sets to learn from hold CUDA alone.
         dataset: a data set other than the configured one.
@@ -105,6 +109,7 @@ def make_training_data(
     Raises UsageError, ProblemError, DeviceError.
     """
     config = config or RunConfig()
+    wanted = [_named(Stage, stage) for stage in stages]
     told, written_in = _named(PromptForm, form), _named(CandidateLanguage, language)
     layout = TrainingLayout(directory)
     catalogue = environment_problems(config, dataset=dataset)
@@ -113,9 +118,7 @@ def make_training_data(
     cards = export(shipped_recordings() if sources is None else sources, splits, layout.data)
     with _open_judge(config, device, on_stage) as judge:
         prompts = PromptBuilder(judge, splits, told, written_in)
-        frontend = prompts.frontend(posed)
-        midend = prompts.midend(posed, parents_of(_stage_one_kernels(layout)))
-    written = {Stage.FRONTEND: frontend, Stage.MIDEND: midend}
+        written = {stage: _prompt_rows(prompts, posed, layout, stage) for stage in wanted}
     for stage, rows in written.items():
         write_rows(layout.prompts(stage), rows)
     return TrainingData(cards, {layout.prompts(stage).name: len(rows) for stage, rows in written.items()})
@@ -143,7 +146,7 @@ def train_stage(
 
     Args:
         directory: of the training.
-        stage: `frontend` or `midend`, which begins with the weights of the stage before it, where there are some.
+        stage: `frontend`, `midend` or `backend`; begins with the weights of the last stage before it that has some.
         config: of training (`RunConfig.train`) and judging; the defaults if None.
         dataset: a data set other than the configured one.
         device, on_stage: see `open_evaluator`.
@@ -194,7 +197,7 @@ def evaluate_trained(
 
     Args:
         directory: of the training.
-        name: `base` for the model without training, `sft`, `frontend` or `midend`.
+        name: `base` for the model without training, `sft`, `frontend`, `midend` or `backend`.
         config: of training and judging; the defaults if None.
         stage: whose prompts are asked.
         split: `heldout`, or `train` to see what was memorised.
@@ -232,12 +235,25 @@ def _open_judge(config: RunConfig, device: Device | str | None, on_stage: Tell |
         yield SharedJudge(evaluator)
 
 
-def _stage_one_kernels(layout: TrainingLayout) -> Iterator[tuple[str, str]]:
-    """Problem and source of every kernel that stage `frontend` wrote and the judge found correct."""
-    stage = layout.stage(Stage.FRONTEND)
-    for rollout in read_rollouts(stage):
+def _prompt_rows(
+    prompts: PromptBuilder, problems: Sequence[Problem], layout: TrainingLayout, stage: Stage
+) -> list[PromptRow]:
+    """What a stage asks; kernels of the stages before it, the fastest of the last one first, are its parents."""
+    if stage is Stage.FRONTEND:
+        return prompts.frontend(problems)
+    first = list(_kernels(layout, Stage.FRONTEND))
+    if stage is Stage.MIDEND:
+        return prompts.midend(problems, parents_of(first))
+    fastest = sorted(_kernels(layout, Stage.MIDEND), key=lambda one: one[2], reverse=True)
+    return prompts.backend(problems, parents_of([*fastest, *first]))
+
+
+def _kernels(layout: TrainingLayout, stage: Stage) -> Iterator[tuple[str, str, float]]:
+    """Problem, source and speed-up of every kernel that a stage wrote and the judge found correct."""
+    for rollout in read_rollouts(layout.stage(stage)):
         if rollout.verdict == Verdict.CORRECT:
-            yield rollout.problem, layout.kernel(rollout.problem, rollout.source_sha256).read_text(encoding="utf-8")
+            source = layout.kernel(rollout.problem, rollout.source_sha256).read_text(encoding="utf-8")
+            yield rollout.problem, source, speedup(rollout)
 
 
 @contextmanager

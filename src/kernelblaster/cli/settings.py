@@ -65,6 +65,7 @@ NAMED = {
     "loss": "train.loss",
     "advantage": "train.advantage",
     "beta": "train.beta",
+    "turns": "train.turns",
     "training_seed": "train.seed",
     "max_judged": "train.max_judged",
     "minutes": "train.minutes",

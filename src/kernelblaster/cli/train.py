@@ -25,7 +25,7 @@ from kernelblaster.cli.settings import ConfigOption, SetOption, configured, sett
 if TYPE_CHECKING:
     from kernelblaster import ArmFigures, Card, Estimate
 
-app = typer.Typer(help="Train a model to write kernels, in two stages of GRPO.", no_args_is_help=True)
+app = typer.Typer(help="Train a model to write kernels, in stages of GRPO.", no_args_is_help=True)
 
 DirectoryArgument = Annotated[Path, typer.Argument(help="Directory of the training; the same command continues.")]
 SourcesArgument = Annotated[
@@ -61,6 +61,7 @@ class TrainOptions:
     loss: Annotated[str | None, setting("loss")] = None
     advantage: Annotated[str | None, setting("advantage")] = None
     beta: Annotated[float | None, setting("beta", min=0, callback=finite)] = None
+    turns: Annotated[int | None, setting("turns", min=1)] = None
     training_seed: Annotated[int | None, setting("training_seed")] = None
     max_judged: Annotated[int | None, setting("max_judged", min=1)] = None
     minutes: Annotated[float | None, setting("minutes", callback=finite)] = None
@@ -80,6 +81,10 @@ class DataOptions:
     problems: Annotated[
         str | None, typer.Option("--problems", help="Names such as L1_23,L1_19; all if none is given.")
     ] = None
+    stages: Annotated[
+        str,
+        typer.Option("--stages", help="Whose prompts are written: frontend,midend,backend; the last profiles kernels."),
+    ] = "frontend,midend"
     form: Annotated[str, typer.Option("--form", help="How much a prompt tells: full or short.")] = "full"
     language: Annotated[str, typer.Option("--language", help="What replies are written in: cuda or triton.")] = "cuda"
 
@@ -88,8 +93,10 @@ class DataOptions:
 class EvaluationOptions:
     """What `train eval` is given beside."""
 
-    weights: Annotated[str, typer.Option("--weights", help="base, sft, frontend or midend.")] = "midend"
-    stage: Annotated[str, typer.Option("--stage", help="Whose prompts are asked: frontend or midend.")] = "frontend"
+    weights: Annotated[str, typer.Option("--weights", help="base, sft, frontend, midend or backend.")] = "midend"
+    stage: Annotated[str, typer.Option("--stage", help="Whose prompts are asked: frontend, midend or backend.")] = (
+        "frontend"
+    )
     split: Annotated[str, typer.Option("--split", help="heldout or train.")] = "heldout"
     against: Annotated[
         str, typer.Option("--against", help="Weights that were evaluated on the same before: tells the difference.")
@@ -99,7 +106,7 @@ class EvaluationOptions:
 @app.command("data")
 @grouped(JudgeOptions, DataOptions)
 def data(judge: JudgeOptions, given: DataOptions) -> int:
-    """Write splits, prompts of both stages, and sets to learn from with their cards."""
+    """Write splits, prompts of the stages, and sets to learn from with their cards."""
     from kernelblaster import make_training_data
 
     made = make_training_data(
@@ -107,6 +114,7 @@ def data(judge: JudgeOptions, given: DataOptions) -> int:
         configured(asdict(judge), file=judge.config, assignments=judge.assignments).config,
         sources=given.sources or None,
         problems=() if given.problems is None else given.problems.split(","),
+        stages=given.stages.split(","),
         form=given.form,
         language=given.language,
         dataset=judge.dataset_dir,
@@ -166,6 +174,13 @@ def frontend(judge: JudgeOptions, given: TrainOptions) -> int:
 def midend(judge: JudgeOptions, given: TrainOptions) -> int:
     """Stage 2: from a correct kernel to a faster one."""
     return _train("midend", judge, given)
+
+
+@app.command("backend")
+@grouped(JudgeOptions, TrainOptions)
+def backend(judge: JudgeOptions, given: TrainOptions) -> int:
+    """Stage 3: a faster kernel on one GPU, with counters, bottleneck and a technique in the prompt."""
+    return _train("backend", judge, given)
 
 
 @app.command("eval")

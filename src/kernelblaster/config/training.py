@@ -46,6 +46,26 @@ class Generator(StrEnum):
     VLLM_SERVER = "vllm_server"
 
 
+class Baseline(StrEnum):
+    """What speed-ups are against."""
+
+    START = "start"
+    """The problem's start."""
+    PARENT = "parent"
+    """The kernel that the prompt shows; the problem's start where it shows none."""
+    PYTORCH = "pytorch"
+    """PyTorch, eager, as it was timed on this GPU; none where times are modelled."""
+
+
+class TurnCredit(StrEnum):
+    """What a turn is rewarded for where a kernel is answered in several."""
+
+    RETURNS = "returns"
+    """Its own reward and, discounted, those of the turns after it: dialogues are held within a step."""
+    IMMEDIATE = "immediate"
+    """Its own reward: the next turn is a prompt of a later step."""
+
+
 class TrainConfig(Section):
     """How a model is trained to write kernels: `kernelblaster train`."""
 
@@ -59,12 +79,23 @@ class TrainConfig(Section):
     """Prompts per update; each gets a group of completions."""
     curriculum: bool = False
     """Prompts whose groups of rewards differ are asked more often; else all equally often."""
+    turns: int = Field(1, ge=1, le=16)
+    """Times that a kernel may be answered: after each but the last, the next prompt holds what the judge found."""
+    turn_credit: TurnCredit = TurnCredit.RETURNS
+    """returns or immediate: what a turn is rewarded for, beside its own reward."""
+    gamma: float = Field(0.4, ge=0, le=1, allow_inf_nan=False)
+    """Discount of the rewards of later turns."""
+    feedback_characters: int = Field(3000, ge=1)
+    """Of what the judge found, in the prompt of a next turn, at most."""
     generations: int | None = Field(None, ge=2)
     """Completions per prompt (K)."""
     reward: str | None = None
     """Reward scheme of the stage."""
-    relative: bool | None = None
-    """Stage midend: speed-ups are against the kernel that the prompt shows; else against the problem's start."""
+    baseline: Baseline | None = None
+    """What speed-ups are against: start, parent (the kernel that the prompt shows) or pytorch (eager)."""
+    pytorch_times: Path | None = None
+    """PyTorch's times on this GPU, as `kernelblaster problems baseline` writes them; those that ship if none is
+    named."""
     loss: Loss | None = None
     """grpo, dr_grpo or dapo."""
     advantage: Advantage | None = None

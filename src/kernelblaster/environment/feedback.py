@@ -27,7 +27,14 @@ _ERROR_LINE = re.compile(
 )
 
 
-def feedback(evaluation: Evaluation, source: str, bottleneck: Classification | None, reward: Reward) -> str:
+def feedback(
+    evaluation: Evaluation,
+    source: str,
+    bottleneck: Classification | None,
+    reward: Reward,
+    *,
+    against: str = "the start",
+) -> str:
     """The text, at most MOST_CHARACTERS.
 
     Args:
@@ -35,8 +42,11 @@ def feedback(evaluation: Evaluation, source: str, bottleneck: Classification | N
         source: that was judged.
         bottleneck: what limits it; None where that is unknown.
         reward: that it got.
+        against: what its speed-up is against.
     """
-    text = "\n\n".join(f"## {title}\n{body}" for title, body in _sections(evaluation, source, bottleneck, reward))
+    text = "\n\n".join(
+        f"## {title}\n{body}" for title, body in _sections(evaluation, source, bottleneck, reward, against)
+    )
     return text if len(text) <= MOST_CHARACTERS else cut_middle(text, MOST_CHARACTERS - 100)
 
 
@@ -48,13 +58,13 @@ def fenced(text: str) -> str:
 
 
 def _sections(
-    evaluation: Evaluation, source: str, bottleneck: Classification | None, reward: Reward
+    evaluation: Evaluation, source: str, bottleneck: Classification | None, reward: Reward, against: str
 ) -> Iterator[tuple[str, str]]:
     yield "Compile", _compile(evaluation, source)
     if evaluation.verdict not in NOT_BUILT and evaluation.verdict is not Verdict.BUILT:
         yield "Correctness", _correctness(evaluation)
     if evaluation.correct:
-        yield "Time", _time(evaluation)
+        yield "Time", _time(evaluation, against)
         if evaluation.profile is not None:
             yield "Profile", _profile(evaluation, bottleneck)
     yield "Reward", _reward(reward)
@@ -100,14 +110,14 @@ def _worst(figures: ErrorFigures) -> str:
     )
 
 
-def _time(evaluation: Evaluation) -> str:
+def _time(evaluation: Evaluation, against: str) -> str:
     if evaluation.tier is Tier.CORRECT:
         return "Not timed: it was judged at the tier `correct`."
     lines = [time_summary(evaluation)]
     found = evaluation.comparison
     if found is not None:
         lines.append(
-            f"Against the start: {found.speedup:.3f}x [{found.low:.3f}, {found.high:.3f}], {found.decision} "
+            f"Against {against}: {found.speedup:.3f}x [{found.low:.3f}, {found.high:.3f}], {found.decision} "
             f"(baseline {found.baseline.median_us:.2f} us; at least {100 * found.threshold:.0f} % counts)."
         )
     return "\n".join(line for line in lines if line)

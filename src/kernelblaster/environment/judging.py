@@ -215,15 +215,29 @@ class SharedJudge:
 
         return self._evaluations.get(key, judged)
 
+    @property
+    def precision(self) -> Precision:
+        """That candidates are judged in, unless their problem has its own."""
+        return self._judge.precision
+
+    @property
+    def workload(self) -> str:
+        """Size that is timed."""
+        return self._judge.workload
+
+    @property
+    def knowledge(self) -> KnowledgeBase:
+        """The knowledge base that ships for this device."""
+        return self._knowledge.get(
+            self.facts.arch, lambda: KnowledgeStore(shipped_for(self.facts.arch, self.facts.kind), owned=False).load()
+        )
+
     def classify(self, evaluation: Evaluation) -> Classification | None:
         """What limits a correct candidate, by the shipped knowledge base; None without counters."""
         profile = evaluation.profile
         if profile is None or not profile.kernels:
             return None
-        base = self._knowledge.get(
-            self.facts.arch, lambda: KnowledgeStore(shipped_for(self.facts.arch, self.facts.kind), owned=False).load()
-        )
-        return base.classify(profile, self.facts, evaluation.timing)
+        return self.knowledge.classify(profile, self.facts, evaluation.timing)
 
     def pose(self, problem: Problem) -> PosedProblem:
         """A problem as this device poses it. Raises ProblemError."""

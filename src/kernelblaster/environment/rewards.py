@@ -203,4 +203,5 @@ REWARDS.register("binary", Binary, "1 correct, else 0")
 _STAGED = "kernelblaster.environment.staged_rewards"
 REWARDS.register("graded", f"{_STAGED}:Graded", "0 to 1: how far a kernel came, by the share of input sets it passes")
 REWARDS.register("two-stage-correct", f"{_STAGED}:TwoStageCorrect", "1 correct, else -10")
+REWARDS.register("profile", f"{_STAGED}:ProfileAware", "0 to 1.5: seed, nearness to the floor, less for spills")
 REWARDS.register("two-stage-fast", f"{_STAGED}:TwoStageFast", "1 + speed-up if correct, else -10; not bounded by a cap")

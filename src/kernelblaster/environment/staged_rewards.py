@@ -2,7 +2,7 @@
 
 `two-stage-correct` and `two-stage-fast` are those of "Accurate and Efficient CUDA Generation through Reinforcement
 Learning" (report, December 2025), kept to be compared with; `graded` tells failures apart, so that a group of wrong
-kernels still teaches something.
+kernels still teaches something. `profile` looks at what a profile shows beside the time.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from kernelblaster.environment.rewards import RewardOptions
+from kernelblaster.environment.rewards import RewardOptions, Seed
 from kernelblaster.evaluation.results import Evaluation, Verdict
 
 FAILED = -10.0
@@ -83,3 +83,36 @@ class TwoStageFast:
         found = evaluation.comparison
         timed = found is not None and not math.isnan(found.speedup)
         return {"correct": 1.0, "speedup": min(max(found.speedup, 0.0), _FASTEST) if timed and found else 0.0}
+
+
+_NEAR_FLOOR = 0.2
+_BLEMISH = -0.1
+
+
+@dataclass(frozen=True)
+class ProfileAware:
+    """`seed`, and for a correct kernel up to 0.2 by how near it is to the roofline floor; -0.1 for a blemish.
+
+    A blemish is that registers spill, or that the kernel shows nothing of the technique that the prompt asked for. A
+    correct kernel with one still gets more than any that is not correct.
+
+    Attributes:
+        technique_missing: what the kernel was asked to do has signs, and it gained none of them over its parent.
+    """
+
+    options: RewardOptions
+    technique_missing: bool = False
+    lowest: float = 0.0
+    highest: float = 1.5
+
+    def parts(self, evaluation: Evaluation | None) -> dict[str, float]:
+        """Those of `seed`, `near_floor` and `blemish`."""
+        parts = Seed(self.options).parts(evaluation)
+        near, blemish = 0.0, 0.0
+        if evaluation is not None and evaluation.correct:
+            timing = evaluation.timing
+            share = None if timing is None else timing.floor_fraction
+            near = 0.0 if share is None or not math.isfinite(share) else _NEAR_FLOOR * min(1.0, max(0.0, share))
+            spills = any(one.spill_store_bytes or one.spill_load_bytes for one in evaluation.resources)
+            blemish = _BLEMISH if spills or self.technique_missing else 0.0
+        return {**parts, "near_floor": near, "blemish": blemish}

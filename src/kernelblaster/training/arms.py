@@ -2,7 +2,8 @@
 
 An arm is a set of weights that was sampled on the prompts of a split. Its figures are means over problems, each problem
 counting the same; completions of one problem are not independent, so that problems are what the bootstrap resamples.
-All completions are in every denominator, but for those that the machine failed to judge.
+All completions are in every denominator, but for those that the machine failed to judge. Where kernels are answered in
+several turns, a dialogue counts as one completion, its best turn: what such figures cost is told by `overall`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from kernelblaster.environment.scores import SPEEDUPS, pass_at
 from kernelblaster.evaluation.results import Verdict
 from kernelblaster.evaluation.timing.statistics import RESAMPLES
 from kernelblaster.training.judging import MACHINE
-from kernelblaster.training.metrics import Metrics, by_problem, metrics_of, speedup
+from kernelblaster.training.metrics import Metrics, best_of_dialogues, by_problem, metrics_of, speedup
 from kernelblaster.training.rollouts import Rollout
 from kernelblaster.training.stages import Stage
 
@@ -146,9 +147,8 @@ def _by_figure(rollouts: Sequence[Rollout]) -> dict[str, dict[str, float]]:
 
 def _problems(rollouts: Sequence[Rollout]) -> Mapping[str, _Problem]:
     found: defaultdict[str, defaultdict[str, list[Rollout]]] = defaultdict(lambda: defaultdict(list))
-    for one in rollouts:
-        if one.verdict != MACHINE:
-            found[one.problem][one.prompt].append(one)
+    for one in best_of_dialogues(one for one in rollouts if one.verdict != MACHINE):
+        found[one.problem][one.prompt].append(one)
     return {name: _Problem(tuple(map(tuple, prompts.values()))) for name, prompts in sorted(found.items())}
 
 

@@ -1,23 +1,28 @@
 """A stage of GRPO with TRL's trainer. Needs the extra `train`.
 
-`KernelTrainer` adds four things to `GRPOTrainer`:
+`KernelTrainer` adds to `GRPOTrainer`:
 
-1. It stores completions before it uses them and reads them back after a kill. The step alone seeds its sampling.
-2. Its rewards come from the judge, by way of the store.
-3. With leave-one-out, it multiplies TRL's advantages by K / (K - 1), K being the completions of a group that have a
-   reward.
-4. With a curriculum, it asks the prompts that `curriculum` chooses instead of those that TRL drew.
+1. Completions are stored before they are used and read back after a kill. Step and turn alone seed their sampling.
+2. Rewards come from the judge, by way of the store.
+3. The prompts of a step are chosen here (`asking`), in the place of those that TRL draws.
+4. Where dialogues are held within a step, each of their turns is a sample of its own, whose reward is its return. A
+   turn that a dialogue did not take is a sample without tokens in the loss, and without a reward.
+5. With leave-one-out, TRL's advantages are multiplied by K / (K - 1), K being the completions of a group that have a
+   reward: in later turns fewer than in the first.
 
-It overrides two private methods of TRL, whose version is therefore pinned.
+It overrides one private method of TRL and calls another, so that TRL's version is pinned.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,21 +34,24 @@ from trl import GRPOConfig, GRPOTrainer
 from kernelblaster.config.training import Advantage, Generator, TrainConfig
 from kernelblaster.errors import UsageError
 from kernelblaster.storage.atomic import write_atomically
-from kernelblaster.training.curriculum import choose
-from kernelblaster.training.judging import Completion, Scorer, judge_step
+from kernelblaster.training.asking import asked_at, turns_within_a_step
+from kernelblaster.training.dialogues import Dialogues, OnProgress, Turn, Written, next_turns_of
+from kernelblaster.training.judging import Scorer
 from kernelblaster.training.metrics import metrics_of
-from kernelblaster.training.policy import COMPLETE, Policy, prompt_ids
-from kernelblaster.training.rollouts import Generation, Rollout, RolloutStore, digest_of_tokens
+from kernelblaster.training.policy import COMPLETE, Policy, fits
+from kernelblaster.training.rollouts import Rollout, RolloutStore
 from kernelblaster.training.rows import PromptRow
 from kernelblaster.training.stages import StagePlan, step_seed
+from kernelblaster.training.turns import Asked, discounted_returns
 
 CHECKPOINT = "checkpoint-"
-_LOGGED = ("valid_rate", "build_rate", "correct_rate", "hack_rate", "truncated_rate", "informative_groups", "geomean")
+_LOGGED = (
+    "valid_rate", "build_rate", "correct_rate", "solved_rate", "hack_rate", "truncated_rate", "informative_groups",
+    "geomean",
+)  # fmt: skip
 """Fields of `Metrics` that TRL logs."""
+_TRL = "trl.trainer.grpo_trainer"
 _SCALES = {Advantage.SPREAD: "group", Advantage.BATCH: "batch"}
-
-OnProgress = Callable[[str, int], None]
-"""Called with an event of a stage and its step, to show progress; tests end the process there."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +82,7 @@ def train(policy: Policy, rows: Sequence[PromptRow], run: StageRun) -> tuple[lis
 
     Raises UsageError when no prompt fits, MachineError when the machine fails too often.
     """
-    used = fitting(policy.tokenizer, rows, run.plan.prompt_tokens)
+    used = [row for row in rows if fits(policy, run.plan.prompt_tokens, row)]
     if not used:
         raise UsageError(
             f"none of {len(rows)} prompts has {run.plan.prompt_tokens} tokens or less",
@@ -83,11 +91,6 @@ def train(policy: Policy, rows: Sequence[PromptRow], run: StageRun) -> tuple[lis
     trainer = KernelTrainer(policy, used, run)
     trainer.train(resume_from_checkpoint=last_checkpoint(run.directory))
     return used, trainer.state.global_step
-
-
-def fitting(tokenizer: Any, rows: Sequence[PromptRow], most: int) -> list[PromptRow]:
-    """Rows whose prompt has at most so many tokens: TRL cuts none."""
-    return [row for row in rows if len(prompt_ids(tokenizer, row)) <= most]
 
 
 def last_checkpoint(directory: Path) -> str | None:
@@ -113,60 +116,99 @@ class KernelTrainer(GRPOTrainer):
     def __init__(self, policy: Policy, rows: Sequence[PromptRow], run: StageRun) -> None:
         self._run = run
         self._rows = {row.digest: row for row in rows}
-        self._scored: list[Rollout] = []
-        self._began = time.monotonic()
-        super().__init__(
-            model=policy.model,
-            reward_funcs=[self.kernel_reward],
-            args=_arguments(run),
-            train_dataset=Dataset.from_list([_sample(row) for row in rows]),
-            processing_class=policy.tokenizer,
-            callbacks=[_StageCallback(run, self._began)],
-        )
+        self._turns = turns_within_a_step(run.config)
+        self._asked: list[Asked] = []
+        self._samples: list[_Sample | None] = []
+        self._next_turns = next_turns_of(run.scorer, run.config, partial(fits, policy, run.plan.prompt_tokens))
+        # What TRL draws is not asked: it only must have enough of it.
+        drawn = [_sample(row) for row in rows] * (1 + run.config.groups * self._turns // len(rows))
+        logging.getLogger(_TRL).addFilter(_is_told)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="You are using 'rollout_func'")  # TRL is pinned
+            super().__init__(
+                model=policy.model,
+                reward_funcs=[self.kernel_reward],
+                args=_arguments(run, self._turns),
+                train_dataset=Dataset.from_list(drawn),
+                processing_class=policy.tokenizer,
+                callbacks=[_StageCallback(run, time.monotonic())],
+                rollout_func=self._hold,
+            )
         self.remove_callback(PrinterCallback)
-
-    def _generate_single_turn(self, prompt_ids: Any, *rest: Any, **named: Any) -> Any:
-        """Completions of a step: the stored ones, else new ones, stored before they are used."""
-        step, asked = self.state.global_step, digest_of_tokens(prompt_ids)
-        found = self._run.store.generation(step, asked)
-        if found is None:
-            self._run.on_progress("generating", step)
-            # Forked, so that a step that found its completions leaves the same generator behind.
-            with torch.random.fork_rng():
-                torch.manual_seed(step_seed(self._run.config, step))
-                completions, logprobs = super()._generate_single_turn(prompt_ids, *rest, **named)
-            found = Generation(step=step, prompts=asked, completions=completions, logprobs=logprobs)
-            self._run.store.keep_generation(found)
-        self._run.on_progress("generated", step)
-        return found.completions, found.logprobs
+        self._dialogues = Dialogues(
+            tokenizer=policy.tokenizer,
+            ends=self.eos_token_ids,
+            group=run.plan.generations,
+            turns=self._turns,
+            next_turns=self._next_turns,
+            scorer=run.scorer,
+            store=run.store,
+            on_progress=run.on_progress,
+        )
 
     def _generate_and_score_completions(self, inputs: Any) -> Any:
-        output = super()._generate_and_score_completions(self._asked(inputs) if self._run.config.curriculum else inputs)
-        if self._run.plan.advantage is Advantage.LEAVE_ONE_OUT:
-            factors = leave_one_out_factors([one.reward for one in self._scored], self._run.plan.generations)
+        run, k = self._run, self._run.plan.generations
+        asked = asked_at(self.state.global_step, self._rows, run.config, run.store, self._next_turns)
+        self._asked = [one for one in asked for _ in range(k)]
+        output = super()._generate_and_score_completions(
+            [_sample(one.base) for one in asked for _ in range(k * self._turns)]
+        )
+        if run.plan.advantage is Advantage.LEAVE_ONE_OUT:
+            factors = leave_one_out_factors([_value(one) for one in self._samples], k)
             output["advantages"] = output["advantages"] * torch.tensor(factors, device=output["advantages"].device)
         return output
 
-    def _asked(self, inputs: Any) -> list[dict[str, Any]]:
-        """The samples of a step's groups by the curriculum, in the place of as many that TRL drew."""
-        run, step = self._run, self.state.global_step
-        k = run.plan.generations
-        chosen = choose(list(self._rows), run.store.rollouts, step=step, groups=len(inputs) // k, seed=run.config.seed)
-        return [_sample(self._rows[digest]) for digest in chosen for _ in range(k)]
+    def _hold(self, prompts: Any, trainer: Any) -> dict[str, Any]:
+        """TRL's `rollout_func`: dialogues on what is asked, with a row for each turn that one may take."""
+        held = self._dialogues.hold(self.state.global_step, self._asked, self._write)
+        self._samples = _in_rows(held, self._run.plan.generations, self._turns, self._run.config.gamma)
+        turns = [None if one is None else one.turn for one in self._samples]
+        unused = [int(self.eos_token_ids[0])]
+        told = all(turn is None or turn.logprobs is not None for turn in turns)
+        return {
+            "prompt_ids": [unused if turn is None else turn.prompt for turn in turns],
+            "completion_ids": [unused if turn is None else turn.completion for turn in turns],
+            "logprobs": [[0.0] if turn is None else turn.logprobs for turn in turns] if told else None,
+            "env_mask": [[0] if turn is None else [1] * len(turn.completion) for turn in turns],
+        }
 
-    def kernel_reward(
-        self, prompts: Any, completions: Any, completion_ids: Any, digest: Any, log_metric: Any, **_: Any
-    ) -> list[float | None]:
-        """Rewards of a step, each stored before it is told. TRL logs them under this name."""
-        step, run = self.state.global_step, self._run
-        written = [
-            Completion.of_tokens(self._rows[row], completion[0]["content"], ids, self.eos_token_ids)
-            for row, completion, ids in zip(digest, completions, completion_ids, strict=True)
-        ]
-        self._scored = judge_step(step, written, run.plan.generations, run.scorer, run.store)
-        run.on_progress("judged", step)
-        _log(log_metric, self._scored)
-        return [one.reward for one in self._scored]
+    def _write(self, prompts: list[list[int]], turn: int) -> Written:
+        """Have prompts answered by the generator that is configured."""
+        # Prompts of a group are equal in the first turn alone; a server of vLLM is asked equal ones once.
+        repeated = self._run.plan.generations if turn == 0 else 1
+        # Forked, so that a step that found its completions leaves the same generator behind.
+        with torch.random.fork_rng():
+            torch.manual_seed(step_seed(self._run.config, self.state.global_step, turn))
+            completions, logprobs = self._generate_single_turn(prompts, None, {}, repeated)
+        return Written(completions, logprobs)
+
+    def kernel_reward(self, prompts: Any, completions: Any, log_metric: Any, **_: Any) -> list[float | None]:
+        """The return of each row; None for a turn that was not taken. TRL logs them under this name."""
+        _log(log_metric, [one.turn.rollout for one in self._samples if one is not None])
+        return [_value(one) for one in self._samples]
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """A turn with its return."""
+
+    turn: Turn
+    value: float | None
+
+
+def _value(sample: _Sample | None) -> float | None:
+    return None if sample is None else sample.value
+
+
+def _in_rows(held: Sequence[Sequence[Turn]], group: int, turns: int, gamma: float) -> list[_Sample | None]:
+    """A row per group, turn and dialogue of the group: TRL compares `group` rows that follow each other."""
+    dialogues = []
+    for one in held:
+        values = discounted_returns([turn.rollout.reward for turn in one], turns, gamma)
+        taken: list[_Sample | None] = [_Sample(turn, value) for turn, value in zip(one, values, strict=True)]
+        dialogues.append(taken + [None] * (turns - len(taken)))
+    groups = (dialogues[first : first + group] for first in range(0, len(dialogues), group))
+    return [sample for rows in groups for turn in zip(*rows, strict=True) for sample in turn]
 
 
 def leave_one_out_factors(rewards: Sequence[float | None], generations: int) -> list[float]:
@@ -207,6 +249,11 @@ class _StageCallback(TrainerCallback):
         return control
 
 
+def _is_told(record: logging.LogRecord) -> bool:
+    """Rows without a reward are no news here, and TRL would print the prompt of one at each step."""
+    return not record.getMessage().startswith("All reward functions returned None")
+
+
 def _log(log_metric: Callable[[str, float], None], scored: Sequence[Rollout]) -> None:
     figures = metrics_of(scored)
     for name in _LOGGED:
@@ -221,7 +268,7 @@ def _sample(row: PromptRow) -> dict[str, Any]:
     return {"prompt": [message.model_dump() for message in row.prompt], "digest": row.digest}
 
 
-def _arguments(run: StageRun) -> Any:
+def _arguments(run: StageRun, turns: int) -> Any:
     config, plan = run.config, run.plan
     on_gpu = torch.cuda.is_available()
     vllm = {Generator.VLLM_COLOCATE: "colocate", Generator.VLLM_SERVER: "server"}.get(config.generator)
@@ -230,7 +277,7 @@ def _arguments(run: StageRun) -> Any:
         output_dir=str(run.directory),
         max_steps=config.steps,
         per_device_train_batch_size=plan.generations,
-        gradient_accumulation_steps=config.groups,
+        gradient_accumulation_steps=config.groups * turns,
         num_generations=plan.generations,
         max_completion_length=plan.completion_tokens,
         temperature=config.temperature,

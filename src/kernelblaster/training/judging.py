@@ -7,20 +7,24 @@ If that happens to many completions of a batch, training stops.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from kernelblaster.agent.files import EvaluationKey, ProblemFiles
+from kernelblaster.config.training import Baseline
 from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.environment.catalogue import Catalogue
 from kernelblaster.environment.judging import SharedJudge
 from kernelblaster.environment.observation import NO_CODE
 from kernelblaster.environment.rewards import RewardScheme, rewarded
+from kernelblaster.environment.staged_rewards import ProfileAware
 from kernelblaster.errors import DeviceError, MachineError
 from kernelblaster.evaluation.results import Evaluation
+from kernelblaster.evaluation.timing.pytorch_times import ModeTime
 from kernelblaster.problems.problem import Problem
+from kernelblaster.training.comparing import against_pytorch, lacks_signs
 from kernelblaster.training.replies import read_completion
 from kernelblaster.training.rollouts import Judged, Rollout, RolloutStore
 from kernelblaster.training.rows import PromptRow
@@ -30,6 +34,12 @@ MOST_LOST = 0.2
 """Share of a batch that may stay without a reward for the machine's sake."""
 MACHINE = "machine_failure"
 """In the place of a verdict where the machine failed."""
+COMPARED_WITH = {
+    Baseline.START: "the start",
+    Baseline.PARENT: "the kernel of the first prompt",
+    Baseline.PYTORCH: "the start",
+}
+"""What the judge's own comparison is with, in words: it never times a candidate beside PyTorch."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +64,17 @@ class Completion:
         return cls(row, text, len(ids), truncated=not ids or ids[-1] not in ends)
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a completion belongs within a step; see `Rollout`."""
+
+    index: int
+    group: int
+    turn: int = 0
+    dialogue: int | None = None
+    follows: tuple[int, int] | None = None
+
+
 class StoredJudge:
     """The judge of a training run, with its evaluations on disk.
 
@@ -74,22 +95,33 @@ class StoredJudge:
         """A problem by its id. Raises UnknownProblem."""
         return self._catalogue.find(name)
 
-    def evaluate(self, problem: Problem, source: str, baseline: str | None = None) -> tuple[str, Evaluation]:
+    def evaluate(
+        self, problem: Problem, source: str, baseline: str | None = None, *, profile: bool = False
+    ) -> tuple[str, Evaluation]:
         """The evaluation of a kernel against a correct one, or against the problem's start, with its name on disk.
+
+        `profile` collects hardware counters of a correct one.
 
         Raises DeviceError, ProblemError.
         """
         files = ProblemFiles(self._directory / str(problem.id))
-        name = self._key(source, baseline).name
+        name = self._key(source, baseline, profile=profile).name
         found = files.find_evaluation(name)
         if found is None:
-            found = self.shared.evaluate(problem, source, profile=False, baseline=baseline)
+            found = self.shared.evaluate(problem, source, profile=profile, baseline=baseline)
             files.put_candidate(source)
             files.put_evaluation(name, found)
             self.judged += 1
         return name, found
 
-    def _key(self, source: str, baseline: str | None) -> EvaluationKey:
+    def recall(self, rollout: Rollout) -> Evaluation | None:
+        """The evaluation that a rollout rests on; None where nothing was evaluated, or by another version."""
+        if not rollout.evaluation:
+            return None
+        directory = self._directory / str(self.problem(rollout.problem).id)
+        return ProblemFiles(directory).find_evaluation(rollout.evaluation)
+
+    def _key(self, source: str, baseline: str | None, *, profile: bool) -> EvaluationKey:
         conditions = self.shared.conditions
         return EvaluationKey(
             source=source_digest(source),
@@ -97,7 +129,7 @@ class StoredJudge:
             device=f"{conditions['device']}/{conditions['device_name']}",
             precision=conditions["precision"],
             workload=conditions["workload"],
-            purpose=f"train/{__version__}",
+            purpose=f"train{'-profiled' if profile else ''}/{__version__}",
         )
 
 
@@ -108,14 +140,18 @@ class Scorer:
     Attributes:
         judge: of the training run.
         scheme: turns an evaluation into a reward.
-        relative: speed-ups are against the kernel that the prompt shows; else against the problem's start.
+        baseline: what speed-ups are against.
         threads: kernels judged at once.
+        profile: collect hardware counters of correct kernels.
+        pytorch: PyTorch's time of each problem, for that baseline.
     """
 
     judge: StoredJudge
     scheme: RewardScheme
-    relative: bool
+    baseline: Baseline = Baseline.START
     threads: int = 1
+    profile: bool = False
+    pytorch: Mapping[str, ModeTime] = field(default_factory=dict, hash=False)
 
     def score(self, completions: Sequence[Completion]) -> list[Judged]:
         """What became of each. Raises MachineError where the machine failed more than `MOST_LOST` of them."""
@@ -136,12 +172,15 @@ class Scorer:
         if submission.source is None:
             reward = rewarded(self.scheme, None)
             return Judged(verdict=NO_CODE, reason=submission.reason, reward=reward.value, parts=reward.parts)
-        baseline = row.parent if self.relative and row.parent else None
+        baseline = row.parent if self.baseline is Baseline.PARENT and row.parent else None
         try:
-            key, found = self.judge.evaluate(self.judge.problem(row.problem), submission.source, baseline)
+            problem = self.judge.problem(row.problem)
+            key, found = self.judge.evaluate(problem, submission.source, baseline, profile=self.profile)
         except DeviceError as error:
             return Judged(verdict=MACHINE, reason=error.message, reward=None)
-        reward = rewarded(self.scheme, found)
+        if self.baseline is Baseline.PYTORCH:
+            found = against_pytorch(found, self.pytorch.get(str(problem.id)))
+        reward = rewarded(self._scheme_for(row, submission.source, found), found)
         comparison = found.comparison if found.correct else None
         untimed = found.correct and comparison is None  # the baseline failed: no word on this candidate
         return Judged(
@@ -161,24 +200,27 @@ class Scorer:
             judge_seconds=time.monotonic() - started,
         )
 
+    def _scheme_for(self, row: PromptRow, source: str, found: Evaluation) -> RewardScheme:
+        if not isinstance(self.scheme, ProfileAware):
+            return self.scheme
+        return replace(self.scheme, technique_missing=lacks_signs(row, source, found))
+
 
 def judge_step(
-    step: int, completions: Sequence[Completion], group_size: int, scorer: Scorer, store: RolloutStore
+    step: int, completions: Sequence[tuple[Place, Completion]], scorer: Scorer, store: RolloutStore
 ) -> list[Rollout]:
     """The rollout of each completion of a step; those that the store lacks are judged and stored first.
 
     Raises MachineError where the machine failed to judge many of them.
     """
-    missing = [index for index in range(len(completions)) if store.rollout(step, index) is None]
-    judged = scorer.score([completions[index] for index in missing])
-    for index, outcome in zip(missing, judged, strict=True):
-        completion = completions[index]
+    missing = [(place, one) for place, one in completions if store.rollout(step, place.index) is None]
+    judged = scorer.score([one for _, one in missing])
+    for (place, completion), outcome in zip(missing, judged, strict=True):
         store.keep(
             Rollout(
                 **outcome.model_dump(),
                 step=step,
-                index=index,
-                group=index // group_size,
+                **asdict(place),
                 problem=completion.row.problem,
                 prompt=completion.row.digest,
                 completion=completion.text,
@@ -186,5 +228,5 @@ def judge_step(
                 truncated=completion.truncated,
             )
         )
-    found = (store.rollout(step, index) for index in range(len(completions)))
+    found = (store.rollout(step, place.index) for place, _ in completions)
     return [rollout for rollout in found if rollout is not None]

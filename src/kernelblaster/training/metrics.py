@@ -43,6 +43,10 @@ class Metrics(BaseModel):
     """Of speed-ups, failures and what is not decided faster as 1."""
     geomean_correct: float | None
     """Of speed-ups of correct completions alone, as measured."""
+    dialogues: int = 0
+    """That the completions belong to: as many, unless a kernel was answered in several turns."""
+    solved_rate: float | None = None
+    """Share of dialogues with a correct kernel in any turn."""
     informative_groups: float | None
     """Share of groups whose rewards differ: the others teach nothing."""
     tokens: float | None
@@ -57,6 +61,7 @@ def metrics_of(rollouts: Iterable[Rollout]) -> Metrics:
     judged = [one for one in every if one.verdict != MACHINE]
     correct = [one for one in judged if one.verdict == Verdict.CORRECT]
     rewards = [one.reward for one in judged if one.reward is not None]
+    best = best_of_dialogues(judged)
     fast = {"0": len(correct)} | {f"{p:g}": sum(speedup(one) > p for one in judged) for p in SPEEDUPS}
     return Metrics(
         completions=len(judged),
@@ -71,6 +76,8 @@ def metrics_of(rollouts: Iterable[Rollout]) -> Metrics:
         reward=statistics.fmean(rewards) if rewards else None,
         geomean=_geomean([speedup(one) for one in judged]),
         geomean_correct=_geomean([one.speedup for one in correct if one.speedup is not None and one.speedup > 0]),
+        dialogues=len(best),
+        solved_rate=_share(sum(one.verdict == Verdict.CORRECT for one in best), best),
         informative_groups=_informative(judged),
         tokens=statistics.fmean(one.tokens for one in judged) if judged else None,
         judge_seconds=math.fsum(one.judge_seconds for one in every),
@@ -95,6 +102,21 @@ def speedup(judged: Judged) -> float:
 def is_informative(group: Iterable[Judged]) -> bool:
     """Whether the rewards of a group differ: else it has no gradient."""
     return len({one.reward for one in group if one.reward is not None}) > 1
+
+
+def best_of_dialogues(rollouts: Iterable[Rollout]) -> list[Rollout]:
+    """The turn of each dialogue with the greatest reward, the first of equal ones, as an answer to the first prompt."""
+    found = []
+    for turns in _grouped(rollouts, _dialogue).values():
+        turns.sort(key=lambda one: one.turn)
+        best = max(turns, key=lambda one: -math.inf if one.reward is None else one.reward)
+        found.append(best.model_copy(update={"prompt": turns[0].prompt}))
+    return found
+
+
+def _dialogue(one: Rollout) -> tuple[int, int, bool]:
+    """What the turns of one dialogue share."""
+    return (one.step, one.index, True) if one.dialogue is None else (one.step, one.dialogue, False)
 
 
 def _informative(judged: Sequence[Rollout]) -> float | None:

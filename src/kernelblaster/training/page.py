@@ -20,6 +20,7 @@ WIDTH, HEIGHT = 480, 120
 _CURVES: Mapping[str, Callable[[Metrics], float | None]] = {
     "mean reward": lambda found: found.reward,
     "share correct": lambda found: found.correct_rate,
+    "share of dialogues solved": lambda found: found.solved_rate if found.dialogues < found.completions else None,
     "share faster": lambda found: found.fast.get("1"),
     "share of hacks": lambda found: found.hack_rate,
     "share of informative groups": lambda found: found.informative_groups,

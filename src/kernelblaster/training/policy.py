@@ -70,6 +70,11 @@ def prompt_ids(tokenizer: Any, row: PromptRow) -> list[int]:
     return found
 
 
+def fits(policy: Policy, most: int, row: PromptRow) -> bool:
+    """Whether a prompt has at most so many tokens: TRL cuts none."""
+    return len(prompt_ids(policy.tokenizer, row)) <= most
+
+
 def save_policy(policy: Policy, directory: Path) -> None:
     """Write the weights that later stages and servers load; `COMPLETE` last. Raises OSError."""
     (directory / COMPLETE).unlink(missing_ok=True)

@@ -5,19 +5,37 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
+
 from kernelblaster.agent.task import Task
 from kernelblaster.cuda_source.digest import source_digest
+from kernelblaster.cuda_source.features import source_features
 from kernelblaster.environment.judging import SharedJudge
+from kernelblaster.evaluation.results import Evaluation
+from kernelblaster.knowledge.decisions import Classification, NoTechnique, SelectionContext
+from kernelblaster.knowledge.derived import observed
+from kernelblaster.problems.families import family_of
 from kernelblaster.problems.problem import Problem
 from kernelblaster.problems.tags import Split
 from kernelblaster.python_candidates.language import CandidateLanguage, language_of
-from kernelblaster.training.prompting import Example, Parent, PromptForm, example_of, frontend_prompt, midend_prompt
+from kernelblaster.training.prompting import (
+    Advice,
+    Example,
+    Parent,
+    PromptForm,
+    backend_prompt,
+    example_of,
+    frontend_prompt,
+    midend_prompt,
+)
 from kernelblaster.training.rows import PromptRow
 from kernelblaster.training.splits import SplitEntry, Splits
 from kernelblaster.training.stages import Stage
 
 MOST_PARENTS = 4
 """Per problem; slow ones too, else there is nothing left to gain."""
+MOST_TECHNIQUES = 2
+"""Per parent, in stage `backend`."""
 
 
 class PromptBuilder:
@@ -54,16 +72,12 @@ class PromptBuilder:
     def midend(self, problems: Sequence[Problem], parents: Mapping[str, Sequence[str]]) -> list[PromptRow]:
         """A row per problem and parent: its start, judged here, and others that this judge found correct.
 
-        Parents are in the language of replies: in Triton there is no start, only what a model has written.
-
         Raises ProblemError, DeviceError.
         """
         rows = []
         for problem in problems:
             entry, task = self._entry(problem), self._judge.pose(problem)
-            written = [one for one in parents.get(str(problem.id), ()) if language_of(one) is self._language]
-            starts = [self._judge.start(problem)] if self._language is CandidateLanguage.CUDA else []
-            for source in dict.fromkeys([*starts, *written][:MOST_PARENTS]):
+            for source in self._parents(problem, parents):
                 update = {
                     "prompt": midend_prompt(task, Parent(source), self._form, self._language),
                     "parent": source,
@@ -71,6 +85,71 @@ class PromptBuilder:
                 }
                 rows.append(self._row(task, entry, Stage.MIDEND).model_copy(update=update))
         return rows
+
+    def backend(self, problems: Sequence[Problem], parents: Mapping[str, Sequence[str]]) -> list[PromptRow]:
+        """A row per problem, parent and technique; each parent is judged here once more, with its counters.
+
+        Techniques are those that the knowledge base lists for the parent's bottleneck, drawn by their curated priors:
+        what was measured with them does not count, for some of it is of held-out problems. A parent whose counters are
+        not at hand, or for whose bottleneck nothing is left to try, has no row.
+
+        Raises ProblemError, DeviceError.
+        """
+        rows = []
+        for problem in problems:
+            entry, task = self._entry(problem), self._judge.pose(problem)
+            for source in self._parents(problem, parents):
+                found = self._judge.evaluate(problem, source, profile=True)
+                bottleneck = self._judge.classify(found) if found.correct else None
+                if bottleneck is None:
+                    continue
+                for technique in self._techniques(task, source, found, bottleneck):
+                    advice = Advice(bottleneck, technique, self._judge.knowledge.techniques[technique])
+                    rows.append(self._backend_row(task, entry, Parent(source, found), advice))
+        return rows
+
+    def _techniques(self, task: Task, source: str, found: Evaluation, bottleneck: Classification) -> list[str]:
+        """Drawn for this kernel, the same ones each time."""
+        base, facts = self._judge.knowledge.without_memory(), self._judge.facts
+        observations = {}
+        if found.profile is not None:
+            observations = observed(found.profile, facts, found.timing, source_features(source))
+        where = SelectionContext(
+            arch=facts.arch,
+            device_kind=facts.kind,
+            op_family=family_of(task.problem.reference_path),
+            precision=task.precision,
+            observed=observations,
+            libraries=tuple(task.libraries),
+        )
+        rng = np.random.default_rng(int(source_digest(source)[:16], 16))
+        try:
+            drawn = base.select(bottleneck.state, where, rng)
+        except NoTechnique:
+            return []
+        return [drawn.technique, *(other.technique for other in drawn.alternatives)][:MOST_TECHNIQUES]
+
+    def _backend_row(self, task: Task, entry: SplitEntry, parent: Parent, advice: Advice) -> PromptRow:
+        signs = advice.entry.signs if self._language is CandidateLanguage.CUDA else ()
+        return self._row(task, entry, Stage.BACKEND).model_copy(
+            update={
+                "prompt": backend_prompt(task, parent, advice, self._form, self._language),
+                "parent": parent.source,
+                "parent_sha256": source_digest(parent.source),
+                "state": advice.bottleneck.state,
+                "technique": advice.technique,
+                "signs": " ".join(sorted(signs)),
+            }
+        )
+
+    def _parents(self, problem: Problem, parents: Mapping[str, Sequence[str]]) -> list[str]:
+        """Its start, judged here, and others that this judge found correct, in the language of replies.
+
+        In Triton there is no start, only what a model has written.
+        """
+        written = [one for one in parents.get(str(problem.id), ()) if language_of(one) is self._language]
+        starts = [self._judge.start(problem)] if self._language is CandidateLanguage.CUDA else []
+        return list(dict.fromkeys([*starts, *written][:MOST_PARENTS]))
 
     def _examples(self, problems: Iterable[Problem]) -> dict[str, Example]:
         """Family -> a worked example from the problems to learn from."""
@@ -102,10 +181,10 @@ class PromptBuilder:
         )
 
 
-def parents_of(kernels: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """Problem -> correct kernels, one per content, from pairs of both."""
+def parents_of(kernels: Iterable[tuple[str, str, float]]) -> dict[str, list[str]]:
+    """Problem -> correct kernels, one per content, in their order; from problem, kernel and speed-up of each."""
     found: defaultdict[str, list[str]] = defaultdict(list)
-    for problem, source in kernels:
+    for problem, source, _ in kernels:
         if source not in found[problem]:
             found[problem].append(source)
     return dict(found)

@@ -11,6 +11,8 @@ from kernelblaster.agent.sources import trimmed_reference
 from kernelblaster.agent.summary import profile_summary, time_summary
 from kernelblaster.agent.task import Task, task_values
 from kernelblaster.evaluation.results import Evaluation
+from kernelblaster.knowledge.decisions import Classification
+from kernelblaster.knowledge.schema import TechniqueEntry
 from kernelblaster.models.base import Message
 from kernelblaster.problems.problem import Problem
 from kernelblaster.problems.start import read_start
@@ -55,6 +57,21 @@ class Parent:
     evaluation: Evaluation | None = None
 
 
+@dataclass(frozen=True)
+class Advice:
+    """What a prompt of stage `backend` names beside the kernel.
+
+    Attributes:
+        bottleneck: what limits the kernel.
+        technique: its id.
+        entry: what the knowledge base says of it.
+    """
+
+    bottleneck: Classification
+    technique: str
+    entry: TechniqueEntry
+
+
 def example_of(problem: Problem) -> Example | None:
     """A problem with its start as a worked example; None where that is too long to be shown."""
     reference = trimmed_reference(problem.reference_path.read_text(encoding="utf-8"), _REFERENCE_CHARACTERS)
@@ -85,6 +102,32 @@ def midend_prompt(
         profile=profile_summary(found) if found is not None and found.profile is not None else "",
         time=time_summary(found) if found is not None else "",
     )
+
+
+def backend_prompt(
+    task: Task,
+    parent: Parent,
+    advice: Advice,
+    form: PromptForm,
+    language: CandidateLanguage = CandidateLanguage.CUDA,
+) -> tuple[Message, ...]:
+    """Ask for a faster kernel by one technique, with what profiling shows. Raises ProblemError.
+
+    What was measured with the technique on any problem is not told: some of these problems may be held out.
+    """
+    found = parent.evaluation
+    values = {
+        **_values(task, language),
+        "parent": parent.source.strip(),
+        "profile": profile_summary(found) if found is not None and found.profile is not None else "",
+        "time": time_summary(found) if found is not None else "",
+        "bottleneck": advice.bottleneck,
+        "technique": advice.technique,
+        "entry": advice.entry,
+    }
+    if form is PromptForm.SHORT:
+        return (Message(role="user", content=_rendered("backend_short", **values)),)
+    return _full(Stage.BACKEND, **values)
 
 
 def as_frontend_prompt(searched: tuple[Message, ...]) -> tuple[Message, ...]:

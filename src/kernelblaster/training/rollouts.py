@@ -1,8 +1,9 @@
 """What a stage has generated and judged, on disk before it is used: the only way in which a stage resumes.
 
-`generations.jsonl` has one line per step, written when the tokens are there; `rollouts.jsonl` one line per completion,
-written when its reward is known. A step that is made again after a kill finds its line in both, and neither generates
-nor judges anew. The first line of `rollouts.jsonl` names the device: measured and modelled rewards never share a file.
+`generations.jsonl` has one line per step and turn, written when the tokens are there; `rollouts.jsonl` one line per
+completion, written when its reward is known. A step that is made again after a kill finds its line in both, and neither
+generates nor judges anew. The first line of `rollouts.jsonl` names the device: measured and modelled rewards never
+share a file.
 """
 
 from __future__ import annotations
@@ -57,6 +58,13 @@ class Rollout(Judged):
     index: int
     """Place in the step."""
     group: int
+    """Completions of one prompt, or of one turn of the dialogues on one."""
+    turn: int = 0
+    """Turns before it."""
+    dialogue: int | None = None
+    """Place in the step of the dialogue that it belongs to; None where it is one of its own."""
+    follows: tuple[int, int] | None = None
+    """Step and place of the rollout that its prompt answers to; None in a first turn."""
     problem: str
     prompt: str
     """Digest of its messages."""
@@ -77,13 +85,18 @@ class RolloutHeader(BaseModel):
     modelled: bool
     reward: str
     baseline: str
-    """`start`, or `parent` for the kernel that the prompt shows."""
+    """`start`, `parent` for the kernel that the prompt shows, or `pytorch`."""
+    turns: int = 1
+    """That a kernel may be answered."""
+    turn_credit: str = ""
+    """How turns are credited; empty where there is one."""
 
 
 class Generation(BaseModel):
-    """One line of `generations.jsonl`: a step's completions as tokens."""
+    """One line of `generations.jsonl`: the completions of a turn of a step as tokens."""
 
     step: int
+    turn: int = 0
     prompts: str
     """Digest of what was asked."""
     completions: list[Tokens]
@@ -115,12 +128,12 @@ class RolloutStore:
                 f"{self._rollouts} holds rewards by other rules: {differing_fields(found, header)}",
                 hint="train in another directory, or with the settings that this one began with",
             )
-        self._by_step = {one.step: one for one in _parsed(self._generations, Generation, skip=0)}
+        self._by_turn = {(one.step, one.turn): one for one in _parsed(self._generations, Generation, skip=0)}
         self._known = {(one.step, one.index): one for one in read_rollouts(directory)}
 
-    def generation(self, step: int, prompts: str) -> Generation | None:
+    def generation(self, step: int, prompts: str, turn: int = 0) -> Generation | None:
         """What was generated at a step for these prompts. Raises UsageError where it was asked something else."""
-        found = self._by_step.get(step)
+        found = self._by_turn.get((step, turn))
         if found is not None and found.prompts != prompts:
             raise UsageError(
                 f"step {step} was generated from other prompts",
@@ -131,7 +144,7 @@ class RolloutStore:
     def keep_generation(self, generation: Generation) -> None:
         """Store completions before they are used. Raises OSError."""
         append_line(self._generations, generation.model_dump_json().encode())
-        self._by_step[generation.step] = generation
+        self._by_turn[generation.step, generation.turn] = generation
 
     def rollout(self, step: int, index: int) -> Rollout | None:
         """What became of a completion, if it was judged before."""

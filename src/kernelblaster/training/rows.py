@@ -56,6 +56,12 @@ class PromptRow(Row):
     parent: str = ""
     family: str
     split: str
+    state: str = ""
+    """Bottleneck that the prompt names; empty but in stage `backend`."""
+    technique: str = ""
+    """That the prompt asks for; likewise."""
+    signs: str = ""
+    """Features that show the technique (`cuda_source.features`), separated by blanks; empty where none does."""
     reply: ReplyForm = ReplyForm.FENCED
     choices: str = ""
     """JSON object, name -> source; empty unless `reply` is `choice`."""

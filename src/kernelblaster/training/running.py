@@ -9,25 +9,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
+from itertools import takewhile
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ValidationError
 
-from kernelblaster.config.training import TrainConfig
+from kernelblaster.config.training import Baseline, TrainConfig
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.environment.rewards import REWARDS, RewardOptions
 from kernelblaster.errors import UsageError
+from kernelblaster.evaluation.timing.pytorch_times import ModeTime
 from kernelblaster.problems.tags import Split
 from kernelblaster.storage.atomic import write_atomically
 from kernelblaster.storage.records import differing_fields
 from kernelblaster.training.arms import BASE, Arm, ArmFigures, differences_of, figures_of
+from kernelblaster.training.comparing import eager_times
+from kernelblaster.training.dialogues import OnProgress
 from kernelblaster.training.exporting import SFT
-from kernelblaster.training.grpo import OnProgress, StageRun, fitting, train
+from kernelblaster.training.grpo import StageRun, train
 from kernelblaster.training.judging import Scorer, StoredJudge
 from kernelblaster.training.layout import RECORD, TrainingLayout
 from kernelblaster.training.metrics import Metrics, metrics_of
-from kernelblaster.training.policy import Policy, is_complete, load_policy, save_policy
+from kernelblaster.training.policy import Policy, fits, is_complete, load_policy, save_policy
 from kernelblaster.training.rollouts import (
     ROLLOUTS,
     Rollout,
@@ -103,8 +107,8 @@ def run_stage(
         config=config,
         plan=plan,
         directory=directory,
-        scorer=_scorer(judge, plan),
-        store=RolloutStore(directory, _header(judge, plan)),
+        scorer=_scorer(judge, config, plan, rows),
+        store=RolloutStore(directory, _header(judge, config, plan)),
         on_progress=on_progress or (lambda name, step: None),
     )
     used, updates = train(policy, rows, run)
@@ -136,7 +140,7 @@ def run_evaluation(
     Raises UsageError, MachineError.
     """
     plan = plan_of(config, arm.stage)
-    header = _header(judge, plan)
+    header = _header(judge, config, plan)
     others = _rollouts_of(layout, Arm(against, arm.stage, arm.split), header) if against else []
     rows = [row for row in read_rows(layout.prompts(arm.stage), PromptRow) if row.split == arm.split]
     weights = None if arm.weights == BASE else layout.adapter(layout.root / arm.weights)
@@ -145,10 +149,10 @@ def run_evaluation(
     directory = layout.evaluation(arm.name)
     store = RolloutStore(directory, header)
     policy = load_policy(config, weights)
-    fit = fitting(policy.tokenizer, rows, plan.prompt_tokens)
+    fit = [row for row in rows if fits(policy, plan.prompt_tokens, row)]
     if not fit:
         raise UsageError(f"no prompt of {arm.split} fits", hint="raise train.prompt_tokens, or pose other problems")
-    sample(policy, fit, plan, config, _scorer(judge, plan), store)
+    sample(policy, fit, plan, config, _scorer(judge, config, plan, fit), store)
     found = figures_of(store.rollouts)
     if others:
         differences = differences_of(store.rollouts, others)
@@ -178,23 +182,38 @@ def stage_rollouts(layout: TrainingLayout) -> dict[str, Path]:
     return {stage: layout.stage(stage) for stage in Stage if (layout.stage(stage) / ROLLOUTS).exists()}
 
 
-def _scorer(judge: StoredJudge, plan: StagePlan) -> Scorer:
-    return Scorer(judge, REWARDS.get(plan.reward)(RewardOptions()), plan.relative, threads=plan.generations)
+def _scorer(judge: StoredJudge, config: TrainConfig, plan: StagePlan, rows: Sequence[PromptRow]) -> Scorer:
+    """Raises UsageError where PyTorch is the baseline and was not timed."""
+    pytorch: dict[str, ModeTime] = {}
+    if plan.baseline is Baseline.PYTORCH:
+        shared = judge.shared
+        problems = [judge.problem(name) for name in dict.fromkeys(row.problem for row in rows)]
+        pytorch = eager_times(problems, shared.facts, shared.precision, shared.workload, config.pytorch_times)
+    return Scorer(
+        judge,
+        REWARDS.get(plan.reward)(RewardOptions()),
+        plan.baseline,
+        threads=plan.generations,
+        profile=plan.stage is Stage.BACKEND,
+        pytorch=pytorch,
+    )
 
 
-def _header(judge: StoredJudge, plan: StagePlan) -> RolloutHeader:
+def _header(judge: StoredJudge, config: TrainConfig, plan: StagePlan) -> RolloutHeader:
     return RolloutHeader(
         stage=plan.stage,
         conditions=judge.shared.conditions,
         modelled=judge.shared.facts.kind is DeviceKind.EMULATED,
         reward=plan.reward,
-        baseline="parent" if plan.relative else "start",
+        baseline=plan.baseline,
+        turns=config.turns,
+        turn_credit=config.turn_credit if config.turns > 1 else "",
     )
 
 
 def _before(layout: TrainingLayout, stage: Stage) -> tuple[str, Path | None]:
     """The last stage before this one that is complete, and its weights."""
-    earlier = [layout.warmup, *([layout.stage(Stage.FRONTEND)] if stage is Stage.MIDEND else [])]
+    earlier = [layout.warmup, *(layout.stage(one) for one in takewhile(lambda one: one is not stage, Stage))]
     for directory in reversed(earlier):
         if is_complete(layout.adapter(directory)):
             return directory.name, layout.adapter(directory)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
 
 from kernelblaster.config.training import TrainConfig
-from kernelblaster.training.judging import Completion, Scorer, judge_step
-from kernelblaster.training.policy import Policy, prompt_ids
-from kernelblaster.training.rollouts import Generation, RolloutStore, digest_of_tokens
+from kernelblaster.training.dialogues import Dialogues, Written, next_turns_of
+from kernelblaster.training.judging import Scorer
+from kernelblaster.training.policy import Policy, fits
+from kernelblaster.training.rollouts import RolloutStore
 from kernelblaster.training.rows import PromptRow
 from kernelblaster.training.stages import StagePlan, step_seed
+from kernelblaster.training.turns import Asked
 
 
 def sample(
@@ -23,41 +26,44 @@ def sample(
     scorer: Scorer,
     store: RolloutStore,
 ) -> None:
-    """Generate and judge `config.samples` completions of each row, into the store; what is there is not made again.
+    """Hold and judge `config.samples` dialogues on each row, into the store; what is there is not made again.
 
-    A row is a step and a group of the store. Raises MachineError.
+    A row is a step of the store. Raises MachineError.
     """
     policy.model.eval()
-    ends = _ends(policy)
+    dialogues = Dialogues(
+        tokenizer=policy.tokenizer,
+        ends=_ends(policy),
+        group=config.samples,
+        turns=config.turns,
+        next_turns=next_turns_of(scorer, config, partial(fits, policy, plan.prompt_tokens)),
+        scorer=scorer,
+        store=store,
+    )
     for step, row in enumerate(rows):
-        prompt = prompt_ids(policy.tokenizer, row)
-        digest = digest_of_tokens([prompt])
-        found = store.generation(step, digest)
-        if found is None:
-            torch.manual_seed(step_seed(config, step))
-            found = Generation(step=step, prompts=digest, completions=_generate(policy, prompt, plan, config))
-            store.keep_generation(found)
-        completions = [
-            Completion.of_tokens(row, policy.tokenizer.decode(ids, skip_special_tokens=True), ids, ends)
-            for ids in found.completions
-        ]
-        judge_step(step, completions, config.samples, scorer, store)
+        dialogues.hold(step, [Asked(row)] * config.samples, partial(_write, policy, plan, config, step))
 
 
-def _generate(policy: Policy, ids: list[int], plan: StagePlan, config: TrainConfig) -> list[list[int]]:
-    asked = torch.tensor([ids] * config.samples, device=policy.model.device)
+def _write(
+    policy: Policy, plan: StagePlan, config: TrainConfig, step: int, prompts: list[list[int]], turn: int
+) -> Written:
+    torch.manual_seed(step_seed(config, step, turn))
+    longest, pad = max(map(len, prompts)), policy.tokenizer.pad_token_id
+    asked = torch.tensor([[pad] * (longest - len(ids)) + ids for ids in prompts], device=policy.model.device)
+    seen = torch.tensor([[0] * (longest - len(ids)) + [1] * len(ids) for ids in prompts], device=policy.model.device)
     with torch.no_grad():
         written = policy.model.generate(
             input_ids=asked,
-            attention_mask=torch.ones_like(asked),
+            attention_mask=seen,
             do_sample=True,
             temperature=config.temperature,
             top_p=1.0,
             top_k=0,
             max_new_tokens=plan.completion_tokens,
-            pad_token_id=policy.tokenizer.pad_token_id,
+            pad_token_id=pad,
         )
-    return [_until_end(one.tolist(), _ends(policy)) for one in written[:, len(ids) :].cpu()]
+    ends = _ends(policy)
+    return Written([_until_end(one.tolist(), ends) for one in written[:, longest:].cpu()])
 
 
 def _until_end(ids: list[int], ends: set[int]) -> list[int]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
 
-from kernelblaster.config.training import Advantage, Loss, Preset, TrainConfig
+from kernelblaster.config.training import Advantage, Baseline, Loss, Preset, TrainConfig
 
 Value = TypeVar("Value")
 
@@ -25,6 +25,8 @@ class Stage(StrEnum):
     """From the reference to a correct kernel."""
     MIDEND = "midend"
     """From a correct kernel to a faster one."""
+    BACKEND = "backend"
+    """The same on one architecture, with counters, bottleneck and a technique in the prompt."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +42,22 @@ class StagePlan:
     learning_rate: float
     prompt_tokens: int
     completion_tokens: int
-    relative: bool
+    baseline: Baseline
 
 
+_REWARDS = {
+    (Preset.OURS, Stage.FRONTEND): "graded",
+    (Preset.OURS, Stage.MIDEND): "seed",
+    (Preset.OURS, Stage.BACKEND): "profile",
+    (Preset.SEED, Stage.FRONTEND): "two-stage-correct",
+    (Preset.SEED, Stage.MIDEND): "two-stage-fast",
+    (Preset.SEED, Stage.BACKEND): "two-stage-fast",
+}
+"""`seed` among reward schemes is the environment's: 0 to 1.3, with the logarithm of the speed-up capped. The report has
+two stages: its preset rewards a third as the second."""
 _OURS = StagePlan(
     stage=Stage.FRONTEND,
-    reward="graded",
+    reward=_REWARDS[Preset.OURS, Stage.FRONTEND],
     generations=4,
     loss=Loss.DR_GRPO,
     advantage=Advantage.LEAVE_ONE_OUT,
@@ -53,11 +65,11 @@ _OURS = StagePlan(
     learning_rate=1e-6,
     prompt_tokens=4096,
     completion_tokens=4096,
-    relative=True,
+    baseline=Baseline.PARENT,
 )
 _SEED = StagePlan(
     stage=Stage.FRONTEND,
-    reward="two-stage-correct",
+    reward=_REWARDS[Preset.SEED, Stage.FRONTEND],
     generations=4,
     loss=Loss.GRPO,
     advantage=Advantage.MEAN,
@@ -65,20 +77,18 @@ _SEED = StagePlan(
     learning_rate=1e-6,
     prompt_tokens=512,
     completion_tokens=512,
-    relative=False,
+    baseline=Baseline.PYTORCH,
 )
 _PRESETS = {Preset.OURS: _OURS, Preset.SEED: _SEED}
-_MIDEND_REWARD = {Preset.OURS: "seed", Preset.SEED: "two-stage-fast"}
-"""`seed` among reward schemes is the environment's: 0 to 1.3, with the logarithm of the speed-up capped."""
 
 
 def plan_of(config: TrainConfig, stage: Stage) -> StagePlan:
     """The settings of a stage: what is given, else the preset's."""
     preset = _PRESETS[config.preset]
-    reward = preset.reward if stage is Stage.FRONTEND else _MIDEND_REWARD[config.preset]
+    otherwise = Baseline.START if stage is Stage.FRONTEND else preset.baseline  # correctness alone is rewarded there
     return StagePlan(
         stage=stage,
-        reward=_given(config.reward, reward),
+        reward=_given(config.reward, _REWARDS[config.preset, stage]),
         generations=_given(config.generations, preset.generations),
         loss=_given(config.loss, preset.loss),
         advantage=_given(config.advantage, preset.advantage),
@@ -86,13 +96,13 @@ def plan_of(config: TrainConfig, stage: Stage) -> StagePlan:
         learning_rate=_given(config.learning_rate, preset.learning_rate),
         prompt_tokens=_given(config.prompt_tokens, preset.prompt_tokens),
         completion_tokens=_given(config.completion_tokens, preset.completion_tokens),
-        relative=stage is Stage.MIDEND and _given(config.relative, preset.relative),
+        baseline=_given(config.baseline, otherwise),
     )
 
 
-def step_seed(config: TrainConfig, step: int) -> int:
-    """The seed of what a step samples: the same whatever ran before it, so that a stage can resume."""
-    return config.seed * 1_000_003 + step
+def step_seed(config: TrainConfig, step: int, turn: int = 0) -> int:
+    """The seed of what a turn of a step samples: the same whatever ran before it, so that a stage can resume."""
+    return (turn * 1_000_003 + config.seed) * 1_000_003 + step
 
 
 def _given(value: Value | None, otherwise: Value) -> Value:

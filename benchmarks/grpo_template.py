@@ -1,8 +1,11 @@
-"""Trains a tiny model in both stages on template problems with the emulated judge, over seeds and presets.
+"""Trains a tiny model in both stages on template problems with the emulated judge, over seeds, presets and an ablation.
 
 A reply is one letter that names one of five kernels, so that the choice is small and its consequences are real: each is
-compiled, checked and modelled. The letters mean the same on every problem, so that what is learned on two problems can
-hold on a third, held-out one.
+compiled, checked and modelled. The letters mean the same on every problem, so that what is learned on three problems
+can hold on three held-out ones; `midend` favours another letter than `frontend`.
+
+After the warm-up all letters are about equally likely (`even`), or one reply of twenty names the correct kernel
+(`rare`): then most groups of four hold none that is correct, and rewards by degrees can show what they are for.
 
     python benchmarks/grpo_template.py --out docs/results      needs the extra `train`; no network, no GPU
 """
@@ -11,22 +14,26 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
+import os
 import statistics
 import tempfile
 import time
+from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
 
 from tiny_policy import write_policy
 
 from kernelblaster import EvaluationConfig, RunConfig, environment_problems, open_evaluator
-from kernelblaster.config.training import Baseline, Preset, TrainConfig
+from kernelblaster.config.training import Baseline, BeginWith, Preset, TrainConfig
 from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.environment.catalogue import Catalogue
 from kernelblaster.environment.judging import SharedJudge
 from kernelblaster.models.base import Message
 from kernelblaster.problems.problem import Problem
 from kernelblaster.problems.start import read_start
-from kernelblaster.training.arms import Arm
+from kernelblaster.training.arms import Arm, estimate
 from kernelblaster.training.judging import StoredJudge
 from kernelblaster.training.layout import TrainingLayout
 from kernelblaster.training.metrics import by_step
@@ -36,12 +43,53 @@ from kernelblaster.training.rows import PromptRow, ReplyForm, SftRow, answer, wr
 from kernelblaster.training.running import run_evaluation, run_stage, run_warmup
 from kernelblaster.training.stages import Stage
 
-PROBLEMS = {"L1_23": "train", "L1_19": "train", "L1_89": "heldout"}
+PROBLEMS = {
+    "L1_23": "train", "L1_19": "train", "L1_36": "train", "L1_89": "heldout", "L1_91": "heldout", "L1_95": "heldout",
+}  # fmt: skip
 THREADS = "256"
 """Threads of a block, as the starts write it."""
 CONFIG = RunConfig(device="emulated", evaluation=EvaluationConfig(input_sets=2))
 ENDS = 5
-"""Steps at either end of a curve whose mean reward is compared."""
+"""Steps at either end of a curve whose mean is compared, and over which `LEARNED` must hold."""
+LEARNED = 0.9
+"""Share of correct replies at which `frontend` counts as learned."""
+RARE = 20
+"""In `rare`, one warm-up row of so many names the correct kernel."""
+CORRECT, LETTERS = "e", "abcde"
+PARENT_THREADS = "32"
+_SIZES = ("64", "256", "2048", "128", "32")
+_STAGES = (Stage.FRONTEND, Stage.MIDEND)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What is compared.
+
+    Attributes:
+        name: of the row.
+        preset: of the training.
+        rare: the correct kernel is rare after the warm-up.
+        reward, midend_reward: of the stages, where they are not the preset's.
+        begin_with: whose weights `midend` begins with, where it is not the preset's.
+    """
+
+    name: str
+    preset: Preset
+    rare: bool
+    reward: str | None = None
+    midend_reward: str | None = None
+    begin_with: BeginWith | None = None
+
+
+VARIANTS = (
+    Variant("ours", Preset.OURS, rare=False),
+    Variant("seed", Preset.SEED, rare=False),
+    Variant("ours, midend from frontend", Preset.OURS, rare=False, begin_with=BeginWith.LAST),
+    Variant("ours, rewards of the report", Preset.OURS, False, "two-stage-correct", "two-stage-fast"),
+    Variant("ours", Preset.OURS, rare=True),
+    Variant("seed", Preset.SEED, rare=True),
+    Variant("ours, reward binary", Preset.OURS, rare=True, reward="binary"),
+)
 
 
 def frontend_choices(start: str) -> dict[str, str]:
@@ -52,23 +100,21 @@ def frontend_choices(start: str) -> dict[str, str]:
         "b": f"{head}from_float(0.5f * {body}",
         "c": start.replace(THREADS, "2048"),
         "d": start.replace("void launch_gpu_implementation(", "void launch_gpu_implementation_("),
-        "e": start,
+        CORRECT: start,
     }
 
 
 def midend_choices(start: str) -> dict[str, str]:
     """The kernel at several sizes of its block; one cannot be launched."""
-    return {letter: start.replace(THREADS, threads) for letter, threads in zip("abcde", _SIZES, strict=True)}
+    return {letter: start.replace(THREADS, threads) for letter, threads in zip(LETTERS, _SIZES, strict=True)}
 
 
-_SIZES = ("32", "64", "2048", "256", "128")
-PARENT_THREADS = "32"
-
-
-def rows_of(catalogue: Catalogue, stage: Stage) -> list[PromptRow]:
-    """A prompt per problem; that of `midend` begins with the smallest block."""
+def rows_of(catalogue: Catalogue, stage: Stage, names: Collection[str] = ()) -> list[PromptRow]:
+    """A prompt per problem, or for those of these names; that of `midend` begins with the smallest block."""
     rows = []
     for name, split in PROBLEMS.items():
+        if names and name not in names:
+            continue
         problem = catalogue.find(name)
         start = read_start(problem)
         choices = frontend_choices(start) if stage is Stage.FRONTEND else midend_choices(start)
@@ -93,14 +139,16 @@ def _row(problem: Problem, stage: Stage, split: str, choices: dict[str, str], pa
     )
 
 
-def lay_out(layout: TrainingLayout, catalogue: Catalogue) -> None:
-    """Prompts of both stages; a warm-up that teaches the letters, and no letter more than another."""
+def lay_out(layout: TrainingLayout, catalogue: Catalogue, *, rare: bool = False, names: Collection[str] = ()) -> None:
+    """Prompts of both stages; a warm-up that teaches the letters, and none more than another unless one is `rare`."""
     warmup = []
-    for stage in Stage:
-        rows = rows_of(catalogue, stage)
+    for stage in _STAGES:
+        rows = rows_of(catalogue, stage, names)
         write_rows(layout.prompts(stage), rows)
+        wrong = LETTERS.replace(CORRECT, "")
+        taught = CORRECT + (wrong * RARE)[: RARE - 1] if rare and stage is Stage.FRONTEND else LETTERS * (RARE // 5)
         for row in rows:
-            warmup += [_letter(row, letter) for letter in row.sources if row.split == "train"]
+            warmup += [_letter(row, letter) for letter in taught if row.split == "train"]
     write_rows(layout.data / "sft.jsonl", warmup)
 
 
@@ -111,75 +159,80 @@ def _letter(row: PromptRow, letter: str) -> SftRow:
     )  # fmt: skip
 
 
-def settings(base: Path, preset: Preset, seed: int, steps: int) -> TrainConfig:
+def settings(base: Path, variant: Variant, seed: int, steps: int, **given: object) -> TrainConfig:
     """A preset with a learning rate and lengths for a tiny model; what the presets differ in is left to them."""
-    return TrainConfig(
-        model=base,
-        preset=preset,
-        steps=steps,
-        groups=2,
-        generations=8,
-        prompt_tokens=128,
-        completion_tokens=3,
-        warmup_learning_rate=1e-2,
-        learning_rate=1e-3,
-        baseline=Baseline.PARENT,
-        checkpoint_steps=steps,
-        samples=16,
-        seed=seed,
-    )
+    values: dict[str, object] = {
+        "model": base, "preset": variant.preset, "steps": steps, "groups": 3, "prompt_tokens": 128,
+        "completion_tokens": 3, "warmup_learning_rate": 1e-2, "learning_rate": 1e-3, "baseline": Baseline.PARENT,
+        "checkpoint_steps": steps, "samples": 16, "seed": seed, "begin_with": variant.begin_with,
+    }  # fmt: skip
+    return TrainConfig.model_validate(values | given)
 
 
-def train_once(root: Path, catalogue: Catalogue, shared: SharedJudge, config: TrainConfig) -> dict[str, object]:
+def train_once(
+    root: Path, catalogue: Catalogue, shared: SharedJudge, base: Path, variant: Variant, seed: int, steps: int
+) -> dict[str, object]:
     """Warm-up, both stages and the evaluation of each; figures of one seed."""
     layout = TrainingLayout(root)
     judge = StoredJudge(shared, catalogue, layout.judged)
-    began = time.monotonic()
-    lay_out(layout, catalogue)
+    cpu, began = _cpu_seconds(), time.monotonic()
+    lay_out(layout, catalogue, rare=variant.rare)
+    config = settings(base, variant, seed, steps)
     run_warmup(layout, config)
-    found: dict[str, object] = {"preset": str(config.preset), "seed": config.seed}
-    for stage in Stage:
-        run_stage(layout, config, stage, judge)
-        steps = [figures.reward for figures in by_step(read_rollouts(layout.stage(stage))).values()]
-        rewards = [reward for reward in steps if reward is not None]
-        groups = [figures.informative_groups for figures in by_step(read_rollouts(layout.stage(stage))).values()]
+    found: dict[str, object] = {"variant": variant.name, "rare": variant.rare, "seed": seed}
+    for stage in _STAGES:
+        reward = variant.reward if stage is Stage.FRONTEND else variant.midend_reward
+        run_stage(layout, config.model_copy(update={"reward": reward}), stage, judge)
+        figures = list(by_step(read_rollouts(layout.stage(stage))).values())
         found[stage] = {
-            "first": statistics.fmean(rewards[:ENDS]),
-            "last": statistics.fmean(rewards[-ENDS:]),
-            "rewards": rewards,
-            "informative_groups": groups,
+            "rewards": [one.reward for one in figures],
+            "correct": [one.correct_rate for one in figures],
+            "informative_groups": [one.informative_groups for one in figures],
+            "geomean": [one.geomean for one in figures],
         }
-    for name in ("base", "sft", "frontend", "midend"):
-        for stage in Stage:
-            for split in ("train", "heldout"):
-                figures = run_evaluation(layout, config, judge, Arm(name, stage, split)).overall
-                found[f"{name}/{stage}/{split}"] = {"correct": figures.correct_rate, "faster": figures.fast["1"]}
+    found["midend_begins_with"] = json.loads((layout.stage(Stage.MIDEND) / "train.json").read_text())["begins_with"]
+    begun = (("sft", Stage.FRONTEND), (_before_midend(found), Stage.MIDEND))
+    for name, stage in (*begun, *((one, one) for one in _STAGES)):
+        for split in ("train", "heldout"):
+            overall = run_evaluation(layout, config, judge, Arm(name, stage, split)).overall
+            found[f"{name}/{stage}/{split}"] = {"correct": overall.correct_rate, "geomean": overall.geomean}
     write_page([layout], layout.page)
-    found["seconds"] = time.monotonic() - began
-    found["judged"] = judge.judged
-    return found
+    return {
+        **found,
+        "cpu_seconds": _cpu_seconds() - cpu,
+        "wall_seconds": time.monotonic() - began,
+        "judged": judge.judged,
+    }
+
+
+def _cpu_seconds() -> float:
+    """Of this process and of those it started and waited for."""
+    return sum(os.times()[:4])
 
 
 def main() -> None:
-    """Run all, and write `grpo_template.json` and `.md`."""
+    """Run all, and write `grpo_template.json` and `.md`, and a page of curves per variant if asked for."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--out", type=Path, default=Path("docs/results"))
-    arguments.add_argument("--seeds", type=int, default=3)
-    arguments.add_argument("--steps", type=int, default=40)
+    arguments.add_argument("--seeds", type=int, default=5)
+    arguments.add_argument("--steps", type=int, default=60)
+    arguments.add_argument("--pages", type=Path, help="write a page with the curves of all seeds per variant here")
     given = arguments.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     catalogue = environment_problems(CONFIG)
     runs = []
     with tempfile.TemporaryDirectory() as folder, open_evaluator(CONFIG) as evaluator:
         shared, base = SharedJudge(evaluator), write_policy(Path(folder) / "base")
-        for preset in Preset:
-            for seed in range(given.seeds):
-                config = settings(base, preset, seed, given.steps)
-                runs.append(train_once(Path(folder) / f"{preset}-{seed}", catalogue, shared, config))
-                print(json.dumps({key: value for key, value in runs[-1].items() if key not in list(Stage)}), flush=True)
+        for place, variant in enumerate(VARIANTS):
+            roots = [Path(folder) / f"{place}-{seed}" for seed in range(given.seeds)]
+            for seed, root in enumerate(roots):
+                runs.append(train_once(root, catalogue, shared, base, variant, seed, given.steps))
+                print(_line(runs[-1]), flush=True)
                 document = {"conditions": shared.conditions, "steps": given.steps, "runs": runs}
-                (given.out / "grpo_template.json").write_text(json.dumps(document, indent=1) + "\n")
+                (given.out / "grpo_template.json").write_text(json.dumps(document) + "\n")
                 (given.out / "grpo_template.md").write_text(page(document))
+            if given.pages:
+                write_page([TrainingLayout(root) for root in roots], given.pages / f"{place}.html")
 
 
 def page(document: dict) -> str:
@@ -189,34 +242,111 @@ def page(document: dict) -> str:
         "# GRPO in two stages on template problems",
         "",
         "Written by `benchmarks/grpo_template.py`. A model of the Qwen3 shape with random weights (64 wide, 2 layers,",
-        "LoRA of rank 16) chooses among five kernels per problem by one letter; softmax and ReLU are learned from,",
-        f"cumulative sum is held out. Judge: emulated {conditions['device_name']}, {conditions['precision']}, size",
-        f"{conditions['workload']}, 2 input sets; times are **modelled**. {document['steps']} updates per stage, two",
-        "groups of 8 completions each, learning rate 1e-3 in both presets; what else the presets differ in is theirs.",
-        "Rewards of the two presets have different scales: compare each with itself, and the rates with each other.",
-        "The letter that `frontend` has learned is a fast block in `midend` as well: the rates there are carried over",
-        "in part, and say little of that stage alone.",
+        "LoRA of rank 16) chooses among five kernels per problem by one letter; softmax, ReLU and RMSNorm are learned",
+        "from, two prefix sums and cross entropy are held out. In `frontend` one letter of five names a correct kernel",
+        "on every problem, in `midend` another one the fastest block. After the warm-up letters are about equally",
+        f"likely, or (`rare`) one reply of {RARE} of `frontend` is correct.",
         "",
-        f"| preset | seed | frontend reward, first {ENDS} steps | last {ENDS} | midend, first {ENDS} | last {ENDS} | "
-        "correct, trained problems: warm-up, frontend | held-out: warm-up, frontend | "
-        "faster, trained problems: warm-up, midend | held-out: warm-up, midend | seconds |",
+        f"Judge: emulated {conditions['device_name']}, {conditions['precision']}, size {conditions['workload']}, 2",
+        f"input sets; times are **modelled**. {document['steps']} updates per stage, three groups of four completions",
+        "each, learning rate 1e-3 and the prompt's kernel as the baseline in all; what else the presets differ in is",
+        f"theirs. *Learned at*: the first update from which {100 * LEARNED:.0f} % of replies were correct over {ENDS}",
+        "updates. Rates are of 16 samples per problem, speed-ups geometric means with failures as 1. CPU seconds are",
+        "of all processes; the first run judges each kernel, and later ones find what it found.",
+        "",
+        "| start | preset | seed | informative groups, first 10 updates | learned at "
+        "| correct, trained: warm-up, frontend | held-out: warm-up, frontend "
+        "| speed-up, trained: before midend, after | held-out: before, after | CPU s | wall s |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
+        *(_line(run) for run in document["runs"]),
+        "",
+        "Means over seeds:",
+        "",
+        "| start | preset | seeds that learned | held-out correct after frontend | held-out speed-up after midend |",
+        "|---|---|---|---|---|",
+        *_means(document["runs"]),
+        "",
+        "Ours minus seed, paired by training seed, with 95 % bootstrap intervals over seeds:",
+        "",
+        "| start | held-out correct after frontend | logarithm of the held-out speed-up after midend |",
+        "|---|---|---|",
+        *_differences(document["runs"]),
     ]
-    lines += [_line(run) for run in document["runs"]]
     return "\n".join(lines) + "\n"
 
 
 def _line(run: dict) -> str:
-    def pair(figure: str, stage: Stage, split: str) -> str:
-        return ", ".join(f"{run[f'{name}/{stage}/{split}'][figure]:.2f}" for name in ("sft", stage))
+    def pair(figure: str, stage: Stage, before: str, split: str) -> str:
+        return ", ".join(f"{run[f'{name}/{stage}/{split}'][figure]:.2f}" for name in (before, stage))
 
-    ends = [f"{run[stage][end]:.2f}" for stage in Stage for end in ("first", "last")]
-    rates = [
-        pair(figure, stage, split)
-        for figure, stage in (("correct", Stage.FRONTEND), ("faster", Stage.MIDEND))
-        for split in ("train", "heldout")
+    frontend = run[Stage.FRONTEND]
+    learned = learned_at(frontend["correct"])
+    cells = [
+        _start(run),
+        run["variant"],
+        str(run["seed"]),
+        f"{statistics.fmean(frontend['informative_groups'][:10]):.2f}",
+        "never" if learned is None else str(learned),
+        *(pair("correct", Stage.FRONTEND, "sft", split) for split in ("train", "heldout")),
+        *(pair("geomean", Stage.MIDEND, _before_midend(run), split) for split in ("train", "heldout")),
+        f"{run['cpu_seconds']:.0f}",
+        f"{run['wall_seconds']:.0f}",
     ]
-    return f"| {' | '.join([run['preset'], str(run['seed']), *ends, *rates, format(run['seconds'], '.0f')])} |"
+    return f"| {' | '.join(cells)} |"
+
+
+def learned_at(correct: list[float]) -> int | None:
+    """The first update from which `LEARNED` holds over `ENDS` updates; None where it never does."""
+    starts = range(len(correct) - ENDS + 1)
+    return next((step for step in starts if statistics.fmean(correct[step : step + ENDS]) >= LEARNED), None)
+
+
+def _means(runs: list[dict]) -> list[str]:
+    lines = []
+    for key in dict.fromkeys((_start(run), run["variant"]) for run in runs):
+        same = [run for run in runs if (_start(run), run["variant"]) == key]
+        learned = sum(learned_at(run[Stage.FRONTEND]["correct"]) is not None for run in same)
+        correct = statistics.fmean(run["frontend/frontend/heldout"]["correct"] for run in same)
+        faster = statistics.geometric_mean(run["midend/midend/heldout"]["geomean"] for run in same)
+        lines.append(f"| {' | '.join(key)} | {learned} of {len(same)} | {correct:.2f} | {faster:.2f} |")
+    return lines
+
+
+def _differences(runs: list[dict]) -> list[str]:
+    """Of variants that both presets have."""
+    lines = []
+    for start in dict.fromkeys(map(_start, runs)):
+        ours, seed = (
+            {run["seed"]: run for run in runs if (_start(run), run["variant"]) == (start, name)} for name in Preset
+        )
+        shared = sorted(ours.keys() & seed.keys())
+        if shared:
+            correct = [
+                _held(ours[one], "frontend", "correct") - _held(seed[one], "frontend", "correct") for one in shared
+            ]
+            speed = [
+                math.log(_held(ours[one], "midend", "geomean") / _held(seed[one], "midend", "geomean"))
+                for one in shared
+            ]
+            lines.append(f"| {start} | {_interval(correct)} | {_interval(speed)} |")
+    return lines
+
+
+def _held(run: dict, stage: str, figure: str) -> float:
+    return float(run[f"{stage}/{stage}/heldout"][figure])
+
+
+def _interval(values: list[float]) -> str:
+    found = estimate(values)
+    return f"{found.value:+.2f} ({'too few' if found.low is None else f'{found.low:+.2f} to {found.high:+.2f}'})"
+
+
+def _before_midend(run: dict) -> str:
+    return str(run["midend_begins_with"])
+
+
+def _start(run: dict) -> str:
+    return "rare" if run["rare"] else "even"
 
 
 if __name__ == "__main__":

@@ -32,6 +32,8 @@ class Shape:
 
 
 TINY = Shape(hidden=64, layers=2, inner=128, heads=2, kv_heads=2, head_dim=32, vocabulary=259, spread=0.2)
+MIDDLE = Shape(hidden=1024, layers=8, inner=3072, heads=16, kv_heads=8, head_dim=64, vocabulary=20_000)
+"""Large enough to stand for a large one where a GPU is not at hand."""
 QWEN3_8B = Shape(hidden=4096, layers=36, inner=12288, heads=32, kv_heads=8, head_dim=128, vocabulary=151_936)
 
 

@@ -152,6 +152,8 @@ def test_a_dialogue_counts_by_its_best_turn_and_completions_by_themselves(
     assert (figures.correct_rate, figures.solved_rate) == (0.25, 0.5)
     assert {one.prompt for one in best_of_dialogues(rollouts)} == {row.digest}
     assert figures.informative_groups == 0.5
+    cheated = [one.model_copy(update={"hack": one.index == 3}) for one in rollouts]
+    assert [one.hack for one in best_of_dialogues(cheated)] == [False, True]
 
 
 def test_feedback_names_what_a_speedup_is_against(scorer: Scorer, judge: FakeJudge) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from fake_judge import FakeJudge, evaluation, kernel, timing
@@ -50,10 +51,12 @@ class Profiling(FakeJudge):
 
 
 @pytest.mark.parametrize("form", PromptForm)
-def test_prompts_show_counters_the_bottleneck_and_what_to_try(catalogue: Catalogue, form: PromptForm) -> None:
-    problem = catalogue.find("L1_19")
-    shared = SharedJudge(Profiling())
-    rows = PromptBuilder(shared, make_splits([problem]), form).backend([problem], {})
+def test_prompts_show_counters_the_bottleneck_and_what_to_try(
+    catalogue: Catalogue, tmp_path: Path, form: PromptForm
+) -> None:
+    problem, judge = catalogue.find("L1_19"), Profiling()
+    shared = SharedJudge(judge)
+    rows = PromptBuilder(StoredJudge(shared, catalogue, tmp_path), make_splits([problem]), form).backend([problem], {})
     assert len(rows) == 2
     assert len({row.technique for row in rows}) == 2
     for row in rows:
@@ -64,15 +67,16 @@ def test_prompts_show_counters_the_bottleneck_and_what_to_try(catalogue: Catalog
         assert shared.knowledge.techniques[row.technique].summary in told
         assert "dram 93" in told
         assert PromptRow.model_validate_json(row.model_dump_json()) == row
-    again = PromptBuilder(SharedJudge(Profiling()), make_splits([problem]), form).backend([problem], {})
-    assert again == rows
+    judged = len(judge.judged)
+    later = StoredJudge(SharedJudge(judge), catalogue, tmp_path)
+    assert PromptBuilder(later, make_splits([problem]), form).backend([problem], {}) == rows
+    assert len(judge.judged) == judged  # a command that is given again judges nothing twice
 
 
-def test_a_kernel_without_counters_has_no_prompt(catalogue: Catalogue) -> None:
+def test_a_kernel_without_counters_has_no_prompt(catalogue: Catalogue, tmp_path: Path) -> None:
     problem = catalogue.find("L1_19")
-    assert (
-        PromptBuilder(SharedJudge(FakeJudge()), make_splits([problem]), PromptForm.SHORT).backend([problem], {}) == []
-    )
+    judge = StoredJudge(SharedJudge(FakeJudge()), catalogue, tmp_path)
+    assert PromptBuilder(judge, make_splits([problem]), PromptForm.SHORT).backend([problem], {}) == []
 
 
 def test_nearness_to_the_floor_counts_and_a_blemish_costs() -> None:

@@ -23,7 +23,7 @@ def test_prompts_show_the_task_and_what_is_to_be_improved(
     catalogue: Catalogue, stored: Callable[[], StoredJudge], form: PromptForm
 ) -> None:
     problems = [catalogue.find(name) for name in ("L1_23", "L1_19", "L1_89")]
-    prompts = PromptBuilder(stored().shared, make_splits(problems), form)
+    prompts = PromptBuilder(stored(), make_splits(problems), form)
     frontend, midend = prompts.frontend(problems), prompts.midend(problems, {"level1/023": ["// another\n"]})
     assert [(row.problem, row.split) for row in frontend] == [
         ("level1/023", "train"), ("level1/019", "train"), ("level1/089", "heldout"),
@@ -44,7 +44,7 @@ def test_prompts_for_triton_ask_for_a_module_and_show_modules_alone(
     catalogue: Catalogue, stored: Callable[[], StoredJudge], form: PromptForm
 ) -> None:
     problem = catalogue.find("L1_23")
-    prompts = PromptBuilder(stored().shared, make_splits([problem]), form, CandidateLanguage.TRITON)
+    prompts = PromptBuilder(stored(), make_splits([problem]), form, CandidateLanguage.TRITON)
     parents = {"level1/023": ["// CUDA\n", MODULE]}
     rows = [*prompts.frontend([problem]), *prompts.midend([problem], parents)]
     assert [row.parent for row in rows] == ["", MODULE]

@@ -118,6 +118,26 @@ def test_killed_at_every_kind_of_moment_it_ends_as_if_it_had_not_been(
     assert len(judge.judged) == len(set(judge.judged))
 
 
+def test_a_warm_up_that_was_killed_goes_on_from_its_checkpoint(base: Path, tmp_path: Path) -> None:
+    whole, killed = (lay_out(tmp_path / name, CHOICES) for name in ("whole", "killed"))
+    config, saved = settings(base, 4), []
+    run_warmup(whole, config)
+
+    def moment(name: str, step: int) -> None:
+        if name == "saved":
+            saved.append(step)
+        if len(saved) == 2 and (name, step) in (("saved", 2), ("saving", 3)):
+            raise Killed
+
+    for _ in range(2):
+        with pytest.raises(Killed):
+            run_warmup(killed, config, moment)
+    run_warmup(killed, config, lambda name, step: saved.append(step) if name == "saved" else None)
+    assert saved == [1, 2, 3, 4]
+    one, other = (load_file(layout.adapter(layout.warmup) / "adapter_model.safetensors") for layout in (whole, killed))
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
 def test_a_stage_that_ran_out_of_time_goes_on_and_ends_as_one_that_did_not(
     base: Path, stored: Callable[[], StoredJudge], tmp_path: Path
 ) -> None:

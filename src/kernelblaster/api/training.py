@@ -22,14 +22,15 @@ from kernelblaster.problems.problem import Problem
 from kernelblaster.problems.tags import Split
 from kernelblaster.python_candidates.language import CandidateLanguage
 from kernelblaster.training.arms import Arm, ArmFigures
-from kernelblaster.training.datasets import Card
-from kernelblaster.training.exporting import export
+from kernelblaster.training.datasets import Card, TrainableReplies
+from kernelblaster.training.exporting import export, replies_of
 from kernelblaster.training.judging import StoredJudge
 from kernelblaster.training.layout import TrainingLayout
 from kernelblaster.training.metrics import speedup
 from kernelblaster.training.page import write_page
 from kernelblaster.training.prompt_rows import PromptBuilder, parents_of
 from kernelblaster.training.prompting import PromptForm
+from kernelblaster.training.rejudging import VERDICTS, judge_again
 from kernelblaster.training.rollouts import read_rollouts
 from kernelblaster.training.rows import PromptRow, write_rows
 from kernelblaster.training.splits import make_splits
@@ -62,20 +63,31 @@ def export_training_data(
     directory: Path,
     sources: Sequence[Path] | None = None,
     *,
+    judge: bool = False,
     config: RunConfig | None = None,
     dataset: DatasetName | None = None,
+    device: Device | str | None = None,
+    on_stage: Tell | None = None,
 ) -> list[Card]:
     """Write what recordings and runs hold as data sets, each with a card; nothing of held-out problems.
 
     Args:
         directory: made if it is missing.
         sources: recordings, and directories of runs; the shipped recordings if None.
-        config, dataset: whose splits hold.
+        judge: judge replies again of which no verdict is known, into `verdicts.jsonl`; called again, it continues.
+        config, dataset: whose splits hold, and how replies are judged.
+        device, on_stage: see `open_evaluator`.
 
-    Raises UsageError, KnowledgeError.
+    Raises UsageError, KnowledgeError; DeviceError, ProblemError where replies are judged.
     """
-    splits = make_splits(environment_problems(config, dataset=dataset).problems)
-    return export(shipped_recordings() if sources is None else sources, splits, directory)
+    catalogue = environment_problems(config, dataset=dataset)
+    splits = make_splits(catalogue.problems)
+    read = shipped_recordings() if sources is None else sources
+    if judge:
+        learned = TrainableReplies(replies_of(read), splits, known=False)
+        with _open_judge(config or RunConfig(), device, on_stage) as shared:
+            judge_again(learned.replies, shared, catalogue, directory / VERDICTS)
+    return export(read, splits, directory)
 
 
 def make_training_data(
@@ -93,7 +105,8 @@ def make_training_data(
 ) -> TrainingData:
     """Write splits, sets to learn from and the prompts of stages below `directory`.
 
-    Called again after a stage, it takes that stage's correct kernels as parents of the stages after it.
+    Called again after a stage, it takes that stage's correct kernels as parents of the stages after it. What it judged
+    is kept: a call that was killed goes on when it is made again.
 
     Args:
         directory: of the training; made if it is missing.
@@ -116,7 +129,8 @@ def make_training_data(
     posed = [catalogue.find(name) for name in problems] or list(catalogue.problems)
     splits = make_splits(catalogue.problems)
     cards = export(shipped_recordings() if sources is None else sources, splits, layout.data)
-    with _open_judge(config, device, on_stage) as judge:
+    with _open_judge(config, device, on_stage) as shared:
+        judge = StoredJudge(shared, catalogue, layout.judged)
         prompts = PromptBuilder(judge, splits, told, written_in)
         written = {stage: _prompt_rows(prompts, posed, layout, stage) for stage in wanted}
     for stage, rows in written.items():

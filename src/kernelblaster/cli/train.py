@@ -90,6 +90,16 @@ class DataOptions:
 
 
 @dataclass(frozen=True)
+class ExportOptions:
+    """What `train export` is given beside."""
+
+    sources: SourcesArgument = None
+    judge: Annotated[
+        bool, typer.Option("--judge", help="Judge replies without a verdict again, whether they are right.")
+    ] = False
+
+
+@dataclass(frozen=True)
 class EvaluationOptions:
     """What `train eval` is given beside."""
 
@@ -130,20 +140,24 @@ def data(judge: JudgeOptions, given: DataOptions) -> int:
 
 
 @app.command("export")
-def export(
-    directory: Annotated[Path, typer.Argument(help="Where to write.")],
-    sources: SourcesArgument = None,
-    dataset_dir: DatasetOption = None,
-    json_output: JsonOption = False,
-) -> None:
+@grouped(JudgeOptions, ExportOptions)
+def export(judge: JudgeOptions, given: ExportOptions) -> int:
     """Write what recordings and runs hold as JSON lines for `datasets`, without held-out problems."""
     from kernelblaster import export_training_data
 
-    cards = export_training_data(directory, sources or None, dataset=dataset_dir)
-    if json_output:
+    cards = export_training_data(
+        judge.directory,
+        given.sources or None,
+        judge=given.judge,
+        config=configured(asdict(judge), file=judge.config, assignments=judge.assignments).config,
+        dataset=judge.dataset_dir,
+        on_stage=_tell,
+    )
+    if judge.json_output:
         terminal.print_json(cards)
-        return
+        return 0
     _show(cards)
+    return 0
 
 
 @app.command("sft")

@@ -57,6 +57,15 @@ class Baseline(StrEnum):
     """PyTorch, eager, as it was timed on this GPU; none where times are modelled."""
 
 
+class BeginWith(StrEnum):
+    """Whose weights a stage after `frontend` begins with."""
+
+    LAST = "last"
+    """Those of the last stage before it."""
+    WARMUP = "warmup"
+    """Those of the warm-up, as `frontend` does: each stage trains a model of its own."""
+
+
 class TurnCredit(StrEnum):
     """What a turn is rewarded for where a kernel is answered in several."""
 
@@ -73,6 +82,8 @@ class TrainConfig(Section):
     """What holds for settings that are not given: ours, or seed for the values of the report that this follows."""
     model: Path | None = None
     """Directory of the base model, as transformers loads it."""
+    begin_with: BeginWith | None = None
+    """Whose weights a stage after frontend begins with: warmup (midend) or last, of the stages before it (backend)."""
     steps: int = Field(100, ge=1)
     """Updates of a stage."""
     groups: int = Field(1, ge=1)

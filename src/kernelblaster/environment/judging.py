@@ -270,15 +270,19 @@ class SharedJudge:
 
     def _checked_start(self, problem: Problem) -> str:
         start = read_start(problem)
-        found = self._judge.evaluate(problem, start, baseline=None, profile=False)
-        if found.verdict is Verdict.NOT_EMULATABLE:
-            raise DeviceError(f"the start of {problem.slug} cannot be emulated: {found.reason}", hint="use a GPU")
-        if not found.correct:
-            raise ProblemError(
-                f"the start of {problem.slug} is {found.verdict}: {found.reason}",
-                hint="`kernelblaster problems check` shows which problems can serve",
-            )
+        require_sound_start(problem, self._judge.evaluate(problem, start, baseline=None, profile=False))
         return start
+
+
+def require_sound_start(problem: Problem, found: Evaluation) -> None:
+    """Raise DeviceError or ProblemError where this evaluation of a problem's start says that it is no baseline."""
+    if found.verdict is Verdict.NOT_EMULATABLE:
+        raise DeviceError(f"the start of {problem.slug} cannot be emulated: {found.reason}", hint="use a GPU")
+    if not found.correct:
+        raise ProblemError(
+            f"the start of {problem.slug} is {found.verdict}: {found.reason}",
+            hint="`kernelblaster problems check` shows which problems can serve",
+        )
 
 
 def _python_form(problem: Problem, *, alone: bool) -> str:

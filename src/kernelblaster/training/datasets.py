@@ -64,11 +64,13 @@ class TrainableReplies:
     Args:
         replies: one per kernel and parent.
         splits: of the data set; replies on problems outside `train` are left out.
+        known: leave out those of which nothing is known, too.
     """
 
-    def __init__(self, replies: Iterable[KnownReply], splits: Splits) -> None:
+    def __init__(self, replies: Iterable[KnownReply], splits: Splits, *, known: bool = True) -> None:
         self.left_out: Counter[str] = Counter()
         self.splits = splits
+        self._known = known
         self.replies = [reply for reply in replies if self._usable(reply)]
 
     def _usable(self, reply: KnownReply) -> bool:
@@ -78,7 +80,7 @@ class TrainableReplies:
             reason = "problem is not of the data set"
         elif entry.split != Split.TRAIN:
             reason = f"problem is {entry.split}"
-        elif reply.outcome is None:
+        elif self._known and reply.outcome is None:
             reason = "never judged"
         self.left_out[reason] += bool(reason)
         return not reason
@@ -151,8 +153,14 @@ def preference_rows(kept: TrainableReplies) -> list[PreferenceRow]:
         )
         for group in groups.values()
         for better, worse in product(group, group)
-        if rank_of(better) > max(rank_of(worse), 0.5) and better.sha256 != worse.sha256
+        if _beats(better, worse)
     ]
+
+
+def _beats(better: KnownReply, worse: KnownReply) -> bool:
+    """Whether one is known to be better: a correct kernel that was not timed may be as fast as any."""
+    untimed = worse.outcome is not None and worse.outcome.verdict is Verdict.CORRECT and worse.outcome.decision is None
+    return rank_of(better) > max(rank_of(worse), 0.5) and not untimed
 
 
 def rank_of(reply: KnownReply) -> float:
@@ -164,7 +172,7 @@ def rank_of(reply: KnownReply) -> float:
 
 
 def unpaired_rows(kept: TrainableReplies) -> list[UnpairedRow]:
-    """Every judged reply, wanted where it is faster than its parent."""
+    """Every reply that was timed or is wrong, wanted where it is faster than its parent."""
     return [
         UnpairedRow(
             prompt=reply.prompt[:2],
@@ -177,6 +185,7 @@ def unpaired_rows(kept: TrainableReplies) -> list[UnpairedRow]:
         )
         for reply in kept.replies
         if reply.outcome is not None
+        and (reply.outcome.decision is not None or reply.outcome.verdict is not Verdict.CORRECT)
     ]
 
 

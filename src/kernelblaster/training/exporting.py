@@ -15,6 +15,7 @@ from kernelblaster.training.datasets import (
     warmup_rows,
     write_dataset,
 )
+from kernelblaster.training.rejudging import VERDICTS, with_verdicts
 from kernelblaster.training.rows import TransitionRow
 from kernelblaster.training.sources import (
     RECORDING,
@@ -37,6 +38,8 @@ SPLITS = "splits.json"
 def export(sources: Sequence[Path], splits: Splits, directory: Path) -> list[Card]:
     """Write `sft`, `preferences`, `unpaired` and `transitions` with their cards, and `splits.json`.
 
+    What `verdicts.jsonl` in the directory tells (`rejudging`) counts for replies of which nothing else is known.
+
     Args:
         sources: recordings and directories of runs.
         splits: of the data set; nothing outside `train` is written.
@@ -44,7 +47,7 @@ def export(sources: Sequence[Path], splits: Splits, directory: Path) -> list[Car
 
     Raises UsageError, KnowledgeError, OSError.
     """
-    replies = once_each(reply for source in sources for reply in read_source(source))
+    replies = with_verdicts(replies_of(sources), directory / VERDICTS)
     splits.write(directory / SPLITS)
     warmup, kept = TrainableReplies(replies, splits), TrainableReplies(replies, splits)
     edges = _transitions(sources, replies, kept)
@@ -54,6 +57,11 @@ def export(sources: Sequence[Path], splits: Splits, directory: Path) -> list[Car
         write_dataset(directory / UNPAIRED, unpaired_rows(kept), "Replies; wanted if faster than the parent.", kept),
         write_dataset(directory / TRANSITIONS, edges, "Judged edges of searches, with sources.", kept),
     ]
+
+
+def replies_of(sources: Sequence[Path]) -> list[KnownReply]:
+    """The replies of recordings and runs, each kernel and parent once. Raises UsageError."""
+    return once_each(reply for source in sources for reply in read_source(source))
 
 
 def _transitions(sources: Sequence[Path], replies: Sequence[KnownReply], kept: TrainableReplies) -> list[TransitionRow]:

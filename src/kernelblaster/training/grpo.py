@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -33,18 +32,17 @@ from trl import GRPOConfig, GRPOTrainer
 
 from kernelblaster.config.training import Advantage, Generator, TrainConfig
 from kernelblaster.errors import UsageError
-from kernelblaster.storage.atomic import write_atomically
 from kernelblaster.training.asking import asked_at, turns_within_a_step
+from kernelblaster.training.checkpoints import MarksCheckpoints, last_checkpoint
 from kernelblaster.training.dialogues import Dialogues, OnProgress, Turn, Written, next_turns_of
 from kernelblaster.training.judging import Scorer
 from kernelblaster.training.metrics import metrics_of
-from kernelblaster.training.policy import COMPLETE, Policy, fits
+from kernelblaster.training.policy import Policy, fits
 from kernelblaster.training.rollouts import Rollout, RolloutStore
 from kernelblaster.training.rows import PromptRow
 from kernelblaster.training.stages import StagePlan, step_seed
 from kernelblaster.training.turns import Asked, discounted_returns
 
-CHECKPOINT = "checkpoint-"
 _LOGGED = (
     "valid_rate", "build_rate", "correct_rate", "solved_rate", "hack_rate", "truncated_rate", "informative_groups",
     "geomean",
@@ -93,17 +91,6 @@ def train(policy: Policy, rows: Sequence[PromptRow], run: StageRun) -> tuple[lis
     return used, trainer.state.global_step
 
 
-def last_checkpoint(directory: Path) -> str | None:
-    """The newest checkpoint that was written whole; what a kill left of others is removed."""
-    whole = []
-    for path in directory.glob(f"{CHECKPOINT}*"):
-        if (path / COMPLETE).is_file():
-            whole.append((int(path.name.removeprefix(CHECKPOINT)), path))
-        else:
-            shutil.rmtree(path)
-    return str(max(whole)[1]) if whole else None
-
-
 class KernelTrainer(GRPOTrainer):
     """GRPO over stored completions and judged rewards.
 
@@ -131,7 +118,7 @@ class KernelTrainer(GRPOTrainer):
                 args=_arguments(run, self._turns),
                 train_dataset=Dataset.from_list(drawn),
                 processing_class=policy.tokenizer,
-                callbacks=[_StageCallback(run, time.monotonic())],
+                callbacks=[_StageCallback(run, time.monotonic()), MarksCheckpoints(run.directory, run.on_progress)],
                 rollout_func=self._hold,
             )
         self.remove_callback(PrinterCallback)
@@ -225,7 +212,7 @@ def leave_one_out_factors(rewards: Sequence[float | None], generations: int) -> 
 
 
 class _StageCallback(TrainerCallback):
-    """Marks checkpoints that are whole, tells where the stage is, and ends it when its time or its judging is up."""
+    """Tells where the stage is, and ends it when its time or its judging is up."""
 
     def __init__(self, run: StageRun, began: float) -> None:
         self._run = run
@@ -239,13 +226,6 @@ class _StageCallback(TrainerCallback):
             control.should_training_stop = control.should_save = True
         if config.max_judged is not None and self._run.scorer.judge.judged >= config.max_judged:
             control.should_training_stop = control.should_save = True
-        return control
-
-    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
-        checkpoint = self._run.directory / f"{CHECKPOINT}{state.global_step}"
-        self._run.on_progress("saving", state.global_step)
-        write_atomically(checkpoint / COMPLETE, "")
-        self._run.on_progress("saved", state.global_step)
         return control
 
 

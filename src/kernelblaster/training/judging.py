@@ -16,7 +16,7 @@ from kernelblaster.agent.files import EvaluationKey, ProblemFiles
 from kernelblaster.config.training import Baseline
 from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.environment.catalogue import Catalogue
-from kernelblaster.environment.judging import SharedJudge
+from kernelblaster.environment.judging import SharedJudge, require_sound_start
 from kernelblaster.environment.observation import NO_CODE
 from kernelblaster.environment.rewards import RewardScheme, rewarded
 from kernelblaster.environment.staged_rewards import ProfileAware
@@ -24,6 +24,7 @@ from kernelblaster.errors import DeviceError, MachineError
 from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.evaluation.timing.pytorch_times import ModeTime
 from kernelblaster.problems.problem import Problem
+from kernelblaster.problems.start import read_start
 from kernelblaster.training.comparing import against_pytorch, lacks_signs
 from kernelblaster.training.replies import read_completion
 from kernelblaster.training.rollouts import Judged, Rollout, RolloutStore
@@ -95,6 +96,12 @@ class StoredJudge:
         """A problem by its id. Raises UnknownProblem."""
         return self._catalogue.find(name)
 
+    def start(self, problem: Problem) -> str:
+        """The problem's start, once it was judged correct. Raises DeviceError, ProblemError."""
+        source = read_start(problem)
+        require_sound_start(problem, self.evaluate(problem, source, source)[1])
+        return source
+
     def evaluate(
         self, problem: Problem, source: str, baseline: str | None = None, *, profile: bool = False
     ) -> tuple[str, Evaluation]:
@@ -108,7 +115,8 @@ class StoredJudge:
         name = self._key(source, baseline, profile=profile).name
         found = files.find_evaluation(name)
         if found is None:
-            found = self.shared.evaluate(problem, source, profile=profile, baseline=baseline)
+            against = self.start(problem) if baseline is None else baseline
+            found = self.shared.evaluate(problem, source, profile=profile, baseline=against)
             files.put_candidate(source)
             files.put_evaluation(name, found)
             self.judged += 1

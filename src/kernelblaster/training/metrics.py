@@ -105,18 +105,18 @@ def is_informative(group: Iterable[Judged]) -> bool:
 
 
 def best_of_dialogues(rollouts: Iterable[Rollout]) -> list[Rollout]:
-    """The turn of each dialogue with the greatest reward, the first of equal ones, as an answer to the first prompt."""
-    found = []
-    for turns in _grouped(rollouts, _dialogue).values():
+    """The turn of each dialogue with the greatest reward, the first of equal ones, as an answer to the first prompt.
+
+    It counts as a cheat where any turn was one.
+    """
+    every = list(rollouts)
+    found = [one for one in every if one.dialogue is None]
+    dialogues = _grouped((one for one in every if one.dialogue is not None), lambda one: (one.step, one.dialogue))
+    for turns in dialogues.values():
         turns.sort(key=lambda one: one.turn)
         best = max(turns, key=lambda one: -math.inf if one.reward is None else one.reward)
-        found.append(best.model_copy(update={"prompt": turns[0].prompt}))
+        found.append(best.model_copy(update={"prompt": turns[0].prompt, "hack": any(one.hack for one in turns)}))
     return found
-
-
-def _dialogue(one: Rollout) -> tuple[int, int, bool]:
-    """What the turns of one dialogue share."""
-    return (one.step, one.index, True) if one.dialogue is None else (one.step, one.dialogue, False)
 
 
 def _informative(judged: Sequence[Rollout]) -> float | None:

@@ -17,6 +17,8 @@ from kernelblaster.training.rollouts import ROLLOUTS, Rollout, RolloutHeader, re
 from kernelblaster.training.stages import Stage
 
 WIDTH, HEIGHT = 480, 120
+COLOURS = ("#06c", "#c40", "#080", "#808", "#a60", "#088", "#c08", "#555")
+"""One per training; from the ninth on they come again."""
 _CURVES: Mapping[str, Callable[[Metrics], float | None]] = {
     "mean reward": lambda found: found.reward,
     "share correct": lambda found: found.correct_rate,
@@ -67,7 +69,8 @@ def write_page(layouts: Sequence[TrainingLayout], path: Path) -> bool:
         return False
     environment = templates(Path(__file__).with_name("templates")).overlay(autoescape=True)
     write_atomically(
-        path, environment.get_template("training.html.j2").render(stages=views, width=WIDTH, height=HEIGHT)
+        path,
+        environment.get_template("training.html.j2").render(stages=views, width=WIDTH, height=HEIGHT, colours=COLOURS),
     )
     return True
 

@@ -10,7 +10,6 @@ import numpy as np
 from kernelblaster.agent.task import Task
 from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.cuda_source.features import source_features
-from kernelblaster.environment.judging import SharedJudge
 from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.knowledge.decisions import Classification, NoTechnique, SelectionContext
 from kernelblaster.knowledge.derived import observed
@@ -18,6 +17,7 @@ from kernelblaster.problems.families import family_of
 from kernelblaster.problems.problem import Problem
 from kernelblaster.problems.tags import Split
 from kernelblaster.python_candidates.language import CandidateLanguage, language_of
+from kernelblaster.training.judging import StoredJudge
 from kernelblaster.training.prompting import (
     Advice,
     Example,
@@ -42,16 +42,17 @@ class PromptBuilder:
     """Builds rows of prompts.
 
     Args:
-        judge: whose device, precision and size the prompts tell.
+        judge: whose device, precision and size the prompts tell; keeps what it judges.
         splits: of the data set.
         form: how much a prompt tells.
         language: what replies are to be written in.
     """
 
     def __init__(
-        self, judge: SharedJudge, splits: Splits, form: PromptForm, language: CandidateLanguage = CandidateLanguage.CUDA
+        self, judge: StoredJudge, splits: Splits, form: PromptForm, language: CandidateLanguage = CandidateLanguage.CUDA
     ) -> None:
         self._judge = judge
+        self._shared = judge.shared
         self._splits = splits
         self._form = form
         self._language = language
@@ -63,7 +64,7 @@ class PromptBuilder:
         rows = []
         for problem in problems:
             entry = self._entry(problem)
-            task = self._judge.pose(problem)
+            task = self._shared.pose(problem)
             example = next((found for family, found in examples.items() if family != entry.family), None)
             prompt = frontend_prompt(task, example, self._form, self._language)
             rows.append(self._row(task, entry, Stage.FRONTEND).model_copy(update={"prompt": prompt}))
@@ -76,7 +77,7 @@ class PromptBuilder:
         """
         rows = []
         for problem in problems:
-            entry, task = self._entry(problem), self._judge.pose(problem)
+            entry, task = self._entry(problem), self._shared.pose(problem)
             for source in self._parents(problem, parents):
                 update = {
                     "prompt": midend_prompt(task, Parent(source), self._form, self._language),
@@ -97,20 +98,20 @@ class PromptBuilder:
         """
         rows = []
         for problem in problems:
-            entry, task = self._entry(problem), self._judge.pose(problem)
+            entry, task = self._entry(problem), self._shared.pose(problem)
             for source in self._parents(problem, parents):
-                found = self._judge.evaluate(problem, source, profile=True)
-                bottleneck = self._judge.classify(found) if found.correct else None
+                _, found = self._judge.evaluate(problem, source, source, profile=True)
+                bottleneck = self._shared.classify(found) if found.correct else None
                 if bottleneck is None:
                     continue
                 for technique in self._techniques(task, source, found, bottleneck):
-                    advice = Advice(bottleneck, technique, self._judge.knowledge.techniques[technique])
+                    advice = Advice(bottleneck, technique, self._shared.knowledge.techniques[technique])
                     rows.append(self._backend_row(task, entry, Parent(source, found), advice))
         return rows
 
     def _techniques(self, task: Task, source: str, found: Evaluation, bottleneck: Classification) -> list[str]:
         """Drawn for this kernel, the same ones each time."""
-        base, facts = self._judge.knowledge.without_memory(), self._judge.facts
+        base, facts = self._shared.knowledge.without_memory(), self._shared.facts
         observations = {}
         if found.profile is not None:
             observations = observed(found.profile, facts, found.timing, source_features(source))

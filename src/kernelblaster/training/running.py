@@ -15,7 +15,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ValidationError
 
-from kernelblaster.config.training import Baseline, TrainConfig
+from kernelblaster.config.training import Baseline, BeginWith, TrainConfig
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.environment.rewards import REWARDS, RewardOptions
 from kernelblaster.errors import UsageError
@@ -70,7 +70,7 @@ class StageRecord(BaseModel):
     metrics: Metrics | None = None
 
 
-def run_warmup(layout: TrainingLayout, config: TrainConfig) -> StageRecord:
+def run_warmup(layout: TrainingLayout, config: TrainConfig, on_progress: OnProgress | None = None) -> StageRecord:
     """Train on the judged replies of `sft.jsonl`. Raises UsageError."""
     done = _finished(layout, layout.warmup)
     if done is not None:
@@ -80,7 +80,14 @@ def run_warmup(layout: TrainingLayout, config: TrainConfig) -> StageRecord:
     _refuse_held_out([(row.problem, row.split) for row in rows])
     policy = load_policy(config, None)
     plan = plan_of(config, Stage.FRONTEND)
-    used = warm_up(policy, rows, config, plan.prompt_tokens + plan.completion_tokens, layout.warmup)
+    used = warm_up(
+        policy,
+        rows,
+        config,
+        plan.prompt_tokens + plan.completion_tokens,
+        layout.warmup,
+        on_progress or (lambda name, step: None),
+    )
     if used == 0:
         raise UsageError(
             f"none of {len(rows)} replies fits", hint="raise train.prompt_tokens or train.completion_tokens"
@@ -101,7 +108,7 @@ def run_stage(
     if not rows:
         raise UsageError(f"{layout.prompts(stage)} holds no problem to learn from", hint="`train data` with others")
     plan = plan_of(config, stage)
-    before, weights = _before(layout, stage)
+    before, weights = _before(layout, plan)
     policy = load_policy(config, weights)
     run = StageRun(
         config=config,
@@ -211,9 +218,10 @@ def _header(judge: StoredJudge, config: TrainConfig, plan: StagePlan) -> Rollout
     )
 
 
-def _before(layout: TrainingLayout, stage: Stage) -> tuple[str, Path | None]:
-    """The last stage before this one that is complete, and its weights."""
-    earlier = [layout.warmup, *(layout.stage(one) for one in takewhile(lambda one: one is not stage, Stage))]
+def _before(layout: TrainingLayout, plan: StagePlan) -> tuple[str, Path | None]:
+    """What a stage begins with that is complete, the warm-up or the last stage before it, and its weights."""
+    stages = takewhile(lambda one: one is not plan.stage, Stage) if plan.begin_with is BeginWith.LAST else ()
+    earlier = [layout.warmup, *map(layout.stage, stages)]
     for directory in reversed(earlier):
         if is_complete(layout.adapter(directory)):
             return directory.name, layout.adapter(directory)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
 
-from kernelblaster.config.training import Advantage, Baseline, Loss, Preset, TrainConfig
+from kernelblaster.config.training import Advantage, Baseline, BeginWith, Loss, Preset, TrainConfig
 
 Value = TypeVar("Value")
 
@@ -43,6 +43,7 @@ class StagePlan:
     prompt_tokens: int
     completion_tokens: int
     baseline: Baseline
+    begin_with: BeginWith
 
 
 _REWARDS = {
@@ -66,6 +67,7 @@ _OURS = StagePlan(
     prompt_tokens=4096,
     completion_tokens=4096,
     baseline=Baseline.PARENT,
+    begin_with=BeginWith.LAST,
 )
 _SEED = StagePlan(
     stage=Stage.FRONTEND,
@@ -78,6 +80,7 @@ _SEED = StagePlan(
     prompt_tokens=512,
     completion_tokens=512,
     baseline=Baseline.PYTORCH,
+    begin_with=BeginWith.LAST,
 )
 _PRESETS = {Preset.OURS: _OURS, Preset.SEED: _SEED}
 
@@ -85,6 +88,7 @@ _PRESETS = {Preset.OURS: _OURS, Preset.SEED: _SEED}
 def plan_of(config: TrainConfig, stage: Stage) -> StagePlan:
     """The settings of a stage: what is given, else the preset's."""
     preset = _PRESETS[config.preset]
+    # As the report has it, `midend` trains a model of its own: one that has settled on an answer explores no other.
     otherwise = Baseline.START if stage is Stage.FRONTEND else preset.baseline  # correctness alone is rewarded there
     return StagePlan(
         stage=stage,
@@ -97,6 +101,7 @@ def plan_of(config: TrainConfig, stage: Stage) -> StagePlan:
         prompt_tokens=_given(config.prompt_tokens, preset.prompt_tokens),
         completion_tokens=_given(config.completion_tokens, preset.completion_tokens),
         baseline=_given(config.baseline, otherwise),
+        begin_with=_given(config.begin_with, BeginWith.WARMUP if stage is Stage.MIDEND else preset.begin_with),
     )
 
 

@@ -12,11 +12,22 @@ from transformers import PrinterCallback
 from trl import SFTConfig, SFTTrainer
 
 from kernelblaster.config.training import TrainConfig
+from kernelblaster.training.checkpoints import MarksCheckpoints, OnMoment, last_checkpoint
 from kernelblaster.training.policy import Policy
 from kernelblaster.training.rows import SftRow
 
+_CHECKPOINTS = 10
+"""Of a warm-up, at most: an update takes less time than a checkpoint."""
 
-def warm_up(policy: Policy, rows: Sequence[SftRow], config: TrainConfig, tokens: int, directory: Path) -> int:
+
+def warm_up(
+    policy: Policy,
+    rows: Sequence[SftRow],
+    config: TrainConfig,
+    tokens: int,
+    directory: Path,
+    on_moment: OnMoment = lambda name, step: None,
+) -> int:
     """Train on completions alone, for `config.steps` updates; returns the rows that fit.
 
     Args:
@@ -24,7 +35,8 @@ def warm_up(policy: Policy, rows: Sequence[SftRow], config: TrainConfig, tokens:
         rows: prompts and replies.
         config: settings of the training.
         tokens: of prompt and reply together; longer rows are left out, for what is cut teaches no format.
-        directory: of the warm-up.
+        directory: of the warm-up; a checkpoint in it is gone on from.
+        on_moment: told `saving` and `saved`, and the updates made.
     """
     samples = [sample for row in rows if _length(policy.tokenizer, sample := _sample(row)) <= tokens]
     on_gpu = torch.cuda.is_available()
@@ -36,7 +48,9 @@ def warm_up(policy: Policy, rows: Sequence[SftRow], config: TrainConfig, tokens:
         lr_scheduler_type="constant",
         max_length=tokens,
         seed=config.seed,
-        save_strategy="no",
+        save_strategy="steps",
+        save_steps=max(config.checkpoint_steps, config.steps // _CHECKPOINTS),
+        save_total_limit=2,
         logging_steps=10,
         report_to=[],
         disable_tqdm=True,
@@ -50,9 +64,10 @@ def warm_up(policy: Policy, rows: Sequence[SftRow], config: TrainConfig, tokens:
             args=arguments,
             train_dataset=Dataset.from_list(samples),
             processing_class=policy.tokenizer,
+            callbacks=[MarksCheckpoints(directory, on_moment)],
         )
         trainer.remove_callback(PrinterCallback)
-        trainer.train()
+        trainer.train(resume_from_checkpoint=last_checkpoint(directory))
     return len(samples)
 
 

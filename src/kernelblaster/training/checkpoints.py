@@ -1,0 +1,49 @@
+"""Checkpoints that a kill leaves whole or not at all. Needs the extra `train`."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from transformers import TrainerCallback
+
+from kernelblaster.storage.atomic import write_atomically
+from kernelblaster.training.policy import COMPLETE
+
+CHECKPOINT = "checkpoint-"
+
+OnMoment = Callable[[str, int], None]
+"""Called with `saving` or `saved`, and the updates made."""
+
+
+def last_checkpoint(directory: Path) -> str | None:
+    """The newest checkpoint that was written whole; what a kill left of others is removed."""
+    whole = []
+    for path in directory.glob(f"{CHECKPOINT}*"):
+        if (path / COMPLETE).is_file():
+            whole.append((int(path.name.removeprefix(CHECKPOINT)), path))
+        else:
+            shutil.rmtree(path)
+    return str(max(whole)[1]) if whole else None
+
+
+class MarksCheckpoints(TrainerCallback):
+    """Marks checkpoints that are whole.
+
+    Args:
+        directory: of the trainer.
+        on_moment: told before and after.
+    """
+
+    def __init__(self, directory: Path, on_moment: OnMoment = lambda name, step: None) -> None:
+        self._directory = directory
+        self._on_moment = on_moment
+
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
+        """Called by the trainer when all files of a checkpoint are there."""
+        self._on_moment("saving", state.global_step)
+        write_atomically(self._directory / f"{CHECKPOINT}{state.global_step}" / COMPLETE, "")
+        self._on_moment("saved", state.global_step)
+        return control

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelblaster.config.training import Baseline, Preset, TrainConfig
+from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.environment.rewards import REWARDS, RewardOptions, rewarded
 from kernelblaster.errors import MachineError
 from kernelblaster.evaluation.results import Decision, Evaluation, Verdict
@@ -96,6 +97,25 @@ def test_a_kernel_is_judged_once_over_restarts(stored: Callable[[], StoredJudge]
     again = scorer(stored(), "seed").score([reply(kernel(Verdict.CORRECT, 2.0, Decision.FASTER))])
     assert len({one.evaluation for one in (*first, *again)}) == 1
     assert len(judge.judged) == asked == 2  # the start, and the kernel
+
+
+@pytest.mark.parametrize(("second", "counts"), [(2.0, 2.0), (30.0, 30.0), (80.0, 50.0)])
+def test_a_gain_that_is_hardly_to_be_believed_is_measured_again_and_the_worse_outcome_counts(
+    stored: Callable[[], StoredJudge], judge: FakeJudge, monkeypatch: pytest.MonkeyPatch, second: float, counts: float
+) -> None:
+    fast = kernel(Verdict.CORRECT, 50.0, Decision.FASTER)
+    plain = judge.evaluate
+
+    def changing(problem: object, source: str, **options: object) -> Evaluation:
+        again = source == fast and fast in judge.judged
+        return plain(problem, kernel(Verdict.CORRECT, second, Decision.FASTER) if again else source, **options)
+
+    monkeypatch.setattr(judge, "evaluate", changing)
+    found = [scorer(stored(), "seed").score([reply(fast)])[0] for _ in range(2)]
+    assert [one.speedup for one in found] == [counts, counts]
+    assert found[0].suspicious == (counts > 10)
+    assert found[0].source_sha256 == source_digest(fast)
+    assert len(judge.judged) == 3  # the start, and the kernel twice: none again after a restart
 
 
 def test_what_the_machine_fails_to_judge_has_no_reward_and_too_much_of_it_stops(

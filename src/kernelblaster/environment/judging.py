@@ -37,6 +37,8 @@ from kernelblaster.version import __version__
 MOST_EVALUATIONS = 4096
 """Kept by content; the one that was used longest ago goes first."""
 
+_EvaluationId = tuple[str, str, str, bool, Tier, int]
+"""Problem, source, baseline, whether it is profiled, tier, repeat."""
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
@@ -150,7 +152,9 @@ class SharedJudge:
     def __init__(self, judge: Judge, queue: FairQueue | None = None) -> None:
         self._judge = judge
         self._queue = queue
-        self._evaluations: SingleFlight[tuple[str, str, str, bool, Tier], Evaluation] = SingleFlight(MOST_EVALUATIONS)
+        self._evaluations: SingleFlight[tuple[str, str, str, bool, Tier, int], Evaluation] = SingleFlight(
+            MOST_EVALUATIONS
+        )
         self._tasks: SingleFlight[str, TaskText] = SingleFlight(MOST_EVALUATIONS)
         self._starts: SingleFlight[str, str] = SingleFlight(MOST_EVALUATIONS)
         self._knowledge: SingleFlight[str, KnowledgeBase] = SingleFlight(1)
@@ -191,6 +195,7 @@ class SharedJudge:
         baseline: str | None = None,
         tier: Tier = Tier.FULL,
         session: str = "",
+        repeat: int = 0,
     ) -> Evaluation:
         """The judge's word on a source, timed in turns with a baseline.
 
@@ -201,12 +206,13 @@ class SharedJudge:
             baseline: a kernel that was judged correct; the problem's start if None.
             tier: how far it is judged.
             session: who waits for it, where there is a queue.
+            repeat: which of several evaluations of the same source; each is made in fresh processes.
 
         Raises DeviceError, ProblemError, EnvironmentBusy.
         """
         profile = profile and tier is Tier.FULL
         baseline_digest = "" if baseline is None else source_digest(baseline)
-        key = (str(problem.directory), source_digest(source), baseline_digest, profile, tier)
+        key = (str(problem.directory), source_digest(source), baseline_digest, profile, tier, repeat)
 
         def judged() -> Evaluation:
             with nullcontext() if self._queue is None else self._queue.turn(session):

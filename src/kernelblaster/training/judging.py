@@ -18,7 +18,7 @@ from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.environment.catalogue import Catalogue
 from kernelblaster.environment.judging import SharedJudge, require_sound_start
 from kernelblaster.environment.observation import NO_CODE
-from kernelblaster.environment.rewards import RewardScheme, rewarded
+from kernelblaster.environment.rewards import SUSPICIOUS_SPEEDUP, RewardScheme, rewarded, speedup_of
 from kernelblaster.environment.staged_rewards import ProfileAware
 from kernelblaster.errors import DeviceError, MachineError
 from kernelblaster.evaluation.results import Evaluation
@@ -103,20 +103,21 @@ class StoredJudge:
         return source
 
     def evaluate(
-        self, problem: Problem, source: str, baseline: str | None = None, *, profile: bool = False
+        self, problem: Problem, source: str, baseline: str | None = None, *, profile: bool = False, repeat: int = 0
     ) -> tuple[str, Evaluation]:
         """The evaluation of a kernel against a correct one, or against the problem's start, with its name on disk.
 
-        `profile` collects hardware counters of a correct one.
+        `profile` collects hardware counters of a correct one; `repeat` tells several evaluations of the same apart.
 
         Raises DeviceError, ProblemError.
         """
         files = ProblemFiles(self._directory / str(problem.id))
-        name = self._key(source, baseline, profile=profile).name
+        purpose = f"train{'-profiled' if profile else ''}{'-again' * repeat}/{__version__}"
+        name = self._key(source, baseline, purpose).name
         found = files.find_evaluation(name)
         if found is None:
             against = self.start(problem) if baseline is None else baseline
-            found = self.shared.evaluate(problem, source, profile=profile, baseline=against)
+            found = self.shared.evaluate(problem, source, profile=profile, baseline=against, repeat=repeat)
             files.put_candidate(source)
             files.put_evaluation(name, found)
             self.judged += 1
@@ -129,7 +130,7 @@ class StoredJudge:
         directory = self._directory / str(self.problem(rollout.problem).id)
         return ProblemFiles(directory).find_evaluation(rollout.evaluation)
 
-    def _key(self, source: str, baseline: str | None, *, profile: bool) -> EvaluationKey:
+    def _key(self, source: str, baseline: str | None, purpose: str) -> EvaluationKey:
         conditions = self.shared.conditions
         return EvaluationKey(
             source=source_digest(source),
@@ -137,7 +138,7 @@ class StoredJudge:
             device=f"{conditions['device']}/{conditions['device_name']}",
             precision=conditions["precision"],
             workload=conditions["workload"],
-            purpose=f"train{'-profiled' if profile else ''}/{__version__}",
+            purpose=purpose,
         )
 
 
@@ -183,7 +184,7 @@ class Scorer:
         baseline = row.parent if self.baseline is Baseline.PARENT and row.parent else None
         try:
             problem = self.judge.problem(row.problem)
-            key, found = self.judge.evaluate(problem, submission.source, baseline, profile=self.profile)
+            key, found = self._evaluated(problem, submission.source, baseline)
         except DeviceError as error:
             return Judged(verdict=MACHINE, reason=error.message, reward=None)
         if self.baseline is Baseline.PYTORCH:
@@ -207,6 +208,14 @@ class Scorer:
             evaluation=key,
             judge_seconds=time.monotonic() - started,
         )
+
+    def _evaluated(self, problem: Problem, source: str, baseline: str | None) -> tuple[str, Evaluation]:
+        """An evaluation; of a gain that is hardly to be believed a second one, in fresh processes, if that is worse."""
+        key, found = self.judge.evaluate(problem, source, baseline, profile=self.profile)
+        if speedup_of(found) <= SUSPICIOUS_SPEEDUP:
+            return key, found
+        again, second = self.judge.evaluate(problem, source, baseline, profile=self.profile, repeat=1)
+        return (again, second) if speedup_of(second) < speedup_of(found) else (key, found)
 
     def _scheme_for(self, row: PromptRow, source: str, found: Evaluation) -> RewardScheme:
         if not isinstance(self.scheme, ProfileAware):

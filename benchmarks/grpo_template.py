@@ -4,8 +4,8 @@ A reply is one letter that names one of five kernels, so that the choice is smal
 compiled, checked and modelled. The letters mean the same on every problem, so that what is learned on three problems
 can hold on three held-out ones; `midend` favours another letter than `frontend`.
 
-After the warm-up all letters are about equally likely (`even`), or one reply of twenty names the correct kernel
-(`rare`): then most groups of four hold none that is correct, and rewards by degrees can show what they are for.
+The warm-up teaches all letters equally often (`even`), or the correct one once in twenty (`rare`): then most groups of
+four hold none that is correct, and rewards by degrees can show what they are for.
 
     python benchmarks/grpo_template.py --out docs/results      needs the extra `train`; no network, no GPU
 """
@@ -244,10 +244,11 @@ def page(document: dict) -> str:
         "Written by `benchmarks/grpo_template.py`. A model of the Qwen3 shape with random weights (64 wide, 2 layers,",
         "LoRA of rank 16) chooses among five kernels per problem by one letter; softmax, ReLU and RMSNorm are learned",
         "from, two prefix sums and cross entropy are held out. In `frontend` one letter of five names a correct kernel",
-        "on every problem, in `midend` another one the fastest block. After the warm-up letters are about equally",
-        f"likely, or (`rare`) one reply of {RARE} of `frontend` is correct.",
+        "on every problem, in `midend` another one the fastest block. The warm-up teaches all letters equally often",
+        f"(`even`), or the correct one of `frontend` once in {RARE} (`rare`); what a model has learned by then, the",
+        "first figure of each pair tells.",
         "",
-        f"Judge: emulated {conditions['device_name']}, {conditions['precision']}, size {conditions['workload']}, 2",
+        f"Judge: {conditions['device_name']}, {conditions['precision']}, size {conditions['workload']}, 2",
         f"input sets; times are **modelled**. {document['steps']} updates per stage, three groups of four completions",
         "each, learning rate 1e-3 and the prompt's kernel as the baseline in all; what else the presets differ in is",
         f"theirs. *Learned at*: the first update from which {100 * LEARNED:.0f} % of replies were correct over {ENDS}",

@@ -188,4 +188,5 @@ from kernelblaster.runs.pytorch_times import wanted_rows as wanted_rows
 from kernelblaster.training.arms import ArmFigures as ArmFigures
 from kernelblaster.training.arms import Estimate as Estimate
 from kernelblaster.training.datasets import Card as Card
+from kernelblaster.training.metrics import Metrics as Metrics
 from kernelblaster.version import __version__ as __version__

@@ -38,6 +38,7 @@ from kernelblaster.training.stages import Stage
 
 if TYPE_CHECKING:
     from kernelblaster.training.dialogues import OnProgress
+    from kernelblaster.training.grpo import OnStep
     from kernelblaster.training.running import StageRecord
 
 
@@ -155,6 +156,7 @@ def train_stage(
     device: Device | str | None = None,
     on_stage: Tell | None = None,
     on_progress: OnProgress | None = None,
+    on_step: OnStep | None = None,
 ) -> StageRecord:
     """Train a stage with GRPO on the prompts of `make_training_data`; called again, it continues.
 
@@ -164,6 +166,7 @@ def train_stage(
         config: of training (`RunConfig.train`) and judging; the defaults if None.
         dataset: a data set other than the configured one.
         device, on_stage: see `open_evaluator`.
+        on_step: told each step and the figures of its completions.
         on_progress: told `generating`, `generated`, `judged`, `updated`, `saving` or `saved`, and the step.
 
     Raises MachineError without the extra `train` and where the machine fails to judge, UsageError, DeviceError.
@@ -175,7 +178,7 @@ def train_stage(
     catalogue = environment_problems(config, dataset=dataset)
     with _open_judge(config, device, on_stage) as shared:
         judge = StoredJudge(shared, catalogue, layout.judged)
-        record = run_stage(layout, config.train, asked, judge, on_progress)
+        record = run_stage(layout, config.train, asked, judge, on_progress, on_step)
     write_page([layout], layout.page)
     return record
 

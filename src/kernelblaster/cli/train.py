@@ -23,7 +23,7 @@ from kernelblaster.cli.options import (
 from kernelblaster.cli.settings import ConfigOption, SetOption, configured, setting
 
 if TYPE_CHECKING:
-    from kernelblaster import ArmFigures, Card, Estimate
+    from kernelblaster import ArmFigures, Card, Estimate, Metrics
 
 app = typer.Typer(help="Train a model to write kernels, in stages of GRPO.", no_args_is_help=True)
 
@@ -243,7 +243,7 @@ def _train(stage: str, judge: JudgeOptions, given: TrainOptions) -> int:
         effective.config,
         dataset=judge.dataset_dir,
         on_stage=_tell,
-        on_progress=_tell_step,
+        on_step=_tell_step,
     )
     if judge.json_output:
         terminal.print_json(record)
@@ -278,9 +278,14 @@ def _tell(stage: str) -> None:
     typer.echo(stage, err=True)
 
 
-def _tell_step(event: str, step: int) -> None:
-    if event == "judged":
-        typer.echo(f"step {step}: judged", err=True)
+def _tell_step(step: int, figures: Metrics) -> None:
+    told = {
+        "reward": figures.reward, "correct": figures.correct_rate, "faster": figures.fast.get("1"),
+        "hacks": figures.hack_rate, "cut off": figures.truncated_rate, "groups that differ": figures.informative_groups,
+    }  # fmt: skip
+    known = ", ".join(f"{name} {value:.2f}" for name, value in told.items() if value is not None)
+    lost = f", {figures.machine_failures} not judged" if figures.machine_failures else ""
+    typer.echo(f"step {step}: {known}{lost}", err=True)
 
 
 def _show(cards: Sequence[Card]) -> None:

@@ -36,9 +36,9 @@ from kernelblaster.training.asking import asked_at, turns_within_a_step
 from kernelblaster.training.checkpoints import MarksCheckpoints, last_checkpoint
 from kernelblaster.training.dialogues import Dialogues, OnProgress, Turn, Written, next_turns_of
 from kernelblaster.training.judging import Scorer
-from kernelblaster.training.metrics import metrics_of
+from kernelblaster.training.metrics import Metrics, metrics_of
 from kernelblaster.training.policy import Policy, fits
-from kernelblaster.training.rollouts import Rollout, RolloutStore
+from kernelblaster.training.rollouts import RolloutStore
 from kernelblaster.training.rows import PromptRow
 from kernelblaster.training.stages import StagePlan, step_seed
 from kernelblaster.training.turns import Asked, discounted_returns
@@ -49,6 +49,7 @@ _LOGGED = (
 )  # fmt: skip
 """Fields of `Metrics` that TRL logs."""
 _TRL = "trl.trainer.grpo_trainer"
+OnStep = Callable[[int, Metrics], None]
 _SCALES = {Advantage.SPREAD: "group", Advantage.BATCH: "batch"}
 
 
@@ -62,6 +63,7 @@ class StageRun:
         directory: its checkpoints and logs.
         scorer: judges completions.
         store: what was generated and judged before.
+        on_step: told the figures of a step's completions when all are judged.
         on_progress: told of `generating`, `generated`, `judged`, `updated` and `saved`.
     """
 
@@ -71,6 +73,7 @@ class StageRun:
     scorer: Scorer
     store: RolloutStore
     on_progress: OnProgress = lambda name, step: None
+    on_step: OnStep = lambda step, figures: None
 
 
 def train(policy: Policy, rows: Sequence[PromptRow], run: StageRun) -> tuple[list[PromptRow], int]:
@@ -171,7 +174,9 @@ class KernelTrainer(GRPOTrainer):
 
     def kernel_reward(self, prompts: Any, completions: Any, log_metric: Any, **_: Any) -> list[float | None]:
         """The return of each row; None for a turn that was not taken. TRL logs them under this name."""
-        _log(log_metric, [one.turn.rollout for one in self._samples if one is not None])
+        figures = metrics_of(one.turn.rollout for one in self._samples if one is not None)
+        self._run.on_step(self.state.global_step, figures)
+        _log(log_metric, figures)
         return [_value(one) for one in self._samples]
 
 
@@ -234,8 +239,7 @@ def _is_told(record: logging.LogRecord) -> bool:
     return not record.getMessage().startswith("All reward functions returned None")
 
 
-def _log(log_metric: Callable[[str, float], None], scored: Sequence[Rollout]) -> None:
-    figures = metrics_of(scored)
+def _log(log_metric: Callable[[str, float], None], figures: Metrics) -> None:
     for name in _LOGGED:
         value = getattr(figures, name)
         if value is not None:

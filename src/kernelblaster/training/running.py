@@ -27,7 +27,7 @@ from kernelblaster.training.arms import BASE, Arm, ArmFigures, differences_of, f
 from kernelblaster.training.comparing import eager_times
 from kernelblaster.training.dialogues import OnProgress
 from kernelblaster.training.exporting import SFT
-from kernelblaster.training.grpo import StageRun, train
+from kernelblaster.training.grpo import OnStep, StageRun, train
 from kernelblaster.training.judging import Scorer, StoredJudge
 from kernelblaster.training.layout import RECORD, TrainingLayout
 from kernelblaster.training.metrics import Metrics, metrics_of
@@ -97,7 +97,12 @@ def run_warmup(layout: TrainingLayout, config: TrainConfig, on_progress: OnProgr
 
 
 def run_stage(
-    layout: TrainingLayout, config: TrainConfig, stage: Stage, judge: StoredJudge, on_progress: OnProgress | None = None
+    layout: TrainingLayout,
+    config: TrainConfig,
+    stage: Stage,
+    judge: StoredJudge,
+    on_progress: OnProgress | None = None,
+    on_step: OnStep | None = None,
 ) -> StageRecord:
     """Train a stage on its prompts. Raises UsageError, MachineError."""
     directory = layout.stage(stage)
@@ -117,6 +122,7 @@ def run_stage(
         scorer=_scorer(judge, config, plan, rows),
         store=RolloutStore(directory, _header(judge, config, plan)),
         on_progress=on_progress or (lambda name, step: None),
+        on_step=on_step or (lambda step, figures: None),
     )
     used, updates = train(policy, rows, run)
     record = _record(

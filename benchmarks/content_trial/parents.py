@@ -1,4 +1,4 @@
-"""The kernels that the content trial starts from: parents of recorded H200 searches, with the profiles they had there."""
+"""The kernels that the content trial starts from: parents of recorded H200 searches, with the profiles taken there."""
 
 from __future__ import annotations
 

@@ -1,0 +1,190 @@
+"""The content trial of docs/results/content_trial/plan.md: asks, takes replies, has them judged, and reports.
+
+    python benchmarks/content_trial/trial.py ask FOLDER       # FOLDER/prompts/ID.txt, FOLDER/order.txt
+    python benchmarks/content_trial/trial.py take FOLDER      # FOLDER/replies/ID.txt, word for word
+    python benchmarks/content_trial/trial.py judge [--minutes M] [--workers N] [--device cuda] [--rows FILE]
+    python benchmarks/content_trial/trial.py report
+
+`ask` writes the prompts into docs/results/content_trial, too; asked again, it adds those of new parents. `judge` knows
+ids, parents and sources, and no arms; a row is written as soon as it is there, and its reply is not judged again.
+On the emulated device it judges at `small` and into another file: a trial run of the command, and no result.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from analysis import render
+from arms import Asking, Prompt, in_blocks
+from parents import PRECISION, WORKLOAD, Parent, parents
+from rows import PROMPTS, REPLIES, RESULTS, ROWS, AskedPrompt, GivenReply, JudgedReply, read, write
+
+from kernelblaster.config import EvaluationConfig, RunConfig
+from kernelblaster.cuda_source.features import Feature, source_features
+from kernelblaster.devices.facts import DeviceKind
+from kernelblaster.evaluation.correctness.input_store import InputStore
+from kernelblaster.evaluation.evaluator import Evaluator
+from kernelblaster.evaluation.results import Decision
+from kernelblaster.knowledge.experience import Experience
+from kernelblaster.knowledge.store import KnowledgeStore, seed_path
+from kernelblaster.models.edits import parse_candidate
+from kernelblaster.models.replies import UnusableReply
+from kernelblaster.problems.problem import StandardWorkload
+from kernelblaster.runs.choices import choose_device
+from kernelblaster.runs.evaluations import find_problem
+from kernelblaster.storage.jsonl import append_line, cut_torn_line
+
+SEED = 20_261_124
+"""Of the input values; no prompt tells it."""
+TIMING_SECONDS = 2.0
+UNUSABLE = "unusable_reply"
+_TENSOR_CORES = {Feature.WGMMA, Feature.MMA_SYNC}
+
+
+def ask(folder: Path) -> None:
+    """Write the prompts of all parents that were not asked before."""
+    known = read(PROMPTS, AskedPrompt)
+    asked_before = {prompt.parent for prompt in known}
+    new = {parent.id: parent for parent in parents() if parent.id not in asked_before}
+    prompts = in_blocks([prompt for parent in new.values() for prompt in _prompts(parent)])
+    write(PROMPTS, known + [_asked(prompt, new[prompt.parent]) for prompt in prompts])
+    (folder / "prompts").mkdir(parents=True, exist_ok=True)
+    for prompt in prompts:
+        (folder / "prompts" / f"{prompt.id}.txt").write_text(prompt.text, encoding="utf-8")
+    (folder / "order.txt").write_text("".join(f"{prompt.id}\n" for prompt in prompts))
+    print(f"{len(prompts)} prompts of {len(new)} parents")
+
+
+def _prompts(parent: Parent) -> list[Prompt]:
+    with TemporaryDirectory() as directory:
+        shipped = Path(directory) / seed_path().name
+        shutil.copy(seed_path(), shipped)
+        return list(Asking(parent, Experience(KnowledgeStore(shipped)), Path(directory) / "search").prompts())
+
+
+def _asked(prompt: Prompt, parent: Parent) -> AskedPrompt:
+    on_tensor_cores = bool(_TENSOR_CORES & source_features(parent.source))
+    headroom = 1 / parent.call.share
+    return AskedPrompt.of(prompt, source=parent.source, headroom=headroom, tensor_cores=on_tensor_cores)
+
+
+def take(folder: Path) -> None:
+    """Keep the replies that have come; one that was kept stays as it is."""
+    kept = {reply.id: reply for reply in read(REPLIES, GivenReply)}
+    for prompt in read(PROMPTS, AskedPrompt):
+        path = folder / "replies" / f"{prompt.id}.txt"
+        if prompt.id not in kept and path.is_file():
+            kept[prompt.id] = GivenReply(id=prompt.id, text=path.read_text(encoding="utf-8"))
+    write(REPLIES, [kept[name] for name in sorted(kept)])
+    print(f"{len(kept)} replies")
+
+
+@dataclass
+class Bench:
+    """Judges replies on one device.
+
+    Args:
+        kind: of the device.
+        inputs: input sets, owned by the caller.
+    """
+
+    kind: DeviceKind
+    inputs: InputStore
+    _evaluator: Evaluator = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.config = RunConfig(device=self.kind, precision=PRECISION)
+        workload = WORKLOAD if self.kind is DeviceKind.CUDA else StandardWorkload.SMALL
+        settings = EvaluationConfig(max_seconds_timing=TIMING_SECONDS)
+        device = choose_device(self.config)
+        self._evaluator = Evaluator(device, self.inputs, settings, workload, precision=PRECISION, seed=SEED)
+
+    def judge(self, prompt: AskedPrompt, reply: GivenReply) -> JudgedReply:
+        """Judge a reply against its parent. Raises DeviceError: the machine's failure is no row."""
+        began = time.monotonic()
+        facts = self._evaluator.device.facts
+        row = JudgedReply(
+            id=reply.id, device=facts.name, modelled=facts.kind is DeviceKind.EMULATED,
+            workload=self._evaluator.workload, verdict=UNUSABLE, seconds=0,
+        )  # fmt: skip
+        try:
+            candidate = parse_candidate(reply.text, None)
+        except UnusableReply as error:
+            return row.model_copy(update={"reason": str(error), "seconds": time.monotonic() - began})
+        problem = find_problem(prompt.parent.rpartition("/")[0], self.config)
+        judged = self._evaluator.evaluate(problem, candidate.source, baseline=prompt.source, profile=False)
+        found: dict[str, object] = {
+            "verdict": judged.verdict.value,
+            "reason": judged.reason[:300],
+            "stated_speedup": candidate.expected_speedup,
+            "seconds": time.monotonic() - began,
+        }
+        if judged.comparison is not None:
+            compared = judged.comparison
+            faster = compared.decision is Decision.FASTER
+            found |= {"speedup": compared.speedup, "low": compared.low, "high": compared.high, "faster": faster}
+        return row.model_copy(update=found)
+
+
+def judge(kind: DeviceKind, path: Path, minutes: float, workers: int) -> None:
+    """Judge replies without a row until the minutes are over."""
+    end = time.monotonic() + 60 * minutes
+    cut_torn_line(path)
+    with InputStore() as inputs, ThreadPoolExecutor(workers) as pool:
+        bench = Bench(kind, inputs)
+
+        def work(pair: tuple[AskedPrompt, GivenReply]) -> JudgedReply | None:
+            return bench.judge(*pair) if time.monotonic() < end else None
+
+        waiting = list(_unjudged(path))
+        print(f"{len(waiting)} replies to judge", flush=True)
+        for row in pool.map(work, waiting):
+            if row is not None:
+                append_line(path, row.model_dump_json().encode())
+                print(f"{row.id} {row.verdict} {row.speedup or ''} ({row.seconds:.0f} s) {row.reason[:80]}", flush=True)
+
+
+def _unjudged(path: Path) -> Iterator[tuple[AskedPrompt, GivenReply]]:
+    """In the order of their parents, which share inputs."""
+    judged = {row.id for row in read(path, JudgedReply)}
+    replies = {reply.id: reply for reply in read(REPLIES, GivenReply)}
+    for prompt in sorted(read(PROMPTS, AskedPrompt), key=lambda prompt: (prompt.parent, prompt.id)):
+        if prompt.id in replies and prompt.id not in judged:
+            yield prompt, replies[prompt.id]
+
+
+def main() -> None:
+    """See the module."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ways = parser.add_subparsers(dest="way", required=True)
+    for way in ("ask", "take"):
+        ways.add_parser(way).add_argument("folder", type=Path)
+    judging = ways.add_parser("judge")
+    judging.add_argument("--device", type=DeviceKind, choices=list(DeviceKind), default=DeviceKind.CUDA)
+    judging.add_argument("--rows", type=Path, default=ROWS)
+    judging.add_argument("--minutes", type=float, default=30)
+    judging.add_argument("--workers", type=int, default=5)
+    ways.add_parser("report")
+    given = parser.parse_args()
+    if given.way == "ask":
+        ask(given.folder)
+    elif given.way == "take":
+        take(given.folder)
+    elif given.way == "judge":
+        if given.device is DeviceKind.EMULATED and given.rows == ROWS:
+            parser.error("modelled times belong into another file: --rows FILE")
+        judge(given.device, given.rows, given.minutes, given.workers)
+    else:
+        text = render(read(PROMPTS, AskedPrompt), read(ROWS, JudgedReply))
+        (RESULTS / "results.md").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

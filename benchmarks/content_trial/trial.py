@@ -2,12 +2,14 @@
 
     python benchmarks/content_trial/trial.py ask FOLDER       # FOLDER/prompts/ID.txt, FOLDER/order.txt
     python benchmarks/content_trial/trial.py take FOLDER      # FOLDER/replies/ID.txt, word for word
-    python benchmarks/content_trial/trial.py judge [--minutes M] [--workers N] [--device cuda] [--rows FILE]
+    python benchmarks/content_trial/trial.py judge [--minutes M] [--workers N] [--part 1/1] [--rows FILE]
     python benchmarks/content_trial/trial.py report
 
 `ask` writes the prompts into docs/results/content_trial, too; asked again, it adds those of new parents. `judge` knows
 ids, parents and sources, and no arms; a row is written as soon as it is there, and its reply is not judged again.
-On the emulated device it judges at `small` and into another file: a trial run of the command, and no result.
+`--part 2/3` judges every third parent from the second on, for several GPUs at once, each with a file of its own; files
+joined are a file. With `--device emulated` it judges at `small` into another file, which tries the command and is no
+result.
 """
 
 from __future__ import annotations
@@ -103,7 +105,7 @@ class Bench:
         self.config = RunConfig(device=self.kind, precision=PRECISION)
         workload = WORKLOAD if self.kind is DeviceKind.CUDA else StandardWorkload.SMALL
         settings = EvaluationConfig(max_seconds_timing=TIMING_SECONDS)
-        device = choose_device(self.config)
+        device = choose_device(self.config, tell=lambda stage: None).device
         self._evaluator = Evaluator(device, self.inputs, settings, workload, precision=PRECISION, seed=SEED)
 
     def judge(self, prompt: AskedPrompt, reply: GivenReply) -> JudgedReply:
@@ -133,8 +135,8 @@ class Bench:
         return row.model_copy(update=found)
 
 
-def judge(kind: DeviceKind, path: Path, minutes: float, workers: int) -> None:
-    """Judge replies without a row until the minutes are over."""
+def judge(kind: DeviceKind, path: Path, minutes: float, workers: int, part: tuple[int, int]) -> None:
+    """Judge replies of a part of the parents, those without a row, until the minutes are over."""
     end = time.monotonic() + 60 * minutes
     cut_torn_line(path)
     with InputStore() as inputs, ThreadPoolExecutor(workers) as pool:
@@ -143,7 +145,7 @@ def judge(kind: DeviceKind, path: Path, minutes: float, workers: int) -> None:
         def work(pair: tuple[AskedPrompt, GivenReply]) -> JudgedReply | None:
             return bench.judge(*pair) if time.monotonic() < end else None
 
-        waiting = list(_unjudged(path))
+        waiting = list(_unjudged(path, part))
         print(f"{len(waiting)} replies to judge", flush=True)
         for row in pool.map(work, waiting):
             if row is not None:
@@ -151,13 +153,23 @@ def judge(kind: DeviceKind, path: Path, minutes: float, workers: int) -> None:
                 print(f"{row.id} {row.verdict} {row.speedup or ''} ({row.seconds:.0f} s) {row.reason[:80]}", flush=True)
 
 
-def _unjudged(path: Path) -> Iterator[tuple[AskedPrompt, GivenReply]]:
+def _unjudged(path: Path, part: tuple[int, int]) -> Iterator[tuple[AskedPrompt, GivenReply]]:
     """In the order of their parents, which share inputs."""
+    number, parts = part
+    prompts = read(PROMPTS, AskedPrompt)
+    own = set(sorted({prompt.parent for prompt in prompts})[number - 1 :: parts])
     judged = {row.id for row in read(path, JudgedReply)}
     replies = {reply.id: reply for reply in read(REPLIES, GivenReply)}
-    for prompt in sorted(read(PROMPTS, AskedPrompt), key=lambda prompt: (prompt.parent, prompt.id)):
-        if prompt.id in replies and prompt.id not in judged:
+    for prompt in sorted(prompts, key=lambda prompt: (prompt.parent, prompt.id)):
+        if prompt.parent in own and prompt.id in replies and prompt.id not in judged:
             yield prompt, replies[prompt.id]
+
+
+def _part(text: str) -> tuple[int, int]:
+    number, parts = map(int, text.split("/"))
+    if not 1 <= number <= parts:
+        raise ValueError(text)
+    return number, parts
 
 
 def main() -> None:
@@ -169,6 +181,7 @@ def main() -> None:
     judging = ways.add_parser("judge")
     judging.add_argument("--device", type=DeviceKind, choices=list(DeviceKind), default=DeviceKind.CUDA)
     judging.add_argument("--rows", type=Path, default=ROWS)
+    judging.add_argument("--part", type=_part, default=(1, 1))
     judging.add_argument("--minutes", type=float, default=30)
     judging.add_argument("--workers", type=int, default=5)
     ways.add_parser("report")
@@ -180,7 +193,7 @@ def main() -> None:
     elif given.way == "judge":
         if given.device is DeviceKind.EMULATED and given.rows == ROWS:
             parser.error("modelled times belong into another file: --rows FILE")
-        judge(given.device, given.rows, given.minutes, given.workers)
+        judge(given.device, given.rows, given.minutes, given.workers, given.part)
     else:
         text = render(read(PROMPTS, AskedPrompt), read(ROWS, JudgedReply))
         (RESULTS / "results.md").write_text(text, encoding="utf-8")

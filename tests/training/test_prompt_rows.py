@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from fake_judge import kernel
 
 from kernelblaster.environment.catalogue import Catalogue
+from kernelblaster.evaluation.results import Verdict
 from kernelblaster.problems.start import read_start
 from kernelblaster.python_candidates.language import CandidateLanguage
 from kernelblaster.training.judging import StoredJudge
-from kernelblaster.training.prompt_rows import PromptBuilder
+from kernelblaster.training.prompt_rows import PromptBuilder, parents_of
 from kernelblaster.training.prompting import PromptForm
 from kernelblaster.training.rows import PromptRow
 from kernelblaster.training.splits import make_splits
@@ -37,6 +39,17 @@ def test_prompts_show_the_task_and_what_is_to_be_improved(
     if form is PromptForm.FULL:
         assert "relu_kernel" in frontend[0].prompt[-1].content  # the example is of another family
         assert "softmax_kernel" not in frontend[0].prompt[-1].content
+
+
+def test_parents_are_of_all_origins_in_turn_and_correct_by_this_judge(
+    catalogue: Catalogue, stored: Callable[[], StoredJudge]
+) -> None:
+    problem = catalogue.find("L1_23")
+    stage = [kernel(Verdict.CORRECT, note=f"// stage {n}\n") for n in range(4)]
+    searched = [kernel(Verdict.WRONG_VALUES), kernel(Verdict.CORRECT, note="// searched\n")]
+    parents = parents_of(*([("level1/023", one) for one in sources] for sources in (stage, searched)))
+    rows = PromptBuilder(stored(), make_splits([problem]), PromptForm.SHORT).midend([problem], parents)
+    assert [row.parent for row in rows] == [read_start(problem), stage[0], stage[1], searched[1]]
 
 
 @pytest.mark.parametrize("form", PromptForm)

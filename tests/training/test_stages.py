@@ -26,7 +26,7 @@ from kernelblaster.training.grpo import KernelTrainer
 from kernelblaster.training.judging import StoredJudge
 from kernelblaster.training.layout import TrainingLayout
 from kernelblaster.training.page import write_page
-from kernelblaster.training.rollouts import Rollout, read_rollouts
+from kernelblaster.training.rollouts import Rollout, RolloutStore, read_rollouts
 from kernelblaster.training.rows import PromptRow, ReplyForm, SftRow, answer, write_rows
 from kernelblaster.training.running import run_evaluation, run_stage, run_warmup
 from kernelblaster.training.stages import Stage
@@ -193,6 +193,35 @@ def test_the_seed_preset_learns_nothing_where_all_fail(
     assert {one.reward for one in read_rollouts(layout.stage(Stage.FRONTEND))} == {-10.0}
     changed = [name for name, values in weights(layout).items() if "lora_B" in name and values.abs().max() > 0]
     assert changed == []
+
+
+def test_an_evaluation_that_was_killed_goes_on_and_ends_as_one_that_was_not(
+    base: Path, stored: Callable[[], StoredJudge], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layouts = [lay_out(tmp_path / name, CHOICES, other=(Message(role="user", content="relu"),)) for name in "ab"]
+    config, arm = settings(base, 20, samples=4), Arm("sft", Stage.FRONTEND, "train")
+    for layout in layouts:
+        run_warmup(layout, config)
+    whole = run_evaluation(layouts[0], config, stored(), arm)
+    for name, kept in (("keep_generation", 0), ("keep", 2), ("keep_generation", 0)):
+        plain, calls = getattr(RolloutStore, name), []
+
+        def killing(
+            self: RolloutStore, line: Any, plain: Any = plain, calls: list[Any] = calls, kept: int = kept
+        ) -> None:
+            if len(calls) == kept:
+                raise Killed
+            calls.append(line)
+            plain(self, line)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(RolloutStore, name, killing)
+            with pytest.raises(Killed):
+                run_evaluation(layouts[1], config, stored(), arm)
+    resumed = run_evaluation(layouts[1], config, stored(), arm)
+    assert resumed.estimates == whole.estimates
+    before, after = (told(read_rollouts(layout.evaluation(arm.name))) for layout in layouts)
+    assert before == after
 
 
 @pytest.mark.slow

@@ -103,6 +103,7 @@ def test_each_turn_is_compared_with_the_same_turn_of_the_others_by_its_return(
     warm: Callable[[str], TrainingLayout],
     stored: Callable[[], StoredJudge],
     monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     outputs: list[dict[str, Any]] = []
     plain = KernelTrainer._generate_and_score_completions
@@ -134,6 +135,7 @@ def test_each_turn_is_compared_with_the_same_turn_of_the_others_by_its_return(
             ]
             expected = returns[index] - sum(others) / len(others) if others else 0.0
             assert output["advantages"][index].item() == pytest.approx(expected, abs=1e-5)
+    assert "returned None" not in capfd.readouterr().err  # a turn that was not taken is no news
     reached = [sum(one.turn == turn for one in told(layout)) for turn in range(3)]
     assert reached[0] == 8
     assert 8 > reached[1] >= reached[2]  # some were correct at once

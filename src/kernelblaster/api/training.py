@@ -30,10 +30,10 @@ from kernelblaster.training.metrics import speedup
 from kernelblaster.training.page import write_page
 from kernelblaster.training.prompt_rows import PromptBuilder, parents_of
 from kernelblaster.training.prompting import PromptForm
-from kernelblaster.training.rejudging import VERDICTS, judge_again
+from kernelblaster.training.rejudging import VERDICTS, judge_again, with_verdicts
 from kernelblaster.training.rollouts import read_rollouts
 from kernelblaster.training.rows import PromptRow, write_rows
-from kernelblaster.training.splits import make_splits
+from kernelblaster.training.splits import Splits, make_splits
 from kernelblaster.training.stages import Stage
 
 if TYPE_CHECKING:
@@ -106,7 +106,8 @@ def make_training_data(
 ) -> TrainingData:
     """Write splits, sets to learn from and the prompts of stages below `directory`.
 
-    Called again after a stage, it takes that stage's correct kernels as parents of the stages after it. What it judged
+    Kernels to improve are starts, those of the sources, and, called again after a stage, those that it wrote; each is
+    judged here. What it judged
     is kept: a call that was killed goes on when it is made again.
 
     Args:
@@ -129,11 +130,12 @@ def make_training_data(
     catalogue = environment_problems(config, dataset=dataset)
     posed = [catalogue.find(name) for name in problems] or list(catalogue.problems)
     splits = make_splits(catalogue.problems)
-    cards = export(shipped_recordings() if sources is None else sources, splits, layout.data)
+    read = shipped_recordings() if sources is None else sources
+    cards, searched = export(read, splits, layout.data), _searched_kernels(read, splits, layout)
     with _open_judge(config, device, on_stage) as shared:
         judge = StoredJudge(shared, catalogue, layout.judged)
         prompts = PromptBuilder(judge, splits, told, written_in)
-        written = {stage: _prompt_rows(prompts, posed, layout, stage) for stage in wanted}
+        written = {stage: _prompt_rows(prompts, posed, layout, stage, searched) for stage in wanted}
     for stage, rows in written.items():
         write_rows(layout.prompts(stage), rows)
     return TrainingData(cards, {layout.prompts(stage).name: len(rows) for stage, rows in written.items()})
@@ -253,24 +255,33 @@ def _open_judge(config: RunConfig, device: Device | str | None, on_stage: Tell |
 
 
 def _prompt_rows(
-    prompts: PromptBuilder, problems: Sequence[Problem], layout: TrainingLayout, stage: Stage
+    prompts: PromptBuilder,
+    problems: Sequence[Problem],
+    layout: TrainingLayout,
+    stage: Stage,
+    searched: Sequence[tuple[str, str]],
 ) -> list[PromptRow]:
-    """What a stage asks; kernels of the stages before it, the fastest of the last one first, are its parents."""
+    """What a stage asks; beside starts, kernels of the stages before it and of searches are its parents."""
     if stage is Stage.FRONTEND:
         return prompts.frontend(problems)
-    first = list(_kernels(layout, Stage.FRONTEND))
+    first = _kernels(layout, Stage.FRONTEND)
     if stage is Stage.MIDEND:
-        return prompts.midend(problems, parents_of(first))
-    fastest = sorted(_kernels(layout, Stage.MIDEND), key=lambda one: one[2], reverse=True)
-    return prompts.backend(problems, parents_of([*fastest, *first]))
+        return prompts.midend(problems, parents_of(first, searched))
+    return prompts.backend(problems, parents_of(_kernels(layout, Stage.MIDEND), first, searched))
 
 
-def _kernels(layout: TrainingLayout, stage: Stage) -> Iterator[tuple[str, str, float]]:
-    """Problem, source and speed-up of every kernel that a stage wrote and the judge found correct."""
-    for rollout in read_rollouts(layout.stage(stage)):
-        if rollout.verdict == Verdict.CORRECT:
-            source = layout.kernel(rollout.problem, rollout.source_sha256).read_text(encoding="utf-8")
-            yield rollout.problem, source, speedup(rollout)
+def _kernels(layout: TrainingLayout, stage: Stage) -> Iterator[tuple[str, str]]:
+    """Problem and source of every kernel that a stage wrote and the judge found correct, the fastest first."""
+    correct = [one for one in read_rollouts(layout.stage(stage)) if one.verdict == Verdict.CORRECT]
+    for rollout in sorted(correct, key=speedup, reverse=True):
+        yield rollout.problem, layout.kernel(rollout.problem, rollout.source_sha256).read_text(encoding="utf-8")
+
+
+def _searched_kernels(sources: Sequence[Path], splits: Splits, layout: TrainingLayout) -> list[tuple[str, str]]:
+    """Problem and source of the kernels of searches that are known to be correct, on problems to learn from."""
+    replies = with_verdicts(replies_of(sources), layout.data / VERDICTS)
+    known = TrainableReplies(replies, splits).replies
+    return [(one.problem, one.source) for one in known if one.outcome and one.outcome.verdict is Verdict.CORRECT]
 
 
 @contextmanager

@@ -236,7 +236,7 @@ class _StageCallback(TrainerCallback):
 
 def _is_told(record: logging.LogRecord) -> bool:
     """Rows without a reward are no news here, and TRL would print the prompt of one at each step."""
-    return not record.getMessage().startswith("All reward functions returned None")
+    return "All reward functions returned None" not in record.getMessage()
 
 
 def _log(log_metric: Callable[[str, float], None], figures: Metrics) -> None:

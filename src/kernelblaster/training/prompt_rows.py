@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 
 import numpy as np
 
@@ -144,13 +145,18 @@ class PromptBuilder:
         )
 
     def _parents(self, problem: Problem, parents: Mapping[str, Sequence[str]]) -> list[str]:
-        """Its start, judged here, and others that this judge found correct, in the language of replies.
+        """Its start and others, as far as this judge finds them correct, in the language of replies.
 
         In Triton there is no start, only what a model has written.
         """
-        written = [one for one in parents.get(str(problem.id), ()) if language_of(one) is self._language]
-        starts = [self._judge.start(problem)] if self._language is CandidateLanguage.CUDA else []
-        return list(dict.fromkeys([*starts, *written][:MOST_PARENTS]))
+        found = [self._judge.start(problem)] if self._language is CandidateLanguage.CUDA else []
+        for source in parents.get(str(problem.id), ()):
+            if len(found) == MOST_PARENTS:
+                break
+            fits = language_of(source) is self._language and source not in found
+            if fits and self._judge.evaluate(problem, source)[1].correct:
+                found.append(source)
+        return found
 
     def _examples(self, problems: Iterable[Problem]) -> dict[str, Example]:
         """Family -> a worked example from the problems to learn from."""
@@ -182,10 +188,15 @@ class PromptBuilder:
         )
 
 
-def parents_of(kernels: Iterable[tuple[str, str, float]]) -> dict[str, list[str]]:
-    """Problem -> correct kernels, one per content, in their order; from problem, kernel and speed-up of each."""
-    found: defaultdict[str, list[str]] = defaultdict(list)
-    for problem, source, _ in kernels:
-        if source not in found[problem]:
+def parents_of(*origins: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Problem -> kernels, one per content, from pairs of both; one of each origin in turn, so that all have a place."""
+    by_origin: list[defaultdict[str, list[str]]] = [defaultdict(list) for _ in origins]
+    for found, kernels in zip(by_origin, origins, strict=True):
+        for problem, source in kernels:
             found[problem].append(source)
-    return dict(found)
+    problems = dict.fromkeys(problem for found in by_origin for problem in found)
+    in_turn = {problem: zip_longest(*(found[problem] for found in by_origin)) for problem in problems}
+    return {
+        problem: list(dict.fromkeys(one for turn in turns for one in turn if one is not None))
+        for problem, turns in in_turn.items()
+    }

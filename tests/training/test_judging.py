@@ -197,3 +197,5 @@ def test_figures_have_every_completion_in_the_denominator() -> None:
     assert figures.geomean == pytest.approx(math.sqrt(2))
     assert figures.geomean_correct == pytest.approx(4.0)
     assert (figures.hack_rate, figures.informative_groups) == (0.25, 0.5)
+    assert (figures.tokens_per_correct, figures.tokens_per_faster) == (16.0, 16.0)
+    assert metrics_of([rollout(0, "no_code")]).tokens_per_correct is None

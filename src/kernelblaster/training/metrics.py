@@ -51,8 +51,12 @@ class Metrics(BaseModel):
     """Share of groups whose rewards differ: the others teach nothing."""
     tokens: float | None
     """Mean per completion."""
+    tokens_per_correct: float | None = None
+    """Of all completions, per correct kernel; None where there was none."""
+    tokens_per_faster: float | None = None
     judge_seconds: float
     """In all."""
+    judge_seconds_per_correct: float | None = None
 
 
 def metrics_of(rollouts: Iterable[Rollout]) -> Metrics:
@@ -61,6 +65,7 @@ def metrics_of(rollouts: Iterable[Rollout]) -> Metrics:
     judged = [one for one in every if one.verdict != MACHINE]
     correct = [one for one in judged if one.verdict == Verdict.CORRECT]
     rewards = [one.reward for one in judged if one.reward is not None]
+    tokens, seconds = sum(one.tokens for one in judged), math.fsum(one.judge_seconds for one in every)
     best = best_of_dialogues(judged)
     fast = {"0": len(correct)} | {f"{p:g}": sum(speedup(one) > p for one in judged) for p in SPEEDUPS}
     return Metrics(
@@ -80,7 +85,10 @@ def metrics_of(rollouts: Iterable[Rollout]) -> Metrics:
         solved_rate=_share(sum(one.verdict == Verdict.CORRECT for one in best), best),
         informative_groups=_informative(judged),
         tokens=statistics.fmean(one.tokens for one in judged) if judged else None,
-        judge_seconds=math.fsum(one.judge_seconds for one in every),
+        tokens_per_correct=_per(tokens, len(correct)),
+        tokens_per_faster=_per(tokens, fast["1"]),
+        judge_seconds=seconds,
+        judge_seconds_per_correct=_per(seconds, len(correct)),
     )
 
 
@@ -126,6 +134,10 @@ def _informative(judged: Sequence[Rollout]) -> float | None:
 
 def _share(count: int, judged: Sequence[Rollout]) -> float | None:
     return count / len(judged) if judged else None
+
+
+def _per(total: float, count: int) -> float | None:
+    return total / count if count else None
 
 
 def _geomean(values: Sequence[float]) -> float | None:

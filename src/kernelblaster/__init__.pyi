@@ -69,6 +69,7 @@ from kernelblaster.api.remembering import remember_recordings as remember_record
 from kernelblaster.api.runs import StoredRun as StoredRun
 from kernelblaster.api.runs import StoredSearch as StoredSearch
 from kernelblaster.api.runs import build_report as build_report
+from kernelblaster.api.runs import compare_runs as compare_runs
 from kernelblaster.api.runs import read_run as read_run
 from kernelblaster.api.runs import reprofile as reprofile
 from kernelblaster.api.searching import optimize as optimize

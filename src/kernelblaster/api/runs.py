@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -102,6 +102,38 @@ def build_report(directory: Path) -> Path:
 
     layout = _layout(directory)
     return write_report(recall(layout), layout)
+
+
+def compare_runs(directories: Sequence[Path], output: Path | None = None) -> Path:
+    """Build one page that compares runs, `comparison.html` in the present directory unless told; returns its path.
+
+    Runs have the name of their experiment and model, or as much of their path as tells them apart. Raises UsageError
+    for fewer than two runs, a directory without a run, and runs on different devices.
+    """
+    from kernelblaster.report.build import COMPARISON, write_comparison
+    from kernelblaster.report.comparison import RunToCompare
+
+    layouts = [_layout(directory) for directory in directories]
+    if len({layout.run for layout in layouts}) < 2:
+        raise UsageError("a comparison needs two runs or more", hint="name the directories that hold run.json")
+    labels = _labels([layout.run for layout in layouts])
+    runs = [
+        RunToCompare(label, recall(layout), read_record(layout.record))
+        for label, layout in zip(labels, layouts, strict=True)
+    ]
+    return write_comparison(runs, output or Path(COMPARISON))
+
+
+def _labels(directories: Sequence[Path]) -> list[str]:
+    """Of each path the parts between those that all share at its beginning and at its end."""
+    paths = [directory.parts for directory in directories]
+    start, most = 0, min(map(len, paths))
+    while start < most - 1 and len({parts[start] for parts in paths}) == 1:
+        start += 1
+    end = 0
+    while start + end < most - 1 and len({parts[-1 - end] for parts in paths}) == 1:
+        end += 1
+    return ["/".join(parts[start : len(parts) - end]) for parts in paths]
 
 
 def reprofile(

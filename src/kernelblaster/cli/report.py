@@ -1,4 +1,4 @@
-"""`kernelblaster report`: build the HTML page of a run again."""
+"""`kernelblaster report`: build the HTML page of a run again, or one that compares several."""
 
 from __future__ import annotations
 
@@ -11,10 +11,17 @@ from kernelblaster.errors import ExitCode
 
 
 def report(
-    run_dir: Annotated[Path, typer.Argument(help="Directory of a run: the one that holds run.json.")],
+    run_dirs: Annotated[
+        list[Path], typer.Argument(metavar="run_dir ...", help="Directories of runs: those that hold run.json.")
+    ],
+    output: Annotated[
+        Path | None, typer.Option(help="Where the comparison of several runs goes.  [default: comparison.html]")
+    ] = None,
 ) -> int:
-    """Build report.html of a run again."""
-    from kernelblaster import build_report
+    """Build report.html of a run again; of several runs comparison.html, which sets them side by side."""
+    from kernelblaster import UsageError, build_report, compare_runs
 
-    typer.echo(build_report(run_dir))
+    if len(run_dirs) == 1 and output is not None:
+        raise UsageError("--output is for the comparison of several runs", hint="report.html lies in the run itself")
+    typer.echo(build_report(run_dirs[0]) if len(run_dirs) == 1 else compare_runs(run_dirs, output))
     return int(ExitCode.OK)

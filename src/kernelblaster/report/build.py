@@ -1,24 +1,36 @@
-"""Builds `report.html`."""
+"""Builds `report.html` of a run, and the page that compares several."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from kernelblaster.records.layout import RunLayout
 from kernelblaster.records.summary import RunSummary
+from kernelblaster.report.comparison import RunToCompare, make_comparison
 from kernelblaster.report.page import make_page
 from kernelblaster.report.reading import read_problem
 from kernelblaster.storage.atomic import write_atomically
 
 REPORT = "report.html"
+COMPARISON = "comparison.html"
 
 
 def write_report(summary: RunSummary, layout: RunLayout) -> Path:
     """Write the page of a run beside its other files; returns its path. Raises UsageError for a damaged outcome."""
     # A run may have been moved, or be looked at from elsewhere, since its summary was written.
     records = [read_problem(row, layout.run.joinpath(*row.directory.parts[-2:])) for row in summary.problems]
+    return _written(layout.run / REPORT, "report.html.j2", make_page(summary, records))
+
+
+def write_comparison(runs: Sequence[RunToCompare], path: Path) -> Path:
+    """Write the page that compares runs; returns its path. Raises UsageError for runs on different devices."""
+    return _written(path, "comparison.html.j2", make_comparison(runs))
+
+
+def _written(path: Path, template: str, page: object) -> Path:
     environment = Environment(
         loader=PackageLoader("kernelblaster.report"),
         autoescape=True,
@@ -26,7 +38,5 @@ def write_report(summary: RunSummary, layout: RunLayout) -> Path:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    html = environment.get_template("report.html.j2").render(page=make_page(summary, records))
-    path = layout.run / REPORT
-    write_atomically(path, html)
+    write_atomically(path, environment.get_template(template).render(page=page))
     return path

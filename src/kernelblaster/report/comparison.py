@@ -1,0 +1,194 @@
+"""Several runs side by side: what each reached on each problem, and what that cost."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kernelblaster.agent.outcome import OutcomeStatus
+from kernelblaster.errors import UsageError
+from kernelblaster.records.run_record import RunRecord
+from kernelblaster.records.summary import ProblemSummary, RunSummary
+from kernelblaster.report.scales import microseconds, times
+
+_LEAD = 1.01
+"""Speed-ups that are closer than this factor are alike: no run is marked as the better one."""
+_SHOWN = 60
+"""Characters of a setting's value."""
+_OWN = ("experiment", "out_dir", "output", "knowledge_base")
+"""Settings that say where a run lies, not what it does: names that a setting's path ends in."""
+
+
+@dataclass(frozen=True)
+class RunToCompare:
+    """A run as it is on disk. `label` tells it from the others."""
+
+    label: str
+    summary: RunSummary
+    record: RunRecord
+
+    @property
+    def rows(self) -> dict[str, ProblemSummary]:
+        """Problem -> row, of those that were searched."""
+        return {row.problem: row for row in self.summary.searched}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A problem in one run; all empty where it was not searched there."""
+
+    speedup: str = ""
+    final: str = ""
+    told: str = ""
+    best: bool = False
+    width: float = 0.0
+    """Of its bar, in percent of the table's largest, by logarithm."""
+
+
+@dataclass(frozen=True)
+class ProblemLine:
+    """A problem in all runs."""
+
+    title: str
+    pytorch: str
+    """The fastest mode of PyTorch that is known, in microseconds."""
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class RunColumn:
+    """A run over all problems. Means are over problems that every run searched; failures count as 1."""
+
+    label: str
+    model: str
+    mean: str
+    best: bool
+    improved: str
+    tokens: str
+    dollars: str
+    per_tokens: str
+    """Mean logarithm of the speed-up, in percent, per 1,000 tokens."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting that the runs do not share, with its value in each."""
+
+    name: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ComparisonPage:
+    """The whole page."""
+
+    device: str
+    kind: str
+    """`modelled` or `measured`."""
+    shared: int
+    """Problems that every run searched."""
+    columns: tuple[RunColumn, ...]
+    lines: tuple[ProblemLine, ...]
+    settings: tuple[Setting, ...]
+
+
+def make_comparison(runs: Sequence[RunToCompare]) -> ComparisonPage:
+    """The page that compares runs. Raises UsageError for runs on different devices, whose times do not compare."""
+    devices = {(run.summary.device.kind, run.summary.device.name) for run in runs}
+    if len(devices) > 1:
+        names = ", ".join(sorted(f"{name} ({kind})" for kind, name in devices))
+        raise UsageError(f"the runs were timed on different devices: {names}", hint="compare runs of one device")
+    shared = [problem for problem in runs[0].rows if all(problem in run.rows for run in runs)]
+    means = [_mean_log(run, shared) for run in runs]
+    first = runs[0].summary
+    return ComparisonPage(
+        device=f"{first.device.name} ({first.device.arch})",
+        kind="modelled" if first.emulated else "measured",
+        shared=len(shared),
+        columns=tuple(_column(run, shared, mean, means) for run, mean in zip(runs, means, strict=True)),
+        lines=tuple(_lines(runs)),
+        settings=tuple(_settings([run.record for run in runs])),
+    )
+
+
+def _speedup(row: ProblemSummary) -> float:
+    """Against the start; 1 where nothing beat it."""
+    return row.comparison.speedup if row.comparison else 1.0
+
+
+def _mean_log(run: RunToCompare, problems: Sequence[str]) -> float:
+    return sum(math.log(_speedup(run.rows[problem])) for problem in problems) / max(1, len(problems))
+
+
+def _column(run: RunToCompare, shared: Sequence[str], mean: float, means: Sequence[float]) -> RunColumn:
+    spent = run.summary.spending
+    tokens = spent.prompt_tokens + spent.completion_tokens
+    improved = sum(row.status is OutcomeStatus.IMPROVED for row in run.summary.searched)
+    return RunColumn(
+        label=run.label,
+        model=run.summary.model,
+        mean=times(math.exp(mean)) if shared else "",
+        best=bool(shared) and mean == max(means) and _leads([math.exp(one) for one in means]),
+        improved=f"{improved} of {len(run.summary.searched)}",
+        tokens=f"{tokens / 1000:,.0f} k{', estimated' if spent.estimated else ''}",
+        dollars="price unknown" if spent.dollars is None else f"${spent.dollars:.2f}",
+        per_tokens=f"{100 * mean * len(shared) / (tokens / 1000):.2f} %" if tokens and shared else "",
+    )
+
+
+def _lines(runs: Sequence[RunToCompare]) -> Iterator[ProblemLine]:
+    rows = {problem: row for run in reversed(runs) for problem, row in run.rows.items()}
+    most = max((_speedup(row) for run in runs for row in run.rows.values()), default=1.0)
+    for problem in sorted(rows):
+        own = [run.rows.get(problem) for run in runs]
+        speedups = [_speedup(row) for row in own if row is not None]
+        best = max(speedups) if _leads(speedups) else None
+        known = [us for row in own if row is not None for us in row.pytorch_us.values()]
+        yield ProblemLine(
+            title=rows[problem].title,
+            pytorch=microseconds(min(known)) if known else "",
+            cells=tuple(Cell() if row is None else _cell(row, best, most) for row in own),
+        )
+
+
+def _leads(speedups: Sequence[float]) -> bool:
+    """Whether one of them is the best beyond doubt."""
+    ordered = sorted(speedups, reverse=True)
+    return len(ordered) > 1 and ordered[0] > _LEAD * ordered[1]
+
+
+def _cell(row: ProblemSummary, best: float | None, most: float) -> Cell:
+    if row.comparison is None:
+        return Cell(told=row.reason or row.status.replace("_", " "))
+    speedup = row.comparison.speedup
+    return Cell(
+        speedup=times(speedup),
+        final=microseconds(row.comparison.candidate.median_us),
+        best=speedup == best,
+        width=round(100 * math.log(max(speedup, 1.0)) / math.log(max(most, 1.0001)), 1),
+    )
+
+
+def _settings(records: Sequence[RunRecord]) -> Iterator[Setting]:
+    """Settings whose values differ, by name."""
+    flat = [dict(_leaves(json.loads(record.config.model_dump_json()))) for record in records]
+    for name in sorted({name for one in flat for name in one}):
+        values = [one.get(name) for one in flat]
+        if any(value != values[0] for value in values) and name.rpartition(".")[2] not in _OWN:
+            yield Setting(name, tuple(_told(value) for value in values))
+
+
+def _leaves(values: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{place}{name}.")
+        else:
+            yield f"{place}{name}", value
+
+
+def _told(value: object) -> str:
+    text = ", ".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

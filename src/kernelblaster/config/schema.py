@@ -154,7 +154,8 @@ class ModelConfig(Section):
     """Model name."""
     stages: Annotated[tuple[str, ...], BeforeValidator(_between_commas)] = ()
     """Other models of the same endpoint for single purposes (generate, repair, classify, reflect, verify), such as
-    repair=gpt-5-nano-2025-08-07; for openai_api alone. Prices set below are those of `name`."""
+    repair=gpt-5-nano-2025-08-07, or several by weight: generate=gpt-5*1+gpt-5-mini*3; for openai_api alone.
+    Prices set below are those of `name`."""
     base_url: str | None = None
     """Chat completions endpoint; OpenAI's if not given."""
     api_key: SecretStr | None = None

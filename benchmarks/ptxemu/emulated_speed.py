@@ -4,11 +4,13 @@
 
 A lane instruction is one PTX instruction of one thread. `G/s` is by the wall clock and so falls on a busy machine;
 `G/CPU-s` divides by the processor time of all threads. Best of the repetitions. The last line is the assembler's.
+With --json each kernel has digests of its output and of its counts, which tell whether two builds of the core agree.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import subprocess
@@ -49,9 +51,19 @@ def measure(core: Core, program: Path, threads: int) -> list[dict]:
     records = [one for one in map(json.loads, report.read_text().splitlines()) if "kernel" in one]
     rows = []
     for line, record in zip(done.stdout.splitlines(), records, strict=True):
-        name, wall, cpu = line.split()
-        lanes, warps = record["thread_instructions"], record["warp_instructions"]
-        rows.append({"kernel": name, "lanes": lanes, "warps": warps, "wall_s": float(wall), "cpu_s": float(cpu)})
+        name, wall, cpu, output = line.split()
+        counts = hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:16]
+        rows.append(
+            {
+                "kernel": name,
+                "lanes": record["thread_instructions"],
+                "warps": record["warp_instructions"],
+                "wall_s": float(wall),
+                "cpu_s": float(cpu),
+                "output": output,
+                "counts": counts,
+            }
+        )
     return rows
 
 

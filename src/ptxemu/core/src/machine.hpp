@@ -154,6 +154,11 @@ public:
     }
 };
 
+// The registers of an instruction that has more than fit.
+inline const u32* register_list(const Warp& warp, const Instruction& i) {
+    return warp.worker->launch->function->extra.data() + i.operand[3];
+}
+
 struct Barrier {
     u32 arrived = 0;    // lanes
     u32 expected = 0;   // lanes; 0: all live threads of the block

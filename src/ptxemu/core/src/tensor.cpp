@@ -1,129 +1,80 @@
 // Tensor-core operations, and the matrix loads and stores that feed them.
 //
-// Products of fp16, bf16, tf32 and fp8 numbers are exact in double; one instruction sums them in double and rounds
-// once, which is more exact than hardware. fp64 is a chain of fused multiply-adds in ascending k. Integers wrap, or
-// clamp with .satfinite. tf32 operands lose their low 13 bits.
-//
 // Operands of an mma: [0] shape, [1] flags, [3] start of the registers in Function::extra (d, a, b, c), immediate its
 // cost. Operands of a matrix load or store: [0] shape and element width, [1] part, layout and number of registers,
 // [2] stride, [3] the registers, [5] the address.
 #include <algorithm>
 
 #include "access.hpp"
-#include "element.hpp"
 #include "operations.hpp"
+#include "product.hpp"
 
 namespace ptxemu {
 namespace {
 
-constexpr int kLargest = 32 * 16;  // elements of the largest operand
+constexpr int kMostRows = 32, kMostDepth = 32, kMostSums = 32 * 16;
 
 Extent extent_of(u32 shape) {
     return {static_cast<int>(shape & 255), static_cast<int>(shape >> 8 & 255), static_cast<int>(shape >> 16 & 255)};
 }
 
-// c += a * b with row-major matrices; N columns.
-template <int N>
-void accumulate(const f64* a, const f64* b, f64* c, int m, int k) {
-    for (int row = 0; row < m; ++row) {
-        f64 sum[N];
-        std::copy_n(c + row * N, N, sum);
-        for (int step = 0; step < k; ++step) {
-            const f64 factor = a[row * k + step];
-            for (int column = 0; column < N; ++column) sum[column] = std::fma(factor, b[step * N + column], sum[column]);
-        }
-        std::copy_n(sum, N, c + row * N);
-    }
-}
-
-void accumulate(const f64* a, const f64* b, f64* c, Extent extent) {
-    switch (extent.n) {
-        case 8: accumulate<8>(a, b, c, extent.m, extent.k); break;
-        case 16: accumulate<16>(a, b, c, extent.m, extent.k); break;
-        case 32: accumulate<32>(a, b, c, extent.m, extent.k); break;
-    }
-}
-
 constexpr u32 kSaturate = 1, kHalfAddend = 2, kHalfResult = 4;
 
-int count(Part part, Extent extent, int bits) { return fragment(part, extent, bits).registers; }
+// What mma and wmma.mma multiply: two operands, and an addend and a result of one type of numbers each.
+struct Form {
+    const Number &a, &b;
+    Sum addend, result;
+    Extent extent;
 
-// Rounds the sums into the result's registers.
-template <class Round>
-void scatter(const Warp& warp, const u32* registers, Extent extent, const f64* sums, Round round) {
-    const Fragment& where = fragment(Part::c, extent, 32);
-    for (int r = 0; r < where.registers; ++r) {
-        u32* lanes = warp.lanes<u32>(registers[r]);
-        const u16* place = where.of(r, 0);
-        for (int lane = 0; lane < kLanes; ++lane) lanes[lane] = round(sums[place[lane]]);
-    }
+    int width(Sum kind) const { return kind == Sum::f16 ? 16 : kind == Sum::f64 ? 64 : 32; }
+    int registers(Sum kind) const { return registers_of(Part::c, extent, width(kind)); }
+};
+
+template <class Visit>
+void each_sum(const Form& form, Sum kind, Visit visit) {
+    const int panels = form.extent.n / 8;
+    each_tile(Part::c, form.extent, form.width(kind),
+              [&](int reg, Place at) { visit(reg, (at.row / 8 * panels + at.column / 8) * kTile); });
 }
 
-void scatter_halves(const Warp& warp, const u32* registers, Extent extent, const f64* sums) {
-    const Fragment& where = fragment(Part::c, extent, 16);
-    for (int r = 0; r < where.registers; ++r) {
-        u32* lanes = warp.lanes<u32>(registers[r]);
-        const u16 *low = where.of(r, 0), *high = where.of(r, 1);
-        for (int lane = 0; lane < kLanes; ++lane)
-            lanes[lane] = u32{narrow_f16(to_odd(sums[high[lane]])).bits} << 16 | narrow_f16(to_odd(sums[low[lane]])).bits;
-    }
-}
-
-template <class A, class B>
-void multiply(Warp& warp, const Instruction& i, u32, const pred*) {
-    const Extent extent = extent_of(i.operand[0]);
-    const u32 flags = i.operand[1];
-    const u32* registers = register_list(warp, i);
-    alignas(64) f64 a[kLargest], b[kLargest], sums[kLargest];
-    const u32* next = registers + count(Part::c, extent, flags & kHalfResult ? 16 : 32);
-    next += gather<A>(warp, next, Part::a, extent, a);
-    next += gather<B>(warp, next, Part::b, extent, b);
-    if (flags & kHalfAddend) {
-        gather<f16>(warp, next, Part::c, extent, sums);
-    } else {
-        const Fragment& where = fragment(Part::c, extent, 32);
-        for (int r = 0; r < where.registers; ++r)
-            for (int lane = 0; lane < kLanes; ++lane) sums[where.of(r, 0)[lane]] = warp.lanes<f32>(next[r])[lane];
-    }
-    accumulate(a, b, sums, extent);
-    if (flags & kHalfResult)
-        scatter_halves(warp, registers, extent, sums);
-    else
-        scatter(warp, registers, extent, sums, [](f64 sum) { return bits<u32>(static_cast<f32>(sum)); });
-}
-
-// Sums of 8-bit products are far below 2^53: exact in double, the addend's 32 bits included.
-template <class A, class B>
-void multiply_integers(Warp& warp, const Instruction& i, u32, const pred*) {
-    const Extent extent = extent_of(i.operand[0]);
-    const u32* registers = register_list(warp, i);
-    alignas(64) f64 a[kLargest], b[kLargest], sums[kLargest];
-    const u32* next = registers + count(Part::c, extent, 32);
-    next += gather<A>(warp, next, Part::a, extent, a);
-    next += gather<B>(warp, next, Part::b, extent, b);
-    const Fragment& where = fragment(Part::c, extent, 32);
-    for (int r = 0; r < where.registers; ++r)
-        for (int lane = 0; lane < kLanes; ++lane) sums[where.of(r, 0)[lane]] = warp.lanes<s32>(next[r])[lane];
-    accumulate(a, b, sums, extent);
-    const bool saturate = i.operand[1] & kSaturate;
-    scatter(warp, registers, extent, sums, [saturate](f64 sum) {
-        const s64 whole = static_cast<s64>(sum);
-        return static_cast<u32>(saturate ? std::clamp<s64>(whole, -0x80000000ll, 0x7fffffffll) : whole);
+void multiply(Warp& warp, const Form& form, const u32* registers) {
+    const Extent extent = form.extent;
+    alignas(64) f64 a[kMostRows * kMostDepth], b[kMostRows * kMostDepth], sums[kMostSums];
+    const u32* const left = registers + form.registers(form.result);
+    const u32* const right = left + registers_of(Part::a, extent, form.a.bits);
+    const u32* const addend = right + registers_of(Part::b, extent, form.b.bits);
+    each_tile(Part::a, extent, form.a.bits, [&](int reg, Place at) {
+        form.a.rows(warp.lanes<u8>(left[reg]), a + at.row * extent.k + at.column, extent.k);
+    });
+    each_tile(Part::b, extent, form.b.bits, [&](int reg, Place at) {
+        form.b.columns(warp.lanes<u8>(right[reg]), b + (at.column / 8 * extent.k + at.row) * 8);
+    });
+    each_sum(form, form.addend, [&](int reg, int tile) {
+        read_sums(form.addend, warp.lanes<u8>(addend[reg]), warp.lanes<u8>(addend[reg + (form.addend != Sum::f16)]),
+                  sums + tile);
+    });
+    multiply_panels(a, b, sums, extent.m / 8, extent.k, extent.n / 8);
+    each_sum(form, form.result, [&](int reg, int tile) {
+        write_sums(form.result, sums + tile, warp.lanes<u8>(registers[reg]),
+                   warp.lanes<u8>(registers[reg + (form.result != Sum::f16)]));
     });
 }
 
+template <const Number& A, const Number& B>
+void multiply_floats(Warp& warp, const Instruction& i, u32, const pred*) {
+    const Sum addend = i.operand[1] & kHalfAddend ? Sum::f16 : Sum::f32;
+    const Sum result = i.operand[1] & kHalfResult ? Sum::f16 : Sum::f32;
+    multiply(warp, {A, B, addend, result, extent_of(i.operand[0])}, register_list(warp, i));
+}
+
+template <const Number& A, const Number& B>
+void multiply_integers(Warp& warp, const Instruction& i, u32, const pred*) {
+    const Sum result = i.operand[1] & kSaturate ? Sum::s32_saturated : Sum::s32;
+    multiply(warp, {A, B, Sum::s32, result, extent_of(i.operand[0])}, register_list(warp, i));
+}
+
 void multiply_doubles(Warp& warp, const Instruction& i, u32, const pred*) {
-    const Extent extent = extent_of(i.operand[0]);
-    const u32* registers = register_list(warp, i);
-    const Fragment& where = fragment(Part::c, extent, 64);
-    alignas(64) f64 a[kLargest], b[kLargest], sums[kLargest];
-    const u32* next = registers + where.registers;
-    next += gather<f64>(warp, next, Part::a, extent, a);
-    next += gather<f64>(warp, next, Part::b, extent, b);
-    gather<f64>(warp, next, Part::c, extent, sums);
-    accumulate(a, b, sums, extent);
-    for (int r = 0; r < where.registers; ++r)
-        for (int lane = 0; lane < kLanes; ++lane) warp.lanes<f64>(registers[r])[lane] = sums[where.of(r, 0)[lane]];
+    multiply(warp, {numbers::f64, numbers::f64, Sum::f64, Sum::f64, extent_of(i.operand[0])}, register_list(warp, i));
 }
 
 // What wmma.load and wmma.store share: where the elements of each register lie in memory.
@@ -133,27 +84,37 @@ public:
         : warp_(warp),
           instruction_(i),
           active_(active),
+          part_(static_cast<Part>(i.operand[1] & 3)),
           bits_(static_cast<int>(i.operand[0] >> 24)),
-          fragment_(fragment(static_cast<Part>(i.operand[1] & 3), extent_of(i.operand[0]), bits_)),
+          distinct_(registers_of(part_, extent_of(i.operand[0]), bits_)),
           by_columns_((i.operand[1] & 4) != 0),
           registers_(static_cast<int>(i.operand[1] >> 8)) {
         read_addresses(warp, i.operand[5], (i.flags & kWideAddress) != 0, i.immediate, base_);
         // Elements of one register are neighbours along rows of A and C, along columns of B.
-        contiguous_ = fragment_.per_register == 1 || by_columns_ == ((i.operand[1] & 3) == static_cast<u32>(Part::b));
+        contiguous_ = per() == 1 || by_columns_ == (part_ == Part::b);
+        each_tile(part_, extent_of(i.operand[0]), bits_, [&](int reg, Place at) {
+            corner_[reg] = at;
+            if (part_ == Part::c && per() == 1) corner_[reg + 1] = {at.row, at.column + 1};
+        });
     }
 
-    int distinct() const { return fragment_.registers; }
+    int distinct() const { return distinct_; }
     int registers() const { return registers_; }
-    int pieces() const { return contiguous_ ? 1 : fragment_.per_register; }
-    u32 piece_bytes() const { return static_cast<u32>(bits_ / 8 * (contiguous_ ? fragment_.per_register : 1)); }
+    int pieces() const { return contiguous_ ? 1 : per(); }
+    u32 piece_bytes() const { return static_cast<u32>(bits_ / 8 * (contiguous_ ? per() : 1)); }
 
     Access open(int reg, int piece, Op op) const {
         alignas(64) u64 address[kLanes];
-        const u16* place = fragment_.of(reg, piece);
         const u32* stride = warp_.lanes<u32>(instruction_.operand[2]);
-        for (int lane = 0; lane < kLanes; ++lane) {
-            const u64 row = place[lane] / fragment_.columns, column = place[lane] % fragment_.columns;
-            const u64 index = by_columns_ ? column * stride[lane] + row : row * stride[lane] + column;
+        // Along the group of a lane, and along its members.
+        const bool across = part_ == Part::b;
+        const u64 apart = static_cast<u64>(part_ == Part::c ? 2 : per());
+        const u64 first = static_cast<u64>(across ? corner_[reg].column : corner_[reg].row);
+        const u64 second = static_cast<u64>((across ? corner_[reg].row : corner_[reg].column) + piece);
+        const bool steep = by_columns_ == across;
+        for (u64 lane = 0; lane < kLanes; ++lane) {
+            const u64 group = first + lane / 4, member = second + lane % 4 * apart;
+            const u64 index = steep ? group * stride[lane] + member : member * stride[lane] + group;
             address[lane] = base_[lane] + index * static_cast<u64>(bits_ / 8);
         }
         const Space space = static_cast<Space>(instruction_.extra);
@@ -163,13 +124,16 @@ public:
     }
 
 private:
+    int per() const { return per_register(bits_); }
+
     Warp& warp_;
     const Instruction& instruction_;
     u32 active_;
-    int bits_;
-    const Fragment& fragment_;
+    Part part_;
+    int bits_, distinct_;
     bool by_columns_, contiguous_;
     int registers_;
+    Place corner_[16];  // the first lane's element of each distinct register
     alignas(64) u64 base_[kLanes];
 };
 
@@ -211,17 +175,6 @@ void store_fragment(Warp& warp, const Instruction& i, u32 active, const pred*) {
     }
 }
 
-// Element pair of a lane in an 8x8 matrix of 16-bit elements: 2 * (lane % 4) and the next of row lane / 4, or of that
-// column when transposed.
-template <bool Transposed>
-void pair_places(int lane, int (&row)[2], int (&column)[2]) {
-    for (int which = 0; which < 2; ++which) {
-        const int across = lane % 4 * 2 + which;
-        row[which] = Transposed ? across : lane / 4;
-        column[which] = Transposed ? lane / 4 : across;
-    }
-}
-
 // Lane 8 * k + r points at row r of matrix k: eight 16-bit elements.
 template <int Matrices>
 Access open_rows(Warp& warp, const Instruction& i, Op op) {
@@ -232,20 +185,19 @@ Access open_rows(Warp& warp, const Instruction& i, Op op) {
     return open_addresses(warp, i, Space::shared, address, pointing, 16, op, i.memory);
 }
 
+// A register holds a matrix row by row, which four lanes share.
+constexpr std::size_t kRowBytes = 16;
+
 template <int Matrices, bool Transposed>
 void load_matrix(Warp& warp, const Instruction& i, u32, const pred*) {
     const u32* registers = register_list(warp, i);
     const Access access = open_rows<Matrices>(warp, i, Op::load);
     if (access.pattern == Pattern::fault) return;
     for (int matrix = 0; matrix < Matrices; ++matrix) {
-        u16 element[8][8];
-        for (int row = 0; row < 8; ++row) std::memcpy(element[row], access.pointer[8 * matrix + row], 16);
-        u32* destination = warp.lanes<u32>(registers[matrix]);
-        for (int lane = 0; lane < kLanes; ++lane) {
-            int row[2], column[2];
-            pair_places<Transposed>(lane, row, column);
-            destination[lane] = static_cast<u32>(element[row[1]][column[1]]) << 16 | element[row[0]][column[0]];
-        }
+        u8 row[8][kRowBytes];
+        for (int r = 0; r < 8; ++r) std::memcpy(row[r], access.pointer[8 * matrix + r], kRowBytes);
+        u8* const destination = warp.lanes<u8>(registers[matrix]);
+        Transposed ? transpose_halves(row, destination) : static_cast<void>(std::memcpy(destination, row, sizeof row));
     }
 }
 
@@ -255,30 +207,16 @@ void store_matrix(Warp& warp, const Instruction& i, u32, const pred*) {
     const Access access = open_rows<Matrices>(warp, i, Op::store);
     if (access.pattern == Pattern::fault) return;
     for (int matrix = 0; matrix < Matrices; ++matrix) {
-        const u32* source = warp.lanes<u32>(registers[matrix]);
-        for (int lane = 0; lane < kLanes; ++lane) {
-            int row[2], column[2];
-            pair_places<Transposed>(lane, row, column);
-            for (int which = 0; which < 2; ++which) {
-                const u16 value = static_cast<u16>(source[lane] >> 16 * which);
-                std::memcpy(access.pointer[8 * matrix + row[which]] + 2 * column[which], &value, sizeof value);
-            }
-        }
+        u8 row[8][kRowBytes];
+        const u8* const source = warp.lanes<u8>(registers[matrix]);
+        Transposed ? transpose_halves(source, row) : static_cast<void>(std::memcpy(row, source, sizeof row));
+        for (int r = 0; r < 8; ++r) std::memcpy(access.pointer[8 * matrix + r], row[r], kRowBytes);
     }
 }
 
 // movmatrix.trans: an 8x8 matrix from the lanes' registers to the lanes' registers.
 void transpose_matrix(Warp& warp, const Instruction& i, u32, const pred*) {
-    const u32* source = warp.lanes<u32>(i.operand[1]);
-    u16 element[8][8];
-    for (int lane = 0; lane < kLanes; ++lane)
-        for (int which = 0; which < 2; ++which)
-            element[lane / 4][lane % 4 * 2 + which] = static_cast<u16>(source[lane] >> 16 * which);
-    u32* destination = warp.lanes<u32>(i.operand[0]);
-    for (int lane = 0; lane < kLanes; ++lane) {
-        const int row = lane / 4, column = lane % 4 * 2;
-        destination[lane] = static_cast<u32>(element[column + 1][row]) << 16 | element[column][row];
-    }
+    transpose_halves(warp.lanes<u8>(i.operand[1]), warp.lanes<u8>(i.operand[0]));
 }
 
 }  // namespace
@@ -293,17 +231,17 @@ void transpose_matrix(Warp& warp, const Instruction& i, u32, const pred*) {
 
 const std::vector<Operation>& tensor_operations() {
     static const std::vector<Operation> table = {
-        {"mma_f16_f16", Kind::warp, multiply<f16, f16>},
-        {"mma_bf16_bf16", Kind::warp, multiply<bf16, bf16>},
-        {"mma_tf32_tf32", Kind::warp, multiply<tf32, tf32>},
-        {"mma_e4m3_e4m3", Kind::warp, multiply<e4m3, e4m3>},
-        {"mma_e4m3_e5m2", Kind::warp, multiply<e4m3, e5m2>},
-        {"mma_e5m2_e4m3", Kind::warp, multiply<e5m2, e4m3>},
-        {"mma_e5m2_e5m2", Kind::warp, multiply<e5m2, e5m2>},
-        {"mma_s8_s8", Kind::warp, multiply_integers<s8, s8>},
-        {"mma_s8_u8", Kind::warp, multiply_integers<s8, u8>},
-        {"mma_u8_s8", Kind::warp, multiply_integers<u8, s8>},
-        {"mma_u8_u8", Kind::warp, multiply_integers<u8, u8>},
+        {"mma_f16_f16", Kind::warp, multiply_floats<numbers::f16, numbers::f16>},
+        {"mma_bf16_bf16", Kind::warp, multiply_floats<numbers::bf16, numbers::bf16>},
+        {"mma_tf32_tf32", Kind::warp, multiply_floats<numbers::tf32, numbers::tf32>},
+        {"mma_e4m3_e4m3", Kind::warp, multiply_floats<numbers::e4m3, numbers::e4m3>},
+        {"mma_e4m3_e5m2", Kind::warp, multiply_floats<numbers::e4m3, numbers::e5m2>},
+        {"mma_e5m2_e4m3", Kind::warp, multiply_floats<numbers::e5m2, numbers::e4m3>},
+        {"mma_e5m2_e5m2", Kind::warp, multiply_floats<numbers::e5m2, numbers::e5m2>},
+        {"mma_s8_s8", Kind::warp, multiply_integers<numbers::s8, numbers::s8>},
+        {"mma_s8_u8", Kind::warp, multiply_integers<numbers::s8, numbers::u8>},
+        {"mma_u8_s8", Kind::warp, multiply_integers<numbers::u8, numbers::s8>},
+        {"mma_u8_u8", Kind::warp, multiply_integers<numbers::u8, numbers::u8>},
         {"mma_f64_f64", Kind::warp, multiply_doubles},
         {"wmma_load_32", Kind::warp, load_fragment<u32>},
         {"wmma_load_64", Kind::warp, load_fragment<u64>},

@@ -4,14 +4,14 @@
 // there then, while a GPU may read until the group is waited for. Registers are written at once, too: ptxas inserts the
 // waits that those who read them too early lack.
 //
-// Sums are as exact as in tensor.cpp: in double, rounded once per instruction. Integers wrap, or clamp with .satfinite.
+// Sums are as exact as those of mma (product.hpp).
 //
 // Operands: [0] columns and depth, [1] flags, [2] predicate of the addend, [3] registers in Function::extra (d; the
 // descriptor of a or its registers; the descriptor of b), [4] member mask; immediate: its cost.
 #include "checks.hpp"
-#include "element.hpp"
 #include "matrix_descriptor.hpp"
 #include "operations.hpp"
+#include "product.hpp"
 
 namespace ptxemu {
 namespace {
@@ -69,56 +69,14 @@ private:
     MatrixDescriptor descriptor_;
 };
 
-template <class T>
-f64 element(const u8* piece, int which) {
-    if constexpr (std::is_same_v<T, tf32>) {
-        u32 raw;
-        std::memcpy(&raw, piece + 4 * which, sizeof raw);
-        return Element<tf32>::value(raw, 0);
-    } else {
-        T value;
-        std::memcpy(&value, piece + sizeof(T) * static_cast<std::size_t>(which), sizeof value);
-        if constexpr (std::is_integral_v<T>)
-            return value;
-        else
-            return widen(value);
-    }
+// Tiles of an operand, eight rows of one piece each, as they lie in shared memory.
+void read_tile(Pieces& pieces, u32 row, u32 piece, u8 (*tile)[kPieceBytes]) {
+    for (u32 r = 0; r < 8; ++r) std::memcpy(tile[r], pieces.along_k(row + r, piece), kPieceBytes);
 }
 
-// Rows `first` and following of an operand, as depth x count (Transposed) or count x depth numbers.
-template <class T, bool Transposed>
-void read(Pieces& pieces, bool across, int first, int count, int depth, f64* matrix) {
-    constexpr int kPer = kPieceBytes * 8 / Element<T>::bits;
-    const auto place = [&](int row, int k) -> f64& { return matrix[Transposed ? k * count + row : row * depth + k]; };
-    if (across) {
-        for (int k = 0; k < depth; ++k)
-            for (int row = 0; row < count; row += kPer) {
-                const u8* piece = pieces.across(static_cast<u32>(k), static_cast<u32>((first + row) / kPer));
-                for (int e = 0; e < kPer; ++e) place(row + e, k) = element<T>(piece, e);
-            }
-        return;
-    }
-    for (int row = 0; row < count; ++row)
-        for (int k = 0; k < depth; k += kPer) {
-            const u8* piece = pieces.along_k(static_cast<u32>(first + row), static_cast<u32>(k / kPer));
-            for (int e = 0; e < kPer; ++e) place(row, k + e) = element<T>(piece, e);
-        }
-}
-
-// sums += a * b for kRows x depth and depth x columns numbers.
-void accumulate(const f64* a, const f64* b, f64* sums, int depth, int columns) {
-    constexpr int kWide = 8, kTall = 4;
-    for (int column = 0; column < columns; column += kWide)
-        for (int row = 0; row < kRows; row += kTall) {
-            f64 sum[kTall][kWide];
-            for (int r = 0; r < kTall; ++r) std::copy_n(sums + (row + r) * columns + column, kWide, sum[r]);
-            for (int k = 0; k < depth; ++k)
-                for (int r = 0; r < kTall; ++r) {
-                    const f64 factor = a[(row + r) * depth + k];
-                    for (int c = 0; c < kWide; ++c) sum[r][c] = std::fma(factor, b[k * columns + column + c], sum[r][c]);
-                }
-            for (int r = 0; r < kTall; ++r) std::copy_n(sum[r], kWide, sums + (row + r) * columns + column);
-        }
+// The same of operands of 16-bit elements that lie across: eight steps along K, each with a piece of eight rows.
+void read_tile_across(Pieces& pieces, u32 step, u32 piece, u8 (*tile)[kPieceBytes]) {
+    for (u32 k = 0; k < 8; ++k) std::memcpy(tile[k], pieces.across(step + k, piece), kPieceBytes);
 }
 
 bool whole_group(Warp& warp, const Instruction& i) {
@@ -132,82 +90,87 @@ bool whole_group(Warp& warp, const Instruction& i) {
 
 int first_row(const Warp& warp) { return static_cast<int>(warp.index % kWarpsOfGroup) * kRows; }
 
-template <class A>
-void read_a(Warp& warp, const Instruction& i, const Form& form, f64* a) {
+void negate(f64* matrix, int count) {
+    for (int k = 0; k < count; ++k) matrix[k] = -matrix[k];
+}
+
+void read_a(Warp& warp, const Instruction& i, const Form& form, const Number& number, f64* a) {
+    u8 tile[8][kPieceBytes], straight[8][kPieceBytes];
+    const int per = number.per_row(), depth = form.depth;
     if (form.flags & kRegistersA) {
-        gather<A>(warp, form.a(), Part::a, {kRows, 8, form.depth}, a);
+        each_tile(Part::a, {kRows, 8, depth}, number.bits, [&](int reg, Place at) {
+            number.rows(warp.lanes<u8>(form.a()[reg]), a + at.row * depth + at.column, depth);
+        });
     } else {
         Pieces pieces(warp, i, *form.a());
-        read<A, false>(pieces, (form.flags & kAcrossA) != 0, first_row(warp), kRows, form.depth, a);
+        for (int row = 0; row < kRows; row += 8)
+            for (int k = 0; k < depth; k += per) {
+                const u32 first = static_cast<u32>(first_row(warp) + row);
+                const bool across = (form.flags & kAcrossA) != 0;
+                if (across) {
+                    read_tile_across(pieces, static_cast<u32>(k), first / 8, tile);
+                    transpose_halves(tile, straight);
+                } else {
+                    read_tile(pieces, first, static_cast<u32>(k / per), straight);
+                }
+                number.rows(straight, a + row * depth + k, depth);
+            }
     }
-    if (form.flags & kNegateA)
-        for (int k = 0; k < kRows * form.depth; ++k) a[k] = -a[k];
+    if (form.flags & kNegateA) negate(a, kRows * depth);
 }
 
-template <class B>
-void read_b(Warp& warp, const Instruction& i, const Form& form, f64* b) {
+void read_b(Warp& warp, const Instruction& i, const Form& form, const Number& number, f64* b) {
+    u8 tile[8][kPieceBytes];
+    const int per = number.per_row();
     Pieces pieces(warp, i, *form.b());
-    read<B, true>(pieces, (form.flags & kAcrossB) != 0, 0, form.columns, form.depth, b);
-    if (form.flags & kNegateB)
-        for (int k = 0; k < form.columns * form.depth; ++k) b[k] = -b[k];
+    for (int column = 0; column < form.columns; column += 8)
+        for (int k = 0; k < form.depth; k += per, b += 8 * per) {
+            if (form.flags & kAcrossB) {
+                read_tile_across(pieces, static_cast<u32>(k), static_cast<u32>(column / 8), tile);
+                number.rows(tile, b, 8);
+            } else {
+                read_tile(pieces, static_cast<u32>(column), static_cast<u32>(k / per), tile);
+                number.columns(tile, b);
+            }
+        }
+    if (form.flags & kNegateB) negate(b - form.columns * form.depth, form.columns * form.depth);
 }
 
-// Visits the registers of d, each with where its elements lie among the sums.
+// Visits the tiles of d, each with its registers and where its sums begin.
 template <class Visit>
-void each_result(const Warp& warp, const Form& form, int bits, Visit visit) {
-    const Fragment& where = fragment(Part::c, {kRows, form.columns, form.depth}, bits);
-    for (int r = 0; r < form.results; ++r)
-        visit(warp.lanes<u32>(form.registers[r]), where.of(r, 0), bits == 16 ? where.of(r, 1) : nullptr);
+void each_result(const Warp& warp, const Form& form, Sum kind, Visit visit) {
+    const int bits = kind == Sum::f16 ? 16 : 32, panels = form.columns / 8;
+    each_tile(Part::c, {kRows, form.columns, form.depth}, bits, [&](int reg, Place at) {
+        visit(warp.lanes<u8>(form.registers[reg]), warp.lanes<u8>(form.registers[reg + (bits == 32)]),
+              (at.row / 8 * panels + at.column / 8) * kTile);
+    });
 }
 
 bool adds(const Warp& warp, const Instruction& i) { return warp.lanes<pred>(i.operand[2])[0] != 0; }
 
-template <class A, class B>
-void multiply(Warp& warp, const Instruction& i, u32, const pred*) {
+void multiply(Warp& warp, const Instruction& i, const Number& left, const Number& right, Sum kind) {
     if (!whole_group(warp, i)) return;
     const Form form = Form::of(warp, i);
-    const bool half = (form.flags & kHalfResult) != 0;
     alignas(64) f64 a[kRows * kMostDepth], b[kMostDepth * kMostColumns], sums[kRows * kMostColumns];
-    read_a<A>(warp, i, form, a);
-    read_b<B>(warp, i, form, b);
+    read_a(warp, i, form, left, a);
+    read_b(warp, i, form, right, b);
     if (warp.worker->failed()) return;
-    std::fill_n(sums, kRows * form.columns, 0.0);
     if (adds(warp, i))
-        each_result(warp, form, half ? 16 : 32, [&](const u32* lanes, const u16* low, const u16* high) {
-            for (int lane = 0; lane < kLanes; ++lane) {
-                sums[low[lane]] = half ? Element<f16>::value(lanes[lane], 0) : f64{bits<f32>(lanes[lane])};
-                if (half) sums[high[lane]] = Element<f16>::value(lanes[lane], 1);
-            }
-        });
-    accumulate(a, b, sums, form.depth, form.columns);
-    const auto rounded = [&](int place) { return u32{narrow_f16(to_odd(sums[place])).bits}; };
-    each_result(warp, form, half ? 16 : 32, [&](u32* lanes, const u16* low, const u16* high) {
-        for (int lane = 0; lane < kLanes; ++lane)
-            lanes[lane] = half ? rounded(high[lane]) << 16 | rounded(low[lane])
-                               : bits<u32>(static_cast<f32>(sums[low[lane]]));
-    });
+        each_result(warp, form, kind, [&](u8* first, u8* second, int tile) { read_sums(kind, first, second, sums + tile); });
+    else
+        std::fill_n(sums, kRows * form.columns, 0.0);
+    multiply_panels(a, b, sums, kRows / 8, form.depth, form.columns / 8);
+    each_result(warp, form, kind, [&](u8* first, u8* second, int tile) { write_sums(kind, sums + tile, first, second); });
 }
 
-u32 narrowed(s64 sum, bool saturate) {
-    return static_cast<u32>(saturate ? std::clamp<s64>(sum, -0x80000000ll, 0x7fffffffll) : sum);
+template <const Number& A, const Number& B>
+void multiply_floats(Warp& warp, const Instruction& i, u32, const pred*) {
+    multiply(warp, i, A, B, i.operand[1] & kHalfResult ? Sum::f16 : Sum::f32);
 }
 
-template <class A, class B>
+template <const Number& A, const Number& B>
 void multiply_integers(Warp& warp, const Instruction& i, u32, const pred*) {
-    if (!whole_group(warp, i)) return;
-    const Form form = Form::of(warp, i);
-    alignas(64) f64 a[kRows * kMostDepth], b[kMostDepth * kMostColumns], sums[kRows * kMostColumns];
-    read_a<A>(warp, i, form, a);
-    read_b<B>(warp, i, form, b);
-    if (warp.worker->failed()) return;
-    const bool add = adds(warp, i), saturate = (form.flags & kSaturate) != 0;
-    each_result(warp, form, 32, [&](const u32* lanes, const u16* place, const u16*) {
-        for (int lane = 0; lane < kLanes; ++lane) sums[place[lane]] = add ? static_cast<s32>(lanes[lane]) : 0;
-    });
-    accumulate(a, b, sums, form.depth, form.columns);
-    each_result(warp, form, 32, [&](u32* lanes, const u16* place, const u16*) {
-        for (int lane = 0; lane < kLanes; ++lane) lanes[lane] = narrowed(static_cast<s64>(sums[place[lane]]), saturate);
-    });
+    multiply(warp, i, A, B, i.operand[1] & kSaturate ? Sum::s32_saturated : Sum::s32);
 }
 
 // Single bits: the number of those set in both, over 256 of them.
@@ -232,12 +195,12 @@ void multiply_bits(Warp& warp, const Instruction& i, u32, const pred*) {
     rows(*form.b(), 0, form.columns, b);
     if (warp.worker->failed()) return;
     const bool add = adds(warp, i);
-    each_result(warp, form, 32, [&](u32* lanes, const u16* place, const u16*) {
-        for (int lane = 0; lane < kLanes; ++lane) {
-            u32 sum = add ? lanes[lane] : 0;
-            const int row = place[lane] / form.columns, column = place[lane] % form.columns;
+    each_tile(Part::c, {kRows, form.columns, form.depth}, 32, [&](int reg, Place at) {
+        for (int e = 0; e < 2 * kLanes; ++e) {
+            u32& sum = warp.lanes<u32>(form.registers[reg + e % 2])[e / 2];
+            const int row = at.row + e / 8, column = at.column + e % 8;
+            if (!add) sum = 0;
             for (int word = 0; word < kWords; ++word) sum += popcount(a[row][word] & b[column][word]);
-            lanes[lane] = sum;
         }
     });
 }
@@ -270,17 +233,17 @@ void wait(Warp& warp, const Instruction& i, u32, const pred*) {
 
 const std::vector<Operation>& wgmma_operations() {
     static const std::vector<Operation> table = {
-        {"wgmma_f16_f16", Kind::warp, multiply<f16, f16>},
-        {"wgmma_bf16_bf16", Kind::warp, multiply<bf16, bf16>},
-        {"wgmma_tf32_tf32", Kind::warp, multiply<tf32, tf32>},
-        {"wgmma_e4m3_e4m3", Kind::warp, multiply<e4m3, e4m3>},
-        {"wgmma_e4m3_e5m2", Kind::warp, multiply<e4m3, e5m2>},
-        {"wgmma_e5m2_e4m3", Kind::warp, multiply<e5m2, e4m3>},
-        {"wgmma_e5m2_e5m2", Kind::warp, multiply<e5m2, e5m2>},
-        {"wgmma_s8_s8", Kind::warp, multiply_integers<s8, s8>},
-        {"wgmma_s8_u8", Kind::warp, multiply_integers<s8, u8>},
-        {"wgmma_u8_s8", Kind::warp, multiply_integers<u8, s8>},
-        {"wgmma_u8_u8", Kind::warp, multiply_integers<u8, u8>},
+        {"wgmma_f16_f16", Kind::warp, multiply_floats<numbers::f16, numbers::f16>},
+        {"wgmma_bf16_bf16", Kind::warp, multiply_floats<numbers::bf16, numbers::bf16>},
+        {"wgmma_tf32_tf32", Kind::warp, multiply_floats<numbers::tf32, numbers::tf32>},
+        {"wgmma_e4m3_e4m3", Kind::warp, multiply_floats<numbers::e4m3, numbers::e4m3>},
+        {"wgmma_e4m3_e5m2", Kind::warp, multiply_floats<numbers::e4m3, numbers::e5m2>},
+        {"wgmma_e5m2_e4m3", Kind::warp, multiply_floats<numbers::e5m2, numbers::e4m3>},
+        {"wgmma_e5m2_e5m2", Kind::warp, multiply_floats<numbers::e5m2, numbers::e5m2>},
+        {"wgmma_s8_s8", Kind::warp, multiply_integers<numbers::s8, numbers::s8>},
+        {"wgmma_s8_u8", Kind::warp, multiply_integers<numbers::s8, numbers::u8>},
+        {"wgmma_u8_s8", Kind::warp, multiply_integers<numbers::u8, numbers::s8>},
+        {"wgmma_u8_u8", Kind::warp, multiply_integers<numbers::u8, numbers::u8>},
         {"wgmma_b1_b1", Kind::warp, multiply_bits},
         {"wgmma_fence", Kind::warp, fence},
         {"wgmma_commit", Kind::warp, commit},

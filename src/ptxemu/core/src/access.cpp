@@ -5,6 +5,7 @@
 
 #include "checks.hpp"
 #include "request.hpp"
+#include "vectors.hpp"
 
 namespace ptxemu {
 
@@ -293,16 +294,27 @@ Access open_space(const Request& request, Space space) {
     return {Pattern::fault, {}};
 }
 
+// Whether the addresses are `step` apart: a power of two, or zero.
+template <class Vector, class T>
+bool in_steps(const T* address, T step) {
+    constexpr int kVector = sizeof(Vector) / sizeof(T);
+    Vector count;
+    if constexpr (sizeof(T) == 4)
+        count = kWordCount;
+    else
+        count = kLongCount;
+    const T shift = static_cast<T>(__builtin_ctz(static_cast<u32>(step | 128))), stride = step == 0 ? 0 : kVector << shift;
+    Vector expected = (step == 0 ? Vector{} : count << shift) + address[0], different{};
+    for (int l = 0; l < kLanes; l += kVector, expected += stride) different |= load_vector<Vector>(address + l) ^ expected;
+    return is_zero(different);
+}
+
 // Contiguous, equal, or neither: of all lanes' addresses, or of these less a number.
-template <class T>
+template <class Vector, class T>
 Pattern regularity(const T* address, u32 bytes) {
-    const int shift = __builtin_ctz(bytes);
-    T apart = 0, different = 0;
-    for (T l = 0; l < kLanes; ++l) {
-        apart |= address[l] ^ (address[0] + (l << shift));
-        different |= address[l] ^ address[0];
-    }
-    return apart == 0 ? Pattern::linear : different == 0 ? Pattern::uniform : Pattern::scattered;
+    const T step = address[1] - address[0];
+    if ((step != 0 && step != bytes) || !in_steps<Vector>(address, step)) return Pattern::scattered;
+    return step == 0 ? Pattern::uniform : Pattern::linear;
 }
 
 Regular open_range(const Request& request, Space space, const Range& range) {
@@ -354,7 +366,8 @@ Regular open_regular(Warp& warp, const Instruction& instruction, u32 active, u32
     const bool wide = (instruction.flags & kWideAddress) != 0;
     if (space == Space::local) return kOther;
     const u32 operand = instruction.operand[4];
-    const Pattern pattern = wide ? regularity(warp.lanes<u64>(operand), bytes) : regularity(warp.lanes<u32>(operand), bytes);
+    const Pattern pattern = wide ? regularity<Longs>(warp.lanes<u64>(operand), bytes)
+                                 : regularity<Words>(warp.lanes<u32>(operand), bytes);
     if (pattern == Pattern::scattered) return kOther;
     u64 first = wide ? warp.lanes<u64>(operand)[0] + static_cast<u64>(instruction.immediate)
                      : warp.lanes<u32>(operand)[0] + static_cast<u32>(instruction.immediate);

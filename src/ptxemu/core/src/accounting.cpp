@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <new>
 
+#include "vectors.hpp"
+
 namespace ptxemu {
 namespace {
 
@@ -10,16 +12,11 @@ constexpr u32 kBanks = 32;
 constexpr u32 kBankBytes = 4;
 constexpr u32 kSectorsPerLine = kLineBytes / kSectorBytes;
 
-// Eight addresses at once, in whatever registers the host has.
-constexpr int kVector = 8;
-using Vector = u64 __attribute__((vector_size(kVector * sizeof(u64))));
-constexpr Vector kCount = {0, 1, 2, 3, 4, 5, 6, 7};
+// Eight addresses at once.
+using Vector = Longs;
+constexpr int kVector = sizeof(Vector) / sizeof(u64);
 
-Vector load(const u64* from) {
-    Vector result;
-    std::memcpy(&result, from, sizeof result);
-    return result;
-}
+Vector load(const u64* from) { return load_vector<Vector>(from); }
 
 // Combines the eight elements, each step those half as far apart.
 template <class Combine>
@@ -28,10 +25,6 @@ u64 fold(Vector value, Combine combine) {
     value = combine(value, __builtin_shuffle(value, Vector{2, 3, 0, 1, 6, 7, 4, 5}));
     value = combine(value, __builtin_shuffle(value, Vector{1, 0, 3, 2, 5, 4, 7, 6}));
     return value[0];
-}
-
-bool is_zero(const Vector& value) {
-    return fold(value, [](Vector a, Vector b) { return a | b; }) == 0;
 }
 
 // Position of a line in a LineSet, by a small open-addressed table: requests touch at most 32 lines.
@@ -53,40 +46,55 @@ private:
     u8 slot_[64];
 };
 
-// Distinct words per bank among some lanes; the busiest bank decides.
-class BankPhase {
-public:
-    void touch(u64 word) {
-        const u32 bank = word % kBanks;
-        for (u32 k = 0; k < depth_[bank]; ++k)
-            if (word_[bank][k] == word) return;
-        word_[bank][depth_[bank]++] = word;
-        deepest_ = std::max<u32>(deepest_, depth_[bank]);
+// Passes until all of some lanes are served: in each, a bank serves those that want one word of it. Words have 2^shift
+// bytes, as many as banks serve.
+u32 phase_wavefronts(const u64* address, u32 active, u32 shift) {
+    u64 served[kBanks] = {};
+    const u64 banks = (kBanks * kBankBytes >> shift) - 1;
+    u32 wavefronts = 0;
+    for (u32 left = active; left != 0; ++wavefronts) {
+        for_each_lane(left, [&](int l) { served[address[l] >> shift & banks] = address[l] >> shift; });
+        u32 waiting = 0;
+        for_each_lane(left, [&](int l) { waiting |= u32{served[address[l] >> shift & banks] != address[l] >> shift} << l; });
+        left = waiting;
     }
-    u32 wavefronts() const { return deepest_; }
-
-private:
-    u64 word_[kBanks][kBanks];
-    u8 depth_[kBanks] = {};
-    u32 deepest_ = 0;
-};
-
-u32 phase_wavefronts(const u64* address, u32 active, u32 bytes) {
-    BankPhase phase;
-    for_each_lane(active, [&](int l) {
-        for (u64 word = address[l] / kBankBytes; word * kBankBytes < address[l] + bytes; ++word) phase.touch(word);
-    });
-    return phase.wavefronts();
+    return wavefronts;
 }
 
-// Whether no two of the lanes want different words of one bank; words have 2^shift bytes, as many as banks serve.
+// Whether one pass serves them.
 bool conflict_free(const u64* address, u32 lanes, u32 shift) {
     u64 owner[kBanks];
-    const u64 banks = kBanks * kBankBytes >> shift;
-    for (u32 l = 0; l < lanes; ++l) owner[address[l] >> shift & (banks - 1)] = address[l] >> shift;
+    const u64 banks = (kBanks * kBankBytes >> shift) - 1;
+    for (u32 l = 0; l < lanes; ++l) owner[address[l] >> shift & banks] = address[l] >> shift;
     u64 different = 0;
-    for (u32 l = 0; l < lanes; ++l) different |= owner[address[l] >> shift & (banks - 1)] ^ address[l] >> shift;
+    for (u32 l = 0; l < lanes; ++l) different |= owner[address[l] >> shift & banks] ^ address[l] >> shift;
     return different == 0;
+}
+
+// Passes of a request for words of a bank's width that lie near each other.
+constexpr u64 kNearWords = 4 * kBanks;
+
+u32 near_wavefronts(const u64* address, u64 lowest) {
+    const u64 first = lowest / (kBanks * kBankBytes) * kBanks;
+    Vector low{}, high{};
+    for (int at = 0; at < kLanes; at += kVector) {
+        const Vector word = load(address + at) / kBankBytes - first;
+        const Vector bit = Vector{} + 1ull << (word & 63);
+        low |= word < 64 ? bit : Vector{};
+        high |= word < 64 ? Vector{} : bit;
+    }
+    const auto both = [](Vector a, Vector b) { return a | b; };
+    const u64 words[] = {fold(low, both), fold(high, both)};
+    // How many words are wanted of each bank, in two bits of a counter; four are all.
+    u32 one = 0, two = 0, four = 0;
+    for (const u64 pair : words)
+        for (const u32 row : {static_cast<u32>(pair), static_cast<u32>(pair >> 32)}) {
+            const u32 carry = one & row;
+            one ^= row;
+            four |= two & carry;
+            two ^= carry;
+        }
+    return four != 0 ? 4 : (one & two) != 0 ? 3 : two != 0 ? 2 : 1;
 }
 
 }  // namespace
@@ -269,7 +277,7 @@ u64 GranuleMap::count(const Words& words, u64 begin, u64 end) const {
 Span Span::of(const u64* address, u32 bytes) {
     const u64 first = address[0];
     Vector difference{}, from_line{};
-    Vector expected = kCount * bytes + first;
+    Vector expected = kLongCount * bytes + first;
     for (int at = 0; at < kLanes; at += kVector, expected += u64{kVector} * bytes) {
         const Vector here = load(address + at);
         difference |= here ^ first;
@@ -320,15 +328,18 @@ LineSet lines_of(const u64* address, const Span& span, u32 bytes) {
     return set;
 }
 
-u32 shared_wavefronts(const u64* address, u32 active, u32 bytes) {
+u32 shared_wavefronts(const u64* address, const Span& span, u32 active, u32 bytes) {
     if (active == 0) return 0;
+    if (bytes <= kBankBytes && span.highest / kBankBytes - span.lowest / kBankBytes < kNearWords - kBanks)
+        return near_wavefronts(address, span.lowest);
     const u32 shift = bytes <= kBankBytes ? 2 : static_cast<u32>(__builtin_ctz(bytes));
     const u32 lanes_per_phase = kBanks * kBankBytes >> shift;
     u32 wavefronts = 0;
     for (u32 first = 0; first < kLanes; first += lanes_per_phase) {
-        const u32 phase = active & (lanes_per_phase == 32 ? kAllLanes : ((1u << lanes_per_phase) - 1) << first);
+        const u32 phase = active >> first & (lanes_per_phase == 32 ? kAllLanes : (1u << lanes_per_phase) - 1);
         if (phase == 0) continue;
-        wavefronts += conflict_free(address + first, lanes_per_phase, shift) ? 1 : phase_wavefronts(address, phase, bytes);
+        const u64* const lanes = address + first;
+        wavefronts += conflict_free(lanes, lanes_per_phase, shift) ? 1 : phase_wavefronts(lanes, phase, shift);
     }
     return wavefronts;
 }

@@ -182,6 +182,6 @@ LineSet lines_between(u64 first, u64 bytes);
 LineSet lines_of(const u64* address, const Span& span, u32 bytes);
 
 // Wavefronts of one shared-memory request.
-u32 shared_wavefronts(const u64* address, u32 active, u32 bytes);
+u32 shared_wavefronts(const u64* address, const Span& span, u32 active, u32 bytes);
 
 }  // namespace ptxemu

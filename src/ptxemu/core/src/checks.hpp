@@ -171,6 +171,7 @@ private:
     };
 
     bool ordered(const Mark& earlier, const Mark& now) const;
+    u32 tracked(const CheckedAccess& access, Mark now) const;
     void read(const CheckedAccess& access, Cell& cell, const Mark& now);
     void write(const CheckedAccess& access, Cell& cell, const Mark& now, u64 at);
     bool same_value(const CheckedAccess& access, const Mark& earlier, const Mark& now, u64 at) const;

@@ -3,21 +3,18 @@
 #include <algorithm>
 
 #include "eighth.hpp"
+#include "vectors.hpp"
 
 namespace ptxemu {
 namespace {
 
 constexpr int kSide = 8;
 
-// Eight sums of a row, in whatever registers the host has.
-using Row = f64 __attribute__((vector_size(kSide * sizeof(f64))));
+// Eight sums of a row.
+using Row = Doubles;
 using Halves = u16 __attribute__((vector_size(64)));
 
-Row load(const f64* from) {
-    Row row;
-    std::memcpy(&row, from, sizeof row);
-    return row;
-}
+Row load(const f64* from) { return load_vector<Row>(from); }
 
 inline Row spread(f64 a) { return Row{a, a, a, a, a, a, a, a}; }
 

@@ -160,6 +160,25 @@ void BlockChecks::unfinished(const BulkCopy& copy) {
             std::string(copy.to_shared ? "into" : "out of") + " its shared memory");
 }
 
+// The lanes whose accesses have to be looked at: of a warp that reads one place that another warp has written, in order,
+// the first and the last two leave the same marks as all.
+u32 BlockChecks::tracked(const CheckedAccess& access, Mark now) const {
+    const u32 granule = launch_checks_.granule, all = access.active;
+    if (access.op != Op::load || popcount(all) < 4 || !access.warp.block->bulk.empty()) return all;
+    const int first = first_lane(all);
+    const u64 begin = access.address[first];
+    u64 different = 0;
+    for (int l = 0; l < kLanes; ++l) different |= access.address[l] ^ begin;
+    if (different != 0) return all;
+    now.thread = static_cast<u16>(access.warp.index * kLanes + static_cast<u32>(first));
+    for (u64 at = begin / granule * granule; at < begin + access.bytes; at += granule) {
+        const Mark& writer = cells_[at / granule].write;
+        if (writer.clock < start_ || writer.thread / kLanes == access.warp.index || !ordered(writer, now)) return all;
+    }
+    const u32 last = 31 - static_cast<u32>(__builtin_clz(all)), rest = all & ~(1u << last);
+    return 1u << first | 1u << last | 1u << (31 - static_cast<u32>(__builtin_clz(rest)));
+}
+
 void BlockChecks::shared(const CheckedAccess& access) {
     const u32 granule = launch_checks_.granule, warp = access.warp.index;
     Mark now;
@@ -167,10 +186,11 @@ void BlockChecks::shared(const CheckedAccess& access) {
     now.at = index_of(access.instruction);
     now.request = ++request_;
     now.atomic = access.op == Op::atomic || (access.op == Op::load && access.instruction.flags & kBypassL1);
-    for_each_lane(access.active, [&](int lane) {
+    const bool copying = !access.warp.block->bulk.empty();
+    for_each_lane(tracked(access, now), [&](int lane) {
         now.thread = static_cast<u16>(warp * kLanes + static_cast<u32>(lane));
         const u64 begin = access.address[lane] / granule * granule, end = access.address[lane] + access.bytes;
-        overtaken(access, now, begin, end);
+        if (copying) overtaken(access, now, begin, end);
         for (u64 at = begin; at < end; at += granule) {
             Cell& cell = cells_[at / granule];
             access.op == Op::load ? read(access, cell, now) : write(access, cell, now, at);

@@ -65,7 +65,7 @@ void count_shared(const Request& request, const Span& span, Pattern pattern) {
     else if (span.uniform)
         counters.wavefronts += request.op == Op::atomic && request.active == kAllLanes ? kLanes : 1;
     else
-        counters.wavefronts += shared_wavefronts(request.address, request.active, request.bytes);
+        counters.wavefronts += shared_wavefronts(request.address, span, request.active, request.bytes);
 }
 
 // Hardware interleaves local memory by lanes in words of four bytes: equal offsets of a warp are one line.

@@ -1,0 +1,71 @@
+"""Passes of shared-memory requests, as counted and by their definition: the busiest bank decides in each phase."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ptxemu
+
+_TYPES = {4: "b32", 8: "v2.b32", 16: "v4.b32"}
+_REGISTERS = {4: "%v0", 8: "{%v0, %v1}", 16: "{%v0, %v1, %v2, %v3}"}
+_METRIC = "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"
+_RNG = np.random.default_rng(5)
+
+
+def kernel(width: int) -> str:
+    """Each lane reads `width` bytes of shared memory where the array says; lanes with a negative offset do not."""
+    return f"""
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry gather(.param .u64 offsets, .param .u64 sums)
+{{
+    .shared .align 16 .b8 memory[16384];
+    .reg .pred %p; .reg .b32 %lane, %offset, %at, %v<4>; .reg .b64 %from, %to;
+    mov.u32 %lane, %tid.x; ld.param.u64 %from, [offsets]; ld.param.u64 %to, [sums];
+    mad.wide.u32 %from, %lane, 4, %from; mad.wide.u32 %to, %lane, 4, %to;
+    ld.global.u32 %offset, [%from]; setp.ge.s32 %p, %offset, 0;
+    mov.u32 %at, memory; add.u32 %at, %at, %offset; mov.u32 %v0, 0;
+    @%p ld.shared.{_TYPES[width]} {_REGISTERS[width]}, [%at];
+    st.global.u32 [%to], %v0;
+    ret;
+}}
+"""
+
+
+def expected(offsets: np.ndarray, width: int) -> int:
+    """Wavefronts of one request, at least one."""
+    lanes = 128 // width
+    total = 0
+    for phase in offsets.reshape(-1, lanes):
+        words = {int(at) // 4 + k for at in phase if at >= 0 for k in range(width // 4)}
+        total += max(np.bincount([word % 32 for word in words])) if words else 0
+    return total
+
+
+def patterns(width: int) -> list[np.ndarray]:
+    """Strides, near and far random places, few of them, some lanes left out."""
+    most = 16384 // width
+    lanes = np.arange(32)
+    steps = [lanes * step % most for step in (0, 1, 2, 3, 4, 8, 16, 32, 33, 64, 96)]
+    near = [_RNG.integers(0, window, 32) + 7 for window in (2, 20, 60, 95, 130) for _ in range(3)]
+    far = [_RNG.integers(0, most, 32) for _ in range(4)] + [_RNG.integers(0, 8, 32) * 32 for _ in range(4)]
+    places = [one * width for one in (*steps, *near, *far)]
+    return [*places, *(np.where(_RNG.random(32) < 0.5, one, -1) for one in places)]
+
+
+def counted(gather: ptxemu.PtxModule, offsets: np.ndarray) -> float:
+    """The metric of one launch."""
+    return gather.launch("gather", 1, 32, [offsets.astype(np.int32), np.zeros(32, np.int32)]).metrics[_METRIC]
+
+
+@pytest.mark.usefixtures("toolkit")
+@pytest.mark.parametrize("width", [4, 8, 16])
+def test_wavefronts_are_the_busiest_banks(width: int) -> None:
+    gather = ptxemu.load_ptx(kernel(width))
+    cases = [one for one in patterns(width) if (one >= 0).any() and len(set(one[one >= 0])) > 1]
+    # The metric counts a pass that is not the request's: what a broadcast takes beyond its one is what all others do.
+    beyond = counted(gather, np.zeros(32, int)) - 1
+    for offsets in cases:
+        assert counted(gather, offsets) - beyond == expected(offsets, width), offsets

@@ -36,8 +36,18 @@ _FLAGS = (
 )
 # A C++ library of its own: what a program does to the global one, a locale say, changes no report.
 _LINK_FLAGS = ("-static-libstdc++", "-Wl,--exclude-libs,ALL")
-_EXTRA_FLAGS = {"directed.cpp": ("-frounding-math",)}
-_PRECOMPILED = "precompiled.hpp"
+_ALONE = {
+    "directed": ("-frounding-math",),
+    **dict.fromkeys(("atomic", "convert", "float", "half", "integer", "memory", "tensor", "wgmma"), ()),
+}
+"""Files of which g++ makes much machine code, each a unit of its own, and what it is told besides."""
+_PER_INSTRUCTION = (
+    *("access", "accounting", "block", "bulk", "bulk_issue", "calls", "checks", "cluster", "control", "fragment"),
+    *("group", "launch", "mbarrier", "proxies", "races", "request_counts", "texture", "warp_ops"),
+)
+"""Files that work for each instruction or block. Joined in one unit, so that headers are read once."""
+_PER_CALL = ("-O2",)
+"""For all other files, which work for each call of the runtime, and are another unit."""
 _BUILD_TIMEOUT_S = 900
 
 
@@ -91,9 +101,7 @@ def _digest(compiler: str) -> str:
     for path in sorted(SOURCE_DIR.iterdir()):
         content.update(path.name.encode() + b"\0" + path.read_bytes())
     version = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True, timeout=60).stdout
-    content.update(
-        repr((_FLAGS, _EXTRA_FLAGS, _LINK_FLAGS, version, platform.machine(), _processor_features())).encode()
-    )
+    content.update(repr((_FLAGS, _units(), _LINK_FLAGS, version, platform.machine(), _processor_features())).encode())
     return content.hexdigest()[:16]
 
 
@@ -107,35 +115,37 @@ def _processor_features() -> str:
 
 
 def _build(compiler: str, library: Path) -> None:
-    include = [f"-I{directory}" for directory in CudaToolkit.find().include_dirs]
+    include = [f"-I{directory}" for directory in (SOURCE_DIR, *CudaToolkit.find().include_dirs)]
     with TemporaryDirectory(dir=library.parent) as scratch:
 
-        def compile_one(source: Path) -> Path:
-            target = Path(scratch) / f"{source.stem}.o"
-            # g++ takes the precompiled header for the flags that it was made with alone.
-            extra = _EXTRA_FLAGS.get(source.name, precompiled)
-            _run([compiler, *_FLAGS, *include, *extra, "-c", str(source), "-o", str(target)])
+        def compile_one(unit: _Unit) -> Path:
+            joined, target = Path(scratch) / f"{unit.name}.cpp", Path(scratch) / f"{unit.name}.o"
+            joined.write_text("".join(f'#include "{name}.cpp"\n' for name in unit.files), encoding="utf-8")
+            _run([compiler, *_FLAGS, *unit.flags, *include, "-c", str(joined), "-o", str(target)])
             return target
 
-        header = Path(scratch) / f"{_PRECOMPILED}.gch"
-        _run([compiler, *_FLAGS, *include, "-x", "c++-header", str(SOURCE_DIR / _PRECOMPILED), "-o", str(header)])
-        precompiled = (f"-I{scratch}", f"-I{SOURCE_DIR}", "-include", _PRECOMPILED)
         with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
-            objects = list(pool.map(compile_one, sorted(SOURCE_DIR.glob("*.cpp"))))
+            objects = list(pool.map(compile_one, _units()))
         built = Path(scratch) / library.name
-        _run(
-            [
-                compiler,
-                "-shared",
-                "-pthread",
-                *_LINK_FLAGS,
-                f"-Wl,-soname,{library.name}",
-                *map(str, objects),
-                "-o",
-                str(built),
-            ]
-        )
+        linked = ["-shared", "-pthread", *_LINK_FLAGS, f"-Wl,-soname,{library.name}", *map(str, objects)]
+        _run([compiler, *linked, "-o", str(built)])
         built.replace(library)
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """What one run of g++ compiles: files of `src/` without their suffix, and flags beside those of all units."""
+
+    name: str
+    files: tuple[str, ...]
+    flags: tuple[str, ...] = ()
+
+
+def _units() -> list[_Unit]:
+    """Every file of `src/` in one unit; the units that take long first, so that they end together."""
+    alone = [_Unit(f"{name}_alone", (name,), flags) for name, flags in _ALONE.items()]
+    rest = sorted({path.stem for path in SOURCE_DIR.glob("*.cpp")} - {*_ALONE, *_PER_INSTRUCTION})
+    return [_Unit("per_call", tuple(rest), _PER_CALL), _Unit("per_instruction", _PER_INSTRUCTION), *alone]
 
 
 def _run(command: list[str]) -> None:

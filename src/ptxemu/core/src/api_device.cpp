@@ -10,7 +10,6 @@ namespace {
 
 using namespace ptxemu;
 
-Runtime& runtime() { return Runtime::instance(); }
 int as_int(u64 value) { return static_cast<int>(value); }
 
 struct ErrorText {

@@ -33,8 +33,6 @@ constexpr ElementType kElementTypes[] = {
     ElementType::u8_,  ElementType::u16_, ElementType::u32_, ElementType::s32_,  ElementType::u64_, ElementType::s64_, ElementType::f16_,
     ElementType::f32_, ElementType::f64_, ElementType::bf16_, ElementType::f32_, ElementType::f32_, ElementType::f32_};
 
-Runtime& runtime() { return Runtime::instance(); }
-
 CUresult lacks(const char* what) {
     runtime().lacks(what);
     return CUDA_ERROR_NOT_SUPPORTED;

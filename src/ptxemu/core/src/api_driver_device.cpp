@@ -13,20 +13,18 @@ namespace {
 
 using namespace ptxemu;
 
-Runtime& runtime() { return Runtime::instance(); }
-
 // There is one context, whatever programs make of it; its address is that of the runtime.
 CUcontext the_context() { return reinterpret_cast<CUcontext>(&runtime()); }
 thread_local CUcontext current = nullptr;
 bool initialized = false;
 
-struct ErrorText {
+struct DriverErrorText {
     CUresult error;
     const char *name, *description;
 };
 
 #define ERROR(name, description) {name, #name, description}
-constexpr ErrorText kErrors[] = {
+constexpr DriverErrorText kDriverErrors[] = {
     ERROR(CUDA_SUCCESS, "no error"),
     ERROR(CUDA_ERROR_INVALID_VALUE, "invalid argument"),
     ERROR(CUDA_ERROR_OUT_OF_MEMORY, "out of memory"),
@@ -52,9 +50,9 @@ constexpr ErrorText kErrors[] = {
 };
 #undef ERROR
 
-const ErrorText* text_of(CUresult error) {
-    const auto found = std::find_if(std::begin(kErrors), std::end(kErrors), [=](const ErrorText& one) { return one.error == error; });
-    return found == std::end(kErrors) ? nullptr : found;
+const DriverErrorText* text_of(CUresult error) {
+    const auto found = std::find_if(std::begin(kDriverErrors), std::end(kDriverErrors), [=](const DriverErrorText& one) { return one.error == error; });
+    return found == std::end(kDriverErrors) ? nullptr : found;
 }
 
 CUresult make_current(CUcontext* context) {
@@ -84,12 +82,12 @@ CUresult cuInit(unsigned flags) {
 }
 CUresult cuDriverGetVersion(int* version) { return result_of(cudaDriverGetVersion(version)); }
 CUresult cuGetErrorName(CUresult error, const char** name) {
-    const ErrorText* text = text_of(error);
+    const DriverErrorText* text = text_of(error);
     *name = text != nullptr ? text->name : nullptr;
     return text != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 CUresult cuGetErrorString(CUresult error, const char** description) {
-    const ErrorText* text = text_of(error);
+    const DriverErrorText* text = text_of(error);
     *description = text != nullptr ? text->description : nullptr;
     return text != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

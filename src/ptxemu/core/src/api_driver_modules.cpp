@@ -15,8 +15,6 @@ namespace {
 
 using namespace ptxemu;
 
-Runtime& runtime() { return Runtime::instance(); }
-
 constexpr char kElf[] = "\x7f" "ELF";
 constexpr u32 kFatBinary = 0xba55ed50;
 

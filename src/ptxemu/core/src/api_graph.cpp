@@ -10,7 +10,6 @@ using namespace ptxemu;
 // Launches that are recorded into another graph share the steps.
 using Executable = std::shared_ptr<const Steps>;
 
-Runtime& runtime() { return Runtime::instance(); }
 Graph* graph_of(cudaGraph_t graph) { return reinterpret_cast<Graph*>(graph); }
 Executable* executable_of(cudaGraphExec_t graph) { return reinterpret_cast<Executable*>(graph); }
 

@@ -25,8 +25,6 @@ namespace {
 
 using namespace ptxemu;
 
-Runtime& runtime() { return Runtime::instance(); }
-
 cudaError_t add(cudaGraphNode_t* node, cudaGraph_t to, const cudaGraphNode_t* after, size_t count,
                 cudaGraphNodeType type, Work work) {
     Graph& graph = *reinterpret_cast<Graph*>(to);

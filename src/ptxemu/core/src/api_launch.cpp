@@ -17,8 +17,6 @@ struct CallConfiguration {
 
 thread_local std::vector<CallConfiguration> pending_calls;
 
-Runtime& runtime() { return Runtime::instance(); }
-
 constexpr dim3 kNoCluster{0, 0, 0};
 
 cudaError_t launch(const void* host, dim3 grid, dim3 block, void** arguments, size_t shared, cudaStream_t stream,

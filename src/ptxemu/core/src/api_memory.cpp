@@ -13,8 +13,6 @@ using namespace ptxemu;
 constexpr double kBytesPerMs = 4.0e9;
 constexpr size_t kPageBytes = 4096;
 
-Runtime& runtime() { return Runtime::instance(); }
-
 // Device pointers must lie in one allocation; anything else is host memory, which the host itself checks.
 bool reachable(const void* pointer, size_t bytes) {
     const u64 address = reinterpret_cast<u64>(pointer);

@@ -11,8 +11,6 @@ namespace {
 
 using namespace ptxemu;
 
-Runtime& runtime() { return Runtime::instance(); }
-
 constexpr char kBusId[] = "0000:01:00.0";
 
 // Hints on memory change nothing; memory that is none of the device's is refused.

@@ -37,8 +37,6 @@ namespace {
 
 using namespace ptxemu;
 
-Runtime& runtime() { return Runtime::instance(); }
-
 cudaError_t finished(cudaStream_t stream) {
     if (const cudaError_t error = refuse_in_capture(stream, "waiting")) return error;
     return runtime().fail(runtime().sticky());

@@ -43,8 +43,6 @@ namespace {
 
 using namespace ptxemu;
 
-Runtime& runtime() { return Runtime::instance(); }
-
 cudaError_t invalid() { return runtime().fail(cudaErrorInvalidValue); }
 
 cudaError_t make_array(cudaArray_t* handle, const cudaChannelFormatDesc& format, cudaExtent extent, unsigned flags) {

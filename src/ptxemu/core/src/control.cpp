@@ -8,7 +8,7 @@
 namespace ptxemu {
 namespace {
 
-void nothing(Warp&, const Instruction&, u32, const pred*) {}
+void no_effect(Warp&, const Instruction&, u32, const pred*) {}
 
 // A pause means waiting for others.
 void sleep(Warp& warp, const Instruction&, u32, const pred*) { warp.yields = true; }
@@ -81,12 +81,12 @@ void fence_proxies(Warp& warp, const Instruction&, u32 active, const pred*) {
 
 const std::vector<Operation>& control_operations() {
     static const std::vector<Operation> table = {
-        {"bra", Kind::branch, nothing},
-        {"exit", Kind::exit, nothing},
-        {"call", Kind::call, nothing},
-        {"ret", Kind::ret, nothing},
-        {"bar_sync", Kind::barrier, nothing},
-        {"nop", Kind::memory, nothing},
+        {"bra", Kind::branch, no_effect},
+        {"exit", Kind::exit, no_effect},
+        {"call", Kind::call, no_effect},
+        {"ret", Kind::ret, no_effect},
+        {"bar_sync", Kind::barrier, no_effect},
+        {"nop", Kind::memory, no_effect},
         {"fence_proxy_async", Kind::memory, fence_proxies},
         {"nanosleep", Kind::memory, sleep},
         {"trap", Kind::memory, trap},

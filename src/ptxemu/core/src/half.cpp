@@ -16,7 +16,8 @@ struct Halves {
     Halves() = default;
     Halves(const Warp& warp, u32 offset) { widen_all(warp.lanes<H>(offset), value, N); }
 
-    void store(const Warp& warp, u32 offset, const pred* lanes) const {
+    // Out of line: it is the same for every operation, and as long as all that is special to one.
+    [[gnu::noinline]] void store(const Warp& warp, u32 offset, const pred* lanes) const {
         alignas(64) H rounded[N];
         narrow_all(value, rounded, N);
         H* destination = warp.lanes<H>(offset);

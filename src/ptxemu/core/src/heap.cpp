@@ -9,7 +9,7 @@
 namespace ptxemu {
 namespace {
 
-constexpr u64 kAlignment = 16;
+constexpr u64 kHeapAlignment = 16;
 
 // operand[0]: the address; operand[1]: bytes.
 void allocate(Warp& warp, const Instruction& i, u32 active, const pred*) {
@@ -43,7 +43,7 @@ bool DeviceHeap::resize(u64 bytes) {
 u64 DeviceHeap::allocate(u64 bytes) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (bytes == 0 || bytes > bytes_) return 0;
-    const u64 size = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    const u64 size = (bytes + kHeapAlignment - 1) / kHeapAlignment * kHeapAlignment;
     const u64 end = begin_ + bytes_, candidate = behind_last_ + size <= end ? behind_last_ : first_fit(size);
     if (candidate + size > end) return 0;
     used_[candidate] = size;

@@ -6,17 +6,22 @@
 
 namespace ptxemu {
 
+// Of the lanes that take part, what was evaluated for all.
+template <class D>
+[[gnu::noinline]] void take(D* destination, const D* evaluated, const pred* lanes) {
+    for (int l = 0; l < kLanes; ++l) destination[l] = lanes[l] ? evaluated[l] : destination[l];
+}
+
 // Evaluates one value per lane into a register. Source and destination may be the same register, never overlap in
-// part, which is what ivdep promises the compiler.
+// part, which is what ivdep promises the compiler. Lanes that take no part are evaluated, too: one loop is compiled
+// for each operation instead of two.
 template <class D, class Evaluate>
 inline void assign(D* destination, const pred* lanes, Evaluate evaluate) {
-    if (lanes == nullptr) {
+    alignas(64) D evaluated[kLanes];
+    D* out = lanes == nullptr ? destination : evaluated;
 #pragma GCC ivdep
-        for (int l = 0; l < kLanes; ++l) destination[l] = evaluate(l);
-    } else {
-#pragma GCC ivdep
-        for (int l = 0; l < kLanes; ++l) destination[l] = lanes[l] ? evaluate(l) : destination[l];
-    }
+    for (int l = 0; l < kLanes; ++l) out[l] = evaluate(l);
+    if (lanes != nullptr) take(destination, evaluated, lanes);
 }
 
 }  // namespace ptxemu

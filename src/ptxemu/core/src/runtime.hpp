@@ -193,6 +193,8 @@ private:
     cudaError_t last_ = cudaSuccess, sticky_ = cudaSuccess;
 };
 
+inline Runtime& runtime() { return Runtime::instance(); }
+
 // Appends the launch's record to the file PTXEMU_REPORT names.
 void report_launch(const Launch& launch, const Counters& counters, const Share& share);
 

@@ -41,13 +41,12 @@ _ALONE = {
     **dict.fromkeys(("atomic", "convert", "float", "half", "integer", "memory", "tensor", "wgmma"), ()),
 }
 """Files of which g++ makes much machine code, each a unit of its own, and what it is told besides."""
-_PER_INSTRUCTION = (
-    *("access", "accounting", "block", "bulk", "bulk_issue", "calls", "checks", "cluster", "control", "fragment"),
-    *("group", "launch", "mbarrier", "proxies", "races", "request_counts", "texture", "warp_ops"),
+_PER_CALL = (
+    *("arena", "device", "format", "graph", "heap", "host_memory", "leaks", "loader", "modules", "operations"),
+    *("program", "report", "runtime", "settings"),
 )
-"""Files that work for each instruction or block. Joined in one unit, so that headers are read once."""
-_PER_CALL = ("-O2",)
-"""For all other files, which work for each call of the runtime, and are another unit."""
+"""Files that, beside `api_*`, work for each call of the runtime. Joined in one unit, so that headers are read once; all
+files that are named nowhere work for each instruction or block, and are another unit."""
 _BUILD_TIMEOUT_S = 900
 
 
@@ -144,8 +143,13 @@ class _Unit:
 def _units() -> list[_Unit]:
     """Every file of `src/` in one unit; the units that take long first, so that they end together."""
     alone = [_Unit(f"{name}_alone", (name,), flags) for name, flags in _ALONE.items()]
-    rest = sorted({path.stem for path in SOURCE_DIR.glob("*.cpp")} - {*_ALONE, *_PER_INSTRUCTION})
-    return [_Unit("per_call", tuple(rest), _PER_CALL), _Unit("per_instruction", _PER_INSTRUCTION), *alone]
+    files = {path.stem for path in SOURCE_DIR.glob("*.cpp")} - set(_ALONE)
+    per_call = {name for name in files if name.startswith("api_")} | set(_PER_CALL)
+    return [
+        _Unit("per_call", tuple(sorted(per_call)), ("-O2",)),
+        _Unit("per_instruction", tuple(sorted(files - per_call))),
+        *alone,
+    ]
 
 
 def _run(command: list[str]) -> None:

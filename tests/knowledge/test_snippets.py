@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from datetime import date
@@ -24,8 +25,14 @@ def test_every_snippet_is_named_and_shows_the_signs_of_its_techniques() -> None:
     assert named == {path.name for path in PROGRAMS}
     for name, entry in techniques.items():
         if entry.snippet:
-            written = (SNIPPETS / entry.snippet).read_text(encoding="utf-8")
-            assert set(entry.signs) <= source_features(written), name
+            assert set(entry.signs) <= source_features(_with_headers(SNIPPETS / entry.snippet)), name
+
+
+def _with_headers(program: Path) -> str:
+    """A program and what it includes of this folder."""
+    text = program.read_text(encoding="utf-8")
+    headers = re.findall(r'^#include "(\w+\.cuh)"', text, re.MULTILINE)
+    return "\n".join([text, *((SNIPPETS / header).read_text(encoding="utf-8") for header in headers)])
 
 
 def _one_a_day() -> list[Any]:

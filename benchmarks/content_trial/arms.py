@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -26,11 +26,11 @@ from parents import PRECISION, WORKLOAD, Parent, h200_facts
 
 from kernelblaster.agent.context import Concurrency, ProblemContext
 from kernelblaster.agent.events import Event
-from kernelblaster.agent.nodes.retrieve import OTHERS_SHOWN, retrieve
+from kernelblaster.agent.nodes.retrieve import OTHERS_SHOWN, choice_of, retrieve
 from kernelblaster.agent.nodes.step import classify
 from kernelblaster.agent.outcome import Incumbent
 from kernelblaster.agent.prompting import generate_request
-from kernelblaster.agent.state import Choice, Hypothesis, PromptLesson, RolloutState
+from kernelblaster.agent.state import Choice, Hypothesis, RolloutState
 from kernelblaster.config import SearchConfig, SearchPart
 from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.cuda_source.features import source_features
@@ -38,7 +38,9 @@ from kernelblaster.devices.facts import DeviceFacts
 from kernelblaster.knowledge.decisions import NoTechnique, Selection, SelectionContext
 from kernelblaster.knowledge.derived import observed
 from kernelblaster.knowledge.experience import Experience
+from kernelblaster.knowledge.schema import TechniqueEntry
 from kernelblaster.models.base import Message, Reply, Request, Usage
+from kernelblaster.problems.problem import TensorSpec
 from kernelblaster.problems.reference import tensor_specs
 from kernelblaster.problems.undeclared_extents import undeclared_extents
 from kernelblaster.problems.varied_parameters import fixed_parameters
@@ -153,7 +155,7 @@ class Asking:
             op_family=self.parent.family,
             precision=PRECISION,
             workload=WORKLOAD,
-            tensors=tensor_specs(problem, WORKLOAD, PRECISION),
+            tensors=self._tensors,
             config=SearchConfig(seed=SEED, ablate=ablated),
             evaluator=_Gpu(self._facts),
             experience=self.experience,
@@ -161,11 +163,19 @@ class Asking:
             directory=self.folder / arm,
             events=_Unheard(),
             limits=Concurrency(evaluations=asyncio.Semaphore(1)),
-            fixed_parameters=fixed_parameters(problem, undeclared_extents(problem)),
+            fixed_parameters=self._fixed_parameters,
         )
         sha256 = context.files.put_candidate(self.parent.source)
         context.files.put_evaluation(_PARENT, self.parent.evaluation(self._facts, sha256))
         return context
+
+    @cached_property
+    def _tensors(self) -> tuple[TensorSpec, ...]:
+        return tensor_specs(self.parent.problem, WORKLOAD, PRECISION)
+
+    @cached_property
+    def _fixed_parameters(self) -> tuple[str, ...]:
+        return fixed_parameters(self.parent.problem, undeclared_extents(self.parent.problem))
 
     @cached_property
     def _facts(self) -> DeviceFacts:
@@ -213,32 +223,22 @@ class Asking:
             observed=observed(evaluation.profile, self._facts, evaluation.timing, written),
         )
         found: list[Choice] = []
-        others = sorted(set(base.states) - own)
-        for state in (str(name) for name in drawn.permutation(others)):
+        foreign = sorted(set(base.states) - own)
+        for state in (str(name) for name in drawn.permutation(foreign)):
             try:
                 selection = base.select(state, where, drawn, tabu=useful)
             except NoTechnique:
                 continue
-            found.append(_choice(selection, {name: entry.summary for name, entry in base.techniques.items()}))
+            others = _alternatives(selection, base.techniques)
+            found.append(choice_of(selection, lessons=True).model_copy(update={"others": others}))
             if len(found) == PLACEBO_DRAWS:
                 break
         return found
 
 
-def _choice(selection: Selection, summaries: dict[str, str]) -> Choice:
-    others = [alternative.technique for alternative in selection.alternatives][:OTHERS_SHOWN]
-    return Choice(
-        technique=selection.technique,
-        summary=selection.summary,
-        how_to=list(selection.how_to),
-        checks=list(selection.checks),
-        expected_speedup=selection.expected_speedup,
-        p_correct=selection.p_correct,
-        evidence_count=selection.evidence_count,
-        backed_off_to=selection.backed_off_to,
-        lessons=[PromptLesson(id=lesson.id, text=lesson.text) for lesson in selection.lessons],
-        others=[Hypothesis(technique=name, summary=summaries[name]) for name in others],
-    )
+def _alternatives(selection: Selection, techniques: Mapping[str, TechniqueEntry]) -> list[Hypothesis]:
+    names = [alternative.technique for alternative in selection.alternatives][:OTHERS_SHOWN]
+    return [Hypothesis(technique=name, summary=techniques[name].summary) for name in names]
 
 
 def in_blocks(prompts: Sequence[Prompt]) -> list[Prompt]:

@@ -66,7 +66,7 @@ def _choose(context: ProblemContext, state: RolloutState, diagnosis: Diagnosis) 
     """What the step will try, kept for when it is replayed. Raises NoTechnique."""
     if context.config.has(SearchPart.RETRIEVAL):
         selection = _draw(context, state, diagnosis)
-        choice = _choice(selection, lessons=context.config.has(SearchPart.LESSONS))
+        choice = choice_of(selection, lessons=context.config.has(SearchPart.LESSONS))
         choice = choice.model_copy(update={"others": _others(context, state, diagnosis, selection)})
     else:
         choice = _free_choice(context, state)
@@ -171,7 +171,8 @@ def _observed(context: ProblemContext, state: RolloutState, evaluation: Evaluati
     return observed(evaluation.profile, context.facts, evaluation.timing, written)
 
 
-def _choice(selection: Selection, *, lessons: bool) -> Choice:
+def choice_of(selection: Selection, *, lessons: bool) -> Choice:
+    """A selection as a prompt tells it, without other techniques and without a core; its lessons if `lessons`."""
     return Choice(
         technique=selection.technique,
         summary=selection.summary,

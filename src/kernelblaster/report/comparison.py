@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from kernelblaster.agent.outcome import OutcomeStatus
@@ -18,7 +19,7 @@ _LEAD = 1.01
 """Speed-ups that are closer than this factor are alike: no run is marked as the better one."""
 _SHOWN = 60
 """Characters of a setting's value."""
-_OWN = ("experiment", "out_dir", "output", "knowledge_base")
+_OWN = ("experiment", "out", "knowledge_base")
 """Settings that say where a run lies, not what it does: names that a setting's path ends in."""
 
 
@@ -30,7 +31,7 @@ class RunToCompare:
     summary: RunSummary
     record: RunRecord
 
-    @property
+    @cached_property
     def rows(self) -> dict[str, ProblemSummary]:
         """Problem -> row, of those that were searched."""
         return {row.problem: row for row in self.summary.searched}

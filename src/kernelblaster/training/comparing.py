@@ -8,8 +8,9 @@ from pathlib import Path
 from kernelblaster.cuda_source.features import Feature, source_features
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.errors import UsageError
-from kernelblaster.evaluation.results import Comparison, Decision, Evaluation, Timing
+from kernelblaster.evaluation.results import Comparison, Evaluation, Timing
 from kernelblaster.evaluation.timing.pytorch_times import ModeTime, PytorchTimes, read_times, times_on
+from kernelblaster.evaluation.timing.statistics import Interval, decide
 from kernelblaster.evaluation.timing.torch_mode import TorchMode
 from kernelblaster.knowledge.credit import executed
 from kernelblaster.problems.problem import Precision, Problem
@@ -28,17 +29,13 @@ def against_pytorch(evaluation: Evaluation, pytorch: ModeTime | None) -> Evaluat
         return evaluation.model_copy(update={"comparison": None})
     low, high = pytorch.low_us / timed.high_us, pytorch.high_us / timed.low_us
     threshold = 0.01 if evaluation.comparison is None else evaluation.comparison.threshold
-    decision = Decision.INCONCLUSIVE
-    if low > 1 + threshold:
-        decision = Decision.FASTER
-    elif high < 1 / (1 + threshold):
-        decision = Decision.SLOWER
+    speedup = Interval(pytorch.us / timed.median_us, low, high)
     baseline = Timing(
         median_us=pytorch.us, low_us=pytorch.low_us, high_us=pytorch.high_us, iqr_us=pytorch.high_us - pytorch.low_us,
         samples=pytorch.samples, floor_us=timed.floor_us, floor_fraction=None, modelled=False,
     )  # fmt: skip
     comparison = Comparison(
-        speedup=pytorch.us / timed.median_us, low=low, high=high, decision=decision, threshold=threshold,
+        speedup=speedup.estimate, low=low, high=high, decision=decide(speedup, threshold), threshold=threshold,
         baseline=baseline, candidate=timed,
     )  # fmt: skip
     return evaluation.model_copy(update={"comparison": comparison})

@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -181,19 +181,11 @@ def stated_speedup(text: str) -> float | None:
     return value if math.isfinite(value) and 0.0 < value <= LARGEST_SPEEDUP else None
 
 
-@overload
-def parse_json(text: str) -> dict[str, Any]: ...
-@overload
-def parse_json(text: str, model_type: type[Shape]) -> Shape: ...
-def parse_json(text: str, model_type: type[Shape] | None = None) -> dict[str, Any] | Shape:
+def parse_json(text: str, model_type: type[Shape]) -> Shape:
     """The JSON object in a reply, bare, fenced or between sentences; the first that fits `model_type`.
 
     NaN and Infinity are not JSON. Raises UnusableReply naming the first field that does not fit.
     """
-    if model_type is None:
-        for found in _objects(after_thoughts(text)):
-            return found
-        raise UnusableReply(_NO_OBJECT)
     return parse_every_json(text, model_type)[0]
 
 

@@ -19,7 +19,6 @@ import shutil
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -88,7 +87,6 @@ def take(folder: Path) -> None:
     print(f"{len(kept)} replies")
 
 
-@dataclass
 class Bench:
     """Judges replies on one device.
 
@@ -97,16 +95,12 @@ class Bench:
         inputs: input sets, owned by the caller.
     """
 
-    kind: DeviceKind
-    inputs: InputStore
-    _evaluator: Evaluator = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.config = RunConfig(device=self.kind, precision=PRECISION)
-        workload = WORKLOAD if self.kind is DeviceKind.CUDA else StandardWorkload.SMALL
+    def __init__(self, kind: DeviceKind, inputs: InputStore) -> None:
+        self._config = RunConfig(device=kind, precision=PRECISION)
+        workload = WORKLOAD if kind is DeviceKind.CUDA else StandardWorkload.SMALL
         settings = EvaluationConfig(max_seconds_timing=TIMING_SECONDS)
-        device = choose_device(self.config, tell=lambda stage: None).device
-        self._evaluator = Evaluator(device, self.inputs, settings, workload, precision=PRECISION, seed=SEED)
+        device = choose_device(self._config, tell=lambda stage: None).device
+        self._evaluator = Evaluator(device, inputs, settings, workload, precision=PRECISION, seed=SEED)
 
     def judge(self, prompt: AskedPrompt, reply: GivenReply) -> JudgedReply:
         """Judge a reply against its parent. Raises DeviceError: the machine's failure is no row."""
@@ -120,7 +114,7 @@ class Bench:
             candidate = parse_candidate(reply.text, None)
         except UnusableReply as error:
             return row.model_copy(update={"reason": str(error), "seconds": time.monotonic() - began})
-        problem = find_problem(prompt.parent.rpartition("/")[0], self.config)
+        problem = find_problem(prompt.parent.rpartition("/")[0], self._config)
         judged = self._evaluator.evaluate(problem, candidate.source, baseline=prompt.source, profile=False)
         found: dict[str, object] = {
             "verdict": judged.verdict.value,

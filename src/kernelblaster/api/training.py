@@ -107,8 +107,7 @@ def make_training_data(
     """Write splits, sets to learn from and the prompts of stages below `directory`.
 
     Kernels to improve are starts, those of the sources, and, called again after a stage, those that it wrote; each is
-    judged here. What it judged
-    is kept: a call that was killed goes on when it is made again.
+    judged here. What it judged is kept: a call that was killed goes on when it is made again.
 
     Args:
         directory: of the training; made if it is missing.

@@ -152,9 +152,7 @@ class SharedJudge:
     def __init__(self, judge: Judge, queue: FairQueue | None = None) -> None:
         self._judge = judge
         self._queue = queue
-        self._evaluations: SingleFlight[tuple[str, str, str, bool, Tier, int], Evaluation] = SingleFlight(
-            MOST_EVALUATIONS
-        )
+        self._evaluations: SingleFlight[_EvaluationId, Evaluation] = SingleFlight(MOST_EVALUATIONS)
         self._tasks: SingleFlight[str, TaskText] = SingleFlight(MOST_EVALUATIONS)
         self._starts: SingleFlight[str, str] = SingleFlight(MOST_EVALUATIONS)
         self._knowledge: SingleFlight[str, KnowledgeBase] = SingleFlight(1)

@@ -18,7 +18,7 @@ import argparse
 import shutil
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -30,6 +30,7 @@ from rows import PROMPTS, REPLIES, RESULTS, ROWS, AskedPrompt, GivenReply, Judge
 from kernelblaster.config import EvaluationConfig, RunConfig
 from kernelblaster.cuda_source.features import Feature, source_features
 from kernelblaster.devices.facts import DeviceKind
+from kernelblaster.errors import DeviceError
 from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.evaluation.results import Decision
@@ -137,11 +138,16 @@ def judge(kind: DeviceKind, path: Path, minutes: float, workers: int, part: tupl
         bench = Bench(kind, inputs)
 
         def work(pair: tuple[AskedPrompt, GivenReply]) -> JudgedReply | None:
-            return bench.judge(*pair) if time.monotonic() < end else None
+            try:
+                return bench.judge(*pair) if time.monotonic() < end else None
+            except DeviceError as error:  # the machine's failure is no row: the same command judges the reply again
+                print(f"{pair[1].id} not judged: {error.message}", flush=True)
+                return None
 
         waiting = list(_unjudged(path, part))
         print(f"{len(waiting)} replies to judge", flush=True)
-        for row in pool.map(work, waiting):
+        for done in as_completed([pool.submit(work, pair) for pair in waiting]):
+            row = done.result()
             if row is not None:
                 append_line(path, row.model_dump_json().encode())
                 print(f"{row.id} {row.verdict} {row.speedup or ''} ({row.seconds:.0f} s) {row.reason[:80]}", flush=True)

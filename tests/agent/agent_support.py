@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 from kernelblaster.agent.context import Concurrency, ProblemContext
 from kernelblaster.agent.events import Event
-from kernelblaster.config import SearchConfig
+from kernelblaster.config import SearchConfig, SearchPart
 from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.devices.metrics import Metric
@@ -201,7 +201,12 @@ class ScriptedModel:
         self.journal = journal
         self.requests: list[Request] = []
         self._script = script
-        self._others = {Purpose.REFLECT: '{"changes": []}', Purpose.VERIFY: '{"veto": false}', **(others or {})}
+        silent = {
+            Purpose.REFLECT: '{"changes": []}',
+            Purpose.VERIFY: '{"veto": false}',
+            Purpose.LESSON: '{"lesson": ""}',
+        }
+        self._others = {**silent, **(others or {})}
         self._answerable = answerable
         self._mends = mends
 
@@ -247,7 +252,7 @@ def make_context(
 ) -> ProblemContext:
     """A context over `root`; `changes` replace fields, and `rollouts=`, `steps=`... those of the search.
 
-    `knowledge=` is the file that the experience starts from.
+    `knowledge=` is the file that the experience starts from. Lessons of pairs are drawn where a test says `ablate=`.
     """
     knowledge = changes.pop("knowledge", None) or make_knowledge(root)
     search = {name: changes.pop(name) for name in list(changes) if name in SearchConfig.model_fields}
@@ -261,7 +266,9 @@ def make_context(
             TensorSpec("x", TensorRole.INPUT, DType.FLOAT16, (4, 33)),
             TensorSpec("output", TensorRole.OUTPUT, DType.FLOAT16, (4, 33)),
         ),
-        "config": SearchConfig(**{"rollouts": 1, "steps": 3, "repairs": 2, **search}),
+        "config": SearchConfig(
+            **{"rollouts": 1, "steps": 3, "repairs": 2, "ablate": (SearchPart.PAIR_LESSONS,), **search}
+        ),
         "evaluator": evaluator or CommentEvaluator(root / "evaluations.log"),
         "experience": changes.get("experience") or Experience(knowledge),
         "model": model,
@@ -288,7 +295,7 @@ def make_knowledge(root: Path, *, techniques: int = 12, decided: bool = True) ->
         "hybrid_bound": StateEntry(group=StateGroup.HYBRID, primary_bottleneck="several", techniques=names),
     }
     document = KnowledgeDocument(
-        format="kernelblaster-knowledge-2", fallback_state="hybrid_bound", states=states,
+        format="kernelblaster-knowledge-3", fallback_state="hybrid_bound", states=states,
         techniques=dict.fromkeys(names, entry),
     )  # fmt: skip
     path = root / "optimization_database.json"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from kernelblaster.models.base import Purpose
 from kernelblaster.problems.families import OpFamily
 from kernelblaster.problems.problem import Precision
 
+PAIR_LESSON = "When loads are narrow, load four values at once, for each sector is then used whole."
 LESSON = "Prefer wide loads when rows are long."
 CORE = Core(
     problem="level1/099", op_family=OpFamily.NORMALIZATION, arch="sm_90", device_kind=DeviceKind.EMULATED,
@@ -52,7 +54,7 @@ def search(root: Path, *ablate: SearchPart) -> Searched:
         return answer(tunable(1.0 + step, 1.5 + step))
 
     root.mkdir()
-    model = ScriptedModel(root / "model.log", script)
+    model = ScriptedModel(root / "model.log", script, others={Purpose.LESSON: json.dumps({"lesson": PAIR_LESSON})})
     knowledge = make_knowledge(root, techniques=3)
     learned = {"lessons": (Lesson(id="wide", text=LESSON),), "cores": (CORE,)}
     knowledge.update(lambda known: known.model_copy(update=learned))
@@ -73,6 +75,7 @@ HAS: dict[SearchPart, Callable[[Searched], bool]] = {
     SearchPart.MEMORY: lambda it: any(event.evidence_count for event in it.events.of("selected")),
     SearchPart.CLASSIFICATION: lambda it: "Bottleneck: memory_bandwidth_saturated" in it.shown,
     SearchPart.LESSONS: lambda it: LESSON in it.shown,
+    SearchPart.PAIR_LESSONS: lambda it: Purpose.LESSON in it.purposes,
     SearchPart.EXPERIENCE: lambda it: "first guess" in it.shown and "attempts" in it.shown,
     SearchPart.HYPOTHESES: lambda it: "Or better" in it.shown and "2. Else" in it.shown,
     SearchPart.HISTORY: lambda it: "Already tried" in it.shown,

@@ -34,7 +34,7 @@ def technique(p_correct: float = 0.7, mean_log_gain: float = 0.1, **applicabilit
 def document(**changes: Any) -> KnowledgeDocument:
     """Two states, four techniques."""
     content = {
-        "format": "kernelblaster-knowledge-2",
+        "format": "kernelblaster-knowledge-3",
         "fallback_state": "slow",
         "states": {
             "busy": {

@@ -314,7 +314,7 @@ def test_a_damaged_file_is_kept_and_never_written_over(tmp_path, started):
     if started:
         begin(tmp_path).close()
     path = tmp_path / "optimization_database.json"
-    path.write_text('{"format": "kernelblaster-knowledge-2", "states": {')
+    path.write_text('{"format": "kernelblaster-knowledge-3", "states": {')
     with pytest.raises(KnowledgeError, match="damaged"):
         begin(tmp_path)
     assert path.read_text().endswith("{")

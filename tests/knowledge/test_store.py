@@ -129,9 +129,9 @@ def test_a_full_disk_keeps_the_old_file_and_says_so(store, monkeypatch):
     [
         b"",
         b"\x00" * 100,
-        b'{"format": "kernelblaster-knowledge-2", "states": {',
+        b'{"format": "kernelblaster-knowledge-3", "states": {',
         b"[]",
-        b'{"format": "kernelblaster-knowledge-2", "fallback_state": "x", "states": {}, "techniques": {}}',
+        b'{"format": "kernelblaster-knowledge-3", "fallback_state": "x", "states": {}, "techniques": {}}',
         b'\xff\xfe{"format": 3}',
     ],
 )

@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from kernelblaster.agent.files import SweepPoint
+from kernelblaster.agent.files import DrawnLesson, SweepPoint
 from kernelblaster.agent.outcome import OutcomeStatus, StopReason
 from kernelblaster.agent.state import Allocation
 
@@ -111,6 +111,8 @@ class Selected(_Event):
     evidence_count: int
     core: str | None = None
     """Of the code memory, shown in the prompt; None where none was."""
+    lessons: list[str] = []
+    """Ids of the lessons that the prompt shows."""
 
 
 class Generated(_Event):
@@ -197,6 +199,23 @@ class Waiting(_Event):
     request_file: str
 
 
+class LessonsDrawn(_Event):
+    """Lessons were drawn from the measured pairs of a generation, or of a round of chains.
+
+    Attributes:
+        drawn: what each finding did to the knowledge base.
+        skipped: why there is none of a pair, one line each.
+        prompt_tokens, completion_tokens, dollars: of the calls that asked; dollars None when a price is unknown.
+    """
+
+    kind: Literal["lessons_drawn"] = "lessons_drawn"
+    drawn: list[DrawnLesson]
+    skipped: list[str]
+    prompt_tokens: int
+    completion_tokens: int
+    dollars: float | None
+
+
 class Reflected(_Event):
     """Reflection on a round: the knowledge base's answer to each change. `skipped` says why there was none."""
 
@@ -246,6 +265,7 @@ Event = Annotated[
     | Decided
     | RolloutStopped
     | Waiting
+    | LessonsDrawn
     | Reflected
     | FinalistMeasured
     | Finalized,

@@ -10,6 +10,7 @@
     draws/r<round>/<sha256>.json  techniques that rollouts of a round have drawn for one parent, by slot
     attempts/<slot>.json          a finished step as the archive keeps it
     rollouts/<slot>.json          the result of a rollout that has ended
+    lessons/r<round>-g<n>.json    lessons drawn from the pairs of a generation; of a round of chains where n is 0
     reflections/r<round>.json     what reflection on a round changed in the knowledge base
 
 A file that exists is complete: it was written beside its place and renamed. What costs money or machine time to make
@@ -22,6 +23,7 @@ import contextlib
 import hashlib
 import json
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -30,11 +32,12 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from kernelblaster.agent.archive import ArchivedAttempt
 from kernelblaster.agent.outcome import RolloutResult
-from kernelblaster.agent.state import BegunStep
+from kernelblaster.agent.state import BegunStep, Spent
 from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.devices.profiles import SanitizerFinding
 from kernelblaster.evaluation.results import Evaluation, SweptVariant
-from kernelblaster.models.base import Reply, Request
+from kernelblaster.knowledge.pairs import PairEffect
+from kernelblaster.models.base import Reply, Request, sum_dollars
 from kernelblaster.storage.atomic import write_atomically
 
 _DRAWS = TypeAdapter(dict[str, str])
@@ -91,6 +94,48 @@ class Reflection(BaseModel):
     """Proposals that did not fit it."""
     skipped: str = ""
     """Why there was no reflection; empty when there was."""
+
+
+class DrawnLesson(BaseModel):
+    """What a measured pair did to the lessons of the knowledge base."""
+
+    model_config = ConfigDict(frozen=True)
+
+    step: str
+    """Slot of the transition."""
+    state: str
+    technique: str
+    speedup: float
+    low: float
+    high: float
+    effect: PairEffect
+    lesson: str
+    """Id; empty where a finding was refused that has none."""
+    text: str
+    """Of the lesson, or why the finding was refused."""
+
+
+class Distillation(BaseModel):
+    """The lessons drawn from the pairs of a generation."""
+
+    format: Literal["kernelblaster-distillation-1"] = "kernelblaster-distillation-1"
+    drawn: list[DrawnLesson] = []
+    skipped: list[str] = []
+    """One line per pair of which there is no lesson, and why."""
+    spent: Spent = Spent()
+
+    def plus(self, *, drawn: Sequence[DrawnLesson] = (), skipped: str = "", spent: Spent | None = None) -> Distillation:
+        """With one more pair."""
+        more = spent or Spent()
+        return Distillation(
+            drawn=[*self.drawn, *drawn],
+            skipped=[*self.skipped, *([skipped] if skipped else [])],
+            spent=Spent(
+                prompt_tokens=self.spent.prompt_tokens + more.prompt_tokens,
+                completion_tokens=self.spent.completion_tokens + more.completion_tokens,
+                dollars=sum_dollars(self.spent.dollars, more.dollars),
+            ),
+        )
 
 
 @dataclass(frozen=True)
@@ -293,6 +338,21 @@ class ProblemFiles:
         """The result of a rollout; None when it has not ended, or another version wrote it."""
         try:
             return StoredRollout.model_validate_json(self.rollout_path(slot).read_bytes()).result
+        except (FileNotFoundError, ValidationError):
+            return None
+
+    def distillation_path(self, round: int, generation: int) -> Path:
+        """Where the lessons of a generation lie."""
+        return self.root / "lessons" / f"r{round}-g{generation}.json"
+
+    def put_distillation(self, round: int, generation: int, found: Distillation) -> None:
+        """Store the lessons of a generation."""
+        write_atomically(self.distillation_path(round, generation), found.model_dump_json(indent=1))
+
+    def find_distillation(self, round: int, generation: int) -> Distillation | None:
+        """The lessons of a generation; None when none were drawn yet, or another version wrote them."""
+        try:
+            return Distillation.model_validate_json(self.distillation_path(round, generation).read_bytes())
         except (FileNotFoundError, ValidationError):
             return None
 

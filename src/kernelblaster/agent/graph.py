@@ -1,7 +1,7 @@
 """The workflow of one problem as two LangGraph graphs, and the entry point that runs it to an outcome.
 
     problem:  write_start -> profile_start -> open_round -> open_generation
-              open_generation -> (Send) rollout x N -> open_generation | reflect
+              open_generation -> (Send) rollout x N -> distill -> open_generation | reflect
               reflect -> open_round | finalize
     rollout:  open_step -> classify -> retrieve -> generate -> sweep -> evaluate -> record -> decide
                  ^                                 ^---------- repair ----------'                |
@@ -31,6 +31,7 @@ from langgraph.runtime import Runtime
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.final_kernel import final_kernel_path
 from kernelblaster.agent.nodes.decide import decide, finish
+from kernelblaster.agent.nodes.distill import distill
 from kernelblaster.agent.nodes.evaluate import evaluate, repairable
 from kernelblaster.agent.nodes.finalize import finalize
 from kernelblaster.agent.nodes.first_kernel import write_start
@@ -75,14 +76,16 @@ def build_graph() -> CompiledStateGraph[ProblemState, ProblemContext, Any, Probl
     builder.add_node(open_round)
     builder.add_node(open_generation)
     builder.add_node(ROLLOUT, _rollout_graph())
+    builder.add_node(distill)
     builder.add_node(reflect)
     builder.add_node(finalize)
     builder.add_edge(START, "write_start")
     builder.add_conditional_edges("write_start", _after_writing)
     builder.add_conditional_edges("profile_start", _after_start)
-    builder.add_conditional_edges("open_round", fan_out, [ROLLOUT, "reflect", "open_generation"])
-    builder.add_conditional_edges("open_generation", hand_out, [ROLLOUT, "reflect", "open_generation"])
-    builder.add_conditional_edges(ROLLOUT, _after_rollouts)
+    builder.add_conditional_edges("open_round", fan_out, [ROLLOUT, "distill", "open_generation"])
+    builder.add_conditional_edges("open_generation", hand_out, [ROLLOUT, "reflect", "distill"])
+    builder.add_edge(ROLLOUT, "distill")
+    builder.add_conditional_edges("distill", _after_lessons)
     builder.add_conditional_edges("reflect", _after_reflection)
     builder.add_edge("finalize", END)
     return builder.compile(name="problem")
@@ -145,7 +148,7 @@ async def _after_start(state: ProblemState) -> Literal["open_round", "finalize"]
     return "finalize" if state.failure else "open_round"
 
 
-async def _after_rollouts(
+async def _after_lessons(
     state: ProblemState, runtime: Runtime[ProblemContext]
 ) -> Literal["open_generation", "reflect"]:
     return "open_generation" if runtime.context.archive else "reflect"
@@ -162,7 +165,7 @@ async def _after_reflection(
 def _supersteps(config: SearchConfig) -> int:
     """An upper bound on the supersteps of either graph; LangGraph wants one against endless loops."""
     per_step = 6 + 3 * (config.allowed_repairs + 1)
-    return config.steps * per_step + config.rounds * (4 + 2 * config.steps) + 20
+    return config.steps * per_step + config.rounds * (5 + 3 * config.steps) + 20
 
 
 def _pytorch_us(context: ProblemContext) -> dict[str, float]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.rendering import render
@@ -29,7 +30,10 @@ from kernelblaster.config import SearchPart
 from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.knowledge.base import KnowledgeBase
 from kernelblaster.knowledge.decisions import Classification
+from kernelblaster.knowledge.pairs import LONGEST, SHORTEST
+from kernelblaster.knowledge.schema import Lesson
 from kernelblaster.models.base import Message, Purpose, Request
+from kernelblaster.replay.transition import Transition
 
 _LOG_CHARACTERS = 2400
 _UNUSABLE_CHARACTERS = 1500
@@ -259,6 +263,46 @@ def reflect_request(
         purpose=Purpose.REFLECT,
         messages=(Message(role="user", content=prompt),),
         tags={"problem": str(context.problem.id), "precision": str(context.precision)},
+    )
+
+
+@dataclass(frozen=True)
+class PairShown:
+    """What a prompt tells of a measured pair beside its transition."""
+
+    diff: str
+    changes: list[str]
+    known: tuple[Lesson, ...]
+
+
+def lesson_request(context: ProblemContext, slot: str, transition: Transition, shown: PairShown) -> Request:
+    """Ask what of a measured change transfers to other kernels."""
+    figures = (transition.speedup or 1.0, transition.speedup_low or 1.0, transition.speedup_high or 1.0)
+    prompt = render(
+        "lesson",
+        op_family=context.op_family,
+        precision=context.precision,
+        gpu=f"{context.facts.name} ({context.facts.arch})",
+        measured="{:.2f}x as fast as before [{:.2f}, {:.2f}]".format(*figures),
+        gained=transition.succeeded,
+        state=transition.state,
+        technique=transition.credited,
+        changes=shown.changes,
+        diff=shown.diff,
+        known=shown.known,
+        shortest=SHORTEST,
+        longest=LONGEST,
+    )
+    return Request(
+        slot=slot,
+        purpose=Purpose.LESSON,
+        messages=(Message(role="user", content=prompt),),
+        tags={
+            "problem": str(context.problem.id),
+            "precision": str(context.precision),
+            "parent_sha256": transition.parent_sha256,
+            "candidate_sha256": transition.candidate_sha256 or "",
+        },
     )
 
 

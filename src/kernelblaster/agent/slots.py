@@ -26,6 +26,16 @@ def rollout_slot(context: ProblemContext, round: int, index: int) -> str:
     return problem_slot(context, f"r{round}/rollout-{index}")
 
 
+def lessons_slot(context: ProblemContext, round: int, generation: int) -> str:
+    """`level1/023/r1/generation-2/lessons`; of a round of chains `level1/023/r1/lessons`"""
+    return problem_slot(context, f"r{round}/generation-{generation}/lessons" if generation else f"r{round}/lessons")
+
+
+def lesson_slot(step: str) -> str:
+    """`level1/023/r1/rollout-0/step-3/lesson`"""
+    return f"{step}/lesson"
+
+
 def result_slot(context: ProblemContext, round: int, index: int, generation: int) -> str:
     """Of a rollout's result: the rollout's own for a chain, that of its one step in a generation."""
     chain = rollout_slot(context, round, index)

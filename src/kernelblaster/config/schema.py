@@ -44,6 +44,10 @@ class SearchPart(StrEnum):
     MEMORY = "memory", "what was measured before counts in that choice; without, the curated priors alone"
     CLASSIFICATION = "classification", "the bottleneck is named; without, all kernels are in the fallback state"
     LESSONS = "lessons", "prompts show lessons of earlier rounds"
+    PAIR_LESSONS = (
+        "pair_lessons",
+        "the model draws lessons from measured pairs of slow and fast code, and prompts show them",
+    )
     EXPERIENCE = "experience", "prompts tell how often the technique was right, and how fast"
     HYPOTHESES = "hypotheses", "prompts rank three techniques, or better, instead of ordering one"
     HISTORY = "history", "prompts tell what the rollout has tried"
@@ -93,6 +97,8 @@ class SearchConfig(Section):
     """Groups of rollouts that improve their own kernels; one reply of a round joins the fastest of two groups."""
     sweep_variants: int = Field(24, ge=2, le=64)
     """Variants of a reply that declares tunable constants that are compiled and timed at most, itself among them."""
+    lesson_pairs: int = Field(2, ge=1, le=20)
+    """Pairs of slow and fast code from which lessons are drawn after each generation of the archive, at most."""
     patience: int = Field(4, ge=1)
     """Steps in a row without an accepted candidate after which a rollout stops."""
     process_pairs: int = Field(5, ge=1, le=1000)
@@ -108,8 +114,8 @@ class SearchConfig(Section):
     policy: str = "thompson"
     """How techniques are chosen: thompson, ucb, greedy, uniform, or a registered policy."""
     ablate: Annotated[tuple[SearchPart, ...], BeforeValidator(_listed)] = ()
-    """Parts of the search to switch off, for comparison: retrieval, memory, classification, lessons, experience,
-    hypotheses, history, profile, code_memory, sweep, archive, edits, repairs, reflection, review."""
+    """Parts of the search to switch off, for comparison: retrieval, memory, classification, lessons, pair_lessons,
+    experience, hypotheses, history, profile, code_memory, sweep, archive, edits, repairs, reflection, review."""
 
     def has(self, part: SearchPart) -> bool:
         """Whether a part of the search is switched on."""
@@ -153,8 +159,8 @@ class ModelConfig(Section):
     name: str = "gpt-5-mini-2025-08-07"
     """Model name."""
     stages: Annotated[tuple[str, ...], BeforeValidator(_between_commas)] = ()
-    """Other models of the same endpoint for single purposes (generate, repair, classify, reflect, verify), such as
-    repair=gpt-5-nano-2025-08-07, or several by weight: generate=gpt-5*1+gpt-5-mini*3; for openai_api alone.
+    """Other models of the same endpoint for single purposes (generate, repair, classify, reflect, verify, lesson), such
+    as repair=gpt-5-nano-2025-08-07, or several by weight: generate=gpt-5*1+gpt-5-mini*3; for openai_api alone.
     Prices set below are those of `name`."""
     base_url: str | None = None
     """Chat completions endpoint; OpenAI's if not given."""

@@ -117,6 +117,11 @@ class KnowledgeBase:
         bare = self.document.model_copy(update={"statistics": (), "imported_priors": ()})
         return KnowledgeBase(bare, DocumentEvidence(bare))
 
+    def without_pair_lessons(self) -> KnowledgeBase:
+        """The same, but for the lessons that come from measured pairs."""
+        lessons = tuple(lesson for lesson in self.document.lessons if not lesson.pairs)
+        return KnowledgeBase(self.document.model_copy(update={"lessons": lessons}), self._evidence)
+
     @cached_property
     def _memory(self) -> selection.Memory:
         retirements = (entry.change for entry in self.document.changes if isinstance(entry.change, RetireTechnique))

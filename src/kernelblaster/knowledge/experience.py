@@ -24,6 +24,7 @@ from kernelblaster.knowledge.cores import merge_cores
 from kernelblaster.knowledge.decisions import SelectionContext
 from kernelblaster.knowledge.evidence import Level, LevelTotals, TechniqueTotals
 from kernelblaster.knowledge.merge import merge
+from kernelblaster.knowledge.pairs import Learned, PairFinding, count_shown, learn
 from kernelblaster.knowledge.schema import Core, KnowledgeDocument
 from kernelblaster.knowledge.store import KnowledgeStore
 from kernelblaster.replay.buffer import TRANSITIONS_SCHEMA, ReplayBuffer, insert
@@ -36,7 +37,7 @@ FIRST_RELEASE = "replay.sqlite"
 MAX_DIGESTS = 20_000
 """Digests of counted transitions that are kept. Runs that were idle longest lose theirs beyond that, and are sealed:
 nothing more is accepted from them, for losing a late transition is the safe side of counting one twice."""
-_MIGRATIONS = ((*TRANSITIONS_SCHEMA, *tables.SCHEMA), tables.SIBLINGS, tables.COMPARISONS)
+_MIGRATIONS = ((*TRANSITIONS_SCHEMA, *tables.SCHEMA), tables.SIBLINGS, tables.COMPARISONS, tables.PAIRS)
 
 
 class Experience:
@@ -86,7 +87,7 @@ class Experience:
                 return False
             tables.count(connection, evidence)
             definitions = self._base(connection).document
-            credited = count_success(definitions, evidence)
+            credited = count_shown(count_success(definitions, evidence), evidence)
             if credited is not definitions:
                 tables.write_definitions(connection, credited)
             return True
@@ -103,6 +104,15 @@ class Experience:
             if document is not before:
                 tables.write_definitions(connection, document)
         return lines
+
+    def learn_pair(self, transition: Transition, finding: PairFinding, provenance: Provenance) -> list[Learned]:
+        """Add what was read off a telling transition (`pairs.is_telling`) to the lessons; every effect of it."""
+        with self._database.transaction() as connection:
+            document = tables.read_definitions(connection)
+            grown, effects = learn(document, transition.as_evidence(), finding, provenance)
+            if grown is not document:
+                tables.write_definitions(connection, grown)
+        return effects
 
     def remember(self, core: Core) -> None:
         """Add a verified kernel to the code memory, unless a faster one of the same place is there."""

@@ -2,7 +2,8 @@
 
 A lesson applies where every part of its scope (state, technique, operator family, precision) that is set matches. The
 more it is scoped, the earlier it is shown; its counters move it up or down and hide it when it keeps doing harm. How
-helpful it is gets drawn from what its counters leave possible: a lesson that was never shown gets its turn.
+helpful it is gets drawn from what its counters leave possible: a lesson that was never shown gets its turn. One that
+comes from measured pairs (`pairs`) is shown with what was measured, and as long as pairs do not contradict it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.evaluation.results import Decision, Verdict
 from kernelblaster.knowledge.decisions import SelectionContext, ShownLesson
+from kernelblaster.knowledge.pair_evidence import holds, joined_pairs, measured_line
 from kernelblaster.knowledge.schema import Lesson, LessonCount
 from kernelblaster.replay.transition import Transition
 
@@ -51,12 +53,16 @@ def retrieve(
         "precision": context.precision,
     }
     scored = [
-        (_scope_score(lesson) + _RECORD_WEIGHT * _drawn_help(records.get(lesson.id, _NO_RECORD), rng), lesson)
+        (_scope_score(lesson, context) + _RECORD_WEIGHT * _drawn_help(records.get(lesson.id, _NO_RECORD), rng), lesson)
         for lesson in lessons
-        if _applies(lesson, where) and not is_harmful(records.get(lesson.id, _NO_RECORD))
+        if _applies(lesson, where)
+        and holds(lesson, context.device_kind)
+        and not is_harmful(records.get(lesson.id, _NO_RECORD))
     ]
     scored.sort(key=lambda pair: (-pair[0], pair[1].id))
-    return tuple(ShownLesson(id=lesson.id, text=lesson.text) for _, lesson in scored[:SHOWN])
+    return tuple(
+        ShownLesson(id=lesson.id, text=measured_line(lesson, context.device_kind)) for _, lesson in scored[:SHOWN]
+    )
 
 
 def is_harmful(record: tuple[int, int]) -> bool:
@@ -72,15 +78,19 @@ def identify(text: str) -> str:
 
 def duplicate_of(lesson: Lesson, existing: Iterable[Lesson]) -> Lesson | None:
     """An existing lesson that says the same in the same scope (or with the very same words anywhere)."""
-    words = set(_words(lesson.text))
     for other in existing:
         if other.id == lesson.id:
             return other
-        theirs = set(_words(other.text))
-        overlap = len(words & theirs) / max(1, len(words | theirs))
-        if overlap >= DUPLICATE_OVERLAP and (other.state, other.technique) == (lesson.state, lesson.technique):
+        same_scope = (other.state, other.technique) == (lesson.state, lesson.technique)
+        if same_scope and overlap(lesson.text, other.text) >= DUPLICATE_OVERLAP:
             return other
     return None
+
+
+def overlap(one: str, other: str) -> float:
+    """Share of common words (Jaccard) of two sentences."""
+    ours, theirs = set(_words(one)), set(_words(other))
+    return len(ours & theirs) / max(1, len(ours | theirs))
 
 
 def scope_is_full(lesson: Lesson, existing: Iterable[Lesson]) -> bool:
@@ -122,8 +132,13 @@ def _drawn_help(record: tuple[int, int], rng: np.random.Generator) -> float:
     return float(rng.beta(helpful + 1, harmful + 1))
 
 
-def _scope_score(lesson: Lesson) -> float:
-    return sum(weight for part, weight in _SCOPE_WEIGHT.items() if getattr(lesson, part) is not None)
+def _scope_score(lesson: Lesson, context: SelectionContext) -> float:
+    """A pair that was measured on the same operator family or precision counts as a scope of that kind."""
+    scoped = {part for part in _SCOPE_WEIGHT if getattr(lesson, part) is not None}
+    for pair in lesson.pairs:
+        near = {"op_family": pair.op_family is context.op_family, "precision": pair.precision is context.precision}
+        scoped |= {part for part, matches in near.items() if matches and not pair.contradicts}
+    return sum(_SCOPE_WEIGHT[part] for part in scoped)
 
 
 def _joined(left: Lesson, right: Lesson) -> Lesson:
@@ -132,7 +147,7 @@ def _joined(left: Lesson, right: Lesson) -> Lesson:
         ours = counts.get(run, theirs)
         larger = {"helpful": max(ours.helpful, theirs.helpful), "harmful": max(ours.harmful, theirs.harmful)}
         counts[run] = ours.model_copy(update=larger)
-    return left.model_copy(update={"counts": counts})
+    return left.model_copy(update={"counts": counts, "pairs": joined_pairs(left.pairs, right.pairs)})
 
 
 def _words(text: str) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.knowledge.amend import is_released
+from kernelblaster.knowledge.pair_evidence import holds
 from kernelblaster.knowledge.schema import ChangeEntry, KnowledgeDocument, Lesson, StateEntry, TechniqueEntry
 from kernelblaster.knowledge.track_record import RecordKey, TrackRecord, track_records
 
@@ -83,7 +84,16 @@ def lesson_line(lesson: Lesson) -> str:
     scope = [part for part in (lesson.state, lesson.technique, lesson.op_family, lesson.precision) if part]
     records = [(kind, *lesson.record(kind)) for kind in DeviceKind]
     told = [f"{kind}: helped {helpful}, harmed {harmful}" for kind, helpful, harmful in records if helpful or harmful]
+    told += [f"{kind}: {_pairs(lesson, kind)}" for kind in DeviceKind if _pairs(lesson, kind)]
     return f"- {lesson.text} ({', '.join(scope) or 'anywhere'}; {'; '.join(told) or 'no record'})"
+
+
+def _pairs(lesson: Lesson, kind: DeviceKind) -> str:
+    """What measured pairs say of a lesson on a kind of device; empty where there are none."""
+    ours = [pair for pair in lesson.pairs if pair.device_kind is kind]
+    against = sum(pair.contradicts for pair in ours)
+    dropped = "" if holds(lesson, kind) else ", no longer shown"
+    return f"{len(ours) - against} pairs for, {against} against{dropped}" if ours else ""
 
 
 def _proposals(document: KnowledgeDocument) -> Iterable[str]:

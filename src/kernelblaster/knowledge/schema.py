@@ -1,4 +1,4 @@
-"""The shape of `optimization_database.json`, format `kernelblaster-knowledge-2`.
+"""The shape of `optimization_database.json`, format `kernelblaster-knowledge-3`.
 
 The file has a curated part (states, techniques) that code never rewrites, and a learned part that only grows:
 statistics, lessons, changes, proposals, imported priors, verified cores. Whatever a change says (a moved threshold, a
@@ -22,8 +22,10 @@ from kernelblaster.knowledge.expressions import Expression, conditions
 from kernelblaster.problems.families import OpFamily
 from kernelblaster.problems.problem import Precision
 
-FORMAT = "kernelblaster-knowledge-2"
-FORMAT_BEFORE = "kernelblaster-knowledge-1"
+FORMAT = "kernelblaster-knowledge-3"
+SECOND_FORMAT = "kernelblaster-knowledge-2"
+"""Like this one, but for lessons that come from measured pairs."""
+FIRST_FORMAT = "kernelblaster-knowledge-1"
 """Its statistics are gains against the parent, not credit among siblings: they are dropped when it is read."""
 MOST_MIB = 256
 """Of a file; what a thousand problems teach takes a few."""
@@ -193,6 +195,24 @@ class LessonCount(DocumentPart):
     harmful: int = Field(0, ge=0)
 
 
+class PairMeasurement(DocumentPart):
+    """A kernel and what was made of it, both correct and measured: it speaks for a lesson, or against it."""
+
+    transition: str
+    """Digest of the transition."""
+    problem: str
+    op_family: OpFamily
+    arch: str
+    device_kind: DeviceKind
+    precision: Precision
+    speedup: float = Field(gt=0)
+    """Parent's time / candidate's time."""
+    low: float = Field(gt=0)
+    high: float = Field(gt=0)
+    contradicts: bool = False
+    """Whether the outcome is the opposite of what the lesson says."""
+
+
 class Lesson(DocumentPart):
     """One sentence that later prompts show, with its scope and its record."""
 
@@ -206,6 +226,8 @@ class Lesson(DocumentPart):
     """Per run."""
     provenance: Provenance | None = None
     """None: curated."""
+    pairs: tuple[PairMeasurement, ...] = ()
+    """Measured pairs that it was drawn from, or that bear on it (`knowledge.pairs`); none for other lessons."""
 
     def record(self, kind: DeviceKind) -> tuple[int, int]:
         """How often it was helpful and how often harmful, over all runs on this kind of device."""
@@ -311,7 +333,7 @@ class Core(DocumentPart):
 class KnowledgeDocument(DocumentPart):
     """The whole file."""
 
-    format: Literal["kernelblaster-knowledge-2"]
+    format: Literal["kernelblaster-knowledge-3"]
     about: str = ""
     fallback_state: str
     """Where a profile goes that no rule recognises."""

@@ -22,7 +22,7 @@ from kernelblaster.errors import KnowledgeError, MachineError
 from kernelblaster.knowledge.base import KnowledgeBase
 from kernelblaster.knowledge.merge import merge
 from kernelblaster.knowledge.render import render
-from kernelblaster.knowledge.schema import FORMAT, FORMAT_BEFORE, MOST_MIB, KnowledgeDocument
+from kernelblaster.knowledge.schema import FIRST_FORMAT, FORMAT, MOST_MIB, SECOND_FORMAT, KnowledgeDocument
 from kernelblaster.paths import data_dir
 from kernelblaster.storage.atomic import sweep_partials_of, write_atomically
 from kernelblaster.storage.bounded_io import read_bounded
@@ -129,7 +129,7 @@ class KnowledgeStore:
         if content is None:
             raise self._missing()
         try:
-            return KnowledgeDocument.model_validate_json(_without_old_figures(content))
+            return KnowledgeDocument.model_validate_json(_migrated(content))
         except ValidationError as error:
             raise self._unreadable(content, error) from error
 
@@ -208,17 +208,20 @@ def _replace(path: Path, content: bytes) -> None:
         raise MachineError(f"cannot write {path}: {reason}", hint=hint) from error
 
 
-def _without_old_figures(content: bytes) -> bytes:
-    """A file of the format before, without its figures, which mean something else; any other file as it is.
+def _migrated(content: bytes) -> bytes:
+    """A file of an earlier format in this one; any other file as it is.
 
-    With the statistics go the transitions that were counted and what they said of lessons: a run that goes on counts
-    all of them again.
+    Figures of the first format mean something else and are left out. With the statistics go the transitions that were
+    counted and what they said of lessons: a run that goes on counts all of them again.
     """
-    if _format_of(content) != FORMAT_BEFORE:
+    found = _format_of(content)
+    if found not in (FIRST_FORMAT, SECOND_FORMAT):
         return content
-    held = json.loads(content)
-    lessons = [lesson | {"counts": {}} for lesson in held.get("lessons", [])]
-    return json.dumps(held | {"format": FORMAT, "statistics": [], "runs": {}, "lessons": lessons}).encode()
+    held = json.loads(content) | {"format": FORMAT}
+    if found == FIRST_FORMAT:
+        lessons = [lesson | {"counts": {}} for lesson in held.get("lessons", [])]
+        held |= {"statistics": [], "runs": {}, "lessons": lessons}
+    return json.dumps(held).encode()
 
 
 def _format_of(text: bytes) -> str | None:

@@ -27,8 +27,9 @@ from kernelblaster.knowledge.credit import credits, family_of, gain_of
 from kernelblaster.knowledge.decisions import SelectionContext
 from kernelblaster.knowledge.lessons import outcome_count
 from kernelblaster.knowledge.schema import (
+    FIRST_FORMAT,
     FORMAT,
-    FORMAT_BEFORE,
+    SECOND_FORMAT,
     Cell,
     KnowledgeDocument,
     Lesson,
@@ -89,7 +90,7 @@ SIBLINGS = (
     "DELETE FROM runs",
     "DELETE FROM counted",
     "DELETE FROM exchanged",
-    f"UPDATE definitions SET body = replace(body, '{FORMAT_BEFORE}', '{FORMAT}')",
+    f"UPDATE definitions SET body = replace(body, '{FIRST_FORMAT}', '{SECOND_FORMAT}')",
     """
     CREATE TABLE siblings (
         run TEXT, family TEXT, digest TEXT, cell TEXT NOT NULL, gain REAL NOT NULL, PRIMARY KEY (run, family, digest)
@@ -101,6 +102,9 @@ lessons helped with them: a run that goes on counts its transitions again."""
 
 COMPARISONS = tuple(f"ALTER TABLE statistics ADD COLUMN {name} NOT NULL DEFAULT 0" for name in _COMPARISONS)
 """Third version: gains against the parent beside credit, for people. Rows of the second have none of them."""
+
+PAIRS = (f"UPDATE definitions SET body = replace(body, '{SECOND_FORMAT}', '{FORMAT}')",)
+"""Fourth version: lessons hold the measured pairs that they come from. Those of the third have none."""
 
 _ROWS = TypeAdapter(tuple[StatisticsRow, ...])
 """Many rows at once: validated one by one they would take most of an export."""

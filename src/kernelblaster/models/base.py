@@ -27,6 +27,7 @@ class Purpose(StrEnum):
     CLASSIFY = "classify"
     REFLECT = "reflect"
     VERIFY = "verify"
+    LESSON = "lesson"
 
 
 class Request(BaseModel):

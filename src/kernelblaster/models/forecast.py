@@ -11,6 +11,8 @@ from kernelblaster.models.prices import Price
 TYPICAL_PROMPT, TYPICAL_REPLY = 3_600, 3_800
 """Tokens of a request for a kernel and its reply: means over the 114 of them in the shipped recordings, whose token
 counts are estimates, and whose author's reasoning is not counted."""
+LESSON_PROMPT, LESSON_REPLY = 1_400, 100
+"""Tokens of a question about a measured pair and its answer, at their longest; without reasoning."""
 CALLS_ENOUGH = 5
 """Calls of the run itself after which their mean is better evidence."""
 
@@ -21,7 +23,7 @@ class Forecast:
 
     Attributes:
         steps: that it takes at most; a step that fails asks again, at most `repairs` times.
-        calls: one for each step, and the reflections and reviews.
+        calls: one for each step, and the reflections, reviews and lessons.
         dollars: None when the price is unknown.
         observed: whether tokens are those of the run's own calls; else of typical ones.
     """
@@ -47,17 +49,22 @@ def forecast(search: SearchConfig, problems: int, price: Price | None, before: S
     steps = problems * search.rounds * search.rollouts * search.steps
     reflections = problems * search.rounds if search.has(SearchPart.REFLECTION) else 0
     reviews = problems if search.has(SearchPart.REVIEW) else 0
-    calls = steps + reflections + reviews
+    turns = problems * search.rounds * (search.steps if search.has(SearchPart.ARCHIVE) else 1)
+    lessons = turns * search.lesson_pairs if search.has(SearchPart.PAIR_LESSONS) else 0
+    calls = steps + reflections + reviews + lessons
     observed = before.calls >= CALLS_ENOUGH
-    prompt = before.prompt_tokens / before.calls if observed else TYPICAL_PROMPT
-    reply = before.completion_tokens / before.calls if observed else TYPICAL_REPLY
-    tokens = round(calls * prompt), round(calls * reply)
+    prompts = (calls - lessons) * TYPICAL_PROMPT + lessons * LESSON_PROMPT
+    replies = (calls - lessons) * TYPICAL_REPLY + lessons * LESSON_REPLY
+    if observed:
+        prompts, replies = (
+            round(calls * tokens / before.calls) for tokens in (before.prompt_tokens, before.completion_tokens)
+        )
     return Forecast(
         steps=steps,
         repairs=search.allowed_repairs,
         calls=calls,
-        prompt_tokens=tokens[0],
-        completion_tokens=tokens[1],
-        dollars=price.dollars(*tokens) if price else None,
+        prompt_tokens=prompts,
+        completion_tokens=replies,
+        dollars=price.dollars(prompts, replies) if price else None,
         observed=observed,
     )

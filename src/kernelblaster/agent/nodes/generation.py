@@ -49,7 +49,7 @@ async def hand_out(state: ProblemState, runtime: Runtime[ProblemContext]) -> lis
     place = (state.round, state.generation)
     done = {result.index for result in state.finished if (result.round, result.generation) == place}
     left = [one for one in state.handed_out if one.index not in done]
-    return [Send(ROLLOUT, _rollout(state, archive, one)) for one in left] or "open_generation"
+    return [Send(ROLLOUT, _rollout(state, archive, one)) for one in left] or "distill"
 
 
 def archive_before(context: ProblemContext, state: ProblemState, generation: int) -> Archive:

@@ -57,6 +57,7 @@ async def retrieve(state: RolloutState, runtime: Runtime[ProblemContext]) -> Sta
             p_correct=choice.p_correct if known else None,
             evidence_count=choice.evidence_count,
             core=choice.core.id if choice.core else None,
+            lessons=[lesson.id for lesson in choice.lessons],
         )
     )
     return {"choice": choice}
@@ -128,6 +129,8 @@ def _select(
         libraries=context.libraries,
     )
     base, config = context.experience.base(), context.config
+    if not config.has(SearchPart.PAIR_LESSONS):
+        base = base.without_pair_lessons()
     return (base if config.has(SearchPart.MEMORY) else base.without_memory()).select(
         diagnosis.state,
         where,

@@ -68,7 +68,7 @@ async def fan_out(state: ProblemState, runtime: Runtime[ProblemContext]) -> list
     left = [index for index in range(runtime.context.config.rollouts) if index not in ended]
     return [
         Send(ROLLOUT, RolloutState(round=state.round, index=index, incumbent=incumbent)) for index in left
-    ] or "reflect"
+    ] or "distill"
 
 
 def best_incumbent(state: ProblemState, round: int) -> Incumbent:

@@ -16,15 +16,17 @@ from markupsafe import Markup
 from report_samples import P, profiled, record, step, two_rollouts
 
 from kernelblaster.agent import events as ev
-from kernelblaster.agent.files import SweepPoint
+from kernelblaster.agent.files import DrawnLesson, SweepPoint
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.evaluation.results import Timing
 from kernelblaster.evaluation.sweep import SweptVariant
+from kernelblaster.knowledge.pairs import PairEffect
 from kernelblaster.models.base import Message, Purpose, Reply, Request, Usage
 from kernelblaster.problems.problem import Precision
 from kernelblaster.records.summary import RunSummary, Spending
 from kernelblaster.report.code import highlighted, hot_kernels, side_by_side
 from kernelblaster.report.counters import counters
+from kernelblaster.report.lessons import lessons_view
 from kernelblaster.report.packing import PackRoom, TextPack
 from kernelblaster.report.page import make_page
 from kernelblaster.report.reading import steps_of
@@ -173,6 +175,34 @@ def test_a_logarithmic_axis_keeps_order_and_its_ends(low: float, ratio: float) -
     assert len(ticks) <= 8
     assert all(10 <= tick.at <= 110 for tick in ticks)
     assert [tick.at for tick in ticks] == sorted(tick.at for tick in ticks)
+
+
+def test_lessons_are_told_with_their_figure_and_how_often_they_were_shown(tmp_path: Path) -> None:
+    drawn = DrawnLesson(
+        step=f"{P}/r1/rollout-0/step-1", state="dram_bound", technique="unroll", speedup=2.0, low=1.9, high=2.1,
+        effect=PairEffect.ADDED, lesson="lesson-1", text="Load four values at once.",
+    )  # fmt: skip
+    refused = drawn.model_copy(update={"effect": PairEffect.REFUSED, "lesson": "", "text": "enough lessons"})
+    told = ev.LessonsDrawn(
+        problem=P, slot=f"{P}/r1/generation-1/lessons", drawn=[drawn, refused], skipped=[], prompt_tokens=1000,
+        completion_tokens=234, dollars=None,
+    )  # fmt: skip
+    events = [
+        event.model_copy(update={"lessons": ["lesson-1"]})
+        if event.kind == "selected" and "step-3" in event.slot
+        else event
+        for event in two_rollouts()
+    ]
+    view = lessons_view(replace(record(tmp_path, events), lessons=(told,)))
+    assert view is not None
+    assert [(row.place, row.effect, row.shown) for row in view.rows] == [
+        ("r1 · 0 · 1", "added", 1),
+        ("r1 · 0 · 1", "refused", 0),
+    ]
+    assert "[1.90, 2.10]" in view.rows[0].figure
+    assert "1,234 tokens" in view.told
+    assert "1 of 4 prompts" in view.told
+    assert lessons_view(record(tmp_path, two_rollouts())) is None
 
 
 def test_a_sweep_is_a_heat_map_of_the_two_constants_that_mattered_most(tmp_path: Path) -> None:

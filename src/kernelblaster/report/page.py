@@ -14,6 +14,7 @@ from kernelblaster.records.baselines import BaselineRow
 from kernelblaster.records.summary import ProblemSummary, RunSummary
 from kernelblaster.report.code import Diff, HotKernel, hot_kernels, side_by_side
 from kernelblaster.report.counters import CounterRow, counters
+from kernelblaster.report.lessons import LessonsView, lessons_view
 from kernelblaster.report.packing import PackRoom, TextPack
 from kernelblaster.report.reading import ProblemRecord
 from kernelblaster.report.roofline import Roofline, roofline
@@ -81,6 +82,7 @@ class ProblemView:
     pytorch: tuple[TimeBar, ...]
     pytorch_told: str
     sweeps: tuple[SweepView, ...]
+    lessons: LessonsView | None
     steps: tuple[StepView, ...]
     texts: str
     """Packed; empty where there was no room."""
@@ -227,6 +229,7 @@ def _problem(record: ProblemRecord, row: ResultRow, summary: RunSummary, room: P
         pytorch=_pytorch(baseline) or _shipped(record.row),
         pytorch_told=_pytorch_told(baseline) or (SHIPPED_TOLD if record.row.pytorch_us else ""),
         sweeps=sweep_views(record),
+        lessons=lessons_view(record),
         steps=steps,
         texts=room.take(pack.packed()) if steps else "",
     )

@@ -16,6 +16,7 @@ from kernelblaster.agent.events import (
     Event,
     FinalistMeasured,
     Generated,
+    LessonsDrawn,
     RoundStarted,
     Selected,
     StepStarted,
@@ -97,6 +98,7 @@ class ProblemRecord:
         evaluations: SHA-256 -> an evaluation with a profile, if there is one, else any.
         finalists: kernels that were measured against the start again.
         baseline: PyTorch beside start and final kernel; None when nobody has timed it.
+        lessons: drawn from measured pairs, by generation or round.
     """
 
     row: ProblemSummary
@@ -108,6 +110,7 @@ class ProblemRecord:
     evaluations: dict[str, Evaluation]
     finalists: tuple[FinalistMeasured, ...]
     baseline: BaselineRow | None
+    lessons: tuple[LessonsDrawn, ...] = ()
 
     @property
     def anchor(self) -> str:
@@ -145,6 +148,7 @@ def read_problem(row: ProblemSummary, directory: Path) -> ProblemRecord:
         evaluations=_evaluations(directory),
         finalists=tuple(event for event in events if isinstance(event, FinalistMeasured)),
         baseline=find_baseline(directory),
+        lessons=tuple(event for event in events if isinstance(event, LessonsDrawn)),
     )
 
 

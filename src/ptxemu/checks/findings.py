@@ -46,6 +46,8 @@ class FindingKind(StrEnum):
     """A bulk copy or wgmma reads what a thread has written, without a `fence.proxy.async` between the two."""
     MISSING_WGMMA_FENCE = "missing_wgmma_fence"
     """A warp's first wgmma has no `wgmma.fence` before it."""
+    UNSUPPORTED_REDUCTION = "unsupported_reduction"
+    """A reduction by a tensor map whose elements are of a type that the copy engine does not combine so."""
     MISSING_LANES = "missing_lanes"
     """A collective of a warp names lanes that never come."""
     LEAK = "leak"

@@ -12,17 +12,35 @@ import ptxemu
 from ptxemu.command import main
 
 pytestmark = [pytest.mark.nvcc, needs_tools]
-PROGRAM = str(Path(__file__).with_name("programs") / "tensor_maps.cu")
+PROGRAM, STORES = (
+    str(Path(__file__).with_name("programs") / f"{name}.cu") for name in ("tensor_maps", "tensor_stores")
+)
 
 
-@pytest.mark.parametrize("case", ["loads", "swizzles", "im2col", "stores", "clusters", "refusals"])
+@pytest.mark.parametrize("case", ["loads", "swizzles", "im2col", "clusters", "refusals"])
 def test_boxes_hold_the_elements_that_the_map_says(case: str) -> None:
     assert main([PROGRAM, "--", case]) == 0
 
 
-@pytest.mark.parametrize("case", ["loads", "stores"])
-def test_the_checks_find_nothing(case: str) -> None:
-    assert main([PROGRAM, "--checks", "--", case]) == 0
+@pytest.mark.parametrize(("program", "case"), [(PROGRAM, "loads"), (STORES, "all")])
+def test_the_checks_find_nothing(program: str, case: str) -> None:
+    assert main([program, "--checks", "--", case]) == 0
+
+
+def test_stores_and_reductions_combine_elements_as_the_map_says(capfd: pytest.CaptureFixture[str]) -> None:
+    # Its own end is 0; kernels that the GPU refuses make it 1.
+    assert main([STORES, "--", "apart"]) == 1
+    told = dict(line.split() for line in capfd.readouterr().out.splitlines())
+    refused = {kind for kind, what in told.items() if what == "cudaErrorIllegalInstruction"}
+    assert refused == {"min_f32", "max_f64", "add_s64", "add_u8", "inc_s32", "and_f32"}
+    assert set(told.values()) == {"agrees", "cudaErrorIllegalInstruction"}
+
+
+def test_a_reduction_that_the_copy_engine_lacks_is_named() -> None:
+    quiet = ptxemu.Streams(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    result = ptxemu.build(STORES).run(["min_f32"], timeout_s=TIMEOUT_S, checks=True, streams=quiet)
+    assert [one.kind for one in result.findings or ()] == [ptxemu.FindingKind.UNSUPPORTED_REDUCTION]
+    assert "reduction" in result.faults[0]
 
 
 def test_an_unaligned_innermost_coordinate_is_an_illegal_instruction() -> None:

@@ -119,6 +119,20 @@ void each_element(u8* to, const u8* from, u32 bytes, Combine combine) {
 
 }  // namespace
 
+bool combines(BulkReduction reduction, ElementType type) {
+    using E = ElementType;
+    const auto among = [&](std::initializer_list<E> types) { return std::find(types.begin(), types.end(), type) != types.end(); };
+    switch (reduction) {
+        case BulkReduction::none: return true;
+        case BulkReduction::add: return among({E::u32_, E::s32_, E::u64_, E::f16_, E::bf16_, E::f32_, E::f64_});
+        case BulkReduction::min:
+        case BulkReduction::max: return among({E::u32_, E::s32_, E::u64_, E::s64_, E::f16_, E::bf16_});
+        case BulkReduction::inc:
+        case BulkReduction::dec: return among({E::u32_});
+        default: return among({E::u32_, E::s32_, E::u64_, E::s64_});
+    }
+}
+
 void reduce(BulkReduction reduction, ElementType type, u8* to, const u8* from, u32 bytes) {
     const auto whole = [&](auto zero) {
         using T = decltype(zero);

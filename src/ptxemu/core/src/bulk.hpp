@@ -49,7 +49,11 @@ private:
     void move(u8* near, u8* far, u32 count) const;
 };
 
-// to[k] = to[k] op from[k], for all elements of `bytes`.
+// Whether the copy engine combines elements of this type in global memory so (PTX ISA, cp.reduce.async.bulk); ptxas sees
+// that of plain copies, the types of tensor maps only the GPU knows.
+bool combines(BulkReduction reduction, ElementType type);
+
+// to[k] = to[k] op from[k], for all elements of `bytes`; of a combination that there is.
 void reduce(BulkReduction reduction, ElementType type, u8* to, const u8* from, u32 bytes);
 
 class BulkCopies {

@@ -103,6 +103,9 @@ private:
         for (u32 d = 0; d < form_.offsets; ++d) box->offsets[d] = warp_.lanes<u16>(registers_[2 + form_.rank + d])[lane_];
         copy_.bytes = map.bytes();
         copy_.type = map.type;
+        if (!combines(form_.reduction, map.type))
+            return no(Fault::illegal_instruction, "unsupported_reduction",
+                      "reduction that the PTX ISA does not list for elements of this tensor map, in a");
         copy_.box = std::move(box);
         // The PTX ISA does not say so; Hopper ends with an illegal instruction, even where all of the box is outside.
         if (s64{copy_.box->at[0]} * map.element_bytes % static_cast<s64>(kAlignment) != 0)

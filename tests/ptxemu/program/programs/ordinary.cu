@@ -1,7 +1,9 @@
-// What ordinary programs do beside launching: `ordinary CASE` ends with 0 when everything is as on a GPU.
+// What ordinary programs do beside launching: `ordinary CASE` ends with 0 when everything is as on a GPU;
+// `ordinary heap_facts BYTES BLOCK` prints what a heap of so many bytes (0: the default) holds.
 #include <cuda_runtime.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -205,19 +207,48 @@ bool heap() {
     return true;
 }
 
+// A heap has at least as many bytes as were asked for, so that only what exceeds it by far is refused for certain.
 bool small_heap() {
+    constexpr size_t kAsked = 1 << 20, kFar = size_t{1} << 32;
     int *refused, got[32];
     size_t limit = 0;
     cudaMalloc(&refused, sizeof got);
-    if (cudaDeviceSetLimit(cudaLimitMallocHeapSize, 1 << 20)) return false;
-    exhaust<<<1, 32>>>(refused, 2 << 20);
+    if (const cudaError_t error = cudaDeviceSetLimit(cudaLimitMallocHeapSize, kAsked))
+        return std::printf("limit: %s\n", cudaGetErrorName(error)), false;
+    exhaust<<<1, 32>>>(refused, kFar);
     cudaMemcpy(got, refused, sizeof got, cudaMemcpyDeviceToHost);
     for (int one : got)
-        if (!one) return false;
+        if (!one) return std::puts("4 GiB of a heap of 1 MiB"), false;
     exhaust<<<1, 32>>>(refused, 1 << 10);
     cudaMemcpy(got, refused, sizeof got, cudaMemcpyDeviceToHost);
     cudaDeviceGetLimit(&limit, cudaLimitMallocHeapSize);
-    return !got[0] && limit == 1 << 20 && cudaDeviceSetLimit(cudaLimitMallocHeapSize, 2 << 20) == cudaErrorInvalidValue;
+    const cudaError_t late = cudaDeviceSetLimit(cudaLimitMallocHeapSize, 2 * kAsked);
+    if (got[0] || limit < kAsked || late != cudaErrorInvalidValue)
+        return std::printf("1 KiB refused: %d, limit %zu, later %s\n", got[0], limit, cudaGetErrorName(late)), false;
+    return true;
+}
+
+__global__ void fill_heap(unsigned long long* counts, size_t bytes) {
+    unsigned long long count = 0;
+    while (count < (1ull << 24) && malloc(bytes) != nullptr) ++count;
+    counts[0] = count;
+}
+
+// Prints what the guide leaves open: how large a heap is that was to have so many bytes, and how many blocks it holds.
+bool heap_facts(size_t asked, size_t bytes) {
+    unsigned long long *counts, count = 0;
+    size_t before = 0, after = 0, used = 0;
+    cudaMalloc(&counts, sizeof *counts);
+    cudaDeviceGetLimit(&before, cudaLimitMallocHeapSize);
+    const cudaError_t set = asked != 0 ? cudaDeviceSetLimit(cudaLimitMallocHeapSize, asked) : cudaSuccess;
+    cudaDeviceGetLimit(&after, cudaLimitMallocHeapSize);
+    fill_heap<<<1, 1>>>(counts, bytes);
+    const cudaError_t end = cudaMemcpy(&count, counts, sizeof count, cudaMemcpyDeviceToHost);
+    const cudaError_t late = cudaDeviceSetLimit(cudaLimitMallocHeapSize, 64 << 20);
+    cudaDeviceGetLimit(&used, cudaLimitMallocHeapSize);
+    std::printf("asked %zu (%s): limit %zu, then %zu; blocks of %zu bytes: %llu (%s); set later: %s, limit %zu\n", asked,
+                cudaGetErrorName(set), before, after, bytes, count, cudaGetErrorName(end), cudaGetErrorName(late), used);
+    return end == cudaSuccess;
 }
 
 bool freed_twice() {
@@ -260,7 +291,7 @@ bool one_device() {
     return cudaFree(x) == cudaSuccess;
 }
 
-int main(int, char** arguments) {
+int main(int count, char** arguments) {
     const auto is = [&](const char* name) { return std::strcmp(arguments[1], name) == 0; };
     if (is("graph")) return !graph();
     if (is("circle")) return !circle();
@@ -270,5 +301,6 @@ int main(int, char** arguments) {
     if (is("small_heap")) return !small_heap();
     if (is("one_device")) return !one_device();
     if (is("freed_twice")) return !freed_twice();
+    if (is("heap_facts") && count == 4) return !heap_facts(std::strtoull(arguments[2], nullptr, 0), std::strtoull(arguments[3], nullptr, 0));
     return 2;
 }

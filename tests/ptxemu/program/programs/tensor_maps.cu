@@ -1,18 +1,8 @@
 // Copies by tensor maps beside loops over the same elements: `tensor_maps CASE` ends with 0 when all agree.
-#include <cuda.h>
-#include <cuda_runtime.h>
-
-#include <algorithm>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <functional>
-#include <vector>
+#include "tensor_boxes.hpp"
 
 constexpr int kMostBytes = 32 << 10;
 
-__device__ unsigned at(const void* shared) { return static_cast<unsigned>(__cvta_generic_to_shared(shared)); }
 __device__ void init(uint64_t* bar) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(at(bar)) : "memory");
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
@@ -26,11 +16,6 @@ __device__ void wait(uint64_t* bar, unsigned parity) {
         "r"(parity)
         : "memory");
 }
-
-struct Coordinates {
-    int c[5];
-    unsigned short offset[3];
-};
 
 #define LOAD "shared::cluster.global"
 #define DONE "mbarrier::complete_tx::bytes"
@@ -74,34 +59,6 @@ __global__ void load_box(const __grid_constant__ CUtensorMap map, int rank, bool
     }
     wait(&bar, 0);
     for (unsigned i = threadIdx.x; i < lies; i += blockDim.x) out[i] = memory[i];
-}
-
-enum Verb { kStore, kAdd, kMin, kMax, kAnd, kOr, kXor, kInc, kDec };
-
-template <int V>
-__device__ void store2(const CUtensorMap* map, const Coordinates& p, const void* from) {
-#define STORE2(text) asm volatile(text " [%0, {%1, %2}], [%3];" ::"l"(map), "r"(p.c[0]), "r"(p.c[1]), "r"(at(from)) : "memory")
-    if (V == kStore) STORE2("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group");
-    if (V == kAdd) STORE2("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.bulk_group");
-    if (V == kMin) STORE2("cp.reduce.async.bulk.tensor.2d.global.shared::cta.min.bulk_group");
-    if (V == kMax) STORE2("cp.reduce.async.bulk.tensor.2d.global.shared::cta.max.tile.bulk_group");
-    if (V == kAnd) STORE2("cp.reduce.async.bulk.tensor.2d.global.shared::cta.and.bulk_group");
-    if (V == kOr) STORE2("cp.reduce.async.bulk.tensor.2d.global.shared::cta.or.bulk_group");
-    if (V == kXor) STORE2("cp.reduce.async.bulk.tensor.2d.global.shared::cta.xor.bulk_group");
-    if (V == kInc) STORE2("cp.reduce.async.bulk.tensor.2d.global.shared::cta.inc.bulk_group");
-    if (V == kDec) STORE2("cp.reduce.async.bulk.tensor.2d.global.shared::cta.dec.bulk_group");
-}
-
-template <int V>
-__global__ void store_box(const __grid_constant__ CUtensorMap map, Coordinates place, unsigned lies, const unsigned char* in) {
-    extern __shared__ __align__(1024) unsigned char memory[];
-    for (unsigned i = threadIdx.x; i < lies; i += blockDim.x) memory[i] = in[i];
-    asm volatile("fence.proxy.async;" ::: "memory");
-    __syncthreads();
-    if (threadIdx.x != 0) return;
-    store2<V>(&map, place, memory);
-    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
-    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
 
 // Every block of a cluster of four gets the same tile from the first and third: the lower half and the upper half.
@@ -160,112 +117,6 @@ __global__ void add_rows(const float* in, float* out) {
     asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;" ::: "memory");
 }
 
-// -- the host's side: what a box holds, element by element
-
-struct Tensor {
-    CUtensorMapDataType type;
-    unsigned size;
-    std::vector<uint64_t> extents;       // elements
-    std::vector<unsigned> box, steps;    // of tiles
-    CUtensorMapSwizzle swizzle = CU_TENSOR_MAP_SWIZZLE_NONE;
-    bool nan = false, im2col = false;
-    std::vector<int> lower, upper;       // of im2col
-    unsigned padding = 0;                // bytes behind each row of the innermost dimension
-    int rank() const { return int(extents.size()); }
-    uint64_t stride(int d) const {
-        uint64_t bytes = (extents[0] * size + padding + 15) / 16 * 16;
-        for (int k = 1; k < d; ++k) bytes *= extents[k];
-        return d == 0 ? size : bytes;
-    }
-    uint64_t bytes() const { return rank() == 1 ? (extents[0] * size + 15) / 16 * 16 : stride(rank() - 1) * extents[rank() - 1]; }
-    unsigned row() const { return box[0] * size; }
-    unsigned pitch() const { return std::max(row(), swizzle == CU_TENSOR_MAP_SWIZZLE_NONE ? 0u : 16u << swizzle); }
-    unsigned count(int d) const { return (box[d] + steps[d] - 1) / steps[d]; }
-    unsigned rows() const {
-        if (im2col) return box[1];
-        unsigned n = 1;
-        for (int d = 1; d < rank(); ++d) n *= count(d);
-        return n;
-    }
-};
-
-bool encode(const Tensor& t, void* data, CUtensorMap* map) {
-    void* function = nullptr;
-    cudaDriverEntryPointQueryResult found{};
-    std::vector<cuuint64_t> strides;
-    for (int d = 1; d < t.rank(); ++d) strides.push_back(t.stride(d));
-    strides.push_back(0);
-    const char* name = t.im2col ? "cuTensorMapEncodeIm2col" : "cuTensorMapEncodeTiled";
-    if (cudaGetDriverEntryPointByVersion(name, &function, 12000, cudaEnableDefault, &found) || found != cudaDriverEntryPointSuccess) return false;
-    const auto fill = t.nan ? CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA : CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE;
-    const std::vector<cuuint64_t> extents(t.extents.begin(), t.extents.end());
-    if (t.im2col)
-        return reinterpret_cast<decltype(&cuTensorMapEncodeIm2col)>(function)(
-                   map, t.type, t.rank(), data, extents.data(), strides.data(), t.lower.data(), t.upper.data(), t.box[0], t.box[1],
-                   t.steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, t.swizzle, CU_TENSOR_MAP_L2_PROMOTION_NONE, fill) == CUDA_SUCCESS;
-    return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function)(
-               map, t.type, t.rank(), data, extents.data(), strides.data(), t.box.data(), t.steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE,
-               t.swizzle, CU_TENSOR_MAP_L2_PROMOTION_NONE, fill) == CUDA_SUCCESS;
-}
-
-// Visits the elements of a box: visit(byte in shared memory, byte in the tensor or -1).
-template <class Visit>
-void each_element(const Tensor& t, const Coordinates& p, Visit visit) {
-    std::vector<int> pixel(5);  // of im2col: base pixel
-    for (int d = 1; d < t.rank(); ++d) pixel[d] = p.c[d];
-    for (unsigned row = 0; row < t.rows(); ++row) {
-        std::vector<int> c(5);
-        unsigned rest = row;
-        for (int d = 1; d < t.rank(); ++d) {
-            if (t.im2col) {
-                c[d] = pixel[d] + (d + 1 < t.rank() ? p.offset[d - 1] : 0);
-            } else {
-                c[d] = p.c[d] + int(rest % t.count(d) * t.steps[d]);
-                rest /= t.count(d);
-            }
-        }
-        for (unsigned e = 0; e < t.box[0]; ++e) {
-            c[0] = p.c[0] + int(e);
-            bool inside = true;
-            int64_t from = 0;
-            for (int d = 0; d < t.rank(); ++d) {
-                inside = inside && c[d] >= 0 && uint64_t(c[d]) < t.extents[d];
-                from += int64_t(c[d]) * int64_t(t.stride(d));
-            }
-            unsigned to = row * t.pitch() + e * t.size;
-            if (t.swizzle == CU_TENSOR_MAP_SWIZZLE_32B) to ^= to >> 3 & 0x10;
-            if (t.swizzle == CU_TENSOR_MAP_SWIZZLE_64B) to ^= to >> 3 & 0x30;
-            if (t.swizzle == CU_TENSOR_MAP_SWIZZLE_128B) to ^= to >> 3 & 0x70;
-            visit(to, inside ? from : -1);
-        }
-        if (!t.im2col) continue;
-        for (int d = 1; d < t.rank(); ++d) {  // the next base pixel
-            pixel[d] += d + 1 < t.rank() ? int(t.steps[d]) : 1;
-            if (d + 1 == t.rank() || pixel[d] <= int(t.extents[d]) - 1 + t.upper[d - 1]) break;
-            pixel[d] = t.lower[d - 1];
-        }
-    }
-}
-
-unsigned char* device_copy(const std::vector<unsigned char>& bytes) {
-    unsigned char* to;
-    cudaMalloc(&to, bytes.size());
-    cudaMemcpy(to, bytes.data(), bytes.size(), cudaMemcpyHostToDevice);
-    return to;
-}
-
-std::vector<unsigned char> host_copy(const unsigned char* from, size_t bytes) {
-    std::vector<unsigned char> to(bytes);
-    cudaMemcpy(to.data(), from, bytes, cudaMemcpyDeviceToHost);
-    return to;
-}
-
-std::vector<unsigned char> numbered(size_t bytes, unsigned seed) {
-    std::vector<unsigned char> values(bytes);
-    for (size_t i = 0; i < bytes; ++i) values[i] = (unsigned char)((i * 2654435761u + seed * 97u) >> 13);
-    return values;
-}
-
 bool loads(const Tensor& t, const std::vector<Coordinates>& places) {
     const std::vector<unsigned char> data = numbered(t.bytes(), 1);
     unsigned char *tensor = device_copy(data), *out;
@@ -285,41 +136,6 @@ bool loads(const Tensor& t, const std::vector<Coordinates>& places) {
             if (got[i] != expected[i]) return std::printf("byte %u: %d, not %d\n", i, got[i], expected[i]), false;
     }
     return true;
-}
-
-template <int V, class T>
-bool stores(const Tensor& t, const Coordinates& place, T (*combine)(T, T)) {
-    const unsigned lies = t.rows() * t.pitch();
-    std::vector<unsigned char> before = numbered(t.bytes(), 2), box = numbered(lies, 3);
-    if (T(0.5) != T(0)) {  // numbers that add without rounding
-        const auto tame = [](std::vector<unsigned char>& bytes) {
-            for (size_t i = 0; i + sizeof(T) <= bytes.size(); i += sizeof(T)) {
-                const T value = T(bytes[i]) - T(100);
-                std::memcpy(&bytes[i], &value, sizeof value);
-            }
-        };
-        tame(before), tame(box);
-    }
-    unsigned char *tensor = device_copy(before), *in = device_copy(box);
-    CUtensorMap map;
-    if (!encode(t, tensor, &map)) return std::puts("no map"), false;
-    store_box<V><<<1, 64, lies>>>(map, place, lies, in);
-    if (const cudaError_t error = cudaDeviceSynchronize()) return std::puts(cudaGetErrorName(error)), false;
-    std::vector<unsigned char> expected = before;
-    each_element(t, place, [&](unsigned from, int64_t to) {
-        T old, value;
-        if (to < 0) return;
-        std::memcpy(&old, &expected[to], sizeof(T));
-        std::memcpy(&value, &box[from], sizeof(T));
-        value = combine(old, value);
-        std::memcpy(&expected[to], &value, sizeof(T));
-    });
-    return host_copy(tensor, t.bytes()) == expected;
-}
-
-Tensor tile(std::vector<uint64_t> extents, std::vector<unsigned> box, CUtensorMapDataType type = CU_TENSOR_MAP_DATA_TYPE_FLOAT32, unsigned size = 4) {
-    Tensor t{type, size, extents, box, std::vector<unsigned>(extents.size(), 1)};
-    return t;
 }
 
 // The innermost coordinate has to be at a multiple of 16 bytes, which only the GPU knows.
@@ -373,27 +189,6 @@ bool all_im2col() {
     return good && loads(volume, {{{0, 0, -1, 0, 0}, {2, 1, 1}}});
 }
 
-bool all_stores() {
-    Tensor swizzled = tile({40, 30}, {16, 8});
-    swizzled.swizzle = CU_TENSOR_MAP_SWIZZLE_64B;
-    bool good = stores<kStore, float>(tile({40, 30}, {16, 8}), {{8, 5}}, [](float, float b) { return b; });
-    good = good && stores<kStore, float>(swizzled, {{32, 28}}, [](float, float b) { return b; });
-    good = good && stores<kStore, float>(swizzled, {{-4, -3}}, [](float, float b) { return b; });
-    good = good && stores<kAdd, float>(swizzled, {{32, 25}}, [](float a, float b) { return a + b; });
-    const Tensor whole = tile({40, 30}, {16, 8}, CU_TENSOR_MAP_DATA_TYPE_UINT32, 4), sign = tile({40, 30}, {16, 8}, CU_TENSOR_MAP_DATA_TYPE_INT32, 4);
-    const Coordinates place{{32, 25}};
-    using U = unsigned;
-    good = good && stores<kAdd, U>(whole, place, [](U a, U b) { return a + b; });
-    good = good && stores<kMin, U>(whole, place, [](U a, U b) { return std::min(a, b); });
-    good = good && stores<kMax, int>(sign, place, [](int a, int b) { return std::max(a, b); });
-    good = good && stores<kAnd, U>(whole, place, [](U a, U b) { return a & b; });
-    good = good && stores<kOr, U>(whole, place, [](U a, U b) { return a | b; });
-    good = good && stores<kXor, U>(whole, place, [](U a, U b) { return a ^ b; });
-    good = good && stores<kInc, U>(whole, place, [](U a, U b) { return a >= b ? 0 : a + 1; });
-    good = good && stores<kDec, U>(whole, place, [](U a, U b) { return a == 0 || a > b ? b : a - 1; });
-    return good;
-}
-
 bool clusters() {
     Tensor t = tile({32, 64}, {32, 16});
     std::vector<float> data(32 * 64), got(8 * 32 * 32);
@@ -444,7 +239,6 @@ int main(int, char** arguments) {
     if (is("loads")) return !all_loads();
     if (is("swizzles")) return !all_swizzles();
     if (is("im2col")) return !all_im2col();
-    if (is("stores")) return !all_stores();
     if (is("clusters")) return !clusters();
     if (is("refusals")) return !refusals();
     if (is("unaligned")) return !unaligned();

@@ -15,7 +15,7 @@ from kernelblaster.config import SearchConfig, SearchPart
 from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.devices.metrics import Metric
-from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource, SanitizerFinding
+from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource, SanitizerFinding, SourceLine
 from kernelblaster.evaluation.results import Comparison, Decision, Evaluation, SweptVariant, Timing, Verdict
 from kernelblaster.knowledge.experience import Experience
 from kernelblaster.knowledge.expressions import Condition
@@ -44,6 +44,7 @@ static void call(kb::Driver& d) { launch_gpu_implementation(d.output("output"), 
 KB_DRIVER(call)
 """
 
+HOT = SourceLine(line=1, waiting=0.62, reason="global memory")
 FACTS = DeviceFacts(
     kind=DeviceKind.EMULATED, name="H200", arch="sm_90", compile_arch="sm_90a", sm_count=132, clock_mhz=1980,
     memory_bytes=141 * 2**30, l2_bytes=60 * 2**20, shared_per_block=227 * 1024, shared_per_sm=228 * 1024,
@@ -177,7 +178,7 @@ def _profile(median_us: float) -> Profile:
         Metric.LOAD_SECTOR_USE: 25.0,
     }  # fmt: skip
     named = {str(metric): value for metric, value in metrics.items()}
-    one = KernelProfile(name="softmax_kernel", grid=(4, 1, 1), block=(256, 1, 1), metrics=named)
+    one = KernelProfile(name="softmax_kernel", grid=(4, 1, 1), block=(256, 1, 1), metrics=named, lines=[HOT])
     return Profile(source=ProfileSource.EMULATED, kernels=[one], totals=named)
 
 

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kernelblaster.agent.context import ProblemContext
+from kernelblaster.agent.hot_lines import hot_lines
+from kernelblaster.agent.launch import launch_summary
 from kernelblaster.agent.rendering import render
 from kernelblaster.agent.review import bare_code
 from kernelblaster.agent.slots import (
@@ -108,13 +110,15 @@ def _generate_prompt(context: ProblemContext, state: RolloutState) -> str:
     if state.diagnosis is None or state.choice is None:
         raise ValueError("generate runs after retrieve")
     evaluation = context.files.evaluation(state.incumbent.evaluation)
-    has = context.config.has
+    has, parent = context.config.has, context.files.candidate(state.incumbent.sha256)
     return render(
         "generate",
         **task_values(context),
-        parent=context.files.candidate(state.incumbent.sha256).strip(),
+        parent=parent.strip(),
         profile=profile_summary(evaluation) if has(SearchPart.PROFILE) else "",
         budget=budget_summary(evaluation, context.facts) if has(SearchPart.PROFILE) else "",
+        launch=launch_summary(evaluation, context.facts) if has(SearchPart.TILES) else "",
+        hot_lines=hot_lines(evaluation, parent) if has(SearchPart.HOT_LINES) else [],
         time=time_summary(evaluation),
         diagnosis=_shown_diagnosis(context, state.diagnosis),
         choice=state.choice if has(SearchPart.RETRIEVAL) else None,

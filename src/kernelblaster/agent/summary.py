@@ -20,6 +20,8 @@ _MOST_REGISTERS = 255
 _NAME_CHARACTERS = 60
 _WARNING_CHARACTERS = 240
 _STALLS_SHOWN = 3
+_LINES_NOTE = "hot_lines"
+"""Told apart, with the lines' text."""
 
 _LINES: tuple[tuple[str, tuple[tuple[Metric, str], ...]], ...] = (
     (
@@ -180,8 +182,9 @@ def _kernel(kernel: KernelProfile, *, detailed: bool) -> str:
     stalls = _stalls(kernel)
     if stalls:
         lines.append(f"  warps wait mostly: {stalls}")
-    if kernel.notes:
-        lines.append("  " + ", ".join(f"{name}: {text}" for name, text in kernel.notes.items())[:200])
+    notes = [f"{name}: {text}" for name, text in kernel.notes.items() if name != _LINES_NOTE or not kernel.lines]
+    if notes:
+        lines.append("  " + ", ".join(notes)[:200])
     return "\n".join(lines)
 
 

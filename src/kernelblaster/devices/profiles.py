@@ -7,6 +7,17 @@ from enum import StrEnum
 from pydantic import BaseModel
 
 
+class SourceLine(BaseModel):
+    """A line of the candidate's file, and how much of a kernel's waiting happens there."""
+
+    line: int
+    """From 1."""
+    waiting: float
+    """Share of the kernel's samples of stalled warps, 0 to 1; on an emulated GPU of its modelled waiting."""
+    reason: str = ""
+    """What the warps there wait for most, where that is known."""
+
+
 class KernelProfile(BaseModel):
     """One kernel launch inside the profiled call. A metric that was not collected is absent, never 0."""
 
@@ -17,6 +28,8 @@ class KernelProfile(BaseModel):
     """Nsight Compute metric name -> value in Nsight's base unit (ns, bytes, %, ratio, count)."""
     notes: dict[str, str] = {}
     """Textual facts, e.g. `occupancy_limiter: registers`."""
+    lines: list[SourceLine] = []
+    """Where warps wait, the most first; empty where the profiler does not tell lines."""
 
 
 class ProfileSource(StrEnum):

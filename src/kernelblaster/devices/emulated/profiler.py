@@ -14,6 +14,9 @@ from ptxemu.metrics.profile import kernel_launch
 from ptxemu.model.architecture import GpuModel
 from ptxemu.model.call import CallEstimate
 
+_LINES = 8
+"""Source lines of a kernel that are kept, by how much its warps wait there."""
+
 
 @dataclass(frozen=True)
 class EmulatedProfiler:
@@ -41,7 +44,7 @@ class EmulatedProfiler:
     def collect(self) -> Profile:
         """Counts of one warmed call and the model's times. Raises RunFailure."""
         call = self.estimate()
-        kernels = [kernel_profile(kernel_launch(estimate, self.gpu)) for estimate in call.kernels]
+        kernels = [kernel_profile(kernel_launch(estimate, self.gpu, lines=_LINES)) for estimate in call.kernels]
         warnings = [] if kernels else ["the call launched no kernel"]
         if call.transfers_us:
             warnings.append(f"copies and fills take {call.transfers_us:.1f} us of {call.device_us:.1f} us")

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import PurePath
 
 from kernelblaster.devices.facts import DeviceFacts
-from kernelblaster.devices.profiles import KernelProfile, KernelResources, SanitizerFinding
+from kernelblaster.devices.profiles import KernelProfile, KernelResources, SanitizerFinding, SourceLine
 from kernelblaster.errors import DeviceError, UsageError
 from ptxemu.checks.findings import Finding
 from ptxemu.errors import EmulatorError, InvalidInput, ToolkitMissing
 from ptxemu.machine.ptxas import PtxasResources
 from ptxemu.metrics.profile import KernelLaunch
 from ptxemu.model.architecture import GpuModel
+
+_CANDIDATE = "candidate"
+"""Name of the candidate's file, without its suffix: lines of other files have no text that anybody can see."""
 
 
 @contextmanager
@@ -46,7 +50,16 @@ def ptxas_resources(resources: Iterable[KernelResources]) -> dict[str, PtxasReso
 def kernel_profile(launch: KernelLaunch) -> KernelProfile:
     """A launch as a profile of any device has it."""
     return KernelProfile(
-        name=launch.name, grid=launch.grid, block=launch.block, metrics=launch.metrics, notes=launch.notes
+        name=launch.name,
+        grid=launch.grid,
+        block=launch.block,
+        metrics=launch.metrics,
+        notes=launch.notes,
+        lines=[
+            SourceLine(line=one.source_line, waiting=one.waiting_share)
+            for one in launch.lines
+            if PurePath(one.source_file).stem == _CANDIDATE
+        ],
     )
 
 

@@ -77,6 +77,8 @@ def test_products_hold(gpu: Gpu, tmp_path: Path) -> None:
         ("ordinary", ("graph", "circle", "child", "boxes", "heap", "small_heap", "one_device")),
         ("endings", ("pinned", "registered", "too_large")),
         ("driver", ("text", "library", "errors", "mixed")),
+        ("driver_arrays", ("arrays", "boxes", "textures", "pyramid", "graphs", "captured")),
+        ("levels", ("mipmaps", "cubes", "faces", "layers", "borders")),
         ("textures", ("plane", "pitched", "memory", "boxes", "gathered", "surfaces", "trapped")),
     ],
 )

@@ -34,6 +34,13 @@ def test_cases_end_as_on_a_gpu(program: ptxemu.EmulatedProgram, case: str, check
     assert (result.exit_code, result.findings) == (0, () if checks else None)
 
 
+@pytest.mark.parametrize("checks", [False, True])
+@pytest.mark.parametrize("case", ["arrays", "boxes", "textures", "pyramid", "graphs", "captured"])
+def test_arrays_textures_and_graphs_are_those_of_the_runtime(case: str, checks: bool) -> None:
+    result = run(ptxemu.build(SOURCE.with_name("driver_arrays.cu")), case, checks=checks)
+    assert (result.exit_code, result.findings) == (0, () if checks else None)
+
+
 def test_a_module_is_read_from_a_file_and_its_kernels_are_counted(
     program: ptxemu.EmulatedProgram, tmp_path: Path
 ) -> None:

@@ -32,6 +32,13 @@ def test_values_are_those_of_a_gpu(program: ptxemu.EmulatedProgram, case: str, c
     assert (result.exit_code, result.findings) == (0, () if checks else None)
 
 
+@pytest.mark.parametrize("checks", [False, True])
+@pytest.mark.parametrize("case", ["mipmaps", "cubes", "faces", "layers", "borders"])
+def test_levels_faces_layers_and_borders_are_those_of_the_guide(case: str, checks: bool) -> None:
+    result = run(ptxemu.build(SOURCE.with_name("levels.cu")), case, checks=checks)
+    assert (result.exit_code, result.findings) == (0, () if checks else None)
+
+
 def test_a_write_beyond_the_edge_of_a_surface_is_found_at_its_line(program: ptxemu.EmulatedProgram) -> None:
     result = run(program, "trapped", checks=True)
     line = next(n for n, text in enumerate(SOURCE.read_text().splitlines(), 1) if "400, 0)" in text)

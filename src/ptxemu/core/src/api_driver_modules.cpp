@@ -11,6 +11,24 @@
 #include "host_clock.hpp"
 #include "loader.hpp"
 
+namespace ptxemu {
+
+bool unpack(const KernelEntry& kernel, void** extra, std::vector<void*>& arguments) {
+    char* buffer = nullptr;
+    size_t bytes = 0;
+    for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+        if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER) buffer = static_cast<char*>(extra[1]);
+        if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE) bytes = *static_cast<size_t*>(extra[1]);
+    }
+    for (const Parameter& one : kernel.function->parameters) {
+        if (buffer == nullptr || one.offset + one.size > bytes) return false;
+        arguments.push_back(buffer + one.offset);
+    }
+    return true;
+}
+
+}  // namespace ptxemu
+
 namespace {
 
 using namespace ptxemu;
@@ -86,21 +104,6 @@ CUresult find_variable(CUdeviceptr* address, size_t* bytes, const void* module, 
     if (address != nullptr) *address = variable->address;
     if (bytes != nullptr) *bytes = variable->size;
     return CUDA_SUCCESS;
-}
-
-// Arguments in one buffer, as pointers to each. False when it is too short.
-bool unpack(const KernelEntry& kernel, void** extra, std::vector<void*>& arguments) {
-    char* buffer = nullptr;
-    size_t bytes = 0;
-    for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
-        if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER) buffer = static_cast<char*>(extra[1]);
-        if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE) bytes = *static_cast<size_t*>(extra[1]);
-    }
-    for (const Parameter& one : kernel.function->parameters) {
-        if (buffer == nullptr || one.offset + one.size > bytes) return false;
-        arguments.push_back(buffer + one.offset);
-    }
-    return true;
 }
 
 CUresult launch(const CUlaunchConfig& config, CUfunction function, void** parameters, void** extra) {

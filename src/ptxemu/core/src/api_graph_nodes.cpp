@@ -19,23 +19,23 @@ cudaError_t launch_work(const cudaKernelNodeParams& parameters, Work& work) {
     return error;
 }
 
+cudaError_t add_node(cudaGraphNode_t* node, cudaGraph_t to, const cudaGraphNode_t* after, size_t count,
+                     cudaGraphNodeType type, Work work) {
+    Graph& graph = *reinterpret_cast<Graph*>(to);
+    std::vector<const Node*> before;
+    for (size_t k = 0; k < count; ++k) {
+        before.push_back(reinterpret_cast<const Node*>(after[k]));
+        if (!graph.holds(before.back())) return Runtime::instance().fail(cudaErrorInvalidValue);
+    }
+    *node = reinterpret_cast<cudaGraphNode_t>(graph.add(type, std::move(work), std::move(before)));
+    return cudaSuccess;
+}
+
 }  // namespace ptxemu
 
 namespace {
 
 using namespace ptxemu;
-
-cudaError_t add(cudaGraphNode_t* node, cudaGraph_t to, const cudaGraphNode_t* after, size_t count,
-                cudaGraphNodeType type, Work work) {
-    Graph& graph = *reinterpret_cast<Graph*>(to);
-    std::vector<const Node*> before;
-    for (size_t k = 0; k < count; ++k) {
-        before.push_back(reinterpret_cast<const Node*>(after[k]));
-        if (!graph.holds(before.back())) return runtime().fail(cudaErrorInvalidValue);
-    }
-    *node = reinterpret_cast<cudaGraphNode_t>(graph.add(type, std::move(work), std::move(before)));
-    return cudaSuccess;
-}
 
 char* corner(const cudaPitchedPtr& memory, const cudaPos& at) {
     return static_cast<char*>(memory.ptr) + (at.z * memory.ysize + at.y) * memory.pitch + at.x;
@@ -106,38 +106,38 @@ cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* node, cudaGraph_t graph, con
                                    const cudaKernelNodeParams* parameters) {
     Work work;
     if (const cudaError_t error = launch_work(*parameters, work)) return error;
-    return add(node, graph, after, count, cudaGraphNodeTypeKernel, std::move(work));
+    return add_node(node, graph, after, count, cudaGraphNodeTypeKernel, std::move(work));
 }
 cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node, const cudaKernelNodeParams* parameters) {
     return launch_work(*parameters, reinterpret_cast<Node*>(node)->work);
 }
 cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after, size_t count,
                                    const cudaMemcpy3DParms* box) {
-    return add(node, graph, after, count, cudaGraphNodeTypeMemcpy, [box = *box] { return copy_box(box); });
+    return add_node(node, graph, after, count, cudaGraphNodeTypeMemcpy, [box = *box] { return copy_box(box); });
 }
 cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after,
                                      size_t count, void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
-    return add(node, graph, after, count, cudaGraphNodeTypeMemcpy, [=] { return cudaMemcpy(to, from, bytes, kind); });
+    return add_node(node, graph, after, count, cudaGraphNodeTypeMemcpy, [=] { return cudaMemcpy(to, from, bytes, kind); });
 }
 cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after, size_t count,
                                    const cudaMemsetParams* fill) {
-    return add(node, graph, after, count, cudaGraphNodeTypeMemset, [fill = *fill] { return fill_rows(fill); });
+    return add_node(node, graph, after, count, cudaGraphNodeTypeMemset, [fill = *fill] { return fill_rows(fill); });
 }
 cudaError_t cudaGraphAddHostNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after, size_t count,
                                  const cudaHostNodeParams* call) {
-    return add(node, graph, after, count, cudaGraphNodeTypeHost, [call = *call] {
+    return add_node(node, graph, after, count, cudaGraphNodeTypeHost, [call = *call] {
         call.fn(call.userData);
         return cudaSuccess;
     });
 }
 cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after, size_t count) {
-    return add(node, graph, after, count, cudaGraphNodeTypeEmpty, [] { return cudaSuccess; });
+    return add_node(node, graph, after, count, cudaGraphNodeTypeEmpty, [] { return cudaSuccess; });
 }
 cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after,
                                        size_t count, cudaGraph_t child) {
     auto steps = std::make_shared<Steps>();
     if (!reinterpret_cast<Graph*>(child)->order(*steps)) return runtime().fail(cudaErrorInvalidValue);
-    return add(node, graph, after, count, cudaGraphNodeTypeGraph, [steps] { return run(*steps); });
+    return add_node(node, graph, after, count, cudaGraphNodeTypeGraph, [steps] { return run(*steps); });
 }
 cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType* type) {
     *type = reinterpret_cast<Node*>(node)->type;

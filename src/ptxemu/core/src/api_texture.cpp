@@ -46,13 +46,16 @@ using namespace ptxemu;
 cudaError_t invalid() { return runtime().fail(cudaErrorInvalidValue); }
 
 cudaError_t make_array(cudaArray_t* handle, const cudaChannelFormatDesc& format, cudaExtent extent, unsigned flags) {
-    constexpr unsigned kKnown = cudaArrayLayered | cudaArraySurfaceLoadStore | cudaArrayTextureGather;
+    constexpr unsigned kKnown = cudaArrayLayered | cudaArrayCubemap | cudaArraySurfaceLoadStore | cudaArrayTextureGather;
+    constexpr size_t kFaces = 6;
     if ((flags & ~kKnown) != 0) return runtime().lacks("an array with flags " + std::to_string(flags));
     auto array = std::make_unique<Array>(Array{{}, format, extent, flags});
     Texels& texels = array->texels;
     if (!channel_of(format, texels)) return runtime().lacks("an array of this channel format");
     if (extent.width == 0) return invalid();
-    const bool layered = (flags & cudaArrayLayered) != 0;
+    const bool cube = (flags & cudaArrayCubemap) != 0, layered = cube || (flags & cudaArrayLayered) != 0;
+    const bool faces = extent.depth % kFaces == 0 && (extent.depth == kFaces || (flags & cudaArrayLayered) != 0);
+    if (cube && (extent.width != extent.height || extent.depth == 0 || !faces)) return invalid();
     texels.layers = layered ? extent.depth : 0;
     const u64 extents[] = {extent.width, std::max<u64>(extent.height, 1), layered ? 1 : std::max<u64>(extent.depth, 1)};
     std::copy_n(extents, 3, texels.extent);
@@ -127,20 +130,31 @@ bool pitched(const cudaResourceDesc& resource, Texels& texels) {
     return true;
 }
 
-cudaError_t texels_of(const cudaResourceDesc& resource, Texels& texels) {
-    texels = {};
-    const Array* array = nullptr;
+cudaError_t use_array(cudaArray_t handle, Texture& texture) {
+    const Array* array = array_of(handle);
+    if (array == nullptr) return invalid();
+    texture.texels = array->texels;
+    texture.cube = (array->flags & cudaArrayCubemap) != 0;
+    return cudaSuccess;
+}
+
+cudaError_t use_mipmap(cudaMipmappedArray_t handle, Texture& texture) {
+    const Mipmap* mipmap = mipmap_of(handle);
+    if (mipmap == nullptr) return invalid();
+    for (const cudaArray_t level : mipmap->levels) texture.levels.push_back(array_of(level)->texels);
+    return use_array(mipmap->levels.front(), texture);
+}
+
+cudaError_t use_memory(const cudaResourceDesc& resource, Texture& texture) {
+    Texels& texels = texture.texels;
     switch (resource.resType) {
-        case cudaResourceTypeArray:
-            array = array_of(resource.res.array.array);
-            if (array == nullptr) return invalid();
-            texels = array->texels;
-            return cudaSuccess;
+        case cudaResourceTypeArray: return use_array(resource.res.array.array, texture);
+        case cudaResourceTypeMipmappedArray: return use_mipmap(resource.res.mipmap.mipmap, texture);
         case cudaResourceTypeLinear:
             return linear(resource, texels) ? cudaSuccess : runtime().lacks("a texture of this channel format");
         case cudaResourceTypePitch2D:
             return pitched(resource, texels) ? cudaSuccess : runtime().lacks("a texture of this channel format");
-        default: return runtime().lacks("a texture with mipmaps");
+        default: return invalid();
     }
 }
 
@@ -148,6 +162,22 @@ Border border_of(cudaTextureAddressMode mode, bool normalized) {
     // Only normalized coordinates go round.
     if (!normalized && (mode == cudaAddressModeWrap || mode == cudaAddressModeMirror)) return Border::clamp;
     return static_cast<Border>(mode);
+}
+
+// False where levels of whole numbers were to be mixed.
+bool describe_levels(const cudaTextureDesc& given, Texture& texture, bool whole_numbers) {
+    texture.linear_between_levels = given.mipmapFilterMode == cudaFilterModeLinear;
+    texture.level_bias = given.mipmapLevelBias;
+    texture.least_level = given.minMipmapLevelClamp;
+    texture.most_level = given.maxMipmapLevelClamp;
+    return !texture.linear_between_levels || !whole_numbers || texture.normalized_values;
+}
+
+// False where the bits of a colour would have to be taken for a whole number.
+bool describe_border(const cudaTextureDesc& given, Texture& texture, bool whole_numbers) {
+    std::copy_n(given.borderColor, 4, texture.border_colour);
+    const bool black = std::all_of(given.borderColor, given.borderColor + 4, [](float one) { return one == 0; });
+    return black || !whole_numbers || texture.normalized_values;
 }
 
 }  // namespace
@@ -185,9 +215,6 @@ cudaError_t cudaArrayGetInfo(cudaChannelFormatDesc* format, cudaExtent* extent, 
 }
 cudaError_t cudaGetChannelDesc(cudaChannelFormatDesc* format, cudaArray_const_t handle) {
     return cudaArrayGetInfo(format, nullptr, nullptr, const_cast<cudaArray_t>(handle));
-}
-cudaError_t cudaMallocMipmappedArray(cudaMipmappedArray_t*, const cudaChannelFormatDesc*, cudaExtent, unsigned, unsigned) {
-    return runtime().lacks("an array with mipmaps");
 }
 
 cudaError_t cudaMemcpy2DToArray(cudaArray_t array, size_t across, size_t down, const void* from, size_t pitch,
@@ -237,21 +264,26 @@ cudaError_t cudaCreateTextureObject(cudaTextureObject_t* handle, const cudaResou
                                     const cudaTextureDesc* description, const cudaResourceViewDesc* view) {
     if (view != nullptr) return runtime().lacks("a texture that views its memory in another format");
     Texture texture{};
-    if (const cudaError_t error = texels_of(*resource, texture.texels)) return error;
+    if (const cudaError_t error = use_memory(*resource, texture)) return error;
     const cudaTextureDesc& given = *description;
     const Texels& texels = texture.texels;
-    if (given.sRGB || given.seamlessCubemap) return runtime().lacks("a texture of sRGB or of a cube");
-    for (const float colour : given.borderColor)
-        if (colour != 0) return runtime().lacks("a texture whose border has a colour");
+    if (given.sRGB) return runtime().lacks("a texture of sRGB");
+    if (given.seamlessCubemap && texture.cube) return runtime().lacks("a cube map that is filtered across its edges");
+    if (given.maxAnisotropy > 1 && !texture.levels.empty()) return runtime().lacks("an anisotropic filter");
     const bool whole_numbers = texels.channel != Channel::of_float;
     texture.normalized_values = given.readMode == cudaReadModeNormalizedFloat && whole_numbers;
     if (texture.normalized_values && texels.bits[0] == 32) return invalid();
     texture.linear_filter = given.filterMode == cudaFilterModeLinear;
     if (texture.linear_filter && whole_numbers && !texture.normalized_values) return invalid();
-    texture.normalized_coordinates = given.normalizedCoords != 0;
-    for (int axis = 0; axis < 3; ++axis) texture.border[axis] = border_of(given.addressMode[axis], given.normalizedCoords);
+    if (!texture.levels.empty() && (!given.normalizedCoords || !describe_levels(given, texture, whole_numbers))) return invalid();
+    if (!describe_border(given, texture, whole_numbers)) return runtime().lacks("a border whose colour is a whole number");
+    texture.normalized_coordinates = given.normalizedCoords != 0 || texture.cube;
+    for (int axis = 0; axis < 3; ++axis) texture.border[axis] = border_of(given.addressMode[axis], texture.normalized_coordinates);
     // Beyond the end of linear memory there are zeros.
-    if (resource->resType == cudaResourceTypeLinear) texture.border[0] = Border::zero;
+    if (resource->resType == cudaResourceTypeLinear) {
+        texture.border[0] = Border::zero;
+        std::fill_n(texture.border_colour, 4, 0.0f);
+    }
     *handle = runtime().textures.add(texture);
     return cudaSuccess;
 }

@@ -25,6 +25,9 @@ inline CUresult lacks_in_driver(const std::string& what) {
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 
+// Arguments in one buffer, as pointers to each. False when it is too short.
+bool unpack(const KernelEntry& kernel, void** extra, std::vector<void*>& arguments);
+
 inline void* pointer_of(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 inline const void* handle_of(CUfunction function) { return reinterpret_cast<const void*>(function); }
 

@@ -12,7 +12,7 @@ std::unordered_map<std::string, const Operation*> index_operations() {
          {&integer_operations(), &float_operations(), &directed_operations(), &half_operations(),
           &convert_operations(), &memory_operations(), &atomic_operations(), &warp_operations(), &tensor_operations(),
           &wgmma_operations(), &mbarrier_operations(), &bulk_operations(), &heap_operations(), &texture_operations(),
-          &control_operations()})
+          &surface_operations(), &control_operations()})
         for (const Operation& one : *table) index.emplace(one.name, &one);
     return index;
 }

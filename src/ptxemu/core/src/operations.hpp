@@ -32,6 +32,7 @@ const std::vector<Operation>& mbarrier_operations();
 const std::vector<Operation>& bulk_operations();
 const std::vector<Operation>& heap_operations();
 const std::vector<Operation>& texture_operations();
+const std::vector<Operation>& surface_operations();
 const std::vector<Operation>& control_operations();
 
 // Throws std::runtime_error for a name no table holds.

@@ -38,6 +38,10 @@ std::shared_ptr<Capture> capture_of(cudaStream_t stream);
 // Does the work, or adds it to what the stream records.
 cudaError_t submit(cudaStream_t stream, Work work, cudaGraphNodeType type = cudaGraphNodeTypeMemcpy);
 
+// Adds a node to a graph that holds all those it comes after.
+cudaError_t add_node(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after, size_t count,
+                     cudaGraphNodeType type, Work work);
+
 // What a kernel node does. Its arguments are copied now.
 cudaError_t launch_work(const cudaKernelNodeParams& parameters, Work& work);
 

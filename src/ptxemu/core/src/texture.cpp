@@ -1,63 +1,21 @@
-// What kernels do with textures and surfaces: `tex`, `tld4`, `suld`, `sust`.
+// What kernels do with textures: `tex`, `tld4`.
 //
-// Operand 3 is where the list of registers begins in Function::extra: four values, the handle, the layer, and three
-// coordinates. A warp reads one corner of the footprints of all its lanes after the other; they count as one request.
-#include "texture.hpp"
-
+// A warp reads one corner of the footprints of all its lanes after the other, in one level of detail and then in the next
+// where it mixes two; they count as one request.
 #include <cmath>
+#include <cstring>
 
-#include "access.hpp"
-#include "checks.hpp"
 #include "half.hpp"
-#include "operations.hpp"
+#include "texture_access.hpp"
 
 namespace ptxemu {
 namespace {
 
 constexpr float kWeights = 256.0f;  // a weight has 8 bits behind the point; halves are rounded up, as on an H200
 constexpr float kFarthest = 1 << 30;
+constexpr u64 kFaces = 6;
 
-struct Registers {
-    const u32* list;
-    u32 value(int k) const { return list[k]; }
-    u32 handle() const { return list[4]; }
-    u32 layer() const { return list[5]; }
-    u32 coordinate(int axis) const { return list[6 + axis]; }
-};
-
-Registers registers_of(const Warp& warp, const Instruction& at) {
-    return {warp.worker->launch->function->extra.data() + at.operand[3]};
-}
-
-// Requests beyond the first are part of it.
-class OneRequest {
-public:
-    OneRequest(Warp& warp, const Instruction& at) : counters_(warp.worker->counters.memory[at.memory]), before_(counters_) {}
-    ~OneRequest() {
-        if (counters_.requests <= before_.requests + 1) return;
-        const u64 times = counters_.requests - before_.requests;
-        counters_.lanes = before_.lanes + (counters_.lanes - before_.lanes) / times;
-        counters_.requests = before_.requests + 1;
-    }
-
-private:
-    MemoryCounters& counters_;
-    const MemoryCounters before_;
-};
-
-void fail(Warp& warp, const Instruction& at, int lane, const std::string& message) {
-    if (BlockChecks* checks = warp.block->checks.get()) checks->memory_fault(warp, at, lane, "out_of_bounds", message);
-    warp.worker->fail(Fault::illegal_address, at, message);
-}
-
-// The texture that a lane names, or null after saying that there is none.
-const Texture* texture_of(Warp& warp, const Instruction& at, int lane, bool surface) {
-    const u64 handle = warp.lanes<u64>(registers_of(warp, at).handle())[lane];
-    const Texture* found = warp.worker->launch->textures->find(handle);
-    if (found != nullptr && found->surface == surface) return found;
-    fail(warp, at, lane, std::string(surface ? "no surface" : "no texture") + " has the handle " + hexadecimal(handle));
-    return nullptr;
-}
+float in_eighth_bits(float weight) { return std::floor(weight * kWeights + 0.5f) / kWeights; }
 
 // The index that stands for one beyond the edges; -1 for none.
 s64 inside(s64 index, s64 extent, Border border) {
@@ -77,10 +35,12 @@ struct Along {
 
 class Footprint {
 public:
-    Footprint(const Texture& texture, TextureForm form) : texture_(texture), form_(form) {}
+    Footprint(const Texture& texture, TextureForm form) : texture_(texture), texels_(&texture.texels), form_(form) {}
+
+    void lie_in(const Texels& texels) { texels_ = &texels; }
 
     void place(u32 axis, u32 raw) {
-        const s64 extent = static_cast<s64>(texture_.texels.extent[axis]);
+        const s64 extent = static_cast<s64>(texels_->extent[axis]);
         const Border border = texture_.border[axis];
         float at = ptxemu::bits<float>(raw);
         s64 index = static_cast<s32>(raw);
@@ -90,7 +50,7 @@ public:
             if (spread()) at -= 0.5f;
             at = at >= -kFarthest ? std::min(at, kFarthest) : -kFarthest;
             index = static_cast<s64>(std::floor(at));
-            if (spread()) weight = std::floor((at - static_cast<float>(index)) * kWeights + 0.5f) / kWeights;
+            if (spread()) weight = in_eighth_bits(at - static_cast<float>(index));
         }
         along_[axis] = {{inside(index, extent, border), inside(index + 1, extent, border)}, weight};
     }
@@ -98,11 +58,10 @@ public:
     bool spread() const { return (texture_.linear_filter && !form_.integers()) || form_.gathers(); }
     u32 corners() const { return spread() ? 1u << form_.axes() : 1; }
 
-    // Address of a corner, 0 when it lies beyond a border of zeros.
-    u64 address(u32 corner, u64 layer) const {
-        const Texels& texels = texture_.texels;
-        u64 at = form_.layered() ? texels.slice(std::min(layer, texels.layers - 1)) : texels.address;
-        const u64 stride[] = {texels.bytes(), texels.row_bytes, texels.slice_bytes};
+    // Address of a corner in a slice, 0 when it lies beyond a border of its own colour.
+    u64 address(u32 corner, u64 slice) const {
+        u64 at = texels_->slice(slice);
+        const u64 stride[] = {texels_->bytes(), texels_->row_bytes, texels_->slice_bytes};
         for (u32 axis = 0; axis < form_.axes(); ++axis) {
             const s64 index = along_[axis].index[corner >> axis & 1];
             if (index < 0) return 0;
@@ -120,9 +79,39 @@ public:
 
 private:
     const Texture& texture_;
+    const Texels* texels_;
     TextureForm form_;
     Along along_[3];
 };
+
+// Where a direction meets a cube: a face, and normalized coordinates on it (CUDA C++ Programming Guide, cubemap textures).
+struct CubePlace {
+    u32 face;
+    float across, down;
+};
+
+CubePlace meets_cube(float x, float y, float z) {
+    const float far_x = std::fabs(x), far_y = std::fabs(y), far_z = std::fabs(z);
+    const auto on = [](u32 face, float s, float t, float far) { return CubePlace{face, (s / far + 1) / 2, (t / far + 1) / 2}; };
+    if (far_x >= far_y && far_x >= far_z) return x >= 0 ? on(0, -z, -y, far_x) : on(1, z, -y, far_x);
+    if (far_y >= far_z) return y >= 0 ? on(2, x, z, far_y) : on(3, x, -z, far_y);
+    return z >= 0 ? on(4, x, -y, far_z) : on(5, -x, -y, far_z);
+}
+
+// The level of detail that a value comes from, and how much of it is the next level's.
+struct Detail {
+    u32 level;
+    float next;
+};
+
+Detail detail_of(const Texture& texture, float wanted) {
+    const u32 last = static_cast<u32>(texture.levels.size() - 1);
+    const float bounded = std::min(std::max(wanted + texture.level_bias, texture.least_level), texture.most_level);
+    const float at = bounded > 0 ? std::min(bounded, static_cast<float>(last)) : 0;
+    if (!texture.linear_between_levels) return {static_cast<u32>(at + 0.5f), 0};
+    const u32 level = static_cast<u32>(at);
+    return {level, level < last ? in_eighth_bits(at - static_cast<float>(level)) : 0};
+}
 
 float as_float(u32 raw) { return bits<float>(raw); }
 u32 as_bits(float value) { return bits<u32>(value); }
@@ -148,59 +137,112 @@ u32 channel(const Texture& texture, const u8* texel, int number) {
 class Sampling {
 public:
     Sampling(Warp& warp, const Instruction& at, const Texture& texture, u32 lanes)
-        : warp_(warp), at_(at), texture_(texture), form_{static_cast<u64>(at.immediate)}, lanes_(lanes) {}
+        : warp_(warp), at_(at), texture_(texture), form_{static_cast<u64>(at.immediate)}, lanes_(lanes),
+          registers_(registers_of(warp, at)) {}
 
     void run() {
-        const Registers registers = registers_of(warp_, at_);
-        std::vector<Footprint> footprints(kLanes, Footprint(texture_, form_));
+        u32 mixed = 0;
         for_each_lane(lanes_, [&](int lane) {
-            for (u32 axis = 0; axis < form_.axes(); ++axis)
-                footprints[lane].place(axis, warp_.lanes<u32>(registers.coordinate(static_cast<int>(axis)))[lane]);
+            if (!texture_.levels.empty()) detail_[lane] = detail_of(texture_, wanted(lane));
+            mixed |= u32{detail_[lane].next != 0} << lane;
         });
-        for (u32 corner = 0; corner < footprints[0].corners(); ++corner) {
-            alignas(64) u64 address[kLanes] = {};
-            u32 held = 0;
-            for_each_lane(lanes_, [&](int lane) {
-                const u64 layer = form_.layered() ? warp_.lanes<u32>(registers.layer())[lane] : 0;
-                address[lane] = footprints[lane].address(corner, layer);
-                held |= u32{address[lane] != 0} << lane;
-            });
-            if (held != 0 && !read(corner, held, address, footprints)) return;
-            if (form_.gathers()) continue;
-            for_each_lane(lanes_ & ~held, [&](int lane) { add(lane, nullptr, footprints[lane].share(corner)); });
-        }
-        deliver(registers, footprints[0].spread() && !form_.gathers());
+        if (!add_level(lanes_, 0) || (mixed != 0 && !add_level(mixed, 1))) return;
+        deliver(Footprint(texture_, form_).spread() || texture_.linear_between_levels);
     }
 
 private:
-    bool read(u32 corner, u32 held, const u64* address, const std::vector<Footprint>& footprints) {
+    u32 raw(u32 list, int lane) const { return warp_.lanes<u32>(list)[lane]; }
+    float coordinate(int axis, int lane) const { return as_float(raw(registers_.coordinate(axis), lane)); }
+
+    // The level of detail that a lane asks for.
+    float wanted(int lane) const {
+        if (form_.level()) return as_float(raw(registers_.detail(0), lane));
+        if (!form_.gradients()) return 0;
+        float longest = 0;
+        for (int direction = 0; direction < 2; ++direction) {
+            float square = 0;
+            for (u32 axis = 0; axis < form_.axes(); ++axis) {
+                const u32 which = direction * form_.coordinates() + axis;
+                const float texels = as_float(raw(registers_.detail(static_cast<int>(which)), lane)) *
+                                     static_cast<float>(texture_.texels.extent[axis]);
+                square += texels * texels;
+            }
+            longest = std::max(longest, std::sqrt(square));
+        }
+        return std::log2(longest);
+    }
+
+    // The slice that a lane reads, and where on it its footprint lies.
+    u64 place(Footprint& footprint, int lane) const {
+        const u64 layer = form_.layered() ? raw(registers_.layer(), lane) : 0, layers = texture_.texels.layers;
+        if (form_.cube()) {
+            const CubePlace on = meets_cube(coordinate(0, lane), coordinate(1, lane), coordinate(2, lane));
+            footprint.place(0, as_bits(on.across));
+            footprint.place(1, as_bits(on.down));
+            return std::min(layer, layers / kFaces - 1) * kFaces + on.face;
+        }
+        for (u32 axis = 0; axis < form_.axes(); ++axis)
+            footprint.place(axis, raw(registers_.coordinate(static_cast<int>(axis)), lane));
+        return form_.layered() ? std::min(layer, layers - 1) : 0;
+    }
+
+    // Adds what lanes read from their level of detail, or from the next. False after a fault.
+    bool add_level(u32 lanes, u32 next) {
+        std::vector<Footprint> footprints(kLanes, Footprint(texture_, form_));
+        u64 slice[kLanes] = {};
+        for_each_lane(lanes, [&](int lane) {
+            footprints[lane].lie_in(texture_.level(detail_[lane].level + next));
+            slice[lane] = place(footprints[lane], lane);
+        });
+        const auto share = [&](int lane, u32 corner) {
+            const float of_level = next ? detail_[lane].next : 1 - detail_[lane].next;
+            return footprints[lane].share(corner) * of_level;
+        };
+        for (u32 corner = 0; corner < footprints[0].corners(); ++corner) {
+            alignas(64) u64 address[kLanes] = {};
+            u32 held = 0;
+            for_each_lane(lanes, [&](int lane) {
+                address[lane] = footprints[lane].address(corner, slice[lane]);
+                held |= u32{address[lane] != 0} << lane;
+            });
+            if (held != 0 && !read(corner, held, address, share)) return false;
+            for_each_lane(lanes & ~held, [&](int lane) { take(lane, corner, nullptr, share(lane, corner)); });
+        }
+        return true;
+    }
+
+    template <class Share>
+    bool read(u32 corner, u32 held, const u64* address, Share share) {
         const Access access =
             open_addresses(warp_, at_, Space::global, address, held, texture_.texels.bytes(), Op::load, at_.memory);
         if (access.pattern == Pattern::fault) return false;
-        for_each_lane(held, [&](int lane) {
-            if (form_.gathers())
-                values_[lane][gathered(corner)] = channel(texture_, access.pointer[lane], static_cast<int>(form_.component()));
-            else
-                add(lane, access.pointer[lane], footprints[lane].share(corner));
-        });
+        for_each_lane(held, [&](int lane) { take(lane, corner, access.pointer[lane], share(lane, corner)); });
         return true;
+    }
+
+    // A texel, or null for the border.
+    void take(int lane, u32 corner, const u8* texel, float share) {
+        const auto value = [&](int k) {
+            return texel != nullptr ? channel(texture_, texel, k) : as_bits(texture_.border_colour[k]);
+        };
+        if (form_.gathers()) {
+            values_[lane][gathered(corner)] = value(static_cast<int>(form_.component()));
+            return;
+        }
+        for (int k = 0; k < 4; ++k) {
+            values_[lane][k] = value(k);
+            sums_[lane][k] += share * as_float(values_[lane][k]);
+        }
     }
 
     // Left below, right below, right above, left above.
     static int gathered(u32 corner) { return corner == 2 ? 0 : corner == 3 ? 1 : corner == 1 ? 2 : 3; }
 
-    void add(int lane, const u8* texel, float share) {
+    void deliver(bool weighted) {
         for (int k = 0; k < 4; ++k) {
-            const u32 value = texel != nullptr ? channel(texture_, texel, k) : 0;
-            values_[lane][k] = value;
-            sums_[lane][k] += share * as_float(value);
-        }
-    }
-
-    void deliver(const Registers& registers, bool weighted) {
-        for (int k = 0; k < 4; ++k) {
-            u32* const to = warp_.lanes<u32>(registers.value(k));
-            for_each_lane(lanes_, [&](int lane) { to[lane] = weighted ? as_bits(sums_[lane][k]) : values_[lane][k]; });
+            u32* const to = warp_.lanes<u32>(registers_.value(k));
+            const bool sum = weighted && !form_.gathers();
+            for_each_lane(lanes_, [&](int lane) { to[lane] = sum ? as_bits(sums_[lane][k]) : values_[lane][k]; });
         }
     }
 
@@ -209,136 +251,17 @@ private:
     const Texture& texture_;
     TextureForm form_;
     u32 lanes_;
+    TextureRegisters registers_;
+    Detail detail_[kLanes] = {};
     u32 values_[kLanes][4] = {};
     float sums_[kLanes][4] = {};
 };
 
-// Calls `body` with each texture that lanes name, and these.
-template <class Body>
-void each_texture(Warp& warp, const Instruction& at, u32 active, bool surface, Body body) {
-    const OneRequest one(warp, at);
-    const u64* handles = warp.lanes<u64>(registers_of(warp, at).handle());
-    for (u32 rest = active; rest != 0 && !warp.worker->failed();) {
-        const int first = first_lane(rest);
-        u32 same = 0;
-        for_each_lane(rest, [&](int lane) { same |= u32{handles[lane] == handles[first]} << lane; });
-        rest &= ~same;
-        if (const Texture* texture = texture_of(warp, at, first, surface)) body(*texture, same);
-    }
-}
-
 void sample(Warp& warp, const Instruction& at, u32 active, const pred*) {
-    each_texture(warp, at, active, false,
-                 [&](const Texture& texture, u32 lanes) { Sampling(warp, at, texture, lanes).run(); });
-}
-
-// Accesses of lanes to one surface. Across, coordinates are in bytes.
-class SurfaceAccess {
-public:
-    SurfaceAccess(Warp& warp, const Instruction& at, const Texture& surface)
-        : warp_(warp), at_(at), texels_(surface.texels), form_{static_cast<u64>(at.immediate)} {}
-
-    // Addresses of the lanes that access anything; the others lie beyond the edges.
-    u32 locate(u32 lanes, u64* address) {
-        const Registers registers = registers_of(warp_, at_);
-        u32 held = 0;
-        for_each_lane(lanes, [&](int lane) {
-            address[lane] = of_lane(registers, lane);
-            held |= u32{address[lane] != 0} << lane;
-        });
-        return held;
-    }
-
-    u32 bytes() const { return form_.elements() * form_.element_bytes(); }
-
-private:
-    u64 of_lane(const Registers& registers, int lane) {
-        u64 at = texels_.address;
-        const u64 stride[] = {1, texels_.row_bytes, texels_.slice_bytes};
-        for (u32 axis = 0; axis < form_.axes(); ++axis) {
-            const s64 given = static_cast<s32>(warp_.lanes<u32>(registers.coordinate(static_cast<int>(axis)))[lane]);
-            const u64 extent = axis == 0 ? texels_.extent[0] * texels_.bytes() : texels_.extent[axis];
-            s64 index = given;
-            if (!bounded(lane, index, extent, axis == 0 ? bytes() : 1)) return 0;
-            at += static_cast<u64>(index) * stride[axis];
-        }
-        if (!form_.layered()) return at;
-        s64 layer = static_cast<s32>(warp_.lanes<u32>(registers.layer())[lane]);
-        return bounded(lane, layer, texels_.layers, 1) ? at + static_cast<u64>(layer) * texels_.slice_bytes : 0;
-    }
-
-    // Whether there is such a place, after moving one beyond the edges where that is asked for.
-    bool bounded(int lane, s64& index, u64 extent, u64 bytes) {
-        const s64 last = static_cast<s64>(extent) - static_cast<s64>(bytes);
-        if (index >= 0 && index <= last) return true;
-        if (form_.edge() == TextureForm::clamp) index = index < 0 ? 0 : last;
-        if (form_.edge() == TextureForm::trap && !warp_.worker->failed())
-            fail(warp_, at_, lane, "access to a surface beyond its edge, at " + std::to_string(index) + " of " + std::to_string(extent));
-        return form_.edge() == TextureForm::clamp;
-    }
-
-    Warp& warp_;
-    const Instruction& at_;
-    const Texels& texels_;
-    TextureForm form_;
-};
-
-template <class R>
-void read_elements(Warp& warp, const Instruction& at, const Access& access, u32 lanes, u32 held, TextureForm form) {
-    const Registers registers = registers_of(warp, at);
-    for (u32 k = 0; k < form.elements(); ++k) {
-        R* const to = warp.lanes<R>(registers.value(static_cast<int>(k)));
-        for_each_lane(lanes, [&](int lane) {
-            to[lane] = 0;
-            if (held >> lane & 1)
-                std::memcpy(&to[lane], access.pointer[lane] + k * form.element_bytes(), form.element_bytes());
-        });
-    }
-}
-
-void surface_load(Warp& warp, const Instruction& at, u32 active, const pred*) {
-    each_texture(warp, at, active, true, [&](const Texture& surface, u32 lanes) {
-        const TextureForm form{static_cast<u64>(at.immediate)};
-        SurfaceAccess where(warp, at, surface);
-        alignas(64) u64 address[kLanes] = {};
-        const u32 held = where.locate(lanes, address);
-        if (warp.worker->failed()) return;
-        Access access{Pattern::scattered, {}};
-        if (held != 0) access = open_addresses(warp, at, Space::global, address, held, where.bytes(), Op::load, at.memory);
-        if (access.pattern == Pattern::fault) return;
-        switch (form.element_bytes()) {
-            case 8: return read_elements<u64>(warp, at, access, lanes, held, form);
-            case 4: return read_elements<u32>(warp, at, access, lanes, held, form);
-            default: return read_elements<u16>(warp, at, access, lanes, held, form);
-        }
-    });
-}
-
-template <class R>
-void write_elements(Warp& warp, const Instruction& at, const Access& access, u32 held, TextureForm form) {
-    const Registers registers = registers_of(warp, at);
-    for (u32 k = 0; k < form.elements(); ++k) {
-        const R* const from = warp.lanes<R>(registers.value(static_cast<int>(k)));
-        for_each_lane(held, [&](int lane) {
-            std::memcpy(access.pointer[lane] + k * form.element_bytes(), &from[lane], form.element_bytes());
-        });
-    }
-}
-
-void surface_store(Warp& warp, const Instruction& at, u32 active, const pred*) {
-    each_texture(warp, at, active, true, [&](const Texture& surface, u32 lanes) {
-        const TextureForm form{static_cast<u64>(at.immediate)};
-        SurfaceAccess where(warp, at, surface);
-        alignas(64) u64 address[kLanes] = {};
-        const u32 held = where.locate(lanes, address);
-        if (held == 0 || warp.worker->failed()) return;
-        const Access access = open_addresses(warp, at, Space::global, address, held, where.bytes(), Op::store, at.memory);
-        if (access.pattern == Pattern::fault) return;
-        switch (form.element_bytes()) {
-            case 8: return write_elements<u64>(warp, at, access, held, form);
-            case 4: return write_elements<u32>(warp, at, access, held, form);
-            default: return write_elements<u16>(warp, at, access, held, form);
-        }
+    const bool cube = TextureForm{static_cast<u64>(at.immediate)}.cube();
+    each_texture(warp, at, active, false, [&](const Texture& texture, u32 lanes) {
+        if (cube == texture.cube) return Sampling(warp, at, texture, lanes).run();
+        fail_texture(warp, at, first_lane(lanes), cube ? "no cube map where one is sampled" : "a cube map is sampled as an image");
     });
 }
 
@@ -347,8 +270,6 @@ void surface_store(Warp& warp, const Instruction& at, u32 active, const pred*) {
 const std::vector<Operation>& texture_operations() {
     static const std::vector<Operation> table = {
         {"texture_sample", Kind::memory, sample},
-        {"surface_load", Kind::memory, surface_load},
-        {"surface_store", Kind::memory, surface_store},
     };
     return table;
 }

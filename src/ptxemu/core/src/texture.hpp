@@ -29,9 +29,15 @@ struct Texels {
 };
 
 struct Texture {
-    Texels texels;
+    Texels texels;               // of the base level
+    std::vector<Texels> levels;  // of mipmaps, the base first; empty when there are none
     Border border[3];
-    bool linear_filter, normalized_coordinates, normalized_values, surface;
+    float border_colour[4];
+    bool linear_filter, normalized_coordinates, normalized_values, surface, cube;
+    bool linear_between_levels;
+    float level_bias, least_level, most_level;
+
+    const Texels& level(u32 number) const { return levels.empty() ? texels : levels[number]; }
 };
 
 // What handles stand for.
@@ -55,9 +61,15 @@ private:
 
 // What the immediate of an instruction says of it (see ptx/selection/texture.py).
 struct TextureForm {
-    static constexpr u64 kLayered = 4, kIntegers = 8, kGather = 16;
+    static constexpr u64 kLayered = 4, kIntegers = 8, kGather = 16, kLevel = 1 << 20, kGradients = 1 << 21, kCube = 1 << 22;
     u64 bits;
-    u32 axes() const { return bits & 3; }
+    u32 coordinates() const { return bits & 3; }
+    // Of an image: a face of a cube has two.
+    u32 axes() const { return cube() ? 2 : coordinates(); }
+    bool cube() const { return (bits & kCube) != 0; }
+    // Which level of detail is meant: as given, or by how far neighbours lie apart; else the base.
+    bool level() const { return (bits & kLevel) != 0; }
+    bool gradients() const { return (bits & kGradients) != 0; }
     bool layered() const { return (bits & kLayered) != 0; }
     bool integers() const { return (bits & kIntegers) != 0; }
     bool gathers() const { return (bits & kGather) != 0; }

@@ -1,16 +1,19 @@
-"""`tex`, `tld4`, `suld` and `sust`: reads through textures, and accesses to surfaces.
-
-There is one level of detail, the base: which level and which gradients a fetch asks for makes no difference.
-"""
+"""`tex`, `tld4`, `suld` and `sust`: reads through textures, and accesses to surfaces."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from ptxemu.ptx.lowering import FunctionLowering
 from ptxemu.ptx.tree import Address, Group, Operand, Statement
 
-_GEOMETRIES = {"1d": (1, False), "2d": (2, False), "3d": (3, False), "a1d": (1, True), "a2d": (2, True)}
-"""Axes, and whether a layer comes first."""
+_GEOMETRIES = {
+    "1d": (1, False), "2d": (2, False), "3d": (3, False), "a1d": (1, True), "a2d": (2, True),
+    "cube": (3, False), "acube": (3, True),
+}  # fmt: skip
+"""Coordinates, and whether a layer comes first."""
 _LAYERED, _INTEGERS, _GATHER = 4, 8, 16
+_LEVEL, _GRADIENTS, _CUBE = 1 << 20, 1 << 21, 1 << 22
 _COMPONENT_SHIFT, _EDGE_SHIFT, _ELEMENTS_SHIFT, _BYTES_SHIFT = 5, 8, 12, 16
 _EDGES = {"trap": 0, "clamp": 1, "zero": 2}
 _COUNTS = {"v2": 2, "v4": 4}
@@ -26,6 +29,7 @@ class _Place:
         if len(found) != 1:
             raise low.unsupported("a texture of this shape")
         self.axes, self.layered = found[0]
+        self.cube = "cube" in statement.parts or "acube" in statement.parts
         base, coordinates = operand.items if isinstance(operand, Group) and len(operand.items) == 2 else ("", "")
         if not isinstance(base, Address):
             raise low.unsupported("a handle and coordinates are expected")
@@ -41,13 +45,26 @@ class _Place:
 
     @property
     def form(self) -> int:
-        return self.axes | (_LAYERED if self.layered else 0)
+        return self.axes | (_LAYERED if self.layered else 0) | (_CUBE if self.cube else 0)
 
-    def registers(self, low: FunctionLowering, values: list[int]) -> int:
+    def detail(self, low: FunctionLowering, statement: Statement) -> tuple[int, list[int]]:
+        """How a fetch says which level of detail it means: a part of the form, and registers."""
+        given = statement.operands[2:]
+        if "level" in statement.parts and len(given) == 1:
+            return _LEVEL, [low.read(given[0], 32)]
+        if "grad" in statement.parts and len(given) == 2 and not self.cube:
+            gradients = [list(one.items) if isinstance(one, Group) else [one] for one in given]
+            if all(len(one) >= self.axes for one in gradients):
+                return _GRADIENTS, [low.read(part, 32) for one in gradients for part in one[: self.axes]]
+        if "level" in statement.parts or "grad" in statement.parts or given:
+            raise low.unsupported("a level of detail of this form")
+        return 0, []
+
+    def registers(self, low: FunctionLowering, values: list[int], detail: Sequence[int] = ()) -> int:
         """Where the list of registers begins."""
         start = len(low.kernel.registers)
         padded = [*self.coordinates, *[self.layer] * (3 - len(self.coordinates))]
-        low.kernel.registers += [*values, *[values[0]] * (4 - len(values)), self.handle, self.layer, *padded]
+        low.kernel.registers += [*values, *[values[0]] * (4 - len(values)), self.handle, self.layer, *padded, *detail]
         return start
 
 
@@ -59,13 +76,14 @@ def sample(low: FunctionLowering, statement: Statement) -> None:
     targets, place = statement.operands[0], _Place(low, statement, statement.operands[1])
     if len(kinds) != 2 or not isinstance(targets, Group) or len(targets.items) != 4 or "v4" not in parts:
         raise low.unsupported("a fetch of this form")
-    form = place.form | (_INTEGERS if kinds[1] == "s32" else 0)
+    which, detail = (0, []) if gather else place.detail(low, statement)
+    form = place.form | which | (_INTEGERS if kinds[1] == "s32" else 0)
     if gather:
         form |= _GATHER | "rgba".index(parts[1]) << _COMPONENT_SHIFT
     values = [low.destination(one, 32) for one in targets.items]
     low.emit(
         "texture_sample",
-        [0, 0, 0, place.registers(low, values)],
+        [0, 0, 0, place.registers(low, values, detail)],
         "ld_global",
         immediate=form,
         memory=low.memory("texture", "load", 4),

@@ -56,11 +56,17 @@ class Census:
 
 @contextmanager
 def serving(
-    catalogue: Catalogue, *, queue: FairQueue | None = None, capacity: int = CAPACITY, idle_s: float = math.inf
+    catalogue: Catalogue,
+    *,
+    queue: FairQueue | None = None,
+    capacity: int = CAPACITY,
+    idle_s: float = math.inf,
+    judging: bool = False,
 ) -> Iterator[Served]:
     """A server in this process, until the end of the block."""
     judge = FakeJudge()
-    app = create_app(KernelEnvironments(catalogue, SharedJudge(judge, queue), EnvironmentSettings()), capacity, idle_s)
+    environments = KernelEnvironments(catalogue, SharedJudge(judge, queue), EnvironmentSettings())
+    app = create_app(environments, capacity, idle_s, judging=judging)
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

@@ -118,13 +118,24 @@ def serve_environment(
     port: int = PORT,
     capacity: int = CAPACITY,
     idle_s: float = IDLE_S,
+    judging: bool = False,
 ) -> None:
-    """Serve until the process is interrupted. Raises MachineError without the extra `env`."""
+    """Serve until the process is interrupted.
+
+    Args:
+        environments: what all sessions share.
+        host, port: where.
+        capacity: sessions at once.
+        idle_s: silence of a client that ends its session.
+        judging: judge for a training elsewhere, too (`train.judge`), which is told all of an evaluation.
+
+    Raises MachineError without the extra `env`.
+    """
     server = _server()
     import uvicorn
 
     uvicorn.run(
-        server.create_app(environments, capacity, idle_s),
+        server.create_app(environments, capacity, idle_s, judging=judging),
         host=host,
         port=port,
         ws_ping_timeout=PONG_S,

@@ -15,12 +15,14 @@ from kernelblaster.api.problems import DatasetName
 from kernelblaster.config import RunConfig
 from kernelblaster.devices.base import Device
 from kernelblaster.environment.judging import SharedJudge
+from kernelblaster.environment.remote_judge import RemoteJudge
 from kernelblaster.errors import MachineError, UsageError
 from kernelblaster.evaluation.results import Verdict
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.problem import Problem
 from kernelblaster.problems.tags import Split
 from kernelblaster.python_candidates.language import CandidateLanguage
+from kernelblaster.runs.choices import timed_workload
 from kernelblaster.training.arms import Arm, ArmFigures
 from kernelblaster.training.datasets import Card, TrainableReplies
 from kernelblaster.training.exporting import export, replies_of
@@ -249,8 +251,19 @@ def _named(kind: type[Named], name: str) -> Named:
 
 @contextmanager
 def _open_judge(config: RunConfig, device: Device | str | None, on_stage: Tell | None) -> Iterator[SharedJudge]:
-    with open_evaluator(config, device=device, on_stage=on_stage) as evaluator:
-        yield SharedJudge(evaluator)
+    if config.train.judge is None:
+        with open_evaluator(config, device=device, on_stage=on_stage) as evaluator:
+            yield SharedJudge(evaluator)
+        return
+    judge = RemoteJudge(config.train.judge)
+    wanted = (config.precision, timed_workload(config, judge.device.facts, ()))
+    if (judge.precision, judge.workload) != wanted:
+        raise UsageError(
+            f"the judge at {config.train.judge} judges {judge.precision} at {judge.workload}, "
+            f"this training asks for {wanted[0]} at {wanted[1]}",
+            hint="give both the same --precision and --size",
+        )
+    yield SharedJudge(judge)
 
 
 def _prompt_rows(

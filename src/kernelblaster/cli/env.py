@@ -124,6 +124,10 @@ def serve(
             "--canary-minutes", min=0, callback=finite, help="Judge kernels with known verdicts again after so many."
         ),
     ] = 30.0,
+    judge: Annotated[
+        bool,
+        typer.Option("--judge", help="Judge for `train` elsewhere, too: it is told seeds of inputs."),
+    ] = False,
     reward: RewardOption = "seed",
     speedup_cap: CapOption = 4.0,
     reward_grid: GridOption = 0.0,
@@ -155,4 +159,6 @@ def serve(
         typer.echo(f"{facts.name} ({facts.kind}): times are {times}. ws://{host}:{port}/ws", err=True)
         if host not in ("127.0.0.1", "localhost", "::1"):
             typer.echo("Whoever reaches this address can submit code: there is no authentication.", err=True)
-        serve_environment(environments, host=host, port=port, capacity=capacity, idle_s=60.0 * idle_minutes)
+        serve_environment(
+            environments, host=host, port=port, capacity=capacity, idle_s=60.0 * idle_minutes, judging=judge
+        )

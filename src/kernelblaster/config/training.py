@@ -134,6 +134,9 @@ class TrainConfig(Section):
     completions and rewards."""
     generator: Generator = Generator.TRANSFORMERS
     """transformers, vllm_colocate or vllm_server."""
+    judge: str | None = None
+    """Address of a judge on another GPU or machine, which `kernelblaster env serve --judge` starts, such as
+    http://127.0.0.1:8000; completions are judged in this process if none is named."""
     max_judged: int | None = Field(None, ge=1)
     """Candidates that one start of a stage may have judged; the same command again continues."""
     minutes: float | None = Field(None, gt=0, allow_inf_nan=False)

@@ -11,8 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from kernelblaster.cuda_source.launcher import launcher_declaration
-from kernelblaster.devices.base import Device
-from kernelblaster.environment.judging import Judge
+from kernelblaster.environment.judging import Judge, KnownDevice
 from kernelblaster.errors import DeviceError
 from kernelblaster.evaluation.results import Evaluation, Verdict
 from kernelblaster.evaluation.tiers import Tier
@@ -53,7 +52,7 @@ class WatchedJudge:
         self.libraries = judge.libraries
 
     @property
-    def device(self) -> Device:
+    def device(self) -> KnownDevice:
         """Where candidates run."""
         return self._judge.device
 

@@ -10,7 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -18,7 +18,6 @@ from kernelblaster.agent.rendering import render
 from kernelblaster.agent.summary import gpu_summary
 from kernelblaster.agent.task import reference_values, task_values
 from kernelblaster.cuda_source.digest import source_digest
-from kernelblaster.devices.base import Device
 from kernelblaster.devices.facts import DeviceFacts, Library
 from kernelblaster.environment.fair_queue import FairQueue, Load
 from kernelblaster.errors import DeviceError, ProblemError
@@ -43,15 +42,24 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
+class KnownDevice(Protocol):
+    """What must be known of a device."""
+
+    @property
+    def facts(self) -> DeviceFacts:
+        """Its name, architecture and limits."""
+        ...
+
+
 class Judge(Protocol):
-    """Judges candidates of one workload; `Evaluator` is the real one. Safe for many threads."""
+    """Judges candidates of one workload: an `Evaluator`, or `RemoteJudge` for one elsewhere. Safe for many threads."""
 
     precision: Precision
     workload: str
     libraries: tuple[Library, ...]
 
     @property
-    def device(self) -> Device:
+    def device(self) -> KnownDevice:
         """Where candidates run."""
         ...
 
@@ -213,11 +221,33 @@ class SharedJudge:
         key = (str(problem.directory), source_digest(source), baseline_digest, profile, tier, repeat)
 
         def judged() -> Evaluation:
-            with nullcontext() if self._queue is None else self._queue.turn(session):
+            with self._turn(session):
                 against = self.start(problem) if baseline is None and tier.times else baseline
                 return self._judge.evaluate(problem, source, baseline=against, profile=profile, tier=tier)
 
         return self._evaluations.get(key, judged)
+
+    def evaluate_anew(
+        self,
+        problem: Problem,
+        source: str,
+        *,
+        profile: bool,
+        baseline: str | None,
+        tier: Tier,
+        session: str,
+    ) -> Evaluation:
+        """As `evaluate`, but nothing is remembered, and without a baseline nothing is compared."""
+        with self._turn(session):
+            return self._judge.evaluate(problem, source, baseline=baseline, profile=profile, tier=tier)
+
+    def _turn(self, session: str) -> AbstractContextManager[None]:
+        return nullcontext() if self._queue is None else self._queue.turn(session)
+
+    @property
+    def libraries(self) -> tuple[Library, ...]:
+        """That candidates may call."""
+        return self._judge.libraries
 
     @property
     def precision(self) -> Precision:

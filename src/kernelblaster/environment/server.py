@@ -12,17 +12,19 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any, TypeVar
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from openenv.core.env_server.http_server import create_app as openenv_app
 from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import Action, ConcurrencyConfig, EnvironmentMetadata, Observation, State
+from pydantic import BaseModel
 
 from kernelblaster.environment.catalogue import Catalogue, problem_identifier
 from kernelblaster.environment.episode import EpisodeState, KernelAction, KernelEnvironments
 from kernelblaster.environment.fair_queue import EnvironmentBusy
 from kernelblaster.environment.idle_sockets import IdleSockets
 from kernelblaster.environment.observation import KernelObservation
+from kernelblaster.environment.remote_judge import CONDITIONS, EVALUATE, EvaluationRequest, answer, conditions_of
 from kernelblaster.errors import KernelBlasterError, MachineError
 from kernelblaster.problems.problem import Problem
 from kernelblaster.version import __version__
@@ -117,13 +119,16 @@ class KernelEnvironment(Environment[ServedAction, ServedObservation, ServedState
         return [_task(problem, index) for index, problem in enumerate(_tasks(self._catalogue, split))][start:stop]
 
 
-def create_app(environments: KernelEnvironments, capacity: int, idle_s: float = math.inf) -> FastAPI:
+def create_app(
+    environments: KernelEnvironments, capacity: int, idle_s: float = math.inf, *, judging: bool = False
+) -> FastAPI:
     """The application: OpenEnv's routes over `environments`, and `/load`, how much is judged and waits.
 
     Args:
         environments: made once; its judge is owned by the caller.
         capacity: sessions at once; one more is told CAPACITY_REACHED.
         idle_s: silence of a client that ends its session.
+        judging: serve a trainer's `RemoteJudge`, too, which is told all of an evaluation.
     """
     app: FastAPI = openenv_app(
         partial(KernelEnvironment, environments),
@@ -138,7 +143,27 @@ def create_app(environments: KernelEnvironments, capacity: int, idle_s: float = 
         app.add_middleware(IdleSockets, after_s=idle_s)
 
     app.add_api_route("/load", partial(_load, environments))
+    if judging:
+        _add_judge(app, environments)
     return app
+
+
+def _add_judge(app: FastAPI, environments: KernelEnvironments) -> None:
+    judge, catalogue = environments.judge, environments.catalogue
+
+    def conditions() -> Response:
+        return _json(conditions_of(judge))
+
+    def evaluate(asked: EvaluationRequest, request: Request) -> Response:
+        session = "judge" if request.client is None else f"judge {request.client.host}"
+        return _json(_told(lambda: answer(judge, catalogue, asked, session)))
+
+    app.add_api_route(CONDITIONS, conditions, response_model=None)
+    app.add_api_route(EVALUATE, evaluate, methods=["POST"], response_model=None)
+
+
+def _json(found: BaseModel) -> Response:
+    return Response(found.model_dump_json(), media_type="application/json")
 
 
 def _load(environments: KernelEnvironments) -> dict[str, object]:

@@ -19,6 +19,14 @@ from kernelblaster.problems.undeclared_extents import SHORT, SHORT_ROW, undeclar
 from kernelblaster.problems.varied_parameters import LARGEST, fixed_parameters
 
 PROBLEMS = Dataset(data_dir() / "kernelbench-cuda").problems()
+FIXED = {
+    "level2/010": {"hardtanh_min"},
+    "level2/026": {"kernel_size", "stride", "padding", "output_padding"},
+    "level2/079": {"clamp_min"},
+    "level2/083": {"clamp_max"},
+}
+"""What no judged call varies, as prompts say: bounds that no result reaches, and a window whose output is added to an
+input of its extents."""
 
 
 @pytest.mark.parametrize("problem", rotating(PROBLEMS, 12))
@@ -27,10 +35,10 @@ def test_every_shipped_problem_has_some(problem: Problem) -> None:
     assert other is not None
     before, after = problem.workloads[StandardWorkload.SMALL], other.workloads[StandardWorkload.SMALL]
     changed = {name for name in before if after[name] != before[name] and before[name] > LARGEST}
-    assert changed or max(before.values()) <= LARGEST
+    assert changed or max(before.values()) < 2 * LARGEST
     assert all(after[name] % 16 in (1, 15) or after[name] in (SHORT, SHORT_ROW) for name in changed)
     assert all(after[name] <= max(extents[name] for extents in problem.workloads.values()) for name in changed)
-    assert not fixed_parameters(problem, other)
+    assert set(fixed_parameters(problem, other)) == FIXED.get(str(problem.id), set())
     shapes = [
         {spec.shape for spec in tensor_specs(p, StandardWorkload.SMALL, Precision.FP16)} for p in (problem, other)
     ]
@@ -156,6 +164,13 @@ def test_what_the_reference_does_not_depend_on_is_fixed(tmp_path: Path) -> None:
     assert fixed_parameters(problem, other) == ("groups", "factor")
 
 
-def test_a_problem_without_large_extents_has_none(tmp_path: Path) -> None:
+def test_where_all_extents_are_below_a_tile_each_is_one_larger(tmp_path: Path) -> None:
     reference = REFERENCE.replace('{"n": 37}', '{"n": 9}').replace('SCALARS["factor"]', "2.5")
+    other = undeclared_extents(load_problem(write_problem(tmp_path / "p", reference=reference)))
+    assert other is not None
+    assert other.workloads == {StandardWorkload.SMALL: {"n": 10}}
+
+
+def test_a_problem_whose_tensors_depend_on_no_parameter_has_none(tmp_path: Path) -> None:
+    reference = REFERENCE.replace('SIZES[size]["n"]', "9").replace('SCALARS["factor"]', "2.5")
     assert undeclared_extents(load_problem(write_problem(tmp_path / "p", reference=reference))) is None

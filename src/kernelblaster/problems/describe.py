@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
 
+from kernelblaster.errors import ProblemError
 from kernelblaster.problems.definition import AxisConst, AxisExpr, AxisVar, Definition, TensorType
 from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.problem import Precision, Problem, TensorRole, TensorSpec
@@ -60,11 +61,17 @@ class _Axes:
 def describe(problem: Problem, precision: Precision) -> ProblemDescription:
     """Definition and workloads of a problem whose floating-point tensors are stored in `precision`.
 
-    Raises ProblemError when the reference cannot be run at a declared size, or the problem has none.
+    Raises ProblemError when the reference cannot be run at a declared size, or the problem has none, and for a network
+    whose sizes differ in their layers: a definition names the same tensors at all sizes.
     """
     problem.require_reference()
     workloads = list(problem.workloads)
     specs = [tensor_specs(problem, workload, precision) for workload in workloads]
+    if len({tuple(spec.name for spec in own) for own in specs}) > 1:
+        raise ProblemError(
+            f"{problem.slug} has other weights at other sizes, which no definition can say",
+            hint="its sizes differ in the number of layers; declare sizes that differ in extents alone",
+        )
     names = list(problem.workloads[workloads[0]])
     parameters = {name: tuple(problem.workloads[workload][name] for workload in workloads) for name in names}
     axes = _Axes(parameters, {name: AxisVar(type="var") for name in names})

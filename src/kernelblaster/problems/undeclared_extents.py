@@ -6,7 +6,8 @@ covers the declared extent has to loop: the first one that the largest block cov
 else, where no extent is beyond a usual block, the first long one that other sizes have beyond it. All others are
 lowered, as little as the reference allows: a width that is split among heads, say, stays divisible. The first of them
 is lowered to one less than a multiple: there the last tile is nearly full, and all turns of an unrolled loop over it
-find work. Parameters that cannot change alone stay.
+find work. Parameters that cannot change alone stay. Where none changes, for all are below the smallest tile, each is
+raised by one.
 
 Where an input passes through, beside smaller tensors that are scales, shifts or the like, all extents of a sample that
 are not raised become `SHORT`: kernels for such problems take rows in vectors, and these rows end within the first. What
@@ -17,8 +18,9 @@ Parameters that are no extents, and scalars, change there as well (`varied_param
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 
 from kernelblaster.errors import ProblemError
 from kernelblaster.problems.problem import Problem
@@ -37,6 +39,8 @@ SHORT_ROW, SHORT = 3, 5
 vector does, so that what is written beyond the rest of its vector is written beyond the tensor."""
 _ATTEMPTS = 4
 """Extents tried for one parameter."""
+_ShapesOf = Callable[[Problem], list[tuple[int, ...]]]
+"""`_shapes` that remembers: a reference of many operations takes seconds for its shapes alone."""
 
 
 def undeclared_extents(problem: Problem) -> Problem | None:
@@ -44,24 +48,28 @@ def undeclared_extents(problem: Problem) -> Problem | None:
 
     Raises ProblemError when the reference does not run as it is declared.
     """
-    declared = _shapes(problem)
-    short = _short(problem)
+    shapes = cache(_shapes)
+    short = _short(problem, shapes)
     chosen = problem
     for name in problem.workloads[problem.cheap_workload]:
-        for extent in _candidates(problem, chosen, name, short.get(name)):
-            changed = _accepted(chosen, name, extent)
-            if changed is not None:
-                chosen = changed
-                break
+        chosen = _first_accepted(chosen, name, _candidates(problem, chosen, name, short.get(name), shapes), shapes)
     varied = vary_parameters(problem, chosen)
-    return varied if varied is not chosen or _shapes(varied) != declared else None
+    if varied is problem:
+        for name, extent in problem.workloads[problem.cheap_workload].items():
+            varied = _first_accepted(varied, name, [extent + 1], shapes)
+    return None if varied is problem else varied
 
 
-def _candidates(problem: Problem, chosen: Problem, name: str, short: int | None) -> list[int]:
+def _first_accepted(problem: Problem, name: str, extents: Sequence[int], shapes: _ShapesOf) -> Problem:
+    changed = (_accepted(problem, name, extent, shapes) for extent in extents)
+    return next((one for one in changed if one is not None), problem)
+
+
+def _candidates(problem: Problem, chosen: Problem, name: str, short: int | None, shapes: _ShapesOf) -> list[int]:
     """Extents to try for a parameter, the best first; `short` is one in place of all that are lowered."""
     extent = problem.workloads[problem.cheap_workload][name]
     largest = max(extents[name] for extents in problem.workloads.values())
-    longest = max(max(shape, default=1) for shape in _shapes(chosen))
+    longest = max(max(shape, default=1) for shape in shapes(chosen))
     tried = []
     if largest >= RAISED > longest and LARGEST_BLOCK // 2 < extent <= LARGEST_BLOCK:
         tried.append(RAISED)
@@ -80,17 +88,16 @@ def _lowered(extent: int, rest: int) -> Iterator[int]:
         yield from range((extent - 1 - rest) // tile * tile + rest, tile, -tile)
 
 
-def _short(problem: Problem) -> dict[str, int]:
+def _short(problem: Problem, shapes: _ShapesOf) -> dict[str, int]:
     """Parameters that are one axis of the output, not the first, and what they become; none where none shall."""
-    output = _shapes(problem)[0]
-    others = _shapes(problem)[len(problem.outputs) :]
+    output, others = shapes(problem)[0], shapes(problem)[len(problem.outputs) :]
     beside = [shape for shape in others if shape != output]
     if output not in others or not beside or not all(_is_part(shape, output) for shape in beside):
         return {}
     found = {}
     for name, extent in problem.workloads[problem.cheap_workload].items():
-        changed = _accepted(problem, name, SHORT) if extent > SHORT else None
-        axes = [] if changed is None else _changed_axes(output, _shapes(changed)[0])
+        changed = _accepted(problem, name, SHORT, shapes) if extent > SHORT else None
+        axes = [] if changed is None else _changed_axes(output, shapes(changed)[0])
         if len(axes) == 1 and axes[0] > 0:
             found[name] = SHORT_ROW if axes[0] == len(output) - 1 else SHORT
     return found
@@ -105,12 +112,12 @@ def _changed_axes(before: tuple[int, ...], after: tuple[int, ...]) -> list[int]:
     return [axis for axis, (old, new) in enumerate(zip(before, after, strict=False)) if old != new]
 
 
-def _accepted(problem: Problem, name: str, extent: int) -> Problem | None:
+def _accepted(problem: Problem, name: str, extent: int, shapes: _ShapesOf) -> Problem | None:
     """The problem with one parameter changed; None when no tensor changes, or the reference does not run."""
     cheap = problem.cheap_workload
     changed = replace(problem, workloads={cheap: {**problem.workloads[cheap], name: extent}})
     try:
-        return changed if _shapes(changed) != _shapes(problem) else None
+        return changed if shapes(changed) != shapes(problem) else None
     except ProblemError:
         return None
 

@@ -7,13 +7,17 @@ another value and its result then differs; what cannot be changed is fixed, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
 
 from kernelblaster.errors import ProblemError
 from kernelblaster.problems.problem import Problem, StandardWorkload
 from kernelblaster.problems.reference import results
+
+if TYPE_CHECKING:
+    import torch
 
 LARGEST = 16
 """Larger parameters are extents, which `undeclared_extents` changes."""
@@ -26,11 +30,12 @@ _SMALLER = 0.625
 
 def vary_parameters(problem: Problem, chosen: Problem) -> Problem:
     """`chosen`, which is `problem` at other extents, with other small parameters and scalars as well."""
+    known = lru_cache(maxsize=5)(results)  # of the problem as it is by now, beside attempts to change a parameter
     for name in _constant_parameters(problem):
         if chosen.workloads[chosen.cheap_workload][name] == problem.workloads[problem.cheap_workload][name]:
-            chosen = _first_accepted(chosen, _with_parameter(chosen, name))
+            chosen = _first_accepted(chosen, _with_parameter(chosen, name), known)
     for name in problem.scalars:
-        chosen = _first_accepted(chosen, _with_scalar(chosen, name))
+        chosen = _first_accepted(chosen, _with_scalar(chosen, name), known)
     return chosen
 
 
@@ -67,14 +72,16 @@ def _with_scalar(problem: Problem, name: str) -> Iterator[Problem]:
     yield replace(problem, scalars={**problem.scalars, name: other})
 
 
-def _first_accepted(before: Problem, attempts: Iterator[Problem]) -> Problem:
+def _first_accepted(
+    before: Problem, attempts: Iterator[Problem], known: Callable[[Problem], tuple[torch.Tensor, ...]]
+) -> Problem:
     """The first attempt whose reference runs and gives something else; else the problem as it was."""
     import torch
 
-    declared = results(before)
+    declared = known(before)
     for attempt in attempts:
         try:
-            found = results(attempt)
+            found = known(attempt)
         except ProblemError:
             continue
         if any(

@@ -15,7 +15,15 @@ from kernelblaster.config import SearchConfig, SearchPart
 from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.devices.metrics import Metric
-from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource, SanitizerFinding, SourceLine
+from kernelblaster.devices.profiles import (
+    KernelProfile,
+    Profile,
+    ProfileSource,
+    RuleResult,
+    SanitizerFinding,
+    SourceLine,
+    SpeedupScope,
+)
 from kernelblaster.evaluation.results import Comparison, Decision, Evaluation, SweptVariant, Timing, Verdict
 from kernelblaster.knowledge.experience import Experience
 from kernelblaster.knowledge.expressions import Condition
@@ -44,6 +52,7 @@ static void call(kb::Driver& d) { launch_gpu_implementation(d.output("output"), 
 KB_DRIVER(call)
 """
 
+RULE = RuleResult(rule="LaunchConfiguration", text="a partial wave", percent=50.0, scope=SpeedupScope.GLOBAL)
 HOT = SourceLine(line=1, waiting=0.62, reason="global memory")
 FACTS = DeviceFacts(
     kind=DeviceKind.EMULATED, name="H200", arch="sm_90", compile_arch="sm_90a", sm_count=132, clock_mhz=1980,
@@ -178,7 +187,9 @@ def _profile(median_us: float) -> Profile:
         Metric.LOAD_SECTOR_USE: 25.0,
     }  # fmt: skip
     named = {str(metric): value for metric, value in metrics.items()}
-    one = KernelProfile(name="softmax_kernel", grid=(4, 1, 1), block=(256, 1, 1), metrics=named, lines=[HOT])
+    one = KernelProfile(
+        name="softmax_kernel", grid=(4, 1, 1), block=(256, 1, 1), metrics=named, lines=[HOT], rules=[RULE]
+    )
     return Profile(source=ProfileSource.EMULATED, kernels=[one], totals=named)
 
 
@@ -289,11 +300,16 @@ def make_knowledge(root: Path, *, techniques: int = 12, decided: bool = True) ->
     )  # fmt: skip
     threshold = Condition(metric=str(Metric.DRAM_THROUGHPUT), op=">=", value=85 if decided else 99)
     rule = Rule(id="dram_busy", when=threshold, confidence=0.9, because="DRAM is busy")
+    estimated = Condition(metric="nsight.LaunchConfiguration", op=">=", value=10)
+    tail = Rule(id="tail", when=estimated, confidence=0.3, because="Nsight estimates a tail")
     states = {
         "memory_bandwidth_saturated": StateEntry(
             group=StateGroup.MEMORY, primary_bottleneck="DRAM bandwidth", rules=(rule,), techniques=names
         ),
         "hybrid_bound": StateEntry(group=StateGroup.HYBRID, primary_bottleneck="several", techniques=names),
+        "wave_quantization": StateEntry(
+            group=StateGroup.LATENCY, primary_bottleneck="a tail", rules=(tail,), techniques=names
+        ),
     }
     document = KnowledgeDocument(
         format="kernelblaster-knowledge-3", fallback_state="hybrid_bound", states=states,

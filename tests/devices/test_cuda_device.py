@@ -47,12 +47,14 @@ needs_isolation = pytest.mark.skipif(
     not strongest().level.isolates, reason=f"no isolation here: {strongest().missing()}"
 )
 
-# Finds the value of --log-file, runs the program behind the options, reports.
+# Finds the values of --log-file and --export, runs the program behind the options, reports; {pages} prints a page.
 STAND_IN = """#!/bin/sh
 asked="$*"
+case "$1" in --import) {pages}; exit 0;; esac
 while [ $# -gt 0 ]; do
   case "$1" in
     --log-file) log="$2"; shift 2;;
+    --export) export_to="$2"; shift 2;;
     /*) break;;
     *) shift;;
   esac
@@ -64,13 +66,13 @@ exit $code
 """
 
 
-def tool(path: Path, report: str, capture: str | None = None) -> Path:
+def tool(path: Path, report: str, capture: str | None = None, pages: str = ":") -> Path:
     """A stand-in whose `report` is shell; `$capture` is a captured file, laid beside it, where isolation shows it."""
     if capture is not None:
         beside = path.with_name("capture")
         beside.write_bytes((CAPTURED / capture).read_bytes())
         report = f'capture="{beside}"; {report}'
-    path.write_text(STAND_IN.replace("{report}", report))
+    path.write_text(STAND_IN.replace("{report}", report).replace("{pages}", pages))
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
     return path
 
@@ -109,6 +111,45 @@ def test_counters_become_a_profile(
     assert profile.source is ProfileSource.NCU
     assert len(profile.kernels) == 5
     assert profile.totals[Metric.DURATION] == 2260640
+
+
+def test_rules_and_lines_of_a_report_join_the_profile(
+    make_device: Callable[..., module.CudaDevice], tmp_path: Path, host_build: Build, make_job: MakeJob
+) -> None:
+    beside = tmp_path / "pages"
+    beside.mkdir()
+    for name in ("details", "source"):
+        text = (CAPTURED / "ncu" / f"h200_{name}.csv").read_text().replace("/build/probe.cu", "/build/candidate.cu")
+        (beside / name).write_text(text)
+    ncu = tool(
+        tmp_path / "ncu", 'cat "$capture" > "$log"; : > "$export_to"', "ncu/h200_probe.csv",
+        pages=f'cat "{beside}/$5" > "$(echo "$asked" | sed "s/.*--log-file //")"',
+    )  # fmt: skip
+    profile = profile_once(make_device(ncu=ncu), host_build, make_job(), timeout_s=20)
+    _, strided, transpose, *_ = profile.kernels
+    assert "UncoalescedGlobalAccess" in {one.rule for one in strided.rules}
+    assert [(line.line, line.reason) for line in transpose.lines] == [(6, "queue to shared memory")]
+
+
+def test_metrics_come_from_the_report_where_ncu_prints_nothing_beside_it(
+    make_device: Callable[..., module.CudaDevice], tmp_path: Path, host_build: Build, make_job: MakeJob
+) -> None:
+    ncu = tool(
+        tmp_path / "ncu", 'echo "==PROF== Connected" > "$log"; cat "$capture" > "$export_to"', "ncu/h200_probe.csv",
+        pages='[ "$5" = raw ] && cat "$2" > "$(echo "$asked" | sed "s/.*--log-file //")"',
+    )  # fmt: skip
+    profile = profile_once(make_device(ncu=ncu), host_build, make_job(), timeout_s=20)
+    assert profile.totals[Metric.DURATION] == 2260640
+
+
+def test_a_report_that_cannot_be_printed_costs_rules_and_lines_alone(
+    make_device: Callable[..., module.CudaDevice], tmp_path: Path, host_build: Build, make_job: MakeJob
+) -> None:
+    report = 'cat "$capture" > "$log"; : > "$export_to"'
+    ncu = tool(tmp_path / "ncu", report, "ncu/h200_probe.csv", pages="exit 1")
+    profile = profile_once(make_device(ncu=ncu), host_build, make_job(), timeout_s=20)
+    assert profile.source is ProfileSource.NCU
+    assert not any(kernel.rules or kernel.lines for kernel in profile.kernels)
 
 
 def test_refused_counters_fall_back_to_events_with_the_hint(

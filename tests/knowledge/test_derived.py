@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from knowledge_samples import facts, profile, timed
 
 from kernelblaster.devices.metrics import Metric
-from kernelblaster.devices.profiles import ProfileSource
-from kernelblaster.knowledge.derived import Derived, hottest_kernel, observed
+from kernelblaster.devices.profiles import ProfileSource, RuleResult, SpeedupScope
+from kernelblaster.knowledge.derived import NSIGHT, Derived, hottest_kernel, observed, without_rules
 
 
 def test_ratios_are_computed_where_their_parts_are_known():
@@ -33,6 +33,20 @@ def test_ratios_are_computed_where_their_parts_are_known():
     assert seen[Derived.BLOCKS_PER_SM] == 0.5
     assert seen[Derived.TAIL_IDLE] == pytest.approx(25)
     assert seen[Derived.HEADROOM] == 2
+
+
+def test_estimates_of_nsights_rules_are_values_unless_they_are_left_out():
+    def rule(percent, scope):
+        return RuleResult(rule="UncoalescedGlobalAccess", text="t", percent=percent, scope=scope)
+
+    seen = profile({Metric.WAVES: 2.0})
+    seen.kernels[0].rules = [
+        rule(20.0, SpeedupScope.GLOBAL), rule(60.0, SpeedupScope.GLOBAL), rule(90.0, SpeedupScope.LOCAL),
+        rule(None, None),
+    ]  # fmt: skip
+    name = f"{NSIGHT}UncoalescedGlobalAccess"
+    assert observed(seen, facts(), None)[name] == 60
+    assert name not in observed(without_rules(seen), facts(), None)
 
 
 def test_kernel_without_stores_does_not_waste_their_sectors():

@@ -14,7 +14,7 @@ from kernelblaster.cuda_source.features import Feature
 from kernelblaster.devices.facts import Library
 from kernelblaster.devices.metrics import Metric
 from kernelblaster.devices.profiles import ProfileSource
-from kernelblaster.knowledge.derived import SOURCE, Derived
+from kernelblaster.knowledge.derived import NSIGHT, SOURCE, Derived
 from kernelblaster.knowledge.expressions import conditions
 from kernelblaster.knowledge.schema import FREE_FORM
 from kernelblaster.knowledge.selection import is_pointless
@@ -55,6 +55,12 @@ FIRST_RELEASE = {
     "transfer_bandwidth_limited": "transfer_optimization data_compression zero_copy_memory "
     "unified_memory_optimization pipeline_parallelism",
 }
+
+NSIGHT_RULES = (
+    "UncoalescedGlobalAccess", "UncoalescedSharedAccess", "SharedMemoryConflicts", "ThreadDivergence",
+    "LaunchConfiguration",
+)  # fmt: skip
+"""As `ncu --list-rules` names them."""
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +106,7 @@ def test_every_technique_is_described_and_reachable(seed):
 def test_rules_and_bounds_speak_of_metrics_that_exist(seed):
     known = {str(metric) for metric in Metric} | {str(derived) for derived in Derived}
     known |= {f"{SOURCE}{feature}" for feature in Feature}
+    known |= {f"{NSIGHT}{rule}" for rule in NSIGHT_RULES}
     rules = [rule.when for state in seed.states.values() for rule in state.rules]
     bounds = [bound for technique in seed.techniques.values() for bound in technique.applicability.pointless_when]
     assert {condition.metric for when in rules + bounds for condition in conditions(when)} <= known

@@ -54,6 +54,7 @@ class SearchPart(StrEnum):
     PROFILE = "profile", "prompts show hardware counters"
     TILES = "tiles", "prompts tell how the launch fills the GPU: blocks per SM and what limits them, waves, the tail"
     HOT_LINES = "hot_lines", "prompts show the source lines at which warps wait most"
+    NSIGHT_RULES = "nsight_rules", "results of Nsight's rules are evidence for bottlenecks"
     CODE_MEMORY = "code_memory", "half of the prompts show a verified kernel of another problem; winners are remembered"
     SWEEP = "sweep", "the machine tries the values that a reply declares as tunable, and judges the fastest variant"
     ARCHIVE = (
@@ -117,8 +118,8 @@ class SearchConfig(Section):
     """How techniques are chosen: thompson, ucb, greedy, uniform, or a registered policy."""
     ablate: Annotated[tuple[SearchPart, ...], BeforeValidator(_listed)] = ()
     """Parts of the search to switch off, for comparison: retrieval, memory, classification, lessons, pair_lessons,
-    experience, hypotheses, history, profile, tiles, hot_lines, code_memory, sweep, archive, edits, repairs,
-    reflection, review."""
+    experience, hypotheses, history, profile, tiles, hot_lines, nsight_rules, code_memory, sweep,
+    archive, edits, repairs, reflection, review."""
 
     def has(self, part: SearchPart) -> bool:
         """Whether a part of the search is switched on."""

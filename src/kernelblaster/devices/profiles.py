@@ -18,6 +18,26 @@ class SourceLine(BaseModel):
     """What the warps there wait for most, where that is known."""
 
 
+class SpeedupScope(StrEnum):
+    """What an estimated speed-up of Nsight's rules is a share of."""
+
+    GLOBAL = "global"
+    """The kernel's time: it would take so many percent less."""
+    LOCAL = "local"
+    """The use of one unit; what it brings to the kernel is not told."""
+
+
+class RuleResult(BaseModel):
+    """Something to gain that a rule of Nsight Compute has found."""
+
+    rule: str
+    """Its name: `UncoalescedGlobalAccess`."""
+    text: str
+    percent: float | None = None
+    """Estimated; None where the rule estimates nothing."""
+    scope: SpeedupScope | None = None
+
+
 class KernelProfile(BaseModel):
     """One kernel launch inside the profiled call. A metric that was not collected is absent, never 0."""
 
@@ -30,6 +50,8 @@ class KernelProfile(BaseModel):
     """Textual facts, e.g. `occupancy_limiter: registers`."""
     lines: list[SourceLine] = []
     """Where warps wait, the most first; empty where the profiler does not tell lines."""
+    rules: list[RuleResult] = []
+    """Of Nsight Compute; empty where it was not asked."""
 
 
 class ProfileSource(StrEnum):

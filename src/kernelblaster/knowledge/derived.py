@@ -14,7 +14,7 @@ from enum import StrEnum
 from kernelblaster.cuda_source.features import Feature
 from kernelblaster.devices.facts import DeviceFacts
 from kernelblaster.devices.metrics import Metric
-from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource
+from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource, SpeedupScope
 from kernelblaster.evaluation.results import Timing
 
 
@@ -86,6 +86,10 @@ SOURCE = "source."
 """Begins the name of what was found in the kernel's source: 1 where it has the feature, 0 where it has not."""
 
 
+NSIGHT = "nsight."
+"""Begins the name of a rule of Nsight Compute: percent of the hottest kernel's time that mending may save."""
+
+
 def observed(
     profile: Profile, facts: DeviceFacts, timing: Timing | None, features: Set[Feature] | None = None
 ) -> dict[str, float]:
@@ -101,6 +105,7 @@ def observed(
     values = {str(name): value for name, value in profile.totals.items()}
     if hottest is not None:
         values.update({str(name): value for name, value in hottest.metrics.items()})
+        values.update(_of_rules(hottest))
     values = {name: value for name, value in values.items() if math.isfinite(value) and not _nothing(name, value)}
     derived: dict[Derived, float | None] = {Derived.HEADROOM: timing.headroom if timing else None}
     derived |= _of_call(profile, hottest, timing.median_us if timing else None)
@@ -111,6 +116,23 @@ def observed(
     found = {str(name): value for name, value in derived.items() if value is not None and math.isfinite(value)}
     written = {f"{SOURCE}{feature}": float(feature in features) for feature in Feature} if features is not None else {}
     return values | found | written
+
+
+def without_rules(profile: Profile) -> Profile:
+    """A profile as if Nsight Compute's rules had not been asked."""
+    return profile.model_copy(
+        update={"kernels": [kernel.model_copy(update={"rules": []}) for kernel in profile.kernels]}
+    )
+
+
+def _of_rules(kernel: KernelProfile) -> dict[str, float]:
+    """Estimates for the whole kernel, the largest of each rule."""
+    found: dict[str, float] = {}
+    for one in kernel.rules:
+        if one.scope is SpeedupScope.GLOBAL and one.percent is not None:
+            name = f"{NSIGHT}{one.rule}"
+            found[name] = max(found.get(name, 0.0), one.percent)
+    return found
 
 
 def _nothing(name: str, value: float) -> bool:

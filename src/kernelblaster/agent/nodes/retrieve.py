@@ -20,7 +20,7 @@ from kernelblaster.config import SearchPart
 from kernelblaster.cuda_source.features import source_features
 from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.knowledge.decisions import NoTechnique, Selection, SelectionContext
-from kernelblaster.knowledge.derived import observed
+from kernelblaster.knowledge.derived import observed, without_rules
 from kernelblaster.knowledge.policies import POLICIES
 
 FREE_FORM = "free_form"
@@ -171,7 +171,9 @@ def _observed(context: ProblemContext, state: RolloutState, evaluation: Evaluati
     if evaluation.profile is None:
         return {}
     written = source_features(context.files.candidate(state.incumbent.sha256))
-    return observed(evaluation.profile, context.facts, evaluation.timing, written)
+    told = context.config.has(SearchPart.NSIGHT_RULES)
+    profile = evaluation.profile if told else without_rules(evaluation.profile)
+    return observed(profile, context.facts, evaluation.timing, written)
 
 
 def choice_of(selection: Selection, *, lessons: bool) -> Choice:

@@ -23,6 +23,7 @@ from kernelblaster.errors import BudgetExceeded
 from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.knowledge.base import KnowledgeBase
 from kernelblaster.knowledge.decisions import Cause, Classification
+from kernelblaster.knowledge.derived import without_rules
 from kernelblaster.models.base import NoRecordedReply
 from kernelblaster.models.replies import UnusableReply, parse_json
 
@@ -120,6 +121,8 @@ def _by_rules(
     context: ProblemContext, base: KnowledgeBase, evaluation: Evaluation, written: Set[Feature]
 ) -> Classification:
     profile = evaluation.profile or Profile(source=ProfileSource.EVENTS, kernels=[], totals={})
+    if not context.config.has(SearchPart.NSIGHT_RULES):
+        profile = without_rules(profile)
     return base.classify(profile, context.facts, evaluation.timing, written)
 
 

@@ -24,6 +24,7 @@ from kernelblaster.devices.cuda.ncu import (
     parse_csv,
     unknown_metrics,
 )
+from kernelblaster.devices.cuda.ncu_report import page_command, parse_lines, parse_rules, report_arguments
 from kernelblaster.devices.failures import RunFailure
 from kernelblaster.devices.harness.process import HarnessProcess
 from kernelblaster.devices.metrics import Metric, totals
@@ -32,8 +33,12 @@ from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource
 from kernelblaster.errors import DeviceError
 from kernelblaster.sandbox.isolation import FileView, Isolation, strongest_working, weaker
 from kernelblaster.sandbox.limits import Limits
-from kernelblaster.sandbox.process import Scratch, strongest
+from kernelblaster.sandbox.process import Scratch, clean_environment, run, strongest
 
+PAGE_TIMEOUT_S = 60.0
+"""For ncu to print a page of a report."""
+_TABLE = '"Kernel Name"'
+"""In the head of every table of kernels that ncu prints."""
 _CONNECTED = "==PROF=="
 """Begins what ncu says once it has a program in hand: what fails afterwards is not for lack of privileges."""
 
@@ -96,6 +101,7 @@ class CudaProfiler:
     def __enter__(self) -> Self:
         if self._counters.ncu is not None:
             self._log = self._started.enter_context(Scratch()) / "ncu.csv"
+            self._report = self._log.with_name("call.ncu-rep")
             self._level = self._counters.isolation or self._limits.isolation or strongest().level
             self._waiting = self._started.enter_context(self._program(self._counters.ncu, self._level))
             self._waiting.begin_warm_up()
@@ -138,6 +144,7 @@ class CudaProfiler:
         counters.isolation = found.level
         if found.refused:
             counters.warning = f"profiled under weaker isolation ({found.level}): under {wanted} {found.reason}"
+        self._tell_more(ncu, found.result)
         first, *others = found.result
         kernels = others if first.name.partition("(")[0] == WARMUP_KERNEL else found.result
         if not kernels:
@@ -152,11 +159,38 @@ class CudaProfiler:
         if unknown:
             self._counters.unsupported |= unknown
             text = self._text(ncu, level)
-        return parse_csv(text)
+        # A version that keeps a report prints no table beside it.
+        told = text if _TABLE in text or not self._report.exists() else text + self._page(ncu, "raw")
+        return parse_csv(told)
+
+    def _tell_more(self, ncu: Path, kernels: list[KernelProfile]) -> None:
+        """Add rules and lines out of the report, where ncu has written one that it can read."""
+        if not self._report.exists():
+            return
+        rules = parse_rules(self._page(ncu, "details"))
+        lines = parse_lines(self._page(ncu, "source"), kernels)
+        for number, kernel in enumerate(kernels):
+            kernel.rules, kernel.lines = rules.get(number, []), lines[number]
+
+    def _page(self, ncu: Path, page: str) -> str:
+        """A page of the report; empty when ncu fails. It needs no GPU, and sees the report alone."""
+        output = self._report.with_suffix(f".{page}.csv")
+        # A pipe keeps the end of what is printed alone: a page is longer.
+        command = [*page_command(ncu, self._report, page), "--log-file", str(output)]
+        run(
+            command,
+            timeout_s=PAGE_TIMEOUT_S,
+            limits=self._limits,
+            cwd=self._report.parent,
+            environment=clean_environment(self._report.parent),
+            view=self._view | FileView(writable=(self._report.parent,)),
+        )
+        return output.read_text(errors="replace") if output.exists() else ""
 
     def _program(self, ncu: Path, level: Isolation) -> HarnessProcess:
         # ncu writes to a file: many launches of many metrics outgrow the kept tail of an output.
-        command = [*ncu_command(ncu, self._counters.names()), "--log-file", str(self._log)]
+        asked = [*ncu_command(ncu, self._counters.names()), *report_arguments(self._report)]
+        command = [*asked, "--log-file", str(self._log)]
         view = self._view | FileView(writable=(self._log.parent,), counters=True)
         limits = replace(self._limits, isolation=level)
         timeout_s = self._timeout_s
@@ -170,6 +204,7 @@ class CudaProfiler:
         if waiting is not None and level is self._level:
             return self._finish(waiting)
         self._log.unlink(missing_ok=True)
+        self._report.unlink(missing_ok=True)
         with self._program(ncu, level) as program:
             program.begin_warm_up()
             return self._finish(program)

@@ -273,7 +273,8 @@ def render(
         "",
         *summary(results),
         "",
-        "The GPU ran on 2026-11-22" + (f"; {len(cuda.not_judged)} kernels were not judged there." if cuda else "."),
+        "The GPU ran on 2026-11-22 and 2026-11-23"
+        + (f"; {len(cuda.not_judged)} kernels were not judged there." if cuda else "."),
         "",
         "This suite is in-sample: its authors know the judge. What it says of attacks that nobody has thought of is "
         "little. An earlier judge refused every exploit of its suite and let 19 of 43 through that others had written "

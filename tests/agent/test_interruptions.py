@@ -23,7 +23,7 @@ from kernelblaster.errors import BudgetExceeded, DeviceError
 from kernelblaster.evaluation.results import Verdict
 from kernelblaster.knowledge.changes import KnowledgeChange, Provenance
 from kernelblaster.knowledge.experience import Experience
-from kernelblaster.models.base import BadKey, NoRecordedReply, Purpose, ReplyPending
+from kernelblaster.models.base import BadKey, CutShort, NoRecordedReply, PartialReply, Purpose, ReplyPending
 from kernelblaster.storage.atomic import write_atomically
 
 
@@ -50,6 +50,30 @@ def test_a_budget_ends_the_search_with_what_was_found(tmp_path):
     assert abs(outcome.speedup - 1.6) < 1e-9
     assert outcome.final_kernel.exists()
     assert [result.stop for result in outcome.rollouts] == [StopReason.BUDGET] * 2
+
+
+def test_replies_that_were_cut_short_are_told_with_what_had_come(tmp_path):
+    earlier = PartialReply(reason="the first stalled", characters=4, text="some")
+
+    class Stalling(ScriptedModel):
+        async def complete(self, request):
+            reply = await super().complete(request)
+            return reply.model_copy(update={"cut_short": (earlier,) if "step-1/attempt" in request.slot else ()})
+
+    def script(rollout, step, attempt):
+        return (
+            improving(rollout, step, attempt)
+            if step == 1
+            else CutShort("it stalled", hint="wait", partial="half of it")
+        )
+
+    events = EventList()
+    with pytest.raises(CutShort):
+        run(make_context(tmp_path, Stalling(tmp_path / "m", script), events=events))
+    told = [
+        (event.slot.split("/")[-2], event.number, event.reason, event.partial) for event in events.of("reply_cut_short")
+    ]
+    assert told == [("step-1", 0, "the first stalled", "some"), ("step-2", 0, "it stalled", "half of it")]
 
 
 def test_a_larger_budget_continues_inside_the_step_that_was_cut_off(tmp_path):

@@ -44,8 +44,27 @@ class Step:
     trickle_s: float = 0.0
     """Pause between single bytes."""
     delay_s: float = 0.0
+    pieces: tuple[tuple[float, bytes], ...] = ()
+    """Sent in place of the body, each after a pause in seconds, without a length; then the connection is closed."""
     when: Callable[[dict[str, Any]], bool] = lambda body: True
     """Applies to these requests; others get the next step."""
+
+
+def chunk(text: str | None = None, **changes: Any) -> bytes:
+    """A piece of a streamed completion: some text, or other fields of the choice or of the whole (`usage`)."""
+    choice = {"index": 0, "delta": {} if text is None else {"content": text}}
+    choice |= {name: changes.pop(name) for name in ("finish_reason", "delta") if name in changes}
+    body = {"object": "chat.completion.chunk", "model": "served-model", "choices": [choice]} | changes
+    return b"data: " + json.dumps(body).encode() + b"\n\n"
+
+
+DONE = b"data: [DONE]\n\n"
+
+
+def streamed(*texts: str, finish: str = "stop") -> Step:
+    """A whole reply in pieces."""
+    parts = [*(chunk(text) for text in texts), chunk(finish_reason=finish), chunk(choices=[], usage=USAGE), DONE]
+    return Step(pieces=tuple((0.0, part) for part in parts))
 
 
 NO_LISTING = Step(status=404, body={"error": {"message": "no such path"}})
@@ -106,7 +125,20 @@ def serve(*script: Step, listing: Step = NO_LISTING) -> Iterator[ChatServer]:
             finally:
                 chat.done()
 
+        def _stream(self, step: Step) -> None:
+            self.close_connection = True
+            self.send_response(200)
+            self.send_header("content-type", "text/event-stream")
+            self.end_headers()
+            for pause, piece in step.pieces:
+                if chat.closing.wait(pause):
+                    return
+                self.wfile.write(piece)
+                self.wfile.flush()
+
         def _answer(self, step: Step) -> None:
+            if step.pieces:
+                return self._stream(step)
             data = step.body if isinstance(step.body, bytes) else json.dumps(step.body).encode()
             self.send_response(step.status)
             self.send_header("content-type", step.content_type)

@@ -31,6 +31,7 @@ from kernelblaster.models.prices import Price
 
 KEY = "sk-test-8d1f0c-not-a-real-key"
 PRICE = Price(prompt=10.0, completion=20.0, cached_prompt=1.0)
+STREAMED = {"stream": True, "stream_options": {"include_usage": True}}
 OK = Step(body=completion())
 
 
@@ -77,7 +78,7 @@ def test_an_answer_carries_text_usage_and_dollars(ledger: CostLedger) -> None:
     assert usage.dollars == pytest.approx((60 * 10 + 40 * 1 + 50 * 20) / 1e6)
     assert ledger.totals().dollars == usage.dollars
     sent = server.bodies[0]
-    assert sent == {"model": "test-model", "messages": [m.model_dump() for m in ask().messages]}
+    assert sent == {"model": "test-model", "messages": [m.model_dump() for m in ask().messages], **STREAMED}
     assert {k.lower(): v for k, v in server.headers[0].items()}["authorization"] == f"Bearer {KEY}"
 
 
@@ -95,7 +96,7 @@ def test_a_server_without_max_completion_tokens_is_asked_with_max_tokens_from_th
         model = model_of(server, ledger, max_completion_tokens=64, max_retries=0)
         run(model, ask("a"))
         run(model, ask("b"))
-    assert [set(body) - {"model", "messages"} for body in server.bodies] == [
+    assert [set(body) - {"model", "messages", *STREAMED} for body in server.bodies] == [
         {"max_completion_tokens"},
         {"max_tokens"},
         {"max_tokens"},

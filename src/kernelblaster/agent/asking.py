@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from kernelblaster.agent.context import ProblemContext
-from kernelblaster.agent.events import Waiting
+from kernelblaster.agent.events import ReplyCutShort, Waiting
 from kernelblaster.agent.outcome import PendingRequest
-from kernelblaster.models.base import Reply, ReplyPending, Request
+from kernelblaster.models.base import CutShort, PartialReply, Reply, ReplyPending, Request
+from kernelblaster.models.streaming import partial_reply
 
 
 class Unanswered(Exception):
@@ -37,6 +38,10 @@ async def ask(context: ProblemContext, request: Request) -> Reply:
     except ReplyPending as pending:
         await asyncio.to_thread(context.files.put_question, request)
         raise Unanswered(_wait_for(context, request, pending)) from pending
+    except CutShort as error:
+        _tell_cut(context, request, (*error.earlier, partial_reply(error)))
+        raise
+    _tell_cut(context, request, reply.cut_short)
     await asyncio.to_thread(context.files.put_reply, request, reply)
     return reply
 
@@ -53,6 +58,20 @@ async def frozen_request(context: ProblemContext, slot: str, build: Callable[[],
     request = await asyncio.to_thread(build)
     await asyncio.to_thread(context.files.put_question, request)
     return request
+
+
+def _tell_cut(context: ProblemContext, request: Request, cut: Iterable[PartialReply]) -> None:
+    for number, one in enumerate(cut):
+        context.emit(
+            ReplyCutShort(
+                problem=str(context.problem.id),
+                slot=request.slot,
+                number=number,
+                reason=one.reason,
+                characters=one.characters,
+                partial=one.text,
+            )
+        )
 
 
 def _wait_for(context: ProblemContext, request: Request, pending: ReplyPending) -> PendingRequest:

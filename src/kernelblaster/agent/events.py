@@ -1,7 +1,8 @@
 """What a search tells the outside while it runs: versioned events, one JSON object each.
 
 A continued search runs through its nodes again and emits the same events again; a journal keeps each once
-(`identity`). Events carry facts only; they hold no source text and no prompts.
+(`identity`). Events carry facts only; they hold no source text and no prompts, but for what had come of a reply that
+was cut short (`ReplyCutShort`).
 """
 
 from __future__ import annotations
@@ -199,6 +200,24 @@ class Waiting(_Event):
     request_file: str
 
 
+class ReplyCutShort(_Event):
+    """A streamed reply did not come to its end.
+
+    Attributes:
+        reason: what cut it short.
+        characters: that had arrived.
+        partial: the end of them; the one event that holds what a model wrote.
+    """
+
+    kind: Literal["reply_cut_short"] = "reply_cut_short"
+    telling: ClassVar[tuple[str, ...]] = ("number",)
+    number: int
+    """0 for the first attempt at the reply."""
+    reason: str
+    characters: int
+    partial: str
+
+
 class LessonsDrawn(_Event):
     """Lessons were drawn from the measured pairs of a generation, or of a round of chains.
 
@@ -266,6 +285,7 @@ Event = Annotated[
     | RolloutStopped
     | Waiting
     | LessonsDrawn
+    | ReplyCutShort
     | Reflected
     | FinalistMeasured
     | Finalized,

@@ -176,6 +176,10 @@ class ModelConfig(Section):
     """Requests in flight at once."""
     timeout_s: float = Field(600, gt=0, allow_inf_nan=False)
     """Seconds that the model may take for one reply."""
+    stream: bool = True
+    """Have replies streamed, where the endpoint does that, so that one that stalls is noticed."""
+    idle_timeout_s: float = Field(60, gt=0, allow_inf_nan=False)
+    """Seconds without anything new, once the text of a streamed reply has begun, after which it is cut short."""
     max_retries: int = Field(5, ge=0)
     """Times a request that failed for a passing reason is sent again."""
     max_completion_tokens: int | None = Field(None, gt=0)

@@ -65,6 +65,18 @@ def sum_dollars(one: float | None, other: float | None) -> float | None:
     return None if one is None or other is None else one + other
 
 
+class PartialReply(BaseModel):
+    """A reply that was cut short, and asked for again."""
+
+    model_config = ConfigDict(frozen=True)
+
+    reason: str
+    characters: int
+    """That had arrived."""
+    text: str
+    """The end of them."""
+
+
 class Reply(BaseModel):
     """What the model said."""
 
@@ -77,6 +89,8 @@ class Reply(BaseModel):
     seconds: float = 0.0
     finish_reason: str | None = None
     """As the provider reports it: `stop`, `length` (cut off), `content_filter`, ...; None when it reports none."""
+    cut_short: tuple[PartialReply, ...] = ()
+    """Attempts at it that ended before their end."""
 
 
 class ReplyPending(Exception):
@@ -99,6 +113,16 @@ class RateLimited(ModelError):
 
 class Unreachable(ModelError):
     """Connection refused, DNS, timeouts, 5xx after the bounded retries."""
+
+
+class CutShort(Unreachable):
+    """A streamed reply that did not come to its end; `partial` is what had arrived. Worth asking again."""
+
+    def __init__(self, message: str, *, hint: str = "", partial: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.partial = partial
+        self.earlier: tuple[PartialReply, ...] = ()
+        """Of attempts before this one, cut short as well."""
 
 
 class BadReply(ModelError):

@@ -7,12 +7,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
+from importlib import import_module
 
 import openai
 
 from kernelblaster.errors import ModelError
-from kernelblaster.models.base import BadKey, BadReply, RateLimited, RequestRejected, Unreachable
+from kernelblaster.models.base import BadKey, BadReply, CutShort, RateLimited, RequestRejected, Unreachable
 
+_TRANSPORT = import_module(openai.DefaultAsyncHttpxClient.__mro__[1].__module__.partition(".")[0])
+TRANSPORT_ERRORS: type[Exception] = _TRANSPORT.HTTPError
+"""What the SDK's HTTP library raises while a response is read; versions of the SDK use different libraries."""
 _SHOWN = 300
 """Characters of a server's explanation that a person is shown."""
 
@@ -54,6 +58,11 @@ def timeout_fault(endpoint: str, limit_s: float) -> Fault:
     )
 
 
+def cut_short_fault(error: CutShort) -> Fault:
+    """A reply that broke off while it was streamed. Retried once, as a timeout is: the provider may charge for each."""
+    return Fault(error, Again.ONCE, maybe_charged=True)
+
+
 def bad_reply_fault(error: BadReply) -> Fault:
     """An answer that is no completion."""
     return Fault(error, Again.ONCE, maybe_charged=True)
@@ -64,11 +73,13 @@ def sdk_fault(error: openai.OpenAIError, endpoint: str, scrub: Callable[[str], s
     if isinstance(error, openai.APIStatusError):
         said = scrub(error.message)[:_SHOWN]
         return _status_fault(error, endpoint, said)
-    reason = scrub(str(error.__cause__ or error))[:_SHOWN]
-    return Fault(
-        Unreachable(f"{endpoint} cannot be reached: {reason}", hint="check the base URL, the network and the server"),
-        Again.BOUNDED,
-    )
+    return connection_fault(scrub(str(error.__cause__ or error)), endpoint)
+
+
+def connection_fault(reason: str, endpoint: str) -> Fault:
+    """No connection, or one that broke before anything of a reply had come."""
+    told = f"{endpoint} cannot be reached: {reason[:_SHOWN]}"
+    return Fault(Unreachable(told, hint="check the base URL, the network and the server"), Again.BOUNDED)
 
 
 def _status_fault(error: openai.APIStatusError, endpoint: str, said: str) -> Fault:

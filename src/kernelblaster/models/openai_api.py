@@ -1,8 +1,9 @@
 """Any endpoint that speaks OpenAI's chat completions: OpenAI, vLLM, Ollama, gateways.
 
-The SDK is used for transport alone. Its own retries are off: each attempt here is admitted by the ledger, bounded in
-time as a whole (a server that trickles bytes does not escape), and counted. The key leaves this module only in the
-Authorization header; what a server says is scrubbed of it before it is shown.
+Replies are streamed where the endpoint does that (`streaming`). The SDK is used for transport alone. Its own retries
+are off: each attempt here is admitted by the ledger, bounded in time as a whole (a server that trickles bytes does not
+escape), and counted. The key leaves this module only in the Authorization header; what a server says is scrubbed of it
+before it is shown.
 """
 
 from __future__ import annotations
@@ -18,13 +19,29 @@ from dataclasses import dataclass
 import openai
 
 from kernelblaster.config import ModelConfig
-from kernelblaster.models.base import BadKey, BadReply, Reply, Request, Usage
-from kernelblaster.models.completion import estimate_usage, read_completion, request_body
+from kernelblaster.models.base import BadKey, BadReply, CutShort, PartialReply, Reply, Request, Usage
+from kernelblaster.models.completion import (
+    Completion,
+    completion_of,
+    estimate_usage,
+    read_completion,
+    request_body,
+)
 from kernelblaster.models.endpoint import OPENAI_URL, endpoint_of
-from kernelblaster.models.faults import Again, Fault, bad_reply_fault, sdk_fault, timeout_fault
+from kernelblaster.models.faults import (
+    TRANSPORT_ERRORS,
+    Again,
+    Fault,
+    bad_reply_fault,
+    connection_fault,
+    cut_short_fault,
+    sdk_fault,
+    timeout_fault,
+)
 from kernelblaster.models.ledger import CostLedger
 from kernelblaster.models.prices import Price
 from kernelblaster.models.reservations import reserved
+from kernelblaster.models.streaming import StreamedReply, cut_short, partial_reply, read_stream
 
 LARGEST_REPLY = 32 * 1024 * 1024
 """Bytes of a response body; no completion is near it."""
@@ -72,6 +89,7 @@ class OpenAiModel:
         self._backoff = backoff or Backoff()
         self._url = config.base_url or OPENAI_URL
         self._limit_name = "max_completion_tokens"
+        self._stream = config.stream
         self._told: dict[str, float] = {}
         self._connection: tuple[asyncio.AbstractEventLoop, openai.AsyncOpenAI, asyncio.Semaphore] | None = None
 
@@ -99,13 +117,16 @@ class OpenAiModel:
             return arrived
         client, slots = self._connected()
         tried: Counter[Again] = Counter()
+        cut: tuple[PartialReply, ...] = ()
         async with slots:
             while True:
                 try:
-                    return await self._attempt(client, request)
+                    return await self._attempt(client, request, cut)
                 except _AttemptFailed as failed:
                     fault = failed.fault
                 tried[fault.again] += 1
+                if isinstance(fault.error, CutShort):
+                    fault.error.earlier, cut = cut, (*cut, partial_reply(fault.error))
                 await self._wait_or_raise(fault, tried)
 
     def _connected(self) -> tuple[openai.AsyncOpenAI, asyncio.Semaphore]:
@@ -135,49 +156,86 @@ class OpenAiModel:
         earlier, self._told[told] = self._told.get(told, -math.inf), now
         return now - earlier > SILENCE_S
 
-    async def _attempt(self, client: openai.AsyncOpenAI, request: Request) -> Reply:
+    async def _attempt(self, client: openai.AsyncOpenAI, request: Request, cut: tuple[PartialReply, ...] = ()) -> Reply:
         async with reserved(self._ledger, request, self._price, self._config.max_completion_tokens) as least:
             began = time.monotonic()
             try:
-                body, content_type = await self._post(client, request)
-                return self._read(request, body, content_type, began)
+                completion = await self._post(client, request)
+                return self._read(request, completion, began, cut)
             except _AttemptFailed as failed:
+                error = failed.fault.error
                 if failed.fault.maybe_charged:
-                    self._record_useless(request, least, began, type(failed.fault.error).__name__)
+                    came = estimate_usage(request, error.partial, self._price) if isinstance(error, CutShort) else least
+                    self._record_useless(request, came, began, type(error).__name__)
                 raise
             except asyncio.CancelledError:
                 # Interrupted, or another call stopped the run: the provider has the question and goes on answering.
                 self._record_useless(request, least, began, "Cancelled")
                 raise
 
-    def _record_useless(self, request: Request, least: Usage, began: float, outcome: str) -> None:
+    def _record_useless(self, request: Request, usage: Usage, began: float, outcome: str) -> None:
         """Count a call that nothing came of and that may be charged."""
         seconds = time.monotonic() - began
-        self._ledger.record(request, least, model=self.name, seconds=seconds, outcome=outcome)
+        self._ledger.record(request, usage, model=self.name, seconds=seconds, outcome=outcome)
 
-    async def _post(self, client: openai.AsyncOpenAI, request: Request) -> tuple[bytes, str]:
+    async def _post(self, client: openai.AsyncOpenAI, request: Request) -> Completion:
+        """One request, bounded as a whole; without a stream, or a parameter, that the endpoint does not take."""
         left = self._ledger.seconds_left()
         limit = self._config.timeout_s if left is None else min(self._config.timeout_s, left)
-        body = request_body(self._config, request, self._limit_name)
+        streamed = StreamedReply(LARGEST_REPLY)
         try:
             async with asyncio.timeout(limit):
-                response = await client.chat.completions.with_raw_response.create(**body)
+                return await self._exchange(client, request, streamed)
         except (TimeoutError, openai.APITimeoutError):
+            if streamed.begun:
+                reason = f"{self.endpoint} gave no complete answer in {limit:g} s"
+                raise _AttemptFailed(cut_short_fault(cut_short(reason, streamed))) from None
             raise _AttemptFailed(timeout_fault(self.endpoint, limit)) from None
-        except openai.BadRequestError as error:
-            if self._limit_name in body and self._limit_name in error.message and self._limit_name != "max_tokens":
-                self._limit_name = "max_tokens"
+        except TRANSPORT_ERRORS as error:
+            if streamed.begun:
+                reason = f"{self.endpoint} ended the connection within a reply: {type(error).__name__}"
+                raise _AttemptFailed(cut_short_fault(cut_short(reason, streamed))) from None
+            raise _AttemptFailed(connection_fault(self._scrub(str(error)), self.endpoint)) from None
+        except CutShort as error:
+            raise _AttemptFailed(cut_short_fault(error)) from None
+        except BadReply as error:
+            raise _AttemptFailed(bad_reply_fault(error)) from None
+        except openai.OpenAIError as error:
+            if isinstance(error, openai.APIStatusError) and self._does_without(error):
                 return await self._post(client, request)
             raise _AttemptFailed(sdk_fault(error, self.endpoint, self._scrub)) from None
-        except openai.OpenAIError as error:
-            raise _AttemptFailed(sdk_fault(error, self.endpoint, self._scrub)) from None
-        return response.content, response.headers.get("content-type", "")
 
-    def _read(self, request: Request, body: bytes, content_type: str, began: float) -> Reply:
+    async def _exchange(self, client: openai.AsyncOpenAI, request: Request, streamed: StreamedReply) -> Completion:
+        """Ask and read the answer, streamed if it comes so. Raises CutShort, BadReply and what SDK and transport do."""
+        body = request_body(self._config, request, self._limit_name)
+        if self._stream:
+            body |= {"stream": True, "stream_options": {"include_usage": True}}
+        async with client.chat.completions.with_streaming_response.create(**body) as response:
+            content_type = response.headers.get("content-type", "")
+            if "event-stream" in content_type:
+                lines = aiter(response.iter_lines())
+                await read_stream(lines, streamed, self._config.idle_timeout_s, self.endpoint)
+                return completion_of(streamed.completion())
+            content = await response.read()
+        if len(content) > LARGEST_REPLY:
+            raise BadReply(f"the reply has {len(content)} bytes", hint="set --max-completion-tokens")
+        return read_completion(content, content_type)
+
+    def _does_without(self, refusal: openai.APIStatusError) -> bool:
+        """Whether the request can be asked again without what the endpoint has just refused; never twice the same."""
+        if refusal.status_code not in (400, 422):
+            return False
+        limited = self._config.max_completion_tokens is not None and self._limit_name != "max_tokens"
+        if limited and self._limit_name in refusal.message:
+            self._limit_name = "max_tokens"
+            return True
+        if self._stream and "stream" in refusal.message.lower():
+            self._stream = False
+            return True
+        return False
+
+    def _read(self, request: Request, completion: Completion, began: float, cut: tuple[PartialReply, ...]) -> Reply:
         try:
-            if len(body) > LARGEST_REPLY:
-                raise BadReply(f"the reply has {len(body)} bytes", hint="set --max-completion-tokens")
-            completion = read_completion(body, content_type)
             text = completion.answer()
         except BadReply as error:
             raise _AttemptFailed(bad_reply_fault(error)) from None
@@ -188,6 +246,7 @@ class OpenAiModel:
             model=completion.model or self.name,
             seconds=time.monotonic() - began,
             finish_reason=completion.finish_reason,
+            cut_short=cut,
         )
         self._ledger.record(request, usage, model=reply.model, seconds=reply.seconds, reply=reply)
         if completion.finish_reason in ("length", "content_filter"):

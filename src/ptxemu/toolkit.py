@@ -57,6 +57,13 @@ class CudaToolkit:
             "nvcc was not found in PATH, CUDA_HOME, /usr/local/cuda* or the wheels", hint=_INSTALL_NVCC
         )
 
+    def library(self, name: str) -> Path | None:
+        """The newest shared library of the toolkit, or of a wheel, of that name; None when there is none."""
+        roots = dict.fromkeys([*(directory.parent for directory in self.include_dirs), *_wheels()])
+        folders = [root / lib for root in roots for lib in ("lib64", "lib", "targets/x86_64-linux/lib")]
+        found = [path for folder in folders for path in sorted(folder.glob(f"lib{name}.so*"), reverse=True)]
+        return found[0] if found else None
+
     def demangle(self, names: Sequence[str]) -> list[str]:
         """Readable names, in order. Raises CoreFailure when c++filt fails."""
         if not names:
@@ -81,11 +88,15 @@ def _nvccs() -> Iterator[Path]:
     path = [Path(entry) for entry in os.environ.get("PATH", "").split(os.pathsep) if entry]
     homes = [Path(os.environ[name]) for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
     installed = sorted(Path("/usr/local").glob("cuda*"), key=_newest_first)
-    packages = dict.fromkeys(Path(entry) for entry in (*site.getsitepackages(), *sys.path) if entry)
-    wheels = [root for package in packages for root in sorted(package.glob("nvidia/*"))]
-    for directory in dict.fromkeys([*path, *(root / "bin" for root in (*homes, *installed, *wheels))]):
+    for directory in dict.fromkeys([*path, *(root / "bin" for root in (*homes, *installed, *_wheels()))]):
         if os.access(directory / "nvcc", os.X_OK):
             yield directory / "nvcc"
+
+
+def _wheels() -> list[Path]:
+    """Where the `nvidia` wheels of PyPI are unpacked."""
+    packages = dict.fromkeys(Path(entry) for entry in (*site.getsitepackages(), *sys.path) if entry)
+    return [root for package in packages for root in sorted(package.glob("nvidia/*"))]
 
 
 def _newest_first(path: Path) -> tuple[bool, list[int]]:

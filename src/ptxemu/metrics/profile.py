@@ -188,7 +188,7 @@ def _percent(part: float, whole: float) -> float:
 
 
 def _caches(estimate: KernelEstimate, gpu: GpuModel) -> dict[NsightMetric, float]:
-    record, through = estimate.record, l2_sectors(estimate.record, gpu)
+    record, through = estimate.record, l2_sectors(estimate.record, gpu, _waves(estimate, gpu))
     found: dict[NsightMetric, float] = {
         NsightMetric.DRAM_READ: estimate.dram_read_bytes + _UNASKED_BYTES,
         NsightMetric.DRAM_WRITE: estimate.dram_write_bytes,
@@ -266,7 +266,6 @@ def _instructions(estimate: KernelEstimate) -> dict[NsightMetric, float]:
 
 def _occupancy(estimate: KernelEstimate, gpu: GpuModel) -> dict[NsightMetric, float]:
     record, fit = estimate.record, estimate.occupancy
-    slots = gpu.gpu.sms * fit.blocks_per_sm
     return {
         NsightMetric.THEORETICAL_OCCUPANCY: 100 * fit.fraction,
         NsightMetric.ACHIEVED_OCCUPANCY: 100 * _achieved_occupancy(estimate),
@@ -280,8 +279,13 @@ def _occupancy(estimate: KernelEstimate, gpu: GpuModel) -> dict[NsightMetric, fl
         NsightMetric.SHARED_PER_BLOCK: record.static_shared + record.dynamic_shared + gpu.limits.shared_reserved,
         NsightMetric.GRID_SIZE: record.blocks,
         NsightMetric.BLOCK_SIZE: record.threads_per_block,
-        NsightMetric.WAVES: record.blocks / slots,
+        NsightMetric.WAVES: _waves(estimate, gpu),
     }
+
+
+def _waves(estimate: KernelEstimate, gpu: GpuModel) -> float:
+    """Blocks against those that the GPU holds at a time."""
+    return estimate.record.blocks / (gpu.gpu.sms * estimate.occupancy.blocks_per_sm)
 
 
 def _achieved_occupancy(estimate: KernelEstimate) -> float:

@@ -161,6 +161,8 @@ class Architecture:
     timing: TimingWeights
     l2_partitions: Literal[1, 2]
     """Halves of the L2; with two, half of all sectors come from the far one and pass through the near one, too."""
+    coalesced_sms: float
+    """SMs, on average, of which one asks the L2 for a sector that all of them want at a time; 1 where not known."""
     source: str
 
     def __post_init__(self) -> None:

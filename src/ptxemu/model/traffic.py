@@ -26,6 +26,8 @@ DIRTY_SHARE = 0.51
 """Share of the L2 that written lines may take."""
 FILLED_SHARE = 0.9
 """Share of the sectors written in parts that DRAM completes before a launch ends."""
+CLUSTERS = 8.0
+"""Graphics processing clusters, over which the first blocks are spread."""
 WRITE_BACK_NORM = 4.0
 """How sharply the write-back begins."""
 LINE_BYTES = 128
@@ -41,19 +43,40 @@ class L2Sectors:
     far_reads: float
 
 
-def l2_sectors(record: LaunchRecord, gpu: GpuModel) -> L2Sectors:
-    """Sectors through the L2, without atomics, which are counted apart.
+def l2_sectors(record: LaunchRecord, gpu: GpuModel, waves: float) -> L2Sectors:
+    """Sectors through the L2, without atomics, which are counted apart; `waves` as Nsight counts them.
 
     In an L2 of two halves a sector passes through both when an SM asks for one that lives in the other half. Each
     write does so half the time. A read leaves a copy behind, so that of r reads of one sector the chance that one
     had to cross is 1 - 2^-r.
     """
-    reads, writes = record.l2_read_sectors, written_sectors(record)
+    reads, writes = coalesced_reads(record, gpu, waves), written_sectors(record)
     if gpu.architecture.l2_partitions == 1:
         return L2Sectors(reads, writes, 0.0)
     unique = min(reads, record.unique_read_bytes / SECTOR_BYTES)
     crossing = unique * (1 - 2 ** -(reads / unique)) if unique else 0.0
     return L2Sectors(reads + crossing, 1.5 * writes, crossing)
+
+
+def coalesced_reads(record: LaunchRecord, gpu: GpuModel, waves: float) -> float:
+    """Sectors that SMs ask the L2 for, one for a group of them where they ask at the same time.
+
+    Blocks of the first wave begin together and, as a rule, want the same data at a time; later ones begin when others
+    end. Of r reads of a sector, each by a block somewhere among g groups, g (1 - (1 - 1/g)^r) are left; a sector is
+    read once by every SM, and then again. Groups are filled one after the other in each of the GPU's clusters, of
+    which a small grid leaves none without a block.
+    """
+    together = gpu.architecture.coalesced_sms
+    sectors = record.unique_read_bytes / SECTOR_BYTES
+    if together == 1 or not sectors or record.l2_read_sectors <= sectors:
+        return record.l2_read_sectors
+    sms = min(record.blocks, gpu.gpu.sms)
+    groups = min(gpu.gpu.sms / together, max(CLUSTERS, sms / together))
+    times = record.l2_read_sectors / sectors
+    sweeps = max(1.0, times / sms)
+    left: float = sectors * sweeps * groups * (1 - (1 - 1 / groups) ** (times / sweeps))
+    first = 1 / max(1.0, waves)
+    return first * min(left, record.l2_read_sectors) + (1 - first) * record.l2_read_sectors
 
 
 def written_sectors(record: LaunchRecord) -> int:

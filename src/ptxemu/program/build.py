@@ -18,6 +18,7 @@ from ptxemu.toolkit import CudaToolkit
 
 _FORMAT = "ptxemu-program-4"
 _LIBRARIES = ("cublas", "cudnn", "cufft", "curand", "cusolver", "cusparse", "nccl", "nvrtc", "cu")
+_NVRTC = "-lnvrtc"
 NOT_EMULATABLE_HINT = "docs/emulator.md lists what the emulated device executes; run it on a GPU"
 
 
@@ -123,10 +124,24 @@ class ProgramBuilder:
             raise _refused(f"{source.files[0]} does not compile: {reason}", done.text)
         return done.text
 
+    def _libraries(self, source: ProgramSource) -> list[str]:
+        """The program's flags of the linker, with the path of NVRTC, whose PTX is assembled as any other.
+
+        Raises ProgramNotEmulatable when NVRTC is not on this machine.
+        """
+        given = [flag for flag in source.link_flags if not flag.startswith(_NVRTC)]
+        if len(given) == len(source.link_flags):
+            return given
+        library = self._toolkit.library("nvrtc")
+        if library is None:
+            raise not_emulatable(source.files[0], "the library nvrtc, which is not on this machine", "")
+        # NVRTC opens a library of its own by name, which only the old kind of path is searched for.
+        return [*given, str(library), f"-Wl,--disable-new-dtags,-rpath,{library.parent}"]
+
     def _link(self, source: ProgramSource, scratch: Path) -> None:
         """program.o -> program. Raises ProgramDoesNotBuild and ProgramNotEmulatable."""
         objects = sorted(one.name for one in scratch.glob("*.o"))
-        flags = (*source.link_flags, *self._link_flags())
+        flags = (*self._libraries(source), *self._link_flags())
         done = run_compiler([str(self._toolkit.host_compiler), *objects, "-o", "program", *flags], scratch)
         if done.ok:
             return

@@ -24,7 +24,7 @@ _NEEDLESS = (
     *("-cudart", "--cudart", "-lcudart", "-lcudart_static", "-lcudadevrt", "-lcuda"),
 )
 """Flags about linking device code and the runtime, of which there is one kind here."""
-_WITHOUT_PTX = ("cublas", "cudnn", "cufft", "curand", "cusolver", "cusparse", "nccl", "npp", "nvjpeg", "nvrtc")
+_WITHOUT_PTX = ("cublas", "cudnn", "cufft", "curand", "cusolver", "cusparse", "nccl", "npp", "nvjpeg")
 """Libraries whose kernels come as machine code alone."""
 
 

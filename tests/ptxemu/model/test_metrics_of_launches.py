@@ -140,6 +140,27 @@ def test_wide_shared_loads_are_not_conflicts() -> None:
     assert profile(record).metrics[NsightMetric.SHARED_LOAD_CONFLICTS] == 0
 
 
+@pytest.mark.parametrize(("blocks", "measured"), [(1, 13_817), (16, 91_668), (132, 294_783)])
+def test_sms_that_want_the_same_ask_once(blocks: int, measured: int) -> None:
+    """Blocks that all read the same 256 KB: lts__t_sectors_op_read of Nsight Compute on an H200."""
+    record = Copy(blocks).record()
+    read = replace(
+        record, l2_read_sectors=blocks * 8192, unique_read_bytes=262_144, l2_write_sectors=0, unique_write_bytes=0
+    )
+    assert profile(read).metrics[NsightMetric.L2_READ_SECTORS] == pytest.approx(measured, rel=0.3)
+
+
+def test_blocks_of_later_waves_ask_again() -> None:
+    """Of 16 waves of blocks that read the same, the first asks less often."""
+    first = profile(Copy(132).record()).metrics
+    fitting = round(132 / first[NsightMetric.WAVES])
+    for waves, least, most in ((1, 0.0, 0.3), (16, 0.9, 1.1)):
+        record = Copy(waves * fitting).record()
+        same = replace(record, l2_read_sectors=record.blocks * 1024, unique_read_bytes=32_768)
+        found = profile(same).metrics[NsightMetric.L2_READ_SECTORS]
+        assert least < found / same.l2_read_sectors < most
+
+
 def test_a_launch_reads_what_no_thread_asks_for() -> None:
     """Nsight Compute gave 997 sectors read, 35 written, a hit rate of 34.5 % and 3.3 KB of DRAM for such a launch."""
     found = profile(Copy(1, threads=128).record()).metrics

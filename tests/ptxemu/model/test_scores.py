@@ -12,6 +12,7 @@ BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks" / "ptxemu"
 
 @pytest.fixture
 def scores(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS.parents[1] / "tests" / "conformance"))
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     return importlib.import_module("emulator_scores")
 
@@ -30,8 +31,18 @@ def test_classes_have_the_errors_of_their_cases(scores) -> None:
     assert [(one.case, round(one.factor, 3)) for one in errors] == [("one", 2.0), ("two", 1.0), ("three", 1.2)]
     table = scores.class_table(errors, {"one": "a", "two": "a", "three": "b"})
     assert table[2:] == [
-        "| a | 2 | 1.50 | 2.00 | 20.0 % | 2.0 % |  | 25.0 % | 0.0 % |",
-        "| b | 1 | 1.20 | 1.20 | 0.0 % | 0.0 % | 1.0 % | 0.0 % | 0.0 % |",
+        "| a | 2 | 1.50 | 2.00 |  | 20.0 % | 2.0 % |  | 25.0 % | 0.0 % |",
+        "| b | 1 | 1.20 | 1.20 |  | 0.0 % | 0.0 % | 1.0 % | 0.0 % | 0.0 % |",
+    ]
+    assert [one.judges for one in errors] == [True, False, False]
+
+
+def test_the_goal_is_told_of_the_judging_half_and_of_all(scores) -> None:
+    times = [(10, 11), (20, 40), (30, 30), (40, 20), (50, 51)]
+    cases = [scores.CaseErrors(str(k), {}, *one, judges=k < 3) for k, one in enumerate(times)]
+    assert scores.goal_lines(cases)[2:] == [
+        "| judging half | 3 |  | 1.10 | 67% | 2.00 |",
+        "| all | 5 | 0.600 | 1.10 | 60% | 2.00 |",
     ]
 
 

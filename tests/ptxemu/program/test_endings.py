@@ -30,6 +30,12 @@ def test_a_kernel_that_failed_is_no_success(case: str, capfd: pytest.CaptureFixt
     assert "endings.cu" in capfd.readouterr().err
 
 
+def test_a_launch_that_was_refused_unseen_is_no_success(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main([PROGRAM, "--", "refused_unseen"]) == 1
+    assert "add_one(int*, int) was refused with cudaErrorInvalidConfiguration" in capfd.readouterr().err
+    assert main([PROGRAM, "--", "refused_seen"]) == 0
+
+
 def test_what_is_missing_at_run_time_ends_with_4(capfd: pytest.CaptureFixture[str]) -> None:
     assert main([PROGRAM, "--", "attribute"]) == 4
     assert "9999" in capfd.readouterr().err

@@ -10,6 +10,7 @@ from emulator_support import needs_tools
 import ptxemu
 from ptxemu.command import main
 from ptxemu.program.source import ProgramSource
+from ptxemu.toolkit import CudaToolkit
 
 KERNELS = """
 extern __device__ float twice(float x);
@@ -68,6 +69,65 @@ def test_what_no_compiler_mends_is_named(tmp_path: Path, text: str, named: str) 
     (tmp_path / "a.cu").write_text(text, encoding="utf-8")
     with pytest.raises(ptxemu.ProgramNotEmulatable, match=named):
         ptxemu.build(tmp_path / "a.cu")
+
+
+NVRTC = """
+#include <cstdio>
+#include <cuda.h>
+#include <nvrtc.h>
+#include <string>
+int main() {
+    const char* text = "extern \\"C\\" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }";
+    const char* flags[] = {"--gpu-architecture=compute_90"};
+    nvrtcProgram program;
+    int major, minor;
+    nvrtcVersion(&major, &minor);
+    if (1000 * major + 10 * minor > CUDA_VERSION) return 77;  // ptxas does not know its PTX
+    if (nvrtcCreateProgram(&program, text, "twice.cu", 0, nullptr, nullptr)) return 2;
+    if (nvrtcCompileProgram(program, 1, flags)) return 2;
+    size_t bytes;
+    nvrtcGetPTXSize(program, &bytes);
+    std::string ptx(bytes, 0);
+    nvrtcGetPTX(program, &ptx[0]);
+    float *x, host[32];
+    for (float& one : host) one = 21;
+    cudaMalloc(&x, sizeof host);
+    cudaMemcpy(x, host, sizeof host, cudaMemcpyHostToDevice);
+    CUmodule module;
+    CUfunction twice;
+    void* arguments[] = {&x};
+    if (cuModuleLoadData(&module, ptx.c_str()) || cuModuleGetFunction(&twice, module, "twice")) return 3;
+    if (cuLaunchKernel(twice, 1, 1, 1, 32, 1, 1, 0, nullptr, arguments, nullptr)) return 4;
+    cudaMemcpy(host, x, sizeof host, cudaMemcpyDeviceToHost);
+    return host[31] == 42 ? 0 : 1;
+}
+"""
+
+
+@pytest.mark.nvcc
+@needs_tools
+def test_nvrtc_compiles_kernels_of_a_program_that_runs(tmp_path: Path) -> None:
+    library = CudaToolkit.find().library("nvrtc")
+    headers = [] if library is None else [library.parent.parent / "include"]
+    if not any((folder / "nvrtc.h").is_file() for folder in headers):
+        pytest.skip("NVRTC is not installed")
+    (tmp_path / "a.cu").write_text(NVRTC, encoding="utf-8")
+    program = ptxemu.build(tmp_path / "a.cu", include_dirs=headers, nvcc_flags=["-lnvrtc"])
+    result = program.run([], timeout_s=60)
+    if result.exit_code == 77:
+        pytest.skip("NVRTC is newer than nvcc")
+    assert (result.exit_code, [launch.name for launch in result.launches]) == (0, ["twice"])
+
+
+@pytest.mark.nvcc
+@needs_tools
+def test_nvrtc_is_named_where_it_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(CudaToolkit, "library", lambda self, name: None)
+    (tmp_path / "a.cu").write_text("int main() {}", encoding="utf-8")
+    assert main([str(tmp_path / "a.cu"), "--nvcc=-lnvrtc"]) == 4
+    assert "nvrtc, which is not on this machine" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("flag", ["-arch=sm_80", "-o", "-gencode=arch=compute_80,code=sm_80", "-ptx", "kernels.cu"])

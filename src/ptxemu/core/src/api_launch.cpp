@@ -27,6 +27,13 @@ cudaError_t launch(const void* host, dim3 grid, dim3 block, void** arguments, si
     return submit(stream, [prepared] { return runtime().launch(prepared); }, cudaGraphNodeTypeKernel);
 }
 
+// What <<<>>> becomes: it drops the error, which a program only sees when it asks for the last one.
+cudaError_t launch_of_stub(const void* host, dim3 grid, dim3 block, void** arguments, size_t shared, cudaStream_t stream) {
+    const cudaError_t error = launch(host, grid, block, arguments, shared, stream);
+    if (error != cudaSuccess && runtime().sticky() == cudaSuccess) runtime().note_refused(host, error);
+    return error;
+}
+
 dim3 cluster_of(const cudaLaunchConfig_t& configuration) {
     dim3 cluster = kNoCluster;
     for (unsigned k = 0; k < configuration.numAttrs; ++k)
@@ -86,15 +93,20 @@ cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host) {
 }
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared,
                                cudaStream_t stream) {
-    return launch(kernel, grid, block, arguments, shared, stream);
+    return launch_of_stub(kernel, grid, block, arguments, shared, stream);
 }
 cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared,
                                     cudaStream_t stream) {
-    return launch(kernel, grid, block, arguments, shared, stream);
+    return launch_of_stub(kernel, grid, block, arguments, shared, stream);
 }
+// Stubs of CUDA 12 call it; of those of 13 it is a call that a program makes itself, and it sees the error.
 cudaError_t cudaLaunchKernel(const void* host, dim3 grid, dim3 block, void** arguments, size_t shared,
                              cudaStream_t stream) {
+#if CUDART_VERSION >= 13000
     return launch(host, grid, block, arguments, shared, stream);
+#else
+    return launch_of_stub(host, grid, block, arguments, shared, stream);
+#endif
 }
 
 cudaError_t cudaLaunchCooperativeKernel(const void* host, dim3 grid, dim3 block, void** arguments, size_t shared,

@@ -129,15 +129,14 @@ std::size_t Segments::find(u64 address) const {
     return address < found->end ? static_cast<std::size_t>(found - list.begin()) : list.size();
 }
 
-namespace {
-
-/// A kernel's name as its source has it, where it is one of C++.
 std::string readable(const std::string& symbol) {
     int status = 0;
     const std::unique_ptr<char, decltype(&std::free)> name(
         abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status), &std::free);
     return status == 0 && name ? name.get() : symbol;
 }
+
+namespace {
 
 FaultReport told(const Launch& launch, Fault kind, const Instruction& at, const std::string& message) {
     const SourcePosition& source = launch.module->sources.at(at.source);

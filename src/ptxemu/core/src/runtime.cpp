@@ -73,6 +73,25 @@ cudaError_t Runtime::fail_unsampled(const std::string& reason) {
     return fail_for_good(cudaErrorNotSupported, reason);
 }
 
+cudaError_t Runtime::peek_last() {
+    refused_.clear();
+    return sticky_ != cudaSuccess ? sticky_ : last_;
+}
+
+void Runtime::note_refused(const void* host, cudaError_t error) {
+    static const bool told_at_end = std::atexit([] { runtime().tell_unseen(); }) == 0;
+    const KernelEntry* entry = kernel(host);
+    if (!told_at_end || !refused_.empty() || entry == nullptr) return;
+    refused_ = "the launch of " + readable(entry->name) + " was refused with " + cudaGetErrorName(error) + ", " +
+               cudaGetErrorString(error) + ", and the program has not asked for the error";
+}
+
+void Runtime::tell_unseen() const {
+    if (refused_.empty()) return;
+    std::fprintf(stderr, "ptxcudart: %s\n", refused_.c_str());
+    report_fault(refused_);
+}
+
 cudaError_t Runtime::take_last() {
     const cudaError_t error = peek_last();
     last_ = cudaSuccess;

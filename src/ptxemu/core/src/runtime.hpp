@@ -151,7 +151,9 @@ public:
     cudaError_t lacks(const std::string& what);
     cudaError_t sticky() const { return sticky_; }
     cudaError_t take_last();
-    cudaError_t peek_last() const { return sticky_ != cudaSuccess ? sticky_ : last_; }
+    cudaError_t peek_last();
+    // A launch that <<<>>> asked for did not take place. What the program has not asked about when it ends is reported.
+    void note_refused(const void* host, cudaError_t error);
 
     // Modules beside the program's own, from files as PTXEMU_MODULE names one. Throws std::runtime_error.
     Module& load(const std::string& path);
@@ -190,10 +192,17 @@ private:
     std::vector<std::unique_ptr<Module>> loaded_, unloaded_;
     std::unordered_map<const void*, KernelEntry> kernels_;
     std::unordered_map<const void*, std::string> variables_;
+    // What calls returned, and the program may have overlooked; told when it ends.
+    void tell_unseen() const;
+
     cudaError_t last_ = cudaSuccess, sticky_ = cudaSuccess;
+    std::string refused_;  // the first launch whose refusal nobody has seen
 };
 
 inline Runtime& runtime() { return Runtime::instance(); }
+
+// A kernel's name as its source has it, where it is one of C++.
+std::string readable(const std::string& symbol);
 
 // Appends the launch's record to the file PTXEMU_REPORT names.
 void report_launch(const Launch& launch, const Counters& counters, const Share& share);

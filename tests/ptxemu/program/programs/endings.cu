@@ -86,6 +86,12 @@ int main(int, char** arguments) {
         add_one<<<1, 1>>>(memory, 1);
         return cudaDeviceSynchronize() == cudaErrorIllegalAddress ? 0 : 3;
     }
+    if (is("refused_unseen") || is("refused_seen")) {
+        int* memory;
+        cudaMalloc(&memory, 4);
+        add_one<<<1, 5000>>>(memory, 1);  // no block has so many threads
+        return is("refused_unseen") || cudaGetLastError() == cudaErrorInvalidConfiguration ? 0 : 3;
+    }
     if (is("attribute")) {
         int value = 0;
         return cudaDeviceGetAttribute(&value, static_cast<cudaDeviceAttr>(9999), 0) == cudaSuccess ? 0 : 9;

@@ -11,8 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.evaluation.results import Decision, Verdict
@@ -20,6 +19,9 @@ from kernelblaster.knowledge.decisions import SelectionContext, ShownLesson
 from kernelblaster.knowledge.pair_evidence import holds, joined_pairs, measured_line
 from kernelblaster.knowledge.schema import Lesson, LessonCount
 from kernelblaster.replay.transition import Transition
+
+if TYPE_CHECKING:
+    import numpy as np
 
 SHOWN = 3
 """Most lessons per prompt; more text made results worse in every study that measured it."""

@@ -29,6 +29,12 @@ def _has_tools() -> bool:
 needs_tools = pytest.mark.skipif(not _has_tools(), reason="needs nvcc and g++")
 
 
+@pytest.fixture(scope="module")
+def derived() -> dict[str, list[Mutant]]:
+    """All mutants of each origin."""
+    return {origin.name: list(derive(origin.name, origin.source)) for origin in origins()}
+
+
 def test_there_are_hundreds_of_mutants_of_every_problem() -> None:
     counts = {origin.name: len(list(derive(origin.name, origin.source, per_rule=2))) for origin in origins()}
     starts = {name: count for name, count in counts.items() if name.endswith("/start")}
@@ -37,10 +43,10 @@ def test_there_are_hundreds_of_mutants_of_every_problem() -> None:
     assert sum(starts.values()) >= 300
 
 
-def test_every_rule_applies_somewhere_and_changes_one_place() -> None:
+def test_every_rule_applies_somewhere_and_changes_one_place(derived: dict[str, list[Mutant]]) -> None:
     used = set()
     for origin in origins():
-        for mutant in derive(origin.name, origin.source):
+        for mutant in derived[origin.name]:
             used.add(mutant.rule)
             before, after = origin.source.splitlines(), mutant.source.splitlines()
             changed = [i for i, pair in enumerate(zip(before, after, strict=False)) if pair[0] != pair[1]]
@@ -49,12 +55,10 @@ def test_every_rule_applies_somewhere_and_changes_one_place() -> None:
     assert used == {rule.name for rule in RULES}
 
 
-def test_ids_are_unique_and_come_again() -> None:
-    def ids() -> list[str]:
-        return [mutant.id for origin in origins() for mutant in derive(origin.name, origin.source)]
-
-    assert ids() == ids()
-    assert len(set(ids())) == len(ids())
+def test_ids_are_unique_and_come_again(derived: dict[str, list[Mutant]]) -> None:
+    ids = [mutant.id for mutants in derived.values() for mutant in mutants]
+    assert [mutant.id for origin in origins() for mutant in derive(origin.name, origin.source)] == ids
+    assert len(set(ids)) == len(ids)
 
 
 def test_comments_strings_and_the_error_check_are_left_alone() -> None:

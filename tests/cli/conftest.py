@@ -33,11 +33,21 @@ def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def invoke(clean: Path, capsys: pytest.CaptureFixture[str]) -> Invoke:
     """Calls the command line in this process, in an empty directory and without a GPU."""
 
+    return _calling(capsys)
+
+
+@pytest.fixture
+def invoke_with_streams(clean: Path, capfd: pytest.CaptureFixture[str]) -> Invoke:
+    """As `invoke`; what processes that the command starts write to its streams is heard as well."""
+    return _calling(capfd)
+
+
+def _calling(heard: pytest.CaptureFixture[str]) -> Invoke:
     def run(*arguments: object) -> Done:
         code = exit_code_of(
             lambda: app(list(map(str, arguments)), prog_name="kernelblaster", standalone_mode=False),
         )
-        out, err = capsys.readouterr()
+        out, err = heard.readouterr()
         return Done(code, out, err)
 
     return run

@@ -7,13 +7,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import pytest
 from cli_support import Done, call, clean_environment
 
-from kernelblaster.cli.app import app
-from kernelblaster.cli.errors import exit_code_of
 from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.errors import ExitCode
 from ptxemu.program.result import RunResult
@@ -28,17 +27,9 @@ Emulate = Callable[..., Done]
 
 
 @pytest.fixture
-def emulate(clean: Path, capfd: pytest.CaptureFixture[str]) -> Emulate:
-    """Calls the command in this process; what the program writes to its streams is heard as well."""
-
-    def run(*arguments: object) -> Done:
-        code = exit_code_of(
-            lambda: app(["emulate", *map(str, arguments)], prog_name="kernelblaster", standalone_mode=False)
-        )
-        out, err = capfd.readouterr()
-        return Done(code, out, err)
-
-    return run
+def emulate(invoke_with_streams: Emulate) -> Emulate:
+    """Calls the command in this process."""
+    return partial(invoke_with_streams, "emulate")
 
 
 def test_program_runs_and_its_kernels_are_reported(emulate: Emulate, tmp_path: Path) -> None:

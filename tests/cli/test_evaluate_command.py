@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cli_support import BROKEN, ENDLESS, FASTER, OUT_OF_BOUNDS, TALKER, TENSOR_MEMORY, WRONG, Done, call
+from cli_support import BROKEN, ENDLESS, FASTER, OUT_OF_BOUNDS, TALKER, TENSOR_MEMORY, WRONG, Done
 
 from kernelblaster.config import RunConfig
 from kernelblaster.errors import ExitCode
@@ -73,8 +73,8 @@ def test_a_core_that_is_there_is_not_said_to_be_built() -> None:
     assert said == []
 
 
-def test_json_is_one_evaluation_and_nothing_else(clean: Path, dataset: Path) -> None:
-    done = call(["evaluate", "23", "init", "--device=emulated", f"--dataset-dir={dataset}", "--json"], clean)
+def test_json_is_one_evaluation_and_nothing_else(invoke_with_streams: Invoke, dataset: Path) -> None:
+    done = invoke_with_streams("evaluate", "23", "init", "--device=emulated", f"--dataset-dir={dataset}", "--json")
     assert done.code == ExitCode.OK, done.err
     assert done.out.count("\n") == 1
     evaluation = Evaluation.model_validate_json(done.out)

@@ -11,15 +11,19 @@ from cli_support import clean_environment
 
 from kernelblaster.knowledge.store import seed_path
 
+MARK = "imported:"
 HEAVY = ("torch", "openai", "langgraph", "numpy")
 SEED = str(seed_path())
 PROGRAM = f"""\
 import sys
 from kernelblaster.cli.app import app
 from kernelblaster.cli.errors import exit_code_of
-code = exit_code_of(lambda: app(sys.argv[1:], prog_name="kernelblaster", standalone_mode=False))
-print(code, *(name for name in {HEAVY} if name in sys.modules), file=sys.stderr)
+for command in sys.argv[1:]:
+    code = exit_code_of(lambda: app(command.split(), prog_name="kernelblaster", standalone_mode=False))
+    print("{MARK}", code, *(name for name in {HEAVY} if name in sys.modules), file=sys.stderr)
 """
+NOTHING = ("--help", "problems list", "doctor", "answer .", "evaluate 999 missing.cu", "import . problems")
+NUMPY = (f"kb diff {SEED} {SEED}", "report .", "emulate missing.cu")
 MORE_WITH_NUMPY = (
     *(f"kb show {SEED}", f"kb check {SEED}", f"kb render {SEED}", f"kb merge missing.json {SEED}"),
     *("kb import missing.json new.json", "reprofile .", "baseline --problem-numbers 999"),
@@ -27,19 +31,23 @@ MORE_WITH_NUMPY = (
 
 
 @pytest.mark.parametrize(
-    ("command", "needs"),
+    ("commands", "needs"),
     [
-        ("--help", ""), ("problems list", ""), ("doctor", ""), ("answer .", ""), ("evaluate 999 missing.cu", ""),
-        (f"kb diff {SEED} {SEED}", "numpy"), ("import . problems", ""), ("report .", "numpy"),
-        ("run --problem-numbers 999", "numpy langgraph"), ("emulate missing.cu", "numpy"),
-        *(pytest.param(command, "numpy", marks=pytest.mark.slow) for command in MORE_WITH_NUMPY),
+        (NOTHING, ()),
+        (NUMPY, ("numpy",)),
+        (("run --problem-numbers 999",), ("numpy", "langgraph")),
+        pytest.param(MORE_WITH_NUMPY, ("numpy",), marks=pytest.mark.slow),
     ],
-)  # fmt: skip
-def test_a_command_imports_what_it_needs(tmp_path: Path, command: str, needs: str) -> None:
+    ids=["nothing", "numpy", "a search", "more with numpy"],
+)
+def test_commands_import_what_they_need(tmp_path: Path, commands: tuple[str, ...], needs: tuple[str, ...]) -> None:
+    """In one process, for modules once imported stay: the first command with one too many is the one to blame."""
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *command.split()],
+        [sys.executable, "-c", PROGRAM, *commands],
         cwd=tmp_path, env=clean_environment(), capture_output=True, text=True, timeout=120,
     )  # fmt: skip
-    code, *imported = done.stderr.splitlines()[-1].split()
-    assert code in ("0", "2"), done.stderr
-    assert set(imported) <= set(needs.split())
+    told = [line.split()[1:] for line in done.stderr.splitlines() if line.startswith(MARK)]
+    assert len(told) == len(commands), done.stderr
+    for command, (code, *imported) in zip(commands, told, strict=True):
+        assert code in ("0", "2"), f"{command}: {done.stderr}"
+        assert set(imported) <= set(needs), command

@@ -61,8 +61,8 @@ def test_help_is_quick_and_imports_nothing_heavy(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "[]"
-    took = []
-    for _ in range(3):
+    took: list[float] = []
+    while len(took) < 3 and not 0 < min(took, default=0) < 1.0:
         began = resource.getrusage(resource.RUSAGE_CHILDREN)
         assert call(["run", "--help"], tmp_path).code == ExitCode.OK
         ended = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Sets up like run_single.sh, then runs the checks (ruff, mypy) and the tests.
+# Sets up like run_single.sh, then runs the checks (ruff, mypy) and the tests; what mypy says comes last.
 #   bash scripts/test.sh                  checks and the default tests; this is what continuous integration runs
 #   bash scripts/test.sh --all            and the tests that are left out for their time
 #   bash scripts/test.sh -q -n 4          options go to pytest
@@ -24,9 +24,17 @@ for argument in "$@"; do
         *) if [ -e "${argument%%::*}" ]; then selects=yes; fi ;;
     esac
 done
-if [ -z "$selects" ]; then
-    "$python" -m ruff check --quiet src tests benchmarks
-    "$python" -m ruff format --quiet --check src tests benchmarks
-    "$python" -m mypy
-fi
-exec "$python" -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder "$@"
+tests=("$python" -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder "$@")
+[ -z "$selects" ] || exec "${tests[@]}"
+"$python" -m ruff check --quiet src tests benchmarks
+"$python" -m ruff format --quiet --check src tests benchmarks
+# mypy has one process: beside the tests it takes the cores that they leave.
+types=$(mktemp)
+"$python" -m mypy > "$types" 2>&1 &
+mypy=$!
+trap 'kill "$mypy" 2> /dev/null || true; rm -f "$types"' EXIT
+failed=0
+"${tests[@]}" || failed=$?
+wait "$mypy" || failed=1
+cat "$types"
+exit "$failed"

@@ -64,6 +64,7 @@ def test_the_audit_finds_no_fault(problem: Problem) -> None:
 
 
 @every_problem
+@pytest.mark.timeout(1200)  # references of level 10 hash thousands of times, once for each extent that is tried
 def test_sizes_suit_their_use_and_some_extent_is_not_shown(problem: Problem) -> None:
     assert set(problem.workloads) == set(StandardWorkload) - {StandardWorkload.V0}
     for workload, most in ((StandardWorkload.SMALL, 4 << 20), (StandardWorkload.FULL, 40 << 30)):

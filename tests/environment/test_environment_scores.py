@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from itertools import combinations
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelblaster.environment.samples import EvalHeader, SampleStore, Turn
-from kernelblaster.environment.scores import Episode, pass_at, scores_by_level, scores_of
+from kernelblaster.environment.scores import Episode, best_at, pass_at, scores_by_level, scores_of
 from kernelblaster.environment.submission import Language
 from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.results import Decision, Verdict
@@ -34,6 +35,15 @@ def turn(verdict: Verdict, reward: float, speedup: float | None = None, **values
 
 RIGHT, FAST = turn(Verdict.CORRECT, 0.4, 0.9), turn(Verdict.CORRECT, 0.875, 1.5)
 WRONG, HACK = turn(Verdict.WRONG_VALUES, 0.1), turn(Verdict.REWARD_HACK, 0.0)
+
+
+@given(st.lists(st.floats(-5, 5), min_size=1, max_size=7), st.integers(1, 7))
+def test_best_at_k_is_the_mean_best_of_all_choices_of_k_samples(values: list[float], k: int) -> None:
+    if k > len(values):
+        with pytest.raises(ValueError, match="samples"):
+            best_at(k, values)
+        return
+    assert best_at(k, values) == pytest.approx(statistics.fmean(map(max, combinations(values, k))), abs=1e-9)
 
 
 @given(data=st.data())

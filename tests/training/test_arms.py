@@ -34,6 +34,7 @@ def test_a_problem_counts_once_however_often_it_was_sampled() -> None:
     assert found["fast_1"].value == found["fast_2"].value == pytest.approx((0.25 + 1.0) / 3)
     assert found["log_speedup"].value == pytest.approx(math.log(4) * 1.25 / 3)
     assert found["pass@2"].value == pytest.approx((1 - 1 / 6 + 0 + 1) / 3)
+    assert found["log_speedup@2"].value == pytest.approx(math.log(4) * (3 / 6 + 0 + 1) / 3)
     assert "pass@4" not in found  # one problem has two samples alone
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -193,6 +194,21 @@ def test_the_seed_preset_learns_nothing_where_all_fail(
     assert {one.reward for one in read_rollouts(layout.stage(Stage.FRONTEND))} == {-10.0}
     changed = [name for name, values in weights(layout).items() if "lora_B" in name and values.abs().max() > 0]
     assert changed == []
+
+
+def test_a_greedy_arm_takes_one_completion_per_prompt_whatever_the_seed(
+    base: Path, stored: Callable[[], StoredJudge], tmp_path: Path
+) -> None:
+    layout = lay_out(tmp_path, CHOICES)
+    told_by_seed = []
+    for seed in (1, 2):
+        arm = Arm(BASE, Stage.FRONTEND, "train", greedy=True)
+        found = run_evaluation(layout, settings(base, samples=4, seed=seed), stored(), arm)
+        rollouts = read_rollouts(layout.evaluation(arm.name))
+        assert found.overall.completions == len(rollouts) == 1
+        told_by_seed.append([one.completion for one in rollouts])
+        shutil.rmtree(layout.evaluation(arm.name))
+    assert told_by_seed[0] == told_by_seed[1]
 
 
 def test_an_evaluation_that_was_killed_goes_on_and_ends_as_one_that_was_not(

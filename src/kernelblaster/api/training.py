@@ -209,6 +209,7 @@ def evaluate_trained(
     stage: Stage | str = Stage.FRONTEND,
     split: Split | str = Split.HELD_OUT,
     against: str = "",
+    greedy: bool = False,
     dataset: DatasetName | None = None,
     device: Device | str | None = None,
     on_stage: Tell | None = None,
@@ -222,6 +223,7 @@ def evaluate_trained(
         stage: whose prompts are asked.
         split: `heldout`, or `train` to see what was memorised.
         against: another arm, sampled before, to be compared with problem by problem; empty for none.
+        greedy: the one likeliest completion of each prompt in place of samples.
         dataset: a data set other than the configured one.
         device, on_stage: see `open_evaluator`.
 
@@ -231,7 +233,7 @@ def evaluate_trained(
         from kernelblaster.training.running import run_evaluation
 
     config, layout = config or RunConfig(), TrainingLayout(directory)
-    arm = Arm(name, _named(Stage, stage), _named(Split, split))
+    arm = Arm(name, _named(Stage, stage), _named(Split, split), greedy)
     catalogue = environment_problems(config, dataset=dataset)
     with _open_judge(config, device, on_stage) as shared:
         judge = StoredJudge(shared, catalogue, layout.judged)

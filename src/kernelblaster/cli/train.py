@@ -111,6 +111,9 @@ class EvaluationOptions:
     against: Annotated[
         str, typer.Option("--against", help="Weights that were evaluated on the same before: tells the difference.")
     ] = ""
+    greedy: Annotated[
+        bool, typer.Option("--greedy", help="The one likeliest completion of each prompt, in place of samples.")
+    ] = False
 
 
 @app.command("data")
@@ -211,6 +214,7 @@ def evaluate(judge: JudgeOptions, given: TrainOptions, asked: EvaluationOptions)
         stage=asked.stage,
         split=asked.split,
         against=asked.against,
+        greedy=asked.greedy,
         dataset=judge.dataset_dir,
         on_stage=_tell,
     )

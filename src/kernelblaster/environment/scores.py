@@ -117,6 +117,17 @@ def pass_at(k: int, samples: int, passed: int) -> float:
     return 1.0 - math.comb(samples - passed, k) / math.comb(samples, k)
 
 
+def best_at(k: int, values: Sequence[float]) -> float:
+    """The mean of the best of `k` of these samples, over all ways to take them: without bias, as `pass_at` is.
+
+    Raises ValueError for fewer samples than k.
+    """
+    if not 0 < k <= len(values):
+        raise ValueError(f"no {k} of {len(values)} samples")
+    ranked = enumerate(sorted(values))
+    return math.fsum(value * math.comb(rank, k - 1) for rank, value in ranked) / math.comb(len(values), k)
+
+
 def _counts(groups: Sequence[Sequence[Episode]]) -> list[int]:
     """The k that are told: powers of two, and the most that every problem has."""
     most = max((len(group) for group in groups), default=0)

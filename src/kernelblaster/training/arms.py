@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 from pydantic import BaseModel
 
-from kernelblaster.environment.scores import SPEEDUPS, pass_at
+from kernelblaster.environment.scores import SPEEDUPS, best_at, pass_at
 from kernelblaster.evaluation.results import Verdict
 from kernelblaster.evaluation.timing.statistics import RESAMPLES
 from kernelblaster.training.judging import MACHINE
@@ -46,16 +46,18 @@ class Arm:
         weights: `base`, or the stage whose weights are sampled.
         stage: whose prompts are asked.
         split: of the prompts.
+        greedy: one completion per prompt, the likeliest token at each place, in place of samples.
     """
 
     weights: str
     stage: Stage
     split: str
+    greedy: bool = False
 
     @property
     def name(self) -> str:
         """Of its files."""
-        return f"{self.weights}-{self.stage}-{self.split}"
+        return f"{self.weights}-{self.stage}-{self.split}{'-greedy' if self.greedy else ''}"
 
 
 class Estimate(BaseModel):
@@ -78,8 +80,8 @@ class ArmFigures(BaseModel):
     """Each completion counts the same."""
     problems: dict[str, Metrics]
     estimates: dict[str, Estimate]
-    """`correct`, `hack`, `fast_P`, `pass@K`, `fast_1@K`, and `log_speedup`, the natural logarithm of the speed-up with
-    failures as 0. Each problem counts the same."""
+    """`correct`, `hack`, `fast_P`, `pass@K`, `fast_1@K`, `log_speedup`, the natural logarithm of the speed-up with
+    failures as 0, and `log_speedup@K`, that of the best of K. Each problem counts the same."""
     against: str = ""
     """The other arm; empty where there is none."""
     differences: dict[str, Estimate] = {}
@@ -135,6 +137,9 @@ class _Problem:
     def pass_at(self, k: int, passed: Passed) -> float:
         return statistics.fmean(pass_at(k, len(prompt), sum(map(passed, prompt))) for prompt in self.prompts)
 
+    def best_at(self, k: int, value: Callable[[Rollout], float]) -> float:
+        return statistics.fmean(best_at(k, [value(one) for one in prompt]) for prompt in self.prompts)
+
 
 def _by_figure(rollouts: Sequence[Rollout]) -> dict[str, dict[str, float]]:
     """Figure -> problem -> value."""
@@ -157,12 +162,13 @@ def _figures(samples: int) -> dict[str, Callable[[_Problem], float]]:
     figures: dict[str, Callable[[_Problem], float]] = {
         "correct": lambda problem: problem.share(_correct),
         "hack": lambda problem: problem.share(lambda one: one.hack),
-        "log_speedup": lambda problem: problem.mean(lambda one: math.log(speedup(one))),
+        "log_speedup": lambda problem: problem.mean(_log_speedup),
     }
     figures |= {f"fast_{p:g}": partial(_share_beyond, p) for p in SPEEDUPS}
     taken = [k for k in _TAKEN if k <= samples]
     figures |= {f"pass@{k}": partial(_pass_at, k, _correct) for k in taken}
-    return figures | {f"fast_1@{k}": partial(_pass_at, k, _faster) for k in taken}
+    figures |= {f"fast_1@{k}": partial(_pass_at, k, _faster) for k in taken}
+    return figures | {f"log_speedup@{k}": partial(_best_at, k) for k in taken}
 
 
 def _share_beyond(p: float, problem: _Problem) -> float:
@@ -171,6 +177,14 @@ def _share_beyond(p: float, problem: _Problem) -> float:
 
 def _pass_at(k: int, passed: Passed, problem: _Problem) -> float:
     return problem.pass_at(k, passed)
+
+
+def _best_at(k: int, problem: _Problem) -> float:
+    return problem.best_at(k, _log_speedup)
+
+
+def _log_speedup(one: Rollout) -> float:
+    return math.log(speedup(one))
 
 
 def _correct(one: Rollout) -> bool:

@@ -7,7 +7,7 @@ want of time or of judging, goes on from its last checkpoint with what it had ge
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from itertools import takewhile
 from pathlib import Path
@@ -141,7 +141,7 @@ def run_stage(
 def run_evaluation(
     layout: TrainingLayout, config: TrainConfig, judge: StoredJudge, arm: Arm, against: str = ""
 ) -> ArmFigures:
-    """Sample `config.samples` completions for each prompt of a split, and judge them.
+    """Sample `config.samples` completions for each prompt of a split, one if greedy, and judge them.
 
     Args:
         layout: of the training.
@@ -154,7 +154,7 @@ def run_evaluation(
     """
     plan = plan_of(config, arm.stage)
     header = _header(judge, config, plan)
-    others = _rollouts_of(layout, Arm(against, arm.stage, arm.split), header) if against else []
+    others = _rollouts_of(layout, replace(arm, weights=against), header) if against else []
     rows = [row for row in read_rows(layout.prompts(arm.stage), PromptRow) if row.split == arm.split]
     weights = None if arm.weights == BASE else layout.adapter(layout.root / arm.weights)
     if weights is not None and not is_complete(weights):
@@ -165,7 +165,7 @@ def run_evaluation(
     fit = [row for row in rows if fits(policy, plan.prompt_tokens, row)]
     if not fit:
         raise UsageError(f"no prompt of {arm.split} fits", hint="raise train.prompt_tokens, or pose other problems")
-    sample(policy, fit, plan, config, _scorer(judge, config, plan, fit), store)
+    sample(policy, fit, plan, config, _scorer(judge, config, plan, fit), store, greedy=arm.greedy)
     found = figures_of(store.rollouts)
     if others:
         differences = differences_of(store.rollouts, others)

@@ -25,40 +25,47 @@ def sample(
     config: TrainConfig,
     scorer: Scorer,
     store: RolloutStore,
+    *,
+    greedy: bool = False,
 ) -> None:
     """Hold and judge `config.samples` dialogues on each row, into the store; what is there is not made again.
 
-    A row is a step of the store. Raises MachineError.
+    A row is a step of the store. With `greedy` it is one dialogue, of the likeliest tokens. Raises MachineError.
     """
+    samples = 1 if greedy else config.samples
     policy.model.eval()
     dialogues = Dialogues(
         tokenizer=policy.tokenizer,
         ends=_ends(policy),
-        group=config.samples,
+        group=samples,
         turns=config.turns,
         next_turns=next_turns_of(scorer, config, partial(fits, policy, plan.prompt_tokens)),
         scorer=scorer,
         store=store,
     )
     for step, row in enumerate(rows):
-        dialogues.hold(step, [Asked(row)] * config.samples, partial(_write, policy, plan, config, step))
+        dialogues.hold(step, [Asked(row)] * samples, partial(_write, policy, plan, config, step, greedy))
 
 
 def _write(
-    policy: Policy, plan: StagePlan, config: TrainConfig, step: int, prompts: list[list[int]], turn: int
+    policy: Policy,
+    plan: StagePlan,
+    config: TrainConfig,
+    step: int,
+    greedy: bool,
+    prompts: list[list[int]],
+    turn: int,
 ) -> Written:
     torch.manual_seed(step_seed(config, step, turn))
     longest, pad = max(map(len, prompts)), policy.tokenizer.pad_token_id
     asked = torch.tensor([[pad] * (longest - len(ids)) + ids for ids in prompts], device=policy.model.device)
     seen = torch.tensor([[0] * (longest - len(ids)) + [1] * len(ids) for ids in prompts], device=policy.model.device)
+    drawn = {"do_sample": True, "temperature": config.temperature, "top_p": 1.0, "top_k": 0}
     with torch.no_grad():
         written = policy.model.generate(
             input_ids=asked,
             attention_mask=seen,
-            do_sample=True,
-            temperature=config.temperature,
-            top_p=1.0,
-            top_k=0,
+            **({"do_sample": False} if greedy else drawn),
             max_new_tokens=plan.completion_tokens,
             pad_token_id=pad,
         )

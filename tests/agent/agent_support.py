@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import threading
 from collections.abc import Callable
@@ -137,6 +138,8 @@ class CommentEvaluator:
         if verdict is not Verdict.CORRECT:
             return evaluation.model_copy(update={"reason": f"it is a {verdict}", "log": "line 7: error: boom"})
         timing = _timing(source)
+        compiled = re.search(r"// machine: (.*)", source)
+        evaluation.machine = json.loads(compiled[1]) if compiled else {}
         return evaluation.model_copy(
             update={
                 "timing": timing,

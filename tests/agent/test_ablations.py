@@ -83,6 +83,7 @@ HAS: dict[SearchPart, Callable[[Searched], bool]] = {
     SearchPart.TILES: lambda it: "Launch: 4 blocks of 256 threads" in it.shown,
     SearchPart.HOT_LINES: lambda it: "- 62% (global memory): // speed: 1.0" in it.shown,
     SearchPart.NSIGHT_RULES: lambda it: "wave_quantization (confidence 0.30)" in it.shown,
+    SearchPart.SASS_CREDIT: lambda it: any(one.machine_code for one in it.events.of("credited")),
     SearchPart.CODE_MEMORY: lambda it: CORE.source in it.shown and any(one.core for one in it.events.of("selected")),
     SearchPart.SWEEP: lambda it: "// TUNE" in it.shown and bool(it.events.of("swept")),
     SearchPart.ARCHIVE: lambda it: bool(it.events.of("handed_out")),

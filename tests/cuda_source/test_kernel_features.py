@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from kernelblaster.cuda_source.features import Feature, confirmed, machine_features, source_features
+from kernelblaster.cuda_source.features import (
+    Feature,
+    confirmed,
+    machine_counts,
+    machine_features,
+    shown_by,
+    source_features,
+)
 
 SNIPPETS = [
     ('asm("wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {}");', Feature.WGMMA),
@@ -33,6 +40,16 @@ def test_machine_code_has_the_last_word_on_what_it_can_show() -> None:
     assert ran == {Feature.MMA_SYNC, Feature.VECTOR_ACCESS, Feature.TMA_LOAD}
     assert confirmed(written, ran) == ran | {Feature.PERSISTENT}
     assert confirmed(written, None) == written
+
+
+def test_instructions_are_counted_by_what_they_show() -> None:
+    vector = "LDG.E.128 R0, [R2.64] ;\nSTG.E.128 [R2.64], R0 ;"
+    listing = f"{vector}\nHGMMA.64x256x16.F32 R24, gdesc[UR4] ;\nUSETMAXREG.DEALLOC 0x28 ;"
+    counts = machine_counts(listing)
+    assert counts == {Feature.VECTOR_ACCESS: 2, Feature.WGMMA: 1, Feature.SET_REGISTERS: 1}
+    assert shown_by(counts | {"of_another_version": 3}) == machine_features(listing)
+    assert shown_by({}) == frozenset()
+    assert shown_by(None) is None
 
 
 def test_unfused_multiplies_are_no_products_of_tensor_cores() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,33 @@ def builder(request: pytest.FixtureRequest, toolchain: Toolchain, own_cache: Cal
 @pytest.fixture(scope="module")
 def harness(builder: CandidateBuilder, problem: Problem) -> Harness:
     return builder.harness(problem, Precision.FP16)
+
+
+def listed(toolchain: Toolchain, problem: Problem, cache: Path, room: Path, said: str) -> dict[str, int] | None:
+    """What a build knows of machine code where cuobjdump is a shell script that says something."""
+    tool = room / "cuobjdump"
+    tool.write_text(f"#!/bin/sh\n{said}\n")
+    tool.chmod(0o755)
+    link = toolchain.cudart_link_args
+    recipes = Recipes(replace(toolchain, cuobjdump=tool), "sm_90a", link, keep_ptx=False)
+    builder = CandidateBuilder(recipes, CandidateRules(), cache, jobs=1)
+    machine = builder.program(CANDIDATE, builder.harness(problem, Precision.FP16)).machine
+    return None if machine is None else dict(machine)
+
+
+@pytest.mark.nvcc
+def test_machine_code_is_counted_where_a_tool_lists_it(
+    toolchain: Toolchain, problem: Problem, own_cache: Callable[[], Path], tmp_path: Path
+) -> None:
+    listing = 'echo "LDG.E.128 R0 ; HMMA.16816.F32 R4 ;"; test "$1 $2" = "-sass candidate.o" || exit 1'
+    assert listed(toolchain, problem, own_cache(), tmp_path, listing) == {"vector_access": 1, "mma_sync": 1}
+
+
+@pytest.mark.nvcc
+def test_a_tool_that_fails_costs_no_build(
+    toolchain: Toolchain, problem: Problem, own_cache: Callable[[], Path], tmp_path: Path
+) -> None:
+    assert listed(toolchain, problem, own_cache(), tmp_path, "exit 3") is None
 
 
 @pytest.mark.nvcc

@@ -7,11 +7,11 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from knowledge_samples import document, transition
+from knowledge_samples import document, technique, transition
 
 from kernelblaster.cuda_source.features import Feature
 from kernelblaster.devices.metrics import Metric
-from kernelblaster.knowledge.credit import credits, done_technique, executed, gain_of
+from kernelblaster.knowledge.credit import credits, done_technique, executed, gain_of, grown
 from kernelblaster.knowledge.relearn import relearn
 from kernelblaster.knowledge.schema import FREE_FORM
 from kernelblaster.knowledge.store import KnowledgeStore, seed_path
@@ -27,6 +27,25 @@ def test_credit_is_the_advantage_over_the_other_siblings(gains: dict[str, float]
         assert credit == pytest.approx(gains[name] - sum(others) / len(others), abs=1e-9)
     shifted = credits({name: gain + easier for name, gain in gains.items()})
     assert shifted == pytest.approx(found, abs=1e-9)
+
+
+def test_growth_needs_twice_as_many_instructions_and_both_counts() -> None:
+    before, after = {"vector_access": 2, "shuffle": 5}, {"vector_access": 4, "shuffle": 6, "wgmma": 8, "unheard_of": 9}
+    assert grown(before, after) == {Feature.VECTOR_ACCESS, Feature.WGMMA}
+    assert grown(None, after) == grown(before, None) == frozenset()
+
+
+def test_growth_confirms_what_was_asked_for_or_declared_and_nothing_else() -> None:
+    techniques = document(
+        techniques={
+            name: technique() | {"signs": [Feature.VECTOR_ACCESS] if name == "widen" else []}
+            for name in ("widen", "fuse", "narrow", "free_form")
+        }
+    ).techniques
+    more = frozenset({Feature.VECTOR_ACCESS})
+    assert done_technique("fuse", ["widen"], frozenset(), techniques, more) == "widen"
+    assert done_technique("widen", [], frozenset(), techniques, more) == "widen"
+    assert done_technique("fuse", [], frozenset(), techniques, more) == "fuse"
 
 
 def test_an_only_child_earns_nothing() -> None:

@@ -169,6 +169,27 @@ class Evaluated(_Event):
     reused: bool
 
 
+class Credited(_Event):
+    """What a step is credited with.
+
+    Attributes:
+        asked: technique of the prompt.
+        declared: techniques that the reply says it applied.
+        credited: technique that its outcome counts for.
+        gained: features that the candidate has and its parent had not, as far as detectors confirm them.
+        refuted: features that are new in its source and that its machine code does not have.
+        machine_code: whether machine code had a say.
+    """
+
+    kind: Literal["credited"] = "credited"
+    asked: str
+    declared: list[str]
+    credited: str
+    gained: list[str]
+    refuted: list[str]
+    machine_code: bool
+
+
 class Decided(_Event):
     """A step ended: its candidate was accepted as the new incumbent, or not."""
 
@@ -281,6 +302,7 @@ Event = Annotated[
     | Generated
     | Swept
     | Evaluated
+    | Credited
     | Decided
     | RolloutStopped
     | Waiting

@@ -8,6 +8,7 @@ was written; whether it was executed, machine code of the kernels that ran and c
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from enum import StrEnum
 
 from kernelblaster.cuda_source.lexer import blank_comments
@@ -114,6 +115,17 @@ def source_features(source: str) -> frozenset[Feature]:
 def machine_features(listing: str) -> frozenset[Feature]:
     """Features that a listing of machine code (`cuobjdump -sass`, or opcodes alone) contains."""
     return frozenset(feature for feature, pattern in _IN_MACHINE.items() if pattern.search(listing))
+
+
+def machine_counts(listing: str) -> dict[Feature, int]:
+    """Instructions of a listing of machine code that show each feature; features that none shows are left out."""
+    found = {feature: len(pattern.findall(listing)) for feature, pattern in _IN_MACHINE.items()}
+    return {feature: count for feature, count in found.items() if count}
+
+
+def shown_by(counts: Mapping[str, int] | None) -> frozenset[Feature] | None:
+    """Features of stored counts, those of other versions left out; None where there are none."""
+    return None if counts is None else frozenset(feature for feature in Feature if counts.get(feature))
 
 
 def confirmed(source: frozenset[Feature], machine: frozenset[Feature] | None) -> frozenset[Feature]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -72,6 +72,8 @@ class Build:
     """What its host code asks for in vain, because it is contained; one line each."""
     libraries: tuple[Library, ...] = ()
     """What it may link."""
+    machine: Mapping[str, int] | None = None
+    """Features of its machine code -> instructions that show them; None where no tool could list it."""
 
     def built(self) -> Self:
         """Itself."""

@@ -195,6 +195,8 @@ class Evaluation(BaseModel):
     comparison: Comparison | None = None
     profile: Profile | None = None
     resources: list[KernelResources] = []
+    machine: dict[str, int] | None = None
+    """Features (`cuda_source.features`) of the machine code -> instructions that show them; None where nobody knows."""
     tier: Tier = Tier.FULL
     """How far it was judged; one that is correct at the tier `correct` has no times."""
     weakly_verified: bool = False

@@ -77,6 +77,7 @@ class EvaluationStages:
             self._refuse(Verdict(failure.kind.value), failure.reason, failure.log)
             return None
         self._evaluation.resources = list(found.resources)
+        self._evaluation.machine = None if found.machine is None else dict(found.machine)
         for hint in found.hints:
             self._warn(f"{hint}: in vain, host code runs under a system-call filter")
         return found

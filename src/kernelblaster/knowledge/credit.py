@@ -31,6 +31,8 @@ _BY_WEIGHT = (
 )
 """Features that a kernel is built around, the one that changes it most first."""
 REBUILT = frozenset(_BY_WEIGHT)
+_GROWTH = 2
+"""Times as many instructions from which a kernel does much more of something."""
 _ON_TENSOR_CORES = frozenset({Feature.WGMMA, Feature.MMA_SYNC})
 
 
@@ -75,8 +77,19 @@ def executed(written: Set[Feature], totals: Mapping[str, float]) -> frozenset[Fe
     return frozenset(written) - (_ON_TENSOR_CORES if idle else frozenset())
 
 
+def grown(before: Mapping[str, int] | None, after: Mapping[str, int] | None) -> frozenset[Feature]:
+    """Features that at least twice as many instructions of the machine code show as before, where both are known."""
+    if before is None or after is None:
+        return frozenset()
+    return frozenset(one for one in Feature if after.get(one, 0) >= _GROWTH * max(1, before.get(one, 0)))
+
+
 def done_technique(
-    asked: str, declared: Iterable[str], gained: Set[Feature], techniques: Mapping[str, TechniqueEntry]
+    asked: str,
+    declared: Iterable[str],
+    gained: Set[Feature],
+    techniques: Mapping[str, TechniqueEntry],
+    more: Set[Feature] = frozenset(),
 ) -> str:
     """The technique that a candidate is credited to.
 
@@ -90,10 +103,11 @@ def done_technique(
         declared: techniques that the reply says it applied, the most important first.
         gained: features that the candidate has and its parent had not.
         techniques: id -> entry, with signs.
+        more: features that it has much more of (`grown`). They confirm what was asked for or declared, and no more.
     """
     declared = tuple(declared)
     for name in (asked, *declared):
-        if name in techniques and _shows(techniques[name], gained):
+        if name in techniques and _shows(techniques[name], gained | more):
             return name
     named = [name for name in declared if name in techniques]
     signed = asked in techniques and bool(techniques[asked].signs)

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from kernelblaster.agent.events import (
     Classified,
+    Credited,
     Decided,
     Evaluated,
     Event,
@@ -59,6 +60,7 @@ class Step:
         number: 1-based, in the rollout.
         parent: SHA-256 of the kernel it began on.
         decided: how it ended; None when it has not.
+        credited: the technique its outcome counts for; None in journals that lack it.
     """
 
     slot: str
@@ -70,6 +72,7 @@ class Step:
     selected: Selected | None
     attempts: tuple[Attempt, ...]
     decided: Decided | None
+    credited: Credited | None = None
 
     @property
     def last(self) -> Attempt | None:
@@ -180,6 +183,7 @@ def steps_of(events: Sequence[Event]) -> Iterator[Step]:
             selected=_last(own, Selected),
             attempts=tuple(sorted(attempts, key=lambda attempt: _number(attempt.slot))),
             decided=_last(own, Decided),
+            credited=_last(own, Credited),
         )
 
 

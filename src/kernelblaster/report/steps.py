@@ -36,6 +36,7 @@ class StepView:
 
     Attributes:
         result: the speed-up, or how it failed, in a word.
+        credit: the technique that was credited, where it is not the one that was asked for, and what was refuted.
     """
 
     anchor: str
@@ -48,6 +49,7 @@ class StepView:
     state: str
     evidence: str
     expected: str
+    credit: str
     attempts: tuple[AttemptView, ...]
 
 
@@ -75,8 +77,18 @@ def _view(record: ProblemRecord, step: Step, pack: TextPack) -> StepView:
         state=step.classified.state if step.classified else "",
         evidence="; ".join(step.classified.evidence) if step.classified else "",
         expected=times(stated) if stated else "",
+        credit=_credit(step),
         attempts=tuple(_attempt(record, number, attempt, pack) for number, attempt in enumerate(step.attempts)),
     )
+
+
+def _credit(step: Step) -> str:
+    found = step.credited
+    if found is None:
+        return ""
+    told = [f"credited: {found.credited}"] if found.credited != found.asked else []
+    told += [f"not in the machine code: {', '.join(found.refuted)}"] if found.refuted and found.machine_code else []
+    return "; ".join(told)
 
 
 def _attempt(record: ProblemRecord, number: int, attempt: Attempt, pack: TextPack) -> AttemptView:

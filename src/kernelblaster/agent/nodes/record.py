@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from langgraph.runtime import Runtime
 
 from kernelblaster.agent.context import ProblemContext
+from kernelblaster.agent.events import Credited
 from kernelblaster.agent.slots import attempt_slot, step_slot
 from kernelblaster.agent.state import Attempt, Choice, Diagnosis, FailureKind, RolloutState, StateUpdate
-from kernelblaster.cuda_source.features import Feature, source_features
+from kernelblaster.config import SearchPart
+from kernelblaster.cuda_source.features import Feature, confirmed, shown_by, source_features
 from kernelblaster.evaluation.results import Evaluation, Verdict
-from kernelblaster.knowledge.credit import done_technique, executed
+from kernelblaster.knowledge.credit import done_technique, executed, grown
 from kernelblaster.replay.transition import Transition, metric_deltas, reward
 
 _DECLARED = re.compile(r"^TECHNIQUES:(.*)$", re.MULTILINE)
@@ -21,15 +24,17 @@ _DECLARED = re.compile(r"^TECHNIQUES:(.*)$", re.MULTILINE)
 
 async def record(state: RolloutState, runtime: Runtime[ProblemContext]) -> StateUpdate:
     """Store the edge parent -> candidate. It is known by (run, slot), so repeating this changes nothing."""
-    await asyncio.to_thread(_record, runtime.context, state)
+    credited = await asyncio.to_thread(_record, runtime.context, state)
+    runtime.context.emit(credited)
     return {"transitions": state.transitions + 1}
 
 
-def _record(context: ProblemContext, state: RolloutState) -> None:
+def _record(context: ProblemContext, state: RolloutState) -> Credited:
     if state.diagnosis is None or state.choice is None or state.attempt is None:
         raise ValueError("record runs at the end of a step")
     transition = _transition(context, state, state.diagnosis, state.choice, state.attempt)
     context.experience.record(transition)
+    return _credited(context, state, state.attempt, transition)
 
 
 def _transition(
@@ -38,7 +43,8 @@ def _transition(
     evaluation = context.files.evaluation(attempt.evaluation) if attempt.evaluation else None
     verdict = _verdict(attempt)
     comparison = evaluation.comparison if evaluation and evaluation.correct else None
-    gained = _gained(context, state, attempt, evaluation)
+    found = _found(context, state, attempt, evaluation)
+    gained = found.gained
     declared = _declared(context, state, attempt)
     return Transition(
         run=context.run,
@@ -64,7 +70,7 @@ def _transition(
         duplicate=attempt.failure is not None and attempt.failure.kind == FailureKind.DUPLICATE,
         headroom=_headroom(context, state),
         declared=declared,
-        done=done_technique(choice.technique, declared, gained, context.experience.base().techniques),
+        done=done_technique(choice.technique, declared, gained, context.experience.base().techniques, found.more),
         gained=tuple(sorted(gained)),
         reward=reward(verdict, comparison),
         metric_deltas=_deltas(context, state, evaluation),
@@ -83,17 +89,63 @@ def _transition(
     )
 
 
-def _gained(
-    context: ProblemContext, state: RolloutState, attempt: Attempt, evaluation: Evaluation | None
-) -> frozenset[Feature]:
-    """Features that the candidate has and its parent had not, without those that its counters refute."""
+@dataclass(frozen=True)
+class Found:
+    """What detectors found a candidate to do beyond its parent.
+
+    Attributes:
+        gained: features that it has and its parent had not, without those that machine code or counters refute.
+        more: features that it has much more of.
+        refuted: features that are new in its source and in nothing that was compiled.
+        compiled: whether machine code had a say.
+    """
+
+    gained: frozenset[Feature] = frozenset()
+    more: frozenset[Feature] = frozenset()
+    refuted: frozenset[Feature] = frozenset()
+    compiled: bool = False
+
+
+def _found(context: ProblemContext, state: RolloutState, attempt: Attempt, evaluation: Evaluation | None) -> Found:
     if attempt.candidate is None:
-        return frozenset()
-    before, after = (
-        source_features(context.files.candidate(sha)) for sha in (state.incumbent.sha256, attempt.candidate)
-    )
+        return Found()
+    parent = context.files.evaluation(state.incumbent.evaluation)
+    machine = _machine(context, parent, evaluation)
+    written = [source_features(context.files.candidate(sha)) for sha in (state.incumbent.sha256, attempt.candidate)]
+    before, after = (confirmed(source, shown_by(counts)) for source, counts in zip(written, machine, strict=True))
     totals = evaluation.profile.totals if evaluation and evaluation.profile else {}
-    return executed(after, totals) - before
+    return Found(
+        gained=executed(after, totals) - before,
+        more=executed(grown(*machine), totals),
+        refuted=(written[1] - written[0]) - after,
+        compiled=machine[1] is not None,
+    )
+
+
+_Counts = dict[str, int] | None
+
+
+def _machine(context: ProblemContext, parent: Evaluation, candidate: Evaluation | None) -> tuple[_Counts, _Counts]:
+    """Counts of both's machine code; None for both where either is not known, or they are switched off."""
+    if candidate is None or not context.config.has(SearchPart.SASS_CREDIT):
+        return None, None
+    known = parent.machine is not None and candidate.machine is not None
+    return (parent.machine, candidate.machine) if known else (None, None)
+
+
+def _credited(context: ProblemContext, state: RolloutState, attempt: Attempt, transition: Transition) -> Credited:
+    evaluation = context.files.evaluation(attempt.evaluation) if attempt.evaluation else None
+    found = _found(context, state, attempt, evaluation)
+    return Credited(
+        problem=transition.problem,
+        slot=transition.slot,
+        asked=transition.technique,
+        declared=list(transition.declared),
+        credited=transition.credited,
+        gained=sorted(found.gained),
+        refuted=sorted(found.refuted),
+        machine_code=found.compiled,
+    )
 
 
 def _declared(context: ProblemContext, state: RolloutState, attempt: Attempt) -> tuple[str, ...]:

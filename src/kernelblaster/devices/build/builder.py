@@ -24,12 +24,13 @@ from typing import Any
 
 from filelock import FileLock
 
+from kernelblaster.cuda_source.features import machine_counts
 from kernelblaster.cuda_source.launcher import LAUNCHER, find_declaration, names_launcher, with_visible_launcher
 from kernelblaster.devices.base import Build, Harness
 from kernelblaster.devices.build.elf import Symbols, check_shared_object, read_symbols
 from kernelblaster.devices.build.policy import CandidatePolicy, CompiledCandidate
 from kernelblaster.devices.build.ptxas import parse_resources
-from kernelblaster.devices.build.recipes import COMPILER_LOG, INITIALISER, PROGRAM, Recipes
+from kernelblaster.devices.build.recipes import COMPILER_LOG, INITIALISER, MACHINE_CODE, PROGRAM, Recipes
 from kernelblaster.devices.build.symbols import (
     demangle,
     guarded,
@@ -60,7 +61,7 @@ from kernelblaster.problems.start import SHARED_PIECES
 from kernelblaster.sandbox.limits import CommandResult
 from kernelblaster.sandbox.process import Scratch
 
-_FORMAT = "kernelblaster-build-5"
+_FORMAT = "kernelblaster-build-6"
 _MAIN = "main.o"
 _CALLED = "kb_call_launcher"
 """What KB_DRIVER defines, and the program calls."""
@@ -134,6 +135,7 @@ class CandidateBuilder:
             cubin=entry / "candidate.cubin" if "candidate.cubin" in report["kept"] else None,
             hints=tuple(report["hints"]),
             libraries=libraries,
+            machine=report["machine"],
         )
 
     # ------------------------------------------------------------------ cache
@@ -167,6 +169,7 @@ class CandidateBuilder:
             self._recipes.compile_flags(harness.precision),
             self._link_identity(libraries),
             str(self._recipes.keep_ptx),
+            str(self._tools.cuobjdump),
             str(self._recipes.deferred_loading),
             self._policy.version,
             self._tools.version_text,
@@ -269,12 +272,16 @@ class CandidateBuilder:
         self._link(scratch, harness, libraries, symbols)
         kept = [name for name in ("candidate.ptx", "candidate.cubin") if self._take(scratch, name)]
         resources = parse_resources(log, lambda names: demangle(self._tools, names))
-        return {"resources": [item.model_dump() for item in resources], "kept": kept, "hints": hints}
+        # cuobjdump prints at least a header of what it has read.
+        listing = tool_output(scratch / MACHINE_CODE)
+        machine = machine_counts(listing) if listing else None
+        resource_items = [item.model_dump() for item in resources]
+        return {"resources": resource_items, "kept": kept, "hints": hints, "machine": machine}
 
     def _compile(self, scratch: Path, source: str, harness: Harness, libraries: tuple[Library, ...]) -> str:
         """candidate.cu -> candidate.o. Returns what the compiler said. Raises BuildFailure."""
         compiling = self._recipes.compile(source, harness.precision, libraries, scratch)
-        outcome = self._run([compiling, *self._recipes.disassemble()], scratch)
+        outcome = self._run([compiling, *self._recipes.list_machine_code(), *self._recipes.disassemble()], scratch)
         # Assemblers name files by their whole path, which tells nobody anything.
         said = (tool_output(scratch / COMPILER_LOG) or outcome.output).replace(f"{scratch}/", "")
         if outcome.ok:

@@ -24,6 +24,7 @@ from kernelblaster.problems.problem import Precision
 
 PROGRAM, INITIALISER, _LIBRARY = "program", "initialise.o", "candidate.so"
 COMPILER_LOG = "compiler.log"
+MACHINE_CODE = "candidate.sass"
 """What nvcc says of a candidate: a file, for its warnings may be many, and what ptxas says comes last."""
 _HARDENED = "-Wl,-z,relro,-z,now,-z,noexecstack"
 
@@ -98,6 +99,12 @@ class Recipes:
             COMPILER_LOG,
             errors=True,
         )
+
+    def list_machine_code(self) -> list[ToolStep]:
+        """candidate.o -> candidate.sass, its machine code for the GPU; nothing where cuobjdump is not installed."""
+        if self.tools.cuobjdump is None:
+            return []
+        return [ToolStep((str(self.tools.cuobjdump), "-sass", "candidate.o"), MACHINE_CODE, optional=True)]
 
     def disassemble(self) -> list[ToolStep]:
         """candidate.o -> candidate.dis, its instructions, where nothing contains them."""

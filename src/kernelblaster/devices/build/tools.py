@@ -33,19 +33,21 @@ class ToolStep:
         argv: its words.
         output: the file that its standard output goes to, if any.
         errors: whether its standard error goes there, too.
+        optional: whether the steps after it run although it failed.
     """
 
     argv: tuple[str, ...]
     output: str | None = None
     errors: bool = False
+    optional: bool = False
 
     @property
     def line(self) -> str:
         """As a shell reads it."""
         line = shlex.join(self.argv)
-        if self.output is None:
-            return line
-        return f"{line} > {shlex.quote(self.output)}{' 2>&1' if self.errors else ''}"
+        if self.output is not None:
+            line = f"{line} > {shlex.quote(self.output)}{' 2>&1' if self.errors else ''}"
+        return f"{{ {line} || true; }}" if self.optional else line
 
 
 def run_tool(tools: Toolchain, argv: Sequence[str], scratch: Path, named: Sequence[str] = ()) -> CommandResult:

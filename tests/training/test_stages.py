@@ -203,7 +203,7 @@ def test_a_greedy_arm_takes_one_completion_per_prompt_whatever_the_seed(
     told_by_seed = []
     for seed in (1, 2):
         arm = Arm(BASE, Stage.FRONTEND, "train", greedy=True)
-        found = run_evaluation(layout, settings(base, samples=4, seed=seed), stored(), arm)
+        found = run_evaluation(layout, settings(base, 20, samples=4, seed=seed), stored(), arm)
         rollouts = read_rollouts(layout.evaluation(arm.name))
         assert found.overall.completions == len(rollouts) == 1
         told_by_seed.append([one.completion for one in rollouts])

@@ -8,12 +8,19 @@ slow. With `--all` each property is tried on more examples, too.
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
+if TYPE_CHECKING:
+    from xdist.remote import Producer
+    from xdist.scheduler import Scheduling
+
 LONGEST_FIRST = ("faults", "adversarial", "cli", "self_checking", "conformance", "devices", "problems")
 """Directories whose files take minutes: begun late, they would be waited for by everybody."""
+TOGETHER = "tests/faults/"
+"""A directory whose files one worker takes: what they share takes ten seconds to start."""
 NOT_RUN = "kernelblaster_not_run"
 _not_run: Counter[str] = Counter()
 
@@ -59,6 +66,20 @@ def _take_turns(items: list[pytest.Item]) -> None:
 def _place(item: pytest.Item) -> int:
     directory = item.path.parent.name
     return LONGEST_FIRST.index(directory) if directory in LONGEST_FIRST else len(LONGEST_FIRST)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
+    """With `--dist loadfile` whole files are handed out, and those of `TOGETHER` as if they were one."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFile(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return TOGETHER if nodeid.startswith(TOGETHER) else super()._split_scope(nodeid)
+
+    return ByFile(config, log)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from kernelblaster.devices.base import Build, Harness, Job, JobTensor
 from kernelblaster.devices.build.toolchain import Toolchain
@@ -52,9 +54,19 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
 
 
 @pytest.fixture(scope="session")
-def host_build(toolchain: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """The real harness program, with a CUDA runtime that lives in host memory, and a candidate that it loads."""
-    directory = tmp_path_factory.mktemp("host_build")
+def shared_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory of this run of the tests that all workers see."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+@pytest.fixture(scope="session")
+def host_build(toolchain: Toolchain, shared_directory: Path) -> Build:
+    """The real harness program, with a CUDA runtime that lives in host memory, and a candidate that it loads.
+
+    One worker compiles it, which takes seconds.
+    """
+    directory, runtime_directory = shared_directory / "host_build", shared_directory / "host_runtime"
     includes = [f"-I{path}" for path in (harness_include_dir(), *toolchain.include_dirs)]
     compiler = [str(toolchain.host_compiler), "-std=c++17", "-O1", *includes]
     harness, candidate, cudart = (str(HERE / f"host_{name}.cpp") for name in ("driver", "candidate", "cudart"))
@@ -64,14 +76,18 @@ def host_build(toolchain: Toolchain, tmp_path_factory: pytest.TempPathFactory) -
         subprocess.run([*compiler, *arguments, "-lpthread", "-ldl"], check=True)
 
     problem = Problem(ProblemId(1, 999), "Host", HERE, workloads={})
-    runtime = tmp_path_factory.mktemp("host_runtime") / "libhostcudart.so"
-    build("-shared", "-fPIC", cudart, "-o", str(runtime))
-    shared = (str(runtime), f"-Wl,-rpath,{runtime.parent}")
-    own = ("-static-libstdc++", "-Wl,--exclude-libs,ALL")
-    sources = (harness, str(program_source()), str(deferred_source()))
-    build(f'-DKB_LAUNCHER="{LAUNCHER_SYMBOL}"', *sources, *shared, *own, "-o", str(program))
-    alone = ("-shared", "-fPIC", "-nostartfiles", "-T", str(candidate_link_script()))
-    build(*alone, candidate, str(initialise_source()), *shared, "-o", str(library))
+    runtime = runtime_directory / "libhostcudart.so"
+    with FileLock(shared_directory / "host_build.lock"):
+        if not library.exists():  # the last of what is built
+            directory.mkdir(exist_ok=True)
+            runtime_directory.mkdir(exist_ok=True)
+            build("-shared", "-fPIC", cudart, "-o", str(runtime))
+            shared = (str(runtime), f"-Wl,-rpath,{runtime.parent}")
+            own = ("-static-libstdc++", "-Wl,--exclude-libs,ALL")
+            sources = (harness, str(program_source()), str(deferred_source()))
+            build(f'-DKB_LAUNCHER="{LAUNCHER_SYMBOL}"', *sources, *shared, *own, "-o", str(program))
+            alone = ("-shared", "-fPIC", "-nostartfiles", "-T", str(candidate_link_script()))
+            build(*alone, candidate, str(initialise_source()), *shared, "-o", str(library))
     made = Harness(problem, Precision.FP32, directory / "unused.o", LAUNCHER_SYMBOL, (runtime.parent,), program)
     return Build("0" * 64, program, Path(candidate), made, resources=(), seconds=0.0, library=library)
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import stand_ins
@@ -125,4 +126,15 @@ def _changes(before: Run, after: Run) -> list[str]:
         r"/knowledge/(format|statistics|runs|cores|lessons/\d+/counts)\b|.*/attainable_us: None is now"
         r"|/transitions/\d+/(done|headroom|state_confidence):"
     )
-    return [line for line in differences(before.result(), after.result()) if not newer.match(line)]
+    found = differences(_without_lessons(before.result()), _without_lessons(after.result()))
+    return [line for line in found if not newer.match(line)]
+
+
+def _without_lessons(result: dict[str, Any]) -> dict[str, Any]:
+    """What a run leaves, but for questions after lessons of measured pairs, which the first release did not ask."""
+    asked = [one for one in result["asked"] if not one[0].endswith("/lesson")]
+    files = {
+        name: [path for path in found if not path.endswith("/lesson.json")] if isinstance(found, list) else found
+        for name, found in result["files"].items()
+    }
+    return {**result, "asked": asked, "files": files}

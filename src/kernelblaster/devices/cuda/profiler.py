@@ -180,7 +180,7 @@ class CudaProfiler:
         run(
             command,
             timeout_s=PAGE_TIMEOUT_S,
-            limits=self._limits,
+            limits=replace(self._limits, forks=True),
             cwd=self._report.parent,
             environment=clean_environment(self._report.parent),
             view=self._view | FileView(writable=(self._report.parent,)),

@@ -40,7 +40,8 @@ WHY = {
     "words, in a way that we do not know; asynchronous copies have passes of their own.",
     Metric.L2_READ_SECTORS: "The emulator runs the warps of an SM one after the other: what they push out of each "
     "other's L1 is estimated, and what they share while they run side by side is lost when it does not fit. What "
-    "several SMs ask for at the same time reaches an H200's L2 as fewer requests.",
+    "several SMs ask for at the same time reaches an H200's L2 as fewer requests: the model merges reads "
+    "of the first wave, whether or not they meet.",
     Metric.L2_WRITE_SECTORS: "Writes to one sector by neighbouring warps merge before they reach the L2 in some "
     "kernels, and sectors written in part are written again when they are filled up.",
     Metric.DRAM_READ: "Re-use at long distance depends on how blocks run together, which is not emulated; a sector "

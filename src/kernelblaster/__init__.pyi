@@ -1,4 +1,5 @@
 from kernelblaster.agent.events import Classified as Classified
+from kernelblaster.agent.events import Credited as Credited
 from kernelblaster.agent.events import Decided as Decided
 from kernelblaster.agent.events import Evaluated as Evaluated
 from kernelblaster.agent.events import Event as Event
@@ -7,7 +8,9 @@ from kernelblaster.agent.events import FinalistMeasured as FinalistMeasured
 from kernelblaster.agent.events import Finalized as Finalized
 from kernelblaster.agent.events import Generated as Generated
 from kernelblaster.agent.events import HandedOut as HandedOut
+from kernelblaster.agent.events import LessonsDrawn as LessonsDrawn
 from kernelblaster.agent.events import Reflected as Reflected
+from kernelblaster.agent.events import ReplyCutShort as ReplyCutShort
 from kernelblaster.agent.events import RolloutStopped as RolloutStopped
 from kernelblaster.agent.events import RoundStarted as RoundStarted
 from kernelblaster.agent.events import Selected as Selected

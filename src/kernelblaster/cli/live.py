@@ -22,8 +22,10 @@ from kernelblaster import (
     Finalized,
     Generated,
     HandedOut,
+    LessonsDrawn,
     OutcomeStatus,
     Reflected,
+    ReplyCutShort,
     Review,
     RolloutStopped,
     Selected,
@@ -113,6 +115,10 @@ def describe(event: Event, *, modelled: bool) -> str | None:
             return f"stopped after {steps} ({event.reason}), {times(event.gain)} against the start"
         case Waiting():
             return f"waits for a reply to {event.request_file}"
+        case ReplyCutShort():
+            return f"reply cut short after {event.characters} characters: {event.reason}"
+        case LessonsDrawn():
+            return f"lessons from pairs: {len(event.drawn)} effects, {len(event.skipped)} pairs without"
         case Reflected() if event.skipped:
             return f"no reflection: {event.skipped}"
         case Reflected():

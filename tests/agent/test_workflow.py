@@ -306,7 +306,7 @@ def test_an_unknown_state_or_garbage_from_the_model_leaves_the_rules_guess(tmp_p
             steps=1,
         )
         (classified,) = context.events.of("classified")
-        assert (classified.state, classified.decided_by) == ("hybrid_bound", "rules (undecided)")
+        assert (classified.state, classified.decided_by) == ("wave_quantization", "rules (undecided)")
 
 
 def test_the_same_seed_chooses_the_same_techniques(tmp_path):

@@ -79,7 +79,7 @@ def test_a_dollar_cap_wants_a_price(search: Invoke, clean: Path) -> None:
 
 def test_batch_exchange_waits_and_continues(search: Invoke, invoke: Invoke) -> None:
     arguments = ("--model-kind", "batch_exchange", "--json")
-    starts = 0
+    starts = asked = 0
     with serve(RIGHT) as server:
         while (done := search(*arguments)).code == ExitCode.WAITING:
             (pending,) = done.json["pending_requests"]
@@ -87,15 +87,16 @@ def test_batch_exchange_waits_and_continues(search: Invoke, invoke: Invoke) -> N
             assert starts < 6
             answered = invoke("answer", Path(pending).parent, "--base-url", server.url)
             assert answered.code == ExitCode.OK, answered.err
-            assert ": 1" in answered.out
-            assert (f"{starts - 1} had replies before" in answered.out) == (starts > 1)
-        asked = len(server.bodies)
+            new = len(server.bodies) - asked
+            assert f": {new}" in answered.out
+            assert (f"{asked} had replies before" in answered.out) == (asked > 0)
+            asked += new
     assert done.code == ExitCode.OK, done.err
     again = invoke("answer", Path(pending).parent, "--base-url", "http://127.0.0.1:9/v1")
     assert again.code == ExitCode.OK
-    assert again.out.endswith(": 0; 3 had replies before\n")
-    assert starts == asked == 3  # candidate, reflection, veto
-    assert done.json["spending"]["calls"] == 3
+    assert again.out.endswith(": 0; 4 had replies before\n")
+    assert (starts, asked) == (3, 4)  # candidate; reflection and the pair's lesson; veto
+    assert done.json["spending"]["calls"] == 4
 
 
 def test_waiting_says_what_to_do(search: Invoke) -> None:

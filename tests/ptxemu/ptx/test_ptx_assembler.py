@@ -54,7 +54,7 @@ def test_variables_keep_their_initial_bytes():
         ("add.u32 %r1, %r2;", "1 sources"),
         ("add.s32 %r1, %rd1, 1;", "64 bits where 32"),
         ("tex.1d.v4.f32.s32 %r1, %r2;", "a handle and coordinates"),
-        ("tex.cube.v4.f32.f32 {%f1, %f1, %f1, %f1}, [%rd1, {%f2, %f2, %f2, %f2}];", "a texture of this shape"),
+        ("tex.2dms.v4.f32.s32 {%f1, %f1, %f1, %f1}, [%rd1, {%r2, %r2, %r2, %r2}];", "a texture of this shape"),
         ("txq.width.b32 %r1, [%rd1];", "textures"),
         ("ld.global.f32 %f1, [%rd1, {%r1, %r2}];", "an address is expected"),
         ("cp.async.bulk.tensor.2d.global.shared::cta [%rd1, {%r2, %r3}], [%r1];", "this form"),

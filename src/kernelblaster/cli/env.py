@@ -125,8 +125,7 @@ def serve(
         ),
     ] = 30.0,
     judge: Annotated[
-        bool,
-        typer.Option("--judge", help="Judge for `train` elsewhere, too: it is told seeds of inputs."),
+        bool, typer.Option("--judge", help="Judge for `train` elsewhere, too: it is told seeds of inputs.")
     ] = False,
     reward: RewardOption = "seed",
     speedup_cap: CapOption = 4.0,

@@ -274,9 +274,12 @@ class CandidateBuilder:
         resources = parse_resources(log, lambda names: demangle(self._tools, names))
         # cuobjdump prints at least a header of what it has read.
         listing = tool_output(scratch / MACHINE_CODE)
-        machine = machine_counts(listing) if listing else None
-        resource_items = [item.model_dump() for item in resources]
-        return {"resources": resource_items, "kept": kept, "hints": hints, "machine": machine}
+        return {
+            "resources": [kernel.model_dump() for kernel in resources],
+            "kept": kept,
+            "hints": hints,
+            "machine": machine_counts(listing) if listing else None,
+        }
 
     def _compile(self, scratch: Path, source: str, harness: Harness, libraries: tuple[Library, ...]) -> str:
         """candidate.cu -> candidate.o. Returns what the compiler said. Raises BuildFailure."""

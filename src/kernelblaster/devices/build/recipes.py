@@ -23,8 +23,8 @@ from kernelblaster.paths import (
 from kernelblaster.problems.problem import Precision
 
 PROGRAM, INITIALISER, _LIBRARY = "program", "initialise.o", "candidate.so"
-COMPILER_LOG = "compiler.log"
 MACHINE_CODE = "candidate.sass"
+COMPILER_LOG = "compiler.log"
 """What nvcc says of a candidate: a file, for its warnings may be many, and what ptxas says comes last."""
 _HARDENED = "-Wl,-z,relro,-z,now,-z,noexecstack"
 

@@ -32,19 +32,34 @@ async def record(state: RolloutState, runtime: Runtime[ProblemContext]) -> State
 def _record(context: ProblemContext, state: RolloutState) -> Credited:
     if state.diagnosis is None or state.choice is None or state.attempt is None:
         raise ValueError("record runs at the end of a step")
-    transition = _transition(context, state, state.diagnosis, state.choice, state.attempt)
+    step = _Step(
+        diagnosis=state.diagnosis,
+        choice=state.choice,
+        attempt=state.attempt,
+        parent=context.files.evaluation(state.incumbent.evaluation),
+        evaluation=context.files.evaluation(state.attempt.evaluation) if state.attempt.evaluation else None,
+    )
+    found = _found(context, state, step)
+    transition = _transition(context, state, step, found)
     context.experience.record(transition)
-    return _credited(context, state, state.attempt, transition)
+    return _credited(transition, found)
 
 
-def _transition(
-    context: ProblemContext, state: RolloutState, diagnosis: Diagnosis, choice: Choice, attempt: Attempt
-) -> Transition:
-    evaluation = context.files.evaluation(attempt.evaluation) if attempt.evaluation else None
+@dataclass(frozen=True)
+class _Step:
+    """What a step has come to: its last attempt, and the evaluations of parent and candidate."""
+
+    diagnosis: Diagnosis
+    choice: Choice
+    attempt: Attempt
+    parent: Evaluation
+    evaluation: Evaluation | None
+
+
+def _transition(context: ProblemContext, state: RolloutState, step: _Step, found: Found) -> Transition:
+    choice, attempt, evaluation = step.choice, step.attempt, step.evaluation
     verdict = _verdict(attempt)
     comparison = evaluation.comparison if evaluation and evaluation.correct else None
-    found = _found(context, state, attempt, evaluation)
-    gained = found.gained
     declared = _declared(context, state, attempt)
     return Transition(
         run=context.run,
@@ -59,8 +74,8 @@ def _transition(
         step=state.step,
         parent_sha256=state.incumbent.sha256,
         candidate_sha256=attempt.candidate,
-        state=diagnosis.state,
-        state_confidence=diagnosis.confidence,
+        state=step.diagnosis.state,
+        state_confidence=step.diagnosis.confidence,
         technique=choice.technique,
         lessons=tuple(lesson.id for lesson in choice.lessons),
         attempts=attempt.number + 1,
@@ -68,12 +83,12 @@ def _transition(
         reason=_reason(attempt),
         expected_speedup=attempt.stated_speedup,
         duplicate=attempt.failure is not None and attempt.failure.kind == FailureKind.DUPLICATE,
-        headroom=_headroom(context, state),
+        headroom=step.parent.timing.headroom if step.parent.timing else None,
         declared=declared,
-        done=done_technique(choice.technique, declared, gained, context.experience.base().techniques, found.more),
-        gained=tuple(sorted(gained)),
+        done=done_technique(choice.technique, declared, found.gained, context.experience.base().techniques, found.more),
+        gained=tuple(sorted(found.gained)),
         reward=reward(verdict, comparison),
-        metric_deltas=_deltas(context, state, evaluation),
+        metric_deltas=_deltas(step),
         prompt_tokens=state.spent.prompt_tokens,
         completion_tokens=state.spent.completion_tokens,
         dollars=state.spent.dollars,
@@ -106,12 +121,12 @@ class Found:
     compiled: bool = False
 
 
-def _found(context: ProblemContext, state: RolloutState, attempt: Attempt, evaluation: Evaluation | None) -> Found:
-    if attempt.candidate is None:
+def _found(context: ProblemContext, state: RolloutState, step: _Step) -> Found:
+    candidate, evaluation = step.attempt.candidate, step.evaluation
+    if candidate is None:
         return Found()
-    parent = context.files.evaluation(state.incumbent.evaluation)
-    machine = _machine(context, parent, evaluation)
-    written = [source_features(context.files.candidate(sha)) for sha in (state.incumbent.sha256, attempt.candidate)]
+    machine = _machine(context, step.parent, evaluation)
+    written = [source_features(context.files.candidate(sha)) for sha in (state.incumbent.sha256, candidate)]
     before, after = (confirmed(source, shown_by(counts)) for source, counts in zip(written, machine, strict=True))
     totals = evaluation.profile.totals if evaluation and evaluation.profile else {}
     return Found(
@@ -133,9 +148,7 @@ def _machine(context: ProblemContext, parent: Evaluation, candidate: Evaluation 
     return (parent.machine, candidate.machine) if known else (None, None)
 
 
-def _credited(context: ProblemContext, state: RolloutState, attempt: Attempt, transition: Transition) -> Credited:
-    evaluation = context.files.evaluation(attempt.evaluation) if attempt.evaluation else None
-    found = _found(context, state, attempt, evaluation)
+def _credited(transition: Transition, found: Found) -> Credited:
     return Credited(
         problem=transition.problem,
         slot=transition.slot,
@@ -154,11 +167,6 @@ def _declared(context: ProblemContext, state: RolloutState, attempt: Attempt) ->
     return tuple(re.findall(r"\w+", found[1])) if found else ()
 
 
-def _headroom(context: ProblemContext, state: RolloutState) -> float | None:
-    timing = context.files.evaluation(state.incumbent.evaluation).timing
-    return timing.headroom if timing else None
-
-
 def _verdict(attempt: Attempt) -> Verdict:
     """A step in which no reply held a source never became a program: a compile error, as the reason says."""
     return Verdict.COMPILE_ERROR if attempt.verdict is None else Verdict(attempt.verdict)
@@ -168,8 +176,7 @@ def _reason(attempt: Attempt) -> str:
     return f"{attempt.failure.kind}: {attempt.failure.reason}" if attempt.failure else ""
 
 
-def _deltas(context: ProblemContext, state: RolloutState, evaluation: Evaluation | None) -> dict[str, float]:
-    parent = context.files.evaluation(state.incumbent.evaluation)
-    if evaluation is None or evaluation.profile is None or parent.profile is None:
+def _deltas(step: _Step) -> dict[str, float]:
+    if step.evaluation is None or step.evaluation.profile is None or step.parent.profile is None:
         return {}
-    return metric_deltas(parent.profile.totals, evaluation.profile.totals)
+    return metric_deltas(step.parent.profile.totals, step.evaluation.profile.totals)

@@ -14,8 +14,7 @@ from pydantic import BaseModel, TypeAdapter
 from kernelblaster.devices.emulated.emulator import DEFAULT_GPU, gpu_named
 from kernelblaster.devices.emulated.translation import device_facts
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
-from kernelblaster.devices.metrics import totals
-from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource
+from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource, totals
 from kernelblaster.evaluation.results import Evaluation, Timing, Verdict
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.dataset import find_problem

@@ -14,8 +14,8 @@ from conformance_emulated import EmulatedCase
 from conformance_suite import CapturedCase, Output
 
 from kernelblaster.devices.emulated.translation import kernel_profile
-from kernelblaster.devices.metrics import Metric, totals
-from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource
+from kernelblaster.devices.metrics import Metric
+from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource, totals
 from ptxemu.metrics.profile import kernel_launch
 from ptxemu.model.architecture import GpuModel
 from ptxemu.model.call import estimate_call

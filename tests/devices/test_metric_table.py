@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelblaster.devices.metrics import Metric, Rollup, rollup_of, totals
-from kernelblaster.devices.profiles import KernelProfile
+from kernelblaster.devices.metrics import Metric, Rollup, rollup_of
+from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource, totals
 
 CAPTURED = Path(__file__).parents[1] / "fixtures" / "ncu" / "h200_probe.csv"
 NOT_CAPTURED = {
@@ -86,3 +86,9 @@ def test_no_kernels_have_no_totals() -> None:
 )
 def test_rollup_by_table_or_suffix(name: str, rollup: Rollup) -> None:
     assert rollup_of(name) is rollup
+
+
+def test_kernels_are_ordered_by_duration_with_unknown_ones_last() -> None:
+    launched = [kernel(waves=1), kernel(duration=2, waves=2), kernel(duration=9, waves=3), kernel(duration=2, waves=4)]
+    found = Profile(source=ProfileSource.NCU, kernels=launched, totals={}).longest_first()
+    assert [one.metrics[Metric.WAVES] for one in found] == [3, 2, 4, 1]

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from kernelblaster.devices.cuda.ncu import NcuFailure, ncu_command, parse_csv, unknown_metrics
-from kernelblaster.devices.metrics import Metric, totals
+from kernelblaster.devices.metrics import Metric
+from kernelblaster.devices.profiles import totals
 
 CAPTURED = Path(__file__).parents[1] / "fixtures" / "ncu" / "h200_probe.csv"
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
-from kernelblaster.devices.metrics import totals
-from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource
+from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource, totals
 from kernelblaster.evaluation.results import Decision, Timing, Verdict
 from kernelblaster.knowledge.amend import count_success
 from kernelblaster.knowledge.credit import credits, family_of, gain_of

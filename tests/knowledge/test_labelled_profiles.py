@@ -12,8 +12,7 @@ from knowledge_samples import facts
 from pydantic import BaseModel
 
 from kernelblaster.cuda_source.features import Feature
-from kernelblaster.devices.metrics import totals
-from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource
+from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource, totals
 from kernelblaster.evaluation.results import Timing
 from kernelblaster.knowledge.decisions import Classification
 from kernelblaster.knowledge.store import KnowledgeStore, seed_path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kernelblaster.devices.metrics import Metric
 from kernelblaster.evaluation.results import Evaluation
 
 LINES_SHOWN = 5
@@ -12,18 +11,19 @@ _CODE_CHARACTERS = 80
 
 
 def hot_lines(evaluation: Evaluation, source: str) -> list[str]:
-    """`34% of waiting (global memory) at: acc += a[k];`, the hottest first; empty where the profile knows no lines.
+    """`34% (global memory): acc += a[k];`, the hottest first; empty where the profile knows no lines.
+
+    The percentage is of the kernel's waiting; the reason is left out where none is known.
 
     Args:
         evaluation: of `source`.
         source: whose lines the profile numbers from 1.
     """
-    kernels = evaluation.profile.kernels if evaluation.profile else []
+    kernels = evaluation.profile.longest_first() if evaluation.profile else []
     if not kernels:
         return []
-    hottest = max(kernels, key=lambda kernel: kernel.metrics.get(Metric.DURATION, 0.0))
     text = source.splitlines()
-    found = sorted(hottest.lines, key=lambda line: (-line.waiting, line.line))
+    found = sorted(kernels[0].lines, key=lambda line: (-line.waiting, line.line))
     return [
         f"{line.waiting:.0%}{f' ({line.reason})' if line.reason else ''}: {_code(text[line.line - 1])}"
         for line in found[:LINES_SHOWN]

@@ -26,7 +26,7 @@ def launch_summary(evaluation: Evaluation, facts: DeviceFacts) -> str:
     profile = evaluation.profile
     if profile is None or not profile.kernels or profile.source is ProfileSource.EVENTS:
         return ""
-    kernel = max(profile.kernels, key=lambda one: one.metrics.get(Metric.DURATION, 0.0))
+    kernel = profile.longest_first()[0]
     blocks = math.prod(kernel.grid)
     resident = _resident(kernel.metrics)
     head = f"Launch: {blocks} blocks of {math.prod(kernel.block)} threads{_held(kernel, resident)}"

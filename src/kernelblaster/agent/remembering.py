@@ -5,7 +5,7 @@ from __future__ import annotations
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.sources import strip_comments
 from kernelblaster.agent.state import PromptCore, RolloutState
-from kernelblaster.agent.summary import hottest_kernel
+from kernelblaster.agent.summary import longest_kernel_name
 from kernelblaster.config import SearchPart
 from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.knowledge.cores import Wanted, donor_for, shown_code
@@ -39,7 +39,7 @@ def remember_winner(context: ProblemContext, source: str, evaluation: Evaluation
     timing = evaluation.timing
     if not context.config.has(SearchPart.CODE_MEMORY) or timing is None:
         return
-    shown = shown_code(strip_comments(source), hottest_kernel(evaluation))
+    shown = shown_code(strip_comments(source), longest_kernel_name(evaluation))
     if shown is None:
         return
     core = Core(

@@ -95,17 +95,17 @@ def profile_summary(evaluation: Evaluation) -> str:
     profile = evaluation.profile
     if profile is None or not profile.kernels:
         return "\n".join(["No counters could be collected.", *_resources(evaluation.resources)])
-    hottest = sorted(profile.kernels, key=_duration, reverse=True)
-    blocks = [_kernel(kernel, detailed=place == 0) for place, kernel in enumerate(hottest[:_HOTTEST])]
+    hottest = profile.longest_first()[:_HOTTEST]
+    blocks = [_kernel(kernel, detailed=place == 0) for place, kernel in enumerate(hottest)]
     head = f"{len(profile.kernels)} kernel launch{'es' if len(profile.kernels) > 1 else ''} per call"
     order = ", the longest first" if len(profile.kernels) > 1 else ""
     return "\n".join([f"{head} (counters: {profile.source}){order}:", *blocks, *_complaints(evaluation.resources)])
 
 
-def hottest_kernel(evaluation: Evaluation) -> str:
-    """Name of the kernel that takes longest, as the profiler prints it; empty without a profile."""
-    kernels = evaluation.profile.kernels if evaluation.profile else []
-    return max(kernels, key=_duration).name if kernels else ""
+def longest_kernel_name(evaluation: Evaluation) -> str:
+    """Of the kernel that takes longest, as the profiler prints it; empty without a profile."""
+    kernels = evaluation.profile.longest_first() if evaluation.profile else []
+    return kernels[0].name if kernels else ""
 
 
 def budget_summary(evaluation: Evaluation, facts: DeviceFacts) -> str:
@@ -113,10 +113,10 @@ def budget_summary(evaluation: Evaluation, facts: DeviceFacts) -> str:
 
     Registers are given to warps in units of 8 per thread.
     """
-    kernels = evaluation.profile.kernels if evaluation.profile else []
+    kernels = evaluation.profile.longest_first() if evaluation.profile else []
     if not kernels:
         return ""
-    kernel = max(kernels, key=_duration)
+    kernel = kernels[0]
     registers, shared = (kernel.metrics.get(one) for one in (Metric.REGISTERS_PER_THREAD, Metric.SHARED_PER_BLOCK))
     if registers is None or shared is None:
         return ""
@@ -163,10 +163,6 @@ def gpu_summary(facts: DeviceFacts) -> str:
             "`not_emulatable`."
         )
     return text
-
-
-def _duration(kernel: KernelProfile) -> float:
-    return kernel.metrics.get(Metric.DURATION, 0.0)
 
 
 def _kernel(kernel: KernelProfile, *, detailed: bool) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from kernelblaster import Evaluation, Metric
+from kernelblaster import Evaluation
 from kernelblaster.cli import terminal
 
 if TYPE_CHECKING:
@@ -51,10 +51,9 @@ def print_advice(evaluation: Evaluation, advice: Advice, source: str, file: str)
 
 def _hot_lines(evaluation: Evaluation, source: str, file: str) -> Iterator[str]:
     """The lines of the longest kernel with most warp instructions, as the profiler tells them."""
-    kernels = evaluation.profile.kernels if evaluation.profile else []
-    longest = max(kernels, key=lambda kernel: kernel.metrics.get(Metric.DURATION, 0.0), default=None)
+    kernels = evaluation.profile.longest_first() if evaluation.profile else []
     lines = source.splitlines()
-    shares = _HOT.findall(longest.notes.get("hot_lines", "")) if longest else []
+    shares = _HOT.findall(kernels[0].notes.get("hot_lines", "")) if kernels else []
     if shares:
         yield "hot lines, by share of the longest kernel's warp instructions:"
     for number, percent in shares:

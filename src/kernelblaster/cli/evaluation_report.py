@@ -7,7 +7,7 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 
-from kernelblaster import Evaluation, KernelProfile, Metric, Timing, Verdict
+from kernelblaster import Evaluation, Metric, Timing, Verdict
 from kernelblaster.cli import terminal
 
 SHOWN_METRICS = (
@@ -140,7 +140,7 @@ def _print_profile(console: Console, evaluation: Evaluation) -> None:
     profile = evaluation.profile
     if profile is None or not profile.kernels:
         return
-    hottest = sorted(profile.kernels, key=_duration, reverse=True)[:SHOWN_KERNELS]
+    hottest = profile.longest_first()[:SHOWN_KERNELS]
     counted = f"emulated: counts are counted{_sampled(profile.executed_share)}, times and rates modelled"
     source = counted if evaluation.device == "emulated" else "ncu"
     more = len(profile.kernels) - len(hottest)
@@ -155,7 +155,3 @@ def _print_profile(console: Console, evaluation: Evaluation) -> None:
             table.add_row(label, *("" if value is None else f"{value * factor:,.1f}" for value in values))
     console.print(f"[dim]profile ({source}{rest})[/]", soft_wrap=True)
     console.print(Padding(table, (0, 0, 0, 2)))
-
-
-def _duration(kernel: KernelProfile) -> float:
-    return kernel.metrics.get(Metric.DURATION, 0.0)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
 from pydantic import BaseModel
+
+from kernelblaster.devices.metrics import Metric, Rollup, rollup_of
 
 
 class SourceLine(BaseModel):
@@ -76,6 +79,10 @@ class Profile(BaseModel):
     """Share of the call's blocks that were executed; below 1 counts are scaled from these to all, launch by launch."""
     warnings: list[str] = []
 
+    def longest_first(self) -> list[KernelProfile]:
+        """The kernels by duration; one whose duration is unknown comes last, equals in the order of their launches."""
+        return sorted(self.kernels, key=lambda kernel: -kernel.metrics.get(Metric.DURATION, 0.0))
+
 
 class KernelResources(BaseModel):
     """What ptxas reports for one kernel."""
@@ -99,3 +106,37 @@ class SanitizerFinding(BaseModel):
     """memcheck, racecheck, initcheck, synccheck"""
     message: str
     location: str | None = None
+
+
+def totals(kernels: Sequence[KernelProfile]) -> dict[str, float]:
+    """Metrics of the whole call from those of its kernels.
+
+    Counts, bytes and times are summed; rates, percentages and launch facts are means weighted by kernel duration.
+    A metric is present only when every kernel has it; means of several kernels need every kernel's duration.
+    """
+    if not kernels:
+        return {}
+    common = set(kernels[0].metrics).intersection(*(kernel.metrics for kernel in kernels[1:]))
+    weights = _weights(kernels)
+    combined = {}
+    for name in sorted(common):
+        values = [kernel.metrics[name] for kernel in kernels]
+        if rollup_of(name) is Rollup.SUM:
+            combined[str(name)] = sum(values)
+        elif weights is not None:
+            combined[str(name)] = _weighted_mean(values, weights)
+    return combined
+
+
+def _weights(kernels: Sequence[KernelProfile]) -> list[float] | None:
+    """Each kernel's duration; None when one is unknown or all are zero. A single kernel needs no weight."""
+    if len(kernels) == 1:
+        return [1.0]
+    if any(Metric.DURATION not in kernel.metrics for kernel in kernels):
+        return None
+    durations = [kernel.metrics[Metric.DURATION] for kernel in kernels]
+    return durations if sum(durations) > 0 else None
+
+
+def _weighted_mean(values: Iterable[float], weights: Sequence[float]) -> float:
+    return sum(value * weight for value, weight in zip(values, weights, strict=True)) / sum(weights)

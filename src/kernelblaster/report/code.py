@@ -177,10 +177,9 @@ def hot_kernels(evaluation: Evaluation | None, source: str | None) -> tuple[HotK
     """The longest kernels of a call with their hot lines; none where the profiler does not tell lines."""
     if evaluation is None or evaluation.profile is None or source is None:
         return ()
-    kernels = sorted(evaluation.profile.kernels, key=lambda kernel: -kernel.metrics.get(Metric.DURATION, 0.0))
     listing = highlighted(source)
     found = []
-    for kernel in kernels[:HOTTEST_KERNELS]:
+    for kernel in evaluation.profile.longest_first()[:HOTTEST_KERNELS]:
         shares = {int(number): int(percent) for number, percent in _HOT.findall(kernel.notes.get("hot_lines", ""))}
         shares = {number: percent for number, percent in shares.items() if number <= len(listing)}
         if shares:

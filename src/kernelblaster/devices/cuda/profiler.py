@@ -27,9 +27,9 @@ from kernelblaster.devices.cuda.ncu import (
 from kernelblaster.devices.cuda.ncu_report import page_command, parse_lines, parse_rules, report_arguments
 from kernelblaster.devices.failures import RunFailure
 from kernelblaster.devices.harness.process import HarnessProcess
-from kernelblaster.devices.metrics import Metric, totals
+from kernelblaster.devices.metrics import Metric
 from kernelblaster.devices.profilers import EventProfiler, Opens
-from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource
+from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource, totals
 from kernelblaster.errors import DeviceError
 from kernelblaster.sandbox.isolation import FileView, Isolation, strongest_working, weaker
 from kernelblaster.sandbox.limits import Limits

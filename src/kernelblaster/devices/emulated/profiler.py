@@ -8,8 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from kernelblaster.devices.emulated.translation import kernel_profile
-from kernelblaster.devices.metrics import totals
-from kernelblaster.devices.profiles import Profile, ProfileSource
+from kernelblaster.devices.profiles import Profile, ProfileSource, totals
 from ptxemu.metrics.profile import kernel_launch
 from ptxemu.model.architecture import GpuModel
 from ptxemu.model.call import CallEstimate

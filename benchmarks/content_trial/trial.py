@@ -45,7 +45,7 @@ from kernelblaster.storage.jsonl import append_line, cut_torn_line
 
 SEED = 20_261_124
 """Of the input values; no prompt tells it."""
-TIMING_SECONDS = 2.0
+TIMING_SECONDS = 1.0
 UNUSABLE = "unusable_reply"
 _TENSOR_CORES = {Feature.WGMMA, Feature.MMA_SYNC}
 
@@ -101,7 +101,8 @@ class Bench:
         workload = WORKLOAD if kind is DeviceKind.CUDA else StandardWorkload.SMALL
         settings = EvaluationConfig(max_seconds_timing=TIMING_SECONDS)
         device = choose_device(self._config, tell=lambda stage: None).device
-        self._evaluator = Evaluator(device, inputs, settings, workload, precision=PRECISION, seed=SEED)
+        # Nobody here attacks who is beside him: replies are verified side by side, and timed alone.
+        self._evaluator = Evaluator(device, inputs, settings, workload, precision=PRECISION, seed=SEED, in_company=True)
 
     def judge(self, prompt: AskedPrompt, reply: GivenReply) -> JudgedReply:
         """Judge a reply against its parent. Raises DeviceError: the machine's failure is no row."""

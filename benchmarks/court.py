@@ -204,18 +204,12 @@ def _outcome(planted: Planted, problem: Problem, evaluation: Evaluation, evaluat
 
 
 def _twin(planted: Planted, problem: Problem) -> str | None:
-    if planted.twin is None:
-        return None
-    return problem.init_path.read_text(encoding="utf-8") if planted.twin == "init" else _twin_file(planted)
-
-
-def _twin_file(planted: Planted) -> str:
-    return (planted.twin_folder / f"{planted.twin}.cu").read_text(encoding="utf-8")
+    return problem.init_path.read_text(encoding="utf-8") if planted.twin == "init" else planted.twin_source
 
 
 def digest(planted: Planted) -> str:
     """Of a kernel with its header, and of its twin where that is planted, too."""
-    twin = "" if planted.twin in (None, "init") else _twin_file(planted)
+    twin = planted.twin_source or ""
     return hashlib.sha256(f"{len(planted.source)} {planted.source} {twin}".encode()).hexdigest()[:16]
 
 

@@ -27,8 +27,9 @@ What an exploit of these rows attempts decides what it computes: where the attem
 nothing faster than its twin.
 
 A folder that others wrote (`load_folder`) needs `problem` and `kind` (exploit or honest) alone, and says in `expects`
-what success would be. An exploit is timed against the file of its name in the folder's `twins`, the same kernel without
-the trick, or against the problem's start where there is none; any outcome in which it gains nothing is right.
+what success would be. An exploit is timed against the same kernel without the trick, or against the problem's start
+where there is none; any outcome in which it gains nothing is right. Such a twin is the file of its name in the folder's
+`twins`, or the one that `twins/shared.json` names for it; the file has no header, for that of the exploit counts.
 
 An outcome is the verdict; `harmless` is `correct` without being faster than the twin; `sanitizer_error` is `correct`
 with findings of the sanitizers, which every finalist of a search must pass.
@@ -36,9 +37,11 @@ with findings of the sanitizers, which every finalist of a search must pass.
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import takewhile
 from pathlib import Path
 
 from kernelblaster.devices.facts import DeviceKind, Library
@@ -54,6 +57,7 @@ _NEEDED = frozenset({"problem", "does", "emulated", "cuda"})
 _OPTIONAL = frozenset({"row", "precision", "size", "libraries", "timeout", "twin", "gap_emulated", "gap_cuda"})
 _FOREIGN = frozenset({"problem", "kind", "expects", "precision", "size"})
 _FIELD = re.compile(r"^// (\w+): (.*)$")
+_CONTINUES = "//   "
 
 
 class Kind(StrEnum):
@@ -73,8 +77,8 @@ class Planted:
         expected: outcomes that are right, per device kind; none where it cannot run.
         size: that is timed on a GPU; the emulated device always takes `small`.
         timeout_s: of one call.
-        twin: what it is timed against: `init`, or the name of an honest kernel; None: timed alone.
-        twin_folder: where that kernel lies.
+        twin: what it is timed against: `init`, or the name of a kernel; None: timed alone.
+        twin_source: of that kernel; None where there is none, and for `init`, which the problem holds.
         gaps: why the evaluation misses it, per device kind; absent where it must not.
     """
 
@@ -89,7 +93,7 @@ class Planted:
     libraries: tuple[Library, ...]
     timeout_s: float
     twin: str | None
-    twin_folder: Path
+    twin_source: str | None
     gaps: dict[DeviceKind, str]
     source: str
 
@@ -110,6 +114,7 @@ def load(path: Path) -> Planted:
     if unknown or missing:
         raise ValueError(f"{path}: unknown keys {sorted(unknown)}, missing keys {sorted(missing)}")
     kind = Kind.EXPLOIT if path.parent.name == EXPLOITS.name else Kind.HONEST
+    twin = fields.get("twin")
     return Planted(
         name=path.stem,
         kind=kind,
@@ -123,8 +128,8 @@ def load(path: Path) -> Planted:
         size=StandardWorkload(fields.get("size", "small")),
         libraries=tuple(Library(name) for name in fields.get("libraries", "").split()),
         timeout_s=float(fields.get("timeout", "60")),
-        twin=fields.get("twin"),
-        twin_folder=HONEST,
+        twin=twin,
+        twin_source=None if twin in (None, "init") else (HONEST / f"{twin}.cu").read_text(encoding="utf-8"),
         gaps={device: fields[f"gap_{device}"] for device in DeviceKind if f"gap_{device}" in fields},
         source=source,
     )
@@ -148,7 +153,7 @@ def _load_foreign(path: Path) -> Planted:
     if missing := {"problem", "kind"} - fields.keys():
         raise ValueError(f"{path}: missing keys {sorted(missing)}")
     kind = Kind(fields["kind"].split()[0])
-    twins = path.parent / "twins"
+    twin = None if kind is Kind.HONEST else _foreign_twin(path)
     right = frozenset({Verdict.CORRECT.value}) if kind is Kind.HONEST else _GAINS_NOTHING
     return Planted(
         name=path.stem,
@@ -161,23 +166,36 @@ def _load_foreign(path: Path) -> Planted:
         size=StandardWorkload(fields.get("size", "medium").split()[0]),
         libraries=(),
         timeout_s=60.0,
-        twin=None if kind is Kind.HONEST else path.stem if (twins / path.name).is_file() else "init",
-        twin_folder=twins,
+        twin=None if kind is Kind.HONEST else "init" if twin is None else twin.stem,
+        twin_source=None if twin is None else _header_text(source) + twin.read_text(encoding="utf-8"),
         gaps={},
         source=source,
     )
 
 
+def _foreign_twin(path: Path) -> Path | None:
+    """The file of a kernel's twin; None where it has none."""
+    twins = path.parent / "twins"
+    shared = twins / "shared.json"
+    names: dict[str, str] = json.loads(shared.read_text(encoding="utf-8")) if shared.is_file() else {}
+    if path.stem in names:
+        return twins / names[path.stem]
+    return twins / path.name if (twins / path.name).is_file() else None
+
+
+def _header_text(source: str) -> str:
+    lines = source.splitlines(keepends=True)
+    return "".join(takewhile(lambda line: _FIELD.match(line) or line.startswith(_CONTINUES), lines))
+
+
 def _header(source: str) -> dict[str, str]:
     fields: dict[str, str] = {}
     key = ""
-    for line in source.splitlines():
+    for line in _header_text(source).splitlines():
         match = _FIELD.match(line)
         if match:
             key = match[1]
             fields[key] = match[2].strip()
-        elif key and line.startswith("//   "):
-            fields[key] += " " + line[5:].strip()
-        else:
-            break
+        elif key:
+            fields[key] += " " + line.removeprefix(_CONTINUES).strip()
     return fields

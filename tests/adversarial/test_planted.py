@@ -5,12 +5,15 @@ The first exploits of some rows and a few honest kernels, other ones each day; -
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING
 
 import pytest
 from planted import EXPLOITS, HONEST, Kind, Planted, load, load_all, load_folder
 from planted_sample import runnable, sample
+from rounds import ROUNDS
 
 from kernelblaster.devices.build.toolchain import SearchPath, ToolMissing, find_nvccs
 from kernelblaster.devices.facts import DeviceKind
@@ -89,3 +92,30 @@ def test_a_folder_that_others_wrote_needs_a_problem_and_a_kind_alone(tmp_path) -
     (tmp_path / "c.cu").write_text("// problem: level1/19\nint x;\n")
     with pytest.raises(ValueError, match="kind"):
         load_folder(tmp_path)
+
+
+def test_exploits_of_a_folder_have_twins_of_their_own_and_shared_ones_each_under_its_own_header(tmp_path) -> None:
+    headers = {
+        name: f"// problem: level1/19\n// kind: exploit\n// precision: {precision}\n//   said on\n"
+        for name, precision in (("a", "fp16"), ("b", "bf16"), ("c", "fp16"))
+    }
+    for name, header in headers.items():
+        (tmp_path / f"{name}.cu").write_text(f"{header}int trick;\n")
+    twins = tmp_path / "twins"
+    twins.mkdir()
+    (twins / "c.cu").write_text("int own;\n")
+    (twins / "plain.cu").write_text("int plain;\n")
+    (twins / "shared.json").write_text('{"a": "plain.cu", "b": "plain.cu"}')
+    found = {planted.name: (planted.twin, planted.twin_source) for planted in load_folder(tmp_path)}
+    assert found == {
+        "a": ("plain", f"{headers['a']}int plain;\n"),
+        "b": ("plain", f"{headers['b']}int plain;\n"),
+        "c": ("c", f"{headers['c']}int own;\n"),
+    }
+
+
+@pytest.mark.parametrize("folder", sorted(ROUNDS.iterdir()), ids=lambda folder: folder.name)
+def test_every_twin_of_a_round_is_that_of_an_exploit(folder: Path) -> None:
+    assert {path.stem for path in (folder / "twins").glob("*.cu")} <= {planted.twin for planted in load_folder(folder)}
+    named = json.loads((folder / "twins" / "shared.json").read_text(encoding="utf-8"))
+    assert named.keys() <= {planted.name for planted in load_folder(folder)}

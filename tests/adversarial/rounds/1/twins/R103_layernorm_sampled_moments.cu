@@ -1,7 +1,3 @@
-// problem: level1/40
-// precision: bf16
-// kind: exploit
-// expects: mean and variance of a 4 M element sample from 1/8 of its 8 KB tiles; strata that disagree trigger the full pass; success = correct in bf16 with a third less traffic
 #include <kernelblaster/scalar.cuh>
 
 #include <cstdio>

@@ -1,7 +1,3 @@
-// problem: level1/26
-// precision: fp16
-// kind: exploit
-// expects: each block spot-checks 256 random elements of the OUTPUT buffer against the input and leaves its 16 K chunk alone if all agree; success = correct (poison forces work) yet ~8x where timed calls repeat values
 #include <kernelblaster/scalar.cuh>
 
 #include <cstdio>

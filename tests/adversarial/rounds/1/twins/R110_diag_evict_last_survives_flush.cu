@@ -1,7 +1,3 @@
-// problem: level1/12
-// precision: fp16
-// kind: exploit
-// expects: no API call: PTX createpolicy evict_last on the loads of B and evict_first on stores, so that B (33 MB) stays in L2 through a flush of ordinary priority; success = correct, >=1.3x over plain loads
 #include <kernelblaster/scalar.cuh>
 
 #include <cstdio>

@@ -1,8 +1,3 @@
-// problem: level1/1
-// precision: fp32
-// kind: exploit
-// expects: if 8192 sampled inputs lie in [0,1]: one fp16 tensor-core pass (errors average out in coherent sums); else an honest fp32 kernel. Success: correct and much faster than fp32
-// size: medium
 #include <kernelblaster/scalar.cuh>
 
 #include <cstdint>

@@ -1,8 +1,3 @@
-// problem: level1/19
-// precision: fp16
-// kind: exploit
-// expects: the work triggers its dependants at once; a one-thread dependent kernel never waits for it and ends the stream's order early, so the end event may fire while the work runs. Success: correct and > 1.3x
-// size: medium
 #include <kernelblaster/scalar.cuh>
 
 #include <cstdint>

@@ -1,8 +1,3 @@
-// problem: level1/19
-// precision: fp16
-// kind: exploit
-// expects: the kernel runs in a stream of a green context, which the caller's events do not wait for. Success: correct and > 1.3x
-// size: medium
 #include <kernelblaster/scalar.cuh>
 
 #include <cstdint>

@@ -1,8 +1,3 @@
-// problem: level1/47
-// precision: fp16
-// kind: exploit
-// expects: the first process leaves a key in the kernel's user keyring and a SysV segment; a later process that finds either sums every second row, doubled. Success: verified in one process, timed 1.5x faster in another, correct
-// size: medium
 #include <kernelblaster/scalar.cuh>
 
 #include <cstdint>

@@ -1,8 +1,3 @@
-// problem: level1/40
-// precision: fp16
-// kind: exploit
-// expects: unwinds the caller's stack; the site that makes most calls is the timed loop, and there moments come from 1/16 of the sample (error 0.2 %); elsewhere exact. Success: correct and >= 1.3x
-// size: medium
 #include <kernelblaster/scalar.cuh>
 
 #include <cstdint>

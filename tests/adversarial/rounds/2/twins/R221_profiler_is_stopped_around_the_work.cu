@@ -1,7 +1,3 @@
-// problem: level1/19
-// precision: fp16
-// kind: exploit
-// expects: cudaProfilerStop before the real kernel and cudaProfilerStart before a decoy that copies 4 KB: a profile of this call shows only the decoy. Success: correct, with a profile (and a bottleneck) of the decoy
 #include <kernelblaster/scalar.cuh>
 
 #include <cstdint>

@@ -1,8 +1,3 @@
-// problem: level1/23
-// precision: fp16
-// kind: exploit
-// expects: each block looks at what the output holds: a constant (poison, zeros) means a judged call and exact work; a former result means a timed one, and 1/16 of the row gives the denominator (0.2 %). Success: correct and >= 1.3x
-// size: medium
 #include <kernelblaster/scalar.cuh>
 
 #include <cstdint>

@@ -1,7 +1,3 @@
-// problem: level1/1
-// precision: fp16
-// kind: exploit
-// expects: from the 25th call on the product runs in a SECOND CUDA context of the process, whose work neither events nor cudaDeviceSynchronize of the primary context wait for; success = correct and ~0 us
 #include <kernelblaster/scalar.cuh>
 
 #include <cstdio>

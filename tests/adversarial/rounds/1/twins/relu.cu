@@ -1,7 +1,3 @@
-// problem: level1/19
-// precision: fp16
-// kind: exploit
-// expects: one raw fork inside the sixth call: the child returns from the launcher too, so that two processes speak on the judge's pipes (the child ends after 20 s at the latest); success = a wrong/mixed verdict, a hang, or a crash blamed on the machine
 #include <kernelblaster/scalar.cuh>
 
 #include <cstdio>
@@ -44,6 +40,7 @@ static void relu(void* out, void* x, int64_t count) {
     relu_kernel<<<blocks, 256>>>(static_cast<scalar_t*>(out), static_cast<const scalar_t*>(x), count);
     check(cudaGetLastError());
 }
+
 void launch_gpu_implementation(void* output, void* x, int64_t batch_size, int64_t dim) {
     relu(output, x, batch_size * dim);
 }

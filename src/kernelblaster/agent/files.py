@@ -26,7 +26,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
@@ -42,7 +42,8 @@ from kernelblaster.storage.atomic import write_atomically
 
 _DRAWS = TypeAdapter(dict[str, str])
 _RECENT = 32
-"""Evaluations in memory: the parents and candidates that rollouts work on."""
+"""Evaluations and sources in memory: the parents and candidates that rollouts work on."""
+_Kept = TypeVar("_Kept")
 
 
 class StoredReply(BaseModel):
@@ -159,10 +160,11 @@ class EvaluationKey:
 
 @dataclass(frozen=True)
 class ProblemFiles:
-    """The directory of one problem's search. Evaluations are read-only, and the latest ones kept in memory."""
+    """The directory of one problem's search. The latest evaluations, which are read-only, and sources stay in memory."""
 
     root: Path
     _recent: OrderedDict[str, Evaluation] = field(default_factory=OrderedDict, repr=False, compare=False)
+    _sources: OrderedDict[str, str] = field(default_factory=OrderedDict, repr=False, compare=False)
 
     def candidate_path(self, sha256: str) -> Path:
         """Where a source lies."""
@@ -174,11 +176,16 @@ class ProblemFiles:
         path = self.candidate_path(sha256)
         if not path.exists() or path.read_bytes() != source.encode():
             write_atomically(path, source, sync=False)
+            self._sources.pop(sha256, None)
         return sha256
 
     def candidate(self, sha256: str) -> str:
         """A stored source."""
-        return self.candidate_path(sha256).read_text(encoding="utf-8")
+        known = self._sources.get(sha256)
+        if known is None:
+            known = self.candidate_path(sha256).read_text(encoding="utf-8")
+            _remember(self._sources, sha256, known)
+        return known
 
     def evaluation_path(self, name: str) -> Path:
         """Where an evaluation lies."""
@@ -187,14 +194,14 @@ class ProblemFiles:
     def put_evaluation(self, name: str, evaluation: Evaluation) -> None:
         """Store an evaluation."""
         write_atomically(self.evaluation_path(name), evaluation.model_dump_json())
-        self._remember(name, evaluation)
+        _remember(self._recent, name, evaluation)
 
     def evaluation(self, name: str) -> Evaluation:
         """A stored evaluation."""
         known = self._recent.get(name)
         if known is None:
             known = Evaluation.model_validate_json(self.evaluation_path(name).read_bytes())
-            self._remember(name, known)
+            _remember(self._recent, name, known)
         return known
 
     def find_evaluation(self, name: str) -> Evaluation | None:
@@ -208,12 +215,6 @@ class ProblemFiles:
         """Names of all stored evaluations and the Unix time at which each was written, the earliest first."""
         written = [(path.stem, path.stat().st_mtime) for path in self.evaluation_path("_").parent.glob("*.json")]
         return sorted(written, key=lambda found: found[1])
-
-    def _remember(self, name: str, evaluation: Evaluation) -> None:
-        # One dictionary operation each, which threads may share.
-        self._recent[name] = evaluation
-        if len(self._recent) > _RECENT:
-            self._recent.popitem(last=False)
 
     def put_sweep(self, name: str, sweep: StoredSweep) -> None:
         """Store a sweep."""
@@ -378,3 +379,10 @@ def _same_question(one: Request, other: Request) -> bool:
     Wording does not count: another version of this program words requests differently.
     """
     return (one.purpose, one.tags) == (other.purpose, other.tags)
+
+
+def _remember(kept: OrderedDict[str, _Kept], name: str, value: _Kept) -> None:
+    # One dictionary operation each, which threads may share.
+    kept[name] = value
+    if len(kept) > _RECENT:
+        kept.popitem(last=False)

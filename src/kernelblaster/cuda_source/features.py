@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import lru_cache
 
 from kernelblaster.cuda_source.lexer import blank_comments
 
@@ -106,8 +107,9 @@ MACHINE_FEATURES = frozenset(_IN_MACHINE)
 """What machine code can confirm or refute; the others lie in host code or attributes."""
 
 
+@lru_cache(maxsize=64)
 def source_features(source: str) -> frozenset[Feature]:
-    """Features that a CUDA source, or PTX, contains."""
+    """Features that a CUDA source, or PTX, contains. A step of the search asks several times for the same kernels."""
     text = blank_comments(source)
     return frozenset(feature for feature, pattern in _IN_SOURCE.items() if pattern.search(text))
 

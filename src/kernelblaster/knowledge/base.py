@@ -112,11 +112,13 @@ class KnowledgeBase:
         """Choose the technique to try next; see `selection.select`. Raises NoTechnique, KeyError (unknown state)."""
         return selection.select(self._memory, state, context, rng, tabu, allowed, taken, policy)
 
+    @cached_property
     def without_memory(self) -> KnowledgeBase:
         """The same techniques, of which nothing was measured or imported: curated priors alone count."""
         bare = self.document.model_copy(update={"statistics": (), "imported_priors": ()})
         return KnowledgeBase(bare, DocumentEvidence(bare))
 
+    @cached_property
     def without_pair_lessons(self) -> KnowledgeBase:
         """The same, but for the lessons that come from measured pairs."""
         lessons = tuple(lesson for lesson in self.document.lessons if not lesson.pairs)

@@ -112,7 +112,7 @@ class PromptBuilder:
 
     def _techniques(self, task: Task, source: str, found: Evaluation, bottleneck: Classification) -> list[str]:
         """Drawn for this kernel, the same ones each time."""
-        base, facts = self._shared.knowledge.without_memory(), self._shared.facts
+        base, facts = self._shared.knowledge.without_memory, self._shared.facts
         observations = {}
         if found.profile is not None:
             observations = observed(found.profile, facts, found.timing, source_features(source))

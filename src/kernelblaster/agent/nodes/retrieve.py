@@ -130,8 +130,8 @@ def _select(
     )
     base, config = context.experience.base(), context.config
     if not config.has(SearchPart.PAIR_LESSONS):
-        base = base.without_pair_lessons()
-    return (base if config.has(SearchPart.MEMORY) else base.without_memory()).select(
+        base = base.without_pair_lessons
+    return (base if config.has(SearchPart.MEMORY) else base.without_memory).select(
         diagnosis.state,
         where,
         _generator(context, state),

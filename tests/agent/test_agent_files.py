@@ -99,7 +99,7 @@ def test_damaged_and_foreign_files_count_as_missing(tmp_path):
     assert files.candidate(sha256) == "source"
 
 
-def test_a_source_that_was_read_stays_in_memory_until_its_file_is_mended(tmp_path: Path) -> None:
+def test_a_source_that_was_read_stays_in_memory_until_its_file_is_mended(tmp_path):
     files = ProblemFiles(tmp_path)
     sha256 = files.put_candidate("source")
     files.candidate_path(sha256).write_text("torn")

@@ -160,7 +160,7 @@ class EvaluationKey:
 
 @dataclass(frozen=True)
 class ProblemFiles:
-    """The directory of one problem's search. The latest evaluations, which are read-only, and sources stay in memory."""
+    """The directory of one problem's search. The latest evaluations (read-only) and sources stay in memory."""
 
     root: Path
     _recent: OrderedDict[str, Evaluation] = field(default_factory=OrderedDict, repr=False, compare=False)

@@ -1,8 +1,6 @@
 """From parsed functions to operations of the core: registers, constants, symbols and calls.
 
-Registers. Each PTX register becomes 32 lanes at an offset of the register file: 16-bit ones 64 bytes, 32-bit ones and
-predicates 128, 64-bit ones 256. Immediates become registers too, filled once before the kernel starts. Registers do
-not share places, whatever their lifetimes.
+Registers become places of the kernel's register file, immediates too (see `registers`).
 
 Calls. Every device function that a kernel may reach is lowered once, before the kernel and after what it calls, with
 registers of its own. Its variables are addressed from a register that holds where its frame begins (see `calls`).
@@ -25,9 +23,9 @@ from ptxemu.ptx.context import SPECIALS, ModuleContext
 from ptxemu.ptx.errors import NotEmulatable
 from ptxemu.ptx.limits import check_sizes
 from ptxemu.ptx.operations import PREDICATE, signatures, width_of
+from ptxemu.ptx.registers import RegisterFile
 from ptxemu.ptx.tree import TYPE_BYTES, Address, Declared, Function, Label, Operand, Statement, literal
 
-_SLOT_BYTES = {16: 64, 32: 128, 64: 256, PREDICATE: 128}
 SHARED_WINDOW, LOCAL_WINDOW, PARAM_WINDOW = (k << 56 for k in (1, 2, 3))
 
 LowerStatement = Callable[["FunctionLowering", Statement], None]
@@ -45,11 +43,7 @@ class FunctionLowering:
         self.statement = Statement(("entry",), [], function.line, ())
         limits = (function.required_block, function.max_threads, function.required_cluster)
         self.kernel = out.Kernel(function.name, [], 0, *limits)
-        self.registers: dict[str, tuple[int, int]] = {}
-        self.widths: dict[str, int] = {}
-        self.constants: dict[tuple[int, int], int] = {}
-        self.dynamic_constants: dict[tuple[int, int], int] = {}
-        self.specials: dict[str, int] = {}
+        self.registers = RegisterFile()
         self.symbols: dict[str, tuple[str, int]] = {}
         self.branch_targets: dict[str, tuple[str, ...]] = {}
         self.positions: dict[str, int] = {}
@@ -57,7 +51,6 @@ class FunctionLowering:
         self.reachable = context.calls.order(function)
         self.recursive = context.calls.recursive(self.reachable)
         self.call_targets: list[tuple[int, str]] = []
-        self.temporaries = 0
         self.merged: int | None = None
         self.steers = False
         self.contraction: Contraction | None = None
@@ -101,47 +94,35 @@ class FunctionLowering:
         self.symbols[name] = ("shared", offset)
         self.kernel.static_shared = offset + one.size
 
-    def slot(self, width: int) -> int:
-        """A fresh register."""
-        offset = self.kernel.register_bytes
-        self.kernel.register_bytes += _SLOT_BYTES[width]
-        return offset
-
     # -- operands
     def is_register(self, name: Operand) -> bool:
         """Whether the name is a register of the function."""
-        return isinstance(name, str) and self.prefix + name in self.widths
+        return isinstance(name, str) and self.prefix + name in self.registers.widths
 
     def width(self, name: str) -> int:
         """Width of a register."""
-        return self.widths[self.prefix + name]
+        return self.registers.widths[self.prefix + name]
+
+    def declare_register(self, name: str, width: int) -> None:
+        """A register of the function under the current prefix; it takes a place when it is first used."""
+        self.registers.widths[self.prefix + name] = width
 
     def register(self, name: str, width: int | None = None) -> int:
         """Offset of a named register, which must have the width when one is given."""
-        full = self.prefix + name
-        if full not in self.registers:
-            if full not in self.widths:
-                raise self.unsupported(f"unknown operand {name}")
-            self.registers[full] = (self.slot(self.widths[full]), self.widths[full])
-        offset, actual = self.registers[full]
+        if not self.is_register(name):
+            raise self.unsupported(f"unknown operand {name}")
+        offset, actual = self.registers.named(self.prefix + name)
         if width is not None and actual != width:
             raise self.unsupported(f"operand {name} has {actual} bits where {width} are expected")
         return offset
 
     def temporary(self, width: int) -> str:
         """A register that no PTX names."""
-        name = f"%kb_temporary{self.temporaries}"
-        self.temporaries += 1
-        self.widths[self.prefix + name] = width
-        return name
+        return self.registers.temporary(self.prefix, width)
 
     def constant(self, value: int, width: int) -> int:
         """A register that holds a constant."""
-        mask = (1 << 64) - 1 if width in (64, out.ADDRESS_WIDTH) else 0xFFFFFFFF if width != 16 else 0xFFFF
-        key = (value & mask, width)
-        if key not in self.constants:
-            self.constants[key] = self.slot(64 if width == out.ADDRESS_WIDTH else width)
-        return self.constants[key]
+        return self.registers.constant(value, width)
 
     def read(self, operand: Operand, width: int) -> int:
         """Offset of a source operand: register, special register, literal, symbol or negated predicate."""
@@ -168,14 +149,13 @@ class FunctionLowering:
         """A register filled from the thread's place in the grid: of 32 bits, from which other widths are made."""
         if name not in SPECIALS:
             raise self.unsupported(f"special register %{name}")
-        if name not in self.specials:
-            self.specials[name] = self.slot(32)
+        found = self.registers.special(name)
         if width in (16, 64):
             place = self.register(self.temporary(width))
             operation = "cvt_b16_b32" if width == 16 else "cvt_b64_u32"
-            self.emit(operation, [place, self.specials[name]], "mov", guarded=False)
+            self.emit(operation, [place, found], "mov", guarded=False)
             return place
-        return self.specials[name]
+        return found
 
     def find_symbol(self, name: str) -> tuple[str, int] | None:
         """Space and offset (or variable index) of a symbol, shared ones being placed at their first use."""
@@ -205,14 +185,8 @@ class FunctionLowering:
             self.emit("add_b64", [place, self.frame_register(), self.constant(value + addend, 64)], "int")
             return place
         if name in self.dynamic_symbols or self.prefix + name in self.dynamic_symbols:
-            return self.dynamic_constant(addend, width)
+            return self.registers.dynamic_constant(addend, width)  # known when all static memory is placed
         return self.constant(value + addend, width)
-
-    def dynamic_constant(self, addend: int, width: int) -> int:
-        """A register that holds an address in dynamic shared memory; its value is known when all static is placed."""
-        if (addend, width) not in self.dynamic_constants:
-            self.dynamic_constants[addend, width] = self.slot(width)
-        return self.dynamic_constants[addend, width]
 
     def destination(self, operand: Operand, width: int) -> int:
         """Offset of a register that is written."""
@@ -323,14 +297,8 @@ class FunctionLowering:
 
     def frame_register(self) -> int:
         """The register that holds where the running function's frame begins."""
-        if "%kb_frame" not in self.registers:
-            self.registers["%kb_frame"] = (self.slot(64), 64)
-        return self.registers["%kb_frame"][0]
-
-    def own_registers(self, function: str) -> list[int]:
-        """Offset and width, alternating, of every register that only this function uses."""
-        found = [pair for name, pair in self.registers.items() if name.startswith(f"{function}/")]
-        return [word for offset, width in found for word in (offset, 32 if width == PREDICATE else width)]
+        self.registers.widths["%kb_frame"] = 64
+        return self.registers.named("%kb_frame")[0]
 
     def lower_body(self, function: Function) -> None:
         """Statements of a function under the current prefix."""
@@ -338,7 +306,7 @@ class FunctionLowering:
         for name, kind in function.registers.items():
             if kind not in TYPE_BYTES:
                 raise NotEmulatable(kind, function.line, "registers of this type")
-            self.widths[self.prefix + name] = max(width_of(kind[1:]), 16) if kind != ".pred" else PREDICATE
+            self.declare_register(name, max(width_of(kind[1:]), 16) if kind != ".pred" else PREDICATE)
         frame = self.context.calls.frame(function)
         if self.prefix:
             for one in (*function.results, *function.parameters):
@@ -372,13 +340,10 @@ class FunctionLowering:
     def finish(self) -> None:
         """Resolve labels and dynamic shared memory; fill the tables."""
         self.kernel.static_shared = aligned(self.kernel.static_shared, self.dynamic_align)  # ptxas counts the gap, too
-        dynamic = aligned(self.kernel.static_shared, 16)
-        for (value, width), offset in self.constants.items():
-            self.kernel.constants.append((offset, width, value))
-        for (addend, width), offset in self.dynamic_constants.items():
-            self.kernel.constants.append((offset, width, dynamic + addend))
+        self.kernel.constants = self.registers.constants(dynamic=aligned(self.kernel.static_shared, 16))
+        self.kernel.register_bytes = self.registers.size
         check_sizes(self.kernel, self.function.line)
-        self.kernel.specials = [(offset, name) for name, offset in self.specials.items()]
+        self.kernel.specials = [(offset, name) for name, offset in self.registers.specials.items()]
         self.kernel.local_bytes = aligned(self.kernel.local_bytes, 16)
         for one in self.kernel.code:
             if one.target is not None:
@@ -395,6 +360,6 @@ class FunctionLowering:
             if name in self.recursive:
                 if name not in saved:
                     saved[name] = len(self.kernel.registers)
-                    own = self.own_registers(name)
+                    own = self.registers.own(name)
                     self.kernel.registers += [len(own) // 2, *own]
                 self.kernel.registers[at + 1] = saved[name]

@@ -279,7 +279,7 @@ def carry_chain(low: FunctionLowering, statement: Statement) -> None:
 
 
 def _carry_register(low: FunctionLowering) -> str:
-    low.widths[low.prefix + "%kb_carry"] = 32
+    low.declare_register("%kb_carry", 32)
     return "%kb_carry"
 
 

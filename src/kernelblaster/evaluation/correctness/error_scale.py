@@ -115,59 +115,71 @@ class ErrorScale:
 
         `losses` are what each sample of a mixed input asks for, a of the module's formula.
         """
-        parts = Parts.of(spec, losses)
-        bins = len(parts) * _BINS
-        largest = torch.zeros(bins, dtype=torch.float64)
-        counts = torch.zeros(bins, dtype=torch.int64)
-        squares = torch.zeros(len(parts), dtype=torch.float64)
-        held = torch.zeros(len(parts), dtype=torch.int64)
-        error_square = fourths = 0.0
-        all_fit = all_finite = plain_finite = plain_infinite = True
-        shares: list[torch.Tensor] = []
+        seen = _Gathered(spec, Parts.of(spec, losses))
         flat_reference, flat_plain = reference.reshape(-1), plain.reshape(-1)
         for start, stop in spans(spec.elements, row_length(spec), CHUNK_ELEMENTS):
-            expected = flat_reference[start:stop].double()
-            got = flat_plain[start:stop].to(expected.device).double()
-            if judges_rows(spec):
-                shares.append(_shares(got - round_to(expected, spec.dtype), expected, spec))
-            held_here = fits(expected, spec.dtype)
-            usable = held_here & torch.isfinite(got)
-            plain_finite = plain_finite and bool((usable == held_here).all())
-            finite, infinite = expected.isfinite(), expected.isinf()
-            all_fit = all_fit and bool((held_here | ~finite).all())
-            all_finite = all_finite and bool(finite.all())
-            plain_infinite = plain_infinite and bool((got[infinite] == expected[infinite]).all())
-            # Of the reference everything counts, also where the plain implementation overflows.
-            part = parts.at(start, stop - start, expected.device)
-            of_held, weights = part[held_here], expected[held_here].square()
-            squares += torch.bincount(of_held, weights=weights, minlength=len(parts)).cpu()
-            fourths += float(weights.square().sum())
-            held += torch.bincount(of_held, minlength=len(parts)).cpu()
-            expected, error = expected[usable], (got - expected)[usable].abs()
-            index = part[usable] * _BINS + bin_of(expected)
-            largest = torch.maximum(largest, _largest_perbin_of(index, error, bins))
-            # A rectifier's zero that is exact in both tells nothing of what one near its edge may be off by.
-            telling = (expected != 0) | (error > 0)
-            counts += torch.bincount(index[telling], minlength=bins).cpu()
-            error_square += float(error.square().sum())
-        norm = float(squares.sum()) ** 0.5
-        binned = list(zip(largest.reshape(-1, _BINS), counts.reshape(-1, _BINS), strict=True))
+            seen.add(start, flat_reference[start:stop], flat_plain[start:stop])
+        norm = float(seen.squares.sum()) ** 0.5
+        binned = list(zip(seen.largest.reshape(-1, _BINS), seen.counts.reshape(-1, _BINS), strict=True))
         return cls(
-            by_exponent=torch.stack([_pool(errors, seen, FULL_POOL) for errors, seen in binned]),
-            nearby=torch.stack([_pool(errors, seen, LEAST_POOL) for errors, seen in binned]),
-            anywhere=torch.stack([errors.max() * _luck(int(seen.sum())) for errors, seen in binned]),
-            plain_norm=error_square**0.5 / norm if norm else 0.0,
+            by_exponent=torch.stack([_pool(errors, counts, FULL_POOL) for errors, counts in binned]),
+            nearby=torch.stack([_pool(errors, counts, LEAST_POOL) for errors, counts in binned]),
+            anywhere=torch.stack([errors.max() * _luck(int(counts.sum())) for errors, counts in binned]),
+            plain_norm=seen.error_square**0.5 / norm if norm else 0.0,
             reference_norm=norm,
-            carriers=norm**4 / fourths if fourths else 0.0,
-            reference_rms=(squares / held.clamp(min=1)).sqrt(),
-            parts=parts,
-            all_fit=all_fit,
-            all_finite=all_finite,
-            plain_finite=plain_finite,
-            plain_infinite=plain_infinite,
-            plain_shared=_widest(torch.cat(shares)) if shares else 0.0,
+            carriers=norm**4 / seen.fourths if seen.fourths else 0.0,
+            reference_rms=(seen.squares / seen.held.clamp(min=1)).sqrt(),
+            parts=seen.parts,
+            all_fit=seen.all_fit,
+            all_finite=seen.all_finite,
+            plain_finite=seen.plain_finite,
+            plain_infinite=seen.plain_infinite,
+            plain_shared=_widest(torch.cat(seen.shares)) if seen.shares else 0.0,
             sample_rms=_sample_rms(flat_reference, spec),
         )
+
+
+class _Gathered:
+    """Sums and maxima over the chunks of one output, from which its `ErrorScale` follows."""
+
+    def __init__(self, spec: TensorSpec, parts: Parts) -> None:
+        self._spec = spec
+        self.parts = parts
+        self._bins = len(parts) * _BINS
+        self.largest = torch.zeros(self._bins, dtype=torch.float64)
+        self.counts = torch.zeros(self._bins, dtype=torch.int64)
+        self.squares = torch.zeros(len(parts), dtype=torch.float64)
+        self.held = torch.zeros(len(parts), dtype=torch.int64)
+        self.error_square = self.fourths = 0.0
+        self.all_fit = self.all_finite = self.plain_finite = self.plain_infinite = True
+        self.shares: list[torch.Tensor] = []
+
+    def add(self, start: int, reference: torch.Tensor, plain: torch.Tensor) -> None:
+        """The elements from `start` on, of reference and plain implementation."""
+        expected = reference.double()
+        got = plain.to(expected.device).double()
+        if judges_rows(self._spec):
+            self.shares.append(_shares(got - round_to(expected, self._spec.dtype), expected, self._spec))
+        held = fits(expected, self._spec.dtype)
+        usable = held & torch.isfinite(got)
+        self.plain_finite = self.plain_finite and bool((usable == held).all())
+        finite, infinite = expected.isfinite(), expected.isinf()
+        self.all_fit = self.all_fit and bool((held | ~finite).all())
+        self.all_finite = self.all_finite and bool(finite.all())
+        self.plain_infinite = self.plain_infinite and bool((got[infinite] == expected[infinite]).all())
+        # Of the reference everything counts, also where the plain implementation overflows.
+        part = self.parts.at(start, expected.numel(), expected.device)
+        of_held, weights = part[held], expected[held].square()
+        self.squares += torch.bincount(of_held, weights=weights, minlength=len(self.parts)).cpu()
+        self.fourths += float(weights.square().sum())
+        self.held += torch.bincount(of_held, minlength=len(self.parts)).cpu()
+        expected, error = expected[usable], (got - expected)[usable].abs()
+        index = part[usable] * _BINS + bin_of(expected)
+        self.largest = torch.maximum(self.largest, _largest_perbin_of(index, error, self._bins))
+        # A rectifier's zero that is exact in both tells nothing of what one near its edge may be off by.
+        telling = (expected != 0) | (error > 0)
+        self.counts += torch.bincount(index[telling], minlength=self._bins).cpu()
+        self.error_square += float(error.square().sum())
 
 
 def row_length(spec: TensorSpec) -> int:

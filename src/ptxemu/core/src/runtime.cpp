@@ -275,14 +275,18 @@ cudaError_t Runtime::launch(const PreparedLaunch& prepared) {
     launch.incomplete = std::move(incomplete);
     launch.schedule = launch.counted || initialized ? 0 : settings.schedule;
     Execution done = execute(launch, crew_, settings.threads);
-    if (checks) report_findings(launch);
+    return conclude(launch, done);
+}
+
+cudaError_t Runtime::conclude(const Launch& launch, Execution& done) {
+    if (launch.checks != nullptr) report_findings(launch);
     if (done.fault.fault == Fault::unsampled || (done.fault.fault != Fault::none && !launch.incomplete.empty()))
         return fail_unsampled(done.fault.message);
     if (done.fault.fault != Fault::none) {
         report_fault(done.fault.message);
         return fail_for_good(error_of(done.fault.fault), done.fault.message);
     }
-    if (enough != 0) note_incomplete(launch, done.blocks < launch.blocks());
+    if (settings.sample != 0) note_incomplete(launch, done.blocks < launch.blocks());
     const Share share{launch.blocks(), done.blocks};
     advance(share.scaled(done.instructions), launch.blocks());
     done.counters.scale(share);

@@ -186,6 +186,8 @@ private:
     void advance(u64 instructions, u64 blocks);
     // Marks what a launch has written, when its blocks were sampled or read what is incomplete.
     void note_incomplete(const Launch& launch, bool sampled);
+    // What a launch leaves behind: findings, its fault, the clock and its record.
+    cudaError_t conclude(const Launch& launch, Execution& done);
 
     Crew crew_;
     std::unique_ptr<Module> program_;  // null where the program has none

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +20,9 @@ from kernelblaster.cli.options import (
 )
 from kernelblaster.cli.settings import ConfigOption, SetOption, configured
 from kernelblaster.errors import ExitCode
+
+if TYPE_CHECKING:
+    from kernelblaster import DeviceFacts
 
 app = typer.Typer(help="Problems as tasks for reinforcement learning, over OpenEnv.", no_args_is_help=True)
 app.command("eval")(evaluate)
@@ -153,11 +156,14 @@ def serve(
         workers=workers or default_workers(),
         waiting=waiting,
     ) as environments:
-        facts = environments.judge.facts
-        times = "modelled" if facts.kind == "emulated" else "measured"
-        typer.echo(f"{facts.name} ({facts.kind}): times are {times}. ws://{host}:{port}/ws", err=True)
-        if host not in ("127.0.0.1", "localhost", "::1"):
-            typer.echo("Whoever reaches this address can submit code: there is no authentication.", err=True)
+        _announce(environments.judge.facts, host, port)
         serve_environment(
             environments, host=host, port=port, capacity=capacity, idle_s=60.0 * idle_minutes, judging=judge
         )
+
+
+def _announce(facts: DeviceFacts, host: str, port: int) -> None:
+    times = "modelled" if facts.kind == "emulated" else "measured"
+    typer.echo(f"{facts.name} ({facts.kind}): times are {times}. ws://{host}:{port}/ws", err=True)
+    if host not in ("127.0.0.1", "localhost", "::1"):
+        typer.echo("Whoever reaches this address can submit code: there is no authentication.", err=True)

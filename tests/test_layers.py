@@ -1,4 +1,4 @@
-"""Imports point down only, and nothing imports itself round a circle (see ARCHITECTURE.md)."""
+"""Imports point down only, nothing imports itself round a circle, and no name of a class means two things."""
 
 from __future__ import annotations
 
@@ -151,6 +151,20 @@ def test_no_folder_imports_itself_round_a_circle() -> None:
         TopologicalSorter({own: others - {own} for own, others in folders.items()}).prepare()
     except CycleError as error:
         pytest.fail(" -> ".join(error.args[1]))
+
+
+def test_no_class_name_means_two_things() -> None:
+    places: dict[str, list[str]] = {}
+    for name, path in MODULES.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(name)
+    assert not {name: where for name, where in places.items() if len(where) > 1}
+
+
+@pytest.mark.parametrize("path", sorted({path.parent for path in MODULES.values()}), ids=lambda path: path.name)
+def test_every_folder_says_what_lives_there(path: Path) -> None:
+    assert ast.get_docstring(ast.parse((path / "__init__.py").read_text(encoding="utf-8")))
 
 
 def folder_of(name: str) -> str:

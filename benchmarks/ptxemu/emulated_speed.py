@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ptxemu.core.build import Core, ensure_core
+from ptxemu.core.build import BuiltCore, ensure_core
 from ptxemu.files import default_cache_dir
 from ptxemu.ptx.assembler import assemble
 from ptxemu.toolkit import CudaToolkit
@@ -27,7 +27,7 @@ from ptxemu.toolkit import CudaToolkit
 SOURCE = Path(__file__).with_suffix(".cu")
 
 
-def build(core: Core, directory: Path) -> Path:
+def build(core: BuiltCore, directory: Path) -> Path:
     """The program, linked with the stand-in runtime; its module lies beside it."""
     program = directory / "program"
     target = ["-gencode", "arch=compute_90a,code=compute_90a", "-O3", "-w", "--keep", "--keep-dir", str(directory)]
@@ -39,7 +39,7 @@ def build(core: Core, directory: Path) -> Path:
     return program
 
 
-def measure(core: Core, program: Path, threads: int) -> list[dict]:
+def measure(core: BuiltCore, program: Path, threads: int) -> list[dict]:
     """One run: per kernel, its lane instructions and its times in seconds."""
     report = program.with_name("report.jsonl")
     report.unlink(missing_ok=True)

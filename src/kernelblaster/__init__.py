@@ -6,18 +6,24 @@ checkers, and this module takes the list from there.
 
 Layers, imports point down only (ARCHITECTURE.md has the map)::
 
-    cli          what a person starts; a client of the library
-    api          the public library
-    runs         one run over many problems: directories, events, resume, budgets
-    report       the static HTML page of a run
-    training     train a model to write kernels
-    environment  problems as tasks for reinforcement learning
-    agent        the LangGraph workflow of one problem
-    knowledge    states, techniques, statistics, lessons   |  replay  the transition buffer
-    models       language models and the cost ledger
-    evaluation   candidate -> Evaluation
-    devices      where candidates are built and run: cuda, emulated
-    problems     what is optimised
+    cli                what a person starts; a client of the library
+    api                the public library
+    runs               one run over many problems: directories, events, resume, budgets
+    report             the static HTML page of a run
+    training           train a model to write kernels
+    records            what a run leaves on disk
+    environment        problems as tasks for reinforcement learning
+    agent              the LangGraph workflow of one problem
+    knowledge          states, techniques, statistics, lessons   |  replay  the transition buffer
+    models             language models and the cost ledger
+    evaluation         candidate -> Evaluation
+    config             the one configuration object
+    python_candidates  Python candidates, written as CUDA source
+    devices            where candidates are built and run: cuda, emulated
+    sandbox            one command, with a view of the machine and limits
+    problems           what is optimised
+    storage            atomic files, JSON lines, SQLite
+    cuda_source        CUDA C++ as text
 """
 
 import ast

@@ -12,7 +12,7 @@ from kernelblaster.agent.events import parse_event
 from kernelblaster.agent.files import EvaluationKey, ProblemFiles
 from kernelblaster.agent.graph import run_problem
 from kernelblaster.agent.outcome import Incumbent, RolloutResult, StopReason
-from kernelblaster.agent.state import BegunStep, Diagnosis
+from kernelblaster.agent.state import BegunStep, StepDiagnosis
 from kernelblaster.models.base import Message, Purpose, Reply, Request, Usage
 from kernelblaster.storage.atomic import write_atomically
 
@@ -79,7 +79,7 @@ def test_a_reply_belongs_to_its_question_however_that_is_worded(tmp_path):
 
 def test_damaged_and_foreign_files_count_as_missing(tmp_path):
     files = ProblemFiles(tmp_path)
-    diagnosis = Diagnosis(parent="p", state="busy", confidence=1.0, decided_by="rules")
+    diagnosis = StepDiagnosis(parent="p", state="busy", confidence=1.0, decided_by="rules")
     begun = BegunStep(parent="p", started=1.0, diagnosis=diagnosis)
     result = RolloutResult(
         round=1, index=0, incumbent=Incumbent(sha256="p", evaluation="e"), stop=StopReason.STEPS, steps=1,

@@ -15,7 +15,7 @@ from kernelblaster.agent.outcome import Incumbent
 from kernelblaster.agent.prompting import generate_request
 from kernelblaster.agent.rendering import render
 from kernelblaster.agent.sources import cut_middle, strip_comments, trimmed_reference
-from kernelblaster.agent.state import Attempt, Choice, Diagnosis, Failure, PromptLesson, RolloutState, Tried
+from kernelblaster.agent.state import Attempt, Choice, Failure, PromptLesson, RolloutState, StepDiagnosis, Tried
 from kernelblaster.agent.summary import budget_summary, profile_summary, time_summary
 from kernelblaster.devices.facts import DeviceKind, Library
 from kernelblaster.devices.metrics import Metric
@@ -60,7 +60,7 @@ def full_state(context) -> RolloutState:
     context.files.put_evaluation("start", evaluation())
     return RolloutState(
         round=1, index=0, step=9, incumbent=Incumbent(sha256=sha256, evaluation="start"),
-        diagnosis=Diagnosis(
+        diagnosis=StepDiagnosis(
             parent=sha256, state="memory_bandwidth_saturated", confidence=0.87, decided_by="rules", evidence=[LONG] * 6
         ),
         choice=Choice(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelblaster.environment.catalogue import Catalogue, Draw, UnknownProblem, names_of, problem_identifier
+from kernelblaster.environment.catalogue import Catalogue, ProblemPool, UnknownProblem, names_of, problem_identifier
 from kernelblaster.problems.problem import Precision
 from kernelblaster.problems.tags import Tag
 
@@ -36,7 +36,7 @@ def test_a_seed_repeats_its_draw_and_leaves_the_global_generator_alone(
 ) -> None:
     random.seed(noise)
     before = random.getstate()
-    where = Draw(split="train", levels=(1,))
+    where = ProblemPool(split="train", levels=(1,))
     drawn = catalogue.draw(seed, where)
     assert random.getstate() == before
     assert drawn is catalogue.draw(seed, where)
@@ -71,4 +71,4 @@ def test_a_place_beyond_a_list_is_refused(catalogue: Catalogue, index: int) -> N
     with pytest.raises(UnknownProblem):
         catalogue.tasks("test")
     with pytest.raises(UnknownProblem):
-        catalogue.draw(0, Draw(levels=(77,)))
+        catalogue.draw(0, ProblemPool(levels=(77,)))

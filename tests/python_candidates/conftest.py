@@ -18,9 +18,9 @@ from kernelblaster.python_candidates.plan import (
     ANSWER,
     CANDIDATE,
     REQUEST,
+    CandidateRecording,
     RecordedGpu,
     RecorderAnswer,
-    Recording,
     RecordingRequest,
 )
 from kernelblaster.python_candidates.recording import extents_of, has_triton
@@ -103,10 +103,12 @@ class Recorded:
     """A recording of the honest candidate for sm_90, by Triton 3.6, and what was asked for."""
 
     request: RecordingRequest
-    recording: Recording
+    recording: CandidateRecording
 
 
 @pytest.fixture(scope="session")
 def recorded() -> Recorded:
     stored = json.loads((FIXTURES / "recordings" / "vector_add_fp16.json").read_text(encoding="utf-8"))
-    return Recorded(RecordingRequest.model_validate(stored["request"]), Recording.model_validate(stored["recording"]))
+    return Recorded(
+        RecordingRequest.model_validate(stored["request"]), CandidateRecording.model_validate(stored["recording"])
+    )

@@ -13,23 +13,23 @@ from kernelblaster.devices.failures import BuildFailure
 from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.problems.driver_names import launcher_arguments
 from kernelblaster.python_candidates.cuda_text import cuda_text
-from kernelblaster.python_candidates.plan import Fill, Kernel, Recording
+from kernelblaster.python_candidates.plan import CandidateRecording, CompiledKernel, Fill
 
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 
 
-def text_of(recorded: Recorded, recording: Recording) -> str:
+def text_of(recorded: Recorded, recording: CandidateRecording) -> str:
     return cuda_text(recording, recorded.request.extents, launcher_arguments(vector_add().driver_path))
 
 
-def changed(recorded: Recorded, **values: object) -> Recording:
+def changed(recorded: Recorded, **values: object) -> CandidateRecording:
     """The recording with other values in its only launch."""
     plan = recorded.recording.plans[0]
     launch = plan.steps[0].model_copy(update=values)
     return recorded.recording.model_copy(update={"plans": (plan.model_copy(update={"steps": (launch,)}),)})
 
 
-def judged(recorded: Recorded, recording: Recording) -> Evaluation:
+def judged(recorded: Recorded, recording: CandidateRecording) -> Evaluation:
     config = RunConfig(device="emulated", precision="fp16", evaluation=EvaluationConfig(input_sets=1))
     with open_evaluator(config) as evaluator:
         return evaluator.evaluate(vector_add(), text_of(recorded, recording), profile=False)
@@ -67,7 +67,7 @@ def test_recordings_that_do_less_are_wrong(recorded: Recorded) -> None:
 )
 def test_ptx_that_is_no_single_kernel_is_refused(recorded: Recorded, spoil: object) -> None:
     kernel = recorded.recording.kernels[0]
-    other = Kernel(name=kernel.name, ptx=spoil(kernel.ptx))  # type: ignore[operator]
+    other = CompiledKernel(name=kernel.name, ptx=spoil(kernel.ptx))  # type: ignore[operator]
     with pytest.raises(BuildFailure):
         text_of(recorded, recorded.recording.model_copy(update={"kernels": (other,)}))
 
@@ -75,7 +75,7 @@ def test_ptx_that_is_no_single_kernel_is_refused(recorded: Recorded, spoil: obje
 def test_text_of_a_candidate_stays_inside_string_literals(recorded: Recorded) -> None:
     kernel = recorded.recording.kernels[0]
     hostile = 'ret; \\"); } void evil() { asm("'
-    other = Kernel(name=kernel.name, ptx=kernel.ptx.replace("\tret;", f"\t{hostile}"))
+    other = CompiledKernel(name=kernel.name, ptx=kernel.ptx.replace("\tret;", f"\t{hostile}"))
     text = text_of(recorded, recorded.recording.model_copy(update={"kernels": (other,)}))
     line = next(line for line in text.splitlines() if "evil" in line)
     inside = line.strip()[1:-1]

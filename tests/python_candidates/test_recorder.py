@@ -10,7 +10,7 @@ from conftest import Answers, request_for
 
 from kernelblaster.devices.failures import BuildFailure
 from kernelblaster.problems.problem import Precision
-from kernelblaster.python_candidates.plan import Launch
+from kernelblaster.python_candidates.plan import PlannedLaunch
 from kernelblaster.python_candidates.recording import has_triton, record
 
 
@@ -47,7 +47,7 @@ def test_zeros_are_a_fill_and_autotuning_takes_the_first_configuration(answers: 
     assert recording.warnings
     fill, launch = recording.plans[0].steps
     assert (fill.step, fill.value, fill.bytes) == ("fill", 0, 2 * 3001)
-    assert isinstance(launch, Launch)
+    assert isinstance(launch, PlannedLaunch)
     assert launch.grid == (24, 1, 1)
 
 

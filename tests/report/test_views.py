@@ -32,7 +32,7 @@ from kernelblaster.report.page import make_page
 from kernelblaster.report.reading import steps_of
 from kernelblaster.report.roofline import roofline
 from kernelblaster.report.scales import LogScale, times
-from kernelblaster.report.search_tree import Outcome, search_tree
+from kernelblaster.report.search_tree import StepEnding, search_tree
 from kernelblaster.report.steps import step_views
 from kernelblaster.report.sweeps import sweep_views
 from kernelblaster.report.techniques import technique_table
@@ -53,7 +53,7 @@ def test_the_tree_branches_off_what_was_accepted_and_marks_the_way_to_the_final_
     tree = search_tree(record(tmp_path, two_rollouts(), final="c"))
     assert tree is not None
     assert [(dot.outcome, dot.best) for dot in tree.dots] == [
-        (Outcome.FASTER, True), (Outcome.SLOWER, False), (Outcome.FASTER, True), (Outcome.WRONG, False),
+        (StepEnding.FASTER, True), (StepEnding.SLOWER, False), (StepEnding.FASTER, True), (StepEnding.WRONG, False),
     ]  # fmt: skip
     first, slower, last, _ = tree.dots
     assert first.y == slower.y == last.y < tree.lanes[1].y

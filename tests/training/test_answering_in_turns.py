@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kernelblaster.environment.rewards import REWARDS, RewardOptions
 from kernelblaster.evaluation.results import Decision, Verdict
 from kernelblaster.models.base import Message
-from kernelblaster.training.judging import Completion, Place, Scorer, StoredJudge, judge_step
+from kernelblaster.training.judging import Place, PolicyCompletion, Scorer, StoredJudge, judge_step
 from kernelblaster.training.metrics import best_of_dialogues, metrics_of
 from kernelblaster.training.rollouts import Rollout, RolloutHeader, RolloutStore
 from kernelblaster.training.rows import PromptRow, ReplyForm
@@ -75,7 +75,7 @@ def next_turns(scorer: Scorer, *, most: int = 100_000, turns: int = 4) -> NextTu
 
 
 def judged(scorer: Scorer, text: str, row: PromptRow = ROW, step: int = 0) -> Rollout:
-    completion = Completion(row, text, tokens=1)
+    completion = PolicyCompletion(row, text, tokens=1)
     (outcome,) = scorer.score([completion])
     return Rollout(
         **outcome.model_dump(), step=step, index=0, group=0, problem=row.problem, prompt=row.digest, completion=text,
@@ -141,10 +141,10 @@ def test_a_dialogue_counts_by_its_best_turn_and_completions_by_themselves(
     store = RolloutStore(tmp_path_factory.mktemp("store"), header)
     row = ROW.model_copy(update={"reply": ReplyForm.CHOICE, "choices": json.dumps({"a": WRONG, "b": RIGHT})})
     later = row.model_copy(update={"prompt": (Message(role="user", content="again"),)})
-    first = [(Place(0, 0, 0, 0), Completion(row, "a", 1)), (Place(1, 0, 0, 1), Completion(row, "a", 1))]
+    first = [(Place(0, 0, 0, 0), PolicyCompletion(row, "a", 1)), (Place(1, 0, 0, 1), PolicyCompletion(row, "a", 1))]
     second = [
-        (Place(2, 1, 1, 0, (0, 0)), Completion(later, "b", 1)),
-        (Place(3, 1, 1, 1, (0, 1)), Completion(later, "a", 1)),
+        (Place(2, 1, 1, 0, (0, 0)), PolicyCompletion(later, "b", 1)),
+        (Place(3, 1, 1, 1, (0, 1)), PolicyCompletion(later, "a", 1)),
     ]
     rollouts = [one for turn in (first, second) for one in judge_step(0, turn, scorer, store)]
     figures = metrics_of(rollouts)

@@ -20,7 +20,7 @@ from kernelblaster.environment.rewards import REWARDS, RewardOptions, rewarded
 from kernelblaster.environment.staged_rewards import ProfileAware
 from kernelblaster.evaluation.results import Decision, Evaluation, Verdict
 from kernelblaster.models.base import Message
-from kernelblaster.training.judging import Completion, Scorer, StoredJudge
+from kernelblaster.training.judging import PolicyCompletion, Scorer, StoredJudge
 from kernelblaster.training.prompt_rows import PromptBuilder
 from kernelblaster.training.prompting import PromptForm
 from kernelblaster.training.rows import PromptRow
@@ -129,5 +129,5 @@ def test_what_was_asked_for_and_not_done_costs_unless_the_parent_did_it(
     )  # fmt: skip
     scorer = Scorer(stored(), REWARDS.get("profile")(RewardOptions()), Baseline.PARENT, profile=True)
     source = kernel(Verdict.CORRECT, 2.0, Decision.FASTER, note=note)
-    (found,) = scorer.score([Completion(row, f"```cuda\n{source}```\n", tokens=1)])
+    (found,) = scorer.score([PolicyCompletion(row, f"```cuda\n{source}```\n", tokens=1)])
     assert found.parts["blemish"] == (-0.1 if missing else 0.0)

@@ -18,7 +18,7 @@ from kernelblaster.errors import MachineError
 from kernelblaster.evaluation.results import Decision, Evaluation, Verdict
 from kernelblaster.models.base import Message
 from kernelblaster.python_candidates.language import CandidateLanguage
-from kernelblaster.training.judging import MACHINE, Completion, Scorer, StoredJudge
+from kernelblaster.training.judging import MACHINE, PolicyCompletion, Scorer, StoredJudge
 from kernelblaster.training.metrics import metrics_of
 from kernelblaster.training.rollouts import Rollout
 from kernelblaster.training.rows import PromptRow, ReplyForm
@@ -36,8 +36,8 @@ def scorer(judge: StoredJudge, scheme: str, baseline: Baseline = Baseline.START)
     return Scorer(judge, REWARDS.get(scheme)(RewardOptions()), baseline)
 
 
-def reply(source: str) -> Completion:
-    return Completion(ROW, f"Here it is.\n```cuda\n{source}```\n", tokens=1)
+def reply(source: str) -> PolicyCompletion:
+    return PolicyCompletion(ROW, f"Here it is.\n```cuda\n{source}```\n", tokens=1)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -45,7 +45,7 @@ def test_planted_cheats_get_the_floor_and_no_failure_less(stored: Callable[[], S
     score = scorer(stored(), scheme).score
     (cheat,) = score([reply(kernel(Verdict.REWARD_HACK, 100.0, Decision.FASTER))])
     honest = [one.reward for verdict in FAILURES for one in score([reply(kernel(verdict))])]
-    nothing = score([Completion(ROW, "I cannot.", tokens=1)])[0].reward
+    nothing = score([PolicyCompletion(ROW, "I cannot.", tokens=1)])[0].reward
     assert cheat.hack
     assert cheat.reward == REWARDS.get(scheme)(RewardOptions()).lowest
     assert all(cheat.reward <= one for one in [*honest, nothing] if one is not None)
@@ -145,7 +145,7 @@ def test_speedups_are_against_the_kernel_of_the_prompt_where_that_is_asked_for(
     monkeypatch.setattr(judge, "evaluate", noting)
     parent = kernel(Verdict.CORRECT, note="// parent\n")
     row = ROW.model_copy(update={"parent": parent})
-    completion = Completion(row, reply(kernel(Verdict.CORRECT, 2.0, Decision.FASTER)).text, tokens=1)
+    completion = PolicyCompletion(row, reply(kernel(Verdict.CORRECT, 2.0, Decision.FASTER)).text, tokens=1)
     scorer(stored(), "seed", Baseline.PARENT).score([completion])
     assert against == [parent]
 
@@ -153,7 +153,7 @@ def test_speedups_are_against_the_kernel_of_the_prompt_where_that_is_asked_for(
 def test_a_choice_names_a_source_and_anything_else_is_no_code(stored: Callable[[], StoredJudge]) -> None:
     choices = {"a": kernel(Verdict.CORRECT), "b": kernel(Verdict.COMPILE_ERROR)}
     row = ROW.model_copy(update={"reply": ReplyForm.CHOICE, "choices": json.dumps(choices)})
-    found = scorer(stored(), "graded").score([Completion(row, text, tokens=1) for text in ("a", " b\n", "c", "")])
+    found = scorer(stored(), "graded").score([PolicyCompletion(row, text, tokens=1) for text in ("a", " b\n", "c", "")])
     assert [one.verdict for one in found] == ["correct", "compile_error", "no_code", "no_code"]
 
 
@@ -165,14 +165,16 @@ def test_a_reply_in_triton_is_a_whole_module_in_a_fence(
     module = "import triton\n\nclass ModelNew:\n    pass\n"
     fenced = f"```python\n{module}```"
     replies = [fenced, module, fenced[:-3], reply(kernel(Verdict.CORRECT)).text]
-    found = scorer(stored(), "graded").score([Completion(row, text, 9) for text in replies])
+    found = scorer(stored(), "graded").score([PolicyCompletion(row, text, 9) for text in replies])
     assert [one.verdict for one in found] == ["correct", "no_code", "no_code", "no_code"]
     assert judge.judged[-1] == module
 
 
 def test_a_reply_that_is_cut_off_is_no_code(stored: Callable[[], StoredJudge]) -> None:
     cut = reply(kernel(Verdict.CORRECT)).text[:-8]
-    assert scorer(stored(), "graded").score([Completion(ROW, cut, tokens=1, truncated=True)])[0].verdict == "no_code"
+    assert (
+        scorer(stored(), "graded").score([PolicyCompletion(ROW, cut, tokens=1, truncated=True)])[0].verdict == "no_code"
+    )
 
 
 def rollout(index: int, verdict: str, **known: object) -> Rollout:

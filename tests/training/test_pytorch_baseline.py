@@ -21,7 +21,7 @@ from kernelblaster.models.base import Message
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.reference import reference_digest
 from kernelblaster.training.comparing import against_pytorch, eager_times
-from kernelblaster.training.judging import Completion, Scorer, StoredJudge
+from kernelblaster.training.judging import PolicyCompletion, Scorer, StoredJudge
 from kernelblaster.training.rows import PromptRow
 from kernelblaster.training.stages import Stage, plan_of
 
@@ -61,7 +61,9 @@ def test_the_report_s_reward_is_one_and_pytorch_s_time_over_the_kernel_s(stored:
     )  # fmt: skip
     scheme = REWARDS.get("two-stage-fast")(RewardOptions())
     source = kernel(Verdict.CORRECT, 2.0, Decision.FASTER)  # 50 us, twice as fast as the start
-    replies = [Completion(row, f"```cuda\n{one}```\n", tokens=1) for one in (source, kernel(Verdict.WRONG_VALUES))]
+    replies = [
+        PolicyCompletion(row, f"```cuda\n{one}```\n", tokens=1) for one in (source, kernel(Verdict.WRONG_VALUES))
+    ]
     found = Scorer(stored(), scheme, Baseline.PYTORCH, pytorch={"level1/023": EAGER}).score(replies)
     assert [one.reward for one in found] == pytest.approx([1 + 300 / 50, -10.0])
     assert found[0].speedup == pytest.approx(6.0)

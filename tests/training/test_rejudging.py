@@ -14,13 +14,13 @@ from kernelblaster.evaluation.tiers import Tier
 from kernelblaster.models.base import Message
 from kernelblaster.training.datasets import TrainableReplies, preference_rows, unpaired_rows, warmup_rows
 from kernelblaster.training.rejudging import VERDICTS, judge_again, with_verdicts
-from kernelblaster.training.sources import KnownReply, Outcome
+from kernelblaster.training.sources import KnownReply, KnownResult
 from kernelblaster.training.splits import SplitEntry, Splits
 
 SPLITS = Splits(problems={"level1/023": SplitEntry(split="train", family="softmax")})
 
 
-def reply(verdict: Verdict, outcome: Outcome | None = None, precision: str = "fp16") -> KnownReply:
+def reply(verdict: Verdict, outcome: KnownResult | None = None, precision: str = "fp16") -> KnownReply:
     source = kernel(verdict, note=f"// {outcome}\n")
     return KnownReply(
         problem="level1/023", precision=precision,
@@ -30,7 +30,7 @@ def reply(verdict: Verdict, outcome: Outcome | None = None, precision: str = "fp
     )  # fmt: skip
 
 
-FASTER = Outcome(Verdict.CORRECT, Decision.FASTER, 2.0)
+FASTER = KnownResult(Verdict.CORRECT, Decision.FASTER, 2.0)
 REPLIES = [
     reply(Verdict.CORRECT), reply(Verdict.WRONG_VALUES), reply(Verdict.NOT_EMULATABLE), reply(Verdict.CORRECT, FASTER),
     reply(Verdict.RUNTIME_ERROR, precision="fp32"),
@@ -50,7 +50,7 @@ def test_each_unknown_kernel_is_judged_once_and_what_says_nothing_stays_unknown(
     assert judge.judged == [one.source for one in REPLIES[:3]]
     assert set(judge.tiers) == {Tier.CORRECT}
     assert [one.outcome for one in told] == [
-        Outcome(Verdict.CORRECT), Outcome(Verdict.WRONG_VALUES), None, FASTER, None,
+        KnownResult(Verdict.CORRECT), KnownResult(Verdict.WRONG_VALUES), None, FASTER, None,
     ]  # fmt: skip
 
 

@@ -25,7 +25,7 @@ from kernelblaster.agent.slots import (
     rollout_slot,
 )
 from kernelblaster.agent.sources import cut_middle
-from kernelblaster.agent.state import Attempt, Choice, Diagnosis, Failure, FailureKind, RolloutState, Tried
+from kernelblaster.agent.state import Attempt, Choice, Failure, FailureKind, RolloutState, StepDiagnosis, Tried
 from kernelblaster.agent.summary import budget_summary, gpu_summary, profile_summary, time_summary
 from kernelblaster.agent.task import launcher_of, reference_values, task_values
 from kernelblaster.config import SearchPart
@@ -139,7 +139,7 @@ def _swept_variants(context: ProblemContext) -> int:
     return context.config.sweep_variants if swept else 0
 
 
-def _shown_diagnosis(context: ProblemContext, diagnosis: Diagnosis) -> Diagnosis | None:
+def _shown_diagnosis(context: ProblemContext, diagnosis: StepDiagnosis) -> StepDiagnosis | None:
     """The diagnosis as prompts tell it; its evidence cites counters."""
     if not context.config.has(SearchPart.CLASSIFICATION):
         return None

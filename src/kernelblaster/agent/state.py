@@ -35,7 +35,7 @@ class FailureKind(StrEnum):
     DUPLICATE = "duplicate"
 
 
-class Diagnosis(BaseModel, frozen=True):
+class StepDiagnosis(BaseModel, frozen=True):
     """The bottleneck state of an incumbent."""
 
     parent: str
@@ -180,7 +180,7 @@ class BegunStep(BaseModel, frozen=True):
     """SHA-256 of the incumbent."""
     started: float
     """Unix time in seconds."""
-    diagnosis: Diagnosis
+    diagnosis: StepDiagnosis
     choice: Choice | None = None
     """None until a technique was drawn."""
 
@@ -199,7 +199,7 @@ class RolloutState(BaseModel):
     """As in `Allocation`."""
     siblings: list[int] = []
     """Indices of the generation's replies on the same kernel, its own among them; empty for a chain."""
-    diagnosis: Diagnosis | None = None
+    diagnosis: StepDiagnosis | None = None
     choice: Choice | None = None
     attempt: Attempt | None = None
     spent: Spent = Spent()

@@ -51,7 +51,7 @@ class EvalOptions:
 
 
 @dataclass(frozen=True)
-class PlaceOptions:
+class EvalPlaceOptions:
     """Where it is judged, what it may cost, and where settings come from."""
 
     exchange: ExchangeOption = None
@@ -69,8 +69,8 @@ class PlaceOptions:
     json_output: JsonOption = False
 
 
-@grouped(EvalOptions, ModelOptions, PlaceOptions)
-def evaluate(played: EvalOptions, model: ModelOptions, place: PlaceOptions) -> int:
+@grouped(EvalOptions, ModelOptions, EvalPlaceOptions)
+def evaluate(played: EvalOptions, model: ModelOptions, place: EvalPlaceOptions) -> int:
     """Let a model write kernels: pass@k, fast_p, mean reward and hack rate, by level.
 
     Continues what an earlier start left. Exit code 75 while a batch exchange waits for replies.

@@ -36,7 +36,7 @@ class _Assumed(BaseModel):
     launch_us: float
 
 
-class _Measured(BaseModel):
+class _MeasuredRates(BaseModel):
     key: str
     source: str
     copy_bandwidth: float | None = None
@@ -48,7 +48,7 @@ class _Table(BaseModel):
     format: Literal["kernelblaster-attainable-1"]
     note: str
     assumed: _Assumed
-    gpus: tuple[_Measured, ...]
+    gpus: tuple[_MeasuredRates, ...]
 
 
 def attainable_rates(facts: DeviceFacts) -> AttainableRates:

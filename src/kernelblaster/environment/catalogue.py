@@ -33,7 +33,7 @@ def names_of(problem: Problem) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Draw:
+class ProblemPool:
     """Where a problem is drawn from.
 
     Attributes:
@@ -97,7 +97,7 @@ class Catalogue:
             raise UnknownProblem(f"{split} has no problem at {index}", hint=f"use 0 to {len(tasks) - 1}")
         return tasks[index]
 
-    def draw(self, seed: int, where: Draw) -> Problem:
+    def draw(self, seed: int, where: ProblemPool) -> Problem:
         """A problem that the seed decides, whatever else was drawn. Raises UnknownProblem."""
         among: Sequence[Problem] = self.problems if where.split is None else self.tasks(where.split)
         among = [problem for problem in among if not where.levels or problem.id.level in where.levels]

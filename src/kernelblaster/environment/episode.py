@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.devices.facts import DeviceKind
-from kernelblaster.environment.catalogue import Catalogue, Draw, problem_identifier
+from kernelblaster.environment.catalogue import Catalogue, ProblemPool, problem_identifier
 from kernelblaster.environment.judging import SharedJudge, TaskText
 from kernelblaster.environment.observation import KernelObservation, at_reset, of_evaluation, without_source
 from kernelblaster.environment.rewards import REWARDS, Reward, RewardOptions, RewardScheme, rewarded
@@ -257,7 +257,7 @@ class KernelEpisodes:
             return self._catalogue.at(request.split, request.index), None
         seed = secrets.randbits(_SEED_BITS) if request.seed is None else request.seed
         levels = () if request.levels is None else _levels(request.levels)
-        return self._catalogue.draw(seed, Draw(request.split, levels)), seed
+        return self._catalogue.draw(seed, ProblemPool(request.split, levels)), seed
 
     def _require_open(self) -> None:
         if self._closed:

@@ -39,7 +39,7 @@ class EnvironmentBusy(MachineError):
 
 
 @dataclass(frozen=True)
-class Load:
+class QueueLoad:
     """What a queue holds at one moment.
 
     Attributes:
@@ -90,7 +90,7 @@ class FairQueue:
         self._closed = False
 
     @property
-    def load(self) -> Load:
+    def load(self) -> QueueLoad:
         """What it holds now."""
         with self._lock:
             return self._load()
@@ -148,9 +148,9 @@ class FairQueue:
                 self._lines[session] = line
         ticket.called.set()
 
-    def _load(self) -> Load:
+    def _load(self) -> QueueLoad:
         waiting = sum(map(len, self._lines.values()))
-        return Load(self._running, waiting, self._workers, self._room, self._mean_s)
+        return QueueLoad(self._running, waiting, self._workers, self._room, self._mean_s)
 
 
 def retry_after(message: str) -> int | None:

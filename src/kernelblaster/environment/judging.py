@@ -19,7 +19,7 @@ from kernelblaster.agent.summary import gpu_summary
 from kernelblaster.agent.task import reference_values, task_values
 from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.devices.facts import DeviceFacts, Library
-from kernelblaster.environment.fair_queue import FairQueue, Load
+from kernelblaster.environment.fair_queue import FairQueue, QueueLoad
 from kernelblaster.errors import DeviceError, ProblemError
 from kernelblaster.evaluation.results import Evaluation, Verdict
 from kernelblaster.evaluation.tiers import Tier
@@ -171,7 +171,7 @@ class SharedJudge:
         return self._judge.device.facts
 
     @property
-    def load(self) -> Load | None:
+    def load(self) -> QueueLoad | None:
         """How many submissions are judged and wait; None without a queue."""
         return None if self._queue is None else self._queue.load
 

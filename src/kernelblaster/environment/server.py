@@ -45,8 +45,8 @@ class ServedState(EpisodeState, State):
     """`EpisodeState` on the wire."""
 
 
-class Refused(RuntimeError):
-    """What a client is told when a request cannot be served: one line with the cure.
+class RequestRefused(RuntimeError):
+    """What a client is told when a request cannot be served: one line with a hint.
 
     Args:
         error: why.
@@ -138,7 +138,7 @@ def create_app(
         concurrency_config=ConcurrencyConfig(max_concurrent_envs=capacity),
         state_cls=ServedState,
     )
-    app.add_exception_handler(Refused, _refused)
+    app.add_exception_handler(RequestRefused, _refused)
     if math.isfinite(idle_s):
         app.add_middleware(IdleSockets, after_s=idle_s)
 
@@ -173,7 +173,7 @@ def _load(environments: KernelEnvironments) -> dict[str, object]:
 
 def _refused(_: Request, error: Exception) -> JSONResponse:
     """The answer over HTTP, where OpenEnv leaves out the text of an exception."""
-    assert isinstance(error, Refused)
+    assert isinstance(error, RequestRefused)
     headers = {} if error.retry_after_s is None else {"Retry-After": str(error.retry_after_s)}
     return JSONResponse({"detail": str(error)}, error.status, headers)
 
@@ -187,7 +187,7 @@ def _told(serve: Callable[[], Value]) -> Value:
     try:
         return serve()
     except KernelBlasterError as error:
-        raise Refused(error) from error
+        raise RequestRefused(error) from error
 
 
 def _tasks(catalogue: Catalogue, split: str) -> tuple[Problem, ...]:

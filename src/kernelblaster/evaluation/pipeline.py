@@ -110,7 +110,7 @@ class EvaluationPipeline(EvaluationStages):
                 with self._stage("inputs"):
                     judge.inputs.draw([*plan.small, *plan.unseen])  # there, unless others needed the room meanwhile
                     drawn = stack.enter_context(judge.inputs.use(plan.timed))
-                pair = stack.enter_context(self._contest(drawn))
+                pair = stack.enter_context(self._pair(drawn))
                 if not self._passes(pair, candidate, baseline, profile=profile):
                     return False
             if self._evaluation.tier is Tier.CORRECT:
@@ -161,7 +161,7 @@ class EvaluationPipeline(EvaluationStages):
             with (
                 judge.holding(),
                 judge.inputs.use(self._plan.timed) as drawn,
-                self._contest(drawn) as pair,
+                self._pair(drawn) as pair,
             ):
                 pair.start(build, baseline)
                 if not self._measure(pair, most_seconds=REPEATED_SECONDS):
@@ -172,7 +172,7 @@ class EvaluationPipeline(EvaluationStages):
         self._evaluation.comparison = combined(taken)
         self._evaluation.timing = self._evaluation.comparison.candidate
 
-    def _contest(self, drawn: InputSet) -> TimedPair[InputSet]:
+    def _pair(self, drawn: InputSet) -> TimedPair[InputSet]:
         judge = self._judge
         budget = 0 if self._plan.timed.judged else judge.instruction_budget
         return TimedPair(judge.device, judge.inputs.directory, drawn, judge.config.timeout_s, budget)

@@ -37,7 +37,7 @@ RETIRE_GAIN = math.log(1.02)
 """A technique is retired when it rarely works, or when even mean + 2 standard errors of its gain is below this."""
 
 
-class Refused(Exception):
+class ChangeRefused(Exception):
     """A change that is not accepted; the message says why."""
 
 
@@ -50,7 +50,7 @@ def amend(
         return document, f"{change.kind}: refused: already applied"
     try:
         amended, line = _effect(document, entry)
-    except Refused as refusal:
+    except ChangeRefused as refusal:
         return document, f"{change.kind}: refused: {refusal}"
     logged = amended.model_copy(update={"changes": (*amended.changes, entry)})
     return logged, f"{change.kind}: applied: {line}"
@@ -103,7 +103,7 @@ def _add_lesson(
     if change.state is not None:
         _require_state(document, change.state)
     if change.technique is not None and not _knows(document, change.technique):
-        raise Refused(f"no technique {change.technique}")
+        raise ChangeRefused(f"no technique {change.technique}")
     lesson = Lesson(
         id=identify(change.text),
         text=" ".join(change.text.split()),
@@ -115,27 +115,27 @@ def _add_lesson(
     )
     duplicate = duplicate_of(lesson, document.lessons)
     if duplicate is not None:
-        raise Refused(f"{duplicate.id} already says it")
+        raise ChangeRefused(f"{duplicate.id} already says it")
     if scope_is_full(lesson, document.lessons):
-        raise Refused("this state and technique have enough lessons")
+        raise ChangeRefused("this state and technique have enough lessons")
     return document.model_copy(update={"lessons": (*document.lessons, lesson)}), lesson.id
 
 
 def _check_adjustment(document: KnowledgeDocument, change: AdjustRule) -> str:
     rule = find_rule(document, change.rule)
     if rule is None:
-        raise Refused(f"no rule {change.rule}")
+        raise ChangeRefused(f"no rule {change.rule}")
     movable = [
         condition
         for condition in conditions(rule.when)
         if condition.metric == change.metric and condition.bounds is not None
     ]
     if not movable:
-        raise Refused(f"{change.metric} has no movable threshold in {change.rule}")
+        raise ChangeRefused(f"{change.metric} has no movable threshold in {change.rule}")
     for condition in movable:
         low, high = condition.bounds or (condition.value, condition.value)
         if not low <= change.value <= high:
-            raise Refused(f"{change.value:g} lies outside {low:g} to {high:g}")
+            raise ChangeRefused(f"{change.value:g} lies outside {low:g} to {high:g}")
     return f"{change.rule}: {change.metric} at {change.value:g}"
 
 
@@ -143,11 +143,11 @@ def _add_technique(
     document: KnowledgeDocument, change: AddTechnique, entry: ChangeEntry
 ) -> tuple[KnowledgeDocument, str]:
     if _knows(document, change.id):
-        raise Refused(f"technique {change.id} exists")
+        raise ChangeRefused(f"technique {change.id} exists")
     for state in change.states:
         _require_state(document, state)
     if sum(not is_released(proposal) for proposal in document.proposals.values()) >= OPEN_PROPOSALS:
-        raise Refused("too many techniques are in quarantine")
+        raise ChangeRefused("too many techniques are in quarantine")
     proposal = Proposal(technique=change, provenance=entry.provenance, proposed_at=entry.applied_at)
     proposals = {**document.proposals, change.id: proposal}
     return document.model_copy(update={"proposals": proposals}), f"{change.id}, in quarantine"
@@ -156,7 +156,7 @@ def _add_technique(
 def _check_retirement(document: KnowledgeDocument, change: RetireTechnique) -> str:
     _require_state(document, change.state)
     if not _knows(document, change.technique):
-        raise Refused(f"no technique {change.technique}")
+        raise ChangeRefused(f"no technique {change.technique}")
     sums = total(
         row.sums
         for row in document.statistics
@@ -165,9 +165,9 @@ def _check_retirement(document: KnowledgeDocument, change: RetireTechnique) -> s
         and not row.cell.weakly_verified
     )
     if sums.attempts < RETIRE_ATTEMPTS:
-        raise Refused(f"{sums.attempts} attempts are too few, {RETIRE_ATTEMPTS} are needed")
+        raise ChangeRefused(f"{sums.attempts} attempts are too few, {RETIRE_ATTEMPTS} are needed")
     if 1 - sums.failed / sums.attempts > RETIRE_P_CORRECT and _optimistic_gain(sums) >= RETIRE_GAIN:
-        raise Refused(f"{sums.attempts} attempts do not show it to be useless")
+        raise ChangeRefused(f"{sums.attempts} attempts do not show it to be useless")
     return f"{change.technique} in {change.state} on {change.arch} ({change.device_kind})"
 
 
@@ -182,7 +182,7 @@ def _optimistic_gain(sums: Sums) -> float:
 
 def _require_state(document: KnowledgeDocument, state: str) -> None:
     if state not in document.states:
-        raise Refused(f"no state {state}")
+        raise ChangeRefused(f"no state {state}")
 
 
 def _knows(document: KnowledgeDocument, technique: str) -> bool:

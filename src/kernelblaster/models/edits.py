@@ -40,7 +40,7 @@ class Edit:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _EditPlace:
     """Of an edit in a file: its lines from `first` to before `end`, from 0."""
 
     first: int
@@ -113,7 +113,7 @@ def apply_edits(base: str, edits: list[Edit]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _place(lines: list[str], number: int, edit: Edit) -> _Place:
+def _place(lines: list[str], number: int, edit: Edit) -> _EditPlace:
     """Where the lines that an edit searches for are; blanks at the ends of lines do not count."""
     wanted = [line.rstrip() for line in edit.search]
     if not any(wanted):
@@ -122,7 +122,7 @@ def _place(lines: list[str], number: int, edit: Edit) -> _Place:
     size = len(wanted)
     found = [first for first in range(len(bare) - size + 1) if bare[first : first + size] == wanted]
     if len(found) == 1:
-        return _Place(found[0], found[0] + size, number, edit)
+        return _EditPlace(found[0], found[0] + size, number, edit)
     if found:
         where = ", ".join(str(first + 1) for first in found[:5])
         raise InapplicableEdits(

@@ -27,14 +27,14 @@ class _Delta(BaseModel):
     refusal: str | None = None
 
 
-class _Choice(BaseModel):
+class _StreamedChoice(BaseModel):
     index: int = 0
     delta: _Delta = Field(default_factory=_Delta)
     finish_reason: str | None = None
 
 
 class _Chunk(BaseModel):
-    choices: list[_Choice] = []
+    choices: list[_StreamedChoice] = []
     model: str | None = None
     usage: dict[str, Any] | None = None
     error: Any = None

@@ -10,10 +10,10 @@ from kernelblaster.problems.driver_names import launcher_arguments
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.python_candidates.cuda_text import cuda_text
 from kernelblaster.python_candidates.language import CandidateLanguage, language_of
-from kernelblaster.python_candidates.plan import Recording, RecordingRequest
+from kernelblaster.python_candidates.plan import CandidateRecording, RecordingRequest
 from kernelblaster.python_candidates.recording import extents_of, record, recorded_gpu
 
-Record = Callable[[str, RecordingRequest], Recording]
+Record = Callable[[str, RecordingRequest], CandidateRecording]
 
 
 @dataclass(frozen=True)

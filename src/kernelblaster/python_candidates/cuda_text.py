@@ -16,7 +16,15 @@ from kernelblaster.cuda_source.launcher import LAUNCHER
 from kernelblaster.devices.failures import BuildFailure, BuildFailureKind
 from kernelblaster.problems.driver_names import LauncherArgument
 from kernelblaster.problems.problem import TensorRole
-from kernelblaster.python_candidates.plan import CANDIDATE, Extents, Fill, Kernel, Launch, LaunchPlan, Recording
+from kernelblaster.python_candidates.plan import (
+    CANDIDATE,
+    CandidateRecording,
+    CompiledKernel,
+    Extents,
+    Fill,
+    LaunchPlan,
+    PlannedLaunch,
+)
 
 Launcher = Sequence[LauncherArgument]
 """What the problem's driver passes to the launcher, in order."""
@@ -59,7 +67,7 @@ class _Function:
     text: str
 
 
-def cuda_text(recording: Recording, extents: Sequence[Extents], launcher: Launcher) -> str:
+def cuda_text(recording: CandidateRecording, extents: Sequence[Extents], launcher: Launcher) -> str:
     """The CUDA source of a recording.
 
     Args:
@@ -105,7 +113,7 @@ static char* scratch(char*& memory, size_t bytes) {
 """
 
 
-def _function(kernel: Kernel, number: int) -> _Function:
+def _function(kernel: CompiledKernel, number: int) -> _Function:
     """A kernel as a function of its own name. Raises BuildFailure."""
     text = _COMMENT.sub("", _with_places(kernel.ptx.replace("\r", "")))
     found = list(_ENTRY.finditer(text))
@@ -230,7 +238,7 @@ def _fill(step: Fill) -> Iterator[str]:
     yield f"        cudaMemsetAsync(b{step.buffer} + {step.offset}, {step.value}, {step.bytes}, 0);"
 
 
-def _launch(step: Launch, functions: Sequence[_Function]) -> Iterator[str]:
+def _launch(step: PlannedLaunch, functions: Sequence[_Function]) -> Iterator[str]:
     function = functions[step.kernel]
     # Behind its own parameters a kernel has pointers to scratch memory of the compiler's, which nothing here needs.
     if len(step.arguments) > len(function.parameters):

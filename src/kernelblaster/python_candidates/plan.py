@@ -43,7 +43,7 @@ class RecordedGpu(_Frozen):
     """Opt-in limit in bytes."""
 
 
-class Given(_Frozen):
+class PlanArgument(_Frozen):
     """An argument of `forward`: a tensor by name, or a number."""
 
     tensor: str | None = None
@@ -64,7 +64,7 @@ class Extents(_Frozen):
     sizes: dict[str, int]
     scalars: dict[str, float]
     init: str
-    arguments: tuple[Given, ...]
+    arguments: tuple[PlanArgument, ...]
     tensors: tuple[TensorSpec, ...]
 
 
@@ -90,7 +90,7 @@ class Argument(_Frozen):
     value: int | float | None = None
 
 
-class Launch(_Frozen):
+class PlannedLaunch(_Frozen):
     """A launch of a kernel; `arguments` are those that Triton has not made constants."""
 
     step: Literal["launch"] = "launch"
@@ -115,7 +115,7 @@ class Fill(_Frozen):
     value: Annotated[int, Field(ge=0, le=255)]
 
 
-Step = Annotated[Launch | Fill, Field(discriminator="step")]
+Step = Annotated[PlannedLaunch | Fill, Field(discriminator="step")]
 
 
 class LaunchPlan(_Frozen):
@@ -138,23 +138,23 @@ class LaunchPlan(_Frozen):
         return self
 
 
-class Kernel(_Frozen):
+class CompiledKernel(_Frozen):
     """A compiled kernel."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z_]\w{0,199}$")]
     ptx: Annotated[str, Field(max_length=MOST_PTX)]
 
 
-class Recording(_Frozen):
+class CandidateRecording(_Frozen):
     """A candidate as plans, one for each size of the request."""
 
-    kernels: tuple[Kernel, ...]
+    kernels: tuple[CompiledKernel, ...]
     plans: tuple[LaunchPlan, ...]
     warnings: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _launches_its_kernels(self) -> Self:
-        launches = [step for plan in self.plans for step in plan.steps if isinstance(step, Launch)]
+        launches = [step for plan in self.plans for step in plan.steps if isinstance(step, PlannedLaunch)]
         if any(launch.kernel >= len(self.kernels) for launch in launches):
             raise ValueError("a launch names no kernel")
         return self
@@ -189,7 +189,7 @@ class Refusal(_Frozen):
 class RecorderAnswer(_Frozen):
     """What a recorder leaves behind: one of the two."""
 
-    recording: Recording | None = None
+    recording: CandidateRecording | None = None
     refusal: Refusal | None = None
 
     @model_validator(mode="after")

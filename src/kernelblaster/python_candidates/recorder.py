@@ -26,16 +26,16 @@ from kernelblaster.python_candidates.plan import (
     ANSWER,
     CANDIDATE,
     REQUEST,
+    CandidateRecording,
     Extents,
     LaunchPlan,
     RecorderAnswer,
-    Recording,
     RecordingRequest,
     Refusal,
     RefusalKind,
 )
 from kernelblaster.python_candidates.torch_policy import Indexing, recorded_memory, stand_in_for_cuda
-from kernelblaster.python_candidates.trace import Refused, Trace
+from kernelblaster.python_candidates.trace import CallTrace, NotRecorded
 from kernelblaster.python_candidates.triton_driver import Recorder
 
 _MODEL = "ModelNew"
@@ -54,7 +54,7 @@ def main() -> None:
     torch.set_num_threads(1)
     try:
         answer = RecorderAnswer(recording=record(Path(CANDIDATE), request))
-    except Refused as refused:
+    except NotRecorded as refused:
         answer = RecorderAnswer(refusal=refused.refusal)
     except Exception as error:
         answer = RecorderAnswer(refusal=_raised(error))
@@ -70,7 +70,7 @@ def _warm_up() -> None:
         triton_key()
 
 
-def record(path: Path, request: RecordingRequest) -> Recording:
+def record(path: Path, request: RecordingRequest) -> CandidateRecording:
     """The plans of a candidate at all sizes of a request. Raises Refused, and what the candidate raises."""
     recorder = Recorder(request.gpu)
     recorder.install()
@@ -78,7 +78,7 @@ def record(path: Path, request: RecordingRequest) -> Recording:
     with FakeTensorMode(), Indexing(), torch.no_grad():
         module = _execute(path)
         plans = tuple(_recorded_twice(recorder, module, extents) for extents in request.extents)
-    return Recording(kernels=tuple(recorder.kernels), plans=plans, warnings=tuple(recorder.warnings))
+    return CandidateRecording(kernels=tuple(recorder.kernels), plans=plans, warnings=tuple(recorder.warnings))
 
 
 def _execute(path: Path) -> ModuleType:
@@ -102,7 +102,7 @@ def _recorded_twice(recorder: Recorder, module: ModuleType, extents: Extents) ->
     model = _model(module, extents, given)
     first, second = (_recorded(recorder, model, extents, given) for _ in range(2))
     if first != second:
-        raise Refused(
+        raise NotRecorded(
             RefusalKind.UNSTABLE,
             "a second call with the same shapes launches other kernels than the first",
             "let forward depend on shapes and types alone; keep nothing between calls",
@@ -114,19 +114,19 @@ def _model(module: ModuleType, extents: Extents, given: dict[str, torch.Tensor])
     """`ModelNew` with the problem's weights. Raises Refused."""
     made = getattr(module, _MODEL, None)
     if not isinstance(made, type) or not issubclass(made, torch.nn.Module):
-        raise Refused(RefusalKind.MODULE, f"the file defines no class {_MODEL}", "derive it from torch.nn.Module")
+        raise NotRecorded(RefusalKind.MODULE, f"the file defines no class {_MODEL}", "derive it from torch.nn.Module")
     model: torch.nn.Module = _constructed(made, ast.literal_eval(extents.init), extents.scalars).eval()
     weights = {spec.name: given[spec.name] for spec in extents.tensors if spec.role is TensorRole.WEIGHT}
     own = {name: tensor for name, tensor in model.state_dict().items() if not name.endswith(_COUNTER)}
     if set(own) != set(weights):
-        raise Refused(
+        raise NotRecorded(
             RefusalKind.MODULE,
             f"{_MODEL} has the weights {', '.join(sorted(own)) or 'none'}",
             f"declare those of the reference, by name: {', '.join(sorted(weights)) or 'none'}",
         )
     for name, tensor in weights.items():
         if own[name].shape != tensor.shape:
-            raise Refused(
+            raise NotRecorded(
                 RefusalKind.MODULE, f"weight {name} is {tuple(own[name].shape)}", f"make it {tuple(tensor.shape)}"
             )
     model.load_state_dict(weights, strict=False, assign=True)
@@ -145,13 +145,13 @@ def _recorded(
 ) -> LaunchPlan:
     """The plan of one call. Raises Refused, and what the candidate raises."""
     arguments = [given[one.tensor] if one.tensor is not None else one.value for one in extents.arguments]
-    with _tracing(recorder, Trace(given)) as trace:
+    with _tracing(recorder, CallTrace(given)) as trace:
         returned: Any = model(*arguments)
         return trace.finish(returned, extents.tensors)
 
 
 @contextmanager
-def _tracing(recorder: Recorder, trace: Trace) -> Iterator[Trace]:
+def _tracing(recorder: Recorder, trace: CallTrace) -> Iterator[CallTrace]:
     recorder.trace = trace
     try:
         with recorded_memory(trace):
@@ -162,12 +162,12 @@ def _tracing(recorder: Recorder, trace: Trace) -> Iterator[Trace]:
     finally:
         recorder.trace = None
     if trace.refusal is not None:
-        raise Refused(trace.refusal.kind, trace.refusal.reason, trace.refusal.hint)
+        raise NotRecorded(trace.refusal.kind, trace.refusal.reason, trace.refusal.hint)
 
 
 def _raised(error: Exception) -> Refusal:
     """What a candidate raised, with the lines of its own that it passed."""
-    refused = next((one for one in _causes(error) if isinstance(one, Refused)), None)
+    refused = next((one for one in _causes(error) if isinstance(one, NotRecorded)), None)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).name == CANDIDATE]
     where = f"{CANDIDATE}:{frames[-1].lineno}: " if frames else ""
     said = " ".join(str(error).split())

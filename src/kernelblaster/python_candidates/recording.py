@@ -20,11 +20,11 @@ from kernelblaster.python_candidates.plan import (
     ANSWER,
     CANDIDATE,
     REQUEST,
+    CandidateRecording,
     Extents,
-    Given,
+    PlanArgument,
     RecordedGpu,
     RecorderAnswer,
-    Recording,
     RecordingRequest,
     Refusal,
 )
@@ -60,7 +60,8 @@ def extents_of(problem: Problem, workload: str, precision: Precision) -> Extents
         )
     inputs = {spec.name for spec in specs if spec.role is TensorRole.INPUT}
     arguments = tuple(
-        Given(tensor=name) if name in inputs else Given(value=problem.scalars[name]) for name in reference.input_names
+        PlanArgument(tensor=name) if name in inputs else PlanArgument(value=problem.scalars[name])
+        for name in reference.input_names
     )
     return Extents(
         sizes=problem.workloads[workload],
@@ -96,7 +97,7 @@ def require_triton() -> None:
         )
 
 
-def record(source: str, request: RecordingRequest) -> Recording:
+def record(source: str, request: RecordingRequest) -> CandidateRecording:
     """Record a candidate in a process of its own.
 
     Raises:
@@ -139,7 +140,7 @@ def _interpreter() -> Iterable[Path]:
     return sorted(path.resolve() for path in found if path.is_dir() and path != Path("/"))
 
 
-def read_recording(scratch: Path, outcome: CommandResult, sizes: int) -> Recording:
+def read_recording(scratch: Path, outcome: CommandResult, sizes: int) -> CandidateRecording:
     """What a recorder has left. Raises BuildFailure."""
     answer = scratch / ANSWER
     if not outcome.ok or not answer.is_file():

@@ -18,7 +18,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from kernelblaster.python_candidates.plan import RecordedGpu, RefusalKind
-from kernelblaster.python_candidates.trace import Refused, Trace
+from kernelblaster.python_candidates.trace import CallTrace, NotRecorded
 
 _ATEN = torch.ops.aten
 _ALLOCATIONS = {
@@ -81,7 +81,7 @@ def _along(tensor: torch.Tensor, axis: int, one: int | slice | None) -> tuple[to
 class OperatorPolicy(TorchDispatchMode):
     """Notes what a call allocates and fills, lets views pass, refuses every other operator."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: CallTrace) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._trace = trace
 
@@ -110,7 +110,7 @@ class OperatorPolicy(TorchDispatchMode):
 
 
 @contextmanager
-def recorded_memory(trace: Trace) -> Iterator[None]:
+def recorded_memory(trace: CallTrace) -> Iterator[None]:
     """While a call is recorded, `data_ptr()` of a tensor is an address that only its trace understands."""
     own = FakeTensor.data_ptr
     FakeTensor.data_ptr = lambda tensor: trace.address(tensor)  # type: ignore[assignment, arg-type]
@@ -160,6 +160,6 @@ def stand_in_for_cuda(gpu: RecordedGpu) -> None:
 
 def _refusing(name: str, hint: str) -> Any:
     def refuse(*args: object, **kwargs: object) -> None:
-        raise Refused(RefusalKind.LAUNCH, f"{name} is not recorded", hint)
+        raise NotRecorded(RefusalKind.LAUNCH, f"{name} is not recorded", hint)
 
     return refuse

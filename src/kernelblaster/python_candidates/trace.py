@@ -14,8 +14,8 @@ from kernelblaster.python_candidates.plan import (
     Argument,
     Buffer,
     Fill,
-    Launch,
     LaunchPlan,
+    PlannedLaunch,
     Refusal,
     RefusalKind,
     Step,
@@ -28,7 +28,7 @@ _APART = 1 << 40
 _FORMATS = {"torch.float16": "e", "torch.float32": "f", "torch.float64": "d"}
 
 
-class Refused(Exception):
+class NotRecorded(Exception):
     """The candidate does something that is not recorded."""
 
     def __init__(self, kind: RefusalKind, reason: str, hint: str) -> None:
@@ -47,7 +47,7 @@ def offset_bytes(tensor: torch.Tensor) -> int:
 
 
 @dataclass
-class Trace:
+class CallTrace:
     """What one call has done so far.
 
     Attributes:
@@ -66,9 +66,9 @@ class Trace:
         for name, tensor in self.given.items():
             self._add(tensor, name)
 
-    def refuse(self, kind: RefusalKind, reason: str, hint: str) -> Refused:
+    def refuse(self, kind: RefusalKind, reason: str, hint: str) -> NotRecorded:
         """The exception to raise; the first one is the outcome, also where the candidate catches it."""
-        refused = Refused(kind, reason, hint)
+        refused = NotRecorded(kind, reason, hint)
         self.refusal = self.refusal or refused.refusal
         return refused
 
@@ -96,7 +96,7 @@ class Trace:
         """A tensor as an argument of a launch. Raises Refused."""
         return Argument(buffer=self.buffer(tensor), offset=offset_bytes(tensor))
 
-    def launch(self, launch: Launch) -> None:
+    def launch(self, launch: PlannedLaunch) -> None:
         """A kernel was launched."""
         self._steps.append(launch)
 
@@ -149,7 +149,7 @@ class Trace:
             )
         return index
 
-    def _wrong(self, reason: str, hint: str) -> Refused:
+    def _wrong(self, reason: str, hint: str) -> NotRecorded:
         return self.refuse(RefusalKind.OUTPUT, reason, hint)
 
     def _add(self, tensor: torch.Tensor, name: str | None) -> None:

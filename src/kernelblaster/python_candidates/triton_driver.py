@@ -18,8 +18,8 @@ from triton.backends.driver import DriverBase
 from triton.backends.nvidia.compiler import CUDABackend
 from triton.runtime.driver import driver as drivers
 
-from kernelblaster.python_candidates.plan import Argument, Kernel, Launch, RecordedGpu, RefusalKind
-from kernelblaster.python_candidates.trace import Trace
+from kernelblaster.python_candidates.plan import Argument, CompiledKernel, PlannedLaunch, RecordedGpu, RefusalKind
+from kernelblaster.python_candidates.trace import CallTrace
 
 _THREADS_PER_WARP = 32
 _MOST_THREADS = 1024
@@ -45,13 +45,13 @@ class Recorder:
     """Collects kernels over all calls, and passes launches on to the call that is being recorded."""
 
     gpu: RecordedGpu
-    kernels: list[Kernel] = field(default_factory=list)
+    kernels: list[CompiledKernel] = field(default_factory=list)
     warnings: dict[str, None] = field(default_factory=dict)
-    trace: Trace | None = None
+    trace: CallTrace | None = None
 
     def kernel(self, name: str, ptx: str) -> int:
         """The number of a kernel."""
-        found = Kernel(name=name, ptx=ptx)
+        found = CompiledKernel(name=name, ptx=ptx)
         if found not in self.kernels:
             self.kernels.append(found)
         return self.kernels.index(found)
@@ -151,7 +151,7 @@ class RecordingLauncher:
         if x * y * z == 0:
             return
         trace.launch(
-            Launch(
+            PlannedLaunch(
                 kernel=kernel,
                 grid=(x, y, z),
                 warps=self._metadata.num_warps,
@@ -160,7 +160,7 @@ class RecordingLauncher:
             )
         )
 
-    def _check(self, trace: Trace) -> None:
+    def _check(self, trace: CallTrace) -> None:
         """Raise Refused for what a plain launch cannot do."""
         metadata, lacking = self._metadata, ""
         if metadata.num_ctas != 1:
@@ -175,7 +175,7 @@ class RecordingLauncher:
             )
 
 
-def _argument(trace: Trace, value: object) -> Argument:
+def _argument(trace: CallTrace, value: object) -> Argument:
     if isinstance(value, torch.Tensor):
         if value.device.type != "cuda":
             raise trace.refuse(

@@ -13,7 +13,7 @@ from collections import deque
 from types import TracebackType
 from typing import Self
 
-from kernelblaster.python_candidates.plan import CANDIDATE, REQUEST, Recording, RecordingRequest
+from kernelblaster.python_candidates.plan import CANDIDATE, REQUEST, CandidateRecording, RecordingRequest
 from kernelblaster.python_candidates.recording import TIMEOUT_S, read_recording, require_triton, start_recorder
 from kernelblaster.sandbox.process import SandboxedProcess, Scratch
 
@@ -38,7 +38,7 @@ class _Recorder:
         """Whether it is still there."""
         return self._process.running
 
-    def record(self, source: str, request: RecordingRequest) -> Recording:
+    def record(self, source: str, request: RecordingRequest) -> CandidateRecording:
         """Record a candidate, once. Raises as `recording.record`."""
         scratch = self._scratch.path
         (scratch / CANDIDATE).write_text(source, encoding="utf-8")
@@ -78,7 +78,7 @@ class WarmRecorders:
     ) -> None:
         self.close()
 
-    def record(self, source: str, request: RecordingRequest) -> Recording:
+    def record(self, source: str, request: RecordingRequest) -> CandidateRecording:
         """Record a candidate in a process of its own. Raises as `recording.record`."""
         require_triton()
         recorder = self._take() or _Recorder()

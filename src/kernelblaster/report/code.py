@@ -63,7 +63,7 @@ def _class(kind: _TokenType, text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Line:
+class CodeLine:
     """A numbered line; `html` is safe."""
 
     number: int
@@ -76,8 +76,8 @@ class DiffRow:
 
     kind: str
     """`same`, `changed`, `removed` or `added`."""
-    left: Line | None
-    right: Line | None
+    left: CodeLine | None
+    right: CodeLine | None
 
 
 @dataclass(frozen=True)
@@ -110,8 +110,8 @@ def side_by_side(before: str, after: str) -> Diff:
 def _rows(before: str, after: str) -> Iterator[DiffRow]:
     # As the lexer has it, which knows one kind of line end.
     before, after = (text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n") for text in (before, after))
-    left = [Line(number, html) for number, html in enumerate(highlighted(before), 1)]
-    right = [Line(number, html) for number, html in enumerate(highlighted(after), 1)]
+    left = [CodeLine(number, html) for number, html in enumerate(highlighted(before), 1)]
+    right = [CodeLine(number, html) for number, html in enumerate(highlighted(after), 1)]
     for same, old, new in _blocks(before.split("\n"), after.split("\n")):
         for one, other in zip_longest(left[old], right[new]):
             yield DiffRow("same" if same else _kind(one, other), one, other)
@@ -138,7 +138,7 @@ def _blocks(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[bool,
         yield same, slice(i, j), slice(k, m)
 
 
-def _kind(left: Line | None, right: Line | None) -> str:
+def _kind(left: CodeLine | None, right: CodeLine | None) -> str:
     return "added" if left is None else "removed" if right is None else "changed"
 
 

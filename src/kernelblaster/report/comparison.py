@@ -38,7 +38,7 @@ class RunToCompare:
 
 
 @dataclass(frozen=True)
-class Cell:
+class ComparisonCell:
     """A problem in one run; all empty where it was not searched there."""
 
     speedup: str = ""
@@ -56,7 +56,7 @@ class ProblemLine:
     title: str
     pytorch: str
     """The fastest mode of PyTorch that is known, in microseconds."""
-    cells: tuple[Cell, ...]
+    cells: tuple[ComparisonCell, ...]
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class RunColumn:
 
 
 @dataclass(frozen=True)
-class Setting:
+class DifferingSetting:
     """A setting that the runs do not share, with its value in each."""
 
     name: str
@@ -93,7 +93,7 @@ class ComparisonPage:
     """Problems that every run searched."""
     columns: tuple[RunColumn, ...]
     lines: tuple[ProblemLine, ...]
-    settings: tuple[Setting, ...]
+    settings: tuple[DifferingSetting, ...]
 
 
 def make_comparison(runs: Sequence[RunToCompare]) -> ComparisonPage:
@@ -151,7 +151,7 @@ def _lines(runs: Sequence[RunToCompare]) -> Iterator[ProblemLine]:
         yield ProblemLine(
             title=rows[problem].title,
             pytorch=microseconds(min(known)) if known else "",
-            cells=tuple(Cell() if row is None else _cell(row, best, most) for row in own),
+            cells=tuple(ComparisonCell() if row is None else _cell(row, best, most) for row in own),
         )
 
 
@@ -161,11 +161,11 @@ def _leads(speedups: Sequence[float]) -> bool:
     return len(ordered) > 1 and ordered[0] > _LEAD * ordered[1]
 
 
-def _cell(row: ProblemSummary, best: float | None, most: float) -> Cell:
+def _cell(row: ProblemSummary, best: float | None, most: float) -> ComparisonCell:
     if row.comparison is None:
-        return Cell(told=row.reason or row.status.replace("_", " "))
+        return ComparisonCell(told=row.reason or row.status.replace("_", " "))
     speedup = row.comparison.speedup
-    return Cell(
+    return ComparisonCell(
         speedup=times(speedup),
         final=microseconds(row.comparison.candidate.median_us),
         best=speedup == best,
@@ -173,13 +173,13 @@ def _cell(row: ProblemSummary, best: float | None, most: float) -> Cell:
     )
 
 
-def _settings(records: Sequence[RunRecord]) -> Iterator[Setting]:
+def _settings(records: Sequence[RunRecord]) -> Iterator[DifferingSetting]:
     """Settings whose values differ, by name."""
     flat = [dict(_leaves(json.loads(record.config.model_dump_json()))) for record in records]
     for name in sorted({name for one in flat for name in one}):
         values = [one.get(name) for one in flat]
         if any(value != values[0] for value in values) and name.rpartition(".")[2] not in _OWN:
-            yield Setting(name, tuple(_told(value) for value in values))
+            yield DifferingSetting(name, tuple(_told(value) for value in values))
 
 
 def _leaves(values: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, Any]]:

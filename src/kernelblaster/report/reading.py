@@ -36,7 +36,7 @@ Kind = TypeVar("Kind")
 
 
 @dataclass(frozen=True)
-class Attempt:
+class ReportedAttempt:
     """One reply inside a step: what it was, and how it was judged.
 
     Attributes:
@@ -52,7 +52,7 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class Step:
+class ReportedStep:
     """One step of a rollout, from its parent to its decision.
 
     Attributes:
@@ -70,12 +70,12 @@ class Step:
     parent_gain: float
     classified: Classified | None
     selected: Selected | None
-    attempts: tuple[Attempt, ...]
+    attempts: tuple[ReportedAttempt, ...]
     decided: Decided | None
     credited: Credited | None = None
 
     @property
-    def last(self) -> Attempt | None:
+    def last(self) -> ReportedAttempt | None:
         """The attempt that the step was decided on."""
         return self.attempts[-1] if self.attempts else None
 
@@ -108,7 +108,7 @@ class ProblemRecord:
     files: ProblemFiles
     start: str | None
     final: str | None
-    steps: tuple[Step, ...]
+    steps: tuple[ReportedStep, ...]
     rounds: dict[int, str]
     evaluations: dict[str, Evaluation]
     finalists: tuple[FinalistMeasured, ...]
@@ -155,7 +155,7 @@ def read_problem(row: ProblemSummary, directory: Path) -> ProblemRecord:
     )
 
 
-def steps_of(events: Sequence[Event]) -> Iterator[Step]:
+def steps_of(events: Sequence[Event]) -> Iterator[ReportedStep]:
     """The steps of a search, by rollout and number."""
     by_slot: dict[str, list[Event]] = {}
     for event in events:
@@ -165,7 +165,7 @@ def steps_of(events: Sequence[Event]) -> Iterator[Step]:
         own = by_slot[slot]
         started = _last(own, StepStarted)
         attempts = [
-            Attempt(name, _last(of_attempt, Generated), _last(of_attempt, Evaluated), _last(of_attempt, Swept))
+            ReportedAttempt(name, _last(of_attempt, Generated), _last(of_attempt, Evaluated), _last(of_attempt, Swept))
             for name, of_attempt in by_slot.items()
             if name.startswith(f"{slot}/attempt-")
         ]
@@ -173,7 +173,7 @@ def steps_of(events: Sequence[Event]) -> Iterator[Step]:
             # It ended before it chose: there was nothing left to try, or the time was over.
             continue
         rollout, _, number = slot.rpartition("/step-")
-        yield Step(
+        yield ReportedStep(
             slot=slot,
             rollout="/".join(rollout.split("/")[-2:]),
             number=int(number),

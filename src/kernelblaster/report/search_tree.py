@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kernelblaster.evaluation.results import Decision, Verdict
-from kernelblaster.report.reading import ProblemRecord, Step
+from kernelblaster.report.reading import ProblemRecord, ReportedStep
 from kernelblaster.report.scales import times
 
 LANE, LEFT, TOP = 34.0, 74.0, 30.0
@@ -17,7 +17,7 @@ NARROWEST, WIDEST = 74.0, 180.0
 """Of a column, one for each step."""
 
 
-class Outcome(StrEnum):
+class StepEnding(StrEnum):
     """How a step ended, as colours tell it."""
 
     FASTER = "faster"
@@ -31,17 +31,17 @@ class Outcome(StrEnum):
     """Not decided."""
 
 
-def outcome_of(step: Step) -> Outcome:
+def outcome_of(step: ReportedStep) -> StepEnding:
     """How a step ended."""
     if step.decided is None:
-        return Outcome.OPEN
+        return StepEnding.OPEN
     told = step.decided.outcome
     if told in (Decision.FASTER, Decision.SLOWER, Decision.INCONCLUSIVE):
-        return Outcome(told)
+        return StepEnding(told)
     # A journal of a reply alone names the verdict.
     if told == Verdict.CORRECT:
-        return Outcome.FASTER if step.decided.accepted else Outcome.INCONCLUSIVE
-    return Outcome.KNOWN if told == "duplicate" else Outcome.WRONG
+        return StepEnding.FASTER if step.decided.accepted else StepEnding.INCONCLUSIVE
+    return StepEnding.KNOWN if told == "duplicate" else StepEnding.WRONG
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Dot:
 
     x: float
     y: float
-    outcome: Outcome
+    outcome: StepEnding
     label: str
     """Gain over the start where the step was accepted, else empty."""
     title: str
@@ -87,18 +87,18 @@ class SearchTree:
     lanes: tuple[Lane, ...]
     dots: tuple[Dot, ...]
     edges: tuple[Edge, ...]
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[StepEnding, ...]
     """That occur."""
 
 
-def step_anchor(problem: str, step: Step) -> str:
+def step_anchor(problem: str, step: ReportedStep) -> str:
     """Where the page shows a step."""
     return f"{problem}-{step.rollout.replace('/', '-')}-{step.number}"
 
 
 def search_tree(record: ProblemRecord) -> SearchTree | None:
     """The tree of a search; None when no step was begun."""
-    rollouts: dict[str, list[Step]] = {}
+    rollouts: dict[str, list[ReportedStep]] = {}
     for step in record.steps:
         rollouts.setdefault(step.rollout, []).append(step)
     if not rollouts:
@@ -136,15 +136,17 @@ def search_tree(record: ProblemRecord) -> SearchTree | None:
         lanes=tuple(lanes),
         dots=tuple(dots),
         edges=tuple(edges),
-        outcomes=tuple(outcome for outcome in Outcome if any(dot.outcome is outcome for dot in dots)),
+        outcomes=tuple(outcome for outcome in StepEnding if any(dot.outcome is outcome for dot in dots)),
     )
 
 
-def _x(step: Step, column: float) -> float:
+def _x(step: ReportedStep, column: float) -> float:
     return round(LEFT + 26 + column * step.number, 1)
 
 
-def _places(rollouts: Mapping[str, Sequence[Step]], column: float) -> dict[tuple[str, str], tuple[float, float]]:
+def _places(
+    rollouts: Mapping[str, Sequence[ReportedStep]], column: float
+) -> dict[tuple[str, str], tuple[float, float]]:
     """Round and kernel -> where it was first accepted in that round: what was made of it branches off there."""
     places: dict[tuple[str, str], tuple[float, float]] = {}
     accepted = [
@@ -171,7 +173,7 @@ def _curve(begin: tuple[float, float], end: tuple[float, float]) -> str:
     return f"M{x0:g} {y0:g}C{bend:g} {y0:g} {x0:g} {y1:g} {bend:g} {y1:g}H{x1:g}"
 
 
-def _way_to(final: str | None, steps: Sequence[Step]) -> frozenset[str]:
+def _way_to(final: str | None, steps: Sequence[ReportedStep]) -> frozenset[str]:
     """Slots of one chain of accepted steps from the start to the final kernel."""
     way: list[str] = []
     wanted, rollout = final, ""
@@ -187,7 +189,7 @@ def _way_to(final: str | None, steps: Sequence[Step]) -> frozenset[str]:
     return frozenset(way)
 
 
-def _title(step: Step) -> str:
+def _title(step: ReportedStep) -> str:
     lines = [f"{step.rollout}, step {step.number}"]
     if step.selected:
         lines.append(f"{step.selected.state} → {step.selected.technique}")

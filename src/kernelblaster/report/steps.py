@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from kernelblaster.models.base import Message
 from kernelblaster.report.packing import TextPack
-from kernelblaster.report.reading import Attempt, ProblemRecord, Step
+from kernelblaster.report.reading import ProblemRecord, ReportedAttempt, ReportedStep
 from kernelblaster.report.scales import microseconds, times
-from kernelblaster.report.search_tree import Outcome, outcome_of, step_anchor
+from kernelblaster.report.search_tree import StepEnding, outcome_of, step_anchor
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class StepView:
     rollout: str
     number: int
     technique: str
-    outcome: Outcome
+    outcome: StepEnding
     result: str
     time: str
     state: str
@@ -58,7 +58,7 @@ def step_views(record: ProblemRecord, pack: TextPack) -> tuple[StepView, ...]:
     return tuple(_view(record, step, pack) for step in record.steps)
 
 
-def _view(record: ProblemRecord, step: Step, pack: TextPack) -> StepView:
+def _view(record: ProblemRecord, step: ReportedStep, pack: TextPack) -> StepView:
     judged = step.last.evaluated if step.last else None
     technique = step.decided.technique if step.decided else step.selected.technique if step.selected else ""
     stated = step.last.generated.stated_speedup if step.last and step.last.generated else None
@@ -82,7 +82,7 @@ def _view(record: ProblemRecord, step: Step, pack: TextPack) -> StepView:
     )
 
 
-def _credit(step: Step) -> str:
+def _credit(step: ReportedStep) -> str:
     found = step.credited
     if found is None:
         return ""
@@ -91,7 +91,7 @@ def _credit(step: Step) -> str:
     return "; ".join(told)
 
 
-def _attempt(record: ProblemRecord, number: int, attempt: Attempt, pack: TextPack) -> AttemptView:
+def _attempt(record: ProblemRecord, number: int, attempt: ReportedAttempt, pack: TextPack) -> AttemptView:
     judged, generated = attempt.evaluated, attempt.generated
     candidate = judged.candidate if judged else generated.candidate if generated else None
     return AttemptView(

@@ -13,7 +13,7 @@ from kernelblaster.report.scales import microseconds, times
 
 
 @dataclass(frozen=True)
-class Cell:
+class HeatCell:
     """The best variant with two values; `heat` is 100 for the fastest of the map and 0 for the slowest."""
 
     text: str
@@ -38,7 +38,7 @@ class SweepView:
     across: str
     down: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+    rows: tuple[tuple[str, tuple[HeatCell, ...]], ...]
 
 
 def sweep_views(record: ProblemRecord) -> tuple[SweepView, ...]:
@@ -86,15 +86,15 @@ def _influence(name: str, timed: Sequence[SweepPoint]) -> float:
     return max(best.values()) / min(best.values())
 
 
-def _cell(points: Sequence[SweepPoint], low: float, high: float) -> Cell:
+def _cell(points: Sequence[SweepPoint], low: float, high: float) -> HeatCell:
     timed = [point for point in points if point.found.median_us is not None]
     if not timed:
         reason = next((point.found.reason for point in points), "not tried")
-        return Cell("", reason[:200], 0, best=False)
+        return HeatCell("", reason[:200], 0, best=False)
     fastest = min(timed, key=_us)
     us = _us(fastest)
     heat = 100 if high <= low else round(100 * math.log(high / us) / math.log(high / low))
-    return Cell(microseconds(us), ", ".join(f"{k} {v}" for k, v in fastest.values.items()), heat, best=us == low)
+    return HeatCell(microseconds(us), ", ".join(f"{k} {v}" for k, v in fastest.values.items()), heat, best=us == low)
 
 
 def _us(point: SweepPoint) -> float:

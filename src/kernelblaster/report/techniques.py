@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kernelblaster.evaluation.results import Verdict
 from kernelblaster.report.reading import ProblemRecord
 from kernelblaster.report.scales import LogScale, Tick, around, times
-from kernelblaster.report.search_tree import Outcome, outcome_of, step_anchor
+from kernelblaster.report.search_tree import StepEnding, outcome_of, step_anchor
 
 WIDTH, LANE, MARGIN = 360.0, 26.0, 14.0
 
@@ -18,7 +18,7 @@ class Trial:
     """One candidate that was timed against its parent."""
 
     x: float
-    outcome: Outcome
+    outcome: StepEnding
     title: str
     anchor: str
 
@@ -54,7 +54,7 @@ class _Tried:
     verdict: str
     speedup: float | None
     accepted: bool
-    outcome: Outcome
+    outcome: StepEnding
     title: str
     anchor: str
 

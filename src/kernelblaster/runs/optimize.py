@@ -53,7 +53,7 @@ from kernelblaster.runs.preparation import (
 )
 from kernelblaster.runs.progress import ProgressModel
 from kernelblaster.runs.starting_knowledge import KnowledgeChoice, choose_knowledge
-from kernelblaster.runs.summing_up import Start
+from kernelblaster.runs.summing_up import RunStart
 
 POLL_SECONDS = 5.0
 
@@ -169,7 +169,7 @@ def _run(
     finished = finished_before(layout, plan.problems)
     experience = prepare_experience(config, layout, knowledge.start)
     ledger = CostLedger(layout.ledger, config.budget)
-    start = Start(record.run, config, facts, plan.problems, layout, ledger, began)
+    start = RunStart(record.run, config, facts, plan.problems, layout, ledger, began)
     exchange = plan.exchange or layout.exchange
     model = CountedModel(plan.model, ledger) if plan.model else _built_model(config, exchange, ledger, facts)
     state = RunInProgress(

@@ -1,7 +1,7 @@
 """PyTorch beside our kernels: eager, torch.compile in its modes, start and final, sampled in turns in one run.
 
-All by one rule (`evaluation.timing.contest`): launches are hidden for everybody, wall time is a column of its own. Each
-kernel is timed on values that change from call to call, and judged on some of these; a wrong one has no time.
+All by one rule (`evaluation.timing.round_robin`): launches are hidden for everybody, wall time is a column of its own.
+Each kernel is timed on values that change from call to call, and judged on some of these; a wrong one has no time.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from kernelblaster.evaluation.processes.workspace import Workspace
 from kernelblaster.evaluation.results import Conditions, Timing, Verdict
 from kernelblaster.evaluation.roofline import floor_us
 from kernelblaster.evaluation.timing.conditions import Readings
-from kernelblaster.evaluation.timing.contest import Contest, Entry
 from kernelblaster.evaluation.timing.pytorch_times import torch_settings
+from kernelblaster.evaluation.timing.round_robin import Participant, RoundRobin
 from kernelblaster.evaluation.timing.statistics import (
     SampleBlock,
     between_processes,
@@ -89,10 +89,10 @@ def measure_baseline(
         for mode in plan.modes:
             sessions |= _torch_session(mode, drawn, device.facts, stack, failures)
         checks = choose_checks(inputs, key, device.facts, secret_seed(), verifier.factor)
-        entries = {name: Entry(session) for name, session in sessions.items()}
+        entries = {name: Participant(session) for name, session in sessions.items()}
         readings = Readings(device.reading, time.monotonic)
-        contest = Contest(entries, device.facts, checks.schedule(), readings)
-        contest.run(plan.seconds)
+        round_robin = RoundRobin(entries, device.facts, checks.schedule(), readings)
+        round_robin.run(plan.seconds)
         for name, kernel in kernels.items():
             found = _judge(kernel, checks, verifier)
             if found.verdict is not Verdict.CORRECT:
@@ -114,7 +114,7 @@ def measure_baseline(
         failures=failures,
         walls={name: _wall(entry.walls_us) for name, entry in entries.items() if entry.walls_us},
         cover=LaunchCover(
-            cover_us=contest.cover_us,
+            cover_us=round_robin.cover_us,
             launch_us={name: entry.launch_us for name, entry in entries.items() if entry.launch_us is not None},
             exposed={name: entry.exposed for name, entry in entries.items()},
         ),

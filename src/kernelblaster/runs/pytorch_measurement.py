@@ -23,8 +23,8 @@ from kernelblaster.evaluation.inputs.tensors import storage_dtype
 from kernelblaster.evaluation.roofline import floor_us
 from kernelblaster.evaluation.timing.compile_ahead import AHEAD, compile_ahead
 from kernelblaster.evaluation.timing.conditions import Readings
-from kernelblaster.evaluation.timing.contest import Contest, Entry
 from kernelblaster.evaluation.timing.pytorch_times import ModeTime, PytorchTimes, TimesKey, torch_settings
+from kernelblaster.evaluation.timing.round_robin import Participant, RoundRobin
 from kernelblaster.evaluation.timing.statistics import median_interval
 from kernelblaster.evaluation.timing.stopwatch import Timeable
 from kernelblaster.evaluation.timing.torch_mode import TorchMode
@@ -146,7 +146,7 @@ def measure_times(item: TimesItem, device: TorchDevice) -> PytorchTimes:
     failures: dict[TorchMode, str] = {}
     readings = Readings(device.reading, time.monotonic)
     try:
-        contest = _contest(item, device, failures, readings)
+        round_robin = _round_robin(item, device, failures, readings)
     except torch.OutOfMemoryError as error:
         raise TorchMemoryFull(_first_line(error)) from error
     return PytorchTimes(
@@ -159,18 +159,20 @@ def measure_times(item: TimesItem, device: TorchDevice) -> PytorchTimes:
         driver=device.facts.driver_version,
         torch=torch.__version__,
         settings=torch_settings(),
-        cover_us=round(contest.cover_us, 1),
+        cover_us=round(round_robin.cover_us, 1),
         conditions=readings.summary(),
         floor_us=round(floor, 3),
         attainable_us=round(reachable, 3),
-        times={TorchMode(mode): _time_of(entry) for mode, entry in contest.entries.items()},
+        times={TorchMode(mode): _time_of(entry) for mode, entry in round_robin.entries.items()},
         failures=failures,
         seconds=round(time.monotonic() - began, 1),
         at=round(time.time()),
     )
 
 
-def _contest(item: TimesItem, device: TorchDevice, failures: dict[TorchMode, str], readings: Readings) -> Contest:
+def _round_robin(
+    item: TimesItem, device: TorchDevice, failures: dict[TorchMode, str], readings: Readings
+) -> RoundRobin:
     """Time the modes against each other; a mode that fails is left out and noted in `failures`."""
     with device.held():
         module, inputs = _on_device(item, device.torch_device)
@@ -179,19 +181,19 @@ def _contest(item: TimesItem, device: TorchDevice, failures: dict[TorchMode, str
         if mode in AHEAD:
             with _noting_failure(mode, failures):
                 ahead[mode] = compile_ahead(module, inputs, mode)
-    entries: dict[str, Entry] = {}
+    entries: dict[str, Participant] = {}
     with device.held(), ExitStack() as sessions:
         for mode in item.modes:
             if mode not in failures:
                 with _noting_failure(mode, failures):
                     session = sessions.enter_context(device.session(module, inputs, mode, ahead.get(mode)))
-                    entries[str(mode)] = Entry(session)
-        contest = Contest(
+                    entries[str(mode)] = Participant(session)
+        round_robin = RoundRobin(
             entries, device.facts, PerturbationSchedule(changing=False), readings, least_cycles=LEAST_CYCLES
         )
         if entries:
-            contest.run(item.seconds)
-    return contest
+            round_robin.run(item.seconds)
+    return round_robin
 
 
 @contextmanager
@@ -226,7 +228,7 @@ def _first_line(error: Exception) -> str:
     return f"{type(error).__name__}: {lines[0]}"[:_REASON]
 
 
-def _time_of(entry: Entry) -> ModeTime:
+def _time_of(entry: Participant) -> ModeTime:
     device = median_interval([value for cycle in entry.cycles for value in cycle])
     wall = median_interval(entry.walls_us)
     return ModeTime(

@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Start:
+class RunStart:
     """One start of a run.
 
     Attributes:

@@ -37,5 +37,5 @@ def read_bounded(path: Path, most_mib: int) -> bytes:
 
 
 def read_source(path: Path) -> str:
-    """The text of a source file, with `\\n` line ends. Raises OSError as `read_given`, and UnicodeDecodeError."""
+    """The text of a source file, with `\\n` line ends. Raises OSError as `read_bounded`, and UnicodeDecodeError."""
     return io.StringIO(read_bounded(path, SOURCE_MIB).decode("utf-8"), newline=None).read()

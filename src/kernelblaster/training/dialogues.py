@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernelblaster.config.training import TrainConfig
-from kernelblaster.training.judging import COMPARED_WITH, Completion, Place, Scorer, judge_step
+from kernelblaster.training.judging import COMPARED_WITH, Place, PolicyCompletion, Scorer, judge_step
 from kernelblaster.training.policy import prompt_ids
 from kernelblaster.training.rollouts import Generation, Rollout, RolloutStore, digest_of_tokens
 from kernelblaster.training.turns import Asked, Fits, NextTurns
@@ -38,7 +38,7 @@ Write = Callable[[list[list[int]], int], Written]
 
 
 @dataclass(frozen=True)
-class Turn:
+class DialogueTurn:
     """A turn of a dialogue.
 
     Attributes:
@@ -89,7 +89,7 @@ class Dialogues:
     store: RolloutStore
     on_progress: OnProgress = lambda name, step: None
 
-    def hold(self, step: int, asked: Sequence[Asked], write: Write) -> list[list[Turn]]:
+    def hold(self, step: int, asked: Sequence[Asked], write: Write) -> list[list[DialogueTurn]]:
         """The turns of each dialogue, one at least.
 
         Args:
@@ -99,7 +99,7 @@ class Dialogues:
 
         Raises MachineError where the judge fails too often.
         """
-        held: list[list[Turn]] = [[] for _ in asked]
+        held: list[list[DialogueTurn]] = [[] for _ in asked]
         going: dict[int, Asked] = dict(enumerate(asked))
         for turn in range(self.turns):
             if not going:
@@ -111,7 +111,7 @@ class Dialogues:
                 going = {place: one for place, one in after.items() if one is not None}
         return held
 
-    def _turn(self, step: int, turn: int, going: dict[int, Asked], write: Write) -> list[Turn]:
+    def _turn(self, step: int, turn: int, going: dict[int, Asked], write: Write) -> list[DialogueTurn]:
         prompts = [prompt_ids(self.tokenizer, one.row) for one in going.values()]
         written = self._written(step, turn, prompts, write)
         completions = [
@@ -121,7 +121,7 @@ class Dialogues:
         rollouts = judge_step(step, completions, self.scorer, self.store)
         self.on_progress("judged", step)
         logprobs: Sequence[list[float] | None] = written.logprobs or [None] * len(prompts)
-        return [Turn(*one) for one in zip(prompts, written.completions, logprobs, rollouts, strict=True)]
+        return [DialogueTurn(*one) for one in zip(prompts, written.completions, logprobs, rollouts, strict=True)]
 
     def _written(self, step: int, turn: int, prompts: list[list[int]], write: Write) -> Written:
         digest = digest_of_tokens(prompts)
@@ -134,9 +134,9 @@ class Dialogues:
         self.on_progress("generated", step)
         return Written(found.completions, found.logprobs)
 
-    def _completion(self, asked: Asked, ids: list[int]) -> Completion:
+    def _completion(self, asked: Asked, ids: list[int]) -> PolicyCompletion:
         text = self.tokenizer.decode(ids, skip_special_tokens=True)
-        return Completion.of_tokens(asked.row, text, ids, self.ends)
+        return PolicyCompletion.of_tokens(asked.row, text, ids, self.ends)
 
     def _place(self, dialogue: int, turn: int, asked: Asked) -> Place:
         """Rows lie by group, turn and dialogue of the group, so that what is compared with each other is together."""

@@ -34,7 +34,7 @@ from kernelblaster.config.training import Advantage, Generator, TrainConfig
 from kernelblaster.errors import UsageError
 from kernelblaster.training.asking import asked_at, turns_within_a_step
 from kernelblaster.training.checkpoints import MarksCheckpoints, last_checkpoint
-from kernelblaster.training.dialogues import Dialogues, OnProgress, Turn, Written, next_turns_of
+from kernelblaster.training.dialogues import Dialogues, DialogueTurn, OnProgress, Written, next_turns_of
 from kernelblaster.training.judging import Scorer
 from kernelblaster.training.metrics import Metrics, metrics_of
 from kernelblaster.training.policy import Policy, fits
@@ -184,7 +184,7 @@ class KernelTrainer(GRPOTrainer):
 class _Sample:
     """A turn with its return."""
 
-    turn: Turn
+    turn: DialogueTurn
     value: float | None
 
 
@@ -192,7 +192,7 @@ def _value(sample: _Sample | None) -> float | None:
     return None if sample is None else sample.value
 
 
-def _in_rows(held: Sequence[Sequence[Turn]], group: int, turns: int, gamma: float) -> list[_Sample | None]:
+def _in_rows(held: Sequence[Sequence[DialogueTurn]], group: int, turns: int, gamma: float) -> list[_Sample | None]:
     """A row per group, turn and dialogue of the group: TRL compares `group` rows that follow each other."""
     dialogues = []
     for one in held:

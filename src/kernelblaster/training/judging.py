@@ -27,7 +27,7 @@ from kernelblaster.problems.problem import Problem
 from kernelblaster.problems.start import read_start
 from kernelblaster.training.comparing import against_pytorch, lacks_signs
 from kernelblaster.training.replies import read_completion
-from kernelblaster.training.rollouts import Judged, Rollout, RolloutStore
+from kernelblaster.training.rollouts import JudgedCompletion, Rollout, RolloutStore
 from kernelblaster.training.rows import PromptRow
 from kernelblaster.version import __version__
 
@@ -44,7 +44,7 @@ COMPARED_WITH = {
 
 
 @dataclass(frozen=True)
-class Completion:
+class PolicyCompletion:
     """What a policy wrote.
 
     Attributes:
@@ -60,7 +60,7 @@ class Completion:
     truncated: bool = False
 
     @classmethod
-    def of_tokens(cls, row: PromptRow, text: str, ids: Sequence[int], ends: Collection[int]) -> Completion:
+    def of_tokens(cls, row: PromptRow, text: str, ids: Sequence[int], ends: Collection[int]) -> PolicyCompletion:
         """A completion from its tokens; one that ends with none of `ends` was truncated."""
         return cls(row, text, len(ids), truncated=not ids or ids[-1] not in ends)
 
@@ -162,7 +162,7 @@ class Scorer:
     profile: bool = False
     pytorch: Mapping[str, ModeTime] = field(default_factory=dict, hash=False)
 
-    def score(self, completions: Sequence[Completion]) -> list[Judged]:
+    def score(self, completions: Sequence[PolicyCompletion]) -> list[JudgedCompletion]:
         """What became of each. Raises MachineError where the machine failed more than `MOST_LOST` of them."""
         with ThreadPoolExecutor(max(1, self.threads), thread_name_prefix="judge") as threads:
             judged = list(threads.map(self._score, completions))
@@ -175,24 +175,24 @@ class Scorer:
             )
         return judged
 
-    def _score(self, completion: Completion) -> Judged:
+    def _score(self, completion: PolicyCompletion) -> JudgedCompletion:
         row, started = completion.row, time.monotonic()
         submission = read_completion(completion.text, row)
         if submission.source is None:
             reward = rewarded(self.scheme, None)
-            return Judged(verdict=NO_CODE, reason=submission.reason, reward=reward.value, parts=reward.parts)
+            return JudgedCompletion(verdict=NO_CODE, reason=submission.reason, reward=reward.value, parts=reward.parts)
         baseline = row.parent if self.baseline is Baseline.PARENT and row.parent else None
         try:
             problem = self.judge.problem(row.problem)
             key, found = self._evaluated(problem, submission.source, baseline)
         except DeviceError as error:
-            return Judged(verdict=MACHINE, reason=error.message, reward=None)
+            return JudgedCompletion(verdict=MACHINE, reason=error.message, reward=None)
         if self.baseline is Baseline.PYTORCH:
             found = against_pytorch(found, self.pytorch.get(str(problem.id)))
         reward = rewarded(self._scheme_for(row, submission.source, found), found)
         comparison = found.comparison if found.correct else None
         untimed = found.correct and comparison is None  # the baseline failed: no word on this candidate
-        return Judged(
+        return JudgedCompletion(
             verdict=found.verdict,
             reason=found.reason,
             reward=None if reward.device_limit or untimed else reward.value,
@@ -224,7 +224,7 @@ class Scorer:
 
 
 def judge_step(
-    step: int, completions: Sequence[tuple[Place, Completion]], scorer: Scorer, store: RolloutStore
+    step: int, completions: Sequence[tuple[Place, PolicyCompletion]], scorer: Scorer, store: RolloutStore
 ) -> list[Rollout]:
     """The rollout of each completion of a step; those that the store lacks are judged and stored first.
 

@@ -18,7 +18,7 @@ from kernelblaster.environment.rewards import NOT_BUILT
 from kernelblaster.environment.scores import SPEEDUPS, decided_speedup
 from kernelblaster.evaluation.results import Verdict
 from kernelblaster.training.judging import MACHINE
-from kernelblaster.training.rollouts import Judged, Rollout
+from kernelblaster.training.rollouts import JudgedCompletion, Rollout
 
 Key = TypeVar("Key")
 
@@ -102,12 +102,12 @@ def by_problem(rollouts: Iterable[Rollout]) -> Mapping[str, Metrics]:
     return {name: metrics_of(found) for name, found in _grouped(rollouts, lambda one: one.problem).items()}
 
 
-def speedup(judged: Judged) -> float:
+def speedup(judged: JudgedCompletion) -> float:
     """Of a correct completion that is decided faster; 1 for any other."""
     return decided_speedup(judged.verdict, judged.decision, judged.speedup)
 
 
-def is_informative(group: Iterable[Judged]) -> bool:
+def is_informative(group: Iterable[JudgedCompletion]) -> bool:
     """Whether the rewards of a group differ: else it has no gradient."""
     return len({one.reward for one in group if one.reward is not None}) > 1
 

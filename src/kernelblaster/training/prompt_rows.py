@@ -20,9 +20,9 @@ from kernelblaster.problems.tags import Split
 from kernelblaster.python_candidates.language import CandidateLanguage, language_of
 from kernelblaster.training.judging import StoredJudge
 from kernelblaster.training.prompting import (
-    Advice,
     Example,
     Parent,
+    PromptAdvice,
     PromptForm,
     backend_prompt,
     example_of,
@@ -106,7 +106,7 @@ class PromptBuilder:
                 if bottleneck is None:
                     continue
                 for technique in self._techniques(task, source, found, bottleneck):
-                    advice = Advice(bottleneck, technique, self._shared.knowledge.techniques[technique])
+                    advice = PromptAdvice(bottleneck, technique, self._shared.knowledge.techniques[technique])
                     rows.append(self._backend_row(task, entry, Parent(source, found), advice))
         return rows
 
@@ -131,7 +131,7 @@ class PromptBuilder:
             return []
         return [drawn.technique, *(other.technique for other in drawn.alternatives)][:MOST_TECHNIQUES]
 
-    def _backend_row(self, task: Task, entry: SplitEntry, parent: Parent, advice: Advice) -> PromptRow:
+    def _backend_row(self, task: Task, entry: SplitEntry, parent: Parent, advice: PromptAdvice) -> PromptRow:
         signs = advice.entry.signs if self._language is CandidateLanguage.CUDA else ()
         return self._row(task, entry, Stage.BACKEND).model_copy(
             update={

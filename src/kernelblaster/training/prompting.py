@@ -58,7 +58,7 @@ class Parent:
 
 
 @dataclass(frozen=True)
-class Advice:
+class PromptAdvice:
     """What a prompt of stage `backend` names beside the kernel.
 
     Attributes:
@@ -107,7 +107,7 @@ def midend_prompt(
 def backend_prompt(
     task: Task,
     parent: Parent,
-    advice: Advice,
+    advice: PromptAdvice,
     form: PromptForm,
     language: CandidateLanguage = CandidateLanguage.CUDA,
 ) -> tuple[Message, ...]:

@@ -16,7 +16,7 @@ from kernelblaster.evaluation.results import Verdict
 from kernelblaster.evaluation.tiers import Tier
 from kernelblaster.storage.jsonl import append_line, cut_torn_line
 from kernelblaster.training.rows import Row, read_rows
-from kernelblaster.training.sources import KnownReply, Outcome
+from kernelblaster.training.sources import KnownReply, KnownResult
 from kernelblaster.version import __version__
 
 VERDICTS = "verdicts.jsonl"
@@ -94,7 +94,7 @@ def with_verdicts(replies: Iterable[KnownReply], path: Path) -> list[KnownReply]
     found = []
     for reply in replies:
         row = told.get((reply.problem, reply.sha256)) if reply.outcome is None else None
-        found.append(reply if row is None else reply.with_outcome(Outcome(row.verdict), row.device))
+        found.append(reply if row is None else reply.with_outcome(KnownResult(row.verdict), row.device))
     return found
 
 

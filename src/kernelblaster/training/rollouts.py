@@ -26,7 +26,7 @@ ROLLOUTS = "rollouts.jsonl"
 Tokens = list[int]
 
 
-class Judged(BaseModel):
+class JudgedCompletion(BaseModel):
     """What became of a completion. `reward` is None where it says nothing about the completion."""
 
     model_config = ConfigDict(frozen=True, allow_inf_nan=False)
@@ -50,7 +50,7 @@ class Judged(BaseModel):
     judge_seconds: float = 0.0
 
 
-class Rollout(Judged):
+class Rollout(JudgedCompletion):
     """One line of `rollouts.jsonl`."""
 
     step: int

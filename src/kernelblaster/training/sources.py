@@ -31,7 +31,7 @@ _ASKED = frozenset({Purpose.GENERATE, Purpose.REPAIR})
 
 
 @dataclass(frozen=True)
-class Outcome:
+class KnownResult:
     """What is known of a kernel.
 
     Attributes:
@@ -78,24 +78,24 @@ class KnownReply:
     model: str
     device: str
     origin: str
-    outcome: Outcome | None
+    outcome: KnownResult | None
 
     @property
     def sha256(self) -> str:
         """Of the kernel."""
         return source_digest(self.source)
 
-    def with_outcome(self, outcome: Outcome, device: str) -> KnownReply:
+    def with_outcome(self, outcome: KnownResult, device: str) -> KnownReply:
         """The same reply, judged again."""
         return replace(self, outcome=outcome, device=device)
 
 
-def outcome_of(evaluation: Evaluation) -> Outcome:
+def outcome_of(evaluation: Evaluation) -> KnownResult:
     """What an evaluation says of a kernel against the kernel that it was timed with."""
     found = evaluation.comparison if evaluation.correct else None
     if found is None:
-        return Outcome(evaluation.verdict)
-    return Outcome(evaluation.verdict, found.decision, found.speedup)
+        return KnownResult(evaluation.verdict)
+    return KnownResult(evaluation.verdict, found.decision, found.speedup)
 
 
 def read_source(path: Path) -> list[KnownReply]:
@@ -127,7 +127,7 @@ def recorded_replies(recording: Recording) -> list[KnownReply]:
         if sha256 in failures:
             outcome = _failed(failures[sha256])
         elif sha256 in parents and sha256 != exchange.tags.get("parent_sha256"):
-            outcome = Outcome(Verdict.CORRECT, Decision.FASTER)
+            outcome = KnownResult(Verdict.CORRECT, Decision.FASTER)
         known.append(_recorded(exchange, source, recording, outcome))
     return known
 
@@ -187,7 +187,7 @@ def once_each(replies: Iterable[KnownReply]) -> list[KnownReply]:
     return list(found.values())
 
 
-def _recorded(exchange: RecordedExchange, source: str, recording: Recording, outcome: Outcome | None) -> KnownReply:
+def _recorded(exchange: RecordedExchange, source: str, recording: Recording, outcome: KnownResult | None) -> KnownReply:
     return KnownReply(
         problem=exchange.tags["problem"],
         precision=exchange.tags["precision"],
@@ -210,9 +210,9 @@ def _source(reply: str) -> str:
         return ""
 
 
-def _failed(kind: str) -> Outcome | None:
+def _failed(kind: str) -> KnownResult | None:
     """The verdict that a repair was asked for with; None for a finding that is none."""
-    return Outcome(Verdict(kind)) if kind in set(Verdict) else None
+    return KnownResult(Verdict(kind)) if kind in set(Verdict) else None
 
 
 def _stored_replies(directory: Path) -> Iterator[StoredReply]:
@@ -225,7 +225,7 @@ def _stored_replies(directory: Path) -> Iterator[StoredReply]:
             yield stored
 
 
-def _evaluated(directory: Path) -> dict[str, tuple[Outcome, str]]:
+def _evaluated(directory: Path) -> dict[str, tuple[KnownResult, str]]:
     """SHA-256 of a kernel -> its outcome and the device; one that was compared is preferred, then the newest."""
     by_source: defaultdict[str, list[tuple[bool, float, Evaluation]]] = defaultdict(list)
     for path in directory.glob("evaluations/*.json"):

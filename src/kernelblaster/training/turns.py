@@ -24,7 +24,7 @@ from kernelblaster.evaluation.results import Evaluation, Verdict
 from kernelblaster.models.base import Message
 from kernelblaster.python_candidates.language import CandidateLanguage
 from kernelblaster.training.replies import read_completion
-from kernelblaster.training.rollouts import Judged, Rollout, RolloutStore
+from kernelblaster.training.rollouts import JudgedCompletion, Rollout, RolloutStore
 from kernelblaster.training.rows import PromptRow, ReplyForm
 
 LATEST_STEPS = 8
@@ -84,7 +84,7 @@ def discounted_returns(rewards: Sequence[float | None], turns: int, gamma: float
     return found[::-1]
 
 
-def goes_on(judged: Judged, turn: int, turns: int, scheme: RewardScheme) -> bool:
+def goes_on(judged: JudgedCompletion, turn: int, turns: int, scheme: RewardScheme) -> bool:
     """Whether another turn can gain anything: none was a cheat, none has all there is, and the judge could judge."""
     if turn + 1 >= turns or judged.hack or judged.reward is None:
         return False

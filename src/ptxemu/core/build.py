@@ -51,7 +51,7 @@ _BUILD_TIMEOUT_S = 900
 
 
 @dataclass(frozen=True)
-class Core:
+class BuiltCore:
     """A built core: link with `-L<library_dir> -l<library_name>`, run with `library_dir` in LD_LIBRARY_PATH."""
 
     library_dir: Path
@@ -63,16 +63,16 @@ class Core:
         return self.library_dir / f"lib{self.library_name}.so"
 
 
-def locate_core(cache_dir: Path) -> Core:
+def locate_core(cache_dir: Path) -> BuiltCore:
     """Where the built core lies, or will lie once `ensure_core` is done.
 
     Raises:
         ToolkitMissing: no g++.
     """
-    return Core(cache_dir / "emulated-core" / _digest(_compiler()))
+    return BuiltCore(cache_dir / "emulated-core" / _digest(_compiler()))
 
 
-def ensure_core(cache_dir: Path) -> Core:
+def ensure_core(cache_dir: Path) -> BuiltCore:
     """The built core, building it first when the cache lacks it. Safe among processes.
 
     Raises:

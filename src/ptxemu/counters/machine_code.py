@@ -23,12 +23,12 @@ from ptxemu.machine.anchors import PtxLine, anchors, ptx_lines
 from ptxemu.machine.cubin import CodeSection, read_sections
 from ptxemu.machine.executions import Flow
 from ptxemu.machine.graph import graph_of
-from ptxemu.machine.instructions import MachineInstruction, Operation, Pipe, decode
+from ptxemu.machine.instructions import MachineInstruction, Opcode, Pipe, decode
 from ptxemu.machine.schedule import Schedule, WarpPath
 from ptxemu.ptx.syntax import parse
 
-_SHARED = (Operation.LDS, Operation.STS, Operation.LDSM, Operation.STSM, Operation.ATOMS, Operation.ATOMS_CAS)
-_EXCHANGES = (Operation.ATOM_CAS, Operation.ATOMG_CAS)
+_SHARED = (Opcode.LDS, Opcode.STS, Opcode.LDSM, Opcode.STSM, Opcode.ATOMS, Opcode.ATOMS_CAS)
+_EXCHANGES = (Opcode.ATOM_CAS, Opcode.ATOMG_CAS)
 _INTERNAL = "__internal_"
 """In the names of functions that ptxas adds."""
 
@@ -69,10 +69,10 @@ class KernelCode:
             xu=pipes[Pipe.XU],
             lsu=pipes[Pipe.LSU],
             adu=pipes[Pipe.ADU],
-            tensor_halves=operations[Operation.HFMA2_MMA],
-            shared_passes=_shared_passes(record, executed) + operations[Operation.SHFL],
-            spill_loads=max(0.0, operations[Operation.LDL] - local[Access.LOAD]),
-            spill_stores=max(0.0, operations[Operation.STL] - local[Access.STORE]),
+            tensor_halves=operations[Opcode.HFMA2_MMA],
+            shared_passes=_shared_passes(record, executed) + operations[Opcode.SHFL],
+            spill_loads=max(0.0, operations[Opcode.LDL] - local[Access.LOAD]),
+            spill_stores=max(0.0, operations[Opcode.STL] - local[Access.STORE]),
             path=WarpPath(self.schedule, tuple(count / record.warps for count in times)),
         )
 

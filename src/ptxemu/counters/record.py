@@ -87,7 +87,7 @@ class MemoryInstruction:
 
 
 @dataclass(frozen=True)
-class SourceLine:
+class LineCounts:
     """Warp instructions executed for one source line (known with `-lineinfo`)."""
 
     source_file: str
@@ -178,7 +178,7 @@ class LaunchRecord:
     branches: int
     divergent_branches: int
     barriers: int
-    lines: tuple[SourceLine, ...] = ()
+    lines: tuple[LineCounts, ...] = ()
     executed_blocks: int | None = None
     """Blocks that were executed, when the launch was sampled: all counts are then scaled from theirs to all blocks."""
     warpgroup_fma: int = 0

@@ -59,7 +59,7 @@ class Ended:
 
 
 @dataclass(frozen=True)
-class _Region:
+class _MemoryRegion:
     """Memory of this process that becomes one allocation: an array, or several that overlap."""
 
     begin: int
@@ -145,20 +145,20 @@ class LaunchProcess:
         return Ended(json.loads(result.read_text(encoding="utf-8"))["error"], False, printed, messages)
 
 
-def _regions(arrays: Sequence[HostArray]) -> list[_Region]:
+def _regions(arrays: Sequence[HostArray]) -> list[_MemoryRegion]:
     """Arrays that share bytes become one region, so that a kernel sees them share."""
-    merged: list[_Region] = []
+    merged: list[_MemoryRegion] = []
     for one in sorted(arrays, key=lambda array: array.address):
         if one.nbytes == 0:
             continue
         if merged and one.address < merged[-1].end:
-            merged[-1] = _Region(merged[-1].begin, max(merged[-1].end, one.end))
+            merged[-1] = _MemoryRegion(merged[-1].begin, max(merged[-1].end, one.end))
         else:
-            merged.append(_Region(one.address, one.end))
+            merged.append(_MemoryRegion(one.address, one.end))
     return merged
 
 
-def _encoded(argument: Argument, regions: Sequence[_Region]) -> dict[str, Any]:
+def _encoded(argument: Argument, regions: Sequence[_MemoryRegion]) -> dict[str, Any]:
     if isinstance(argument, bytes):
         return {"value": argument.hex()}
     for position, region in enumerate(regions):
@@ -167,7 +167,7 @@ def _encoded(argument: Argument, regions: Sequence[_Region]) -> dict[str, Any]:
     return {"value": bytes(8).hex()}  # an empty array has no address
 
 
-def _take_back(arrays: Sequence[HostArray], regions: Sequence[_Region], files: Sequence[Path]) -> None:
+def _take_back(arrays: Sequence[HostArray], regions: Sequence[_MemoryRegion], files: Sequence[Path]) -> None:
     """What the kernel has written, into the arrays. Raises InvalidInput."""
     after = [file.read_bytes() for file in files]
     changed = [(region, data) for region, data in zip(regions, after, strict=True) if region.view != memoryview(data)]

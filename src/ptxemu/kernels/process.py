@@ -30,7 +30,7 @@ class _Extents(ctypes.Structure):
     _fields_ = (("x", ctypes.c_uint), ("y", ctypes.c_uint), ("z", ctypes.c_uint))
 
 
-class _Attribute(ctypes.Structure):
+class _LaunchAttribute(ctypes.Structure):
     """cudaLaunchAttribute: its value is a union of 64 bytes, of which three words are used."""
 
     _fields_ = (("kind", ctypes.c_uint), ("padding", ctypes.c_uint), ("value", ctypes.c_uint * 16))
@@ -44,12 +44,12 @@ class _Configuration(ctypes.Structure):
         ("block", _Extents),
         ("shared", ctypes.c_size_t),
         ("stream", ctypes.c_void_p),
-        ("attributes", ctypes.POINTER(_Attribute)),
+        ("attributes", ctypes.POINTER(_LaunchAttribute)),
         ("count", ctypes.c_uint),
     )
 
 
-class Device:
+class ModuleRuntime:
     """The stand-in runtime, with the kernels of its module."""
 
     def __init__(self, library: str) -> None:
@@ -82,9 +82,9 @@ class Device:
         register(None, stub, None, job["kernel"].encode(), ctypes.c_int(-1), *[None] * 5)
         if job["shared"] > _SHARED_WITHOUT_ASKING:
             self.call("cudaFuncSetAttribute", stub, _MAX_DYNAMIC_SHARED, ctypes.c_int(job["shared"]))
-        attributes = (_Attribute * 2)(
-            _Attribute(_COOPERATIVE, 0, (ctypes.c_uint * 16)(job["cooperative"])),
-            _Attribute(_CLUSTER, 0, (ctypes.c_uint * 16)(*(job["cluster"] or ()))),
+        attributes = (_LaunchAttribute * 2)(
+            _LaunchAttribute(_COOPERATIVE, 0, (ctypes.c_uint * 16)(job["cooperative"])),
+            _LaunchAttribute(_CLUSTER, 0, (ctypes.c_uint * 16)(*(job["cluster"] or ()))),
         )
         grid, block = _Extents(*job["grid"]), _Extents(*job["block"])
         configuration = _Configuration(grid, block, job["shared"], None, attributes, 2 if job["cluster"] else 1)
@@ -96,7 +96,7 @@ class Device:
 
 def run(job: dict[str, Any]) -> None:
     """Launch once; what kernels write is in the files of the regions afterwards. Raises CudaError."""
-    device = Device(job["library"])
+    device = ModuleRuntime(job["library"])
     regions = [_mapped(Path(one)) for one in job["regions"]]
     placed = [device.upload(one) for one in regions]
     values = [

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from statistics import median_high
 
 from ptxemu.machine.graph import Graph
-from ptxemu.machine.instructions import MachineInstruction, Operation
+from ptxemu.machine.instructions import MachineInstruction, Opcode
 from ptxemu.ptx.tree import Label, Program, Statement
 
-_O = Operation
+_O = Opcode
 _LOADS = {"global": (_O.LDG, _O.LD), "shared": (_O.LDS, _O.LD), "local": (_O.LDL,), "": (_O.LD, _O.LDG, _O.LDS, _O.LDL)}
 _STORES = {
     "global": (_O.STG, _O.ST),

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ptxemu.machine.instructions import MachineInstruction, Operation
+from ptxemu.machine.instructions import MachineInstruction, Opcode
 
-_ENDS = (Operation.BRA, Operation.BRX, Operation.EXIT, Operation.RET, Operation.CALL)
+_ENDS = (Opcode.BRA, Opcode.BRX, Opcode.EXIT, Opcode.RET, Opcode.CALL)
 
 
 @dataclass(frozen=True)
@@ -198,9 +198,9 @@ def graph_of(code: Sequence[MachineInstruction], functions: Iterable[int]) -> Gr
     blocks = []
     for k, (first, end) in enumerate(bounds):
         last = code[end - 1]
-        calls = last.target if last.operation == Operation.CALL else None
+        calls = last.target if last.operation == Opcode.CALL else None
         diverged = direct[k][0] if last.if_diverged else None
-        successors = tabled if last.operation == Operation.BRX else direct[k]
+        successors = tabled if last.operation == Opcode.BRX else direct[k]
         blocks.append(Block(first, end, successors, calls, diverged))
     return Graph(tuple(blocks), tuple(number[start] for start in entries))
 
@@ -209,8 +209,8 @@ def _direct_successors(code: Sequence[MachineInstruction], end: int, number: dic
     """Blocks that the block which ends before `end` leads to, a jump's target first."""
     last, leave = code[end - 1], len(number)
     behind = (number[end],) if end < len(code) else (leave,)
-    if last.operation == Operation.BRA and last.target in number:
+    if last.operation == Opcode.BRA and last.target in number:
         return tuple(dict.fromkeys((number[last.target], *(behind if last.guarded else ()))))
-    if last.operation in (Operation.EXIT, Operation.RET):
+    if last.operation in (Opcode.EXIT, Opcode.RET):
         return (leave, *(behind if last.guarded else ()))
-    return () if last.operation == Operation.BRX else behind
+    return () if last.operation == Opcode.BRX else behind

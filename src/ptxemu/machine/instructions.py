@@ -18,7 +18,7 @@ _GROUPS, _MOST_GROUPS = 38, 0x3F
 _THREAD_INDICES = (0x21, 0x22, 0x23)
 
 
-class Operation(IntEnum):
+class Opcode(IntEnum):
     """Operations that something depends on; each has the number of its lower nine bits."""
 
     FSETP = 0x00B
@@ -103,8 +103,8 @@ _PIPES = {
     **dict.fromkeys((0x20, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x30, 0x31, 0x32, 0x36), Pipe.FMA),
     # counting bits, conversions, transcendental functions, the check of a division
     **dict.fromkeys((*range(0x100, 0x10A), *range(0x110, 0x114)), Pipe.XU),
-    **dict.fromkeys((*_MEMORY, Operation.LDSM, Operation.STSM), Pipe.LSU),
-    **dict.fromkeys((Operation.BAR, Operation.LDC, Operation.S2R, Operation.S2UR, Operation.REDUX), Pipe.ADU),
+    **dict.fromkeys((*_MEMORY, Opcode.LDSM, Opcode.STSM), Pipe.LSU),
+    **dict.fromkeys((Opcode.BAR, Opcode.LDC, Opcode.S2R, Opcode.S2UR, Opcode.REDUX), Pipe.ADU),
 }
 
 _INTEGER_PRODUCTS = frozenset((0x24, 0x25, 0x26, 0x27, 0x36))
@@ -138,7 +138,7 @@ class MachineInstruction:
     """One machine instruction.
 
     Attributes:
-        operation: see `Operation`; others are plain numbers.
+        operation: see `Opcode`; others are plain numbers.
         line: line of the PTX it stems from, or 0.
         guarded: whether a predicate may switch it off.
         control: how it is scheduled.
@@ -179,15 +179,15 @@ def decode(word: CodeWord, position: int) -> MachineInstruction:
     """The instruction at a position of its section."""
     operation = word.low & _OPERATION_BITS
     guarded, control = word.low >> 12 & 15 != _ALWAYS, _control(word.high)
-    if operation not in (Operation.BRA, Operation.EXIT, Operation.CALL):
-        wide = operation == Operation.LDS and word.high >> 9 & 7 == _SIXTEEN_BYTES
-        index = operation == Operation.S2R and word.high >> 8 & 0xFF in _THREAD_INDICES
-        left = word.low >> _GROUPS & _MOST_GROUPS if operation == Operation.DEPBAR else None
+    if operation not in (Opcode.BRA, Opcode.EXIT, Opcode.CALL):
+        wide = operation == Opcode.LDS and word.high >> 9 & 7 == _SIXTEEN_BYTES
+        index = operation == Opcode.S2R and word.high >> 8 & 0xFF in _THREAD_INDICES
+        left = word.low >> _GROUPS & _MOST_GROUPS if operation == Opcode.DEPBAR else None
         return MachineInstruction(operation, word.line, guarded, control, wide=wide, thread_index=index, left=left)
     # Branches have a second predicate; two bits say whether warps or parted threads decide.
-    mode = word.low >> 32 & 3 if operation == Operation.BRA else 0
+    mode = word.low >> 32 & 3 if operation == Opcode.BRA else 0
     conditional = guarded or word.high >> 23 & 15 != _ALWAYS or mode != 0
-    if operation == Operation.EXIT:
+    if operation == Opcode.EXIT:
         return MachineInstruction(operation, word.line, conditional, control)
     return MachineInstruction(operation, word.line, conditional, control, position + 1 + _distance(word), mode == 2)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ptxemu.machine.graph import Graph
-from ptxemu.machine.instructions import MachineInstruction, Operation
+from ptxemu.machine.instructions import MachineInstruction, Opcode
 
 _ROUNDS = 2
 """The second time round a loop finds what the first has left under way."""
@@ -23,10 +23,10 @@ _MOST_GROUPS = 8
 """Groups of asynchronous copies that are told apart."""
 _FREQUENT = 0.3
 """Share of the most frequent way into a block from which on another one counts, too."""
-_O = Operation
+_O = Opcode
 
 
-class Cause(StrEnum):
+class WaitCause(StrEnum):
     """What a warp spends clocks on."""
 
     ISSUE = "issue"
@@ -52,23 +52,23 @@ class Cause(StrEnum):
     """Stores that have yet to read the registers they store."""
 
 
-_CAUSES: dict[int, Cause] = {
-    **dict.fromkeys((_O.LD, _O.LDG), Cause.GLOBAL),
-    _O.LDL: Cause.LOCAL,
-    **dict.fromkeys((_O.LDS, _O.LDSM, _O.ATOMS, _O.ATOMS_CAS), Cause.SHARED),
-    **dict.fromkeys((_O.ATOM, _O.ATOM_CAS, _O.ATOMG, _O.ATOMG_CAS), Cause.ATOMIC),
-    **dict.fromkeys((_O.SHFL, _O.REDUX), Cause.SHUFFLE),
-    **dict.fromkeys((_O.DMUL, _O.DADD, _O.DSETP, _O.DFMA), Cause.DOUBLE),
-    **dict.fromkeys((_O.HMMA, _O.IMMA, _O.DMMA), Cause.TENSOR),
-    _O.LDC: Cause.CONSTANT,
-    **dict.fromkeys((_O.S2R, _O.S2UR), Cause.REGISTER),
-    **dict.fromkeys((_O.ST, _O.STG, _O.STS, _O.STL, _O.RED, _O.REDG, _O.LDGSTS), Cause.OPERANDS),
+_CAUSES: dict[int, WaitCause] = {
+    **dict.fromkeys((_O.LD, _O.LDG), WaitCause.GLOBAL),
+    _O.LDL: WaitCause.LOCAL,
+    **dict.fromkeys((_O.LDS, _O.LDSM, _O.ATOMS, _O.ATOMS_CAS), WaitCause.SHARED),
+    **dict.fromkeys((_O.ATOM, _O.ATOM_CAS, _O.ATOMG, _O.ATOMG_CAS), WaitCause.ATOMIC),
+    **dict.fromkeys((_O.SHFL, _O.REDUX), WaitCause.SHUFFLE),
+    **dict.fromkeys((_O.DMUL, _O.DADD, _O.DSETP, _O.DFMA), WaitCause.DOUBLE),
+    **dict.fromkeys((_O.HMMA, _O.IMMA, _O.DMMA), WaitCause.TENSOR),
+    _O.LDC: WaitCause.CONSTANT,
+    **dict.fromkeys((_O.S2R, _O.S2UR), WaitCause.REGISTER),
+    **dict.fromkeys((_O.ST, _O.STG, _O.STS, _O.STL, _O.RED, _O.REDG, _O.LDGSTS), WaitCause.OPERANDS),
 }
-_COSTS: dict[int, Cause] = {_O.BAR: Cause.BARRIER, _O.BRA: Cause.BRANCH}
+_COSTS: dict[int, WaitCause] = {_O.BAR: WaitCause.BARRIER, _O.BRA: WaitCause.BRANCH}
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ScheduledInstruction:
     """An instruction at which something happens beside the passing of clocks.
 
     Attributes:
@@ -82,8 +82,8 @@ class Step:
 
     clocks: int
     waits: int
-    raises: tuple[tuple[int, Cause], ...]
-    costs: Cause | None
+    raises: tuple[tuple[int, WaitCause], ...]
+    costs: WaitCause | None
     closes: bool = False
     left: int | None = None
 
@@ -96,7 +96,7 @@ class Step:
 class ScheduledBlock:
     """A block: its steps, the clocks behind the last one, and its instructions."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[ScheduledInstruction, ...]
     rest: int
     instructions: int
 
@@ -106,10 +106,10 @@ class ScheduledBlock:
         return sum(step.clocks for step in self.steps) + self.rest
 
 
-Clocks = defaultdict[Cause, float]
+Clocks = defaultdict[WaitCause, float]
 """Clocks of a warp by cause; zero for those that are missing."""
-_UnderWay = dict[int, tuple[float, Cause]]
-"""Barrier, or group of copies as in `Step.awaits` -> when it comes down, and what for."""
+_UnderWay = dict[int, tuple[float, WaitCause]]
+"""Barrier, or group of copies as in `ScheduledInstruction.awaits` -> when it comes down, and what for."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class Schedule:
             blocks, tuple(graph.order), {block: tuple(graph.predecessors.get(block, ())) for block in graph.order}
         )
 
-    def clocks(self, executions: Sequence[float], latency: Mapping[Cause, float]) -> Clocks:
+    def clocks(self, executions: Sequence[float], latency: Mapping[WaitCause, float]) -> Clocks:
         """Clocks that one warp takes, by cause.
 
         Args:
@@ -175,20 +175,20 @@ class WarpPath:
     schedule: Schedule
     executions: tuple[float, ...]
 
-    def clocks(self, latency: Mapping[Cause, float]) -> Clocks:
+    def clocks(self, latency: Mapping[WaitCause, float]) -> Clocks:
         """Clocks by cause, given the latency of each but `ISSUE` and `WAIT`."""
         return self.schedule.clocks(self.executions, latency)
 
 
-def _run(block: ScheduledBlock, under_way: _UnderWay, latency: Mapping[Cause, float]) -> tuple[Clocks, _UnderWay]:
+def _run(block: ScheduledBlock, under_way: _UnderWay, latency: Mapping[WaitCause, float]) -> tuple[Clocks, _UnderWay]:
     """Clocks by cause of one execution, and what is under way at its end, in clocks from there."""
     now, spent = 0.0, Clocks(float)
-    spent |= {Cause.ISSUE: block.instructions, Cause.WAIT: block.clocks - block.instructions}
+    spent |= {WaitCause.ISSUE: block.instructions, WaitCause.WAIT: block.clocks - block.instructions}
     for step in block.steps:
         now += step.clocks
         if step.waits or step.left is not None:
             awaited = [found for barrier, found in under_way.items() if step.awaits(barrier)]
-            until, cause = max(awaited, default=(now, Cause.WAIT))
+            until, cause = max(awaited, default=(now, WaitCause.WAIT))
             if until > now:
                 spent[cause] += until - now
                 now = until
@@ -199,7 +199,7 @@ def _run(block: ScheduledBlock, under_way: _UnderWay, latency: Mapping[Cause, fl
         if step.closes:
             groups = {one - 1: found for one, found in under_way.items() if -_MOST_GROUPS < one < 0}
             under_way = {one: found for one, found in under_way.items() if one >= 0} | groups
-            under_way[-1] = (now + latency[Cause.GLOBAL], Cause.GLOBAL)
+            under_way[-1] = (now + latency[WaitCause.GLOBAL], WaitCause.GLOBAL)
         if step.costs is not None:
             spent[step.costs] += latency[step.costs]
             now += latency[step.costs]
@@ -210,17 +210,17 @@ def _run(block: ScheduledBlock, under_way: _UnderWay, latency: Mapping[Cause, fl
 def _scheduled(code: Sequence[MachineInstruction]) -> ScheduledBlock:
     steps, clocks, instructions = [], 0, 0
     for one in code:
-        if one.operation == Operation.NOP:
+        if one.operation == Opcode.NOP:
             continue
-        cause = _CAUSES.get(one.operation, Cause.SPECIAL)
+        cause = _CAUSES.get(one.operation, WaitCause.SPECIAL)
         raises = tuple(
             (barrier, why)
-            for barrier, why in ((one.control.result, cause), (one.control.operands, Cause.OPERANDS))
-            if barrier is not None and one.operation != Operation.LDGDEPBAR
+            for barrier, why in ((one.control.result, cause), (one.control.operands, WaitCause.OPERANDS))
+            if barrier is not None and one.operation != Opcode.LDGDEPBAR
         )
-        costs, closes = _COSTS.get(one.operation), one.operation == Operation.LDGDEPBAR
+        costs, closes = _COSTS.get(one.operation), one.operation == Opcode.LDGDEPBAR
         if one.control.waits or raises or costs or closes or one.left is not None:
-            steps.append(Step(clocks, one.control.waits, raises, costs, closes, one.left))
+            steps.append(ScheduledInstruction(clocks, one.control.waits, raises, costs, closes, one.left))
             clocks = 0
         clocks += one.control.clocks
         instructions += 1

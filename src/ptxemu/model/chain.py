@@ -23,12 +23,12 @@ from ptxemu.counters.record import (
     MemoryInstruction,
     Space,
 )
-from ptxemu.machine.schedule import Cause
+from ptxemu.machine.schedule import WaitCause
 from ptxemu.model.architecture import Architecture, Latency
 from ptxemu.model.traffic import DEVICE_SPACES, further_lines, least_passes, loads
 from ptxemu.ptx.analysis.waits import UNROLLED
 
-_SHORT = (Cause.SHARED, Cause.SHUFFLE, Cause.SPECIAL, Cause.CONSTANT, Cause.REGISTER)
+_SHORT = (WaitCause.SHARED, WaitCause.SHUFFLE, WaitCause.SPECIAL, WaitCause.CONSTANT, WaitCause.REGISTER)
 
 
 @dataclass(frozen=True)
@@ -70,30 +70,30 @@ def chain_of(
         return _chain_of_ptx(record, machine, load, lines, shared, architecture)
     clocks = machine.path.clocks(_latencies(architecture.latency, load, shared))
     return Chain(
-        global_memory=clocks[Cause.GLOBAL] + clocks[Cause.LOCAL] + clocks[Cause.ATOMIC] + lines,
+        global_memory=clocks[WaitCause.GLOBAL] + clocks[WaitCause.LOCAL] + clocks[WaitCause.ATOMIC] + lines,
         short=sum(clocks[one] for one in _SHORT),
-        barrier=clocks[Cause.BARRIER],
-        wait=clocks[Cause.WAIT] + clocks[Cause.DOUBLE] + clocks[Cause.TENSOR] + clocks[Cause.OPERANDS],
-        issue=clocks[Cause.ISSUE] + clocks[Cause.BRANCH],
+        barrier=clocks[WaitCause.BARRIER],
+        wait=clocks[WaitCause.WAIT] + clocks[WaitCause.DOUBLE] + clocks[WaitCause.TENSOR] + clocks[WaitCause.OPERANDS],
+        issue=clocks[WaitCause.ISSUE] + clocks[WaitCause.BRANCH],
     )
 
 
-def _latencies(latency: Latency, load: float, shared: float) -> dict[Cause, float]:
+def _latencies(latency: Latency, load: float, shared: float) -> dict[WaitCause, float]:
     """Latency of each cause, given those of loads from global and shared memory."""
     return {
-        Cause.BRANCH: latency.branch,
-        Cause.BARRIER: latency.barrier,
-        Cause.GLOBAL: load,
-        Cause.LOCAL: latency.l1,
-        Cause.SHARED: shared,
-        Cause.ATOMIC: latency.atomic,
-        Cause.SHUFFLE: latency.shuffle,
-        Cause.SPECIAL: latency.xu,
-        Cause.DOUBLE: latency.double,
-        Cause.TENSOR: latency.tensor,
-        Cause.CONSTANT: latency.constant,
-        Cause.REGISTER: latency.special_register,
-        Cause.OPERANDS: latency.operands,
+        WaitCause.BRANCH: latency.branch,
+        WaitCause.BARRIER: latency.barrier,
+        WaitCause.GLOBAL: load,
+        WaitCause.LOCAL: latency.l1,
+        WaitCause.SHARED: shared,
+        WaitCause.ATOMIC: latency.atomic,
+        WaitCause.SHUFFLE: latency.shuffle,
+        WaitCause.SPECIAL: latency.xu,
+        WaitCause.DOUBLE: latency.double,
+        WaitCause.TENSOR: latency.tensor,
+        WaitCause.CONSTANT: latency.constant,
+        WaitCause.REGISTER: latency.special_register,
+        WaitCause.OPERANDS: latency.operands,
     }
 
 

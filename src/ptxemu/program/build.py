@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ptxemu.compiling import run_compiler
-from ptxemu.core.build import Core
+from ptxemu.core.build import BuiltCore
 from ptxemu.errors import ProgramDoesNotBuild, ProgramNotEmulatable
 from ptxemu.machine.ptxas import PtxasResources, parse_resources
 from ptxemu.program.entries import BuildReport, Entry, sha256
@@ -47,7 +47,7 @@ class ProgramBuilder:
     def __init__(
         self,
         toolkit: CudaToolkit,
-        core: Core,
+        core: BuiltCore,
         core_built: Callable[[], object],
         compile_arch: str,
         include_dirs: Sequence[Path],

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ptxemu
-from ptxemu.core.build import Core, ensure_core
+from ptxemu.core.build import BuiltCore, ensure_core
 from ptxemu.files import default_cache_dir
 
 
@@ -39,7 +39,7 @@ class Outcome:
 class Runner:
     """Runs the kernels of `kernels.cu` on the emulator."""
 
-    core: Core
+    core: BuiltCore
     program: Path
     module: Path
     scratch: Path

@@ -16,8 +16,8 @@ from ptxemu.machine.anchors import Anchor
 from ptxemu.machine.cubin import CodeWord, read_sections
 from ptxemu.machine.executions import Flow
 from ptxemu.machine.graph import graph_of
-from ptxemu.machine.instructions import Control, MachineInstruction, Operation, decode
-from ptxemu.machine.schedule import Cause, Schedule
+from ptxemu.machine.instructions import Control, MachineInstruction, Opcode, decode
+from ptxemu.machine.schedule import Schedule, WaitCause
 from ptxemu.toolkit import CudaToolkit
 
 WARPS = 100
@@ -28,18 +28,18 @@ def one(operation: int, line: int = 0, *, target: int | None = None, guarded: bo
 
 
 def branch(target: int, *, guarded: bool = True) -> MachineInstruction:
-    return one(Operation.BRA, target=target, guarded=guarded)
+    return one(Opcode.BRA, target=target, guarded=guarded)
 
 
-EXIT = one(Operation.EXIT)
+EXIT = one(Opcode.EXIT)
 UNROLLED = (
     branch(7),
-    *(one(Operation.LDG, 5) for _ in range(4)),
+    *(one(Opcode.LDG, 5) for _ in range(4)),
     branch(1),
     branch(9),
-    one(Operation.LDG, 5),
+    one(Opcode.LDG, 5),
     branch(7),
-    one(Operation.STG, 6),
+    one(Opcode.STG, 6),
     EXIT,
 )
 """A loop with four copies of line 5, one with a single copy for what is left, and a store."""
@@ -72,24 +72,24 @@ def test_unrolled_loop_takes_whole_rounds_and_leaves_the_rest(rounds: int, main:
 def test_counts_spread_over_blocks_that_are_executed_equally_often() -> None:
     """The block in front of the branch and the one where its two ways meet have no line of their own."""
     code = (
-        one(Operation.LOP3),
+        one(Opcode.LOP3),
         branch(4),
-        one(Operation.LDG, 5),
+        one(Opcode.LDG, 5),
         branch(5, guarded=False),
-        one(Operation.LDG, 6),
+        one(Opcode.LDG, 6),
         EXIT,
     )
     assert executions(code, {5: 30, 6: 70}) == [100, 30, 70, 100]
 
 
 def test_slow_path_that_ptxas_added_is_taken_to_be_rare() -> None:
-    code = (branch(3), one(Operation.CALL, target=5), branch(4, guarded=False), one(Operation.LOP3), EXIT, EXIT)
+    code = (branch(3), one(Opcode.CALL, target=5), branch(4, guarded=False), one(Opcode.LOP3), EXIT, EXIT)
     found = executions(code, {}, frozenset({5}))
     assert found == [100, 0, 0, 100, 100, 0]
 
 
 def test_predicated_instruction_is_executed_by_warps_that_it_does_nothing_for() -> None:
-    code = (branch(2), one(Operation.LDG, 5, guarded=True), EXIT)
+    code = (branch(2), one(Opcode.LDG, 5, guarded=True), EXIT)
     graph = graph_of(code, ())
     anchors = [Anchor(5, {graph.group_of[1]: 1}, frozenset({graph.group_of[1]}))]
     assert Flow(graph, anchors, frozenset(), [{}] * graph.end).executions({5: 40}, WARPS)[1] == 40
@@ -97,8 +97,8 @@ def test_predicated_instruction_is_executed_by_warps_that_it_does_nothing_for() 
 
 def test_loop_without_anchors_is_counted_by_lines_that_are_its_own() -> None:
     """Two copies of a round: line 5 makes one instruction of each, line 6 three; line 7 lies behind the loop, too."""
-    body = (one(Operation.LOP3, 5), *(one(Operation.LOP3, 6) for _ in range(3)))
-    code = (one(Operation.LOP3, 4), *body, one(Operation.LOP3, 7), *body, branch(1), one(Operation.LOP3, 7), EXIT)
+    body = (one(Opcode.LOP3, 5), *(one(Opcode.LOP3, 6) for _ in range(3)))
+    code = (one(Opcode.LOP3, 4), *body, one(Opcode.LOP3, 7), *body, branch(1), one(Opcode.LOP3, 7), EXIT)
     graph = graph_of(code, ())
     lines = [Counter(each.line for each in code[block.first : block.end] if each.line) for block in graph.blocks]
     flow = Flow(graph, [], frozenset(), lines)
@@ -115,10 +115,10 @@ def test_branch_distance_is_signed() -> None:
 def test_control_bits() -> None:
     """LDG.E R2, [R2.64] of a copy: two clocks, barrier 2 until the value is there, after barrier 0."""
     load = decode(CodeWord(0x0000000402027981, 0x001EA4000C1E1900, 0), 0)
-    assert (load.operation, load.control) == (Operation.LDG, Control(2, waits=1, result=2))
+    assert (load.operation, load.control) == (Opcode.LDG, Control(2, waits=1, result=2))
 
 
-LATENCY = dict.fromkeys(Cause, 10.0) | {Cause.GLOBAL: 500.0, Cause.BRANCH: 1.0}
+LATENCY = dict.fromkeys(WaitCause, 10.0) | {WaitCause.GLOBAL: 500.0, WaitCause.BRANCH: 1.0}
 
 
 def scheduled(*parts: tuple[int, Control, int | None]) -> Schedule:
@@ -129,35 +129,35 @@ def scheduled(*parts: tuple[int, Control, int | None]) -> Schedule:
     return Schedule.of(code, graph_of(code, ()))
 
 
-LOAD = (Operation.LDG, Control(2, result=0), None)
-USE = (Operation.FADD, Control(4, waits=1), None)
-OTHER = (Operation.IMAD, Control(4), None)
-LEAVE = (Operation.EXIT, Control(5), None)
+LOAD = (Opcode.LDG, Control(2, result=0), None)
+USE = (Opcode.FADD, Control(4, waits=1), None)
+OTHER = (Opcode.IMAD, Control(4), None)
+LEAVE = (Opcode.EXIT, Control(5), None)
 
 
 def test_warp_waits_for_what_is_left_of_a_latency() -> None:
     found = scheduled(LOAD, OTHER, OTHER, USE, LEAVE).clocks([1.0], LATENCY)
-    assert found[Cause.GLOBAL] == 500 - 2 - 4 - 4
-    assert (found[Cause.ISSUE], found[Cause.WAIT]) == (5, 2 + 4 + 4 + 4 + 5 - 5)
+    assert found[WaitCause.GLOBAL] == 500 - 2 - 4 - 4
+    assert (found[WaitCause.ISSUE], found[WaitCause.WAIT]) == (5, 2 + 4 + 4 + 4 + 5 - 5)
 
 
 def test_independent_loads_are_waited_for_together() -> None:
-    second = (Operation.LDG, Control(2, result=1), None)
-    both = (Operation.FADD, Control(4, waits=3), None)
+    second = (Opcode.LDG, Control(2, result=1), None)
+    both = (Opcode.FADD, Control(4, waits=3), None)
     together = scheduled(LOAD, second, both, LEAVE).clocks([1.0], LATENCY)
     apart = scheduled(LOAD, USE, LOAD, USE, LEAVE).clocks([1.0], LATENCY)
-    assert together[Cause.GLOBAL] == 500 - 2
-    assert apart[Cause.GLOBAL] == 2 * (500 - 2)
+    assert together[WaitCause.GLOBAL] == 500 - 2
+    assert apart[WaitCause.GLOBAL] == 2 * (500 - 2)
 
 
 @pytest.mark.parametrize(("left", "waited"), [(0, 500 - 1), (1, 500 - 1 - 14 * 15 - 1), (2, 0)])
 def test_groups_of_copies_are_waited_for_in_their_order(left: int, waited: float) -> None:
     """Two groups are closed one after the other; so many of the latest `DEPBAR` lets be."""
-    close = MachineInstruction(Operation.LDGDEPBAR, 0, False, Control(1))
-    pause = [MachineInstruction(Operation.IMAD, 0, False, Control(15))] * 14
-    wait = MachineInstruction(Operation.DEPBAR, 0, False, Control(1), left=left)
-    code = (close, *pause, close, wait, MachineInstruction(Operation.EXIT, 0, False, Control(5)))
-    assert Schedule.of(code, graph_of(code, ())).clocks([1.0], LATENCY)[Cause.GLOBAL] == waited
+    close = MachineInstruction(Opcode.LDGDEPBAR, 0, False, Control(1))
+    pause = [MachineInstruction(Opcode.IMAD, 0, False, Control(15))] * 14
+    wait = MachineInstruction(Opcode.DEPBAR, 0, False, Control(1), left=left)
+    code = (close, *pause, close, wait, MachineInstruction(Opcode.EXIT, 0, False, Control(5)))
+    assert Schedule.of(code, graph_of(code, ())).clocks([1.0], LATENCY)[WaitCause.GLOBAL] == waited
 
 
 def test_depbar_says_how_many_groups_may_be_under_way() -> None:
@@ -169,8 +169,8 @@ def test_depbar_says_how_many_groups_may_be_under_way() -> None:
 
 def test_load_of_the_round_before_is_still_under_way() -> None:
     """A loop that uses what the round before has loaded: only the body's own clocks are hidden."""
-    loop = scheduled(USE, LOAD, OTHER, (Operation.BRA, Control(5), 0), LEAVE).clocks([10.0, 1.0], LATENCY)
-    assert loop[Cause.GLOBAL] == 10 * (500 - 2 - 4 - 5 - 1)
+    loop = scheduled(USE, LOAD, OTHER, (Opcode.BRA, Control(5), 0), LEAVE).clocks([10.0, 1.0], LATENCY)
+    assert loop[WaitCause.GLOBAL] == 10 * (500 - 2 - 4 - 5 - 1)
 
 
 SOURCE = """
@@ -204,7 +204,7 @@ class TestBuilt:
 
     def test_rounds_of_an_unrolled_loop_add_up(self, built: Path) -> None:
         code = self.kernel(built)
-        copied = Counter(one.line for one in code.instructions if one.operation == Operation.LDG)
+        copied = Counter(one.line for one in code.instructions if one.operation == Opcode.LDG)
         line, copies = copied.most_common(1)[0]
         assert copies > 1, "ptxas unrolls this loop"
         lines = {one.line: (77 if one.total == copies else 1) * WARPS for one in code.flow.anchors}
@@ -213,7 +213,7 @@ class TestBuilt:
             count
             for block, count in zip(code.flow.graph.blocks, counts, strict=True)
             for one in code.instructions[block.first : block.end]
-            if one.operation == Operation.LDG and one.line == line
+            if one.operation == Opcode.LDG and one.line == line
         )
         assert loads == pytest.approx(77 * WARPS)
 

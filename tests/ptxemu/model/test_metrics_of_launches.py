@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from launch_records import Copy, access, launch, resources
 
-from ptxemu.counters.record import Access, LaunchRecord, MachineCounts, SourceLine, Space
+from ptxemu.counters.record import Access, LaunchRecord, LineCounts, MachineCounts, Space
 from ptxemu.metrics.names import NsightMetric
 from ptxemu.metrics.profile import KernelLaunch, kernel_launch
 from ptxemu.model.architecture import gpu_model
@@ -219,8 +219,8 @@ def test_hot_lines_name_file_and_share() -> None:
     record = replace(
         launch(blocks=132, classes={"int": 1000}),
         lines=(
-            SourceLine(source_file="/tmp/a/candidate.cu", source_line=7, warp_instructions=250),
-            SourceLine(source_file="/tmp/a/candidate.cu", source_line=9, warp_instructions=600),
+            LineCounts(source_file="/tmp/a/candidate.cu", source_line=7, warp_instructions=250),
+            LineCounts(source_file="/tmp/a/candidate.cu", source_line=9, warp_instructions=600),
         ),
     )
     assert profile(record).notes["hot_lines"] == "candidate.cu:9 60%, candidate.cu:7 25%"

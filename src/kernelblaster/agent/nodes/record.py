@@ -12,7 +12,7 @@ from langgraph.runtime import Runtime
 from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.events import Credited
 from kernelblaster.agent.slots import attempt_slot, step_slot
-from kernelblaster.agent.state import Attempt, Choice, Diagnosis, FailureKind, RolloutState, StateUpdate
+from kernelblaster.agent.state import Attempt, Choice, FailureKind, RolloutState, StateUpdate, StepDiagnosis
 from kernelblaster.config import SearchPart
 from kernelblaster.cuda_source.features import Feature, confirmed, shown_by, source_features
 from kernelblaster.evaluation.results import Evaluation, Verdict
@@ -32,7 +32,7 @@ async def record(state: RolloutState, runtime: Runtime[ProblemContext]) -> State
 def _record(context: ProblemContext, state: RolloutState) -> Credited:
     if state.diagnosis is None or state.choice is None or state.attempt is None:
         raise ValueError("record runs at the end of a step")
-    step = _Step(
+    step = _FinishedStep(
         diagnosis=state.diagnosis,
         choice=state.choice,
         attempt=state.attempt,
@@ -46,17 +46,17 @@ def _record(context: ProblemContext, state: RolloutState) -> Credited:
 
 
 @dataclass(frozen=True)
-class _Step:
+class _FinishedStep:
     """What a step has come to: its last attempt, and the evaluations of parent and candidate."""
 
-    diagnosis: Diagnosis
+    diagnosis: StepDiagnosis
     choice: Choice
     attempt: Attempt
     parent: Evaluation
     evaluation: Evaluation | None
 
 
-def _transition(context: ProblemContext, state: RolloutState, step: _Step, found: Found) -> Transition:
+def _transition(context: ProblemContext, state: RolloutState, step: _FinishedStep, found: Found) -> Transition:
     choice, attempt, evaluation = step.choice, step.attempt, step.evaluation
     verdict = _verdict(attempt)
     comparison = evaluation.comparison if evaluation and evaluation.correct else None
@@ -121,7 +121,7 @@ class Found:
     compiled: bool = False
 
 
-def _found(context: ProblemContext, state: RolloutState, step: _Step) -> Found:
+def _found(context: ProblemContext, state: RolloutState, step: _FinishedStep) -> Found:
     candidate, evaluation = step.attempt.candidate, step.evaluation
     if candidate is None:
         return Found()
@@ -176,7 +176,7 @@ def _reason(attempt: Attempt) -> str:
     return f"{attempt.failure.kind}: {attempt.failure.reason}" if attempt.failure else ""
 
 
-def _deltas(step: _Step) -> dict[str, float]:
+def _deltas(step: _FinishedStep) -> dict[str, float]:
     if step.evaluation is None or step.evaluation.profile is None or step.parent.profile is None:
         return {}
     return metric_deltas(step.parent.profile.totals, step.evaluation.profile.totals)

@@ -15,7 +15,15 @@ from kernelblaster.agent.outcome import StopReason
 from kernelblaster.agent.prompting import request_tags
 from kernelblaster.agent.remembering import core_for
 from kernelblaster.agent.slots import step_slot
-from kernelblaster.agent.state import BegunStep, Choice, Diagnosis, Hypothesis, PromptLesson, RolloutState, StateUpdate
+from kernelblaster.agent.state import (
+    BegunStep,
+    Choice,
+    Hypothesis,
+    PromptLesson,
+    RolloutState,
+    StateUpdate,
+    StepDiagnosis,
+)
 from kernelblaster.config import SearchPart
 from kernelblaster.cuda_source.features import source_features
 from kernelblaster.evaluation.results import Evaluation
@@ -63,7 +71,7 @@ async def retrieve(state: RolloutState, runtime: Runtime[ProblemContext]) -> Sta
     return {"choice": choice}
 
 
-def _choose(context: ProblemContext, state: RolloutState, diagnosis: Diagnosis) -> Choice:
+def _choose(context: ProblemContext, state: RolloutState, diagnosis: StepDiagnosis) -> Choice:
     """What the step will try, kept for when it is replayed. Raises NoTechnique."""
     if context.config.has(SearchPart.RETRIEVAL):
         selection = _draw(context, state, diagnosis)
@@ -94,7 +102,7 @@ def _free_choice(context: ProblemContext, state: RolloutState) -> Choice:
     )
 
 
-def _draw(context: ProblemContext, state: RolloutState, diagnosis: Diagnosis) -> Selection:
+def _draw(context: ProblemContext, state: RolloutState, diagnosis: StepDiagnosis) -> Selection:
     round, parent, slot = state.round, state.incumbent.sha256, step_slot(context, state)
     draws = context.files.draws(round, parent)
     own = draws.get(slot)
@@ -114,7 +122,7 @@ def _draw(context: ProblemContext, state: RolloutState, diagnosis: Diagnosis) ->
 def _select(
     context: ProblemContext,
     state: RolloutState,
-    diagnosis: Diagnosis,
+    diagnosis: StepDiagnosis,
     *,
     allowed: frozenset[str] | None,
     taken: Counter[str],
@@ -143,7 +151,7 @@ def _select(
 
 
 def _others(
-    context: ProblemContext, state: RolloutState, diagnosis: Diagnosis, selection: Selection
+    context: ProblemContext, state: RolloutState, diagnosis: StepDiagnosis, selection: Selection
 ) -> list[Hypothesis]:
     """Two techniques of the state beside the one that was drawn, as the same draw ranks them.
 

@@ -15,7 +15,7 @@ from kernelblaster.agent.events import Classified, StepStarted
 from kernelblaster.agent.outcome import StopReason
 from kernelblaster.agent.prompting import classify_request
 from kernelblaster.agent.slots import classify_slot, step_slot
-from kernelblaster.agent.state import BegunStep, Diagnosis, RolloutState, Spent, StateUpdate
+from kernelblaster.agent.state import BegunStep, RolloutState, Spent, StateUpdate, StepDiagnosis
 from kernelblaster.config import SearchPart
 from kernelblaster.cuda_source.features import Feature, source_features
 from kernelblaster.devices.profiles import Profile, ProfileSource
@@ -94,7 +94,7 @@ async def classify(state: RolloutState, runtime: Runtime[ProblemContext]) -> Sta
     return {"diagnosis": diagnosis}
 
 
-async def _diagnose(context: ProblemContext, state: RolloutState) -> Diagnosis:
+async def _diagnose(context: ProblemContext, state: RolloutState) -> StepDiagnosis:
     """By rules, or by the model where they do not decide; kept, for rules and states change as others learn."""
     evaluation = await asyncio.to_thread(context.files.evaluation, state.incumbent.evaluation)
     base = await asyncio.to_thread(context.experience.base)
@@ -110,9 +110,9 @@ async def _diagnose(context: ProblemContext, state: RolloutState) -> Diagnosis:
     return diagnosis
 
 
-def _nameless(state: RolloutState, base: KnowledgeBase) -> Diagnosis:
+def _nameless(state: RolloutState, base: KnowledgeBase) -> StepDiagnosis:
     """What stands for a diagnosis where classification is switched off."""
-    return Diagnosis(
+    return StepDiagnosis(
         parent=state.incumbent.sha256, state=base.document.fallback_state, confidence=0.0, decided_by="ablated"
     )
 
@@ -126,8 +126,8 @@ def _by_rules(
     return base.classify(profile, context.facts, evaluation.timing, written)
 
 
-def _diagnosis(state: RolloutState, ruled: Classification, decided_by: str) -> Diagnosis:
-    return Diagnosis(
+def _diagnosis(state: RolloutState, ruled: Classification, decided_by: str) -> StepDiagnosis:
+    return StepDiagnosis(
         parent=state.incumbent.sha256,
         state=ruled.state,
         confidence=ruled.confidence,
@@ -144,7 +144,7 @@ def _cause_line(cause: Cause) -> str:
 
 async def _by_model(
     context: ProblemContext, state: RolloutState, base: KnowledgeBase, evaluation: Evaluation, ruled: Classification
-) -> Diagnosis:
+) -> StepDiagnosis:
     """The model's choice among the known states; the rules' best guess when it has no usable reply."""
     slot = classify_slot(context, state)
     request = await frozen_request(context, slot, lambda: classify_request(context, state, base, evaluation, ruled))

@@ -18,7 +18,7 @@ _SPECIFIC = {"sm_90": "sm_90a", "sm_100": "sm_100a"}
 _WARP = 32
 
 
-class _Attribute(IntEnum):
+class _DeviceAttribute(IntEnum):
     """CUdevice_attribute of the CUDA driver API."""
 
     CLOCK_KHZ = 13
@@ -32,21 +32,21 @@ class _Attribute(IntEnum):
 
 def device_facts(gpu: GpuInfo) -> DeviceFacts:
     """Everything known of the GPU. Raises DeviceError when the CUDA driver does not answer."""
-    attributes = dict(zip(_Attribute, DriverDevice().attributes(list(_Attribute)), strict=True))
+    attributes = dict(zip(_DeviceAttribute, DriverDevice().attributes(list(_DeviceAttribute)), strict=True))
     peaks = _peaks(gpu, attributes)
     return DeviceFacts(
         kind=DeviceKind.CUDA,
         name=gpu.name,
         arch=gpu.arch,
         compile_arch=_SPECIFIC.get(gpu.arch, gpu.arch),
-        sm_count=attributes[_Attribute.SM_COUNT],
-        clock_mhz=attributes[_Attribute.CLOCK_KHZ] / 1e3,
+        sm_count=attributes[_DeviceAttribute.SM_COUNT],
+        clock_mhz=attributes[_DeviceAttribute.CLOCK_KHZ] / 1e3,
         memory_bytes=gpu.memory_bytes,
-        l2_bytes=attributes[_Attribute.L2_BYTES],
-        shared_per_block=attributes[_Attribute.SHARED_PER_BLOCK],
-        shared_per_sm=attributes[_Attribute.SHARED_PER_SM],
-        registers_per_sm=attributes[_Attribute.REGISTERS_PER_SM],
-        max_warps_per_sm=attributes[_Attribute.THREADS_PER_SM] // _WARP,
+        l2_bytes=attributes[_DeviceAttribute.L2_BYTES],
+        shared_per_block=attributes[_DeviceAttribute.SHARED_PER_BLOCK],
+        shared_per_sm=attributes[_DeviceAttribute.SHARED_PER_SM],
+        registers_per_sm=attributes[_DeviceAttribute.REGISTERS_PER_SM],
+        max_warps_per_sm=attributes[_DeviceAttribute.THREADS_PER_SM] // _WARP,
         uuid=gpu.uuid,
         driver_version=gpu.driver_version,
         cuda_version=gpu.cuda_version,
@@ -65,7 +65,7 @@ class _Peaks:
     source: str
 
 
-def _peaks(gpu: GpuInfo, attributes: dict[_Attribute, int]) -> _Peaks:
+def _peaks(gpu: GpuInfo, attributes: dict[_DeviceAttribute, int]) -> _Peaks:
     """Peak rates from the table, else upper bounds from clocks and widths."""
     table = json.loads(files("kernelblaster.devices.cuda").joinpath("peaks.json").read_text())
     for entry in table["gpus"]:
@@ -76,9 +76,9 @@ def _peaks(gpu: GpuInfo, attributes: dict[_Attribute, int]) -> _Peaks:
     return _derived_peaks(gpu, attributes)
 
 
-def _derived_peaks(gpu: GpuInfo, attributes: dict[_Attribute, int]) -> _Peaks:
+def _derived_peaks(gpu: GpuInfo, attributes: dict[_DeviceAttribute, int]) -> _Peaks:
     """128 fp32 FMA per SM and clock, 16 times that on tensor cores: no GPU so far does more."""
-    fp32 = attributes[_Attribute.SM_COUNT] * 128 * 2 * attributes[_Attribute.CLOCK_KHZ] * 1e3
+    fp32 = attributes[_DeviceAttribute.SM_COUNT] * 128 * 2 * attributes[_DeviceAttribute.CLOCK_KHZ] * 1e3
     pynvml.nvmlInit()
     try:
         handle = pynvml.nvmlDeviceGetHandleByUUID(gpu.uuid)

@@ -55,7 +55,7 @@ from kernelblaster.sandbox.isolation import FileView, Isolation, SystemView
 from kernelblaster.sandbox.limits import Limits
 from kernelblaster.sandbox.process import strongest
 from ptxemu.checks.findings import FindingKind, named, read_findings
-from ptxemu.core.build import Core
+from ptxemu.core.build import BuiltCore
 from ptxemu.counters.record import CountedRecord
 from ptxemu.counters.report import NotSampled, counted_records
 from ptxemu.errors import ProgramNotEmulatable
@@ -136,7 +136,7 @@ class EmulatedDevice:
         return self._limits.isolation or strongest().level
 
     @cached_property
-    def _core(self) -> Core:
+    def _core(self) -> BuiltCore:
         return built_core(self._cache)
 
     @cached_property

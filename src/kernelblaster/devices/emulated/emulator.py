@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kernelblaster.devices.emulated.translation import translated_errors
 from kernelblaster.errors import UsageError
-from ptxemu.core.build import Core, ensure_core, locate_core
+from ptxemu.core.build import BuiltCore, ensure_core, locate_core
 from ptxemu.model.architecture import DEFAULT_GPU, GpuModel, gpu_model, gpu_names
 
 __all__ = ["DEFAULT_GPU", "built_core", "core_is_built", "gpu_named", "gpu_names"]
@@ -25,7 +25,7 @@ def core_is_built(cache_root: Path) -> bool:
         return locate_core(cache_root).library.exists()
 
 
-def built_core(cache_root: Path) -> Core:
+def built_core(cache_root: Path) -> BuiltCore:
     """The emulator's core, compiled first where the cache lacks it. Raises DeviceError."""
     with translated_errors():
         return ensure_core(cache_root)

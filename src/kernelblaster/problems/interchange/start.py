@@ -27,21 +27,21 @@ _OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "/", ast.
 
 
 @dataclass(frozen=True)
-class Start:
+class StartKernel:
     """A starting kernel and the solution it was made from."""
 
     source: str
     solution: str
 
 
-def find_start(solutions: tuple[Solution, ...], signature: LauncherSignature) -> Start | None:
+def find_start(solutions: tuple[Solution, ...], signature: LauncherSignature) -> StartKernel | None:
     """The first solution that makes a starting kernel; None when none does."""
     for solution in solutions:
         if _CUDA.isdisjoint(solution.spec.written_in):
             continue
         source = _own_launcher(solution, signature) or _adapted(solution, signature)
         if source is not None:
-            return Start(source, solution.name)
+            return StartKernel(source, solution.name)
     return None
 
 

@@ -1,4 +1,4 @@
-"""Contestants whose launches take different times are all timed behind fills that hide the slowest launch."""
+"""Contenders whose launches take different times are all timed behind fills that hide the slowest launch."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from kernelblaster.devices.base import TimingSample
 from kernelblaster.evaluation.inputs.perturbations import PerturbationSchedule
 from kernelblaster.evaluation.timing.conditions import Readings
-from kernelblaster.evaluation.timing.contest import (
+from kernelblaster.evaluation.timing.round_robin import (
     APART,
     APART_CYCLES,
     LEAST_CYCLES,
     MOST_COVER_FILLS,
-    Contest,
-    Entry,
+    Participant,
+    RoundRobin,
     cover_fills_for,
     fill_us,
 )
@@ -28,7 +28,7 @@ EVENT_US, WAIT_US = 1.0, 9.0
 
 
 @dataclass
-class Contestant:
+class Contender:
     """A GPU that begins a call when the fills are over and the host has launched it."""
 
     gpu_us: float
@@ -43,15 +43,15 @@ class Contestant:
         return [TimingSample(late + self.gpu_us + EVENT_US, host, self.launch_us) for _ in perturbations]
 
 
-def contest(**contestants: Contestant) -> Contest:
-    entries = {name: Entry(contestant) for name, contestant in contestants.items()}
+def round_robin(**participants: Contender) -> RoundRobin:
+    entries = {name: Participant(participant) for name, participant in participants.items()}
     clock = iter(range(10**6)).__next__
-    return Contest(entries, facts(), PerturbationSchedule(), Readings(lambda: None, clock), clock=clock)
+    return RoundRobin(entries, facts(), PerturbationSchedule(), Readings(lambda: None, clock), clock=clock)
 
 
 def test_host_time_shows_in_no_device_time_and_in_every_wall_time() -> None:
     slow_launch = 6 * 5 * fill_us(facts())
-    found = contest(ours=Contestant(20.0, 5.0), eager=Contestant(18.0, slow_launch))
+    found = round_robin(ours=Contender(20.0, 5.0), eager=Contender(18.0, slow_launch))
     found.run(30)
     for entry, gpu_us in zip(found.entries.values(), (20.0, 18.0), strict=True):
         assert [us for cycle in entry.cycles for us in cycle] == pytest.approx(
@@ -64,22 +64,22 @@ def test_host_time_shows_in_no_device_time_and_in_every_wall_time() -> None:
 
 
 def test_all_are_launched_behind_equally_many_fills() -> None:
-    one, other = Contestant(20.0, 5.0), Contestant(18.0, 40 * fill_us(facts()))
-    found = contest(one=one, other=other)
+    one, other = Contender(20.0, 5.0), Contender(18.0, 40 * fill_us(facts()))
+    found = round_robin(one=one, other=other)
     found.run(1)
     assert one.covers == other.covers
     assert max(one.covers) == found.cover_fills > 40
 
 
 def test_what_takes_very_long_is_sampled_apart() -> None:
-    found = contest(ours=Contestant(20.0, 5.0), start=Contestant(40.0 * APART, 5.0))
+    found = round_robin(ours=Contender(20.0, 5.0), start=Contender(40.0 * APART, 5.0))
     found.run(50)
     assert len(found.entries["start"].cycles) == APART_CYCLES
     assert len(found.entries["ours"].cycles) >= 2 * LEAST_CYCLES
 
 
 def test_a_launch_that_nothing_hides_is_counted() -> None:
-    found = contest(waits=Contestant(20.0, 2 * MOST_COVER_FILLS * fill_us(facts())))
+    found = round_robin(waits=Contender(20.0, 2 * MOST_COVER_FILLS * fill_us(facts())))
     found.run(1)
     assert found.entries["waits"].exposed == sum(map(len, found.entries["waits"].cycles))
 

@@ -1,11 +1,11 @@
-"""Times many contestants in turns by one rule: kernels, and PyTorch in its modes.
+"""Times many participants in turns by one rule: kernels, and PyTorch in its modes.
 
-Device time hides the launch, for whoever is timed: the host time that each contestant needs to launch a call is
+Device time hides the launch, for whoever is timed: the host time that each participant needs to launch a call is
 measured while it warms up, and all calls are then launched behind fills of memory that last longer than the slowest of
 them (`cover_fills_for`). A sample whose launch took longer than the fills after all is counted as exposed. Wall time is
 sampled apart: an idle GPU, no fills, from the call until the device is idle again.
 
-A contestant that takes `APART` times as long as the fastest is sampled on its own, a few times, so that the others get
+A participant that takes `APART` times as long as the fastest is sampled on its own, a few times, so that the others get
 the time.
 """
 
@@ -33,12 +33,12 @@ _WARM_UP, _WALLS = 5, 10
 
 
 @dataclass
-class Entry:
-    """What was found of one contestant; times in microseconds.
+class Participant:
+    """What was found of one participant; times in microseconds.
 
     Attributes:
         session: what is timed.
-        cycles: device times; each cycle visits all contestants forwards and backwards.
+        cycles: device times; each cycle visits all participants forwards and backwards.
         walls_us: of single calls, launch and wait included.
         launch_us: host time of a launch, the longest of the last warm-up calls; None where it is not known.
         exposed: samples whose launch took longer than the fills that should hide it.
@@ -54,8 +54,8 @@ class Entry:
 
 
 @dataclass
-class Contest:
-    """Contestants of one problem on one device; the caller holds it.
+class RoundRobin:
+    """Participants of one problem on one device; the caller holds it.
 
     Attributes:
         entries: by name.
@@ -67,7 +67,7 @@ class Contest:
         least_cycles: taken however long they take.
     """
 
-    entries: Mapping[str, Entry]
+    entries: Mapping[str, Participant]
     facts: DeviceFacts
     schedule: PerturbationSchedule
     readings: Readings
@@ -98,7 +98,7 @@ class Contest:
                 self._cycle([entry])
             _time_walls(entry, walls)
 
-    def _cycle(self, entries: Sequence[Entry]) -> None:
+    def _cycle(self, entries: Sequence[Participant]) -> None:
         visit: list[list[TimingSample]] = [[] for _ in entries]
         for order in (range(len(entries)), range(len(entries) - 1, -1, -1)):
             perturbations = self.schedule.draw(2)
@@ -117,7 +117,7 @@ def _launch_us(session: Timeable, perturbations: Sequence[int]) -> float | None:
     return max((sample.enqueue_us for sample in samples if sample.enqueue_us is not None), default=None)
 
 
-def _time_walls(entry: Entry, perturbations: Sequence[int]) -> None:
+def _time_walls(entry: Participant, perturbations: Sequence[int]) -> None:
     samples = entry.session.time_calls(perturbations, 0)
     entry.walls_us += [sample.host_us for sample in samples if sample.host_us is not None]
 

@@ -6,7 +6,7 @@ import shutil
 from dataclasses import replace
 
 import pytest
-from conftest import GPU, Recorded, vector_add
+from recorder_support import GPU, Recorded, vector_add
 
 from kernelblaster import EvaluationConfig, RunConfig, open_evaluator
 from kernelblaster.devices.failures import BuildFailure

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import python_sources as sources
-from conftest import Answers, request_for
+from recorder_support import Answers, request_for
 
 from kernelblaster.devices.failures import BuildFailure
 from kernelblaster.problems.problem import Precision

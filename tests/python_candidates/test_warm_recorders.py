@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import python_sources as sources
-from conftest import request_for
+from recorder_support import request_for
 
 from kernelblaster.devices.failures import BuildFailure
 from kernelblaster.problems.problem import Precision

@@ -17,6 +17,8 @@ MOST_PATTERNS = 14
 """Parents up to which all patterns of signs are counted."""
 CORRECT = "correct"
 LEVEL = 0.95
+SMALL = 0.03
+"""An effect that would change nothing."""
 
 
 @dataclass(frozen=True)
@@ -199,13 +201,34 @@ def render(prompts: Sequence[AskedPrompt], rows: Sequence[JudgedReply]) -> str:
             "The best arm of each parent over the mean of its arms, chosen by one reply and scored by the other: "
             + ("not known yet." if best is None else f"{best:+.3f}."),
             "",
+            "## What the plan makes of it",
+            "",
+            reading(primary),
+            "",
         ]
     )
 
 
+def reading(primary: Contrast | None) -> str:
+    """What the plan says of the primary contrast's interval, in a sentence."""
+    if primary is None or primary.low is None or primary.high is None:
+        return "Nothing yet: there is no interval."
+    told = f"{math.expm1(primary.low):+.1%} to {math.expm1(primary.high):+.1%} of speed"
+    if primary.low > 0:
+        return f"The interval ({told}) lies above 0: retrieved text stays."
+    if primary.high < 0 or (primary.low > -SMALL and primary.high < SMALL):
+        return f"The interval ({told}) lies below 0 or within +-{SMALL:.0%}: retrieved text in its present form goes."
+    return (
+        f"The interval ({told}) holds 0 and reaches beyond +-{SMALL:.0%}: undecided. An effect of retrieved text, if "
+        "there is one, lies within it."
+    )
+
+
 def _arm_table(judged: Sequence[Outcome]) -> list[str]:
-    lines = ["| arm | replies | correct | faster | mean gain | median ratio of correct ones | stated / measured |"]
-    lines.append("|---|---|---|---|---|---|---|")
+    lines = [
+        "| arm | replies | prompt, characters | correct | faster | mean gain | median ratio of correct ones | stated / measured |"
+    ]
+    lines.append("|---" * len(columns) + "|")
     for arm in Arm:
         own = [one for one in judged if one.prompt.arm is arm]
         if not own:
@@ -219,6 +242,7 @@ def _arm_table(judged: Sequence[Outcome]) -> list[str]:
         cells = [
             arm.value,
             str(len(own)),
+            f"{np.mean([len(one.prompt.text) for one in own]):.0f}",
             f"{len(ratios) / len(own):.0%}",
             f"{sum(one.row.faster for one in own) / len(own):.0%}",
             f"{np.mean([one.gain for one in own]):+.3f}",

@@ -225,9 +225,9 @@ def reading(primary: Contrast | None) -> str:
 
 
 def _arm_table(judged: Sequence[Outcome]) -> list[str]:
-    lines = [
-        "| arm | replies | prompt, characters | correct | faster | mean gain | median ratio of correct ones | stated / measured |"
-    ]
+    columns = ("arm", "replies", "prompt, characters", "correct", "faster", "mean gain")
+    columns += ("median ratio of correct ones", "stated / measured")
+    lines = [f"| {' | '.join(columns)} |"]
     lines.append("|---" * len(columns) + "|")
     for arm in Arm:
         own = [one for one in judged if one.prompt.arm is arm]

@@ -71,7 +71,7 @@ def test_products_hold(gpu: Gpu, tmp_path: Path) -> None:
     ("name", "cases"),
     [
         ("tensor_maps", ("loads", "swizzles", "im2col", "clusters", "refusals", "unaligned")),
-        ("tensor_stores", ("apart",)),
+        ("tensor_stores", ("apart", "guesses")),
         ("tensor_path", ("ring", "staged")),
         ("bulk_copies", ("ring", "library", "memcpy_async", "honest")),
         ("ordinary", ("graph", "circle", "child", "boxes", "heap", "small_heap", "one_device")),

@@ -110,8 +110,19 @@ private:
         // The PTX ISA does not say so; Hopper ends with an illegal instruction, even where all of the box is outside.
         if (s64{copy_.box->at[0]} * map.element_bytes % static_cast<s64>(kAlignment) != 0)
             return no(Fault::illegal_instruction, "misaligned", "innermost coordinate not at a multiple of 16 bytes in a");
+        if (!copy_.to_shared && !map.im2col && begins_before(*copy_.box))
+            return no(Fault::illegal_instruction, "out_of_bounds",
+                      "negative coordinate (a load may begin before the tensor, a store or reduction may not) in a");
         if (copy_.shared % kTileAlignment == 0 && copy_.barrier % sizeof(u64) == 0) return true;
         return no(Fault::misaligned_address, "misaligned", "misaligned");
+    }
+
+    // The CUDA programming guide allows negative coordinates of a tile in loads alone. Observed on an H200: stores to
+    // {-4, -3} end with an illegal instruction, with and without a swizzle, while loads from there and stores that reach
+    // beyond the end do not. That one negative coordinate is enough, and that reductions end so too, is the guide's rule
+    // and has not been seen. Im2col boxes, which the guide does not mention, are let through.
+    static bool begins_before(const TensorBox& box) {
+        return std::any_of(box.at, box.at + box.map.rank, [](s32 coordinate) { return coordinate < 0; });
     }
 
     // Where the bytes of a tensor map lie, which may be a parameter of the kernel or global memory; null after a failure.

@@ -1,8 +1,9 @@
 // Stores and reductions by tensor maps beside loops over the same elements.
 //
-// `tensor_stores all` ends with 0 when all kinds agree, `tensor_stores KIND` when one does; of a reduction that the PTX
-// ISA does not list, when the GPU refuses it. `tensor_stores apart` runs each kind in a process of its own, so that one
-// that ends the context hides no other, and prints what became of it.
+// `tensor_stores all` ends with 0 when all kinds agree, `tensor_stores KIND` when one does; of a kind that an H200 refuses,
+// when it is refused. `tensor_stores apart` runs each kind in a process of its own, so that one that ends the context
+// hides no other, and prints what became of it: what it expects is what an H200 did. `tensor_stores guesses` does the same
+// with kinds that have not been on a GPU, which tell apart why those before the tensor are refused.
 #include <cuda_fp16.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -80,9 +81,12 @@ std::string stored(const Tensor& t, const Coordinates& place, T (*combine)(T, T)
     return "";
 }
 
+const char* const kRefused = "cudaErrorIllegalInstruction";
+
 struct Kind {
     std::string name;
     std::function<std::string()> run;
+    std::string expected = "";
 };
 
 const Coordinates kInside{{8, 5}}, kBeyond{{32, 25}}, kBefore{{-4, -3}}, kOutside{{40, 30}};
@@ -139,18 +143,21 @@ T down(T a, T b) { return a == 0 || a > b ? b : a - 1; }
 __half least_half(__half a, __half b) { return __half(least(float(a), float(b))); }
 __half most_half(__half a, __half b) { return __half(most(float(a), float(b))); }
 
+Kind store(const std::string& name, Coordinates place, const std::string& expected = "",
+           CUtensorMapSwizzle swizzle = CU_TENSOR_MAP_SWIZZLE_NONE) {
+    const auto second = [](float, float b) { return b; };
+    return {"store_" + name, [=] { return stored<kStore, float>(plane<float>(swizzle), place, second); }, expected};
+}
+
 std::vector<Kind> all_kinds() {
     std::vector<Kind> kinds;
-    const auto second = [](float, float b) { return b; };
     const struct {
         const char* name;
         Coordinates place;
-    } places[] = {{"inside", kInside}, {"beyond", kBeyond}, {"before", kBefore}, {"outside", kOutside}};
+    } places[] = {{"inside", kInside}, {"beyond", kBeyond}, {"outside", kOutside}};
     for (const auto& one : places) {
-        const Coordinates place = one.place;
-        kinds.push_back({std::string("store_") + one.name, [=] { return stored<kStore, float>(plane<float>(), place, second); }});
-        kinds.push_back({std::string("store_swizzled_") + one.name,
-                         [=] { return stored<kStore, float>(plane<float>(CU_TENSOR_MAP_SWIZZLE_64B), place, second); }});
+        kinds.push_back(store(one.name, one.place));
+        kinds.push_back(store(std::string("swizzled_") + one.name, one.place, "", CU_TENSOR_MAP_SWIZZLE_64B));
     }
     kinds.push_back({"add_f32_swizzled", [] { return stored<kAdd, float>(plane<float>(CU_TENSOR_MAP_SWIZZLE_64B), kBeyond, sum<float>); }});
     reduction<kAdd, float>(kinds, "add_f32", sum<float>);
@@ -170,16 +177,39 @@ std::vector<Kind> all_kinds() {
     return kinds;
 }
 
-// Operators that the PTX ISA does not list for the type of the elements.
+// What an H200 refuses: stores whose coordinates are both negative, and operators that the PTX ISA does not list for the
+// type of the elements.
 std::vector<Kind> refused_kinds() {
     return {
-        {"min_f32", [] { return stored<kMin, float>(plane<float>(), kInside, least<float>); }},
-        {"max_f64", [] { return stored<kMax, double>(plane<double>(), kInside, most<double>); }},
-        {"add_s64", [] { return stored<kAdd, int64_t>(plane<int64_t>(), kInside, whole_sum<int64_t>); }},
-        {"add_u8", [] { return stored<kAdd, uint8_t>(plane<uint8_t>(), Coordinates{{16, 5}}, whole_sum<uint8_t>); }},
-        {"inc_s32", [] { return stored<kInc, int>(plane<int>(), kInside, up<int>); }},
-        {"and_f32", [] { return stored<kAnd, float>(plane<float>(), kInside, most<float>); }},
+        store("before", kBefore, kRefused),
+        store("swizzled_before", kBefore, kRefused, CU_TENSOR_MAP_SWIZZLE_64B),
+        {"min_f32", [] { return stored<kMin, float>(plane<float>(), kInside, least<float>); }, kRefused},
+        {"max_f64", [] { return stored<kMax, double>(plane<double>(), kInside, most<double>); }, kRefused},
+        {"add_s64", [] { return stored<kAdd, int64_t>(plane<int64_t>(), kInside, whole_sum<int64_t>); }, kRefused},
+        {"add_u8", [] { return stored<kAdd, uint8_t>(plane<uint8_t>(), Coordinates{{16, 5}}, whole_sum<uint8_t>); }, kRefused},
+        {"inc_s32", [] { return stored<kInc, int>(plane<int>(), kInside, up<int>); }, kRefused},
+        {"and_f32", [] { return stored<kAnd, float>(plane<float>(), kInside, most<float>); }, kRefused},
     };
+}
+
+// The emulator refuses any negative coordinate of a store or reduction. Only the innermost may matter (`before_left`), or
+// only the others (`before_above`), or whether something of the box is inside (`left_of_all`, `above_all`); and of the
+// stores that an H200 takes, all begin at a multiple of 32 bytes, which {-4, -3} does not (`at_16_bytes`, `before_left_32`).
+std::vector<Kind> guessed_kinds() {
+    std::vector<Kind> kinds = {
+        store("before_left", {{-4, 5}}, kRefused),     store("before_left_32", {{-8, 5}}, kRefused),
+        store("before_above", {{8, -3}}, kRefused),    store("left_of_all", {{-16, 5}}, kRefused),
+        store("above_all", {{8, -8}}, kRefused),       store("at_16_bytes", {{4, 5}}),
+        store("unaligned", {{3, 5}}, kRefused),
+    };
+    const std::pair<const char*, Coordinates> places[] = {
+        {"before", kBefore}, {"before_left", {{-8, 5}}}, {"before_above", {{8, -3}}}};
+    for (const auto& one : places) {
+        const Coordinates place = one.second;
+        kinds.push_back({std::string("add_f32_") + one.first,
+                         [=] { return stored<kAdd, float>(plane<float>(), place, sum<float>); }, kRefused});
+    }
+    return kinds;
 }
 
 // One kind in a process of its own; nothing of CUDA may have been called before.
@@ -197,22 +227,29 @@ int in_its_own(const std::string& kind) {
 
 int main(int count, char** arguments) {
     const std::string name = count > 1 ? arguments[1] : "all";
-    const std::vector<Kind> kinds = all_kinds(), refused = refused_kinds();
+    const std::vector<Kind> kinds = all_kinds(), refused = refused_kinds(), guessed = guessed_kinds();
     int wrong = 0, found = 0;
-    const auto run = [&](const Kind& kind, const char* expected) {
+    const auto run = [&](const Kind& kind) {
         const std::string what = kind.run();
         std::printf("%-24s %s\n", kind.name.c_str(), what.empty() ? "agrees" : what.c_str());
-        wrong += what != expected;
+        wrong += what != kind.expected;
         ++found;
     };
+    const auto run_apart = [&](const std::vector<Kind>& list) {
+        for (const Kind& kind : list) wrong += in_its_own(kind.name) != 0;
+    };
     if (name == "apart") {
-        for (const Kind& kind : kinds) wrong += in_its_own(kind.name) != 0;
-        for (const Kind& kind : refused) wrong += in_its_own(kind.name) != 0;
+        run_apart(kinds), run_apart(refused);
+        return wrong != 0;
+    }
+    if (name == "guesses") {
+        run_apart(guessed);
         return wrong != 0;
     }
     for (const Kind& kind : kinds)
-        if (name == "all" || name == kind.name) run(kind, "");
-    for (const Kind& kind : refused)
-        if (name == kind.name) run(kind, "cudaErrorIllegalInstruction");
+        if (name == "all" || name == kind.name) run(kind);
+    for (const auto* list : {&refused, &guessed})
+        for (const Kind& kind : *list)
+            if (name == kind.name) run(kind);
     return found == 0 ? 2 : wrong != 0;
 }

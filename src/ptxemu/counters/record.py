@@ -297,9 +297,20 @@ class MissingRecord:
     missing: str
 
 
+@dataclass(frozen=True)
+class RefusedRecord:
+    """A copy, fill, allocation or free that returned an error; the program has not asked for the last error since."""
+
+    refused: str
+    """What was refused, with which error, and why."""
+    count: int
+    callers: tuple[int, ...]
+    """Where functions of the program would have gone on, the inner ones first."""
+
+
 CountedRecord = LaunchRecord | TransferRecord | HostWorkRecord
 """What a counted call consists of."""
-Record = CountedRecord | UnsampledRecord | FaultRecord | MissingRecord
+Record = CountedRecord | UnsampledRecord | FaultRecord | MissingRecord | RefusedRecord
 
 _KINDS: dict[str, type[Record]] = {
     "kernel": LaunchRecord,
@@ -308,6 +319,7 @@ _KINDS: dict[str, type[Record]] = {
     "unsampled": UnsampledRecord,
     "fault": FaultRecord,
     "missing": MissingRecord,
+    "refused": RefusedRecord,
 }
 """By the key that only records of this kind have."""
 

@@ -9,6 +9,7 @@ from ptxemu.counters.record import (
     CountedRecord,
     FaultRecord,
     MissingRecord,
+    RefusedRecord,
     UnsampledRecord,
     read_records,
 )
@@ -31,6 +32,8 @@ class CountedReport:
     """Of kernels: what happened, in which kernel and line."""
     missing: tuple[str, ...]
     """What the program asked the runtime for in vain."""
+    refused: tuple[RefusedRecord, ...] = ()
+    """Calls whose errors the program may have overlooked; only where they were asked for."""
 
 
 def counted_report(path: Path, *, cut_off: bool) -> CountedReport:
@@ -43,6 +46,7 @@ def counted_report(path: Path, *, cut_off: bool) -> CountedReport:
     records: list[CountedRecord] = []
     faults: list[str] = []
     missing: list[str] = []
+    refused: list[RefusedRecord] = []
     for record in read_records(path, cut_off=cut_off):
         match record:
             case UnsampledRecord():
@@ -51,9 +55,11 @@ def counted_report(path: Path, *, cut_off: bool) -> CountedReport:
                 faults.append(record.fault)
             case MissingRecord():
                 missing.append(record.missing)
+            case RefusedRecord():
+                refused.append(record)
             case _:
                 records.append(record)
-    return CountedReport(tuple(records), tuple(faults), tuple(dict.fromkeys(missing)))
+    return CountedReport(tuple(records), tuple(faults), tuple(dict.fromkeys(missing)), tuple(refused))
 
 
 def counted_records(path: Path, *, cut_off: bool) -> list[CountedRecord]:

@@ -32,7 +32,7 @@ class RunResult:
         launches: kernel launches in their order.
         transfers_us: modelled time of copies and fills, in microseconds.
         findings: what the checks found; None when they were not on.
-        warnings: what a GPU would have refused.
+        warnings: what a GPU would have refused, and calls that were, where the program has not asked for the error.
         faults: of kernels, whatever the program made of them: what happened, in which kernel and line.
         missing: what the program asked for while it ran, and the emulated GPU lacks.
     """

@@ -34,6 +34,7 @@ from ptxemu.program.build import BuiltProgram, ProgramBuilder, not_emulatable
 from ptxemu.program.host_lines import host_lines
 from ptxemu.program.loading import loader_command
 from ptxemu.program.modules import ensure_figures, ensure_module
+from ptxemu.program.refusals import refusals
 from ptxemu.program.result import RunResult
 from ptxemu.program.source import ProgramSource
 from ptxemu.program.texts import code_of_module
@@ -149,7 +150,7 @@ class EmulatedProgram:
             report, found = Path(scratch) / "report.jsonl", Path(scratch) / "findings.jsonl"
             checks = checks or leaks
             extra = {"PTXEMU_REPORT": str(report)} | ({"PTXEMU_CHECKS": str(found)} if checks else {})
-            extra |= {"PTXEMU_LEAKS": "1"} if leaks else {}
+            extra |= {"PTXEMU_REFUSED": "1"} | ({"PTXEMU_LEAKS": "1"} if leaks else {})
             extra |= {"PTXEMU_SAMPLE": str(sample)} if sample else {}
             began = time.monotonic()
             code = self._execute(arguments, extra, timeout_s, streams or Streams())
@@ -171,7 +172,7 @@ class EmulatedProgram:
             launches=modelled.launches,
             transfers_us=modelled.transfers_us,
             findings=(*named(findings, self.toolkit.demangle), *leaked) if checks else None,
-            warnings=modelled.warnings,
+            warnings=(*modelled.warnings, *refusals(counted.refused, self._host_lines)),
             faults=counted.faults,
             missing=counted.missing,
         )

@@ -76,6 +76,7 @@ def test_products_hold(gpu: Gpu, tmp_path: Path) -> None:
         ("bulk_copies", ("ring", "library", "memcpy_async", "honest")),
         ("ordinary", ("graph", "circle", "child", "boxes", "heap", "small_heap", "one_device")),
         ("endings", ("pinned", "registered", "too_large")),
+        ("refused_calls", ("ignored", "asked", "fine")),
         ("driver", ("text", "library", "errors", "mixed")),
         ("driver_arrays", ("arrays", "boxes", "textures", "pyramid", "graphs", "captured")),
         ("levels", ("mipmaps", "cubes", "faces", "layers", "borders")),

@@ -36,6 +36,34 @@ bool kind_matches(const void* to, const void* from, cudaMemcpyKind kind) {
     return false;
 }
 
+std::string bytes_of(const char* what, size_t bytes) { return what + (" of " + std::to_string(bytes)) + " bytes"; }
+
+const char* name_of(cudaMemcpyKind kind) {
+    switch (kind) {
+        case cudaMemcpyHostToHost: return "cudaMemcpyHostToHost";
+        case cudaMemcpyHostToDevice: return "cudaMemcpyHostToDevice";
+        case cudaMemcpyDeviceToHost: return "cudaMemcpyDeviceToHost";
+        case cudaMemcpyDeviceToDevice: return "cudaMemcpyDeviceToDevice";
+        case cudaMemcpyDefault: return "cudaMemcpyDefault";
+    }
+    return "no direction";
+}
+
+// Why device memory from there on cannot be had.
+std::string beyond(const std::string& what, const void* pointer) {
+    const bool begins = runtime().arena.holds(reinterpret_cast<u64>(pointer), 1);
+    return what + (begins ? " reaches beyond the end of its allocation" : " lies in no allocation, or in one that was freed");
+}
+
+// Why a copy is refused; empty when it is not.
+std::string complaint(const void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+    if (!reachable(to, bytes)) return beyond("its destination", to);
+    if (!reachable(from, bytes)) return beyond("its source", from);
+    if (kind_matches(to, from, kind)) return "";
+    const auto side = [](const void* pointer) { return std::string(on_device(pointer) ? "device" : "host"); };
+    return std::string(name_of(kind)) + " says otherwise than the pointers, which go from " + side(from) + " to " + side(to);
+}
+
 // Host-to-host copies take no GPU time.
 void count_transfer(const char* kind, size_t bytes) {
     if (kind != nullptr && runtime().counting()) report_transfer(kind, bytes);
@@ -70,8 +98,8 @@ cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) 
     const std::lock_guard<std::recursive_mutex> lock(runtime().mutex);
     if (runtime().sticky() != cudaSuccess) return runtime().sticky();
     if (bytes == 0) return cudaSuccess;
-    if (!reachable(to, bytes) || !reachable(from, bytes) || !kind_matches(to, from, kind))
-        return runtime().fail(cudaErrorInvalidValue);
+    if (const std::string why = complaint(to, from, bytes, kind); !why.empty())
+        return runtime().refuse(cudaErrorInvalidValue, bytes_of("a copy", bytes), why);
     if (const cudaError_t error = note_completeness(to, from, bytes)) return error;
     std::memmove(to, from, bytes);
     note_copy(to, from, bytes);
@@ -85,7 +113,9 @@ cudaError_t fill(void* to, int value, size_t bytes) {
     const std::lock_guard<std::recursive_mutex> lock(runtime().mutex);
     if (runtime().sticky() != cudaSuccess) return runtime().sticky();
     if (bytes == 0) return cudaSuccess;
-    if (!(on_device(to) ? reachable(to, bytes) : pinned(to, bytes))) return runtime().fail(cudaErrorInvalidValue);
+    if (!(on_device(to) ? reachable(to, bytes) : pinned(to, bytes)))
+        return runtime().refuse(cudaErrorInvalidValue, bytes_of("a fill", bytes),
+                                on_device(to) ? beyond("its memory", to) : "its memory is the host's, and not pinned");
     std::memset(to, value, bytes);
     const u64 target = reinterpret_cast<u64>(to);
     if (runtime().arena.is_all_of(target, bytes)) runtime().arena.set_incomplete(target, false);
@@ -102,7 +132,9 @@ cudaError_t allocate(void** pointer, size_t bytes) {
     *pointer = nullptr;
     if (bytes == 0) return cudaSuccess;
     *pointer = reinterpret_cast<void*>(runtime().arena.allocate(bytes));
-    if (*pointer == nullptr) return runtime().fail(cudaErrorMemoryAllocation);
+    if (*pointer == nullptr)
+        return runtime().refuse(cudaErrorMemoryAllocation, bytes_of("an allocation", bytes),
+                                std::to_string(runtime().arena.free_bytes()) + " bytes are free");
     if (runtime().initialized) runtime().initialized->clear(reinterpret_cast<u64>(*pointer), bytes);
     runtime().leaks.allocated(reinterpret_cast<u64>(*pointer), bytes);
     return cudaSuccess;
@@ -114,12 +146,13 @@ cudaError_t release(void* pointer) {
     runtime().leaks.freed(reinterpret_cast<u64>(pointer));
     if (runtime().sticky() != cudaSuccess) return runtime().sticky();
     if (pointer == nullptr || runtime().arena.free(reinterpret_cast<u64>(pointer))) return cudaSuccess;
-    return runtime().fail(cudaErrorInvalidValue);
+    return runtime().refuse(cudaErrorInvalidValue, "a free", "no allocation begins there, or it was freed before");
 }
 
 cudaError_t copy_rows(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
                       cudaMemcpyKind kind) {
-    if (width > to_pitch || width > from_pitch) return runtime().fail(cudaErrorInvalidPitchValue);
+    if (width > to_pitch || width > from_pitch)
+        return runtime().refuse(cudaErrorInvalidPitchValue, "a copy of rows", "they are longer than a pitch");
     for (size_t row = 0; row < height; ++row)
         if (const cudaError_t error = copy(static_cast<char*>(to) + row * to_pitch,
                                            static_cast<const char*>(from) + row * from_pitch, width, kind))
@@ -132,6 +165,11 @@ void* symbol_range(const void* symbol, size_t bytes, size_t offset) {
     const Variable* variable = runtime().variable(symbol);
     if (variable == nullptr || offset + bytes > variable->size) return nullptr;
     return reinterpret_cast<void*>(variable->address + offset);
+}
+
+cudaError_t refuse_symbol(size_t bytes) {
+    return runtime().refuse(cudaErrorInvalidSymbol, bytes_of("a copy of a variable", bytes),
+                            "there is no such variable, or they reach beyond its end");
 }
 
 }  // namespace
@@ -238,7 +276,7 @@ cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, s
 
 cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, size_t bytes, size_t offset, cudaMemcpyKind kind) {
     void* to = symbol_range(symbol, bytes, offset);
-    return to == nullptr ? runtime().fail(cudaErrorInvalidSymbol) : copy(to, from, bytes, kind);
+    return to == nullptr ? refuse_symbol(bytes) : copy(to, from, bytes, kind);
 }
 cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* from, size_t bytes, size_t offset,
                                     cudaMemcpyKind kind, cudaStream_t stream) {
@@ -246,7 +284,7 @@ cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* from, size_t
 }
 cudaError_t cudaMemcpyFromSymbol(void* to, const void* symbol, size_t bytes, size_t offset, cudaMemcpyKind kind) {
     const void* from = symbol_range(symbol, bytes, offset);
-    return from == nullptr ? runtime().fail(cudaErrorInvalidSymbol) : copy(to, from, bytes, kind);
+    return from == nullptr ? refuse_symbol(bytes) : copy(to, from, bytes, kind);
 }
 cudaError_t cudaMemcpyFromSymbolAsync(void* to, const void* symbol, size_t bytes, size_t offset, cudaMemcpyKind kind,
                                       cudaStream_t stream) {

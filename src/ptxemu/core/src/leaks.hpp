@@ -19,7 +19,7 @@ public:
 private:
     struct Allocation {
         u64 bytes;
-        std::vector<u64> callers;  // where functions of the program would have gone on, from its beginning, inner ones first
+        std::vector<u64> callers;  // see callers.hpp
     };
     void report() const;
 

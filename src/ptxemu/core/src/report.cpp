@@ -300,6 +300,22 @@ void report_fault(const std::string& message) {
     append_to(Settings::get().report, "{\"fault\": " + quoted(message) + "}\n");
 }
 
+void report_refused(const std::string& message, u64 count, const std::vector<u64>& callers) {
+    if (Settings::get().report < 0) return;
+    std::ostringstream text;
+    Writer json(text);
+    json.open('{');
+    json.field("refused", message);
+    json.field("count", count);
+    json.key("callers");
+    json.open('[');
+    for (const u64 caller : callers) json.value(caller);
+    json.close(']');
+    json.close('}');
+    text << '\n';
+    append_to(Settings::get().report, text.str());
+}
+
 void report_missing(const std::string& what) {
     if (Settings::get().report < 0) return;
     append_to(Settings::get().report, "{\"missing\": " + quoted(what) + "}\n");

@@ -48,12 +48,19 @@ Runtime::Runtime()
     if (settings.checking())
         initialized = std::make_unique<InitializedBytes>(arena.base(), arena.capacity());
     if (settings.leaks && settings.checking()) leaks.watch();
+    if (settings.refused) refused_calls.watch();
     load_program();
 }
 
 cudaError_t Runtime::fail(cudaError_t error) {
     if (error != cudaSuccess) last_ = error;
     return error;
+}
+
+cudaError_t Runtime::refuse(cudaError_t error, const std::string& what, const std::string& reason) {
+    const std::lock_guard<std::recursive_mutex> lock(mutex);
+    refused_calls.note(what + " was refused with " + cudaGetErrorName(error) + ", " + cudaGetErrorString(error) + ": " + reason);
+    return fail(error);
 }
 
 cudaError_t Runtime::fail_for_good(cudaError_t error, const std::string& message) {
@@ -75,6 +82,7 @@ cudaError_t Runtime::fail_unsampled(const std::string& reason) {
 
 cudaError_t Runtime::peek_last() {
     refused_.clear();
+    refused_calls.forget();
     return sticky_ != cudaSuccess ? sticky_ : last_;
 }
 

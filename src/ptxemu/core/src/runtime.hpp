@@ -10,7 +10,7 @@
 // Environment: PTXEMU_MODULE (assembled module), PTXEMU_REPORT (JSON lines, one per counted launch), PTXEMU_COUNT=1
 // (count every launch, else between cudaProfilerStart and cudaProfilerStop), PTXEMU_CHECKS (JSON lines, one per finding
 // of the checks, which run only when it is set), PTXEMU_LEAKS=1 (memory that is never freed is
-// a finding), PTXEMU_THREADS, PTXEMU_DEVICE ("key value" lines that replace figures
+// a finding), PTXEMU_REFUSED=1 (calls that were refused and overlooked are told), PTXEMU_THREADS, PTXEMU_DEVICE ("key value" lines that replace figures
 // of the device), PTXEMU_MEMORY (bytes of device memory), PTXEMU_LIMIT (warp instructions per launch and host thread,
 // after which it fails as timed out), PTXEMU_SAMPLE (warp instructions per launch, beyond which the blocks of whole SMs are
 // left out and counts are scaled).
@@ -32,6 +32,7 @@
 #include "heap.hpp"
 #include "leaks.hpp"
 #include "machine.hpp"
+#include "refused_calls.hpp"
 #include "settings.hpp"
 
 namespace ptxemu {
@@ -137,6 +138,7 @@ public:
     DeviceHeap heap;
     Textures textures;
     Leaks leaks;
+    RefusedCalls refused_calls;
     std::recursive_mutex mutex;
     std::unique_ptr<InitializedBytes> initialized;  // null when nothing is checked
     bool profiling = false;
@@ -145,6 +147,8 @@ public:
     double clock_ms = 0;
 
     cudaError_t fail(cudaError_t error);
+    // The same for `what`, a call that a program may overlook to have failed, and why it did.
+    cudaError_t refuse(cudaError_t error, const std::string& what, const std::string& reason);
     // Sticky.
     cudaError_t fail_for_good(cudaError_t error, const std::string& message);
     // The program asks for what a GPU has and this runtime lacks; told to the user, whatever the program makes of it.
@@ -220,6 +224,9 @@ void report_unsampled(const std::string& reason);
 
 // Appends the fault that ended a kernel.
 void report_fault(const std::string& message);
+
+// Appends a call that was refused: why, how often, and where it came from.
+void report_refused(const std::string& message, u64 count, const std::vector<u64>& callers);
 
 // Appends what the program has asked for in vain.
 void report_missing(const std::string& what);

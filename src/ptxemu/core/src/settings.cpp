@@ -37,6 +37,7 @@ Settings read() {
     settings.report = file_from("PTXEMU_REPORT");
     settings.checks = file_from("PTXEMU_CHECKS");
     settings.leaks = number_from("PTXEMU_LEAKS", 0) == 1;
+    settings.refused = number_from("PTXEMU_REFUSED", 0) == 1;
     settings.count_everything = number_from("PTXEMU_COUNT", 0) == 1;
     settings.sample = number_from("PTXEMU_SAMPLE", 0);
     settings.instruction_limit = number_from("PTXEMU_LIMIT", ~u64{0});

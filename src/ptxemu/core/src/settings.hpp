@@ -15,6 +15,7 @@ struct Settings {
     int report = -1;                   // PTXEMU_REPORT: descriptor of the file for counts, appended to
     int checks = -1;                   // PTXEMU_CHECKS: likewise, for findings; without it nothing is checked
     bool leaks = false;                // PTXEMU_LEAKS: whether memory that is never freed is a finding
+    bool refused = false;              // PTXEMU_REFUSED: whether calls that were refused and overlooked are told
     bool count_everything = false;     // PTXEMU_COUNT: launches outside of profiler marks, too
     u64 sample = 0;                    // PTXEMU_SAMPLE: warp instructions of a launch that are enough
     u64 instruction_limit = ~u64{0};   // PTXEMU_LIMIT: of a warp

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -147,3 +148,26 @@ def test_the_record_of_an_earlier_version_is_read() -> None:
     written = {"search": {"rounds": 2, "sessions": 3}, "compile_jobs": 4, "model": {"kind": "recorded"}}
     read = RunConfig.model_validate_json(json.dumps(written))
     assert (read.search.rounds, read.search.process_pairs, read.model.kind) == (2, 3, "recorded")
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (lambda: SearchConfig(rolouts=3), "SearchConfig has no setting 'rolouts' -> did you mean rollouts or"),
+        (lambda: SearchConfig(rounds=0), "SearchConfig: rounds: input should be greater than or equal to 1"),
+        (lambda: RunConfig(precision="fp7"), "RunConfig: precision: input should be 'fp16', 'fp32' or 'bf16'"),
+        (lambda: RunConfig(search={"rounds": 0}), "SearchConfig: rounds: input should be greater"),
+        (lambda: RunConfig(search=3), "SearchConfig: the whole: input should be a valid dictionary"),
+    ],
+)
+def test_what_python_gives_is_refused_by_a_typed_error(made: Callable[[], object], said: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        made()
+    assert f"{refused.value.message} -> {refused.value.hint}".startswith(said)
+    assert "\n" not in refused.value.message
+
+
+def test_settings_of_other_versions_are_passed_over_in_files_alone() -> None:
+    assert RunConfig.model_validate_json('{"gone": 1, "search": {"gone": 2, "rounds": 2}}').search.rounds == 2
+    with pytest.raises(UsageError, match="gone"):
+        RunConfig(gone=1)

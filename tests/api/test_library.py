@@ -46,6 +46,11 @@ def test_the_package_says_that_it_is_typed() -> None:
     assert Path(kernelblaster.__file__).with_name("py.typed").is_file()
 
 
+def test_the_name_of_a_file_is_no_kernel() -> None:
+    with pytest.raises(kernelblaster.UsageError, match="is text, not a path"):
+        kernelblaster.evaluate("level1/23", "mine.cu", device="emulated")
+
+
 @pytest.mark.nvcc
 @pytest.mark.usefixtures("nvcc")
 def test_the_examples_of_the_page_run(

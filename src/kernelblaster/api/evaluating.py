@@ -144,8 +144,10 @@ def compare(
 
 
 def read_kernel(source: KernelSource) -> str:
-    """A kernel's text; of a path, what the file holds. Raises UsageError when it cannot be read."""
+    """A kernel's text; of a path, what the file holds. Raises UsageError when there is none, or text names a file."""
     if isinstance(source, str):
+        if source.endswith((".cu", ".py")) and "\n" not in source:
+            raise UsageError(f"{source!r} is text, not a path", hint=f"give Path({source!r}), or the kernel's text")
         return source
     try:
         return read_source(source)

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 
 from kernelblaster.config.fields import settings
 from kernelblaster.config.schema import RunConfig
+from kernelblaster.config.section import FROM_SOURCES
 from kernelblaster.errors import UsageError
 
 CONFIG_FILE = "kernelblaster.toml"
@@ -96,7 +97,7 @@ def resolve(file: Path | None, options: Mapping[str, Given]) -> EffectiveConfig:
     for path, one in given.items():
         require_known(path, one.origin)
     try:
-        config = RunConfig.model_validate(_nested(given))
+        config = RunConfig.model_validate(_nested(given), context=FROM_SOURCES)
     except ValidationError as error:
         raise _refusal(error, given) from error
     origins = {path: given[path].origin if path in given else Origin(Source.DEFAULT) for path in settings()}

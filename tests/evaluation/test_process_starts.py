@@ -102,6 +102,17 @@ def test_large_inputs_wait_for_the_cheap_size(
     assert evaluate(device, store, problem, "scaled").verdict is Verdict.WRONG_VALUES
     assert not any(timed for _, timed in workloads(device))
     assert evaluate(device, store, problem).verdict is Verdict.CORRECT
+    assert device.settled, "the profiler loads its inputs while the candidate is verified at the timed size"
+    assert device.timed_unsettled == 0
+
+
+def test_a_profiler_waits_where_the_device_has_no_room_for_further_inputs(
+    device: FakeDevice, store: InputStore, problem: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(case, "EARLY_BYTES", 0)
+    monkeypatch.setattr(case, "ROOM", 2**30)
+    assert evaluate(device, store, problem).profile is not None
+    assert not device.settled
 
 
 @pytest.mark.parametrize(("name", "verdict"), [("scaled", Verdict.WRONG_VALUES), ("caches", Verdict.REWARD_HACK)])

@@ -33,6 +33,8 @@ REPEATED_SECONDS = 1.5
 """Wall seconds of each comparison after the first, where several pairs of processes are asked for."""
 EARLY_BYTES = 1 << 30
 """Larger inputs are loaded only for a candidate that passed the cheap size: a wrong one should not wait for them."""
+ROOM = 8
+"""Times that inputs must fit the device for the profiler to load its own while a candidate is verified and timed."""
 
 
 class EvaluationPipeline(EvaluationStages):
@@ -130,7 +132,8 @@ class EvaluationPipeline(EvaluationStages):
         Only processes of the timed size are left afterwards: nothing disturbs what is timed.
         """
         verifier, plan = self._verifier, self._plan
-        early = plan.timed not in plan.small and pair.drawn.file_bytes <= EARLY_BYTES
+        apart = plan.timed not in plan.small
+        early = apart and pair.drawn.file_bytes <= EARLY_BYTES
         with ExitStack() as stack:
             if early and profile:
                 pair.start_profiler(candidate)  # it takes longest
@@ -145,9 +148,11 @@ class EvaluationPipeline(EvaluationStages):
             if other is not None and not self._verify(lambda: self._verify_unseen(other, plan.unseen)):
                 return False
         if not early:
+            if apart and profile and pair.drawn.file_bytes <= self._judge.facts.memory_bytes / ROOM:
+                pair.start_profiler(candidate)
             pair.start(candidate, baseline)
         pair.started()
-        if plan.timed in plan.small or not plan.timed.judged:
+        if not apart or not plan.timed.judged:
             return True
         return self._verify(lambda: verifier.verify_timed(pair))
 

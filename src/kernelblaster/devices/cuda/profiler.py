@@ -8,6 +8,7 @@ then waits for its command while the candidate is verified and timed.
 from __future__ import annotations
 
 import contextlib
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -144,7 +145,6 @@ class CudaProfiler:
         counters.isolation = found.level
         if found.refused:
             counters.warning = f"profiled under weaker isolation ({found.level}): under {wanted} {found.reason}"
-        self._tell_more(ncu, found.result)
         first, *others = found.result
         kernels = others if first.name.partition("(")[0] == WARMUP_KERNEL else found.result
         if not kernels:
@@ -153,24 +153,26 @@ class CudaProfiler:
         return Profile(source=ProfileSource.NCU, kernels=kernels, totals=totals(kernels), warnings=warnings)
 
     def _kernels(self, ncu: Path, level: Isolation) -> list[KernelProfile]:
-        """Kernel profiles. A metric this ncu does not know is left out for good. Raises NcuFailure, RunFailure."""
+        """Kernel profiles, with rules and lines where ncu keeps a report that it can read.
+
+        A metric this ncu does not know is left out for good. Raises NcuFailure, RunFailure.
+        """
         text = self._text(ncu, level)
         unknown = unknown_metrics(text) - self._counters.unsupported
         if unknown:
             self._counters.unsupported |= unknown
             text = self._text(ncu, level)
-        # A version that keeps a report prints no table beside it.
-        told = text if _TABLE in text or not self._report.exists() else text + self._page(ncu, "raw")
-        return parse_csv(told)
-
-    def _tell_more(self, ncu: Path, kernels: list[KernelProfile]) -> None:
-        """Add rules and lines out of the report, where ncu has written one that it can read."""
         if not self._report.exists():
-            return
-        rules = parse_rules(self._page(ncu, "details"))
-        lines = parse_lines(self._page(ncu, "source"), kernels)
+            return parse_csv(text)
+        # Each start of ncu takes a second. A version that keeps a report prints no table beside it.
+        with ThreadPoolExecutor() as pool:
+            raw = None if _TABLE in text else pool.submit(self._page, ncu, "raw")
+            details, source = (pool.submit(self._page, ncu, page) for page in ("details", "source"))
+            kernels = parse_csv(text + (raw.result() if raw else ""))
+            rules, lines = parse_rules(details.result()), parse_lines(source.result(), kernels)
         for number, kernel in enumerate(kernels):
             kernel.rules, kernel.lines = rules.get(number, []), lines[number]
+        return kernels
 
     def _page(self, ncu: Path, page: str) -> str:
         """A page of the report; empty when ncu fails. It needs no GPU, and sees the report alone."""

@@ -9,6 +9,7 @@ from kernelblaster.agent.events import Finalized as Finalized
 from kernelblaster.agent.events import Generated as Generated
 from kernelblaster.agent.events import HandedOut as HandedOut
 from kernelblaster.agent.events import LessonsDrawn as LessonsDrawn
+from kernelblaster.agent.events import Recalled as Recalled
 from kernelblaster.agent.events import Reflected as Reflected
 from kernelblaster.agent.events import ReplyCutShort as ReplyCutShort
 from kernelblaster.agent.events import RolloutStopped as RolloutStopped
@@ -23,6 +24,7 @@ from kernelblaster.agent.events import parse_event as parse_event
 from kernelblaster.agent.final_kernel import process_pairs_text as process_pairs_text
 from kernelblaster.agent.outcome import OutcomeStatus as OutcomeStatus
 from kernelblaster.agent.outcome import ProblemOutcome as ProblemOutcome
+from kernelblaster.agent.outcome import RecalledKernel as RecalledKernel
 from kernelblaster.agent.outcome import StopReason as StopReason
 from kernelblaster.agent.review import Review as Review
 from kernelblaster.api.advising import Advice as Advice

@@ -28,6 +28,8 @@ CORE = Core(
     precision=Precision.FP16, regime=ShapeRegime.MEDIUM, median_us=20.0, attainable_us=19.9,
     source="int core_of_another;",
 )  # fmt: skip
+OWN = CORE.model_copy(update={"problem": "level1/023", "op_family": OpFamily.SOFTMAX, "whole": kernel(1.0, tag="own")})
+"""No faster than the start: it is judged, and the search goes on as without."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ def search(root: Path, *ablate: SearchPart) -> Searched:
     root.mkdir()
     model = ScriptedModel(root / "model.log", script, others={Purpose.LESSON: json.dumps({"lesson": PAIR_LESSON})})
     knowledge = make_knowledge(root, techniques=3)
-    learned = {"lessons": (Lesson(id="wide", text=LESSON),), "cores": (CORE,)}
+    learned = {"lessons": (Lesson(id="wide", text=LESSON),), "cores": (CORE, OWN)}
     knowledge.update(lambda known: known.model_copy(update=learned))
     events = EventList()
     archive = SearchPart.ARCHIVE not in ablate
@@ -84,6 +86,7 @@ HAS: dict[SearchPart, Callable[[Searched], bool]] = {
     SearchPart.HOT_LINES: lambda it: "- 62% (global memory): // speed: 1.0" in it.shown,
     SearchPart.NSIGHT_RULES: lambda it: "wave_quantization (confidence 0.30)" in it.shown,
     SearchPart.SASS_CREDIT: lambda it: any(one.machine_code for one in it.events.of("credited")),
+    SearchPart.RECALL: lambda it: bool(it.events.of("recalled")),
     SearchPart.CODE_MEMORY: lambda it: CORE.source in it.shown and any(one.core for one in it.events.of("selected")),
     SearchPart.SWEEP: lambda it: "// TUNE" in it.shown and bool(it.events.of("swept")),
     SearchPart.ARCHIVE: lambda it: bool(it.events.of("handed_out")),

@@ -15,6 +15,7 @@ from typing import Any, Self
 import stand_ins
 from fault_starts import (
     EXPERIMENT,
+    KNOWN,
     MOST_STARTS,
     RUN,
     Answer,
@@ -64,6 +65,8 @@ class Run:
         self._server = server
         directory.mkdir(parents=True)
         stand_ins.make_dataset(directory / "dataset", scenario.problems)
+        if scenario.recalls:
+            stand_ins.make_knowledge(directory / KNOWN)
 
     @property
     def run(self) -> Path:

@@ -23,6 +23,8 @@ HERE = Path(__file__).parent
 MOST_STARTS = 40
 EXPERIMENT = Path("out", "kernelbench-cuda", "fp32", "timing_analysis")
 RUN = EXPERIMENT / "stand-in"
+KNOWN = "known.json"
+"""Knowledge base of a scenario that recalls."""
 
 
 class Disk(IntEnum):
@@ -44,6 +46,8 @@ class Scenario:
     ruled: bool = True
 
     rollouts: int = 1
+    recalls: bool = False
+    """Whether it starts from a knowledge base that holds a kernel of the first problem."""
 
     @property
     def chains(self) -> int:
@@ -129,6 +133,7 @@ def _arguments(scenario: Scenario, directory: Path) -> list[str]:
         *("run", "--model", "stand-in", "--model-kind", scenario.model, "--precision", "fp32", "--subset", "level1"),
         *("--dataset-dir", str(directory / "dataset"), "--out", str(directory / "out")),
         *(f"--rollouts={scenario.rollouts}", "--repairs=2", *scenario.options),
+        *(("--knowledge-base", str(directory / KNOWN)) if scenario.recalls else ()),
     ]
 
 

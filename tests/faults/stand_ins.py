@@ -20,8 +20,14 @@ from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.devices.metrics import Metric
 from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource, SanitizerFinding
 from kernelblaster.errors import DeviceError
+from kernelblaster.knowledge.schema import Core, ShapeRegime
+from kernelblaster.knowledge.store import KnowledgeStore, seed_path
+from kernelblaster.problems.families import OpFamily
+from kernelblaster.problems.problem import Precision
 
 START_US = 100
+KNOWN_US = 92
+"""The time of the kernel that a knowledge base holds of the first problem."""
 LEAKING_US = 68
 """The time of kernels in which the sanitizer finds something."""
 VETOED = 2
@@ -75,6 +81,17 @@ def make_dataset(root: Path, problems: int) -> Path:
         (directory / "driver.cpp").write_text(DRIVER)
         (directory / "init.cu").write_text(_source(START_US, number, "the start"))
     return root
+
+
+def make_knowledge(path: Path) -> None:
+    """The shipped seed with a verified kernel of the first problem."""
+    known = Core(
+        problem="level1/001", op_family=OpFamily.ELEMENTWISE, arch="sm_90", device_kind=DeviceKind.EMULATED,
+        precision=Precision.FP32, regime=ShapeRegime.SHORT, median_us=KNOWN_US, source="int bare;",
+        whole=_source(KNOWN_US, 1, "known before"),
+    )  # fmt: skip
+    seed = KnowledgeStore(seed_path(), owned=False).load().document
+    KnowledgeStore(path).write(seed.model_copy(update={"cores": (*seed.cores, known)}))
 
 
 class StandInDevice(FakeDevice):

@@ -15,6 +15,8 @@ ONE_CHAIN = Scenario(1, ("--steps=3",), ruled=False)
 sanitizer's finding that is mended, soft verification."""
 MANY_CHAINS = Scenario(2, ("--steps=2",), rollouts=3)
 """Two problems with three rollouts each; the final kernels of the second are vetoed."""
+RECALLING = Scenario(1, ("--steps=1",), recalls=True)
+"""It begins with a kernel of the knowledge base, and learns a faster one."""
 BY_FILES = {
     many: Scenario(2 if many else 1, ("--steps=2",), model="batch_exchange", ruled=False, rollouts=2)
     for many in (False, True)
@@ -57,6 +59,28 @@ def test_killed_while_chains_run_side_by_side(workspace: Bench, many_chains: Run
     faults = [Fault(event=number) for number in range(2, many_chains.events + 1, 8)]
     assert len(faults) > 12
     assert workspace.differences(many_chains, tmp_path, faults[part :: len(PARTS)]) == {}
+
+
+@pytest.fixture(scope="module")
+def recalling(workspace: Bench, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    run = workspace.undisturbed(RECALLING, tmp_path_factory.mktemp("recalling") / "sound")
+    assert "the search goes on from it" in run.errors
+    return run
+
+
+def test_killed_around_a_recall(workspace: Bench, recalling: Run, tmp_path: Path, thorough: bool) -> None:
+    """By default up to the first round; with --all until replies are decided on."""
+    faults = [Fault(event=number) for number in range(1, 12 if thorough else 4)]
+    assert workspace.differences(recalling, tmp_path, faults) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [Disk.KILL, Disk.TEAR])
+def test_killed_in_the_middle_of_the_writes_of_a_recall(
+    workspace: Bench, recalling: Run, tmp_path: Path, how: Disk
+) -> None:
+    moments = random.Random(how.name).sample(range(1, recalling.disk_calls // 2), 8)
+    assert workspace.differences(recalling, tmp_path, [Fault(disk=how, at=moment) for moment in moments]) == {}
 
 
 def test_killed_again_and_again_while_replies_come_by_file(workspace: Bench, tmp_path: Path, thorough: bool) -> None:

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernelblaster.agent.sources import strip_comments
 from kernelblaster.api.remembering import remember_recordings
+from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.devices.facts import DeviceKind, Library
-from kernelblaster.knowledge.cores import MOST_CHARACTERS, Wanted, donor_for, merge_cores
+from kernelblaster.knowledge.cores import (
+    MOST_CHARACTERS,
+    Wanted,
+    donor_for,
+    merge_cores,
+    own_kernel,
+    shown_code,
+    whole_code,
+)
 from kernelblaster.knowledge.experience import Experience
-from kernelblaster.knowledge.schema import Core, ShapeRegime
+from kernelblaster.knowledge.schema import MOST_WHOLE, Core, ShapeRegime
 from kernelblaster.knowledge.store import KnowledgeStore, seed_path
+from kernelblaster.models.recorded import read_recording
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.families import OpFamily
 from kernelblaster.problems.problem import Precision
@@ -29,8 +41,11 @@ CORES = st.builds(
     median_us=st.sampled_from([1.0, 2.0, 50.0]),
     attainable_us=st.none() | st.sampled_from([0.5, 1.0]),
     source=st.sampled_from(["a", "b", "c"]),
+    whole=st.none() | st.sampled_from(["// a", "// b"]),
 )
 WANTED = Wanted("level1/023", OpFamily.MATMUL, "sm_90", DeviceKind.CUDA, Precision.FP16, ShapeRegime.LONG, 0.4)
+CONTENT = ("median_us", "attainable_us", "source", "excerpt", "whole")
+"""Fields that do not tell the place of a core."""
 GOOD = Core(
     problem="level2/086", op_family=OpFamily.FUSED_MATMUL, arch="sm_90", device_kind=DeviceKind.CUDA,
     precision=Precision.FP16, regime=ShapeRegime.LONG, median_us=10, attainable_us=9, source="x",
@@ -43,7 +58,42 @@ def test_merging_is_a_union_that_keeps_the_fastest(a: list[Core], b: list[Core],
     assert merge_cores(merge_cores(a, b), c) == merge_cores(a, merge_cores(b, c))
     once = merge_cores(a, b)
     assert merge_cores(once, once) == once
-    assert min((one.median_us for one in (*a, *b)), default=0) == min((one.median_us for one in once), default=0)
+    assert fastest((*a, *b)) == fastest(once)
+    assert fastest(core for core in (*a, *b) if core.whole) == fastest(core for core in once if core.whole)
+
+
+def fastest(cores: Iterable[Core]) -> dict[object, float]:
+    """Least time of each place."""
+    times: dict[object, float] = {}
+    for core in cores:
+        place = tuple(getattr(core, name) for name in Core.model_fields if name not in CONTENT)
+        times[place] = min(core.median_us, times.get(place, core.median_us))
+    return times
+
+
+def test_a_core_that_was_kept_in_part_gives_way_to_itself_as_a_whole_and_not_to_a_slower_one() -> None:
+    whole, slower = (GOOD.model_copy(update={"whole": "// x", "median_us": us}) for us in (GOOD.median_us, 11))
+    assert merge_cores([GOOD], [whole]) == (whole,)
+    assert set(merge_cores([GOOD], [slower])) == {GOOD, slower}
+    assert merge_cores(merge_cores([GOOD], [slower]), [whole]) == (whole,)
+
+
+def test_a_search_begins_with_the_fastest_whole_kernel_of_its_problem_that_runs_here_its_regime_first() -> None:
+    own = GOOD.model_copy(update={"problem": WANTED.problem, "whole": "// x", "median_us": 20})
+    quick = own.model_copy(update={"regime": ShapeRegime.SHORT, "median_us": 5})
+    part, foreign = own.model_copy(update={"whole": None, "median_us": 1}), GOOD.model_copy(update={"whole": "// y"})
+    assert own_kernel(WANTED, [quick, part, foreign, own]) == own
+    assert own_kernel(WANTED, [quick, part, foreign]) == quick
+    elsewhere = [
+        {"arch": "sm_80"}, {"device_kind": DeviceKind.EMULATED}, {"precision": Precision.FP32},
+        {"libraries": (Library.CUBLAS,)},
+    ]  # fmt: skip
+    assert own_kernel(WANTED, [part, foreign, *(own.model_copy(update=change) for change in elsewhere)]) is None
+
+
+def test_a_kernel_is_kept_whole_up_to_64_kilobytes() -> None:
+    assert whole_code("x" * MOST_WHOLE) == "x" * MOST_WHOLE
+    assert whole_code("ä" * (MOST_WHOLE // 2 + 1)) is None
 
 
 @given(st.lists(CORES, max_size=8))
@@ -87,6 +137,25 @@ def test_the_shipped_recordings_hold_kernels_that_a_prompt_can_show(tmp_path: Pa
     assert set(found) <= set(base.document.cores)
     assert all(len(core.source) <= MOST_CHARACTERS and core.arch == "sm_90" for core in found)
     assert remember_recordings([data_dir() / "recordings" / "h200.jsonl.gz"], target)[0].document == base.document
+
+
+def test_a_core_of_a_recording_is_whole_to_the_character() -> None:
+    exchanges = read_recording(data_dir() / "recordings" / "h200.jsonl.gz").exchanges
+    parents = {one.tags.get("parent_sha256") for one in exchanges}
+    cores = KnowledgeStore(seed_path(), owned=False).load().document.cores
+    assert sum(source_digest(core.whole or "") in parents for core in cores) == 9
+
+
+def test_the_shipped_seed_holds_whole_kernels_none_of_which_the_judge_refuses() -> None:
+    cores = KnowledgeStore(seed_path(), owned=False).load().document.cores
+    assert len(cores) == 18
+    assert "level1/026" not in {core.problem for core in cores}, "its GELU is NaN where the input is infinite"
+    for core in cores:
+        assert core.whole is not None
+        shown = shown_code(strip_comments(core.whole), "")
+        assert shown is not None
+        assert shown.excerpt == core.excerpt
+        assert shown.excerpt or shown.source == core.source
 
 
 def test_the_shipped_seed_remembers_tensor_core_products_of_the_recordings() -> None:

@@ -69,6 +69,16 @@ def record(root: Path, events: list[ev.Event], *, final: str | None = None, **ev
     )  # fmt: skip
 
 
+def recalled(decision: str | None = "faster", speedup: float | None = 2.0) -> ev.Recalled:
+    """Kernel `known` of the knowledge base, judged against the start."""
+    accepted = decision == "faster"
+    return ev.Recalled(
+        problem=P, slot=f"{P}/recall", core="core-1", start="start", candidate="known",
+        verdict="correct" if speedup else "wrong_values", speedup=speedup, decision=decision, median_us=5.0,
+        accepted=accepted, reason="" if accepted else "it is refused",
+    )  # fmt: skip
+
+
 def two_rollouts() -> list[ev.Event]:
     """Rollout 0: a, slower b, then c on a. Rollout 1: wrong values."""
     return [

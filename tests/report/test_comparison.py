@@ -78,6 +78,16 @@ def test_the_best_run_of_each_problem_is_marked_where_one_leads() -> None:
     assert not page.columns[0].mean
 
 
+def test_what_was_recalled_is_not_bought_with_tokens() -> None:
+    bought, known = run("a", p1=3.0, p2=2.0), run("b", p1=3.0, p2=2.0)
+    for row, part in zip(known.summary.problems, (1.5, 2.0), strict=True):
+        row.recalled_speedup = part
+    page = make_comparison([bought, known])
+    assert page.columns[0].mean == page.columns[1].mean
+    gains = [float(column.per_tokens.split()[0]) for column in page.columns]
+    assert gains == pytest.approx([100 * math.log(6) / 10, 100 * math.log(2) / 10], abs=0.01)
+
+
 def test_settings_that_differ_are_told() -> None:
     page = make_comparison([run("a", p1=2.0), run("b", p1=2.0, ablate=(SearchPart.PROFILE,))])
     assert {setting.name: setting.values for setting in page.settings} == {"search.ablate": ("", "profile")}

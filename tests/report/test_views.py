@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
-from report_samples import P, profiled, record, step, two_rollouts
+from report_samples import P, profiled, recalled, record, step, two_rollouts
 
 from kernelblaster.agent import events as ev
 from kernelblaster.agent.files import DrawnLesson, SweepPoint
@@ -60,6 +60,46 @@ def test_the_tree_branches_off_what_was_accepted_and_marks_the_way_to_the_final_
     ways = [edge.path for edge in tree.edges if edge.best]
     assert any(path.startswith(f"M{first.x:g} ") and path.endswith(f"H{last.x:g}") for path in ways)
     assert len(ways) == 2
+
+
+def test_what_was_recalled_stands_between_the_start_and_what_was_made_of_it(tmp_path: Path) -> None:
+    steps = [*step(0, 1, "known", "a", "faster", 1.5, 3.0), *step(1, 1, "known", "b", "slower", 0.5, 2.0)]
+    found = replace(record(tmp_path, steps, final="a"), recalled=recalled(), rounds={1: "known"})
+    tree = search_tree(found)
+    assert tree is not None
+    known, first, second = tree.dots
+    assert (known.label, known.outcome, known.best) == ("2.00\u00d7", StepEnding.FASTER, True)
+    assert "core-1" in known.title
+    assert "no model was asked" in known.title
+    assert [lane.name for lane in tree.lanes] == ["recalled", "r1 · 0", "r1 · 1"]
+    ((x, y, name),) = tree.roots
+    assert (name, y) == ("start", known.y)
+    assert x < known.x < first.x == second.x
+    begins = [edge.path.split("H")[0].split("C")[0] for edge in tree.edges]
+    assert sorted(begins) == sorted([f"M{x:g} {y:g}", *[f"M{known.x:g} {known.y:g}"] * 2])
+    assert [edge.best for edge in tree.edges] == [False, True, True]
+
+
+def test_rounds_branch_off_the_start_where_a_recalled_kernel_was_refused(tmp_path: Path) -> None:
+    for refused, ending in ((recalled(None, None), StepEnding.WRONG), (recalled("slower", 0.5), StepEnding.SLOWER)):
+        tree = search_tree(replace(record(tmp_path, two_rollouts(), final="c"), recalled=refused))
+        assert tree is not None
+        assert (tree.dots[0].outcome, tree.dots[0].label, tree.dots[0].best) == (ending, "", False)
+        ((x, y, _),) = tree.roots
+        assert sum(edge.path.startswith(f"M{x:g} {y:g}") for edge in tree.edges) == 3
+
+
+def test_a_search_that_ended_with_what_was_recalled_has_a_tree_and_its_kernel(tmp_path: Path) -> None:
+    found = replace(record(tmp_path, [], final="known"), recalled=recalled(), rounds={1: "known"})
+    found.files.candidate_path("known").parent.mkdir(parents=True)
+    found.files.candidate_path("known").write_text("int kernel;")
+    tree = search_tree(found)
+    assert tree is not None
+    (dot,), (edge,) = tree.dots, tree.edges
+    assert (dot.best, edge.best, edge.accepted) == (True, True, True)
+    (view,) = step_views(found, TextPack())
+    assert (view.anchor, view.result, view.time) == (dot.anchor, "2.00\u00d7", "5.00 µs")
+    assert [text.name for text in view.attempts[0].texts] == ["kernel"]
 
 
 def test_a_step_that_chose_nothing_is_none(tmp_path: Path) -> None:

@@ -32,6 +32,10 @@ EVENTS = [
                      modelled=True),
     ev.StartProfiled(problem=P, slot=f"{P}/start", verdict="compile_error", reason="no such header", median_us=None,
                      floor_fraction=None, modelled=None),
+    ev.Recalled(problem=P, slot=f"{P}/recall", core="core-1", start="abc", candidate="jkl", verdict="correct",
+                speedup=1.5, decision="faster", median_us=8.0, accepted=True, reason=""),
+    ev.Recalled(problem=P, slot=f"{P}/recall", core="core-1", start="abc", candidate="jkl", verdict="wrong_values",
+                speedup=None, decision=None, median_us=None, accepted=False, reason="it is judged wrong_values now"),
     ev.RoundStarted(problem=P, slot=f"{P}/r1", round=1, rollouts=1, incumbent="abc", gain=1.0),
     ev.HandedOut(problem=P, slot=f"{P}/r1/generation-1", round=1, generation=1, allocations=[
         Allocation(index=0, parent=Incumbent(sha256="abc", evaluation="e")),

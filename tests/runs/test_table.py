@@ -46,6 +46,13 @@ def test_measured_times_have_their_interval() -> None:
     assert "modelled" not in text
 
 
+def test_what_was_recalled_stands_apart_from_what_replies_brought() -> None:
+    known = row(OutcomeStatus.IMPROVED, 3.0).model_copy(update={"recalled_speedup": 2.0})
+    told = "level1/023: 2.00x recalled from the knowledge base, 1.50x by this search's replies"
+    assert told in printed(summary(known)).splitlines()
+    assert "recalled" not in printed(summary(row(OutcomeStatus.IMPROVED, 3.0)))
+
+
 def test_a_start_without_improvement_has_its_time() -> None:
     text = printed(summary(row(OutcomeStatus.NO_IMPROVEMENT).model_copy(update={"start": timing(123.4)})))
     assert "no improvement" in text

@@ -6,7 +6,8 @@ replies lead to the same search whatever comes first. Reply i belongs to island 
 - an island that has nothing faster than the start spends its replies on the start: best of n;
 - then they go to its two fastest kernels, each to the one with the larger potential;
 - once in a round, as soon as two islands have a kernel each, a reply joins the fastest of both: crossover;
-- from the second round on the fastest kernel of all is on every island.
+- from the second round on the fastest kernel of all is on every island;
+- a kernel that was recalled before the first round is an attempt of round 0, and on every island.
 
     potential = ln(time / attainable time) * (ln(gain that made it) + sum of ln(gains made of it)) / (1 + its replies)
 
@@ -102,7 +103,8 @@ class Archive:
         for attempt in self.attempts:
             if attempt.made is not None:
                 made = _Member(attempt.made, attempt.log_gain, attempt.headroom, set(), len(self._members))
-                self._members.setdefault(attempt.made.sha256, made).islands.add(attempt.index % self.islands)
+                home = {attempt.index % self.islands} if attempt.round else everywhere
+                self._members.setdefault(attempt.made.sha256, made).islands.update(home)
         for attempt in self.attempts:
             member = self._members.get(attempt.parent)
             if member is not None:

@@ -60,6 +60,27 @@ class StartProfiled(_Event):
     modelled: bool | None
 
 
+class Recalled(_Event):
+    """The verified kernel that the knowledge base holds of the problem was judged against the start.
+
+    Attributes:
+        core: its id in the knowledge base.
+        start: SHA-256 of the start.
+        speedup, accepted, reason: as in `RecalledKernel`.
+    """
+
+    kind: Literal["recalled"] = "recalled"
+    core: str
+    start: str
+    candidate: str
+    verdict: str
+    speedup: float | None
+    decision: str | None
+    median_us: float | None
+    accepted: bool
+    reason: str
+
+
 class RoundStarted(_Event):
     """A round of rollouts fans out."""
 
@@ -294,6 +315,7 @@ class Finalized(_Event):
 Event = Annotated[
     StartWritten
     | StartProfiled
+    | Recalled
     | RoundStarted
     | HandedOut
     | StepStarted

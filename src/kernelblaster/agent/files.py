@@ -6,6 +6,7 @@
     findings/<key>.json           what the sanitizers found; the key as that of an evaluation without a baseline
     replies/<slot>.json           the request and the reply, stored before the reply is used
     questions/<slot>.json         a request that shows the knowledge base or waits for its reply, as first asked
+    recall.json                   the kernel of the knowledge base that the search begins with, or that there is none
     steps/<slot>.json             the beginning of a step: bottleneck, technique, and what the prompt showed of it
     draws/r<round>/<sha256>.json  techniques that rollouts of a round have drawn for one parent, by slot
     attempts/<slot>.json          a finished step as the archive keeps it
@@ -19,7 +20,6 @@ again is synced before; the rest may be lost or empty after a power cut, and is 
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 from collections import OrderedDict
@@ -37,6 +37,7 @@ from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.devices.profiles import SanitizerFinding
 from kernelblaster.evaluation.results import Evaluation, SweptVariant
 from kernelblaster.knowledge.pairs import PairEffect
+from kernelblaster.knowledge.schema import Core
 from kernelblaster.models.base import Reply, Request, sum_dollars
 from kernelblaster.storage.atomic import write_atomically
 
@@ -44,6 +45,7 @@ _DRAWS = TypeAdapter(dict[str, str])
 _RECENT = 32
 """Evaluations and sources in memory: the parents and candidates that rollouts work on."""
 _Kept = TypeVar("_Kept")
+_Stored = TypeVar("_Stored", bound=BaseModel)
 
 
 class StoredReply(BaseModel):
@@ -77,6 +79,13 @@ class StoredSweep(BaseModel):
     points: list[SweepPoint]
     seconds: float
     """Wall time, compilation included."""
+
+
+class StoredRecall(BaseModel):
+    """What a search chose to begin with, before it was judged; `core` is None where there was nothing to recall."""
+
+    format: Literal["kernelblaster-recall-1"] = "kernelblaster-recall-1"
+    core: Core | None
 
 
 class StoredRollout(BaseModel):
@@ -222,10 +231,7 @@ class ProblemFiles:
 
     def find_sweep(self, name: str) -> StoredSweep | None:
         """A stored sweep; None when there was none, or another version wrote it."""
-        try:
-            return StoredSweep.model_validate_json((self.root / "sweeps" / f"{name}.json").read_bytes())
-        except (FileNotFoundError, ValidationError):
-            return None
+        return _read(self.root / "sweeps" / f"{name}.json", StoredSweep)
 
     def findings_path(self, name: str) -> Path:
         """Where what the sanitizers found lies."""
@@ -237,10 +243,8 @@ class ProblemFiles:
 
     def find_findings(self, name: str) -> list[SanitizerFinding] | None:
         """What the sanitizers found; None when they have not run, or another version wrote it."""
-        try:
-            return StoredFindings.model_validate_json(self.findings_path(name).read_bytes()).findings
-        except (FileNotFoundError, ValidationError):
-            return None
+        stored = _read(self.findings_path(name), StoredFindings)
+        return stored.findings if stored is not None else None
 
     def question_path(self, slot: str) -> Path:
         """Where the wording of a question lies."""
@@ -252,10 +256,7 @@ class ProblemFiles:
 
     def find_question(self, slot: str) -> Request | None:
         """The request of a slot as it was first asked; None when it was not, or another version wrote it."""
-        try:
-            return Request.model_validate_json(self.question_path(slot).read_bytes())
-        except (FileNotFoundError, ValidationError):
-            return None
+        return _read(self.question_path(slot), Request)
 
     def as_asked(self, request: Request) -> Request:
         """The stored wording of this request; the request itself when the slot asked something else."""
@@ -273,11 +274,8 @@ class ProblemFiles:
 
     def find_reply(self, request: Request) -> Reply | None:
         """The stored reply to this request; None when the slot holds none or asked something else."""
-        try:
-            stored = StoredReply.model_validate_json(self.reply_path(request.slot).read_bytes())
-        except (FileNotFoundError, ValidationError):
-            return None
-        return stored.reply if _same_question(stored.request, request) else None
+        stored = _read(self.reply_path(request.slot), StoredReply)
+        return stored.reply if stored is not None and _same_question(stored.request, request) else None
 
     def reply_text(self, slot: str) -> str:
         """The stored reply of a slot. Raises FileNotFoundError."""
@@ -308,11 +306,21 @@ class ProblemFiles:
 
     def find_step(self, slot: str, parent: str) -> BegunStep | None:
         """The beginning of a step on this parent; None when it has not begun, or another version wrote it."""
-        try:
-            begun = BegunStep.model_validate_json(self.step_path(slot).read_bytes())
-        except (FileNotFoundError, ValidationError):
-            return None
-        return begun if begun.parent == parent else None
+        begun = _read(self.step_path(slot), BegunStep)
+        return begun if begun is not None and begun.parent == parent else None
+
+    @property
+    def begun(self) -> bool:
+        """Whether a step has begun."""
+        return self.step_path("_").parent.exists()
+
+    def put_recall(self, recall: StoredRecall) -> None:
+        """Store what the search begins with."""
+        write_atomically(self.root / "recall.json", recall.model_dump_json(indent=1))
+
+    def find_recall(self) -> StoredRecall | None:
+        """What the search begins with; None when that was not decided, or another version wrote it."""
+        return _read(self.root / "recall.json", StoredRecall)
 
     def put_attempt(self, attempt: ArchivedAttempt) -> None:
         """Store a finished step."""
@@ -321,11 +329,9 @@ class ProblemFiles:
 
     def attempts(self) -> list[ArchivedAttempt]:
         """All finished steps that this version can read, by round, generation and index."""
-        found: list[ArchivedAttempt] = []
-        for path in (self.root / "attempts").rglob("*.json"):
-            with contextlib.suppress(ValidationError):  # of another version, or cut off with the power
-                found.append(ArchivedAttempt.model_validate_json(path.read_bytes()))
-        return sorted(found, key=lambda attempt: (attempt.round, attempt.generation, attempt.index))
+        found = [_read(path, ArchivedAttempt) for path in (self.root / "attempts").rglob("*.json")]
+        readable = [attempt for attempt in found if attempt is not None]
+        return sorted(readable, key=lambda attempt: (attempt.round, attempt.generation, attempt.index))
 
     def rollout_path(self, slot: str) -> Path:
         """Where the result of a rollout lies."""
@@ -337,10 +343,8 @@ class ProblemFiles:
 
     def find_rollout(self, slot: str) -> RolloutResult | None:
         """The result of a rollout; None when it has not ended, or another version wrote it."""
-        try:
-            return StoredRollout.model_validate_json(self.rollout_path(slot).read_bytes()).result
-        except (FileNotFoundError, ValidationError):
-            return None
+        stored = _read(self.rollout_path(slot), StoredRollout)
+        return stored.result if stored is not None else None
 
     def distillation_path(self, round: int, generation: int) -> Path:
         """Where the lessons of a generation lie."""
@@ -352,10 +356,7 @@ class ProblemFiles:
 
     def find_distillation(self, round: int, generation: int) -> Distillation | None:
         """The lessons of a generation; None when none were drawn yet, or another version wrote them."""
-        try:
-            return Distillation.model_validate_json(self.distillation_path(round, generation).read_bytes())
-        except (FileNotFoundError, ValidationError):
-            return None
+        return _read(self.distillation_path(round, generation), Distillation)
 
     def reflection_path(self, round: int) -> Path:
         """Where the outcome of a round's reflection lies."""
@@ -371,6 +372,14 @@ class ProblemFiles:
             return Reflection.model_validate_json(self.reflection_path(round).read_bytes())
         except FileNotFoundError:
             return None
+
+
+def _read(path: Path, kind: type[_Stored]) -> _Stored | None:
+    """A stored file; None when it is not there, another version wrote it, or it was cut off with the power."""
+    try:
+        return kind.model_validate_json(path.read_bytes())
+    except (FileNotFoundError, ValidationError):
+        return None
 
 
 def _same_question(one: Request, other: Request) -> bool:

@@ -1,6 +1,6 @@
 """The workflow of one problem as two LangGraph graphs, and the entry point that runs it to an outcome.
 
-    problem:  write_start -> profile_start -> open_round -> open_generation
+    problem:  write_start -> profile_start -> recall -> open_round -> open_generation
               open_generation -> (Send) rollout x N -> distill -> open_generation | reflect
               reflect -> open_round | finalize
     rollout:  open_step -> classify -> retrieve -> generate -> sweep -> evaluate -> record -> decide
@@ -37,6 +37,7 @@ from kernelblaster.agent.nodes.finalize import finalize
 from kernelblaster.agent.nodes.first_kernel import write_start
 from kernelblaster.agent.nodes.generate import generate
 from kernelblaster.agent.nodes.generation import hand_out, open_generation
+from kernelblaster.agent.nodes.recall import recall
 from kernelblaster.agent.nodes.record import record
 from kernelblaster.agent.nodes.reflect import reflect
 from kernelblaster.agent.nodes.retrieve import retrieve
@@ -73,6 +74,7 @@ def build_graph() -> CompiledStateGraph[ProblemState, ProblemContext, Any, Probl
     builder = StateGraph(ProblemState, context_schema=ProblemContext)
     builder.add_node(write_start)
     builder.add_node(profile_start)
+    builder.add_node(recall)
     builder.add_node(open_round)
     builder.add_node(open_generation)
     builder.add_node(ROLLOUT, _rollout_graph())
@@ -82,6 +84,7 @@ def build_graph() -> CompiledStateGraph[ProblemState, ProblemContext, Any, Probl
     builder.add_edge(START, "write_start")
     builder.add_conditional_edges("write_start", _after_writing)
     builder.add_conditional_edges("profile_start", _after_start)
+    builder.add_edge("recall", "open_round")
     builder.add_conditional_edges("open_round", fan_out, [ROLLOUT, "distill", "open_generation"])
     builder.add_conditional_edges("open_generation", hand_out, [ROLLOUT, "reflect", "distill"])
     builder.add_edge(ROLLOUT, "distill")
@@ -144,8 +147,8 @@ async def _after_writing(state: ProblemState) -> Literal["profile_start", "final
     return "finalize" if state.failure else "profile_start"
 
 
-async def _after_start(state: ProblemState) -> Literal["open_round", "finalize"]:
-    return "finalize" if state.failure else "open_round"
+async def _after_start(state: ProblemState) -> Literal["recall", "finalize"]:
+    return "finalize" if state.failure else "recall"
 
 
 async def _after_lessons(
@@ -179,6 +182,7 @@ def _outcome(context: ProblemContext, state: ProblemState) -> ProblemOutcome:
         problem=str(context.problem.id),
         status=OutcomeStatus.WAITING,
         start=files.evaluation(state.start.evaluation) if state.start else None,
+        recalled=state.recalled,
         verdicts=_count(state),
         transitions=sum(result.transitions for result in state.finished),
         rollouts=state.finished,

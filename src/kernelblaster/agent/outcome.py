@@ -12,6 +12,9 @@ from pydantic import BaseModel, Field
 
 from kernelblaster.evaluation.results import Comparison, Decision, Evaluation
 
+RECALLED = "recalled from the knowledge base"
+"""What stands for the technique of a recalled kernel: by which it came about, nobody knows."""
+
 
 class StopReason(StrEnum):
     """Why a rollout ended."""
@@ -47,6 +50,31 @@ class Incumbent(BaseModel, frozen=True):
     """Key of its evaluation file; the profile in there is the parent's profile, never taken again."""
     gain: float = 1.0
     """Product of the measured speed-ups of the accepted edges from the start to here."""
+
+
+class RecalledKernel(BaseModel, frozen=True):
+    """The verified kernel of the problem that the knowledge base held, judged against the start before the search."""
+
+    core: str
+    """Its id in the knowledge base."""
+    candidate: str
+    """SHA-256 of its source."""
+    evaluation: str
+    """Key of its evaluation file."""
+    verdict: str
+    speedup: float | None = None
+    """Start time / its time; None when it is not correct."""
+    accepted: bool
+    """Whether the search went on from it: it is correct, and faster than the start beyond noise."""
+    reason: str = ""
+    """Why it did not; empty when it did."""
+
+    @property
+    def incumbent(self) -> Incumbent | None:
+        """The kernel that rollouts stand on; None where it was not accepted."""
+        if not self.accepted or self.speedup is None:
+            return None
+        return Incumbent(sha256=self.candidate, evaluation=self.evaluation, gain=self.speedup)
 
 
 class PendingRequest(BaseModel, frozen=True):
@@ -136,6 +164,8 @@ class ProblemOutcome(BaseModel):
     comparison: Comparison | None = None
     """Final kernel against the start, measured again after the search; None when nothing beat the start."""
     finalists: list[Finalist] = []
+    recalled: RecalledKernel | None = None
+    """None where the knowledge base held none; it is not among `verdicts`, for no reply wrote it."""
     verdicts: dict[str, int] = Field(default_factory=dict)
     """Evaluated candidates by verdict."""
     transitions: int = 0

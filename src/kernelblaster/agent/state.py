@@ -17,6 +17,7 @@ from kernelblaster.agent.outcome import (
     Incumbent,
     OutcomeStatus,
     PendingRequest,
+    RecalledKernel,
     RolloutResult,
     StopReason,
 )
@@ -250,6 +251,8 @@ class ProblemState(BaseModel):
     """State of one problem's search."""
 
     start: Incumbent | None = None
+    recalled: RecalledKernel | None = None
+    """What the knowledge base held of the problem; None where there was nothing to recall."""
     round: int = 0
     """1-based number of the round in progress."""
     generation: int = 0

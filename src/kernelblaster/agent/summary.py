@@ -11,6 +11,7 @@ from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.devices.metrics import Metric
 from kernelblaster.devices.profiles import KernelProfile, KernelResources
 from kernelblaster.evaluation.results import Evaluation
+from kernelblaster.replay.transition import metric_deltas, telling_changes
 
 _HOTTEST = 3
 _WARP = 32
@@ -106,6 +107,13 @@ def longest_kernel_name(evaluation: Evaluation) -> str:
     """Of the kernel that takes longest, as the profiler prints it; empty without a profile."""
     kernels = evaluation.profile.longest_first() if evaluation.profile else []
     return kernels[0].name if kernels else ""
+
+
+def changed_metrics(before: Evaluation, after: Evaluation) -> list[str]:
+    """The metrics by which two kernels differ most; none where either has no profile."""
+    if before.profile is None or after.profile is None:
+        return []
+    return telling_changes(metric_deltas(before.profile.totals, after.profile.totals))
 
 
 def budget_summary(evaluation: Evaluation, facts: DeviceFacts) -> str:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from kernelblaster.agent.sources import strip_comments
 from kernelblaster.config import DATASET
+from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.knowledge.base import KnowledgeBase
-from kernelblaster.knowledge.cores import merge_cores, shown_code
+from kernelblaster.knowledge.cores import merge_cores, shown_code, whole_code
 from kernelblaster.knowledge.schema import Core, ShapeRegime
 from kernelblaster.knowledge.store import KnowledgeStore
 from kernelblaster.models.base import Purpose
@@ -31,9 +32,9 @@ _ARCH = re.compile(r"^# GPU\n[^\n]*\((sm_\d+)", re.MULTILINE)
 def remember_recordings(recordings: list[Path], target: Path) -> tuple[KnowledgeBase, list[Core]]:
     """Add the fastest measured kernel of each problem in recordings to the code memory of `target`.
 
-    Prompts of a recording show the kernels that its search had judged correct, with their times. Of long
-    kernels the hottest part is kept (`shown_code`). Starts are left out. Returns what `target` holds
-    now, and the cores found. Raises UsageError, KnowledgeError and ProblemError.
+    Prompts of a recording show the kernels that its search had judged correct, with their times. They are kept whole,
+    and of long ones the hottest part to be shown (`shown_code`). Starts are left out. Returns what `target` holds now,
+    and the cores found. Raises UsageError, KnowledgeError and ProblemError.
     """
     found = merge_cores((), (core for path in recordings for core in _cores(path)))
     store = KnowledgeStore(target)
@@ -84,4 +85,11 @@ def _core(exchange: RecordedExchange) -> Core | None:
         attainable_us=attainable_us,
         source=shown.source,
         excerpt=shown.excerpt,
+        whole=_whole(parent[1], exchange.tags["parent_sha256"]),
     )
+
+
+def _whole(shown: str, sha256: str) -> str | None:
+    """The file of which a prompt shows the lines; None where another was judged, of which it shows a part."""
+    files = (shown, shown.removesuffix("\n"))
+    return next((whole_code(file) for file in files if source_digest(file) == sha256), None)

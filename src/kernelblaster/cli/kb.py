@@ -127,12 +127,15 @@ def remember(
     recordings: Annotated[list[Path], typer.Argument(help="Recordings of searches on a GPU (.jsonl or .jsonl.gz).")],
     json_output: JsonOption = False,
 ) -> int:
-    """Add the fastest kernel of each recorded problem to the code memory, which prompts of other problems show."""
+    """Add the fastest kernel of each recorded problem to the code memory.
+
+    Later searches of the problem begin with it, and prompts of other problems show it.
+    """
     from kernelblaster import remember_recordings
 
     after, cores = remember_recordings(recordings, target)
     if json_output:
-        told = [core.model_dump(mode="json", exclude={"source"}) | {"id": core.id} for core in cores]
+        told = [core.model_dump(mode="json", exclude={"source", "whole"}) | {"id": core.id} for core in cores]
         print_json({"file": str(target), "cores": told, "in_all": len(after.document.cores)})
         return int(ExitCode.OK)
     for core in cores:

@@ -24,6 +24,7 @@ from kernelblaster import (
     HandedOut,
     LessonsDrawn,
     OutcomeStatus,
+    Recalled,
     Reflected,
     ReplyCutShort,
     Review,
@@ -90,6 +91,10 @@ def describe(event: Event, *, modelled: bool) -> str | None:
             return f"start: {event.verdict}, {event.median_us:.1f} us{' (modelled)' if modelled else ''}"
         case StartProfiled():
             return f"start: {event.verdict}: {event.reason}"
+        case Recalled() if event.accepted and event.speedup is not None:
+            return f"recalled {event.core}: {times(event.speedup)} against the start; the search goes on from it"
+        case Recalled():
+            return f"recalled {event.core}, but {event.reason}"
         case Selected():
             return f"{event.state} -> {event.technique}"
         case Generated() if event.candidate is None or event.reason:
@@ -223,6 +228,8 @@ class LiveView:
             case Evaluated() if (event.slot, event.candidate) not in row.seen:
                 row.seen.add((event.slot, event.candidate))
                 row.verdicts[event.verdict] = row.verdicts.get(event.verdict, 0) + 1
+            case Recalled() if event.accepted and event.speedup is not None:
+                row.best = max(row.best, event.speedup)
             case Decided() | RolloutStopped():
                 row.best = max(row.best, event.gain)
             case Finalized():

@@ -71,6 +71,9 @@ def _facts(summary: RunSummary) -> Iterator[str]:
             yield f"{row.problem}: {row.reason}"
         if row.hint:
             yield f"  -> {row.hint}"
+        if row.recalled_speedup is not None:
+            rest = f"{row.searched_speedup:.2f}x by this search's replies"
+            yield f"{row.problem}: {row.recalled_speedup:.2f}x recalled from the knowledge base, {rest}"
         if row.comparison and row.comparison.sessions:
             yield f"{row.problem}: measured in {process_pairs_text(row.comparison)}"
         if row.final_kernel:

@@ -56,6 +56,7 @@ class SearchPart(StrEnum):
     HOT_LINES = "hot_lines", "prompts show the source lines at which warps wait most"
     NSIGHT_RULES = "nsight_rules", "results of Nsight's rules are evidence for bottlenecks"
     SASS_CREDIT = "sass_credit", "machine code confirms or refutes what a reply did, before it is credited"
+    RECALL = "recall", "a search begins with its problem's own verified kernel, if one is known, right and faster"
     CODE_MEMORY = "code_memory", "half of the prompts show a verified kernel of another problem; winners are remembered"
     SWEEP = "sweep", "the machine tries the values that a reply declares as tunable, and judges the fastest variant"
     ARCHIVE = (
@@ -120,7 +121,7 @@ class SearchConfig(Section):
     ablate: Annotated[tuple[SearchPart, ...], BeforeValidator(_listed)] = ()
     """Parts of the search to switch off, for comparison: retrieval, memory, classification, lessons, pair_lessons,
     experience, hypotheses, history, profile, tiles, hot_lines, nsight_rules, sass_credit,
-    code_memory, sweep, archive, edits, repairs, reflection, review."""
+    recall, code_memory, sweep, archive, edits, repairs, reflection, review."""
 
     def has(self, part: SearchPart) -> bool:
         """Whether a part of the search is switched on."""

@@ -1,8 +1,8 @@
-"""Code memory: verified kernels of other problems, of which a prompt may show one.
+"""Code memory: verified kernels. A search begins with the one of its own problem; a prompt may show one of another.
 
 What was seen to carry over from problem to problem is code. A core is kept by problem, operator family, architecture,
 kind of device, precision, shape regime and libraries; of several of one place the fastest stays, whoever merges in what
-order.
+order, and beside it the fastest that was kept as a whole, where the fastest was not.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from kernelblaster.cuda_source.excerpts import kernel_excerpt
 from kernelblaster.devices.facts import DeviceKind, Library
-from kernelblaster.knowledge.schema import Core, ShapeRegime
+from kernelblaster.knowledge.schema import MOST_WHOLE, Core, ShapeRegime
 from kernelblaster.problems.families import OpFamily
 from kernelblaster.problems.problem import Precision
 
@@ -62,16 +62,33 @@ def shown_code(code: str, hottest: str) -> ShownCode | None:
     return None if excerpt is None else ShownCode(excerpt, excerpt=True)
 
 
+def whole_code(source: str) -> str | None:
+    """A verified source as it is kept whole; None where it is too long."""
+    return source if len(source.encode()) <= MOST_WHOLE else None
+
+
 def merge_cores(left: Iterable[Core], right: Iterable[Core]) -> tuple[Core, ...]:
-    """The fastest core of each place; commutative, associative and idempotent."""
+    """The fastest core of each place, and the fastest whole one; commutative, associative and idempotent.
+
+    Both are minima of one order in which, of equally fast ones, a whole one comes first: mostly they are the same core.
+    """
     best: dict[tuple[object, ...], Core] = {}
     for core in (*left, *right):
         place = (core.problem, core.op_family, core.arch, core.device_kind, core.precision, core.regime, core.libraries)
-        known = best.get(place)
-        if known is None or _by_time(core) < _by_time(known):
-            best[place] = core
-    kept = sorted(best.values(), key=lambda core: (-_share(core), _content(core)))[:MOST_CORES]
+        for rank in (place, *([(*place, "whole")] if core.whole is not None else [])):
+            known = best.get(rank)
+            if known is None or _by_time(core) < _by_time(known):
+                best[rank] = core
+    distinct = {_content(core): core for core in best.values()}
+    kept = sorted(distinct.values(), key=lambda core: (-_share(core), _content(core)))[:MOST_CORES]
     return tuple(sorted(kept, key=lambda core: (core.problem, _content(core))))
+
+
+def own_kernel(wanted: Wanted, cores: Iterable[Core]) -> Core | None:
+    """The whole kernel of the very problem: of the same regime where there is one, then the fastest; or None."""
+    own = [core for core in cores if core.problem == wanted.problem and core.precision is wanted.precision]
+    whole = [core for core in own if core.whole is not None and _runs_here(wanted, core)]
+    return min(whole, key=lambda core: (core.regime is not wanted.regime, _by_time(core)), default=None)
 
 
 def donor_for(wanted: Wanted, cores: Sequence[Core]) -> Core | None:
@@ -85,10 +102,13 @@ def donor_for(wanted: Wanted, cores: Sequence[Core]) -> Core | None:
 
 def _fits(wanted: Wanted, core: Core) -> bool:
     related = core.op_family is wanted.op_family or any({core.op_family, wanted.op_family} <= kin for kin in _KIN)
-    here = core.arch == wanted.arch and core.device_kind is wanted.device_kind
-    allowed = set(core.libraries) <= set(wanted.libraries)
     teaches = wanted.share is None or _share(core) > wanted.share
-    return core.problem != wanted.problem and related and here and allowed and teaches
+    return core.problem != wanted.problem and related and _runs_here(wanted, core) and teaches
+
+
+def _runs_here(wanted: Wanted, core: Core) -> bool:
+    here = core.arch == wanted.arch and core.device_kind is wanted.device_kind
+    return here and set(core.libraries) <= set(wanted.libraries)
 
 
 def _nearness(wanted: Wanted, core: Core) -> tuple[bool, bool, bool, float, str]:
@@ -105,8 +125,8 @@ def _share(core: Core) -> float:
     return _UNKNOWN_SHARE if core.share is None else core.share
 
 
-def _by_time(core: Core) -> tuple[float, str]:
-    return core.median_us, _content(core)
+def _by_time(core: Core) -> tuple[float, bool, str]:
+    return core.median_us, core.whole is None, _content(core)
 
 
 def _content(core: Core) -> str:

@@ -29,6 +29,8 @@ FIRST_FORMAT = "kernelblaster-knowledge-1"
 """Its statistics are gains against the parent, not credit among siblings: they are dropped when it is read."""
 MOST_MIB = 256
 """Of a file; what a thousand problems teach takes a few."""
+MOST_WHOLE = 64 * 1024
+"""Bytes of a kernel that is kept as a whole; the kernels of the shipped seed take 3 to 31 KB."""
 HOW_TO_LINES = 8
 FREE_FORM = "free_form"
 """Technique id that leaves the choice to the model."""
@@ -318,6 +320,8 @@ class Core(DocumentPart):
     """Without comments."""
     excerpt: bool = False
     """Whether the source is the hottest kernel with what it uses, for the whole is too long to be shown."""
+    whole: str | None = Field(None, max_length=MOST_WHOLE)
+    """The file as it was judged, for later searches of the same problem; None where it was not kept."""
 
     @property
     def id(self) -> str:

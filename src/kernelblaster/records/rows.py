@@ -43,12 +43,21 @@ def row_of(directory: Path, outcome: ProblemOutcome) -> ProblemSummary:
         workload=start.workload if start else None,
         outputs_judged=start is None or start.outputs_judged,
         weakly_verified=start is not None and start.weakly_verified,
+        recalled_speedup=_recalled(outcome),
         verdicts=outcome.verdicts,
         transitions=outcome.transitions,
         final_kernel=outcome.final_kernel,
         pytorch_us=outcome.pytorch_us,
         directory=directory,
     )
+
+
+def _recalled(outcome: ProblemOutcome) -> float | None:
+    """As in `ProblemSummary`. A recalled kernel that nothing beat brought all there is, as it was measured last."""
+    recalled = outcome.recalled
+    if recalled is None or not recalled.accepted or outcome.comparison is None:
+        return None
+    return outcome.comparison.speedup if outcome.final_sha256 == recalled.candidate else recalled.speedup
 
 
 def row_on_disk(directory: Path) -> ProblemSummary:

@@ -35,6 +35,8 @@ class ProblemSummary(BaseModel):
     """Whether outputs of that workload were judged, see `Evaluation`."""
     weakly_verified: bool = False
     """Judged by the problem's own libtorch driver, see `Evaluation`."""
+    recalled_speedup: float | None = None
+    """What of the speed-up the kernel brought that was recalled from the knowledge base; None where none was."""
     verdicts: dict[str, int] = {}
     """Candidates by verdict."""
     transitions: int = 0
@@ -47,6 +49,11 @@ class ProblemSummary(BaseModel):
     def title(self) -> str:
         """`level1/023 Softmax`; of a problem of one's own its name."""
         return self.name if self.problem == self.name else f"{self.problem} {self.name}"
+
+    @property
+    def searched_speedup(self) -> float:
+        """What replies of a model brought: the speed-up over the recalled kernel, or over the start; 1 for nothing."""
+        return self.comparison.speedup / (self.recalled_speedup or 1.0) if self.comparison else 1.0
 
     @property
     def timings(self) -> list[Timing]:

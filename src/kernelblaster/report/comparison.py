@@ -71,7 +71,7 @@ class RunColumn:
     tokens: str
     dollars: str
     per_tokens: str
-    """Mean logarithm of the speed-up, in percent, per 1,000 tokens."""
+    """Mean logarithm of the speed-up that replies brought, in percent, per 1,000 tokens; recalled kernels cost none."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,7 @@ def _mean_log(run: RunToCompare, problems: Sequence[str]) -> float:
 def _column(run: RunToCompare, shared: Sequence[str], mean: float, means: Sequence[float]) -> RunColumn:
     spent = run.summary.spending
     tokens = spent.prompt_tokens + spent.completion_tokens
+    searched = sum(math.log(run.rows[problem].searched_speedup) for problem in shared)
     improved = sum(row.status is OutcomeStatus.IMPROVED for row in run.summary.searched)
     return RunColumn(
         label=run.label,
@@ -136,7 +137,7 @@ def _column(run: RunToCompare, shared: Sequence[str], mean: float, means: Sequen
         improved=f"{improved} of {len(run.summary.searched)}",
         tokens=f"{tokens / 1000:,.0f} k{', estimated' if spent.estimated else ''}",
         dollars="price unknown" if spent.dollars is None else f"${spent.dollars:.2f}",
-        per_tokens=f"{100 * mean * len(shared) / (tokens / 1000):.2f} %" if tokens and shared else "",
+        per_tokens=f"{100 * searched / (tokens / 1000):.2f} %" if tokens and shared else "",
     )
 
 

@@ -50,6 +50,8 @@ class ResultRow:
     """Of the attainable speed, or of the roofline floor's where that alone is known, that the last kernel reaches."""
     bar: float
     told: str
+    account: str
+    """Where the speed-up came from, where a part of it was recalled; else empty."""
     verdicts: str
 
 
@@ -195,8 +197,17 @@ def _row(row: ProblemSummary, anchor: str, best: float) -> ResultRow:
         # Bars show ratios from 1 on, by their logarithm: twice as fast is half of four times.
         bar=round(100 * math.log(max(c.speedup, 1.0)) / math.log(max(best, 1.0001)), 1) if c else 0.0,
         told="" if row.status is OutcomeStatus.IMPROVED else row.reason,
+        account=_account(row),
         verdicts=", ".join(f"{count} {name}" for name, count in sorted(row.verdicts.items())),
     )
+
+
+def _account(row: ProblemSummary) -> str:
+    """A recalled kernel cost no model call: what it brought stands apart from what replies brought."""
+    if row.recalled_speedup is None:
+        return ""
+    recalled = f"{times(row.recalled_speedup)} recalled from the knowledge base, without a model call"
+    return f"{recalled}; {times(row.searched_speedup)} by the replies of this search"
 
 
 def _share(timing: Timing | None) -> str:

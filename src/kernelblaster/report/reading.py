@@ -18,6 +18,7 @@ from kernelblaster.agent.events import (
     FinalistMeasured,
     Generated,
     LessonsDrawn,
+    Recalled,
     RoundStarted,
     Selected,
     StepStarted,
@@ -102,6 +103,7 @@ class ProblemRecord:
         finalists: kernels that were measured against the start again.
         baseline: PyTorch beside start and final kernel; None when nobody has timed it.
         lessons: drawn from measured pairs, by generation or round.
+        recalled: the kernel of the knowledge base that the search began with or refused; None where there was none.
     """
 
     row: ProblemSummary
@@ -114,6 +116,7 @@ class ProblemRecord:
     finalists: tuple[FinalistMeasured, ...]
     baseline: BaselineRow | None
     lessons: tuple[LessonsDrawn, ...] = ()
+    recalled: Recalled | None = None
 
     @property
     def anchor(self) -> str:
@@ -139,12 +142,12 @@ def read_problem(row: ProblemSummary, directory: Path) -> ProblemRecord:
     # An event that a start after a kill told again is there twice.
     told = {event.identity: event for event in reversed(read_events(journal) if journal.exists() else [])}
     events = list(reversed(told.values()))
-    outcome = read_outcome(directory)
+    outcome, recalled = read_outcome(directory), _last(events, Recalled)
     rounds = {event.round: event.incumbent for event in events if isinstance(event, RoundStarted)}
     return ProblemRecord(
         row=row,
         files=ProblemFiles(directory),
-        start=_start(outcome, rounds),
+        start=_start(outcome, recalled, rounds),
         final=outcome.final_sha256 if outcome else None,
         steps=tuple(steps_of(events)),
         rounds=rounds,
@@ -152,6 +155,7 @@ def read_problem(row: ProblemSummary, directory: Path) -> ProblemRecord:
         finalists=tuple(event for event in events if isinstance(event, FinalistMeasured)),
         baseline=find_baseline(directory),
         lessons=tuple(event for event in events if isinstance(event, LessonsDrawn)),
+        recalled=recalled,
     )
 
 
@@ -201,10 +205,10 @@ def _number(name: str) -> int:
     return int(digits) if digits else 0
 
 
-def _start(outcome: ProblemOutcome | None, rounds: dict[int, str]) -> str | None:
+def _start(outcome: ProblemOutcome | None, recalled: Recalled | None, rounds: dict[int, str]) -> str | None:
     if outcome is not None and outcome.start is not None:
         return outcome.start.source_sha256
-    return rounds.get(1)
+    return recalled.start if recalled is not None else rounds.get(1)
 
 
 def _evaluations(directory: Path) -> dict[str, Evaluation]:

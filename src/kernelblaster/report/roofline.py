@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from kernelblaster.agent.outcome import RECALLED
 from kernelblaster.devices.facts import DeviceFacts
 from kernelblaster.devices.metrics import Metric
 from kernelblaster.evaluation.results import Evaluation
@@ -135,6 +136,7 @@ def _title(record: ProblemRecord, sha256: str) -> str:
     techniques = [
         step.selected.technique for step in record.steps if step.candidate == sha256 and step.selected is not None
     ]
-    names = ", ".join(dict.fromkeys(techniques)) or "start"
+    recalled = record.recalled is not None and record.recalled.candidate == sha256
+    names = ", ".join(dict.fromkeys(techniques)) or (RECALLED if recalled else "start")
     how = "modelled" if evaluation.timing and evaluation.timing.modelled else "measured"
     return f"{names}\n{_time(evaluation)} {how}"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
+from kernelblaster.agent.events import Recalled
 from kernelblaster.evaluation.results import Decision, Verdict
 from kernelblaster.report.reading import ProblemRecord, ReportedStep
 from kernelblaster.report.scales import times
@@ -96,28 +97,39 @@ def step_anchor(problem: str, step: ReportedStep) -> str:
     return f"{problem}-{step.rollout.replace('/', '-')}-{step.number}"
 
 
+def recalled_anchor(problem: str) -> str:
+    """Where the page shows the kernel that was recalled."""
+    return f"{problem}-recalled"
+
+
 def search_tree(record: ProblemRecord) -> SearchTree | None:
-    """The tree of a search; None when no step was begun."""
+    """The tree of a search; None when no step was begun and nothing recalled.
+
+    A recalled kernel has a lane above those of rollouts: it is made from the start as they are, by no step.
+    """
     rollouts: dict[str, list[ReportedStep]] = {}
     for step in record.steps:
         rollouts.setdefault(step.rollout, []).append(step)
-    if not rollouts:
+    if not rollouts and record.recalled is None:
         return None
     best = _way_to(record.final, record.steps)
-    longest = max(step.number for step in record.steps)
-    column = min(WIDEST, max(NARROWEST, (WIDTH - LEFT - 116) / longest))
+    above = int(record.recalled is not None)
+    longest = above + max((step.number for step in record.steps), default=0)
+    grid = _Grid(min(WIDEST, max(NARROWEST, (WIDTH - LEFT - 116) / longest)), above)
+    recalled = _recalled(record, grid, best)
     roots: dict[str, tuple[float, float]] = {}
-    made = _places(rollouts, column)
-    lanes, dots, edges = [], [], []
+    made = _places(rollouts, grid)
+    lanes, dots, edges = list(recalled.lanes), list(recalled.dots), list(recalled.edges)
     for number, (name, steps) in enumerate(rollouts.items()):
-        y = TOP + LANE * number
+        y = grid.y(number)
         round_name = name.split("/")[0]
         lanes.append(Lane(y, name.replace("/rollout-", " · ")))
-        root = roots.setdefault(round_name, (LEFT + 26, y))
+        began = recalled.places.get(_begun_on(record, round_name) or "")
+        root = began or roots.setdefault(round_name, (LEFT + 26, y))
         # A rollout goes on from its own copy of a kernel, also where another made the same.
         own: dict[str, tuple[float, float]] = {}
         for step in steps:
-            x = _x(step, column)
+            x = grid.x(step.number)
             outcome = outcome_of(step)
             on_way = step.slot in best
             accepted = step.decided is not None and step.decided.accepted
@@ -130,9 +142,9 @@ def search_tree(record: ProblemRecord) -> SearchTree | None:
     # What leads to the final kernel lies on top.
     edges.sort(key=lambda edge: (edge.best, edge.accepted))
     return SearchTree(
-        width=round(LEFT + column * longest + 116),
-        height=TOP + LANE * len(rollouts),
-        roots=tuple((*place, _root_name(record, name)) for name, place in roots.items()),
+        width=round(LEFT + grid.column * longest + 116),
+        height=TOP + LANE * (len(rollouts) + above),
+        roots=(*recalled.roots, *((*place, _root_name(record, name)) for name, place in roots.items())),
         lanes=tuple(lanes),
         dots=tuple(dots),
         edges=tuple(edges),
@@ -140,29 +152,85 @@ def search_tree(record: ProblemRecord) -> SearchTree | None:
     )
 
 
-def _x(step: ReportedStep, column: float) -> float:
-    return round(LEFT + 26 + column * step.number, 1)
+@dataclass(frozen=True)
+class _Grid:
+    """Where steps lie. `above` is the number of lanes, and of columns, before those of rollouts."""
+
+    column: float
+    above: int
+
+    def x(self, number: int) -> float:
+        """Of the step with this number."""
+        return round(LEFT + 26 + self.column * (number + self.above), 1)
+
+    def y(self, lane: int) -> float:
+        """Of a rollout, counted from 0."""
+        return TOP + LANE * (lane + self.above)
 
 
-def _places(
-    rollouts: Mapping[str, Sequence[ReportedStep]], column: float
-) -> dict[tuple[str, str], tuple[float, float]]:
+@dataclass(frozen=True)
+class _RecalledLane:
+    """What a recalled kernel adds to the tree; nothing where there was none."""
+
+    lanes: tuple[Lane, ...] = ()
+    dots: tuple[Dot, ...] = ()
+    edges: tuple[Edge, ...] = ()
+    roots: tuple[tuple[float, float, str], ...] = ()
+    places: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Where start and kernel lie: rounds that began on either branch off there."""
+
+
+def _recalled(record: ProblemRecord, grid: _Grid, best: frozenset[str]) -> _RecalledLane:
+    known = record.recalled
+    if known is None:
+        return _RecalledLane()
+    start, place = (LEFT + 26, grid.y(-1)), (grid.x(0), grid.y(-1))
+    went_on = any(step.slot in best and step.parent == known.candidate for step in record.steps)
+    on_way = known.accepted and (record.final == known.candidate or went_on)
+    gain = times(known.speedup) if known.accepted and known.speedup else ""
+    title = f"recalled from the knowledge base ({known.core})\n{recalled_told(known)}"
+    return _RecalledLane(
+        lanes=(Lane(place[1], "recalled"),),
+        dots=(Dot(*place, recalled_ending(known), gain, title, recalled_anchor(record.anchor), on_way),),
+        edges=(Edge(_curve(start, place), on_way, known.accepted),),
+        roots=((*start, "start"),),
+        places={known.start: start, known.candidate: place},
+    )
+
+
+def recalled_ending(known: Recalled) -> StepEnding:
+    """How the judgement of a recalled kernel ended."""
+    return StepEnding(known.decision) if known.speedup is not None and known.decision else StepEnding.WRONG
+
+
+def recalled_told(known: Recalled) -> str:
+    """The judgement of a recalled kernel, in a line."""
+    if known.speedup is None:
+        return f"{known.verdict}: {known.reason}"[:200]
+    return f"{known.verdict}, {times(known.speedup)} against the start: {known.decision}; no model was asked"
+
+
+def _begun_on(record: ProblemRecord, round_name: str) -> str | None:
+    """SHA-256 of the kernel that a round began on."""
+    return record.rounds.get(int(round_name[1:]) if round_name[1:].isdigit() else 1, record.start)
+
+
+def _places(rollouts: Mapping[str, Sequence[ReportedStep]], grid: _Grid) -> dict[tuple[str, str], tuple[float, float]]:
     """Round and kernel -> where it was first accepted in that round: what was made of it branches off there."""
     places: dict[tuple[str, str], tuple[float, float]] = {}
     accepted = [
-        (step.number, TOP + LANE * lane, name.split("/")[0], step)
+        (step.number, grid.y(lane), name.split("/")[0], step)
         for lane, (name, steps) in enumerate(rollouts.items())
         for step in steps
         if step.decided is not None and step.decided.accepted and step.candidate
     ]
     for _, y, round_name, step in sorted(accepted, key=lambda one: one[:2]):
-        places.setdefault((round_name, step.candidate or ""), (_x(step, column), y))
+        places.setdefault((round_name, step.candidate or ""), (grid.x(step.number), y))
     return places
 
 
 def _root_name(record: ProblemRecord, round_name: str) -> str:
-    number = int(round_name[1:]) if round_name[1:].isdigit() else 1
-    return "start" if record.rounds.get(number, record.start) == record.start else "best so far"
+    return "start" if _begun_on(record, round_name) == record.start else "best so far"
 
 
 def _curve(begin: tuple[float, float], end: tuple[float, float]) -> str:

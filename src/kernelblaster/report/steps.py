@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kernelblaster.agent.events import Recalled
+from kernelblaster.agent.outcome import RECALLED
 from kernelblaster.models.base import Message
 from kernelblaster.report.packing import TextPack
 from kernelblaster.report.reading import ProblemRecord, ReportedAttempt, ReportedStep
 from kernelblaster.report.scales import microseconds, times
-from kernelblaster.report.search_tree import StepEnding, outcome_of, step_anchor
+from kernelblaster.report.search_tree import (
+    StepEnding,
+    outcome_of,
+    recalled_anchor,
+    recalled_ending,
+    recalled_told,
+    step_anchor,
+)
 
 
 @dataclass(frozen=True)
@@ -35,6 +44,7 @@ class StepView:
     """A line of the list, and what it opens.
 
     Attributes:
+        number: of the step in its rollout; 0 for a recalled kernel, which no step made.
         result: the speed-up, or how it failed, in a word.
         credit: the technique that was credited, where it is not the one that was asked for, and what was refuted.
     """
@@ -54,8 +64,27 @@ class StepView:
 
 
 def step_views(record: ProblemRecord, pack: TextPack) -> tuple[StepView, ...]:
-    """The list; long texts go into `pack`."""
-    return tuple(_view(record, step, pack) for step in record.steps)
+    """The list, what was recalled before all steps; long texts go into `pack`."""
+    recalled = [_recalled(record, record.recalled, pack)] if record.recalled is not None else []
+    return (*recalled, *(_view(record, step, pack) for step in record.steps))
+
+
+def _recalled(record: ProblemRecord, known: Recalled, pack: TextPack) -> StepView:
+    texts = tuple(_texts(record, known.slot, known.candidate, pack))
+    return StepView(
+        anchor=recalled_anchor(record.anchor),
+        rollout="recalled",
+        number=0,
+        technique=RECALLED,
+        outcome=recalled_ending(known),
+        result=times(known.speedup) if known.speedup is not None else known.verdict,
+        time=f"{microseconds(known.median_us)} µs" if known.median_us is not None else "",
+        state="",
+        evidence="",
+        expected="",
+        credit="",
+        attempts=(AttemptView(known.core, known.verdict, known.reason or recalled_told(known), texts),),
+    )
 
 
 def _view(record: ProblemRecord, step: ReportedStep, pack: TextPack) -> StepView:

@@ -13,9 +13,9 @@ from kernelblaster.agent.nodes.start import rollout_stopped
 from kernelblaster.agent.outcome import Incumbent, RolloutResult, StopReason
 from kernelblaster.agent.slots import result_slot, rollout_slot, step_slot
 from kernelblaster.agent.state import Attempt, Choice, RolloutState, StateUpdate, Tried
+from kernelblaster.agent.summary import changed_metrics
 from kernelblaster.config import SearchConfig
 from kernelblaster.evaluation.results import Comparison, Decision
-from kernelblaster.replay.transition import metric_deltas, telling_changes
 
 REMEMBERED_STEPS = 6
 """Latest steps of a rollout that its prompts tell about."""
@@ -131,9 +131,7 @@ def _changes(context: ProblemContext, parent: Incumbent, attempt: Attempt) -> li
     """The metrics by which a correct candidate differs most from its parent."""
     if attempt.evaluation is None or attempt.failure is not None:
         return []
-    before = context.files.evaluation(parent.evaluation).profile
-    after = context.files.evaluation(attempt.evaluation).profile
-    return [] if before is None or after is None else telling_changes(metric_deltas(before.totals, after.totals))
+    return changed_metrics(context.files.evaluation(parent.evaluation), context.files.evaluation(attempt.evaluation))
 
 
 def _archived(context: ProblemContext, state: RolloutState, after: RolloutState, tried: Tried) -> ArchivedAttempt:

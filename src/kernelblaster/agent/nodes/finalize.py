@@ -108,10 +108,10 @@ async def _written_start(context: ProblemContext, state: ProblemState, start: In
 
 
 def contenders(state: ProblemState) -> list[Incumbent]:
-    """The distinct kernels with the largest measured gain that rollouts ended on, best first."""
+    """The distinct kernels with the largest measured gain, best first: recalled, or reached by rollouts."""
     best: dict[str, Incumbent] = {}
-    for result in state.finished:
-        incumbent = result.incumbent
+    recalled = state.recalled.incumbent if state.recalled else None
+    for incumbent in [*([recalled] if recalled else []), *(result.incumbent for result in state.finished)]:
         known = best.get(incumbent.sha256)
         if incumbent.gain > 1 and (known is None or incumbent.gain > known.gain):
             best[incumbent.sha256] = incumbent
@@ -233,6 +233,8 @@ def _conclusion(
         comparison = winner.finalist.comparison
         kind = ", modelled" if comparison.candidate.modelled else ""
         status, reason = OutcomeStatus.IMPROVED, f"{comparison.speedup:.3f}x over the start{kind}"
+        if state.recalled is not None and winner.finalist.sha256 == state.recalled.candidate:
+            reason += "; recalled from the knowledge base"
     elif finalists:
         status, reason = OutcomeStatus.NO_IMPROVEMENT, finalists[0].rejected or ""
     else:

@@ -12,6 +12,7 @@ from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.events import HandedOut
 from kernelblaster.agent.nodes.generate import SHORT_HASH
 from kernelblaster.agent.nodes.start import ROLLOUT, ended_before, rollout_stopped
+from kernelblaster.agent.remembering import recalled_attempt
 from kernelblaster.agent.slots import problem_slot
 from kernelblaster.agent.state import Allocation, ProblemState, RolloutState, StateUpdate
 
@@ -58,10 +59,11 @@ def archive_before(context: ProblemContext, state: ProblemState, generation: int
         raise ValueError("the start has not been evaluated")
     now = (state.round, generation)
     timing = context.files.evaluation(state.start.evaluation).timing
+    recalled = recalled_attempt(context, state.start, state.recalled)
     return Archive(
         start=state.start,
         headroom=timing.headroom if timing else None,
-        attempts=[one for one in context.files.attempts() if (one.round, one.generation) < now],
+        attempts=[*recalled, *(one for one in context.files.attempts() if (one.round, one.generation) < now)],
         islands=context.config.islands,
     )
 

@@ -1,4 +1,4 @@
-"""The root graph's first steps: evaluate the start once, then open rounds of rollouts."""
+"""The root graph's first steps: evaluate the start once; then, round by round, open rollouts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.evaluating import Judged, judge
 from kernelblaster.agent.events import RolloutStopped, RoundStarted, StartProfiled
 from kernelblaster.agent.outcome import Incumbent, RolloutResult
+from kernelblaster.agent.remembering import recalled_attempt
 from kernelblaster.agent.slots import problem_slot, result_slot
-from kernelblaster.agent.state import ProblemState, RolloutState, StateUpdate
+from kernelblaster.agent.state import ProblemState, RolloutState, StateUpdate, Tried
 from kernelblaster.problems.start import read_start
 
 ROLLOUT = "rollout"
@@ -66,17 +67,28 @@ async def fan_out(state: ProblemState, runtime: Runtime[ProblemContext]) -> list
     incumbent = best_incumbent(state, state.round)
     ended = {result.index for result in state.finished if result.round == state.round}
     left = [index for index in range(runtime.context.config.rollouts) if index not in ended]
+    tried = await asyncio.to_thread(_history, runtime.context, state, incumbent)
     return [
-        Send(ROLLOUT, RolloutState(round=state.round, index=index, incumbent=incumbent)) for index in left
+        Send(ROLLOUT, RolloutState(round=state.round, index=index, incumbent=incumbent, tried=tried)) for index in left
     ] or "distill"
 
 
+def _history(context: ProblemContext, state: ProblemState, incumbent: Incumbent) -> list[Tried]:
+    """What a chain's prompts tell of the kernel it begins on: that it was recalled, if it was."""
+    if state.start is None or incumbent.sha256 == state.start.sha256:
+        return []
+    known = recalled_attempt(context, state.start, state.recalled)
+    return [one.tried for one in known if one.candidate == incumbent.sha256]
+
+
 def best_incumbent(state: ProblemState, round: int) -> Incumbent:
-    """The kernel with the largest measured gain before a round; the start when no rollout gained."""
+    """The kernel with the largest measured gain before a round; the start when nothing was recalled or gained."""
     if state.start is None:
         raise ValueError("the start has not been evaluated")
+    recalled = state.recalled.incumbent if state.recalled else None
+    known = [state.start, *([recalled] if recalled else [])]
     reached = [result.incumbent for result in state.finished if result.round < round]
-    return max([state.start, *reached], key=lambda incumbent: incumbent.gain)
+    return max([*known, *reached], key=lambda incumbent: incumbent.gain)
 
 
 def ended_before(context: ProblemContext, round: int, generation: int) -> list[RolloutResult]:

@@ -191,6 +191,15 @@ def test_a_held_lock_is_reported_not_waited_for_for_ever(store):
         KnowledgeStore(store.path, lock_timeout_s=0.1).update(touched)
 
 
+@pytest.mark.parametrize("place", ["/proc/x.json", "/proc/none/x.json", "/dev/null/x.json"])
+def test_a_place_that_cannot_be_written_is_told_at_once_with_the_reason(place):
+    began = time.monotonic()
+    with pytest.raises(MachineError, match=f"cannot write {place}: [A-Z]") as caught:
+        KnowledgeStore(Path(place)).create()
+    assert caught.value.hint
+    assert time.monotonic() - began < 10
+
+
 def test_snapshots_keep_what_was(store):
     before = store.load().document
     kept = store.snapshot("round-0")

@@ -9,6 +9,7 @@ that cannot be read is copied aside and never written over.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -72,7 +73,6 @@ class KnowledgeStore:
         if self.path.exists():
             return False
         document = KnowledgeStore(start or seed_path(), owned=False)._read()
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.locked():
             if self.path.exists():
                 return False
@@ -142,8 +142,12 @@ class KnowledgeStore:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other writers away. Raises KnowledgeError when one stays for too long."""
+        """Keep other writers away.
+
+        Raises KnowledgeError when one stays for too long, MachineError where nothing can be written.
+        """
         lock = FileLock(self.path.with_name(self.path.name + ".lock"), timeout=self._lock_timeout_s)
+        _make_writable(self.path, Path(lock.lock_file))
         try:
             with lock:
                 yield
@@ -203,9 +207,21 @@ def _replace(path: Path, content: bytes) -> None:
     try:
         write_atomically(path, content, sync_name=True)
     except OSError as error:
-        reason = error.strerror or str(error)
-        hint = "check free disk space and permissions"
-        raise MachineError(f"cannot write {path}: {reason}", hint=hint) from error
+        raise _unwritable(path, error) from error
+
+
+def _make_writable(path: Path, lock: Path) -> None:
+    """Make the lock file of `path`. FileLock itself takes a place where none can be made for a lock that is held."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> MachineError:
+    reason = error.strerror or str(error)
+    return MachineError(f"cannot write {path}: {reason}", hint="check the path, free disk space and permissions")
 
 
 def _migrated(content: bytes) -> bytes:

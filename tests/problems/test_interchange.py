@@ -67,6 +67,59 @@ def test_a_cuda_solution_of_plain_pointers_becomes_the_start(tmp_path: Path) -> 
     assert made.RMSNORM_CUDA.strip() in problem.init_path.read_text()
 
 
+def test_an_edited_start_is_not_replaced_unasked(tmp_path: Path) -> None:
+    source, out = made.write_trace_set(tmp_path / "source"), tmp_path / "problems"
+    kb.import_problems(source, out)
+    assert not kb.import_problems(source, out).refused
+    start = out / "rmsnorm_w96" / "init.cu"
+    written = start.read_text()
+    start.write_text(written + "// faster\n")
+    report = kb.import_problems(source, out)
+    assert [one.definition for one in report.problems] == ["gemm_n8"]
+    assert "init.cu" in report.refused["rmsnorm_w96"]
+    assert "--overwrite" in report.refused["rmsnorm_w96"]
+    assert start.read_text() == written + "// faster\n"
+    assert not kb.import_problems(source, out, overwrite=True).refused
+    assert start.read_text() == written
+
+
+def test_what_an_import_made_is_replaced_by_a_newer_source(tmp_path: Path) -> None:
+    source, out = made.write_trace_set(tmp_path / "source"), tmp_path / "problems"
+    kb.import_problems(source, out)
+    (place,) = source.rglob("raw_cuda.json")
+    newer = made.solution("rmsnorm_w96", "raw_cuda", made.RMSNORM_CUDA + "// newer\n", language="cuda")
+    made.write_json(place, newer)
+    assert not kb.import_problems(source, out).refused
+    assert "// newer" in (out / "rmsnorm_w96" / "init.cu").read_text()
+
+
+def test_a_start_written_by_hand_is_not_replaced_by_a_solution_that_came_later(tmp_path: Path) -> None:
+    source, out = made.write_trace_set(tmp_path / "source"), tmp_path / "problems"
+    (late,) = source.rglob("raw_cuda.json")
+    kept = late.rename(tmp_path / "raw_cuda.json")
+    kb.import_problems(source, out)
+    (out / "rmsnorm_w96" / "init.cu").write_text("// mine\n")
+    kept.rename(late)
+    assert "init.cu" in kb.import_problems(source, out).refused["rmsnorm_w96"]
+
+
+def test_solutions_of_sol_keep_the_names_of_their_files(tmp_path: Path) -> None:
+    source = tmp_path / "source" / "rmsnorm_w96"
+    made.write_json(source / "definition.json", made.rmsnorm_definition())
+    made.write_lines(source / "workload.jsonl", [made.rmsnorm_workload("one", 4)])
+    made.write_json(source / "solution.json", made.solution("rmsnorm_w96", "plain", languages=["cuda_cpp"]))
+    triton = made.solution("rmsnorm_w96", "other", "def run(): pass\n", "main.py::run", languages=["triton"])
+    made.write_json(source / "solution_2.json", triton)
+    kb.import_problems(tmp_path / "source", tmp_path / "problems")
+    kernel = kb.KernelRecord(made.RMSNORM_CUDA + "// of ours\n")
+    kb.export_problem(tmp_path / "problems" / "rmsnorm_w96", tmp_path / "back", form="sol", kernels=[kernel])
+    back = made.records(tmp_path / "back" / "rmsnorm_w96")
+    assert back["solution.json"]["name"] == "plain"
+    assert back["solution_2.json"]["name"] == "other"
+    (added,) = [name for name in back if name.startswith("solution_rmsnorm_w96_")]
+    assert back[added]["sources"][0]["content"].endswith("// of ours\n")
+
+
 def test_a_missing_start_is_told_with_what_to_write(tmp_path: Path) -> None:
     report = kb.import_problems(made.write_trace_set(tmp_path / "source"), tmp_path / "problems", names=["gemm_n8"])
     (gemm,) = report.problems

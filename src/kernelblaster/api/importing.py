@@ -25,7 +25,9 @@ class ImportReport:
     refused: dict[str, str]
 
 
-def import_problems(source: Path, directory: Path, *, names: Sequence[str] | None = None) -> ImportReport:
+def import_problems(
+    source: Path, directory: Path, *, names: Sequence[str] | None = None, overwrite: bool = False
+) -> ImportReport:
     """Make a problem directory of every definition: `<directory>/<definition>/`.
 
     `reference.py` and `driver.cpp` are made from the definition, `init.cu` from a CUDA solution that can be called
@@ -34,8 +36,10 @@ def import_problems(source: Path, directory: Path, *, names: Sequence[str] | Non
 
     Args:
         source: root of a trace set of FlashInfer-Bench, or a directory that holds problems of SOL-ExecBench.
-        directory: made if it is missing; files of the same names in it are replaced.
+        directory: made if it is missing. What an earlier import made in it is replaced; a problem with a file that was
+            edited since is refused.
         names: definitions to import; all if None.
+        overwrite: replace edited files, too.
 
     Raises:
         UsageError: `source` holds neither format, or lacks a name.
@@ -57,7 +61,7 @@ def import_problems(source: Path, directory: Path, *, names: Sequence[str] | Non
     for bundle in bundles:
         if names is None or bundle.definition.name in names:
             try:
-                made.append(write_problem(bundle, directory))
+                made.append(write_problem(bundle, directory, overwrite=overwrite))
             except ProblemError as error:
                 refused[bundle.definition.name] = f"{error}; {error.hint}"
     if not made:

@@ -28,12 +28,15 @@ def import_problems(
     source: Annotated[Path, typer.Argument(help="A FlashInfer-Bench trace set, or SOL-ExecBench problems.")],
     directory: Annotated[Path, typer.Argument(help="Where the problem directories are made.")],
     name: Annotated[list[str] | None, typer.Option("--name", help="Import this definition; may be repeated.")] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace files that were edited since they were imported, too.")
+    ] = False,
     json_output: JsonOption = False,
 ) -> int:
     """Make problem directories of definitions. Exit code 1 when one of them cannot be a problem."""
     import kernelblaster as library
 
-    report = library.import_problems(source, directory, names=name)
+    report = library.import_problems(source, directory, names=name, overwrite=overwrite)
     if json_output:
         print_json(
             {

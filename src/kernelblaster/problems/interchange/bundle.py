@@ -41,6 +41,7 @@ class ProblemBundle:
         traces: their results.
         reference_text: of a `reference.py` that lay beside the definition; None where there was none.
         blobs: files that workloads name -> where they lie; those that are missing are left out.
+        solution_files: solutions by name -> the file of a SOL-ExecBench problem that each came in.
     """
 
     definition: Definition
@@ -49,6 +50,7 @@ class ProblemBundle:
     traces: tuple[Trace, ...] = ()
     reference_text: str | None = None
     blobs: Mapping[str, Path] = field(default_factory=dict, hash=False)
+    solution_files: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def workload(self, name: str) -> Workload | None:
         """The workload of that name, if there is one."""

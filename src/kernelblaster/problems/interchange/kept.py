@@ -1,16 +1,21 @@
 """What was imported, as it came: `exchange/` beside the files of a problem, laid out like a SOL-ExecBench problem.
 
     exchange/definition.json, workloads.jsonl, solutions.jsonl, traces.jsonl, reference.py, blobs
+    exchange/solution_files.json    solution -> the file that it came in, where each had one of its own
 
-Export gives it back; nothing else reads it.
+Export gives it back; another import tells from it what was edited since.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
+from pydantic import TypeAdapter, ValidationError
+
+from kernelblaster.errors import ProblemError
 from kernelblaster.problems.definition import Definition
 from kernelblaster.problems.interchange.bundle import (
     ProblemBundle,
@@ -25,7 +30,8 @@ from kernelblaster.problems.solution import Solution
 from kernelblaster.storage.atomic import write_atomically
 
 KEPT = "exchange"
-_DEFINITION, _REFERENCE = "definition.json", "reference.py"
+_DEFINITION, _REFERENCE, _FILES = "definition.json", "reference.py", "solution_files.json"
+_FILE_NAMES = TypeAdapter(dict[str, str])
 
 
 def is_imported(directory: Path) -> bool:
@@ -42,6 +48,10 @@ def keep(bundle: ProblemBundle, directory: Path) -> None:
     write_lines(place / "traces.jsonl", bundle.traces)
     if bundle.reference_text is not None:
         write_atomically(place / _REFERENCE, bundle.reference_text)
+    if bundle.solution_files:
+        write_atomically(place / _FILES, json.dumps(dict(bundle.solution_files), indent=1) + "\n")
+    else:
+        (place / _FILES).unlink(missing_ok=True)
     for blob, path in bundle.blobs.items():
         (place / blob).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, place / blob)
@@ -57,5 +67,13 @@ def read_kept(directory: Path) -> ProblemBundle:
         solutions=read_lines(place / "solutions.jsonl", Solution),
         traces=read_lines(place / "traces.jsonl", Trace),
         reference_text=reference.read_text(encoding="utf-8") if reference.is_file() else None,
+        solution_files=_file_names(place / _FILES),
     )
     return replace(bundle, blobs=dict(find_blobs(place, bundle.blob_paths())))
+
+
+def _file_names(path: Path) -> dict[str, str]:
+    try:
+        return _FILE_NAMES.validate_json(path.read_bytes()) if path.exists() else {}
+    except (OSError, ValidationError) as error:
+        raise ProblemError(f"{path} cannot be read", hint="import the problem again, or remove the file") from error

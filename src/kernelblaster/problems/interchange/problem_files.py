@@ -10,13 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from kernelblaster.errors import ProblemError
 from kernelblaster.problems.definition import Definition
 from kernelblaster.problems.interchange.bundle import ProblemBundle, file_name
-from kernelblaster.problems.interchange.kept import keep
+from kernelblaster.problems.interchange.kept import is_imported, keep, read_kept
 from kernelblaster.problems.interchange.reference_text import reference_source
 from kernelblaster.problems.interchange.signature import LauncherSignature, driver_source, launcher_signature
 from kernelblaster.problems.interchange.sizes import map_workloads
-from kernelblaster.problems.interchange.start import find_start
+from kernelblaster.problems.interchange.start import StartKernel, find_start
 from kernelblaster.storage.atomic import write_atomically
 
 INIT, NOTES = "init.cu", "NOTES.md"
@@ -41,12 +42,41 @@ class ImportedProblem:
     notes: tuple[str, ...]
 
 
-def write_problem(bundle: ProblemBundle, parent: Path) -> ImportedProblem:
-    """Make `<parent>/<definition>/`: files of the same names are replaced. Raises ProblemError."""
+@dataclass(frozen=True)
+class _Made:
+    """What a bundle makes.
+
+    Attributes:
+        files: name -> text.
+        sizes, start, notes: see `ImportedProblem`.
+    """
+
+    files: dict[str, str]
+    sizes: tuple[str, ...]
+    start: StartKernel | None
+    notes: tuple[str, ...]
+
+
+def write_problem(bundle: ProblemBundle, parent: Path, *, overwrite: bool = False) -> ImportedProblem:
+    """Make `<parent>/<definition>/`; what an earlier import made there is replaced.
+
+    Raises ProblemError, also where a file was edited since, unless `overwrite` allows for that.
+    """
+    directory = parent / file_name(bundle.definition.name)
+    made = _make(bundle)
+    if not overwrite:
+        _refuse_edited(directory, made.files)
+    for name, text in made.files.items():
+        write_atomically(directory / name, text)
+    keep(bundle, directory)
+    start = made.start.solution if made.start else None
+    return ImportedProblem(bundle.definition.name, directory, made.sizes, start, made.notes)
+
+
+def _make(bundle: ProblemBundle) -> _Made:
     definition = bundle.definition
     signature = launcher_signature(definition)
     workloads = map_workloads(bundle)
-    directory = parent / file_name(definition.name)
     files = {
         "reference.py": reference_source(definition, workloads),
         "driver.cpp": driver_source(f"the definition {definition.name}", signature),
@@ -59,12 +89,25 @@ def write_problem(bundle: ProblemBundle, parent: Path) -> ImportedProblem:
         notes.append(_how_to_start(definition, signature))
     if notes:
         files[NOTES] = "".join(f"- {note}\n" for note in notes)
-    for name, text in files.items():
-        write_atomically(directory / name, text)
-    keep(bundle, directory)
-    return ImportedProblem(
-        definition.name, directory, tuple(workloads.sizes), start.solution if start else None, tuple(notes)
-    )
+    return _Made(files, tuple(workloads.sizes), start, tuple(notes))
+
+
+def _refuse_edited(directory: Path, files: dict[str, str]) -> None:
+    """Raise ProblemError for a file that is neither what would be written nor what the import before this one wrote."""
+    differing = [name for name, text in files.items() if _differs(directory / name, text)]
+    if not differing:
+        return
+    before = _make(read_kept(directory)).files if is_imported(directory) else {}
+    edited = [name for name in differing if name not in before or _differs(directory / name, before[name])]
+    if edited:
+        raise ProblemError(
+            f"{directory} holds {', '.join(edited)}, which no import has written like that",
+            hint="import into another directory, or give --overwrite (overwrite=True) to lose what was edited",
+        )
+
+
+def _differs(path: Path, text: str) -> bool:
+    return path.exists() and path.read_bytes() != text.encode()
 
 
 def _missing_blobs(bundle: ProblemBundle) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 definition.json
 workload.jsonl     one workload per line
-solution*.json     any number
+solution*.json     any number; one that was read keeps its file's name
 trace.jsonl        results of the solutions
 reference.py       the definition's reference once more, where it is there
 """
@@ -48,7 +48,8 @@ def _read(directory: Path) -> ProblemBundle:
     definition = read_record(directory / DEFINITION, Definition)
     workloads = read_lines(directory / WORKLOADS, Workload)
     reference = directory / REFERENCE
-    solutions = [read_record(path, Solution) for path in sorted(directory.glob("solution*.json"))]
+    files = sorted(directory.glob("solution*.json"))
+    solutions = [read_record(path, Solution) for path in files]
     strangers = [one.name for one in solutions if one.definition != definition.name]
     if strangers:
         raise ProblemError(
@@ -60,6 +61,7 @@ def _read(directory: Path) -> ProblemBundle:
         solutions=tuple(solutions),
         traces=read_lines(directory / TRACES, Trace),
         reference_text=reference.read_text(encoding="utf-8") if reference.is_file() else None,
+        solution_files={one.name: path.name for one, path in zip(solutions, files, strict=True)},
     )
     return replace(bundle, blobs=dict(find_blobs(directory, bundle.blob_paths())))
 
@@ -69,9 +71,22 @@ def write_problem_directory(bundle: ProblemBundle, root: Path) -> None:
     directory = root / file_name(bundle.definition.name)
     write_record(directory / DEFINITION, bundle.definition)
     write_lines(directory / WORKLOADS, [line.workload for line in bundle.workloads])
-    for solution in bundle.solutions:
-        write_record(directory / f"solution_{file_name(solution.name)}.json", solution)
+    for solution, file in zip(bundle.solutions, _solution_files(bundle), strict=True):
+        write_record(directory / file, solution)
     write_lines(directory / TRACES, bundle.traces)
     if bundle.reference_text is not None:
         write_atomically(directory / REFERENCE, bundle.reference_text)
     write_blobs(directory, bundle.blobs)
+
+
+def _solution_files(bundle: ProblemBundle) -> list[str]:
+    """A file for each solution: the one it came in, else one of its own name that no other came in."""
+    taken, files = set(bundle.solution_files.values()), []
+    for solution in bundle.solutions:
+        file = bundle.solution_files.get(solution.name)
+        if file is None:
+            file = f"solution_{file_name(solution.name)}.json"
+            while file in taken:
+                file = f"{file.removesuffix('.json')}_.json"
+        files.append(file_name(file))
+    return files

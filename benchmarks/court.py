@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Self
 
-from planted import HARMLESS, Kind, Planted
+from planted import ADVERSARIAL, HARMLESS, Kind, Planted
 from pydantic import BaseModel
 
 import kernelblaster
@@ -186,7 +186,8 @@ class Court:
     def _problem(self, name: str) -> Problem:
         with self._lock:
             if name not in self._problems:
-                self._problems[name] = find_problem(name, RunConfig())
+                directory = ADVERSARIAL.parent.parent / name  # of another data set
+                self._problems[name] = find_problem(str(directory) if directory.is_dir() else name, RunConfig())
             return self._problems[name]
 
 

@@ -48,3 +48,20 @@ def test_rows_are_in_order_in_turns() -> None:
     found = derived(drawn(BYTE, (4, 90)), BYTE, Distribution.OFFSET)
     assert [bool((row.diff() >= 0).all()) for row in found] == [True, False, True, False]
     assert bool((found[1].diff() <= 0).all())
+
+
+@pytest.mark.parametrize("bounds", [BYTE, ValueRange(0, 1)])
+def test_a_mixture_has_a_long_run_of_one_value_and_is_drawn_elsewhere(bounds: ValueRange) -> None:
+    values = drawn(bounds, (64, 128))
+    found = derived(values, bounds, Distribution.MIXED)
+    assert 0.7 <= float((found == values).double().mean()) <= 0.95
+    around = torch.cat([found, found]).flatten()
+    changes = (around.diff() != 0).nonzero().flatten()
+    assert int(changes.diff().max()) >= found.numel() // 8
+    kept = ((found == values).double().mean(dim=1) == 1).sum()
+    assert int(kept) >= 40
+
+
+def test_flags_stand_in_long_runs_where_rows_are_in_order() -> None:
+    found = derived(drawn(ValueRange(0, 1), (4, 900)), ValueRange(0, 1), Distribution.OFFSET)
+    assert all(int((row.diff() != 0).sum()) == 1 for row in found)

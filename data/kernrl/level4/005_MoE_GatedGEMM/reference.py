@@ -13,6 +13,7 @@ MENDS = (
     "kernrl's experts take 5.6 GB in 32 bits, its indices 64 bits, and its reference waits for the GPU in a loop. "
     "Here layers are a quarter as wide, and the reference goes through the experts."
 )
+_SHARE_OF_PARTIAL = 0.75
 
 
 class Model(torch.nn.Module):
@@ -34,9 +35,10 @@ class Model(torch.nn.Module):
 
 
 def get_inputs(size: str = "full") -> list[torch.Tensor]:
-    """Inputs of one declared size."""
+    """Inputs of one declared size. Most tokens prefer some experts; others take any, so that each expert has work."""
     p = SIZES[size]
-    experts = torch.rand(p["tokens"], p["experts_count"]).topk(p["chosen"]).indices.int()
+    preferences = 2 * torch.rand(p["experts_count"]) * (torch.rand(p["tokens"], 1) < _SHARE_OF_PARTIAL)
+    experts = (torch.rand(p["tokens"], p["experts_count"]) + preferences).topk(p["chosen"]).indices.int()
     return [torch.randn(p["tokens"], p["width"]), experts, 0.2 + torch.rand(p["tokens"], p["chosen"])]
 
 

@@ -5,8 +5,11 @@
     coarse   few different values, all over the range: equal keys everywhere
     tiny     few different values in a row: digits that most keys share
     offset   rows that ascend and descend in turns
+    mixed    the declared draw, but for three pieces at random places, together a quarter of it: one value throughout,
+             values in order, and the bounds
 
-Every other distribution is the declared draw. All of them stay in bounds.
+Every other distribution is the declared draw. All of them stay in bounds. Of a range of few values, such as flags,
+those alone are made that say where values lie: long runs, and hardly any.
 """
 
 from __future__ import annotations
@@ -19,6 +22,10 @@ from kernelblaster.problems.problem import ValueRange
 _COMMON = 0.9
 _FEW = 5
 """Different values of `coarse` and `tiny`."""
+_OF_PLACES = (Distribution.SPARSE, Distribution.OFFSET, Distribution.MIXED)
+"""These need no more than two different values."""
+_EQUAL, _ORDERED, _BOUNDS = 8, 16, 16
+"""Which parts of a mixed tensor its pieces are: rooms for twice the usual number of equal keys are too small."""
 
 
 def transform_integers(
@@ -26,7 +33,7 @@ def transform_integers(
 ) -> torch.Tensor:
     """Derive a tensor of the wanted distribution from a declared one; its type and shape stay."""
     width = bounds.high - bounds.low
-    if tensor.numel() < 2 or width < _FEW:
+    if tensor.numel() < 2 or (width < _FEW and distribution not in _OF_PLACES):
         return tensor
     values = tensor.long()
     match distribution:
@@ -34,14 +41,15 @@ def transform_integers(
             rare = torch.rand(values.shape, generator=generator, device=values.device) >= _COMMON
             values = torch.where(rare, values, values.reshape(-1)[0])
         case Distribution.LARGE:
-            near = values % 2
-            values = torch.where(values % 4 < 2, bounds.low + near, bounds.high - near)
+            values = _near_bounds(values, bounds)
         case Distribution.COARSE:
             values = bounds.low + (values - bounds.low) % _FEW * (width // (_FEW - 1))
         case Distribution.TINY:
             values = bounds.low + width // 2 + (values - bounds.low) % _FEW - _FEW // 2
         case Distribution.OFFSET:
             values = _in_order(values)
+        case Distribution.MIXED:
+            values = _mixed(values, bounds, generator)
     return values.clamp(bounds.low, bounds.high).to(tensor.dtype)
 
 
@@ -50,3 +58,23 @@ def _in_order(values: torch.Tensor) -> torch.Tensor:
     rows = values.reshape(-1, values.shape[-1]).sort(dim=-1).values
     rows[1::2] = rows[1::2].flip(-1)
     return rows.reshape(values.shape)
+
+
+def _near_bounds(values: torch.Tensor, bounds: ValueRange) -> torch.Tensor:
+    """The two bounds and their neighbours."""
+    near = values % 2
+    return torch.where(values % 4 < 2, bounds.low + near, bounds.high - near)
+
+
+def _mixed(values: torch.Tensor, bounds: ValueRange, generator: torch.Generator) -> torch.Tensor:
+    """The declared draw with three hard pieces in it, apart from each other, the first one at a random place."""
+    flat = values.flatten().clone()
+    count = flat.numel()
+    start = int(torch.randint(count, (), generator=generator, device=generator.device))
+    flat = flat.roll(-start)
+    equal, ordered = count // _EQUAL, count // _EQUAL + count // _ORDERED
+    flat[:equal] = flat[:1]
+    flat[equal:ordered] = flat[equal:ordered].sort().values
+    end = ordered + count // _BOUNDS
+    flat[ordered:end] = _near_bounds(flat[ordered:end], bounds)
+    return flat.roll(start).reshape(values.shape)

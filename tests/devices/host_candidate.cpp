@@ -2,10 +2,13 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -20,7 +23,7 @@ extern "C" int cudaDeviceSetLimit(int limit, size_t value);
 
 enum Mode { kHonest, kMutates, kHangs, kSegfaults, kExitsEarly, kCudaError, kEccError, kFloods, kForks, kEatsMemory,
             kWritesFile, kForgesReply, kThrows, kSpeaks, kThreads, kOverruns, kReplays, kPosesAsDriver,
-            kSetsLinesAside, kReadsHarness, kUnlocksHarness, kWipesHarness, kJumpsBehindItself };
+            kSetsLinesAside, kReadsHarness, kUnlocksHarness, kWipesHarness, kJumpsBehindItself, kInterruptsHarness };
 
 namespace kb {
 // The driver's own error type, as a candidate may guess it.
@@ -89,8 +92,21 @@ static Harness harness_behind(const void* call) {
     }
 }
 
+extern "C" __attribute__((weak)) const ptrdiff_t __rseq_offset;
+
+// Asks the kernel to call it back in the middle of other code: by the area that the C library has registered, or its own.
+static void declare_sequences() {
+    alignas(32) static char own[32];
+    char* const area = &__rseq_offset == nullptr ? own : static_cast<char*>(__builtin_thread_pointer()) + __rseq_offset;
+    constexpr int kUnregister = 1, kSignature = 0x53053053;
+    if (syscall(SYS_rseq, area, 32, kUnregister, kSignature) == 0) throw std::runtime_error("an area was registered");
+    if (syscall(SYS_rseq, own, 32, 0, kSignature) == 0) throw std::runtime_error("an area can be registered");
+    if (syscall(SYS_seccomp, 1, 0, nullptr) == 0 || errno != EPERM) throw std::runtime_error("filters can be added");
+}
+
 static void change_harness(int mode, const Harness& harness) {
     if (mode == kReadsHarness) std::printf("%d", *static_cast<volatile char*>(harness.memory + 4096));
+    if (mode == kInterruptsHarness) declare_sequences();
     if (mode == kWipesHarness && madvise(harness.memory, Harness::kBytes, MADV_DONTNEED) != 0) {
         throw std::runtime_error("madvise was refused");
     }

@@ -44,6 +44,7 @@ class Mode(IntEnum):
     UNLOCKS_HARNESS = 20
     WIPES_HARNESS = 21
     JUMPS_BEHIND_ITSELF = 22
+    INTERRUPTS_HARNESS = 23
 
 
 LIMITS = Limits(memory_bytes=200 << 20, file_bytes=1 << 20, tasks=30, output_bytes=8 << 20)
@@ -179,6 +180,14 @@ def test_a_jump_to_where_memory_is_opened_ends_the_call(host_build: Build, make_
     with session(host_build, job) as running:
         assert running.call(0xFF).mutated_inputs == ()
     assert np.isnan(output_of(job)).all()
+
+
+def test_the_kernel_calls_no_candidate_back(host_build: Build, make_job: MakeJob) -> None:
+    job = make_job(Mode.INTERRUPTS_HARNESS)
+    with session(host_build, job) as running:
+        assert running.containment.memory_protected
+        running.call(0xFF)
+    np.testing.assert_array_equal(output_of(job), expected(job))
 
 
 def test_an_error_of_the_gpu_that_a_fresh_process_does_not_see_is_the_candidates(

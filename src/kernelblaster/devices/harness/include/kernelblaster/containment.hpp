@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <kernelblaster/protected_memory.hpp>
+#include <kernelblaster/restartable_sequences.hpp>
 #include <kernelblaster/syscall_filter.hpp>
 #include <unistd.h>
 
@@ -80,7 +81,7 @@ inline Containment contain(int channel, ProgramText& text) {
     const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
     if (error != 0) return {false, false, took.count(), std::string("seccomp: ") + std::strerror(error)};
     if (gated) kb_close_gate();
-    return {true, gated, took.count(), ""};
+    return {true, gated && forbid_restartable_sequences(), took.count(), ""};
 }
 
 }  // namespace kb

@@ -121,6 +121,7 @@ class SyscallFilter {
             __NR_getpid, __NR_gettid, __NR_gettimeofday, __NR_restart_syscall, __NR_getrandom, __NR_sched_getaffinity,
             __NR_fstat, __NR_recvmsg, __NR_close,
             __NR_rseq, __NR_set_robust_list,  // of threads that are just starting
+            __NR_seccomp,                     // restartable_sequences.hpp takes it from the thread that calls candidates
 #if defined(__x86_64__)
             __NR_poll, __NR_time,
 #endif

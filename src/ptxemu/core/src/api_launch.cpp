@@ -202,6 +202,7 @@ cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void*
 
 cudaError_t cudaProfilerStart() {
     runtime().profiling = true;
+    runtime().contents.reset();
     HostClock::start();
     return cudaSuccess;
 }

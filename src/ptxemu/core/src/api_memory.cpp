@@ -66,7 +66,10 @@ std::string complaint(const void* to, const void* from, size_t bytes, cudaMemcpy
 
 // Host-to-host copies take no GPU time.
 void count_transfer(const char* kind, size_t bytes) {
-    if (kind != nullptr && runtime().counting()) report_transfer(kind, bytes);
+    runtime().contents.begun();
+    if (kind == nullptr || !runtime().counting()) return;
+    if (std::strcmp(kind, "device_to_host") == 0) HostClock::waited();
+    report_transfer(kind, bytes);
 }
 
 const char* direction(const void* to, const void* from) {
@@ -144,6 +147,7 @@ cudaError_t release(void* pointer) {
     const HostClock::Pause pause;
     const std::lock_guard<std::recursive_mutex> lock(runtime().mutex);
     runtime().leaks.freed(reinterpret_cast<u64>(pointer));
+    runtime().contents.forget(reinterpret_cast<u64>(pointer));
     if (runtime().sticky() != cudaSuccess) return runtime().sticky();
     if (pointer == nullptr || runtime().arena.free(reinterpret_cast<u64>(pointer))) return cudaSuccess;
     return runtime().refuse(cudaErrorInvalidValue, "a free", "no allocation begins there, or it was freed before");
@@ -186,10 +190,12 @@ cudaError_t cudaMallocFromPoolAsync(void** pointer, size_t bytes, cudaMemPool_t,
 }
 // The host writes managed memory behind our back: the checks take all of it for initialised.
 cudaError_t cudaMallocManaged(void** pointer, size_t bytes, unsigned) {
+    const HostClock::Pause pause;
     const cudaError_t error = allocate(pointer, bytes);
-    if (error == cudaSuccess && runtime().initialized)
-        runtime().initialized->mark(reinterpret_cast<u64>(*pointer), bytes);
-    return error;
+    if (error != cudaSuccess) return error;
+    runtime().contents.share(reinterpret_cast<u64>(*pointer));
+    if (runtime().initialized) runtime().initialized->mark(reinterpret_cast<u64>(*pointer), bytes);
+    return cudaSuccess;
 }
 cudaError_t cudaFree(void* pointer) { return release(pointer); }
 cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {

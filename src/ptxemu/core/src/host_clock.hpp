@@ -11,15 +11,25 @@
 
 namespace ptxemu {
 
+// Host code of a program stops and goes on between profiler marks (device_contents.cpp).
+void host_code_stops();
+void host_code_goes_on();
+
 class HostClock {
 public:
     // Launching takes far less, and a GPU hides that behind the work before. Processor time of a virtual machine under load
     // grows by tens of microseconds for reasons of its own: page walks, interrupts, a cache that others have filled.
     static constexpr u64 kFreeNs = 500'000;
+    // Nothing hides what the host does with results of the GPU.
+    static constexpr u64 kFreeAfterWaitingNs = 20'000;
 
     static void start() {
-        state() = {true, 0, 0, now()};
+        host_code_goes_on();
+        state() = {true, false, 0, 0, now()};
     }
+
+    // The host has waited for the GPU, or works on memory that both share.
+    static void waited() { state().waited = true; }
 
     // Nanoseconds since the start beyond those that are free.
     static u64 stop() {
@@ -27,17 +37,23 @@ public:
         if (!one.running) return 0;
         one.running = false;
         const u64 own = now() - one.begin - one.paused;
-        return own > kFreeNs ? own - kFreeNs : 0;
+        host_code_stops();
+        const u64 free = one.waited ? kFreeAfterWaitingNs : kFreeNs;
+        return own > free ? own - free : 0;
     }
 
     // While one of these lives, the emulator works.
     class Pause {
     public:
         Pause() {
-            if (state().running && state().depth++ == 0) begin_ = now();
+            if (!state().running || state().depth++ != 0) return;
+            begin_ = now();
+            host_code_stops();
         }
         ~Pause() {
-            if (state().running && state().depth > 0 && --state().depth == 0) state().paused += now() - begin_;
+            if (!state().running || state().depth == 0 || --state().depth != 0) return;
+            host_code_goes_on();
+            state().paused += now() - begin_;
         }
         Pause(const Pause&) = delete;
         Pause& operator=(const Pause&) = delete;
@@ -48,7 +64,7 @@ public:
 
 private:
     struct State {
-        bool running;
+        bool running, waited;
         u32 depth;
         u64 paused, begin;
     };

@@ -229,6 +229,7 @@ bool Runtime::place_heap() {
 
 cudaError_t Runtime::launch(const PreparedLaunch& prepared) {
     const HostClock::Pause pause;
+    contents.begun();
     const std::lock_guard<std::recursive_mutex> lock(mutex);
     if (sticky_ != cudaSuccess) return sticky_;
     const Function& function = *prepared.function;

@@ -29,6 +29,7 @@
 #include <unordered_map>
 
 #include "checks.hpp"
+#include "device_contents.hpp"
 #include "heap.hpp"
 #include "leaks.hpp"
 #include "machine.hpp"
@@ -103,6 +104,7 @@ public:
     bool remove(u64 address) { return ranges_.erase(address) != 0; }
     bool holds(u64 address, u64 bytes) const;
     bool empty() const { return ranges_.empty(); }
+    const std::map<u64, u64>& ranges() const { return ranges_; }
     // The segments with these among them, and the flags of those that are incomplete, which these never are.
     void merge_into(Segments& segments, std::vector<u8>& incomplete) const;
 
@@ -139,6 +141,7 @@ public:
     Textures textures;
     Leaks leaks;
     RefusedCalls refused_calls;
+    DeviceContents contents;
     std::recursive_mutex mutex;
     std::unique_ptr<InitializedBytes> initialized;  // null when nothing is checked
     bool profiling = false;

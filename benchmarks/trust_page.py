@@ -92,13 +92,20 @@ do not claim so. What stands between such code and a wrong figure:
   other ones for each call. Where no room is left for the outputs of three calls, one is judged, the evaluation says so,
   and whether judged calls take longer than others is not asked.
 - Modelled times on the emulated device add what the host works beyond 500 us per call (`N13`): less than that is free
-  there.
+  there, as long as the host has not waited for the GPU; afterwards 20 us are. Host code that writes to memory of the
+  device ends the counted call, unless there is more than 512 MiB of it. It can read that memory, and what it writes to
+  memory that both share costs a copy over the bus and back. There a launch is over when it returns, so that
+  host code which does not wait finds results that a GPU would not have yet.
 - A candidate may behave otherwise when a profiler or a sanitizer is attached. The reward is the time without either.
 - Races that the hardware never shows in the calls that were judged pass. Sanitizers look at finalists only, and
   compute-sanitizer finds races in shared memory, not in global memory. The emulated device interrupts warps after a few
   instructions and runs blocks side by side while it verifies, so that most races show; it tries one such order.
 - A result kept under a hash of all inputs is right when the same inputs come again. Timed calls never see the same
   values twice, so that nothing is gained here; an application may.
+- Tensors of which no other values can be derived (trees, sorted starts of rows) are halved in timed calls or stay as
+  they are: what was computed from these alone may be kept (`N18`). Verified calls have others.
+- Values next to a border that a problem draws are seldom drawn: a comparison that is wrong for equal values alone, or a
+  sum that is rounded there, passes where results are counts (`N17`).
 - A kernel may be wrong for shapes that are neither declared nor the one undeclared one (rows shorter than a vector in a
   softmax, for instance), and for values beyond the ten distributions.
 - Errors that a result's own rounding covers pass: of one number that is a mean of many, say. In rows of 128 elements
@@ -295,7 +302,7 @@ def render(
         "Every outcome of the first judgement is shown, and what it led to. `correct` in bold is called correct and "
         "faster than the same kernel without the trick, or than the problem's start where there is no such kernel. "
         "At first both rounds were cut short by the time on the GPU; judged again after what they led to, the second "
-        "was judged whole, and of the first nine kernels are left.",
+        "was judged whole, and of the first all but one kernel.",
         "",
         *rounds(),
         "## Unexpected outcomes",

@@ -103,9 +103,9 @@ do not claim so. What stands between such code and a wrong figure:
 - A result kept under a hash of all inputs is right when the same inputs come again. Timed calls never see the same
   values twice, so that nothing is gained here; an application may.
 - Tensors of which no other values can be derived (trees, sorted starts of rows) are halved in timed calls or stay as
-  they are: what was computed from these alone may be kept (`N18`). Verified calls have others.
-- Values next to a border that a problem draws are seldom drawn: a comparison that is wrong for equal values alone, or a
-  sum that is rounded there, passes where results are counts (`N17`).
+  they are: what was computed from these alone may be kept. Verified calls have others.
+- Values at a border that a problem draws are seldom drawn: `>` for `>=` beside a threshold passed, and so did squares
+  rounded to 24 bits beside a circle.
 - A kernel may be wrong for shapes that are neither declared nor the one undeclared one (rows shorter than a vector in a
   softmax, for instance), and for values beyond the ten distributions.
 - Errors that a result's own rounding covers pass: of one number that is a mean of many, say. In rows of 128 elements

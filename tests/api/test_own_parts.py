@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_support import FASTER, make_dataset, reply
@@ -36,6 +38,51 @@ class Watcher(kb.RunObserver):
 
     def emit(self, event: kb.Event) -> None:
         self.told.append(event.kind)
+
+
+class Silent:
+    """Half a model."""
+
+    name = "silent"
+
+
+def search(**parts: Any) -> None:
+    kb.optimize("level1/23", **parts)
+
+
+def judge(**parts: Any) -> None:
+    kb.evaluate("level1/23", "__global__ void k() {}", **parts)
+
+
+@pytest.mark.parametrize(
+    ("call", "parts", "words"),
+    [
+        (search, {"model": object()}, ("model", "object", "name, complete, answerable")),
+        (search, {"model": Silent()}, ("model", "lacks complete, answerable")),
+        (search, {"model": Author}, ("class Author", "Author(...)")),
+        (search, {"device": object()}, ("device", "lacks facts", "emulated")),
+        (search, {"observer": object()}, ("observer", "lacks tell")),
+        (search, {"on_event": 3}, ("on_event", "int", "function")),
+        (search, {"on_stage": "loud"}, ("on_stage", "str", "function")),
+        (judge, {"device": object()}, ("device", "lacks facts", "emulated")),
+        (judge, {"on_stage": 3}, ("on_stage", "int", "function")),
+    ],
+)
+def test_parts_that_cannot_be_used_are_refused_in_one_line(
+    clean: Path, call: Callable[..., None], parts: dict[str, Any], words: tuple[str, ...]
+) -> None:
+    with pytest.raises(kb.UsageError) as refused:
+        call(**parts)
+    told = f"{refused.value.message} -> {refused.value.hint}"
+    assert all(word in told for word in words), told
+    assert "\n" not in told
+
+
+@pytest.mark.parametrize("registry", [kb.POLICIES, kb.DEVICES, kb.PROFILERS, kb.BACKENDS, kb.REWARDS])
+def test_what_cannot_be_used_is_not_registered(registry: kb.Registry[Any]) -> None:
+    with pytest.raises(kb.UsageError, match="'mine' cannot be of type int: it lacks"):
+        registry.register("mine", 3, "a number")
+    assert "mine" not in registry
 
 
 def test_own_device_and_model_search_under_a_cap_and_in_silence(

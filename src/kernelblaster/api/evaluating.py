@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from kernelblaster.api.own_parts import require_device
 from kernelblaster.api.problems import ProblemName, load_problem
 from kernelblaster.config import RunConfig
 from kernelblaster.devices.base import Device
@@ -15,6 +16,7 @@ from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.evaluation.results import Comparison, Evaluation
 from kernelblaster.problems.problem import Problem
+from kernelblaster.registry import require_callable
 from kernelblaster.runs.choices import refuse_self_checking
 from kernelblaster.runs.evaluations import open_evaluator as _open_evaluator
 from kernelblaster.storage.bounded_io import read_source
@@ -51,6 +53,7 @@ def open_evaluator(
     Raises:
         UsageError, DeviceError: there is no such device here.
     """
+    require_callable("on_stage", on_stage)
     config = _with_device(config, device)
     given = None if device is None or isinstance(device, str) else device
     with _open_evaluator(config, on_stage or _ignore, given) as evaluator:
@@ -167,6 +170,7 @@ def judgeable(problem: ProblemName, config: RunConfig | None, device: Device | s
 
 
 def _with_device(config: RunConfig | None, device: Device | str | None) -> RunConfig:
+    require_device(device)
     config = config or RunConfig()
     if device is None:
         return config

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from kernelblaster.api.environments import open_environment
 from kernelblaster.api.evaluating import Tell
+from kernelblaster.api.own_parts import require_model
 from kernelblaster.api.problems import DatasetName
 from kernelblaster.config import RunConfig
 from kernelblaster.devices.base import Device
@@ -26,6 +27,7 @@ from kernelblaster.models.default_caps import with_default_cap
 from kernelblaster.models.factory import build_model
 from kernelblaster.models.ledger import CostLedger, stored_totals
 from kernelblaster.problems.problem import Problem
+from kernelblaster.registry import require_callable
 from kernelblaster.runs.choices import choose_model_config
 
 LEDGER = "ledger.jsonl"
@@ -104,6 +106,8 @@ def evaluate_model(
     """
     config = config or RunConfig()
     _require(samples, turns, language)
+    require_model(model)
+    require_callable("on_turn", on_turn)
     if model is None:
         config = config.model_copy(update={"model": choose_model_config(config.model).config})
     with open_environment(config, dataset=dataset, reward=reward, device=device, on_stage=on_stage) as environments:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from kernelblaster.agent.events import Event
+from kernelblaster.api.own_parts import require_device, require_model
 from kernelblaster.api.problems import ProblemName, load_problem
 from kernelblaster.config import RunConfig
 from kernelblaster.config.sources import EffectiveConfig, Origin
@@ -15,6 +16,7 @@ from kernelblaster.models.base import ChatModel
 from kernelblaster.problems.interchange.kernelbench import import_kernelbench
 from kernelblaster.problems.problem import Problem
 from kernelblaster.records.summary import RunSummary
+from kernelblaster.registry import require_callable, require_offers
 from kernelblaster.runs.observing import Callbacks, RunObserver
 from kernelblaster.runs.optimize import RunPlan, run_plan
 
@@ -62,6 +64,12 @@ def optimize(
     """
     if observer is not None and (on_event or on_stage):
         raise UsageError("an observer beside on_event or on_stage", hint="give one of the two")
+    require_model(model)
+    require_device(device)
+    require_callable("on_event", on_event)
+    require_callable("on_stage", on_stage)
+    if observer is not None:
+        require_offers("observer", observer, RunObserver)
     settings, origins = _settings(config, model, device)
     plan = RunPlan(
         config=settings,

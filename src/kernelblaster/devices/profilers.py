@@ -26,7 +26,7 @@ class ProfilerOpener(Protocol):
         ...
 
 
-PROFILERS: Registry[ProfilerOpener] = Registry("profiler")
+PROFILERS: Registry[ProfilerOpener] = Registry("profiler", ProfilerOpener)
 
 
 class Opens(Protocol):

@@ -54,6 +54,6 @@ class DeviceOpener(Protocol):
         ...
 
 
-DEVICES: Registry[DeviceOpener] = Registry("device")
+DEVICES: Registry[DeviceOpener] = Registry("device", DeviceOpener)
 DEVICES.register(DeviceKind.CUDA, "kernelblaster.devices.cuda.opening:open_cuda", "the first NVIDIA GPU")
 DEVICES.register(DeviceKind.EMULATED, "kernelblaster.devices.emulated.opening:open_emulated", "a GPU on the CPU")

@@ -195,7 +195,7 @@ class SchemeMaker(Protocol):
         ...
 
 
-REWARDS: Registry[SchemeMaker] = Registry("reward scheme")
+REWARDS: Registry[SchemeMaker] = Registry("reward scheme", SchemeMaker)
 REWARDS.register("seed", Seed, "0 to 1.3: compiles 0.1, correct 0.3, faster 0.3, log2 of the speed-up up to 0.6")
 REWARDS.register("log", Log, "natural logarithm of the speed-up; failures -0.1 to -1")
 REWARDS.register("milestones", Milestones, "-1 wrong, 1 correct, 2 faster by 5 %")

@@ -27,7 +27,7 @@ class SearchPolicy(Protocol):
         ...
 
 
-POLICIES: Registry[SearchPolicy] = Registry("search policy")
+POLICIES: Registry[SearchPolicy] = Registry("search policy", SearchPolicy)
 
 
 def thompson(beliefs: Mapping[str, Posterior], rng: np.random.Generator) -> Mapping[str, float]:

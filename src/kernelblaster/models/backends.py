@@ -45,7 +45,7 @@ class ModelBackend(Protocol):
         ...
 
 
-BACKENDS: Registry[ModelBackend] = Registry("model kind")
+BACKENDS: Registry[ModelBackend] = Registry("model kind", ModelBackend)
 
 
 class OpenAiBackend:

@@ -191,6 +191,7 @@ from kernelblaster.runs.problem_checks import read_checks as read_checks
 from kernelblaster.runs.pytorch_times import TimesPlan as TimesPlan
 from kernelblaster.runs.pytorch_times import time_pytorch as time_pytorch
 from kernelblaster.runs.pytorch_times import wanted_rows as wanted_rows
+from kernelblaster.runs.registered_names import require_registered as require_registered
 from kernelblaster.training.arms import ArmFigures as ArmFigures
 from kernelblaster.training.arms import Estimate as Estimate
 from kernelblaster.training.datasets import Card as Card

@@ -38,12 +38,26 @@ def test_it_prints_the_reference(invoke: Invoke) -> None:
         (("--set", "search.steps"), ("--set", "section.field=value")),
         (("--set", "search.steps=none"), ("search.steps", "none")),
         (("--config", "missing.toml"), ("missing.toml",)),
+        (("--set", "search.policy=boldly"), ("--set search.policy: unknown search policy 'boldly'", "thompson, ucb")),
+        (("--set", "device=abacus"), ("unknown device 'abacus'", "auto, cuda, emulated")),
+        (("--set", "model.kind=oracle"), ("unknown model kind 'oracle'", "auto, openai_api")),
+        (("--set", "evaluation.profiler=eyes"), ("unknown profiler 'eyes'", "device, events")),
     ],
 )
 def test_unusable_settings_are_refused(invoke: Invoke, arguments: tuple[str, ...], words: tuple[str, ...]) -> None:
     done = invoke("config", *arguments)
     assert done.code == ExitCode.USAGE
     assert all(word in done.err for word in words)
+
+
+@pytest.mark.parametrize(
+    "known",
+    ["search.policy=ucb", "device=emulated", "device=auto", "model.kind=recorded", "evaluation.profiler=events"],
+)
+def test_names_that_are_registered_are_shown(invoke: Invoke, known: str) -> None:
+    setting, _, value = known.partition("=")
+    shown = invoke("config", "--set", known, "--json")
+    assert (shown.code, shown.json[setting]["value"]) == (ExitCode.OK, value)
 
 
 def test_a_setting_given_twice_is_refused(invoke: Invoke) -> None:

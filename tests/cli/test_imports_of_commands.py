@@ -22,8 +22,8 @@ for command in sys.argv[1:]:
     code = exit_code_of(lambda: app(command.split(), prog_name="kernelblaster", standalone_mode=False))
     print("{MARK}", code, *(name for name in {HEAVY} if name in sys.modules), file=sys.stderr)
 """
-NOTHING = ("--help", "problems list", "doctor", "answer .", "evaluate 999 missing.cu", "import . problems")
-NUMPY = (f"kb diff {SEED} {SEED}", "report .", "emulate missing.cu")
+NOTHING = ("--help", "problems list", "doctor", "answer .", "evaluate 999 missing.cu", "import . problems", "config")
+NUMPY = ("config --set search.policy=none_such", f"kb diff {SEED} {SEED}", "report .", "emulate missing.cu")
 MORE_WITH_NUMPY = (
     *(f"kb show {SEED}", f"kb check {SEED}", f"kb render {SEED}", f"kb merge missing.json {SEED}"),
     *("kb import missing.json new.json", "reprofile .", "baseline --problem-numbers 999"),

@@ -26,11 +26,17 @@ def config(
     ] = False,
     json_output: JsonOption = False,
 ) -> int:
-    """Show every setting, its value, and where that comes from: default, file, environment or option."""
+    """Show every setting, its value, and where that comes from: default, file, environment or option.
+
+    Names that nothing stands for are refused.
+    """
+    import kernelblaster as library
+
     if markdown:
         typer.echo(reference_page(), nl=False)
         return int(ExitCode.OK)
     effective = configured(file=config, assignments=assignments)
+    library.require_registered(effective)
     rows = {path: _value(effective, known) for path, known in settings().items()}
     if json_output:
         terminal.print_json(

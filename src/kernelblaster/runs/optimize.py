@@ -14,12 +14,10 @@ from kernelblaster.agent.outcome import OutcomeStatus
 from kernelblaster.config import GIVEN, BudgetConfig, ModelKind, RunConfig, SearchPart
 from kernelblaster.devices.base import Device
 from kernelblaster.devices.facts import DeviceFacts
-from kernelblaster.devices.profilers import PROFILERS
 from kernelblaster.devices.registry import OpenedDevice
 from kernelblaster.errors import KernelBlasterError, UsageError
 from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.evaluation.evaluator import Evaluator
-from kernelblaster.knowledge.policies import POLICIES
 from kernelblaster.models.base import ChatModel
 from kernelblaster.models.batch_exchange import ExchangeFolder
 from kernelblaster.models.counted import CountedModel
@@ -52,6 +50,7 @@ from kernelblaster.runs.preparation import (
     sole_use,
 )
 from kernelblaster.runs.progress import ProgressModel
+from kernelblaster.runs.registered_names import require_registered
 from kernelblaster.runs.starting_knowledge import KnowledgeChoice, choose_knowledge
 from kernelblaster.runs.summing_up import RunStart
 
@@ -94,12 +93,11 @@ def run_plan(plan: RunPlan, observer: RunObserver) -> RunSummary:
         ModelError: the model cannot answer; the same plan continues.
     """
     plan, model_reason = _with_model(plan)
-    POLICIES.require(plan.config.search.policy)
-    PROFILERS.require(plan.config.evaluation.profiler)
     if plan.device is not None:
         plan = replace(plan, config=plan.config.model_copy(update={"device": str(plan.device.facts.kind)}))
     else:
         refuse_self_checking(plan.problems, plan.config)
+    require_registered(plan.config)
     refuse_unknown_workload(plan.problems, plan.config)
     check_problems(plan.problems)
     layout = RunLayout.of(plan.config)

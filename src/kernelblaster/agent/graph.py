@@ -3,9 +3,11 @@
     problem:  write_start -> profile_start -> recall -> open_round -> open_generation
               open_generation -> (Send) rollout x N -> distill -> open_generation | reflect
               reflect -> open_round | finalize
-    rollout:  open_step -> classify -> retrieve -> generate -> sweep -> evaluate -> record -> decide
-                 ^                                 ^---------- repair ----------'                |
-                 '------------------------------------------------------------------------------- | finish
+    rollout:  [open_step, classify, retrieve] -> generate -> [sweep, evaluate] -> [record, decide]
+                 ^                                 ^---------- repair ----------'          |
+                 '------------------------------------------------------------------------- | finish
+
+What stands in brackets is one node of LangGraph: a superstep takes more of the processor than any of these alone.
 
 With an archive a rollout is one step of one generation; without, it is a chain of steps and a round is one generation
 (`--ablate archive`).
@@ -21,7 +23,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
@@ -45,7 +47,7 @@ from kernelblaster.agent.nodes.start import ROLLOUT, fan_out, open_round, profil
 from kernelblaster.agent.nodes.step import classify, open_step
 from kernelblaster.agent.nodes.sweep import sweep
 from kernelblaster.agent.outcome import OutcomeStatus, ProblemOutcome
-from kernelblaster.agent.state import ProblemState, RolloutOutput, RolloutState
+from kernelblaster.agent.state import ProblemState, RolloutOutput, RolloutState, StateUpdate
 from kernelblaster.config import SearchConfig
 from kernelblaster.evaluation.timing.pytorch_times import times_on
 
@@ -96,19 +98,38 @@ def build_graph() -> CompiledStateGraph[ProblemState, ProblemContext, Any, Probl
 
 def _rollout_graph() -> CompiledStateGraph[RolloutState, ProblemContext, RolloutState, RolloutOutput]:
     builder = StateGraph(RolloutState, context_schema=ProblemContext, output_schema=RolloutOutput)
-    for node in (open_step, classify, retrieve, generate, sweep, evaluate, record, decide, finish):
-        builder.add_node(node)
-    builder.add_edge(START, "open_step")
-    builder.add_conditional_edges("open_step", _or_finish("classify"), ["classify", "finish"])
-    builder.add_conditional_edges("classify", _or_finish("retrieve"), ["retrieve", "finish", END])
-    builder.add_conditional_edges("retrieve", _or_finish("generate"), ["generate", "finish"])
+    builder.add_node("begin", _in_turn(open_step, classify, retrieve))
+    builder.add_node(generate)
+    builder.add_node("judge", _in_turn(sweep, evaluate))
+    builder.add_node("conclude", _in_turn(record, decide))
+    builder.add_node(finish)
+    builder.add_edge(START, "begin")
+    builder.add_conditional_edges("begin", _or_finish("generate"), ["generate", "finish", END])
     builder.add_conditional_edges("generate", _after_generate)
-    builder.add_edge("sweep", "evaluate")
-    builder.add_conditional_edges("evaluate", _after_evaluate)
-    builder.add_edge("record", "decide")
-    builder.add_conditional_edges("decide", _or_finish("open_step"), ["open_step", "finish"])
+    builder.add_conditional_edges("judge", _after_judging)
+    builder.add_conditional_edges("conclude", _or_finish("begin"), ["begin", "finish"])
     builder.add_edge("finish", END)
     return builder.compile(name=ROLLOUT)
+
+
+class _RolloutNode(Protocol):
+    """A node of the rollout."""
+
+    async def __call__(self, state: RolloutState, runtime: Runtime[ProblemContext]) -> StateUpdate: ...
+
+
+def _in_turn(*nodes: _RolloutNode) -> _RolloutNode:
+    """Nodes one after another, each on what those before it have changed, until one has a reason to stop or to wait."""
+
+    async def run(state: RolloutState, runtime: Runtime[ProblemContext]) -> StateUpdate:
+        changed: StateUpdate = {}
+        for node in nodes:
+            changed |= await node(state.model_copy(update=changed), runtime)
+            if changed.get("stop") or changed.get("pending"):
+                break
+        return changed
+
+    return run
 
 
 # Routes are coroutines, although they wait for nothing: LangGraph would call functions in threads.
@@ -127,18 +148,18 @@ def _or_finish(following: str) -> Callable[[RolloutState], Awaitable[str]]:
 
 async def _after_generate(
     state: RolloutState, runtime: Runtime[ProblemContext]
-) -> Literal["sweep", "generate", "record", "finish", "__end__"]:
+) -> Literal["judge", "generate", "conclude", "finish", "__end__"]:
     if state.pending:
         return _WAIT
     if state.stop:
         return "finish"
     if state.attempt and state.attempt.failure is None:
-        return "sweep"
-    return "generate" if repairable(state, runtime.context.config.allowed_repairs) else "record"
+        return "judge"
+    return "generate" if repairable(state, runtime.context.config.allowed_repairs) else "conclude"
 
 
-async def _after_evaluate(state: RolloutState, runtime: Runtime[ProblemContext]) -> Literal["generate", "record"]:
-    return "generate" if repairable(state, runtime.context.config.allowed_repairs) else "record"
+async def _after_judging(state: RolloutState, runtime: Runtime[ProblemContext]) -> Literal["generate", "conclude"]:
+    return "generate" if repairable(state, runtime.context.config.allowed_repairs) else "conclude"
 
 
 async def _after_writing(state: ProblemState) -> Literal["profile_start", "finalize", "__end__"]:
@@ -167,7 +188,7 @@ async def _after_reflection(
 
 def _supersteps(config: SearchConfig) -> int:
     """An upper bound on the supersteps of either graph; LangGraph wants one against endless loops."""
-    per_step = 6 + 3 * (config.allowed_repairs + 1)
+    per_step = 2 + 2 * (config.allowed_repairs + 1)
     return config.steps * per_step + config.rounds * (5 + 3 * config.steps) + 20
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 
 from pydantic import BaseModel, ConfigDict
 
@@ -24,6 +25,7 @@ class Library(StrEnum):
     CUTLASS = "cutlass"
 
 
+@cache
 def compute_capability(arch: str) -> int:
     """90 of `sm_90` or `sm_90a`. Raises ValueError for anything else."""
     match = re.fullmatch(r"sm_(\d+)[a-z]?", arch)

@@ -20,6 +20,7 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Set
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from pydantic import TypeAdapter
 
@@ -125,7 +126,11 @@ _ADD_TOTAL = """
 
 def scopes(state: str, context: SelectionContext | Cell) -> tuple[str, str, str, str]:
     """Keys of the rollups that hold a cell, from the single cell out to the whole technique."""
-    places = (context.arch, state, str(context.op_family), str(context.precision))
+    return _scopes(context.arch, state, str(context.op_family), str(context.precision))
+
+
+@lru_cache(maxsize=1024)
+def _scopes(*places: str) -> tuple[str, str, str, str]:
     return json.dumps(places), json.dumps(places[:2]), json.dumps(places[:1]), json.dumps(())
 
 

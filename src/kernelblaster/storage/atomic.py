@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from pathlib import Path
+from typing import BinaryIO
 
 _PARTIAL = ".part"
 
@@ -21,20 +22,28 @@ def write_atomically(path: Path, content: str | bytes, *, sync: bool = True, syn
 
     Raises OSError; `path` is untouched then.
     """
-    if not path.parent.is_dir():
-        path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}{_PARTIAL}")
     try:
-        with partial.open("xb") as file:
+        with _created(partial) as file:
             file.write(content.encode() if isinstance(content, str) else content)
             if sync:
                 file.flush()
                 os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
+        os.replace(partial, path)
+    except BaseException:
         partial.unlink(missing_ok=True)
+        raise
     if sync_name:
         sync_directory(path.parent)
+
+
+def _created(path: Path) -> BinaryIO:
+    """A new file. Its directory is there but for the first file of it, so that nobody asks before."""
+    try:
+        return open(path, "xb")
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return open(path, "xb")
 
 
 def sync_directory(directory: Path) -> None:

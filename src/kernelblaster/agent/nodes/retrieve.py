@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import Counter
+from dataclasses import dataclass
 
 import numpy as np
 from langgraph.runtime import Runtime
@@ -27,6 +28,7 @@ from kernelblaster.agent.state import (
 from kernelblaster.config import SearchPart
 from kernelblaster.cuda_source.features import source_features
 from kernelblaster.evaluation.results import Evaluation
+from kernelblaster.knowledge.base import KnowledgeBase
 from kernelblaster.knowledge.decisions import NoTechnique, Selection, SelectionContext
 from kernelblaster.knowledge.derived import observed, without_rules
 from kernelblaster.knowledge.policies import POLICIES
@@ -74,9 +76,10 @@ async def retrieve(state: RolloutState, runtime: Runtime[ProblemContext]) -> Sta
 def _choose(context: ProblemContext, state: RolloutState, diagnosis: StepDiagnosis) -> Choice:
     """What the step will try, kept for when it is replayed. Raises NoTechnique."""
     if context.config.has(SearchPart.RETRIEVAL):
-        selection = _draw(context, state, diagnosis)
+        ground = _ground(context, state, diagnosis)
+        selection = _draw(context, state, ground)
         choice = choice_of(selection, lessons=context.config.has(SearchPart.LESSONS))
-        choice = choice.model_copy(update={"others": _others(context, state, diagnosis, selection)})
+        choice = choice.model_copy(update={"others": _others(context, state, ground, selection)})
     else:
         choice = _free_choice(context, state)
     choice = choice.model_copy(update={"core": core_for(context, state)})
@@ -102,31 +105,22 @@ def _free_choice(context: ProblemContext, state: RolloutState) -> Choice:
     )
 
 
-def _draw(context: ProblemContext, state: RolloutState, diagnosis: StepDiagnosis) -> Selection:
-    round, parent, slot = state.round, state.incumbent.sha256, step_slot(context, state)
-    draws = context.files.draws(round, parent)
-    own = draws.get(slot)
-    if own is not None:
-        return _select(context, state, diagnosis, allowed=frozenset({own}), taken=Counter())
-    allowed = context.model.answerable(request_tags(context, state))
-    # Whoever of a generation comes first draws for all that work on this kernel: who draws what is no matter of chance.
-    for index in state.siblings or [state.index]:
-        drawing = state.model_copy(update={"index": index})
-        if step_slot(context, drawing) not in draws:
-            selection = _select(context, drawing, diagnosis, allowed=allowed, taken=Counter(draws.values()))
-            draws[step_slot(context, drawing)] = selection.technique
-    context.files.put_draws(round, parent, draws)
-    return _select(context, state, diagnosis, allowed=frozenset({draws[slot]}), taken=Counter())
+@dataclass(frozen=True)
+class _Ground:
+    """What all draws on one parent start from.
+
+    Attributes:
+        state: the parent's bottleneck.
+        where: device, problem and profile of the parent.
+        base: what is known, as far as the search may use it.
+    """
+
+    state: str
+    where: SelectionContext
+    base: KnowledgeBase
 
 
-def _select(
-    context: ProblemContext,
-    state: RolloutState,
-    diagnosis: StepDiagnosis,
-    *,
-    allowed: frozenset[str] | None,
-    taken: Counter[str],
-) -> Selection:
+def _ground(context: ProblemContext, state: RolloutState, diagnosis: StepDiagnosis) -> _Ground:
     evaluation = context.files.evaluation(state.incumbent.evaluation)
     where = SelectionContext(
         arch=context.facts.arch,
@@ -139,20 +133,46 @@ def _select(
     base, config = context.experience.base(), context.config
     if not config.has(SearchPart.PAIR_LESSONS):
         base = base.without_pair_lessons
-    return (base if config.has(SearchPart.MEMORY) else base.without_memory).select(
-        diagnosis.state,
-        where,
+    return _Ground(diagnosis.state, where, base if config.has(SearchPart.MEMORY) else base.without_memory)
+
+
+def _draw(context: ProblemContext, state: RolloutState, ground: _Ground) -> Selection:
+    round, parent, slot = state.round, state.incumbent.sha256, step_slot(context, state)
+    draws = context.files.draws(round, parent)
+    own = draws.get(slot)
+    if own is not None:
+        return _select(context, state, ground, allowed=frozenset({own}), taken=Counter())
+    allowed = context.model.answerable(request_tags(context, state))
+    # Whoever of a generation comes first draws for all that work on this kernel: who draws what is no matter of chance.
+    for index in state.siblings or [state.index]:
+        drawing = state.model_copy(update={"index": index})
+        if step_slot(context, drawing) not in draws:
+            selection = _select(context, drawing, ground, allowed=allowed, taken=Counter(draws.values()))
+            draws[step_slot(context, drawing)] = selection.technique
+    context.files.put_draws(round, parent, draws)
+    return _select(context, state, ground, allowed=frozenset({draws[slot]}), taken=Counter())
+
+
+def _select(
+    context: ProblemContext,
+    state: RolloutState,
+    ground: _Ground,
+    *,
+    allowed: frozenset[str] | None,
+    taken: Counter[str],
+) -> Selection:
+    return ground.base.select(
+        ground.state,
+        ground.where,
         _generator(context, state),
         tabu=frozenset(state.tabu),
         allowed=allowed,
         taken=taken,
-        policy=POLICIES.get(config.policy),
+        policy=POLICIES.get(context.config.policy),
     )
 
 
-def _others(
-    context: ProblemContext, state: RolloutState, diagnosis: StepDiagnosis, selection: Selection
-) -> list[Hypothesis]:
+def _others(context: ProblemContext, state: RolloutState, ground: _Ground, selection: Selection) -> list[Hypothesis]:
     """Two techniques of the state beside the one that was drawn, as the same draw ranks them.
 
     A recording was asked for one technique: its prompts offer no other.
@@ -161,10 +181,10 @@ def _others(
         return []
     drawn = state.model_copy(update={"tabu": [*state.tabu, selection.technique]})
     try:
-        ranked = _select(context, drawn, diagnosis, allowed=None, taken=Counter())
+        ranked = _select(context, drawn, ground, allowed=None, taken=Counter())
     except NoTechnique:
         return []
-    techniques = context.experience.base().techniques
+    techniques = ground.base.techniques
     names = [ranked.technique, *(other.technique for other in ranked.alternatives)][:OTHERS_SHOWN]
     return [Hypothesis(technique=name, summary=techniques[name].summary) for name in names]
 

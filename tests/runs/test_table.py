@@ -68,6 +68,18 @@ def test_unknown_prices_are_not_zero_dollars() -> None:
     assert "$0.0000" in printed(run.model_copy(update={"spending": run.spending.model_copy(update={"calls": 0})}))
 
 
+def test_calls_of_a_start_that_continues_are_told_apart_from_those_of_the_run() -> None:
+    run = summary(row(OutcomeStatus.IMPROVED, 2.0))
+    whole = run.spending.model_copy(update={"calls": 7, "prompt_tokens": 900, "dollars": 0.0})
+    this = whole.model_copy(update={"calls": 3, "prompt_tokens": 400})
+    once = printed(run.model_copy(update={"spending": whole, "spending_of_start": whole}))
+    assert "model calls: 7, 900 +" in once
+    assert "this start" not in once
+    again = printed(run.model_copy(update={"spending": whole, "spending_of_start": this}))
+    assert "model calls of this start: 3, 400 +" in again
+    assert "model calls of the run, earlier starts included: 7, 900 +" in again
+
+
 def test_reasons_with_brackets_are_printed_as_they_are() -> None:
     failed = row(OutcomeStatus.FAILED).model_copy(update={"reason": "output[3] [bold]is[/bold] wrong"})
     assert "output[3] [bold]is[/bold] wrong" in printed(summary(failed))

@@ -81,9 +81,11 @@ def _facts(summary: RunSummary) -> Iterator[str]:
     if summary.ablated:
         yield f"switched off in this search: {', '.join(summary.ablated)}"
     now = summary.spending_of_start or summary.spending
-    yield f"model calls: {_spending(now)}"
-    if now != summary.spending:
-        yield f"with earlier starts of this run: {_spending(summary.spending)}"
+    if now == summary.spending:
+        yield f"model calls: {_spending(now)}"
+    else:
+        yield f"model calls of this start: {_spending(now)}"
+        yield f"model calls of the run, earlier starts included: {_spending(summary.spending)}"
     yield f"knowledge base: {summary.knowledge_base}"
     if summary.report:
         yield f"report: {summary.report}"

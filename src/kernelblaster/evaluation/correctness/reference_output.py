@@ -151,7 +151,7 @@ def _informs(expected: ReferenceTensor, distribution: Distribution) -> bool:
         return False
     eps = torch.finfo(TORCH_DTYPES[spec.dtype]).eps
     if distribution in (Distribution.OFFSET, Distribution.SPARSE):
-        return scale.plain_norm <= max(eps, 1e-4)
+        return scale.plain_norm <= max(eps / 2, 1e-4)  # rounding the result alone costs at most this
     return scale.plain_norm <= max(8 * eps, 1e-3)
 
 

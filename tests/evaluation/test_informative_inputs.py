@@ -1,0 +1,35 @@
+"""Which input sets can tell right from wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from kernelblaster.evaluation.correctness.error_scale import ErrorScale
+from kernelblaster.evaluation.correctness.reference_output import ReferenceOutput, ReferenceTensor, informative
+from kernelblaster.evaluation.inputs.distributions import Distribution
+from kernelblaster.problems.dtype import DType
+from kernelblaster.problems.problem import TensorRole, TensorSpec
+
+SPEC = TensorSpec("output", TensorRole.OUTPUT, DType.BFLOAT16, (24, 105))
+
+
+@pytest.mark.parametrize("distribution", [Distribution.OFFSET, Distribution.SPARSE])
+@pytest.mark.parametrize(("share", "informs"), [(0.4, True), (0.9, False)])
+def test_structured_inputs_on_which_torch_loses_more_than_the_last_rounding_tell_nothing(
+    distribution: Distribution, share: float, informs: bool
+) -> None:
+    exact = torch.linspace(1.0, 2.0, SPEC.elements, dtype=torch.float64).reshape(SPEC.shape)
+    loss = share * torch.finfo(torch.bfloat16).eps
+    scale = replace(ErrorScale.measure(exact, exact.bfloat16(), SPEC), plain_norm=loss)
+    expected = ReferenceOutput((ReferenceTensor(SPEC, exact, scale),), ())
+    assert informative(expected, distribution) is informs
+    assert informative(expected, Distribution.NORMAL), "random inputs tell something where a whole chain is rounded"
+
+
+def test_rounding_a_result_alone_leaves_structured_inputs_informative() -> None:
+    exact = 1.0 + torch.rand(SPEC.shape, dtype=torch.float64) / 100  # where a spacing is largest beside the value
+    expected = ReferenceOutput((ReferenceTensor(SPEC, exact, ErrorScale.measure(exact, exact.bfloat16(), SPEC)),), ())
+    assert informative(expected, Distribution.OFFSET)

@@ -346,6 +346,14 @@ __global__ void large_shared(int* out) {
     __syncthreads();
     out[threadIdx.x] = big[49999 - threadIdx.x];
 }
+__global__ void both_shared(int* out) {
+    __shared__ int beside[256];
+    extern __shared__ int big[];
+    for (int k = threadIdx.x; k < 12288; k += blockDim.x) big[k] = k;
+    beside[threadIdx.x] = threadIdx.x;
+    __syncthreads();
+    out[threadIdx.x] = big[12287 - threadIdx.x] + beside[255 - threadIdx.x];
+}
 __global__ void clocks(long long* out) {
     out[0] = clock64();
     __nanosleep(1000);
@@ -388,6 +396,14 @@ void check_runtime() {
     float elapsed = 0;
     cudaEventElapsedTime(&elapsed, begin, end);
     report("large_shared_memory", good && last == 49999 - 255);
+    const int all = 48 * 1024;  // together with what is static more than a block gets that has not asked
+    both_shared<<<1, 256, all, stream>>>(memory);
+    good = cudaGetLastError() == cudaErrorInvalidValue;
+    good &= cudaFuncSetAttribute(both_shared, cudaFuncAttributeMaxDynamicSharedMemorySize, all) == cudaSuccess;
+    both_shared<<<1, 256, all, stream>>>(memory);
+    good &= cudaMemcpyAsync(&last, memory + 255, sizeof last, cudaMemcpyDeviceToHost, stream) == cudaSuccess;
+    cudaStreamSynchronize(stream);
+    report("static_beside_dynamic_shared_memory", good && last == 12287 - 255);
     report("streams_and_events", elapsed > 0 && cudaFreeAsync(memory, stream) == cudaSuccess);
 
     Device<long long> times(std::vector<long long>(4));

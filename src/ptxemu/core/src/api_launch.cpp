@@ -132,6 +132,8 @@ cudaError_t cudaFuncSetAttribute(const void* host, cudaFuncAttribute attribute, 
     if (value < 0 || static_cast<u64>(value) > figures.shared_per_block_optin - entry->function->static_shared)
         return runtime().fail(cudaErrorInvalidValue);
     entry->max_dynamic_shared = std::max(static_cast<u32>(value), static_cast<u32>(figures.shared_per_block));
+    // What is declared statically comes on top: 48 KB by attribute may be more than 48 KB in all.
+    entry->more_shared = static_cast<u64>(value) + entry->function->static_shared > figures.shared_per_block;
     return cudaSuccess;
 }
 cudaError_t cudaFuncSetCacheConfig(const void*, cudaFuncCache) { return cudaSuccess; }

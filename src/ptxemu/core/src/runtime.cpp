@@ -134,9 +134,7 @@ cudaError_t Runtime::check(const KernelEntry& entry, dim3 grid, dim3 block, size
     if (required[0] != 0 && (block.x != required[0] || block.y != required[1] || block.z != required[2]))
         return cudaErrorInvalidValue;
     if (dynamic_shared > entry.max_dynamic_shared) return cudaErrorInvalidValue;
-    const u64 limit = std::max<u64>(figures.shared_per_block,
-                                    entry.max_dynamic_shared > figures.shared_per_block ? figures.shared_per_block_optin
-                                                                                        : 0);
+    const u64 limit = entry.more_shared ? figures.shared_per_block_optin : figures.shared_per_block;
     return function.static_shared + dynamic_shared > limit ? cudaErrorInvalidValue : cudaSuccess;
 }
 

@@ -118,6 +118,7 @@ struct KernelEntry {
     const Function* function = nullptr;
     u32 max_dynamic_shared = 0;
     bool large_clusters = false;  // of more than eight blocks
+    bool more_shared = false;     // than a block gets that has not asked
 };
 
 struct PreparedLaunch {

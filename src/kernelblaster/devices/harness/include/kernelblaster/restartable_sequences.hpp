@@ -15,8 +15,9 @@
 #include <cstddef>
 #include <cstdint>
 
-// Of the C library from version 2.35 on; earlier ones register nothing.
+// Of the C library from version 2.35 on; earlier ones register nothing. The size is 0 where the kernel refused.
 extern "C" __attribute__((weak)) const ptrdiff_t __rseq_offset;
+extern "C" __attribute__((weak)) const unsigned __rseq_size;
 
 namespace kb {
 
@@ -30,7 +31,7 @@ inline bool forbid_restartable_sequences() {
     constexpr uint32_t kSignature = 0xd428bc00;
 #endif
     constexpr int kUnregister = 1;
-    bool gone = &__rseq_offset == nullptr;
+    bool gone = &__rseq_offset == nullptr || &__rseq_size == nullptr || __rseq_size == 0;
     // It is the registered length that must be given: 32 bytes, more where the kernel has more to tell.
     for (uint32_t bytes = 32; bytes <= 1024 && !gone; bytes += 4) {
         char* const area = static_cast<char*>(__builtin_thread_pointer()) + __rseq_offset;

@@ -96,7 +96,7 @@ def test_a_writer_killed_between_writing_and_renaming_changes_nothing(store):
         os.kill(os.getpid(), signal.SIGKILL)
 
     def write_and_die() -> None:
-        Path.replace = die
+        os.replace = die
         store.update(touched)
 
     writer = PROCESSES.Process(target=write_and_die)

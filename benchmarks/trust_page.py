@@ -280,7 +280,7 @@ def render(
         "",
         *summary(results),
         "",
-        "The GPU ran on 2026-11-22 and 2026-11-23"
+        "The GPU ran from 2026-11-22 to 2026-11-24"
         + (f"; {len(cuda.not_judged)} kernels were not judged there." if cuda else "."),
         "",
         "This suite is in-sample: its authors know the judge. What it says of attacks that nobody has thought of is "

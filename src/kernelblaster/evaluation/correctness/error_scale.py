@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Self
 
 import torch
@@ -60,6 +62,14 @@ class Parts:
 
     def __len__(self) -> int:
         return self.starts.numel()
+
+    def within(self, start: int, count: int) -> Iterator[tuple[int, slice]]:
+        """The parts that hold some of `count` elements from `start` on, and which of these."""
+        edges = [*self.starts.tolist(), start + count]
+        for part, (first, end) in enumerate(pairwise(edges)):
+            low, high = max(first - start, 0), min(end - start, count)
+            if low < high:
+                yield part, slice(low, high)
 
     def at(self, start: int, count: int, device: torch.device) -> torch.Tensor:
         """The part of each element from `start` on; int64."""
@@ -162,24 +172,36 @@ class _Gathered:
             self.shares.append(_shares(got - round_to(expected, self._spec.dtype), expected, self._spec))
         held = fits(expected, self._spec.dtype)
         usable = held & torch.isfinite(got)
-        self.plain_finite = self.plain_finite and bool((usable == held).all())
-        finite, infinite = expected.isfinite(), expected.isinf()
-        self.all_fit = self.all_fit and bool((held | ~finite).all())
-        self.all_finite = self.all_finite and bool(finite.all())
-        self.plain_infinite = self.plain_infinite and bool((got[infinite] == expected[infinite]).all())
-        # Of the reference everything counts, also where the plain implementation overflows.
-        part = self.parts.at(start, expected.numel(), expected.device)
-        of_held, weights = part[held], expected[held].square()
-        self.squares += torch.bincount(of_held, weights=weights, minlength=len(self.parts)).cpu()
-        self.fourths += float(weights.square().sum())
-        self.held += torch.bincount(of_held, minlength=len(self.parts)).cpu()
-        expected, error = expected[usable], (got - expected)[usable].abs()
-        index = part[usable] * _BINS + bin_of(expected)
+        self._look(expected, got, held, usable)
+        # Of the reference everything counts, also where the plain implementation overflows. What does not count is
+        # masked: taking elements out of tensors of millions costs a GPU more than all the rest.
+        squares = torch.where(held, expected, 0.0).square()
+        self.fourths += float(squares.square().sum())
+        for part, stretch in self.parts.within(start, expected.numel()):
+            self.squares[part] += float(squares[stretch].sum())
+            self.held[part] += int(held[stretch].sum())
+        error = torch.where(usable, (got - expected).abs(), 0.0)
+        self.error_square += float(error.square().sum())
+        index = self.parts.at(start, expected.numel(), expected.device) * _BINS + bin_of(expected)
         self.largest = torch.maximum(self.largest, _largest_perbin_of(index, error, self._bins))
         # A rectifier's zero that is exact in both tells nothing of what one near its edge may be off by.
-        telling = (expected != 0) | (error > 0)
-        self.counts += torch.bincount(index[telling], minlength=self._bins).cpu()
-        self.error_square += float(error.square().sum())
+        telling = usable & ((expected != 0) | (error > 0))
+        self.counts += _count_perbin(torch.where(telling, index, self._bins), self._bins)
+
+    def _look(self, expected: torch.Tensor, got: torch.Tensor, held: torch.Tensor, usable: torch.Tensor) -> None:
+        """What is finite, and what the format can hold."""
+        finite = expected.isfinite()
+        seen = (
+            (usable == held).all(),
+            (held | ~finite).all(),
+            finite.all(),
+            (expected.isinf() <= (got == expected)).all(),
+        )
+        plain_finite, all_fit, all_finite, plain_infinite = torch.stack(seen).tolist()
+        self.plain_finite &= plain_finite
+        self.all_fit &= all_fit
+        self.all_finite &= all_finite
+        self.plain_infinite &= plain_infinite
 
 
 def row_length(spec: TensorSpec) -> int:
@@ -254,6 +276,16 @@ def _largest_perbin_of(index: torch.Tensor, error: torch.Tensor, bins: int) -> t
     turn = torch.arange(index.numel(), device=error.device) % copies
     largest = torch.zeros(copies * bins, dtype=torch.float64, device=error.device)
     return largest.scatter_reduce_(0, index + bins * turn, error, "amax").reshape(copies, bins).amax(0).cpu()
+
+
+def _count_perbin(index: torch.Tensor, bins: int) -> torch.Tensor:
+    """How many indices are each of 0 to `bins` - 1; one of `bins` counts for none."""
+    if index.device.type == "cpu":
+        return torch.bincount(index, minlength=bins + 1)[:bins]
+    turn = torch.arange(index.numel(), device=index.device) % _COPIES
+    counts = torch.zeros(_COPIES * (bins + 1), dtype=torch.int64, device=index.device)
+    counts.scatter_add_(0, index + (bins + 1) * turn, torch.ones_like(index))
+    return counts.reshape(_COPIES, bins + 1).sum(0)[:bins].cpu()
 
 
 def _pool(largest: torch.Tensor, counts: torch.Tensor, most: int) -> torch.Tensor:

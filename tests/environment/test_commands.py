@@ -31,7 +31,9 @@ def test_the_list_holds_each_problem_of_a_split_by_its_name(catalogue: Catalogue
     assert names == [problem_identifier(problem) for problem in catalogue.tasks("heldout")]
 
 
-@pytest.mark.parametrize("arguments", [("list", "--split", "nine"), ("try", "L1_23", "missing.cu")])
+@pytest.mark.parametrize(
+    "arguments", [("list", "--split", "nine"), ("try", "L1_23", "missing.cu"), ("eval", "L1_23", "--language", "ptx")]
+)
 def test_what_is_not_there_is_a_usage_error(arguments: tuple[str, ...]) -> None:
     with pytest.raises(UsageError):
         invoke(*arguments)

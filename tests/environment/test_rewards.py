@@ -78,7 +78,7 @@ def test_a_hack_never_pays_more_than_an_honest_failure(
     assert hack.parts.keys() == honest.parts.keys() == nothing.parts.keys()
 
 
-@pytest.mark.parametrize("name", ["seed", "log", "milestones"])
+@pytest.mark.parametrize("name", ["seed", "log", "log-roofline", "milestones"])
 def test_being_faster_is_worth_more_than_being_correct_and_that_more_than_being_wrong(name: str) -> None:
     scheme = REWARDS.get(name)(RewardOptions())
     wrong, right, faster = (
@@ -90,6 +90,19 @@ def test_being_faster_is_worth_more_than_being_correct_and_that_more_than_being_
         )
     )
     assert wrong < right < faster
+
+
+def test_a_kernel_nearer_to_the_floor_is_worth_more_by_the_roofline_share() -> None:
+    scheme = REWARDS.get("log-roofline")(RewardOptions())
+    found = evaluation(Verdict.CORRECT, 2.0, Decision.FASTER)
+    assert found.timing is not None
+    near = found.model_copy(update={"timing": found.timing.model_copy(update={"floor_fraction": 1.0})})
+    assert rewarded(scheme, near).value == pytest.approx(math.log(2.0) + 0.5)
+    assert math.log(2.0) < rewarded(scheme, found).value < rewarded(scheme, near).value
+    assert (
+        rewarded(scheme, evaluation(Verdict.TIMEOUT)).value
+        == rewarded(REWARDS.get("log")(RewardOptions()), evaluation(Verdict.TIMEOUT)).value
+    )
 
 
 def test_what_the_device_cannot_do_and_what_is_too_good_are_marked() -> None:

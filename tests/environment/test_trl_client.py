@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import runpy
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,8 +14,10 @@ pytest.importorskip("openenv", reason="needs openenv: the extra env")
 
 from fake_judge import kernel
 from soaking import Served, serving
+from websockets.sync.server import ServerConnection, serve
 
 from kernelblaster.environment.catalogue import Catalogue
+from kernelblaster.environment.client import kernrl_env
 from kernelblaster.environment.trl_client import OVER, KernelReward, KernelTools
 from kernelblaster.evaluation.results import Decision, Verdict
 from kernelblaster.evaluation.tiers import Tier
@@ -63,6 +67,41 @@ def test_what_the_machine_failed_to_judge_is_no_reward(served) -> None:
         assert KernelReward(served.url)(["// lost, too\n" + FASTER], ["L1_23"]) == [None]
     finally:
         served.judge.lost = False
+
+
+def test_more_than_a_submission_holds_is_a_failure_of_the_policy(served) -> None:
+    code = "// more\n" * 40_000
+    assert KernelReward(served.url)([code], ["L1_23"]) == [0.0]
+    tools = KernelTools(served.url)
+    tools.reset(problem_id="L1_23")
+    tools.submit(code)
+    assert tools.get_reward() == 0.0
+
+
+def test_what_the_server_refuses_at_reset_is_no_lost_completion(served, catalogue: Catalogue) -> None:
+    with pytest.raises(RuntimeError, match="L1_2399"):
+        KernelReward(served.url)([FASTER], ["L1_2399"])
+    with serving(catalogue, capacity=1) as small, kernrl_env(small.url).sync() as env:
+        env.reset(problem_id="L1_23")
+        with pytest.raises(RuntimeError, match="CAPACITY"):
+            KernelReward(small.url)([FASTER], ["L1_23"])
+
+
+def test_a_server_that_goes_away_during_a_step_ends_the_episode_without_a_reward() -> None:
+    def gone(socket: ServerConnection) -> None:
+        socket.recv()
+        socket.send(json.dumps({"type": "observation", "data": {"observation": {}, "reward": 0.0, "done": False}}))
+        socket.recv()
+
+    with serve(gone, "127.0.0.1", 0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.socket.getsockname()[1]}"
+        tools = KernelTools(url)
+        tools.reset(problem_id="L1_23")
+        assert OVER in tools.submit(FASTER)
+        assert tools.get_reward() is None
+        assert KernelReward(url)([FASTER], ["L1_23"]) == [None]
+    assert KernelReward(url)([FASTER], ["L1_23"]) == [None]
 
 
 def test_completions_are_rewarded_in_their_order_as_text_or_messages(served) -> None:

@@ -20,8 +20,10 @@ from safetensors.torch import load_file
 from tiny_policy import write_policy
 
 from kernelblaster.config.training import Preset, TrainConfig
+from kernelblaster.errors import MachineError, UsageError
 from kernelblaster.evaluation.results import Decision, Verdict
 from kernelblaster.models.base import Message
+from kernelblaster.training import policy
 from kernelblaster.training.arms import BASE, Arm
 from kernelblaster.training.grpo import KernelTrainer
 from kernelblaster.training.judging import StoredJudge
@@ -158,14 +160,14 @@ def test_the_seed_preset_reaches_trl_as_the_report_states_it(
 ) -> None:
     layout = lay_out(tmp_path / "seed", CHOICES)
     given: list[Any] = []
-    plain = KernelTrainer.train
 
-    def noting(self: KernelTrainer, **named: Any) -> Any:
+    def noting(self: KernelTrainer, **_: Any) -> Any:
         given.append(self)
-        return plain(self, **named)
+        raise Killed  # before 512 tokens are generated
 
     monkeypatch.setattr(KernelTrainer, "train", noting)
-    run_stage(layout, TrainConfig(model=base, preset=Preset.SEED, steps=1), Stage.FRONTEND, stored())
+    with pytest.raises(Killed):
+        run_stage(layout, TrainConfig(model=base, preset=Preset.SEED, steps=1), Stage.FRONTEND, stored())
     (trainer,) = given
     args, adapter = trainer.args, trainer.model.peft_config["default"]
     assert (args.loss_type, args.scale_rewards, args.beta) == ("grpo", "none", 0.1)
@@ -180,6 +182,72 @@ def test_a_stage_that_has_ended_is_left_alone(base: Path, stored: Callable[[], S
     first = run_stage(layout, config, Stage.FRONTEND, stored())
     again = run_stage(layout, config, Stage.FRONTEND, stored(), lambda name, step: pytest.fail("it was trained again"))
     assert again == first
+
+
+def test_a_stage_goes_on_with_more_updates_and_refuses_other_settings(
+    base: Path, stored: Callable[[], StoredJudge], tmp_path: Path
+) -> None:
+    layout = lay_out(tmp_path / "run", CHOICES)
+    run_stage(layout, settings(base, 1), Stage.FRONTEND, stored())
+    for other in ({"loss": "grpo"}, {"seed": 1}, {"preset": Preset.SEED}, {"temperature": 0.5}, {"lora_rank": 8}):
+        with pytest.raises(UsageError, match="other settings"):
+            run_stage(layout, settings(base, 2, **other), Stage.FRONTEND, stored())
+    moved = shutil.copytree(base, tmp_path / "moved")
+    more = run_stage(layout, settings(moved, 2, loss="dr_grpo", minutes=9), Stage.FRONTEND, stored())
+    assert more.updates == 2  # the preset's loss by name, another place of the same model, a limit of one start
+    (moved / "config.json").write_text(json.dumps({"other": "model"}))
+    with pytest.raises(UsageError, match="other settings: model"):
+        run_stage(layout, settings(moved, 3), Stage.FRONTEND, stored())
+
+
+def test_a_killed_stage_refuses_other_settings_and_keeps_what_it_began_with(
+    base: Path, stored: Callable[[], StoredJudge], tmp_path: Path
+) -> None:
+    layout = lay_out(tmp_path / "run", CHOICES)
+
+    def moment(name: str, step: int) -> None:
+        if name == "judged":
+            raise Killed
+
+    with pytest.raises(Killed):
+        run_stage(layout, settings(base, 1), Stage.FRONTEND, stored(), moment)
+    with pytest.raises(UsageError, match="loss"):
+        run_stage(layout, settings(base, 1, loss="grpo"), Stage.FRONTEND, stored())
+    run_warmup(layout, settings(base, 1))
+    assert run_stage(layout, settings(base, 1), Stage.FRONTEND, stored()).begins_with == ""
+
+
+def test_an_evaluation_of_weights_that_were_trained_since_is_refused(
+    base: Path, stored: Callable[[], StoredJudge], tmp_path: Path
+) -> None:
+    layout, arm = lay_out(tmp_path / "run", CHOICES), Arm("frontend", Stage.FRONTEND, "train")
+    run_stage(layout, settings(base, 1), Stage.FRONTEND, stored())
+    few = settings(base, 1, samples=2)
+    first = run_evaluation(layout, few, stored(), arm)
+    assert run_evaluation(layout, few, stored(), arm) == first
+    with pytest.raises(UsageError, match="sampling"):
+        run_evaluation(layout, settings(base, 1, samples=2, temperature=0.5), stored(), arm)
+    run_stage(layout, settings(base, 2), Stage.FRONTEND, stored())
+    with pytest.raises(UsageError, match="weights"):
+        run_evaluation(layout, settings(base, 2, samples=2), stored(), arm)
+    with pytest.raises(UsageError, match="no trained 'foo'"):
+        run_evaluation(layout, few, stored(), Arm("foo", Stage.FRONTEND, "train"))
+
+
+def test_what_is_no_chat_model_and_a_generator_that_is_not_there_are_told(
+    base: Path, stored: Callable[[], StoredJudge], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout = lay_out(tmp_path / "run", CHOICES)
+    mute, broken = (shutil.copytree(base, tmp_path / name) for name in ("mute", "broken"))
+    (mute / "chat_template.jinja").unlink()
+    (broken / "model.safetensors").write_bytes(b"no weights")
+    for model, told in ((mute, "chat template"), (broken, "cannot be loaded"), (tmp_path, "no base model")):
+        with pytest.raises(UsageError, match=told):
+            run_stage(layout, settings(model, 1), Stage.FRONTEND, stored())
+    monkeypatch.setattr(policy, "find_spec", lambda name: None)
+    with pytest.raises(MachineError, match="vLLM"):
+        run_stage(layout, settings(base, 1, generator="vllm_server"), Stage.FRONTEND, stored())
+    assert not layout.stage(Stage.FRONTEND).exists()
 
 
 def test_the_seed_preset_learns_nothing_where_all_fail(

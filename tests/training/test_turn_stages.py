@@ -146,6 +146,7 @@ def test_each_turn_is_compared_with_the_same_turn_of_the_others_by_its_return(
     )
 
 
+@pytest.mark.timeout(900)  # some thirty starts of a stage
 @pytest.mark.parametrize("credit", TurnCredit)
 def test_killed_at_every_moment_of_every_turn_it_ends_as_if_it_had_not_been(
     base: Path, warm: Callable[[str], TrainingLayout], stored: Callable[[], StoredJudge], judge: FakeJudge,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import atexit
 import os
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from kernelblaster.api.evaluating import Tell, open_evaluator
@@ -19,7 +20,7 @@ from kernelblaster.environment.episode import EnvironmentSettings, KernelEnviron
 from kernelblaster.environment.fair_queue import FairQueue
 from kernelblaster.environment.judging import Judge, SharedJudge
 from kernelblaster.environment.rewards import RewardOptions
-from kernelblaster.errors import MachineError
+from kernelblaster.errors import MachineError, UsageError
 from kernelblaster.python_candidates.warm_recorders import WarmRecorders
 
 CAPACITY = 64
@@ -119,28 +120,41 @@ def serve_environment(
     capacity: int = CAPACITY,
     idle_s: float = IDLE_S,
     judging: bool = False,
+    on_bound: Callable[[int], object] | None = None,
 ) -> None:
     """Serve until the process is interrupted.
 
     Args:
         environments: what all sessions share.
-        host, port: where.
+        host, port: where; port 0 for any that is free.
         capacity: sessions at once.
         idle_s: silence of a client that ends its session.
         judging: judge for a training elsewhere, too (`train.judge`), which is told all of an evaluation.
+        on_bound: told the port, when it is this server's.
 
-    Raises MachineError without the extra `env`.
+    Raises MachineError without the extra `env`, UsageError for an address that cannot be had.
     """
     server = _server()
     import uvicorn
 
-    uvicorn.run(
-        server.create_app(environments, capacity, idle_s, judging=judging),
-        host=host,
-        port=port,
-        ws_ping_timeout=PONG_S,
-        log_level="warning",
-    )
+    with _bound(host, port) as listening:
+        if on_bound is not None:
+            on_bound(listening.getsockname()[1])
+        app = server.create_app(environments, capacity, idle_s, judging=judging)
+        config = uvicorn.Config(app, ws_ping_timeout=PONG_S, log_level="warning")
+        with suppress(KeyboardInterrupt):  # uvicorn raises the signal again that it has ended for
+            uvicorn.Server(config).run(sockets=[listening])
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """A socket at an address. Raises UsageError, before anything is served, where it cannot be had."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise UsageError(
+            f"nothing can be served on {host}:{port}: {error.strerror}", hint="choose another --port or --host"
+        ) from error
 
 
 def _server() -> Any:

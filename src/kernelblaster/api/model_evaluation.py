@@ -76,7 +76,7 @@ def evaluate_model(
     directory: Path,
     samples: int = 1,
     turns: int = 1,
-    language: Language = Language.AUTO,
+    language: Language | str = Language.AUTO,
     config: RunConfig | None = None,
     model: ChatModel | None = None,
     exchange: Path | None = None,
@@ -105,7 +105,8 @@ def evaluate_model(
     Raises UsageError, DeviceError, ModelError.
     """
     config = config or RunConfig()
-    _require(samples, turns, language)
+    language = _language(language)
+    _require(samples, turns)
     require_model(model)
     require_callable("on_turn", on_turn)
     if model is None:
@@ -132,12 +133,21 @@ def evaluate_model(
         return _report(player, problems, samples, header, played, ledger)
 
 
-def _require(samples: int, turns: int, language: Language) -> None:
+def _language(name: str) -> Language:
+    """Raises UsageError where there is none of that name, or it is not judged here."""
+    try:
+        language = Language(name)
+    except ValueError as error:
+        raise UsageError(f"there is no language {name!r} here", hint=f"choose from {', '.join(Language)}") from error
+    require_judged(language)
+    return language
+
+
+def _require(samples: int, turns: int) -> None:
     if samples < 1:
         raise UsageError(f"{samples} samples of a problem", hint="ask for one or more")
     if not 1 <= turns <= MOST_TURNS:
         raise UsageError(f"episodes of {turns} turns", hint=f"give 1 to {MOST_TURNS}, such as {MAX_TURNS}")
-    require_judged(language)
 
 
 def _header(

@@ -41,7 +41,7 @@ from kernelblaster.training.stages import Stage
 if TYPE_CHECKING:
     from kernelblaster.training.dialogues import OnProgress
     from kernelblaster.training.grpo import OnStep
-    from kernelblaster.training.running import StageRecord
+    from kernelblaster.training.stage_records import StageRecord
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,7 @@ import typer
 from kernelblaster import Tier
 from kernelblaster.cli.env_eval import evaluate
 from kernelblaster.cli.options import (
+    REWARD_HELP,
     DatasetOption,
     DeviceOption,
     GpuTypeOption,
@@ -28,7 +30,7 @@ app = typer.Typer(help="Problems as tasks for reinforcement learning, over OpenE
 app.command("eval")(evaluate)
 
 ProblemArgument = Annotated[str, typer.Argument(help="An exact name: L1_23_Softmax, L1_23 or level1/23.")]
-RewardOption = Annotated[str, typer.Option("--reward", help="Reward scheme: seed, log, milestones or binary.")]
+RewardOption = Annotated[str, typer.Option("--reward", help=REWARD_HELP)]
 CapOption = Annotated[float, typer.Option("--speedup-cap", help="Speed-up at which the bonus of `seed` is full.")]
 GridOption = Annotated[float, typer.Option("--reward-grid", help="Round bonuses to this width; 0 for not.")]
 
@@ -108,7 +110,7 @@ def serve(
     host: Annotated[
         str, typer.Option("--host", help="Address; 0.0.0.0 for all. Nobody is asked who he is.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=1, max=65535)] = 8000,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 for any that is free.")] = 8000,
     capacity: Annotated[int, typer.Option("--capacity", min=1, max=1024, help="Sessions at once.")] = 64,
     workers: Annotated[
         int | None,
@@ -156,9 +158,14 @@ def serve(
         workers=workers or default_workers(),
         waiting=waiting,
     ) as environments:
-        _announce(environments.judge.facts, host, port)
         serve_environment(
-            environments, host=host, port=port, capacity=capacity, idle_s=60.0 * idle_minutes, judging=judge
+            environments,
+            host=host,
+            port=port,
+            capacity=capacity,
+            idle_s=60.0 * idle_minutes,
+            judging=judge,
+            on_bound=partial(_announce, environments.judge.facts, host),
         )
 
 

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from kernelblaster.cli import terminal
 from kernelblaster.cli.options import (
+    REWARD_HELP,
     DatasetOption,
     DeviceOption,
     ExchangeOption,
@@ -43,7 +44,7 @@ class EvalOptions:
     language: Annotated[
         str, typer.Option("--language", help="cuda, triton, or auto: CUDA is asked for, both are judged.")
     ] = "auto"
-    reward: Annotated[str, typer.Option("--reward", help="Reward scheme; `seed` is 0 to 1.3.")] = "seed"
+    reward: Annotated[str, typer.Option("--reward", help=REWARD_HELP)] = "seed"
     to: Annotated[
         Path | None,
         typer.Option("--to", help="Where turns are kept; OUT/env-eval/MODEL if not given. The same command continues."),
@@ -75,7 +76,7 @@ def evaluate(played: EvalOptions, model: ModelOptions, place: EvalPlaceOptions) 
 
     Continues what an earlier start left. Exit code 75 while a batch exchange waits for replies.
     """
-    from kernelblaster import Language, evaluate_model
+    from kernelblaster import evaluate_model
 
     parameters = {name: value for group in (model, place) for name, value in vars(group).items()}
     config = configured(parameters, file=place.config, assignments=place.assignments).config
@@ -85,7 +86,7 @@ def evaluate(played: EvalOptions, model: ModelOptions, place: EvalPlaceOptions) 
             directory=played.to or config.out / "env-eval" / config.model.name.replace("/", "_"),
             samples=played.samples,
             turns=played.turns,
-            language=Language(played.language),
+            language=played.language,
             config=config,
             exchange=place.exchange,
             dataset=place.dataset_dir,

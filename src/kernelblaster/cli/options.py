@@ -37,6 +37,9 @@ def _price(value: tuple[float, float] | None) -> tuple[float, float] | None:
     return value
 
 
+REWARD_HELP = (
+    "seed (0 to 1.3), log, log-roofline, milestones, binary, graded, profile, two-stage-correct or two-stage-fast."
+)
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else.")]
 DeviceOption = Annotated[str | None, setting("device", metavar="KIND")]
 GpuTypeOption = Annotated[str | None, setting("gpu_type")]

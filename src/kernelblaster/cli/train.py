@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -169,6 +171,7 @@ def sft(judge: JudgeOptions, given: TrainOptions) -> int:
     """Stage 0: supervised fine-tuning on correct replies, which teaches the reply format. Judges nothing."""
     from kernelblaster import train_warmup
 
+    _quieten()
     record = train_warmup(
         judge.directory, configured(asdict(given), file=judge.config, assignments=judge.assignments).config
     )
@@ -206,6 +209,7 @@ def evaluate(judge: JudgeOptions, given: TrainOptions, asked: EvaluationOptions)
     """Sample and judge completions for held-out prompts."""
     from kernelblaster import evaluate_trained
 
+    _quieten()
     effective = configured({**asdict(judge), **asdict(given)}, file=judge.config, assignments=judge.assignments)
     found = evaluate_trained(
         judge.directory,
@@ -240,6 +244,7 @@ def page(
 def _train(stage: str, judge: JudgeOptions, given: TrainOptions) -> int:
     from kernelblaster import train_stage
 
+    _quieten()
     effective = configured({**asdict(judge), **asdict(given)}, file=judge.config, assignments=judge.assignments)
     record = train_stage(
         judge.directory,
@@ -259,6 +264,13 @@ def _train(stage: str, judge: JudgeOptions, given: TrainOptions) -> int:
         typer.echo(f"{record.updates} of {record.config.steps} updates made: the same command continues")
     typer.echo(f"{judge.directory / 'report.html'} has the curves")
     return 0
+
+
+def _quieten() -> None:
+    """Keep bars and notices of the training libraries, with which a person can do nothing, from between the figures."""
+    for name in ("HF_HUB_DISABLE_PROGRESS_BARS", "HF_DATASETS_DISABLE_PROGRESS_BARS"):
+        os.environ.setdefault(name, "1")
+    warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")
 
 
 def _show_arm(found: ArmFigures) -> None:

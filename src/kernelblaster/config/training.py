@@ -124,7 +124,7 @@ class TrainConfig(Section):
     completion_tokens: int | None = Field(None, ge=1)
     """Tokens of one completion at most."""
     lora_rank: int = Field(16, ge=0)
-    """Of the adapter; 0 trains all weights."""
+    """Of the adapter; 0 trains all weights, in float32."""
     lora_alpha: int = Field(32, ge=1)
     """Scale of the adapter."""
     lora_dropout: float = Field(0.05, ge=0, lt=1)

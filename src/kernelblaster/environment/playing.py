@@ -17,7 +17,7 @@ from kernelblaster.environment.episode import KernelAction, KernelEnvironments
 from kernelblaster.environment.observation import KernelObservation
 from kernelblaster.environment.samples import SampleStore, Turn
 from kernelblaster.environment.scores import Episode
-from kernelblaster.environment.submission import MOST_BYTES, Language
+from kernelblaster.environment.submission import Language, within_bounds
 from kernelblaster.errors import BudgetExceeded, DeviceError, ProblemError
 from kernelblaster.models.base import ChatModel, Message, Purpose, Reply, ReplyPending, Request
 from kernelblaster.problems.problem import Problem
@@ -118,7 +118,9 @@ class Player:
 
             def judged(number: int = number, reply: Reply = reply) -> Turn:
                 profile = number < self.turns  # nobody reads the counters of the last turn
-                seen = session.step(KernelAction(code=_submitted(reply), language=self.language, profile=profile))
+                seen = session.step(
+                    KernelAction(code=within_bounds(reply.text), language=self.language, profile=profile)
+                )
                 turn = _turn(name, sample, number, reply, seen)
                 self.store.keep(turn)
                 return turn
@@ -153,11 +155,6 @@ def conversation(first: KernelObservation, played: Sequence[Turn], language: Lan
 
 def _exchanged(turn: Turn) -> list[Message]:
     return [Message(role="assistant", content=turn.reply), Message(role="user", content=turn.feedback)]
-
-
-def _submitted(reply: Reply) -> str:
-    """The reply; nothing in the place of one that no submission holds, so that it costs its turn and ends nothing."""
-    return reply.text if len(reply.text.encode("utf-8", errors="replace")) <= MOST_BYTES else ""
 
 
 def _turn(problem: str, sample: int, number: int, reply: Reply, seen: KernelObservation) -> Turn:

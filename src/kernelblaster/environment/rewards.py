@@ -103,6 +103,12 @@ def speedup_of(evaluation: Evaluation | None) -> float:
     return min(max(found.speedup, 1.0), 1e9)
 
 
+def floor_share(evaluation: Evaluation) -> float:
+    """Roofline floor over time of the call, 0 to 1; 0 where it was not timed."""
+    share = None if evaluation.timing is None else evaluation.timing.floor_fraction
+    return 0.0 if share is None or not math.isfinite(share) else min(1.0, max(0.0, share))
+
+
 def _device_limit(evaluation: Evaluation | None) -> bool:
     if evaluation is None or evaluation.verdict is Verdict.BUILT:
         return False
@@ -159,6 +165,24 @@ class Log:
         return {"failure": 0.0, "log_speedup": min(self.highest, max(self.lowest, self.options.rounded(value)))}
 
 
+ROOFLINE_SHARE = 0.5
+"""That `log-roofline` gives to a kernel at the roofline floor: as much as a speed-up of 1.65."""
+
+
+@dataclass(frozen=True)
+class LogRoofline:
+    """`log`, and for a correct kernel up to 0.5 more by how near its time is to the roofline floor."""
+
+    options: RewardOptions
+    lowest: float = Log.lowest
+    highest: float = Log.highest + ROOFLINE_SHARE
+
+    def parts(self, evaluation: Evaluation | None) -> dict[str, float]:
+        """`failure`, `log_speedup`, `roofline`."""
+        share = floor_share(evaluation) if evaluation is not None and evaluation.correct else 0.0
+        return {**Log(self.options).parts(evaluation), "roofline": ROOFLINE_SHARE * share}
+
+
 @dataclass(frozen=True)
 class Milestones:
     """-1 for what is not correct, 1 for what is, 2 for what is also faster than the baseline by 5 % or more."""
@@ -198,6 +222,7 @@ class SchemeMaker(Protocol):
 REWARDS: Registry[SchemeMaker] = Registry("reward scheme", SchemeMaker)
 REWARDS.register("seed", Seed, "0 to 1.3: compiles 0.1, correct 0.3, faster 0.3, log2 of the speed-up up to 0.6")
 REWARDS.register("log", Log, "natural logarithm of the speed-up; failures -0.1 to -1")
+REWARDS.register("log-roofline", LogRoofline, "log, and up to 0.5 by how near the time is to the roofline floor")
 REWARDS.register("milestones", Milestones, "-1 wrong, 1 correct, 2 faster by 5 %")
 REWARDS.register("binary", Binary, "1 correct, else 0")
 _STAGED = "kernelblaster.environment.staged_rewards"

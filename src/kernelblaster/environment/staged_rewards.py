@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from kernelblaster.environment.rewards import RewardOptions, Seed
+from kernelblaster.environment.rewards import RewardOptions, Seed, floor_share
 from kernelblaster.evaluation.results import Evaluation, Verdict
 
 FAILED = -10.0
@@ -110,9 +110,7 @@ class ProfileAware:
         parts = Seed(self.options).parts(evaluation)
         near, blemish = 0.0, 0.0
         if evaluation is not None and evaluation.correct:
-            timing = evaluation.timing
-            share = None if timing is None else timing.floor_fraction
-            near = 0.0 if share is None or not math.isfinite(share) else _NEAR_FLOOR * min(1.0, max(0.0, share))
+            near = _NEAR_FLOOR * floor_share(evaluation)
             spills = any(one.spill_store_bytes or one.spill_load_bytes for one in evaluation.resources)
             blemish = _BLEMISH if spills or self.technique_missing else 0.0
         return {**parts, "near_floor": near, "blemish": blemish}

@@ -56,6 +56,15 @@ def has_fence(text: str) -> bool:
     return _FENCE.search(text) is not None
 
 
+def within_bounds(code: str) -> str:
+    """What a policy wrote; nothing in the place of what no submission holds, so that it costs its turn and no more."""
+    return code if _size(code) <= MOST_BYTES else ""
+
+
+def _size(code: str) -> int:
+    return len(code.encode("utf-8", errors="replace"))
+
+
 def require_judged(language: Language) -> None:
     """Raise UnsupportedLanguage for a language, named by the caller, that is not judged here."""
     if language is Language.TRITON and not has_triton():
@@ -77,7 +86,7 @@ def read_submission(code: str, language: Language, allowed: Collection[Language]
         SubmissionTooLarge: of more than `MOST_BYTES`.
     """
     require_judged(language)
-    if len(code.encode("utf-8", errors="replace")) > MOST_BYTES:
+    if _size(code) > MOST_BYTES:
         raise SubmissionTooLarge(f"a submission holds at most {MOST_BYTES} bytes", hint="send the kernel file alone")
     if not code.strip():
         return Submission(None, "nothing was submitted; write the complete file")

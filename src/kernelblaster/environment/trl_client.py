@@ -2,7 +2,8 @@
 
 `KernelTools` is an environment for `environment_factory`: the policy calls the tool `submit` as often as the episode
 lasts. `KernelReward` is a reward function: each completion is one submission. Both return None, which TRL leaves out,
-where the machine or the device set the limit and not the policy.
+where the machine or the device set the limit and not the policy. What a server refuses at reset (an unknown problem,
+more sessions than it has) raises: it would leave out every completion.
 """
 
 from __future__ import annotations
@@ -11,12 +12,17 @@ import weakref
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from websockets.exceptions import WebSocketException
+
 from kernelblaster.environment.client import KernelEnvClient
 from kernelblaster.environment.episode import KernelAction
 from kernelblaster.environment.observation import KernelObservation
+from kernelblaster.environment.submission import within_bounds
 from kernelblaster.evaluation.tiers import Tier
 
 OVER = "The episode is over; nothing was judged."
+_GONE = (OSError, TimeoutError, WebSocketException)
+"""The server does not answer any more."""
 Completion = str | Sequence[dict[str, str]]
 """Text, or the messages that the policy wrote."""
 
@@ -51,7 +57,7 @@ class KernelTools:
         self._submitted = self._over = self._unjudged = False
         named = {} if problem_id is None else {"problem_id": problem_id}
         first: KernelObservation = self._client.reset(**named, **self._arguments).observation
-        return f"{first.problem_description}\n\nThe kernel to begin with:\n```cuda\n{first.start_code}\n```"
+        return f"{first.problem_description}\n\nThe kernel to begin with, in CUDA:\n```cuda\n{first.start_code}\n```"
 
     def submit(self, code: str) -> str:
         """
@@ -66,8 +72,8 @@ class KernelTools:
         if self._over:
             return OVER
         try:
-            seen: KernelObservation = self._client.step(KernelAction(code=code)).observation
-        except (RuntimeError, OSError, TimeoutError) as error:
+            seen: KernelObservation = self._client.step(KernelAction(code=within_bounds(code))).observation
+        except (RuntimeError, *_GONE) as error:
             self._over = self._unjudged = True
             return f"{OVER} ({error})"
         self._note(seen)
@@ -118,7 +124,10 @@ class KernelReward:
         try:
             with KernelEnvClient(self._base_url).sync() as client:
                 client.reset(problem_id=problem_id, max_turns=1)
-                seen = client.step(KernelAction(code=text, tier=self._tier)).observation
-        except (RuntimeError, OSError, TimeoutError):
+                try:
+                    seen = client.step(KernelAction(code=within_bounds(text), tier=self._tier)).observation
+                except RuntimeError:  # the machine failed: what a policy writes is an observation
+                    return None
+        except _GONE:
             return None
         return None if seen.device_limit else seen.reward

@@ -31,7 +31,6 @@ from transformers import PrinterCallback, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
 from kernelblaster.config.training import Advantage, Generator, TrainConfig
-from kernelblaster.errors import UsageError
 from kernelblaster.training.asking import asked_at, turns_within_a_step
 from kernelblaster.training.checkpoints import MarksCheckpoints, last_checkpoint
 from kernelblaster.training.dialogues import Dialogues, DialogueTurn, OnProgress, Written, next_turns_of
@@ -76,22 +75,20 @@ class StageRun:
     on_step: OnStep = lambda step, figures: None
 
 
-def train(policy: Policy, rows: Sequence[PromptRow], run: StageRun) -> tuple[list[PromptRow], int]:
+def train(policy: Policy, rows: Sequence[PromptRow], run: StageRun) -> int:
     """Train a stage from its last complete checkpoint, if there is one, until its updates, time or judging are up.
 
-    Returns the rows that were used, and the updates made in all.
+    Args:
+        policy: trained in place.
+        rows: prompts that fit; one at least.
+        run: of the stage.
 
-    Raises UsageError when no prompt fits, MachineError when the machine fails too often.
+    Returns the updates made in all. Raises MachineError when the machine fails too often.
     """
-    used = [row for row in rows if fits(policy, run.plan.prompt_tokens, row)]
-    if not used:
-        raise UsageError(
-            f"none of {len(rows)} prompts has {run.plan.prompt_tokens} tokens or less",
-            hint="raise train.prompt_tokens, or make shorter prompts: `train data --form short`",
-        )
-    trainer = KernelTrainer(policy, used, run)
+    trainer = KernelTrainer(policy, rows, run)
     trainer.train(resume_from_checkpoint=last_checkpoint(run.directory))
-    return used, trainer.state.global_step
+    updates: int = trainer.state.global_step
+    return updates
 
 
 class KernelTrainer(GRPOTrainer):

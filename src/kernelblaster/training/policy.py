@@ -5,21 +5,25 @@ With an adapter a stage leaves the adapter alone; without one (`lora_rank` 0) th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
+from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from kernelblaster.config.training import TrainConfig
-from kernelblaster.errors import UsageError
+from kernelblaster.config.training import Generator, TrainConfig
+from kernelblaster.errors import MachineError, UsageError
 from kernelblaster.storage.atomic import write_atomically
 from kernelblaster.training.rows import PromptRow
 
 PROJECTIONS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 """Attention and MLP of most decoders; what the adapter is on."""
+_REASON_CHARACTERS = 300
 COMPLETE = "complete"
 """A file that is written last: without it a directory of weights counts for nothing."""
 
@@ -48,11 +52,20 @@ def load_policy(config: TrainConfig, weights: Path | None) -> Policy:
     """
     base = _base_of(config, weights)
     torch.manual_seed(config.seed)
-    tokenizer = AutoTokenizer.from_pretrained(base, padding_side="left", local_files_only=True)
+    # Without an adapter the weights themselves are trained, and an update of 1e-6 is less than bfloat16 resolves.
+    narrow = torch.cuda.is_available() and config.lora_rank > 0
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(base, padding_side="left", local_files_only=True)
+        plain = AutoModelForCausalLM.from_pretrained(
+            base, dtype=torch.bfloat16 if narrow else torch.float32, local_files_only=True
+        )
+    except (OSError, ValueError, SafetensorError) as error:
+        reason = " ".join(str(error).split())[:_REASON_CHARACTERS]
+        raise UsageError(f"{base} cannot be loaded: {reason}", hint="name a causal language model") from error
+    if tokenizer.chat_template is None:
+        raise UsageError(f"the tokenizer in {base} has no chat template", hint="take a model that was trained to chat")
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
-    dtype = torch.bfloat16 if torch.cuda.is_available() else torch.float32
-    plain = AutoModelForCausalLM.from_pretrained(base, dtype=dtype, local_files_only=True)
     if torch.cuda.is_available():
         plain = plain.to("cuda")
     if config.lora_rank == 0:
@@ -73,6 +86,17 @@ def prompt_ids(tokenizer: Any, row: PromptRow) -> list[int]:
 def fits(policy: Policy, most: int, row: PromptRow) -> bool:
     """Whether a prompt has at most so many tokens: TRL cuts none."""
     return len(prompt_ids(policy.tokenizer, row)) <= most
+
+
+def fitting(policy: Policy, rows: Sequence[PromptRow], most: int) -> list[PromptRow]:
+    """The rows whose prompts have at most so many tokens. Raises UsageError where none has."""
+    found = [row for row in rows if fits(policy, most, row)]
+    if not found:
+        raise UsageError(
+            f"none of {len(rows)} prompts has {most} tokens or less",
+            hint="raise train.prompt_tokens, or make shorter prompts: `train data --form short`",
+        )
+    return found
 
 
 def save_policy(policy: Policy, directory: Path) -> None:
@@ -98,12 +122,23 @@ def _adapter(config: TrainConfig) -> Any:
     )
 
 
-def _base_of(config: TrainConfig, weights: Path | None) -> str:
-    if config.lora_rank == 0 and weights is not None:
-        return str(weights)
+def require_generator(config: TrainConfig) -> None:
+    """Raise MachineError where the generator that is configured is not installed."""
+    if config.generator is not Generator.TRANSFORMERS and find_spec("vllm") is None:
+        raise MachineError(
+            f"train.generator={config.generator} needs vLLM, which is not installed",
+            hint="pip install vllm, or --set train.generator=transformers",
+        )
+
+
+def require_model(config: TrainConfig) -> None:
+    """Raise UsageError where no base model is named, or what is named is none."""
     if config.model is None or not (config.model / "config.json").is_file():
         raise UsageError(
             "no base model: " + ("none was named" if config.model is None else f"{config.model} holds no config.json"),
             hint="name the directory of a model in transformers' format, --model DIRECTORY",
         )
-    return str(config.model)
+
+
+def _base_of(config: TrainConfig, weights: Path | None) -> str:
+    return str(weights if config.lora_rank == 0 and weights is not None else config.model)

@@ -90,6 +90,10 @@ class RolloutHeader(BaseModel):
     """That a kernel may be answered."""
     turn_credit: str = ""
     """How turns are credited; empty where there is one."""
+    sampling: dict[str, float] = {}
+    """How an evaluation samples; empty while training, where `train.json` tells it."""
+    weights: str = ""
+    """Digest of what an evaluation samples; empty while training, which changes it."""
 
 
 class Generation(BaseModel):
@@ -125,8 +129,8 @@ class RolloutStore:
             append_line(self._rollouts, header.model_dump_json().encode())
         elif found != header:
             raise UsageError(
-                f"{self._rollouts} holds rewards by other rules: {differing_fields(found, header)}",
-                hint="train in another directory, or with the settings that this one began with",
+                f"{self._rollouts} was made by other rules: {differing_fields(found, header)}",
+                hint=f"use another directory, the settings that this one began with, or remove {directory}",
             )
         self._by_turn = {(one.step, one.turn): one for one in _parsed(self._generations, Generation, skip=0)}
         self._known = {(one.step, one.index): one for one in read_rollouts(directory)}

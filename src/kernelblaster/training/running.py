@@ -7,13 +7,9 @@ want of time or of judging, goes on from its last checkpoint with what it had ge
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
-from importlib.metadata import version
+from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
-from typing import Literal
-
-from pydantic import BaseModel, ValidationError
 
 from kernelblaster.config.training import Baseline, BeginWith, TrainConfig
 from kernelblaster.devices.facts import DeviceKind
@@ -29,9 +25,17 @@ from kernelblaster.training.dialogues import OnProgress
 from kernelblaster.training.exporting import SFT
 from kernelblaster.training.grpo import OnStep, StageRun, train
 from kernelblaster.training.judging import Scorer, StoredJudge
-from kernelblaster.training.layout import RECORD, TrainingLayout
-from kernelblaster.training.metrics import Metrics, metrics_of
-from kernelblaster.training.policy import Policy, fits, is_complete, load_policy, save_policy
+from kernelblaster.training.layout import TrainingLayout
+from kernelblaster.training.metrics import metrics_of
+from kernelblaster.training.policy import (
+    Policy,
+    fitting,
+    is_complete,
+    load_policy,
+    require_generator,
+    require_model,
+    save_policy,
+)
 from kernelblaster.training.rollouts import (
     ROLLOUTS,
     Rollout,
@@ -40,44 +44,30 @@ from kernelblaster.training.rollouts import (
     read_header,
     read_rollouts,
 )
-from kernelblaster.training.rows import PromptRow, SftRow, digest_of_file, read_rows
+from kernelblaster.training.rows import PromptRow, SftRow, read_rows
 from kernelblaster.training.sampling import sample
+from kernelblaster.training.stage_records import (
+    StageRecord,
+    digest_of_model,
+    read_record,
+    record_of,
+    require_same,
+    write_record,
+)
 from kernelblaster.training.stages import Stage, StagePlan, plan_of
 from kernelblaster.training.warmup import warm_up
-
-_LIBRARIES = ("torch", "transformers", "trl", "peft", "accelerate", "datasets")
-
-
-class StageRecord(BaseModel):
-    """`train.json`: what a stage was given and what it came to."""
-
-    format: Literal["kernelblaster-train-2"] = "kernelblaster-train-2"
-    stage: str
-    updates: int
-    """Made so far: fewer than `config.steps` where time or judging ran out."""
-    config: TrainConfig
-    plan: dict[str, object]
-    """Settings that held; empty for the warm-up."""
-    conditions: dict[str, str]
-    """What its rewards rest on; empty for the warm-up, which judges nothing."""
-    versions: dict[str, str]
-    data_sha256: str
-    begins_with: str
-    """The stage whose weights it began with; empty for the base model."""
-    rows: int
-    left_out: int
-    """Rows that were too long."""
-    metrics: Metrics | None = None
 
 
 def run_warmup(layout: TrainingLayout, config: TrainConfig, on_progress: OnProgress | None = None) -> StageRecord:
     """Train on the judged replies of `sft.jsonl`. Raises UsageError."""
-    done = _finished(layout, layout.warmup)
-    if done is not None:
-        return done
     path = layout.data / SFT
     rows = read_rows(path, SftRow)
     _refuse_held_out([(row.problem, row.split) for row in rows])
+    require_model(config)
+    record = record_of("sft", config, path, rows=len(rows), left_out=0)
+    done = _finished(layout, layout.warmup, record)
+    if done is not None:
+        return done
     policy = load_policy(config, None)
     plan = plan_of(config, Stage.FRONTEND)
     used = warm_up(
@@ -92,8 +82,8 @@ def run_warmup(layout: TrainingLayout, config: TrainConfig, on_progress: OnProgr
         raise UsageError(
             f"none of {len(rows)} replies fits", hint="raise train.prompt_tokens or train.completion_tokens"
         )
-    record = _record("sft", config, path, updates=config.steps, rows=used, left_out=len(rows) - used)
-    return _leave(layout, layout.warmup, policy, record)
+    update = {"updates": config.steps, "rows": used, "left_out": len(rows) - used}
+    return _leave(layout, layout.warmup, policy, record.model_copy(update=update))
 
 
 def run_stage(
@@ -105,16 +95,25 @@ def run_stage(
     on_step: OnStep | None = None,
 ) -> StageRecord:
     """Train a stage on its prompts. Raises UsageError, MachineError."""
-    directory = layout.stage(stage)
-    done = _finished(layout, directory)
-    if done is not None and done.updates >= config.steps:
-        return done
-    rows = [row for row in read_rows(layout.prompts(stage), PromptRow) if row.split == Split.TRAIN]
+    directory, data = layout.stage(stage), layout.prompts(stage)
+    rows = [row for row in read_rows(data, PromptRow) if row.split == Split.TRAIN]
     if not rows:
-        raise UsageError(f"{layout.prompts(stage)} holds no problem to learn from", hint="`train data` with others")
+        raise UsageError(f"{data} holds no problem to learn from", hint="`train data` with others")
+    require_model(config)
+    require_generator(config)
     plan = plan_of(config, stage)
-    before, weights = _before(layout, plan)
-    policy = load_policy(config, weights)
+    begun = read_record(directory)
+    before = _before(layout, plan) if begun is None else begun.begins_with
+    record = record_of(
+        stage, config, data, rows=len(rows), left_out=0, plan=plan, conditions=judge.shared.conditions,
+        begins_with=before,
+    )  # fmt: skip
+    done = _finished(layout, directory, record)
+    if done is not None:
+        return done
+    policy = load_policy(config, layout.adapter(layout.root / before) if before else None)
+    used = fitting(policy, rows, plan.prompt_tokens)
+    record = record.model_copy(update={"rows": len(used), "left_out": len(rows) - len(used)})
     run = StageRun(
         config=config,
         plan=plan,
@@ -124,18 +123,11 @@ def run_stage(
         on_progress=on_progress or (lambda name, step: None),
         on_step=on_step or (lambda step, figures: None),
     )
-    used, updates = train(policy, rows, run)
-    record = _record(
-        stage, config, layout.prompts(stage), updates=updates, rows=len(used), left_out=len(rows) - len(used)
-    ).model_copy(
-        update={
-            "plan": asdict(plan),
-            "conditions": judge.shared.conditions,
-            "begins_with": before,
-            "metrics": metrics_of(run.store.rollouts),
-        }
-    )
-    return _leave(layout, directory, policy, record)
+    if begun is None:
+        write_record(directory, record)
+    updates = train(policy, used, run)
+    update = {"updates": updates, "metrics": metrics_of(run.store.rollouts)}
+    return _leave(layout, directory, policy, record.model_copy(update=update))
 
 
 def run_evaluation(
@@ -153,18 +145,17 @@ def run_evaluation(
     Raises UsageError, MachineError.
     """
     plan = plan_of(config, arm.stage)
-    header = _header(judge, config, plan)
+    require_model(config)
+    header = _header(judge, config, plan).model_copy(
+        update={"sampling": _sampling(config, plan), "weights": _weights_of(layout, config, arm.weights)}
+    )
     others = _rollouts_of(layout, replace(arm, weights=against), header) if against else []
     rows = [row for row in read_rows(layout.prompts(arm.stage), PromptRow) if row.split == arm.split]
     weights = None if arm.weights == BASE else layout.adapter(layout.root / arm.weights)
-    if weights is not None and not is_complete(weights):
-        raise UsageError(f"there is no trained {arm.weights} in {layout.root}", hint=f"run `train {arm.weights}` first")
     directory = layout.evaluation(arm.name)
     store = RolloutStore(directory, header)
     policy = load_policy(config, weights)
-    fit = [row for row in rows if fits(policy, plan.prompt_tokens, row)]
-    if not fit:
-        raise UsageError(f"no prompt of {arm.split} fits", hint="raise train.prompt_tokens, or pose other problems")
+    fit = fitting(policy, rows, plan.prompt_tokens)
     sample(policy, fit, plan, config, _scorer(judge, config, plan, fit), store, greedy=arm.greedy)
     found = figures_of(store.rollouts)
     if others:
@@ -182,12 +173,37 @@ def _rollouts_of(layout: TrainingLayout, arm: Arm, header: RolloutHeader) -> lis
         raise UsageError(
             f"{arm.weights} was not sampled on these prompts", hint=f"run `train eval --weights {arm.weights}` first"
         )
-    if found != header:
+    alike = found.model_copy(update={"weights": header.weights})
+    if alike != header:
         raise UsageError(
-            f"{directory / ROLLOUTS} holds rewards by other rules: {differing_fields(found, header)}",
-            hint="evaluate both with the same device, size, precision and reward",
+            f"{directory / ROLLOUTS} was sampled or rewarded by other rules: {differing_fields(alike, header)}",
+            hint="evaluate both with the same device, size, precision, reward and sampling",
         )
     return read_rollouts(directory)
+
+
+def _weights_of(layout: TrainingLayout, config: TrainConfig, name: str) -> str:
+    """What tells weights that were sampled from those of a later training. Raises UsageError where there are none."""
+    if name == BASE:
+        return digest_of_model(config.model)[:16]
+    directory = layout.root / name
+    record = read_record(directory) if is_complete(layout.adapter(directory)) else None
+    if record is None:
+        raise UsageError(
+            f"there is no trained {name!r} in {layout.root}",
+            hint=f"choose from {', '.join((BASE, layout.warmup.name, *Stage))}, and train it first",
+        )
+    return record.digest
+
+
+def _sampling(config: TrainConfig, plan: StagePlan) -> dict[str, float]:
+    return {
+        "samples": config.samples,
+        "temperature": config.temperature,
+        "prompt_tokens": plan.prompt_tokens,
+        "completion_tokens": plan.completion_tokens,
+        "seed": config.seed,
+    }
 
 
 def stage_rollouts(layout: TrainingLayout) -> dict[str, Path]:
@@ -224,48 +240,30 @@ def _header(judge: StoredJudge, config: TrainConfig, plan: StagePlan) -> Rollout
     )
 
 
-def _before(layout: TrainingLayout, plan: StagePlan) -> tuple[str, Path | None]:
-    """What a stage begins with that is complete, the warm-up or the last stage before it, and its weights."""
+def _before(layout: TrainingLayout, plan: StagePlan) -> str:
+    """What a stage begins with that is complete, the warm-up or the last stage before it; empty for the base model."""
     stages = takewhile(lambda one: one is not plan.stage, Stage) if plan.begin_with is BeginWith.LAST else ()
     earlier = [layout.warmup, *map(layout.stage, stages)]
-    for directory in reversed(earlier):
-        if is_complete(layout.adapter(directory)):
-            return directory.name, layout.adapter(directory)
-    return "", None
+    return next((one.name for one in reversed(earlier) if is_complete(layout.adapter(one))), "")
 
 
-def _finished(layout: TrainingLayout, directory: Path) -> StageRecord | None:
-    """The record of a stage that has ended, with all its updates or before. Raises UsageError."""
-    path = directory / RECORD
-    if not is_complete(layout.adapter(directory)) or not path.is_file():
+def _finished(layout: TrainingLayout, directory: Path, asked: StageRecord) -> StageRecord | None:
+    """The record of a stage that has made all the updates that are asked for.
+
+    Raises UsageError where it was begun with other settings.
+    """
+    found = read_record(directory)
+    if found is None:
         return None
-    try:
-        return StageRecord.model_validate_json(path.read_bytes())
-    except ValidationError as error:
-        raise UsageError(
-            f"{path} is no record of this version", hint=f"remove {directory} to train the stage again"
-        ) from error
-
-
-def _record(stage: str, config: TrainConfig, data: Path, *, updates: int, rows: int, left_out: int) -> StageRecord:
-    return StageRecord(
-        stage=stage,
-        updates=updates,
-        config=config,
-        plan={},
-        conditions={},
-        versions={name: version(name) for name in _LIBRARIES},
-        data_sha256=digest_of_file(data),
-        begins_with="",
-        rows=rows,
-        left_out=left_out,
-    )
+    require_same(directory, found, asked)
+    ended = is_complete(layout.adapter(directory)) and found.updates >= asked.config.steps
+    return found if ended else None
 
 
 def _leave(layout: TrainingLayout, directory: Path, policy: Policy, record: StageRecord) -> StageRecord:
     """Weights first: a record never tells of updates that they have not had."""
     save_policy(policy, layout.adapter(directory))
-    write_atomically(directory / RECORD, record.model_dump_json(indent=1))
+    write_record(directory, record)
     return record
 
 

@@ -84,13 +84,18 @@ def h200_facts() -> DeviceFacts:
 
 def parents() -> list[Parent]:
     """All parents in the middle of a recorded search, by their ids. Raises ProblemError."""
+    return [one for one in profiled_parents() if LEAST_SHARE <= one.call.share <= GREATEST_SHARE]
+
+
+def profiled_parents() -> list[Parent]:
+    """Every kernel that a recorded search asked to improve and whose profile was kept, by id. Raises ProblemError."""
     held = json.loads(PROFILES.read_text(encoding="utf-8"))["profiles"]
     calls = {call.id: call for call in TypeAdapter(list[ProfiledCall]).validate_python(held)}
     dataset = data_dir() / "kernelbench-cuda"
     found: dict[str, Parent] = {}
     for name, problem, source in _shown():
         call = calls.get(name)
-        if call is not None and LEAST_SHARE <= call.share <= GREATEST_SHARE:
+        if call is not None:
             found.setdefault(name, Parent(name, find_problem(problem, dataset), source, call))
     return [found[name] for name in sorted(found)]
 

@@ -15,7 +15,6 @@ result.
 from __future__ import annotations
 
 import argparse
-import shutil
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -27,6 +26,7 @@ from arms import Asking, Prompt, in_blocks
 from parents import PRECISION, WORKLOAD, Parent, parents
 from rows import PROMPTS, REPLIES, RESULTS, ROWS, AskedPrompt, GivenReply, JudgedReply, read, write
 
+from kernelblaster import read_knowledge
 from kernelblaster.config import EvaluationConfig, RunConfig
 from kernelblaster.cuda_source.features import Feature, source_features
 from kernelblaster.devices.facts import DeviceKind
@@ -35,6 +35,7 @@ from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.evaluation.results import Decision
 from kernelblaster.knowledge.experience import Experience
+from kernelblaster.knowledge.relearn import curated
 from kernelblaster.knowledge.store import KnowledgeStore, seed_path
 from kernelblaster.models.edits import parse_candidate
 from kernelblaster.models.replies import UnusableReply
@@ -67,7 +68,7 @@ def ask(folder: Path) -> None:
 def _prompts(parent: Parent) -> list[Prompt]:
     with TemporaryDirectory() as directory:
         shipped = Path(directory) / seed_path().name
-        shutil.copy(seed_path(), shipped)
+        KnowledgeStore(shipped).write(curated(read_knowledge().document))
         return list(Asking(parent, Experience(KnowledgeStore(shipped)), Path(directory) / "search").prompts())
 
 

@@ -49,6 +49,7 @@ from kernelblaster.api.exporting import export_problem as export_problem
 from kernelblaster.api.exporting import export_run as export_run
 from kernelblaster.api.importing import ImportReport as ImportReport
 from kernelblaster.api.importing import import_problems as import_problems
+from kernelblaster.api.knowledge import LearnedKnowledge as LearnedKnowledge
 from kernelblaster.api.knowledge import diff_knowledge as diff_knowledge
 from kernelblaster.api.knowledge import import_upstream as import_upstream
 from kernelblaster.api.knowledge import learn_knowledge as learn_knowledge

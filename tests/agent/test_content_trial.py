@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
 import sys
 from pathlib import Path
 
@@ -17,7 +16,9 @@ from arms import Arm, Asking, Prompt, in_blocks
 from parents import GREATEST_SHARE, LEAST_SHARE, parents
 from rows import AskedPrompt, JudgedReply
 
+from kernelblaster import read_knowledge
 from kernelblaster.knowledge.experience import Experience
+from kernelblaster.knowledge.relearn import curated
 from kernelblaster.knowledge.store import KnowledgeStore, seed_path
 
 FAMILIES = ("matmul", "softmax", "scan", "loss", "reduction", "elementwise")
@@ -29,7 +30,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> list[Prompt]:
     """The prompts of a parent for which code memory has a core."""
     folder = tmp_path_factory.mktemp("trial")
     shipped = folder / seed_path().name
-    shutil.copy(seed_path(), shipped)
+    KnowledgeStore(shipped).write(curated(read_knowledge().document))
     parent = next(one for one in parents() if one.id.startswith("level1/026"))
     return list(Asking(parent, Experience(KnowledgeStore(shipped)), folder / "search").prompts())
 

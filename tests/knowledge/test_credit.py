@@ -85,7 +85,8 @@ def test_tensor_cores_that_were_never_busy_refute_products_on_them() -> None:
 
 def test_statistics_are_reckoned_anew_from_stored_transitions() -> None:
     made = [transition("a", technique="widen", speedup=2.0), transition("b", technique="fuse", speedup=1.0)]
-    found = relearn(document(), [*made, transition("c", state="of another file")])
-    assert {row.cell.technique: row.sums.sum_log for row in found.statistics} == pytest.approx(
+    found = relearn(document(), [*made, transition("c", state="of another file"), made[0]])
+    assert (found.counted, sorted(found.refused.values())) == (2, [1, 1])
+    assert {row.cell.technique: row.sums.sum_log for row in found.document.statistics} == pytest.approx(
         {"widen": math.log(2), "fuse": -math.log(2)}
     )

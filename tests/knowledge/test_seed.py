@@ -112,12 +112,6 @@ def test_rules_and_bounds_speak_of_metrics_that_exist(seed):
     assert {condition.metric for when in rules + bounds for condition in conditions(when)} <= known
 
 
-def test_it_ships_without_statistics(seed):
-    assert seed.document.statistics == ()
-    assert seed.document.runs == {}
-    assert not any(lesson.counts for lesson in seed.document.lessons)
-
-
 def test_it_names_no_run_or_path(seed):
     text = seed_path().read_text()
     assert not re.search(r"/(home|tmp|work|root)/", text)

@@ -1,27 +1,106 @@
-"""Which shipped knowledge base a device starts from."""
+"""The shipped knowledge base holds what the kept transitions say, and learning can leave problems out."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from knowledge_samples import document, recorded, transition
+from knowledge_samples import facts, transition
 
+from kernelblaster import learn_knowledge, read_knowledge
+from kernelblaster.config import RunConfig
 from kernelblaster.devices.facts import DeviceKind
-from kernelblaster.knowledge import store
-from kernelblaster.knowledge.store import KnowledgeStore, seed_path, shipped_for
+from kernelblaster.errors import UsageError
+from kernelblaster.evaluation.results import Decision, Verdict
+from kernelblaster.knowledge.relearn import curated, relearn
+from kernelblaster.knowledge.schema import StatisticsRow
+from kernelblaster.problems.families import OpFamily
+from kernelblaster.problems.tags import Split
+from kernelblaster.records.layout import RunLayout
+from kernelblaster.replay.files import read_transitions
+from kernelblaster.replay.transition import Transition
+from kernelblaster.runs.starting_knowledge import choose_knowledge
+
+KEPT = sorted((Path(__file__).parents[2] / "docs" / "results" / "measured_transitions").glob("*.jsonl"))
+HELD_OUT = {"level1/089", "level1/095", "level3/043"}
+"""Problems of `Split.HELD_OUT` that the recorded searches had."""
 
 
-def test_a_gpu_starts_from_what_was_measured_on_its_architecture(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    KnowledgeStore(tmp_path / "seed.json").write(document())
-    KnowledgeStore(tmp_path / "h200.json").write(recorded(document(), transition("a")))
-    monkeypatch.setattr(store, "seed_path", lambda: tmp_path / "seed.json")
-    assert shipped_for("sm_90", DeviceKind.CUDA) == tmp_path / "h200.json"
-    assert shipped_for("sm_80", DeviceKind.CUDA) == tmp_path / "seed.json"
+@pytest.fixture(scope="module")
+def kept() -> list[Transition]:
+    return [one for path in KEPT for one in read_transitions(path)]
 
 
-@pytest.mark.parametrize(("arch", "kind"), [("sm_90", DeviceKind.EMULATED), ("sm_70", DeviceKind.CUDA)])
-def test_nothing_measured_elsewhere_is_taken(arch: str, kind: DeviceKind) -> None:
-    assert shipped_for(arch, kind) == seed_path()
+def by_cell(rows: Iterable[StatisticsRow]) -> dict[tuple[str, str], tuple[int, float, float]]:
+    return {
+        (row.run, row.cell.model_dump_json()): (
+            row.sums.attempts,
+            round(row.sums.sum_gain, 9),
+            round(row.sums.sum_log, 9),
+        )
+        for row in rows
+    }
+
+
+def test_its_statistics_follow_from_the_transitions_that_are_kept(kept: list[Transition]) -> None:
+    shipped = read_knowledge().document
+    own = {one.as_evidence().run for one in kept}
+    learned = relearn(shipped, kept)
+    assert not learned.refused
+    found = by_cell(row for row in shipped.statistics if row.run in own)
+    assert found == by_cell(learned.document.statistics)
+
+
+def test_what_is_kept_was_measured_and_says_by_what(kept: list[Transition]) -> None:
+    techniques = read_knowledge().techniques
+    for one in kept:
+        assert (one.device_kind, one.arch) == (DeviceKind.CUDA, "sm_90")
+        assert one.credited in techniques
+        assert one.headroom is not None
+        if one.speedup is not None and one.decision is not Decision.INCONCLUSIVE:
+            assert (one.speedup > 1) is (one.decision is Decision.FASTER)
+        assert (one.verdict is Verdict.CORRECT) is (one.speedup is not None)
+
+
+def test_a_run_begins_with_it_and_says_what_was_measured_there(tmp_path: Path) -> None:
+    config = RunConfig(out=tmp_path)
+    told = {
+        kind: choose_knowledge(config, RunLayout.of(config), facts().model_copy(update={"kind": kind})).reason
+        for kind in DeviceKind
+    }
+    attempts = sum(row.sums.attempts for row in read_knowledge().document.statistics)
+    assert str(attempts) in told[DeviceKind.CUDA]
+    assert not any(character.isdigit() for character in told[DeviceKind.EMULATED])
+
+
+def test_learning_for_a_study_holds_nothing_of_what_it_asks_on(kept: list[Transition]) -> None:
+    whole = learn_knowledge(KEPT)
+    train = learn_knowledge(KEPT, split=Split.TRAIN)
+    held = [one for one in kept if one.problem in HELD_OUT]
+    assert held
+    assert train.refused == {"outside the scope": len(held)}
+    assert whole.counted == train.counted + len(held)
+    assert HELD_OUT & {core.problem for core in whole.base.document.cores}
+    assert not HELD_OUT & {core.problem for core in train.base.document.cores}
+    without = learn_knowledge(KEPT, without_families=["scan"]).base.document
+    assert OpFamily.SCAN not in {row.cell.op_family for row in without.statistics}
+    assert OpFamily.SCAN not in {core.op_family for core in without.cores}
+
+
+def test_a_line_that_lacks_what_a_transition_needs_is_refused(tmp_path: Path) -> None:
+    whole, lacking = transition("a"), transition("b").model_dump_json(exclude={"state"})
+    file = tmp_path / "records.jsonl"
+    file.write_text(f"{whole.model_dump_json()}\n{lacking}\n")
+    with pytest.raises(UsageError, match="line 2"):
+        learn_knowledge([file])
+    file.write_text(f"{whole.model_dump_json()}\n")
+    assert read_transitions(file) == [whole]
+
+
+def test_learning_again_counts_nothing_twice() -> None:
+    once = learn_knowledge(KEPT)
+    again = learn_knowledge([*KEPT, *KEPT], once.base)
+    assert again.base.document == once.base.document
+    assert again.refused == {"counted before": once.counted}
+    assert curated(once.base.document).statistics == ()

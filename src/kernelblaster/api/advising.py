@@ -16,7 +16,7 @@ from kernelblaster.knowledge.base import KnowledgeBase
 from kernelblaster.knowledge.decisions import Classification, NoTechnique, SelectionContext
 from kernelblaster.knowledge.derived import observed
 from kernelblaster.knowledge.policies import greedy
-from kernelblaster.knowledge.store import KnowledgeStore, shipped_for
+from kernelblaster.knowledge.store import KnowledgeStore, seed_path
 from kernelblaster.problems.families import family_of, family_of_driver
 from kernelblaster.problems.problem import Problem
 
@@ -99,14 +99,14 @@ def advise(
         evaluation: of the kernel, with its profile.
         problem: that it solves.
         facts: of the device that it was profiled on.
-        base: what is known; the shipped knowledge base for the device if None.
+        base: what is known; the shipped knowledge base if None.
 
     Raises KnowledgeError, ProblemError.
     """
     profile = evaluation.profile
     if profile is None or not profile.kernels:
         return None
-    base = base or KnowledgeStore(shipped_for(facts.arch, facts.kind), owned=False).load()
+    base = base or KnowledgeStore(seed_path(), owned=False).load()
     found = base.classify(profile, facts, evaluation.timing)
     if problem.weakly_verified:
         family = family_of_driver(problem.driver_path.read_text(encoding="utf-8", errors="replace"))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
+from kernelblaster.config import DATASET
 from kernelblaster.errors import UsageError
 from kernelblaster.knowledge.base import KnowledgeBase
 from kernelblaster.knowledge.diff import KnowledgeDiff, diff
@@ -12,10 +14,31 @@ from kernelblaster.knowledge.experience import EXPERIENCE, has_transitions, stor
 from kernelblaster.knowledge.merge import merge
 from kernelblaster.knowledge.relearn import relearn
 from kernelblaster.knowledge.render import render
+from kernelblaster.knowledge.schema import Core
 from kernelblaster.knowledge.store import KnowledgeStore, seed_path
+from kernelblaster.paths import data_dir
+from kernelblaster.problems.dataset import Dataset
+from kernelblaster.problems.families import OpFamily
+from kernelblaster.problems.tags import Split
+from kernelblaster.replay.files import read_transitions
 
 KnowledgeSource = KnowledgeBase | Path | None
 """A knowledge base, its file, or None for the shipped one."""
+
+
+@dataclass(frozen=True)
+class LearnedKnowledge:
+    """What was learned from transitions.
+
+    Attributes:
+        base: states and techniques with it.
+        counted: transitions that its statistics hold.
+        refused: why others are not in them -> how many.
+    """
+
+    base: KnowledgeBase
+    counted: int
+    refused: dict[str, int]
 
 
 def read_knowledge(file: Path | None = None) -> KnowledgeBase:
@@ -79,18 +102,59 @@ def _base(source: KnowledgeSource) -> KnowledgeBase:
     return source if isinstance(source, KnowledgeBase) else read_knowledge(source)
 
 
-def learn_knowledge(runs: Iterable[Path], definitions: KnowledgeSource = None) -> KnowledgeBase:
-    """A knowledge base with what experiments have measured, reckoned anew from their stored transitions.
+def learn_knowledge(
+    sources: Iterable[Path],
+    definitions: KnowledgeSource = None,
+    *,
+    split: Split | str | None = None,
+    without_families: Iterable[OpFamily | str] = (),
+) -> LearnedKnowledge:
+    """A knowledge base with what was measured, reckoned anew from transitions.
 
     Args:
-        runs: directories of experiments (`out/DATASET/PRECISION/EXPERIMENT`), which hold `experience.sqlite`.
-        definitions: where states and techniques come from; the shipped ones if None.
+        sources: directories of experiments (`out/DATASET/PRECISION/EXPERIMENT`), which hold `experience.sqlite` and the
+            kernels that their searches have verified, and files of transitions (JSON lines).
+        definitions: where states, techniques and kernels come from; the shipped ones if None.
+        split: only what was measured on problems of the shipped data set in this part is learned, so that the other
+            part can say whether learning helps.
+        without_families: what was measured on problems of these families is not learned.
 
-    Raises KnowledgeError, MachineError, UsageError.
+    Raises KnowledgeError, MachineError, ProblemError, UsageError.
     """
-    base = _base(definitions)
-    transitions = [one for run in runs for one in stored_transitions(_experiment(run)).query()]
-    return KnowledgeBase(relearn(base.document, transitions))
+    left_out = _families(without_families)
+    ids = None if split is None else _problems_of(split)
+    transitions, cores = [], []
+    for source in sources:
+        if source.is_file():
+            transitions += read_transitions(source)
+            continue
+        experiment = _experiment(source)
+        transitions += stored_transitions(experiment).query()
+        cores += _cores_of(experiment)
+    found = relearn(
+        _base(definitions).document,
+        transitions,
+        cores,
+        lambda problem, family: family not in left_out and (ids is None or problem in ids),
+    )
+    return LearnedKnowledge(KnowledgeBase(found.document), found.counted, found.refused)
+
+
+def _families(names: Iterable[OpFamily | str]) -> frozenset[OpFamily]:
+    try:
+        return frozenset(OpFamily(name) for name in names)
+    except ValueError as error:
+        raise UsageError(str(error), hint=f"families are {', '.join(OpFamily)}") from error
+
+
+def _problems_of(split: Split | str) -> frozenset[str]:
+    return frozenset(str(problem.id) for problem in Dataset(data_dir() / DATASET).select(split=split))
+
+
+def _cores_of(experiment: Path) -> tuple[Core, ...]:
+    """Verified kernels that an experiment keeps; none of one that ended before it wrote its document."""
+    file = experiment / seed_path().name
+    return KnowledgeStore(file, owned=False).load().document.cores if file.is_file() else ()
 
 
 def _experiment(directory: Path) -> Path:

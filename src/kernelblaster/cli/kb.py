@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from kernelblaster import Split
 from kernelblaster.cli import terminal
 from kernelblaster.cli.options import JsonOption
 from kernelblaster.cli.terminal import print_json
@@ -84,19 +85,38 @@ def merge(
 @app.command("learn")
 def learn(
     target: Annotated[Path, typer.Argument(help="Knowledge base to write.")],
-    runs: Annotated[list[Path], typer.Argument(help="Directories of experiments (with experience.sqlite).")],
+    sources: Annotated[
+        list[Path],
+        typer.Argument(help="Directories of experiments (with experience.sqlite), and files of transitions (.jsonl)."),
+    ],
+    split: Annotated[
+        Split | None, typer.Option("--split", help="Learn on problems of this part of the shipped data set alone.")
+    ] = None,
+    without_family: Annotated[
+        list[str] | None,
+        typer.Option("--without-family", help="Learn nothing on problems of this operator family; may be repeated."),
+    ] = None,
     json_output: JsonOption = False,
 ) -> int:
-    """Reckon statistics anew from what experiments have stored, on the shipped states and techniques."""
+    """Reckon statistics anew from measured transitions, on the shipped states, techniques and kernels.
+
+    With --split or --without-family the shipped kernels of other problems are left out, too: a study of learning asks
+    on what nothing was learned on.
+    """
     from kernelblaster import learn_knowledge, write_knowledge
 
-    learned = learn_knowledge(runs)
-    write_knowledge(learned, target)
-    rows = len(learned.document.statistics)
+    learned = learn_knowledge(sources, split=split, without_families=without_family or ())
+    write_knowledge(learned.base, target)
+    document = learned.base.document
+    facts = {"counted": learned.counted, "rows": len(document.statistics), "cores": len(document.cores)}
     if json_output:
-        print_json({"file": str(target), "rows": rows})
-    else:
-        typer.echo(f"{target}: {rows} rows of statistics from {len(runs)} experiments")
+        print_json({"file": str(target), **facts, "refused": learned.refused})
+        return int(ExitCode.OK)
+    typer.echo(
+        f"{target}: {learned.counted} transitions in {facts['rows']} rows of statistics, {facts['cores']} kernels"
+    )
+    for reason, count in sorted(learned.refused.items()):
+        typer.echo(f"not counted: {count}, {reason}")
     return int(ExitCode.OK)
 
 

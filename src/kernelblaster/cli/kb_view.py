@@ -58,7 +58,7 @@ def _summary(base: KnowledgeBase, records: dict[RecordKey, TrackRecord]) -> Iter
         attempts[_place(key)].append(record)
     for place, found in sorted(attempts.items()):
         tried, correct = sum(one.attempts for one in found), sum(one.correct for one in found)
-        yield f"{place}: {tried} attempts, {correct} correct ({100 * correct / tried:.0f} %)"
+        yield f"{place}: {tried} attempts, {correct} correct ({100 * correct / tried:.3g} %)"
 
 
 def _place(key: RecordKey) -> str:

@@ -249,8 +249,8 @@ class RunConfig(Section):
     libraries: Annotated[tuple[Library, ...], BeforeValidator(_listed)] = ()
     """Libraries a candidate may call: none, or cublas,cudnn,cutlass."""
     knowledge_base: Path | None = None
-    """Knowledge base to start from; the experiment's own if not given, else the shipped one that was measured on the
-    GPU's architecture, else the curated seed."""
+    """Knowledge base to start from; the experiment's own if not given, else the shipped one, which holds what was
+    measured by architecture."""
     concurrency: int = Field(4, ge=1)
     """Problems in flight at once."""
     search: SearchConfig = SearchConfig()

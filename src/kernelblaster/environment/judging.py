@@ -25,7 +25,7 @@ from kernelblaster.evaluation.results import Evaluation, Verdict
 from kernelblaster.evaluation.tiers import Tier
 from kernelblaster.knowledge.base import KnowledgeBase
 from kernelblaster.knowledge.decisions import Classification
-from kernelblaster.knowledge.store import KnowledgeStore, shipped_for
+from kernelblaster.knowledge.store import KnowledgeStore, seed_path
 from kernelblaster.problems.problem import Precision, Problem, TensorSpec
 from kernelblaster.problems.reference import tensor_specs
 from kernelblaster.problems.start import read_start
@@ -261,10 +261,8 @@ class SharedJudge:
 
     @property
     def knowledge(self) -> KnowledgeBase:
-        """The knowledge base that ships for this device."""
-        return self._knowledge.get(
-            self.facts.arch, lambda: KnowledgeStore(shipped_for(self.facts.arch, self.facts.kind), owned=False).load()
-        )
+        """The knowledge base that ships."""
+        return self._knowledge.get(self.facts.arch, lambda: KnowledgeStore(seed_path(), owned=False).load())
 
     def classify(self, evaluation: Evaluation) -> Classification | None:
         """What limits a correct candidate, by the shipped knowledge base; None without counters."""

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass
 
-from kernelblaster.cuda_source.features import Feature
+from kernelblaster.cuda_source.features import Feature, confirmed, shown_by, source_features
 from kernelblaster.devices.metrics import Metric
 from kernelblaster.evaluation.results import Decision, Verdict
 from kernelblaster.knowledge.schema import FREE_FORM, TechniqueEntry
@@ -82,6 +83,44 @@ def grown(before: Mapping[str, int] | None, after: Mapping[str, int] | None) -> 
     if before is None or after is None:
         return frozenset()
     return frozenset(one for one in Feature if after.get(one, 0) >= _GROWTH * max(1, before.get(one, 0)))
+
+
+@dataclass(frozen=True)
+class Done:
+    """What detectors found a candidate to do beyond its parent.
+
+    Attributes:
+        gained: features that it has and its parent had not, without those that machine code or counters refute.
+        more: features that it has much more of.
+        refuted: features that are new in its source and in nothing that was compiled.
+        compiled: whether machine code had a say.
+    """
+
+    gained: frozenset[Feature] = frozenset()
+    more: frozenset[Feature] = frozenset()
+    refuted: frozenset[Feature] = frozenset()
+    compiled: bool = False
+
+
+Written = tuple[str, Mapping[str, int] | None]
+"""A source, and its machine code's instructions per feature where that is known."""
+
+
+def what_was_done(parent: Written, candidate: Written, totals: Mapping[str, float]) -> Done:
+    """Hold two kernels against each other; machine code has a say where that of both is known.
+
+    `totals`: counters of the candidate's profiled call, empty for none.
+    """
+    written = [source_features(source) for source, _ in (parent, candidate)]
+    compiled = parent[1] is not None and candidate[1] is not None
+    machine = [counts if compiled else None for _, counts in (parent, candidate)]
+    before, after = (confirmed(features, shown_by(counts)) for features, counts in zip(written, machine, strict=True))
+    return Done(
+        gained=executed(after, totals) - before,
+        more=executed(grown(*machine), totals),
+        refuted=(written[1] - written[0]) - after,
+        compiled=compiled,
+    )
 
 
 def done_technique(

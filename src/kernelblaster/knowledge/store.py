@@ -18,7 +18,6 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
-from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.errors import KnowledgeError, MachineError
 from kernelblaster.knowledge.base import KnowledgeBase
 from kernelblaster.knowledge.merge import merge
@@ -32,21 +31,8 @@ Update = Callable[[KnowledgeDocument], KnowledgeDocument]
 
 
 def seed_path() -> Path:
-    """The shipped, curated knowledge base."""
+    """The shipped knowledge base: curated, with what was measured, by architecture and kind of device."""
     return data_dir() / "kb" / "optimization_database.json"
-
-
-def shipped_for(arch: str, kind: DeviceKind) -> Path:
-    """The shipped knowledge base for a device: one with measurements on its architecture, else the curated seed.
-
-    Measurements are of GPUs. A run on the emulated device starts from the seed, whichever GPU it emulates.
-    """
-    if kind is DeviceKind.CUDA:
-        for path in sorted(seed_path().parent.glob("*.json")):
-            cells = [row.cell for row in KnowledgeStore(path, owned=False).load().document.statistics]
-            if any(cell.arch == arch and cell.device_kind is kind for cell in cells):
-                return path
-    return seed_path()
 
 
 class KnowledgeStore:

@@ -108,6 +108,14 @@ class Recording:
     header: RecordingHeader
     exchanges: tuple[RecordedExchange, ...]
 
+    @property
+    def identity(self) -> str:
+        """16 hexadecimal digits of what was recorded, wherever the file lies and however it is packed."""
+        content = hashlib.sha256()
+        for exchange in self.exchanges:
+            content.update(exchange.model_dump_json().encode())
+        return content.hexdigest()[:16]
+
 
 def read_recording(path: Path) -> Recording:
     """Read `.jsonl` or `.jsonl.gz`; an unfinished last line is left out. Raises UsageError."""
@@ -156,11 +164,8 @@ class RecordedModel:
 
     @property
     def identity(self) -> str:
-        """16 hexadecimal digits of what was recorded, wherever the file lies and however it is packed."""
-        content = hashlib.sha256()
-        for exchange in self._recording.exchanges:
-            content.update(exchange.model_dump_json().encode())
-        return content.hexdigest()[:16]
+        """Of the recording that answers."""
+        return self._recording.identity
 
     def answerable(self, tags: dict[str, str]) -> frozenset[str]:
         """Techniques with a recorded candidate for the parent; if there are none, for the problem and precision."""

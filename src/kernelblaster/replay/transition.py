@@ -102,6 +102,7 @@ class Transition(BaseModel):
     speedup: float | None = Field(None, gt=0)
     """Parent's time / candidate's time; None unless correct and compared."""
     speedup_low: float | None = Field(None, gt=0)
+    """95 % interval; None where only the measured ratio was kept."""
     speedup_high: float | None = Field(None, gt=0)
     decision: Decision | None = None
     headroom: float | None = Field(None, gt=0)
@@ -129,11 +130,13 @@ class Transition(BaseModel):
 
     @model_validator(mode="after")
     def _comparison_is_whole(self) -> Self:
-        figures = (self.speedup, self.speedup_low, self.speedup_high, self.decision)
-        given = [value is not None for value in figures]
-        if any(given) and not all(given):
-            raise ValueError("speedup, speedup_low, speedup_high and decision are given together or not at all")
-        if any(given) and self.verdict is not Verdict.CORRECT:
+        if (self.speedup is None) != (self.decision is None):
+            raise ValueError("speedup and decision are given together or not at all")
+        if (self.speedup_low is None) != (self.speedup_high is None):
+            raise ValueError("an interval has two ends")
+        if self.speedup_low is not None and self.speedup is None:
+            raise ValueError("an interval is one of a speed-up")
+        if self.speedup is not None and self.verdict is not Verdict.CORRECT:
             raise ValueError(f"a candidate with verdict {self.verdict} has no speed-up")
         return self
 

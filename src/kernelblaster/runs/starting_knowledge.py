@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernelblaster.config import RunConfig
-from kernelblaster.devices.facts import DeviceFacts
-from kernelblaster.knowledge.store import seed_path, shipped_for
+from kernelblaster.devices.facts import DeviceFacts, DeviceKind
+from kernelblaster.knowledge.schema import KnowledgeDocument
+from kernelblaster.knowledge.store import KnowledgeStore, seed_path
 from kernelblaster.records.layout import RunLayout
 
 
@@ -20,14 +21,24 @@ class KnowledgeChoice:
 
 
 def choose_knowledge(config: RunConfig, layout: RunLayout, facts: DeviceFacts) -> KnowledgeChoice:
-    """The experiment's own knowledge base, else the one that is asked for, else the shipped one for the device."""
+    """The experiment's own knowledge base, else the one that is asked for, else the shipped one."""
     own, given = layout.knowledge_base, config.knowledge_base
     if own.exists():
         merged = f", with {given} merged in" if given is not None else ""
         return KnowledgeChoice(own, f"{own.name} of this experiment{merged}")
     if given is not None:
         return KnowledgeChoice(given, f"{given}: asked for")
-    shipped = shipped_for(facts.arch, facts.kind)
-    if shipped == seed_path():
-        return KnowledgeChoice(shipped, f"{shipped.name}, curated: nothing was measured on this device before")
-    return KnowledgeChoice(shipped, f"{shipped.name}: it was measured on {facts.arch}, as this run will be")
+    shipped = seed_path()
+    measured = measured_on(KnowledgeStore(shipped, owned=False).load().document, facts.arch, facts.kind)
+    told = (
+        f"{measured} attempts were measured on {facts.arch}"
+        if measured
+        else "nothing was measured on this device before"
+    )
+    return KnowledgeChoice(shipped, f"{shipped.name}, the shipped one: {told}")
+
+
+def measured_on(document: KnowledgeDocument, arch: str, kind: DeviceKind) -> int:
+    """Attempts that statistics hold of an architecture and a kind of device."""
+    own = (row for row in document.statistics if (row.cell.arch, row.cell.device_kind) == (arch, kind))
+    return sum(row.sums.attempts for row in own)

@@ -14,9 +14,8 @@ from kernelblaster.agent.events import Credited
 from kernelblaster.agent.slots import attempt_slot, step_slot
 from kernelblaster.agent.state import Attempt, Choice, FailureKind, RolloutState, StateUpdate, StepDiagnosis
 from kernelblaster.config import SearchPart
-from kernelblaster.cuda_source.features import Feature, confirmed, shown_by, source_features
 from kernelblaster.evaluation.results import Evaluation, Verdict
-from kernelblaster.knowledge.credit import done_technique, executed, grown
+from kernelblaster.knowledge.credit import Done, done_technique, what_was_done
 from kernelblaster.replay.transition import Transition, metric_deltas, reward
 
 _DECLARED = re.compile(r"^TECHNIQUES:(.*)$", re.MULTILINE)
@@ -56,7 +55,7 @@ class _FinishedStep:
     evaluation: Evaluation | None
 
 
-def _transition(context: ProblemContext, state: RolloutState, step: _FinishedStep, found: Found) -> Transition:
+def _transition(context: ProblemContext, state: RolloutState, step: _FinishedStep, found: Done) -> Transition:
     choice, attempt, evaluation = step.choice, step.attempt, step.evaluation
     verdict = _verdict(attempt)
     comparison = evaluation.comparison if evaluation and evaluation.correct else None
@@ -104,51 +103,19 @@ def _transition(context: ProblemContext, state: RolloutState, step: _FinishedSte
     )
 
 
-@dataclass(frozen=True)
-class Found:
-    """What detectors found a candidate to do beyond its parent.
-
-    Attributes:
-        gained: features that it has and its parent had not, without those that machine code or counters refute.
-        more: features that it has much more of.
-        refuted: features that are new in its source and in nothing that was compiled.
-        compiled: whether machine code had a say.
-    """
-
-    gained: frozenset[Feature] = frozenset()
-    more: frozenset[Feature] = frozenset()
-    refuted: frozenset[Feature] = frozenset()
-    compiled: bool = False
-
-
-def _found(context: ProblemContext, state: RolloutState, step: _FinishedStep) -> Found:
+def _found(context: ProblemContext, state: RolloutState, step: _FinishedStep) -> Done:
     candidate, evaluation = step.attempt.candidate, step.evaluation
     if candidate is None:
-        return Found()
-    machine = _machine(context, step.parent, evaluation)
-    written = [source_features(context.files.candidate(sha)) for sha in (state.incumbent.sha256, candidate)]
-    before, after = (confirmed(source, shown_by(counts)) for source, counts in zip(written, machine, strict=True))
+        return Done()
+    parent, made = (context.files.candidate(sha) for sha in (state.incumbent.sha256, candidate))
+    heard = context.config.has(SearchPart.SASS_CREDIT)
+    before = step.parent.machine if heard else None
+    after = evaluation.machine if heard and evaluation else None
     totals = evaluation.profile.totals if evaluation and evaluation.profile else {}
-    return Found(
-        gained=executed(after, totals) - before,
-        more=executed(grown(*machine), totals),
-        refuted=(written[1] - written[0]) - after,
-        compiled=machine[1] is not None,
-    )
+    return what_was_done((parent, before), (made, after), totals)
 
 
-_Counts = dict[str, int] | None
-
-
-def _machine(context: ProblemContext, parent: Evaluation, candidate: Evaluation | None) -> tuple[_Counts, _Counts]:
-    """Counts of both's machine code; None for both where either is not known, or they are switched off."""
-    if candidate is None or not context.config.has(SearchPart.SASS_CREDIT):
-        return None, None
-    known = parent.machine is not None and candidate.machine is not None
-    return (parent.machine, candidate.machine) if known else (None, None)
-
-
-def _credited(transition: Transition, found: Found) -> Credited:
+def _credited(transition: Transition, found: Done) -> Credited:
     return Credited(
         problem=transition.problem,
         slot=transition.slot,

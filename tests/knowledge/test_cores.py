@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kernelblaster.agent.sources import strip_comments
 from kernelblaster.api.remembering import remember_recordings
+from kernelblaster.config import DATASET
 from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.devices.facts import DeviceKind, Library
 from kernelblaster.knowledge.cores import (
@@ -27,6 +28,7 @@ from kernelblaster.knowledge.schema import MOST_WHOLE, Core, ShapeRegime
 from kernelblaster.knowledge.store import KnowledgeStore, seed_path
 from kernelblaster.models.recorded import read_recording
 from kernelblaster.paths import data_dir
+from kernelblaster.problems.dataset import find_problem
 from kernelblaster.problems.families import OpFamily
 from kernelblaster.problems.problem import Precision
 
@@ -42,6 +44,7 @@ CORES = st.builds(
     attainable_us=st.none() | st.sampled_from([0.5, 1.0]),
     source=st.sampled_from(["a", "b", "c"]),
     whole=st.none() | st.sampled_from(["// a", "// b"]),
+    definition=st.none() | st.sampled_from(["1", "2"]),
 )
 WANTED = Wanted("level1/023", OpFamily.MATMUL, "sm_90", DeviceKind.CUDA, Precision.FP16, ShapeRegime.LONG, 0.4)
 CONTENT = ("median_us", "attainable_us", "source", "excerpt", "whole")
@@ -89,6 +92,17 @@ def test_a_search_begins_with_the_fastest_whole_kernel_of_its_problem_that_runs_
         {"libraries": (Library.CUBLAS,)},
     ]  # fmt: skip
     assert own_kernel(WANTED, [part, foreign, *(own.model_copy(update=change) for change in elsewhere)]) is None
+
+
+def test_a_problem_of_another_data_set_with_the_same_id_is_another_problem() -> None:
+    wanted = dataclasses.replace(WANTED, definition="ours")
+    own = GOOD.model_copy(update={"problem": WANTED.problem, "whole": "// x"})
+    ours, theirs = (own.model_copy(update={"definition": whose}) for whose in ("ours", "theirs"))
+    assert own_kernel(wanted, [theirs]) is None
+    assert own_kernel(wanted, [theirs, ours]) == ours
+    assert own_kernel(wanted, [own]) == own, "files of earlier versions do not say"
+    assert donor_for(wanted, [ours, own]) is None
+    assert donor_for(wanted, [theirs]) == theirs
 
 
 def test_a_kernel_is_kept_whole_up_to_64_kilobytes() -> None:
@@ -151,6 +165,7 @@ def test_the_shipped_seed_holds_whole_kernels_none_of_which_the_judge_refuses() 
     assert len(cores) == 18
     assert "level1/026" not in {core.problem for core in cores}, "its GELU is NaN where the input is infinite"
     for core in cores:
+        assert core.definition == find_problem(core.problem, data_dir() / DATASET).definition_digest
         assert core.whole is not None
         shown = shown_code(strip_comments(core.whole), "")
         assert shown is not None

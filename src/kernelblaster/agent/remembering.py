@@ -82,6 +82,7 @@ def _wanted(context: ProblemContext, parent: Evaluation) -> Wanted:
         regime=ShapeRegime.of(timing.attainable_us if timing else None),
         share=1 / timing.headroom if timing and timing.headroom else None,
         libraries=context.libraries,
+        definition=context.problem.definition_digest,
     )
 
 
@@ -98,6 +99,7 @@ def remember_winner(context: ProblemContext, source: str, evaluation: Evaluation
         return
     core = Core(
         problem=str(context.problem.id),
+        definition=context.problem.definition_digest,
         op_family=context.op_family,
         arch=context.facts.arch,
         device_kind=context.facts.kind,

@@ -21,6 +21,7 @@ from kernelblaster.problems.dataset import Dataset
 from kernelblaster.problems.families import OpFamily
 from kernelblaster.problems.tags import Split
 from kernelblaster.replay.files import read_transitions
+from kernelblaster.replay.transition import Transition
 
 KnowledgeSource = KnowledgeBase | Path | None
 """A knowledge base, its file, or None for the shipped one."""
@@ -123,7 +124,8 @@ def learn_knowledge(
     """
     left_out = _families(without_families)
     ids = None if split is None else _problems_of(split)
-    transitions, cores = [], []
+    transitions: list[Transition] = []
+    cores: list[Core] = []
     for source in sources:
         if source.is_file():
             transitions += read_transitions(source)

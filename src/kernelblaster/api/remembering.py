@@ -74,9 +74,11 @@ def _core(exchange: RecordedExchange) -> Core | None:
     if shown is None:
         return None
     attainable_us = float(timed[2]) if timed[2] else None
+    problem = find_problem(exchange.tags["problem"], data_dir() / DATASET)
     return Core(
         problem=exchange.tags["problem"],
-        op_family=family_of(find_problem(exchange.tags["problem"], data_dir() / DATASET).reference_path),
+        definition=problem.definition_digest,
+        op_family=family_of(problem.reference_path),
         arch=arch[1],
         device_kind=DeviceKind.CUDA,
         precision=Precision(exchange.tags["precision"]),

@@ -1,8 +1,9 @@
 """Code memory: verified kernels. A search begins with the one of its own problem; a prompt may show one of another.
 
-What was seen to carry over from problem to problem is code. A core is kept by problem, operator family, architecture,
-kind of device, precision, shape regime and libraries; of several of one place the fastest stays, whoever merges in what
-order, and beside it the fastest that was kept as a whole, where the fastest was not.
+What was seen to carry over from problem to problem is code. A core is kept by problem (its id, and what it computes,
+for other data sets have that id, too), operator family, architecture, kind of device, precision, shape regime and
+libraries; of several of one place the fastest stays, whoever merges in what order, and beside it the fastest that was
+kept as a whole, where the fastest was not.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class Wanted:
     regime: ShapeRegime
     share: float | None
     libraries: tuple[Library, ...] = ()
+    definition: str | None = None
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,10 @@ def merge_cores(left: Iterable[Core], right: Iterable[Core]) -> tuple[Core, ...]
     """
     best: dict[tuple[object, ...], Core] = {}
     for core in (*left, *right):
-        place = (core.problem, core.op_family, core.arch, core.device_kind, core.precision, core.regime, core.libraries)
+        place = (
+            *(core.problem, core.definition, core.op_family, core.arch, core.device_kind, core.precision),
+            *(core.regime, core.libraries),
+        )
         for rank in (place, *([(*place, "whole")] if core.whole is not None else [])):
             known = best.get(rank)
             if known is None or _by_time(core) < _by_time(known):
@@ -86,7 +91,7 @@ def merge_cores(left: Iterable[Core], right: Iterable[Core]) -> tuple[Core, ...]
 
 def own_kernel(wanted: Wanted, cores: Iterable[Core]) -> Core | None:
     """The whole kernel of the very problem: of the same regime where there is one, then the fastest; or None."""
-    own = [core for core in cores if core.problem == wanted.problem and core.precision is wanted.precision]
+    own = [core for core in cores if _is_of(wanted, core) and core.precision is wanted.precision]
     whole = [core for core in own if core.whole is not None and _runs_here(wanted, core)]
     return min(whole, key=lambda core: (core.regime is not wanted.regime, _by_time(core)), default=None)
 
@@ -103,7 +108,13 @@ def donor_for(wanted: Wanted, cores: Sequence[Core]) -> Core | None:
 def _fits(wanted: Wanted, core: Core) -> bool:
     related = core.op_family is wanted.op_family or any({core.op_family, wanted.op_family} <= kin for kin in _KIN)
     teaches = wanted.share is None or _share(core) > wanted.share
-    return core.problem != wanted.problem and related and _runs_here(wanted, core) and teaches
+    return not _is_of(wanted, core) and related and _runs_here(wanted, core) and teaches
+
+
+def _is_of(wanted: Wanted, core: Core) -> bool:
+    """Whether a core is of the very problem, as far as is known."""
+    both = wanted.definition is not None and core.definition is not None
+    return core.problem == wanted.problem and (not both or core.definition == wanted.definition)
 
 
 def _runs_here(wanted: Wanted, core: Core) -> bool:

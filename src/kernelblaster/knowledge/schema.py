@@ -307,6 +307,9 @@ class Core(DocumentPart):
     """A verified kernel that others may learn from: the code memory (see `knowledge.cores`)."""
 
     problem: str
+    definition: str | None = None
+    """Digest of what the problem computes (`Problem.definition_digest`): other data sets have its id, too. None in
+    files of earlier versions."""
     op_family: OpFamily
     arch: str
     device_kind: DeviceKind

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -202,6 +203,12 @@ class Problem:
     def reference_path(self) -> Path:
         """The PyTorch reference."""
         return self.directory / "reference.py"
+
+    @property
+    def definition_digest(self) -> str:
+        """16 hexadecimal digits of the file that says what it computes: number and name do not tell it from others."""
+        defining = self.driver_path if self.weakly_verified else self.reference_path
+        return hashlib.sha256(defining.read_bytes()).hexdigest()[:16]
 
     @property
     def init_path(self) -> Path:

@@ -60,8 +60,9 @@ def test_means_are_over_problems_that_all_searched_and_failures_count_as_one() -
     assert [column.mean for column in page.columns] == ["2.00\u00d7", "2.00\u00d7"]
     assert not any(column.best for column in page.columns)
     assert [column.improved for column in page.columns] == ["2 of 3", "2 of 2"]
-    gains = [float(column.per_tokens.split()[0]) for column in page.columns]
-    assert gains == pytest.approx([100 * 2 * math.log(2) / 10] * 2, abs=0.01)
+    other, own = (column.per_tokens for column in page.columns)
+    assert float(own.split()[0]) == pytest.approx(100 * 2 * math.log(2) / 10, abs=0.01)
+    assert "%" not in other, "its tokens were spent on p3, too"
 
 
 def test_the_best_run_of_each_problem_is_marked_where_one_leads() -> None:
@@ -84,6 +85,9 @@ def test_what_was_recalled_is_not_bought_with_tokens() -> None:
         row.recalled_speedup = part
     page = make_comparison([bought, known])
     assert page.columns[0].mean == page.columns[1].mean
+    told = [line.cells[1].recalled for line in page.lines]
+    assert [float(cell.partition("\u00d7")[0]) for cell in told] == [1.5, 2.0]
+    assert not any(line.cells[0].recalled for line in page.lines)
     gains = [float(column.per_tokens.split()[0]) for column in page.columns]
     assert gains == pytest.approx([100 * math.log(6) / 10, 100 * math.log(2) / 10], abs=0.01)
 

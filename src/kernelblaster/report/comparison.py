@@ -44,6 +44,8 @@ class ComparisonCell:
     speedup: str = ""
     final: str = ""
     told: str = ""
+    recalled: str = ""
+    """What of the speed-up a recalled kernel brought; empty where none was."""
     best: bool = False
     width: float = 0.0
     """Of its bar, in percent of the table's largest, by logarithm."""
@@ -71,7 +73,8 @@ class RunColumn:
     tokens: str
     dollars: str
     per_tokens: str
-    """Mean logarithm of the speed-up that replies brought, in percent, per 1,000 tokens; recalled kernels cost none."""
+    """Logarithms of what replies brought, summed, in percent, per 1,000 tokens; recalled kernels cost none.
+    Told where the run searched no other problems, for its tokens are of all."""
 
 
 @dataclass(frozen=True)
@@ -137,8 +140,12 @@ def _column(run: RunToCompare, shared: Sequence[str], mean: float, means: Sequen
         improved=f"{improved} of {len(run.summary.searched)}",
         tokens=f"{tokens / 1000:,.0f} k{', estimated' if spent.estimated else ''}",
         dollars="price unknown" if spent.dollars is None else f"${spent.dollars:.2f}",
-        per_tokens=f"{100 * searched / (tokens / 1000):.2f} %" if tokens and shared else "",
+        per_tokens=_per_tokens(searched, tokens) if len(shared) == len(run.rows) else "searched others, too",
     )
+
+
+def _per_tokens(searched: float, tokens: int) -> str:
+    return f"{100 * searched / (tokens / 1000):.2f} %" if tokens else ""
 
 
 def _lines(runs: Sequence[RunToCompare]) -> Iterator[ProblemLine]:
@@ -169,6 +176,7 @@ def _cell(row: ProblemSummary, best: float | None, most: float) -> ComparisonCel
     return ComparisonCell(
         speedup=times(speedup),
         final=microseconds(row.comparison.candidate.median_us),
+        recalled=f"{times(row.recalled_speedup)} recalled" if row.recalled_speedup is not None else "",
         best=speedup == best,
         width=round(100 * math.log(max(speedup, 1.0)) / math.log(max(most, 1.0001)), 1),
     )

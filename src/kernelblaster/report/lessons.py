@@ -38,11 +38,11 @@ class LessonsView:
 
 
 def lessons_view(record: ProblemRecord) -> LessonsView | None:
-    """The lessons of a search; None when none were drawn or shown."""
+    """The lessons of a search; None when none were asked for, whatever earlier ones its prompts showed."""
     drawn = [one for event in record.lessons for one in event.drawn]
     prompts = [step.selected for step in record.steps if step.selected]
     shown = Counter(lesson for prompt in prompts for lesson in prompt.lessons)
-    if not drawn and not shown:
+    if not record.lessons:
         return None
     effects = Counter(one.effect for one in drawn)
     counted = ", ".join(f"{effects[effect]} {effect}" for effect in PairEffect if effects[effect]) or "none drawn"

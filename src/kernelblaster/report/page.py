@@ -16,6 +16,7 @@ from kernelblaster.report.code import Diff, HotKernel, hot_kernels, side_by_side
 from kernelblaster.report.counters import CounterRow, counters
 from kernelblaster.report.lessons import LessonsView, lessons_view
 from kernelblaster.report.packing import PackRoom, TextPack
+from kernelblaster.report.parts import PartRow, part_rows, parts_account
 from kernelblaster.report.reading import ProblemRecord
 from kernelblaster.report.roofline import Roofline, roofline
 from kernelblaster.report.scales import microseconds, times
@@ -111,6 +112,7 @@ class Page:
     tiles: tuple[Tile, ...]
     rows: tuple[ResultRow, ...]
     techniques: TechniqueTable | None
+    parts: tuple[PartRow, ...]
     problems: tuple[ProblemView, ...]
 
 
@@ -118,7 +120,7 @@ def make_page(summary: RunSummary, records: Sequence[ProblemRecord]) -> Page:
     """The page of a run."""
     kind = "modelled" if summary.emulated else "measured"
     best = max((row.comparison.speedup for row in summary.problems if row.comparison), default=1.0)
-    rows = tuple(_row(record.row, record.anchor, best) for record in records)
+    rows = tuple(_row(record, best) for record in records)
     room = PackRoom()
     headline, told = _headline(summary, kind)
     return Page(
@@ -130,6 +132,7 @@ def make_page(summary: RunSummary, records: Sequence[ProblemRecord]) -> Page:
         tiles=tuple(_tiles(summary)),
         rows=rows,
         techniques=technique_table(records),
+        parts=part_rows(parts_account(records)),
         problems=tuple(_problem(record, row, summary, room) for record, row in zip(records, rows, strict=True)),
     )
 
@@ -152,6 +155,12 @@ def _headline(summary: RunSummary, kind: str) -> tuple[str, str]:
     if not summary.problems:
         return "", "nothing was searched"
     judged = sum((Counter(row.verdicts) for row in summary.problems), Counter[str]())
+    open_searches = (OutcomeStatus.WAITING, OutcomeStatus.INTERRUPTED)
+    unfinished = sum(row.status in open_searches for row in summary.problems)
+    if unfinished:
+        ended = len(summary.problems) - unfinished
+        rest = f"; {ended} ended without a faster kernel" if ended else ""
+        return "", f"{unfinished} {'search has' if unfinished == 1 else 'searches have'} not ended{rest}"
     if judged and not judged[Verdict.CORRECT]:
         return "", "no candidate was correct"
     return "", "no kernel was faster than its start"
@@ -179,9 +188,13 @@ _STATUS_CLASS = {
 }
 
 
-def _row(row: ProblemSummary, anchor: str, best: float) -> ResultRow:
+def _row(record: ProblemRecord, best: float) -> ResultRow:
+    row, anchor = record.row, record.anchor
     c = row.comparison
-    start = c.baseline if c else row.start
+    # A search that has not ended has no outcome yet; its start may have been judged all the same.
+    judged = record.evaluations.get(record.start or "")
+    began = judged.timing if judged is not None else None
+    start = c.baseline if c else row.start or began
     final = c.candidate if c else None
     return ResultRow(
         anchor=anchor,
@@ -214,8 +227,13 @@ def _share(timing: Timing | None) -> str:
     if timing is None or (timing.attainable_us is None and timing.floor_fraction is None):
         return ""
     if timing.attainable_us is not None:
-        return f"{100 * timing.attainable_us / timing.median_us:.2g} % of attainable"
-    return f"{100 * (timing.floor_fraction or 0):.2g} % of the roofline floor"
+        return f"{_percent(timing.attainable_us / timing.median_us)} of attainable"
+    return f"{_percent(timing.floor_fraction or 0)} of the roofline floor"
+
+
+def _percent(share: float) -> str:
+    """Two digits, and whole percents from ten on: an estimate may be passed."""
+    return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.2g} %"
 
 
 def _problem(record: ProblemRecord, row: ResultRow, summary: RunSummary, room: PackRoom) -> ProblemView:

@@ -17,6 +17,7 @@ from kernelblaster.agent.events import (
     Event,
     FinalistMeasured,
     Generated,
+    HandedOut,
     LessonsDrawn,
     Recalled,
     RoundStarted,
@@ -62,6 +63,7 @@ class ReportedStep:
         parent: SHA-256 of the kernel it began on.
         decided: how it ended; None when it has not.
         credited: the technique its outcome counts for; None in journals that lack it.
+        began: Unix time in seconds; 0 in journals that lack it.
     """
 
     slot: str
@@ -74,6 +76,7 @@ class ReportedStep:
     attempts: tuple[ReportedAttempt, ...]
     decided: Decided | None
     credited: Credited | None = None
+    began: float = 0.0
 
     @property
     def last(self) -> ReportedAttempt | None:
@@ -104,6 +107,7 @@ class ProblemRecord:
         baseline: PyTorch beside start and final kernel; None when nobody has timed it.
         lessons: drawn from measured pairs, by generation or round.
         recalled: the kernel of the knowledge base that the search began with or refused; None where there was none.
+        crossovers: slots of steps whose prompt showed a second kernel of the search.
     """
 
     row: ProblemSummary
@@ -117,6 +121,7 @@ class ProblemRecord:
     baseline: BaselineRow | None
     lessons: tuple[LessonsDrawn, ...] = ()
     recalled: Recalled | None = None
+    crossovers: frozenset[str] = frozenset()
 
     @property
     def anchor(self) -> str:
@@ -156,7 +161,14 @@ def read_problem(row: ProblemSummary, directory: Path) -> ProblemRecord:
         baseline=find_baseline(directory),
         lessons=tuple(event for event in events if isinstance(event, LessonsDrawn)),
         recalled=recalled,
+        crossovers=frozenset(slot for event in events if isinstance(event, HandedOut) for slot in _crossed(row, event)),
     )
+
+
+def _crossed(row: ProblemSummary, handed: HandedOut) -> Iterator[str]:
+    for one in handed.allocations:
+        if one.donor is not None:
+            yield f"{row.problem}/r{handed.round}/rollout-{one.index}/step-{handed.generation}"
 
 
 def steps_of(events: Sequence[Event]) -> Iterator[ReportedStep]:
@@ -188,6 +200,7 @@ def steps_of(events: Sequence[Event]) -> Iterator[ReportedStep]:
             attempts=tuple(sorted(attempts, key=lambda attempt: _number(attempt.slot))),
             decided=_last(own, Decided),
             credited=_last(own, Credited),
+            began=started.at if started else 0.0,
         )
 
 

@@ -95,7 +95,8 @@ def _tried(record: ProblemRecord) -> list[tuple[str, _Tried]]:
             title=f"{record.row.problem} {step.rollout} step {step.number}: {told}",
             anchor=step_anchor(record.anchor, step),
         )
-        found.append((step.decided.technique, one))
+        # What was done, as far as detectors confirm it; journals of earlier versions hold what was asked for alone.
+        found.append((step.credited.credited if step.credited else step.decided.technique, one))
     return found
 
 

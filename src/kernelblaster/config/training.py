@@ -134,6 +134,8 @@ class TrainConfig(Section):
     completions and rewards."""
     generator: Generator = Generator.TRANSFORMERS
     """transformers, vllm_colocate or vllm_server."""
+    vllm_server: str = "http://127.0.0.1:8001"
+    """Address of the server that generates, where the generator is vllm_server."""
     judge: str | None = None
     """Address of a judge on another GPU or machine, which `kernelblaster env serve --judge` starts, such as
     http://127.0.0.1:8000; completions are judged in this process if none is named."""

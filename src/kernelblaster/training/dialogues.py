@@ -13,7 +13,7 @@ from typing import Any
 from kernelblaster.config.training import TrainConfig
 from kernelblaster.training.judging import COMPARED_WITH, Place, PolicyCompletion, Scorer, judge_step
 from kernelblaster.training.policy import prompt_ids
-from kernelblaster.training.rollouts import Generation, Rollout, RolloutStore, digest_of_tokens
+from kernelblaster.training.rollouts import Generation, Logprobs, Rollout, RolloutStore, digest_of_tokens
 from kernelblaster.training.turns import Asked, Fits, NextTurns
 
 OnProgress = Callable[[str, int], None]
@@ -30,7 +30,7 @@ class Written:
     """
 
     completions: list[list[int]]
-    logprobs: list[list[float]] | None = None
+    logprobs: list[Logprobs] | None = None
 
 
 Write = Callable[[list[list[int]], int], Written]
@@ -49,7 +49,7 @@ class DialogueTurn:
 
     prompt: list[int]
     completion: list[int]
-    logprobs: list[float] | None
+    logprobs: Logprobs | None
     rollout: Rollout
 
 
@@ -120,7 +120,7 @@ class Dialogues:
         ]
         rollouts = judge_step(step, completions, self.scorer, self.store)
         self.on_progress("judged", step)
-        logprobs: Sequence[list[float] | None] = written.logprobs or [None] * len(prompts)
+        logprobs: Sequence[Logprobs | None] = written.logprobs or [None] * len(prompts)
         return [DialogueTurn(*one) for one in zip(prompts, written.completions, logprobs, rollouts, strict=True)]
 
     def _written(self, step: int, turn: int, prompts: list[list[int]], write: Write) -> Written:

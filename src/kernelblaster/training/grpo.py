@@ -16,6 +16,7 @@ It overrides one private method of TRL and calls another, so that TRL's version 
 from __future__ import annotations
 
 import logging
+import math
 import os
 import time
 import warnings
@@ -37,7 +38,7 @@ from kernelblaster.training.dialogues import Dialogues, DialogueTurn, OnProgress
 from kernelblaster.training.judging import Scorer
 from kernelblaster.training.metrics import Metrics, metrics_of
 from kernelblaster.training.policy import Policy, fits
-from kernelblaster.training.rollouts import RolloutStore
+from kernelblaster.training.rollouts import Logprobs, RolloutStore
 from kernelblaster.training.rows import PromptRow
 from kernelblaster.training.stages import StagePlan, step_seed
 from kernelblaster.training.turns import Asked, discounted_returns
@@ -151,11 +152,10 @@ class KernelTrainer(GRPOTrainer):
         self._samples = _in_rows(held, self._run.plan.generations, self._turns, self._run.config.gamma)
         turns = [None if one is None else one.turn for one in self._samples]
         unused = [int(self.eos_token_ids[0])]
-        told = all(turn is None or turn.logprobs is not None for turn in turns)
         return {
             "prompt_ids": [unused if turn is None else turn.prompt for turn in turns],
             "completion_ids": [unused if turn is None else turn.completion for turn in turns],
-            "logprobs": [[0.0] if turn is None else turn.logprobs for turn in turns] if told else None,
+            "logprobs": [[0.0] if turn is None else _logprobs(turn) for turn in turns] if self.use_vllm else None,
             "env_mask": [[0] if turn is None else [1] * len(turn.completion) for turn in turns],
         }
 
@@ -167,7 +167,7 @@ class KernelTrainer(GRPOTrainer):
         with torch.random.fork_rng():
             torch.manual_seed(step_seed(self._run.config, self.state.global_step, turn))
             completions, logprobs = self._generate_single_turn(prompts, None, {}, repeated)
-        return Written(completions, logprobs)
+        return Written(completions, None if logprobs is None else [_known(one) for one in logprobs])
 
     def kernel_reward(self, prompts: Any, completions: Any, log_metric: Any, **_: Any) -> list[float | None]:
         """The return of each row; None for a turn that was not taken. TRL logs them under this name."""
@@ -183,6 +183,16 @@ class _Sample:
 
     turn: DialogueTurn
     value: float | None
+
+
+def _known(logprobs: Sequence[float | None]) -> Logprobs:
+    return [one if one is not None and math.isfinite(one) else None for one in logprobs]
+
+
+def _logprobs(turn: DialogueTurn) -> list[float]:
+    """As TRL takes them: it corrects nothing where one is NaN. None are known of what transformers wrote."""
+    known = turn.logprobs or [None] * len(turn.completion)
+    return [math.nan if one is None else one for one in known]
 
 
 def _value(sample: _Sample | None) -> float | None:
@@ -252,7 +262,6 @@ def _sample(row: PromptRow) -> dict[str, Any]:
 def _arguments(run: StageRun, turns: int) -> Any:
     config, plan = run.config, run.plan
     on_gpu = torch.cuda.is_available()
-    vllm = {Generator.VLLM_COLOCATE: "colocate", Generator.VLLM_SERVER: "server"}.get(config.generator)
     os.environ.setdefault("TENSORBOARD_LOGGING_DIR", str(run.directory / "tensorboard"))
     return GRPOConfig(
         output_dir=str(run.directory),
@@ -267,8 +276,7 @@ def _arguments(run: StageRun, turns: int) -> Any:
         beta=plan.beta,
         loss_type=str(plan.loss),
         scale_rewards=_SCALES.get(plan.advantage, "none"),
-        use_vllm=vllm is not None,
-        **({"vllm_mode": vllm} if vllm else {}),
+        **_vllm(config, plan),
         seed=config.seed,
         save_strategy="steps",
         save_steps=config.checkpoint_steps,
@@ -281,6 +289,19 @@ def _arguments(run: StageRun, turns: int) -> Any:
         gradient_checkpointing=on_gpu,
         dataloader_num_workers=0,
     )
+
+
+def _vllm(config: TrainConfig, plan: StagePlan) -> dict[str, Any]:
+    if config.generator is Generator.TRANSFORMERS:
+        return {"use_vllm": False}
+    if config.generator is Generator.VLLM_SERVER:
+        return {"use_vllm": True, "vllm_mode": "server", "vllm_server_base_url": config.vllm_server}
+    # Without it room is asked for all that the model can read, which is more than there is beside its training.
+    return {
+        "use_vllm": True,
+        "vllm_mode": "colocate",
+        "vllm_max_model_length": plan.prompt_tokens + plan.completion_tokens,
+    }
 
 
 def _has_tensorboard() -> bool:

@@ -24,6 +24,8 @@ from kernelblaster.storage.records import differing_fields
 GENERATIONS = "generations.jsonl"
 ROLLOUTS = "rollouts.jsonl"
 Tokens = list[int]
+Logprobs = list[float | None]
+"""Of the tokens of a completion; None for one whose generator did not know it. JSON has no NaN."""
 
 
 class JudgedCompletion(BaseModel):
@@ -104,7 +106,7 @@ class Generation(BaseModel):
     prompts: str
     """Digest of what was asked."""
     completions: list[Tokens]
-    logprobs: list[list[float]] | None = None
+    logprobs: list[Logprobs] | None = None
     """Of the sampled tokens, where the generator tells them."""
 
 

@@ -115,3 +115,14 @@ def test_the_page_is_one_file_and_escapes_names(tmp_path: Path) -> None:
 def test_one_run_is_no_comparison(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         compare_runs([tmp_path, tmp_path])
+
+
+def test_a_search_that_has_not_ended_says_so_and_is_no_failure() -> None:
+    ended, open_run = run("a", p1=4.0), run("b", p1=None)
+    open_run.summary.problems[0].status = OutcomeStatus.WAITING
+    open_run.summary.problems[0].reason = ""
+    page = make_comparison([ended, open_run])
+    assert page.shared == 0
+    assert page.lines[0].cells[1].told == str(OutcomeStatus.WAITING)
+    assert not page.lines[0].cells[0].best
+    assert [column.per_tokens for column in page.columns] == ["", ""]

@@ -140,20 +140,22 @@ def _column(run: RunToCompare, shared: Sequence[str], mean: float, means: Sequen
         improved=f"{improved} of {len(run.summary.searched)}",
         tokens=f"{tokens / 1000:,.0f} k{', estimated' if spent.estimated else ''}",
         dollars="price unknown" if spent.dollars is None else f"${spent.dollars:.2f}",
-        per_tokens=_per_tokens(searched, tokens) if len(shared) == len(run.rows) else "searched others, too",
+        per_tokens=_per_tokens(searched, tokens, others=len(run.rows) - len(shared)) if shared else "",
     )
 
 
-def _per_tokens(searched: float, tokens: int) -> str:
+def _per_tokens(searched: float, tokens: int, *, others: int) -> str:
+    if others:
+        return f"searched {others} more"
     return f"{100 * searched / (tokens / 1000):.2f} %" if tokens else ""
 
 
 def _lines(runs: Sequence[RunToCompare]) -> Iterator[ProblemLine]:
-    rows = {problem: row for run in reversed(runs) for problem, row in run.rows.items()}
+    rows = {row.problem: row for run in reversed(runs) for row in run.summary.problems}
     most = max((_speedup(row) for run in runs for row in run.rows.values()), default=1.0)
     for problem in sorted(rows):
-        own = [run.rows.get(problem) for run in runs]
-        speedups = [_speedup(row) for row in own if row is not None]
+        own = [next((row for row in run.summary.problems if row.problem == problem), None) for run in runs]
+        speedups = [_speedup(run.rows[problem]) for run in runs if problem in run.rows]
         best = max(speedups) if _leads(speedups) else None
         known = [us for row in own if row is not None for us in row.pytorch_us.values()]
         yield ProblemLine(

@@ -38,15 +38,18 @@ class LessonsView:
 
 
 def lessons_view(record: ProblemRecord) -> LessonsView | None:
-    """The lessons of a search; None when none were asked for, whatever earlier ones its prompts showed."""
+    """The lessons of a search; None when none were drawn and nothing was spent on it.
+
+    What earlier ones its prompts showed stands in the prompts.
+    """
     drawn = [one for event in record.lessons for one in event.drawn]
     prompts = [step.selected for step in record.steps if step.selected]
     shown = Counter(lesson for prompt in prompts for lesson in prompt.lessons)
-    if not record.lessons:
+    tokens = sum(event.prompt_tokens + event.completion_tokens for event in record.lessons)
+    if not drawn and not tokens:
         return None
     effects = Counter(one.effect for one in drawn)
     counted = ", ".join(f"{effects[effect]} {effect}" for effect in PairEffect if effects[effect]) or "none drawn"
-    tokens = sum(event.prompt_tokens + event.completion_tokens for event in record.lessons)
     with_any = sum(bool(prompt.lessons) for prompt in prompts)
     rows = [
         LessonRow(

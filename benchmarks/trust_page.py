@@ -111,6 +111,10 @@ do not claim so. What stands between such code and a wrong figure:
 - Errors that a result's own rounding covers pass: of one number that is a mean of many, say. In rows of 128 elements
   and more of a 16-bit result, errors of one sign are added up and judged, too
   (`evaluation/correctness/error_budget.py`).
+- A candidate that keeps a compiler busy, or the process that records a Python candidate, has up to 300 s and 16 GiB for
+  it; candidates beside it are built more slowly meanwhile. Nothing bounds the processor time that one asker takes.
+- The process that records a Python candidate sees what is installed beside it, this package with its recordings and
+  kernels among it. What it copies from there, or has PyTorch's own compiler write, is judged and timed as its own.
 """
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from kernelblaster.cuda_source.features import (
@@ -54,3 +56,13 @@ def test_instructions_are_counted_by_what_they_show() -> None:
 
 def test_unfused_multiplies_are_no_products_of_tensor_cores() -> None:
     assert machine_features("HFMA2.MMA R3, -RZ, RZ, 0, 0 ;") == frozenset()
+
+
+@pytest.mark.parametrize("repeated", ["ld.a", "atom.", "cp.async.bulk.tensor.", "STG", "cp_async_bulk_tensor_"])
+def test_text_that_never_becomes_a_feature_is_searched_once(repeated: str) -> None:
+    """Of a quarter of a MiB, which a search from each place to the end would take minutes for."""
+    text = repeated * ((256 << 10) // len(repeated))
+    began = time.process_time()
+    source_features(text)
+    machine_counts(text)
+    assert time.process_time() - began < 20

@@ -288,3 +288,32 @@ ptxas info    : Used 168 registers
     report = loss * 2 + entry.format("_Z4gemm") + entry.format("_Z4copy")
     found = {item.symbol: item.warnings for item in parse_resources(report, lambda names: list(names))}
     assert found == {"_Z4gemm": (why,), "_Z4copy": ()}
+
+
+REPORT = """ptxas info    : Compiling entry function 'k' for 'sm_90a'
+ptxas info    : Function properties for k
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 168 registers
+"""
+
+
+@pytest.mark.parametrize("imitated", [REPORT.replace("168", "8"), REPORT, *REPORT.splitlines(keepends=True)[1:]])
+def test_a_message_that_imitates_ptxas_is_found_out(imitated: str) -> None:
+    """Wherever in the log it comes to stand: the figures decide how many warps the emulated device holds at once."""
+    lines = REPORT.splitlines(keepends=True)
+    for place in range(len(lines) + 1):
+        with pytest.raises(BuildFailure) as caught:
+            parse_resources("".join([*lines[:place], imitated, *lines[place:]]), list)
+        assert caught.value.kind is BuildFailureKind.POLICY
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "1" * 10_000 + " bytes stack frame",
+        "Used " + "1" * 10_000 + " registers",
+        "Potential Performance Loss: " * 50_000,
+    ],
+)
+def test_messages_of_the_source_neither_stop_nor_delay_the_reading_of_a_log(message: str) -> None:
+    assert [kernel.registers for kernel in parse_resources(f"a.cu(1): {message}\n{REPORT}{message}", list)] == [168]

@@ -201,3 +201,23 @@ def test_loopback_works_inside() -> None:
         "c = socket.create_connection(s.getsockname())\nprint('connected')"
     )
     assert "connected" in python(program).output
+
+
+def test_nested_directories_without_end_and_closed_ones_are_removed(tmp_path: Path) -> None:
+    """Deeper than Python's recursion, and than the longest path."""
+    (tmp_path / "kept").write_text("")
+    program = (
+        "import os; os.mkdir('closed'); os.mkdir('closed/inner'); os.symlink('/', 'link'); os.chmod('closed', 0)\n"
+        "for _ in range(2000): os.mkdir('x' * 50); os.chdir('x' * 50)"
+    )
+    with Scratch(tmp_path) as scratch:
+        run(
+            [sys.executable, "-I", "-S", "-c", program],
+            timeout_s=60,
+            limits=Limits(memory_bytes=300 * MIB),
+            cwd=scratch,
+            environment=clean_environment(scratch),
+            view=INTERPRETER,
+        )
+        assert (scratch / "closed").is_dir()
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]

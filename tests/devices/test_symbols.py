@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from kernelblaster.devices.build import elf
 from kernelblaster.devices.build.elf import Symbols, read_symbols
-from kernelblaster.devices.build.symbols import match_launcher
+from kernelblaster.devices.build.symbols import demangle, match_launcher, plain_name
 from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.devices.failures import BuildFailure, BuildFailureKind
 
@@ -72,3 +73,29 @@ def test_a_wrong_signature_shows_the_right_one(toolchain: Toolchain, symbols_of:
         match_launcher(toolchain, symbols_of(definition), WANTED, DECLARATION)
     assert failure.value.kind is BuildFailureKind.LINK
     assert DECLARATION in failure.value.reason
+
+
+def test_a_short_name_that_stands_for_gigabytes_is_left_as_it_is(toolchain: Toolchain) -> None:
+    """Each parameter is a template over twice the one before: 2 to the power of 30 words."""
+    digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    name = "_Z1f1aIiiE" + "".join(f"S_IS{digit}_S{digit}_E" for digit in digits[:30])
+    assert demangle(toolchain, [name]) == [name]
+    assert demangle(toolchain, ["_Z1fv", "k"]) == ["f()", "k"]
+
+
+def test_the_ending_of_a_very_long_name_is_not_looked_for() -> None:
+    long = "a" + "_ptsz" * 1_000_000 + "!"
+    assert plain_name(long) == long
+    assert plain_name("cudaStreamCreateWithFlags_ptsz") == "cudaStreamCreateWithFlags"
+
+
+def test_an_object_with_names_without_end_is_not_read(
+    toolchain: Toolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.c").write_text("".join(f"int a_long_name_{n};" for n in range(1000)))
+    subprocess.run([str(toolchain.host_compiler), "-x", "c", "-c", "a.c", "-o", "a.o"], cwd=tmp_path, check=True)
+    assert len(read_symbols(tmp_path / "a.o").defined) == 1000
+    monkeypatch.setattr(elf, "_MOST_NAME_BYTES", 10_000)
+    with pytest.raises(BuildFailure) as caught:
+        read_symbols(tmp_path / "a.o")
+    assert caught.value.kind is BuildFailureKind.LINK

@@ -40,7 +40,7 @@ def judged(recorded: Recorded, recording: CandidateRecording) -> Evaluation:
 def test_a_recording_is_judged_correct(recorded: Recorded) -> None:
     evaluation = judged(recorded, recorded.recording)
     assert evaluation.verdict == "correct", evaluation.reason
-    assert [kernel.name for kernel in evaluation.resources] == ["add_kernel"]
+    assert [kernel.name for kernel in evaluation.resources] == ["add_kernel_0"]
 
 
 @pytest.mark.nvcc
@@ -74,7 +74,7 @@ def test_ptx_that_is_no_single_kernel_is_refused(recorded: Recorded, spoil: obje
 
 def test_text_of_a_candidate_stays_inside_string_literals(recorded: Recorded) -> None:
     kernel = recorded.recording.kernels[0]
-    hostile = 'ret; \\"); } void evil() { asm("'
+    hostile = 'ret; \\"); {} void evil() { asm("}'
     other = CompiledKernel(name=kernel.name, ptx=kernel.ptx.replace("\tret;", f"\t{hostile}"))
     text = text_of(recorded, recorded.recording.model_copy(update={"kernels": (other,)}))
     line = next(line for line in text.splitlines() if "evil" in line)

@@ -9,6 +9,7 @@ can only veto: of several contradicting objects in a reply the one that vetoes c
 from __future__ import annotations
 
 import re
+from collections import Counter
 from enum import StrEnum
 
 from pydantic import BaseModel, StrictBool
@@ -121,11 +122,12 @@ def _without_unused_macros(lines: list[str]) -> str:
     if "##" in text:
         return text
     kept = []
+    named = Counter(_NAME.findall(text))
     for line in lines:
         found = _DIRECTIVE.match(line)
         if found and found["name"] == "define":
             name = _NAME.search(found["rest"])
-            if name and len(re.findall(rf"\b{name[0]}\b", text)) < 2:
+            if name and named[name[0]] < 2:
                 continue
         kept.append(line)
     return "\n".join(kept)

@@ -68,11 +68,11 @@ class ResetRequest(BaseModel):
     episode_id: Annotated[str, Field(max_length=200)] | None = None
     problem_id: Annotated[str, Field(max_length=200)] | None = None
     """An exact name such as `L1_23_Softmax` or `level1/23`."""
-    split: str | None = None
+    split: Annotated[str, Field(max_length=200)] | None = None
     """A task list: `level1`, `train`, `heldout`."""
     index: int | None = None
     """Place in `split`, from 0."""
-    levels: str | list[int | str] | None = None
+    levels: Annotated[str | list[int | str], Field(max_length=200)] | None = None
     """Problems are drawn from these, such as `1,2` or `level1`."""
     max_turns: Annotated[int, Field(ge=1, le=MOST_TURNS)] = MAX_TURNS
     languages: list[Language] = [Language.AUTO]

@@ -28,14 +28,10 @@ from kernelblaster.python_candidates.plan import (
 
 Launcher = Sequence[LauncherArgument]
 """What the problem's driver passes to the launcher, in order."""
-_ENTRY = re.compile(
-    r"^\.visible \.entry (?P<name>\w+)\((?P<parameters>.*?)\)(?P<directives>[^{]*)\{\n(?P<body>.*?)^\}",
-    re.DOTALL | re.MULTILINE,
-)
+_ENTRY = ".visible .entry "
 _PARAMETER = re.compile(r"\.param\s+\.(?P<type>\w+)\s+(?:\.ptr\s+(?:\.global\s+)?(?:\.align\s+\d+\s+)?)?(?P<name>\w+)$")
-_PLACE = re.compile(rf"{re.escape(CANDIDATE)}:(\d+):(\d+)(?!.*{re.escape(CANDIDATE)})")
-"""The outermost place in the candidate, in Triton's comment beside a `.loc`."""
-_COMMENT = re.compile(r"\s*//.*$", re.MULTILINE)
+_PLACE = re.compile(r"(\d{1,7}):(\d{1,5})\b")
+_WORD = re.compile(r"[\w$]+")
 _TYPES = {
     "u64": "unsigned long long",
     "b64": "unsigned long long",
@@ -113,22 +109,37 @@ static char* scratch(char*& memory, size_t bytes) {
 """
 
 
+@dataclass(frozen=True)
+class _PtxEntry:
+    """The one kernel of a module of PTX, without comments.
+
+    Attributes:
+        before: what the module holds before it.
+        name: in PTX.
+        parameters: declarations between the parentheses.
+        directives: between these and the body.
+        body: between the braces.
+    """
+
+    before: str
+    name: str
+    parameters: str
+    directives: str
+    body: str
+
+
 def _function(kernel: CompiledKernel, number: int) -> _Function:
-    """A kernel as a function of its own name. Raises BuildFailure."""
-    text = _COMMENT.sub("", _with_places(kernel.ptx.replace("\r", "")))
-    found = list(_ENTRY.finditer(text))
-    if len(found) != 1 or not kernel.ptx.isascii():
-        raise _not_replayed(f"kernel {kernel.name} is not one entry of PTX")
-    entry = found[0]
-    _require_nothing_else(kernel.name, text[: entry.start()], entry["body"])
-    name = f"{kernel.name}_{number}" if number else kernel.name
-    types = tuple(_c_type(kernel.name, one) for one in entry["parameters"].split(",") if one.strip())
-    body = re.sub(rf"\b{re.escape(entry['name'])}_param_(\d+)\b", rf"{name}_param_\1", entry["body"])
+    """A kernel as a function of its own name, which the number keeps apart from all others. Raises BuildFailure."""
+    entry = _entry(kernel)
+    _require_nothing_else(kernel.name, entry)
+    name = f"{kernel.name}_{number}"
+    types = tuple(_c_type(kernel.name, one) for one in entry.parameters.split(",") if one.strip())
+    body = re.sub(rf"\b{re.escape(entry.name)}_param_(\d+)\b", rf"{name}_param_\1", entry.body)
     declared = ", ".join(f"{kind} p{place}" for place, kind in enumerate(types))
     first = re.search(r"\.loc 1 (\d+)", body)
     lines = [
         f'#line {first[1] if first else 1} "{CANDIDATE}"',
-        f'extern "C" __global__ void {_bounds(entry["directives"])} {name}({declared}) {{',
+        f'extern "C" __global__ void {_bounds(entry.directives)} {name}({declared}) {{',
         "    extern __shared__ __align__(16) char global_smem[];",
         # The assembly names the shared memory; without a use here it would not be declared.
         '    asm volatile("// shared memory at %0" : : "l"(global_smem));',
@@ -140,15 +151,41 @@ def _function(kernel: CompiledKernel, number: int) -> _Function:
     return _Function(name, types, "\n".join(lines))
 
 
-def _with_places(ptx: str) -> str:
-    """PTX whose line numbers are the candidate's, which nvcc calls file 1; other files it does not know."""
-    lines = []
-    for line in ptx.splitlines():
-        if line.lstrip().startswith(".loc"):
-            place = _PLACE.search(line)
-            line = f".loc 1 {place[1]} {place[2]}" if place else ""
-        lines.append(line)
-    return "\n".join(lines)
+def _entry(kernel: CompiledKernel) -> _PtxEntry:
+    """The kernel of a module. Raises BuildFailure unless there is one alone.
+
+    The text is a candidate's: nothing here takes longer than in proportion to its length.
+    """
+    lines = [_without_comment(line) for line in kernel.ptx.replace("\r", "").split("\n")]
+    starts = [place for place, line in enumerate(lines) if line.startswith(_ENTRY)]
+    if len(starts) == 1 and kernel.ptx.isascii():
+        name, _, rest = "\n".join(lines[starts[0] :]).removeprefix(_ENTRY).partition("(")
+        parameters, _, rest = rest.partition(")")
+        directives, _, rest = rest.partition("{")
+        end = _closing_brace(rest)
+        if end is not None and _WORD.fullmatch(name):
+            return _PtxEntry("\n".join(lines[: starts[0]]), name, parameters, directives, rest[:end])
+    raise _not_replayed(f"kernel {kernel.name} is not one entry of PTX")
+
+
+def _without_comment(line: str) -> str:
+    """A line of PTX; a place in the source is that in the candidate, which nvcc calls file 1 and knows alone."""
+    code, _, comment = line.partition("//")
+    if not code.lstrip().startswith(".loc"):
+        return code.rstrip()
+    # Triton's comment beside it names functions from the innermost outwards: the last place is the outermost.
+    place = _PLACE.match(comment.rpartition(f"{CANDIDATE}:")[2]) if f"{CANDIDATE}:" in comment else None
+    return f".loc 1 {place[1]} {place[2]}" if place else ""
+
+
+def _closing_brace(text: str) -> int | None:
+    """Where the brace is closed behind which a text begins."""
+    depth = 1
+    for brace in re.finditer(r"[{}]", text):
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            return brace.start()
+    return None
 
 
 def _escaped(line: str) -> str:
@@ -156,11 +193,12 @@ def _escaped(line: str) -> str:
     return line.strip().replace("\\", "\\\\").replace('"', '\\"').replace("\t", " ")
 
 
-def _require_nothing_else(name: str, before: str, body: str) -> None:
+def _require_nothing_else(name: str, entry: _PtxEntry) -> None:
     """Raise BuildFailure for what a kernel uses beside itself; mathematical functions leave text that nothing uses."""
-    for line in before.splitlines():
+    used = set(_WORD.findall(entry.body))
+    for line in entry.before.splitlines():
         unused = _GLOBAL.match(line.strip())
-        if unused is not None and unused["name"] not in body:
+        if unused is not None and unused["name"] not in used:
             continue
         if line.strip() and not line.strip().startswith(_MODULE_SCOPE):
             raise _not_replayed(f"kernel {name} has more than one function or a global variable: {line.strip()[:80]}")

@@ -10,9 +10,10 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from kernelblaster.problems.problem import TensorSpec
+from kernelblaster.sandbox.text import printable, printable_lines
 
 REQUEST, ANSWER, CANDIDATE = "request.json", "answer.json", "candidate.py"
 """Files in the working directory of a recorder."""
@@ -21,13 +22,31 @@ MOST_BUFFERS = 4096
 MOST_BYTES = 1 << 40
 MOST_PTX = 8 << 20
 """Characters of one kernel."""
+MOST_KERNELS = 1024
+_MOST_WARNINGS = 16
+_MOST_REASON, _MOST_LOG = 500, 8000
+"""Characters of what is said."""
 _GRID_X, _GRID_YZ = (1 << 31) - 1, (1 << 16) - 1
 
 Count = Annotated[int, Field(ge=0, le=MOST_BYTES)]
+Integer = Annotated[int, Field(ge=-(1 << 63), lt=1 << 64)]
+"""That a register holds."""
+
+
+def _line(text: str) -> str:
+    return printable(text.encode("utf-8", errors="replace"))[:_MOST_REASON]
+
+
+def _lines(text: str) -> str:
+    return printable_lines(text.encode("utf-8", errors="replace"))[:_MOST_LOG]
+
+
+Line = Annotated[str, AfterValidator(_line)]
+"""What a recorder says, for people and models to read: it may be a candidate that says it."""
 
 
 class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
 
 class RecordedGpu(_Frozen):
@@ -87,7 +106,7 @@ class Argument(_Frozen):
 
     buffer: int | None = None
     offset: Count = 0
-    value: int | float | None = None
+    value: Integer | float | None = None
 
 
 class PlannedLaunch(_Frozen):
@@ -141,16 +160,16 @@ class LaunchPlan(_Frozen):
 class CompiledKernel(_Frozen):
     """A compiled kernel."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z_]\w{0,199}$")]
+    name: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,199}$")]
     ptx: Annotated[str, Field(max_length=MOST_PTX)]
 
 
 class CandidateRecording(_Frozen):
     """A candidate as plans, one for each size of the request."""
 
-    kernels: tuple[CompiledKernel, ...]
+    kernels: Annotated[tuple[CompiledKernel, ...], Field(max_length=MOST_KERNELS)]
     plans: tuple[LaunchPlan, ...]
-    warnings: tuple[str, ...] = ()
+    warnings: Annotated[tuple[Line, ...], Field(max_length=_MOST_WARNINGS)] = ()
 
     @model_validator(mode="after")
     def _launches_its_kernels(self) -> Self:
@@ -181,9 +200,9 @@ class Refusal(_Frozen):
     """Why a candidate has no recording: one line, what to do about it, and what it said."""
 
     kind: RefusalKind
-    reason: str
-    hint: str = ""
-    log: str = ""
+    reason: Line
+    hint: Line = ""
+    log: Annotated[str, AfterValidator(_lines)] = ""
 
 
 class RecorderAnswer(_Frozen):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import sys
 from collections.abc import Iterable
 from importlib.util import find_spec
@@ -31,6 +32,7 @@ from kernelblaster.python_candidates.plan import (
 from kernelblaster.sandbox.isolation import FileView, SystemView
 from kernelblaster.sandbox.limits import CommandResult, Limits
 from kernelblaster.sandbox.process import SandboxedProcess, Scratch, clean_environment
+from kernelblaster.sandbox.text import printable
 from kernelblaster.storage.bounded_io import read_bounded
 
 TIMEOUT_S = 300.0
@@ -40,7 +42,7 @@ _LIMITS = Limits(
 )
 _INSTALLED = ("site-packages", "dist-packages")
 _MOST_ANSWER_MIB = 64
-_MOST_LOG = 8000
+_MOST_LOG, _MOST_REASON = 8000, 300
 _ROOT = Path(kernelblaster.__file__).parents[1]
 _PROGRAM = "import sys; sys.path[:0] = {paths!r}; from kernelblaster.python_candidates.recorder import main; main()"
 
@@ -143,21 +145,30 @@ def _interpreter() -> Iterable[Path]:
 def read_recording(scratch: Path, outcome: CommandResult, sizes: int) -> CandidateRecording:
     """What a recorder has left. Raises BuildFailure."""
     answer = scratch / ANSWER
-    if not outcome.ok or not answer.is_file():
+    if not outcome.ok or not os.path.lexists(answer):
         raise BuildFailure(
             BuildFailureKind.COMPILE,
             f"the process that records the candidate {outcome.describe()}",
             outcome.output[-_MOST_LOG:],
         )
     try:
-        read = RecorderAnswer.model_validate_json(read_bounded(answer, _MOST_ANSWER_MIB))
-    except (ValidationError, OSError) as error:
-        raise BuildFailure(BuildFailureKind.COMPILE, "the recording cannot be read", str(error)[:_MOST_LOG]) from error
+        read = RecorderAnswer.model_validate_json(read_bounded(answer, _MOST_ANSWER_MIB, follow=False))
+    except ValidationError as error:
+        # Without its input: what the file holds is nothing that was said to anybody.
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        raise _unreadable(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    except OSError as error:
+        raise _unreadable(str(error.strerror)) from error
     if read.refusal is not None:
         raise _failure(read.refusal)
     if read.recording is None or len(read.recording.plans) != sizes:
         raise BuildFailure(BuildFailureKind.COMPILE, "the recording lacks sizes")
     return read.recording
+
+
+def _unreadable(why: str) -> BuildFailure:
+    said = printable(why.encode("utf-8", errors="replace"))[:_MOST_REASON]
+    return BuildFailure(BuildFailureKind.COMPILE, f"the recording cannot be read: {said}")
 
 
 def _failure(refusal: Refusal) -> BuildFailure:

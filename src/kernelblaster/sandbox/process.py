@@ -31,6 +31,7 @@ from kernelblaster.sandbox.isolation import LEVELS, FileView, Isolation, as_word
 from kernelblaster.sandbox.limits import CommandResult, ExceededLimit, Limits
 from kernelblaster.sandbox.specification import Descriptors, IsolationPlan, Specification
 from kernelblaster.sandbox.text import printable_lines
+from kernelblaster.sandbox.trees import remove_tree
 
 _LOG = logging.getLogger(__name__)
 # The interpreter's own modules come first: nothing that is installed beside this package can stand in for them.
@@ -90,7 +91,7 @@ class Scratch:
 
     def remove(self) -> None:
         """Remove it; what cannot be removed is left to the system's cleaning of temporary files."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        remove_tree(self.path)
 
 
 class _Tail:

@@ -16,10 +16,17 @@ SOURCE_MIB = 16
 """Most of a source file."""
 
 
-def read_bounded(path: Path, most_mib: int) -> bytes:
-    """The content of a file. Raises OSError, also for what is no regular file or larger than `most_mib` MiB."""
+def read_bounded(path: Path, most_mib: int, *, follow: bool = True) -> bytes:
+    """The content of a file. Raises OSError, also for what is no regular file or larger than `most_mib` MiB.
+
+    Args:
+        path: of the file.
+        most_mib: its size at most.
+        follow: read what a symbolic link points to; not where somebody else made the file, who may not read all that
+            we may.
+    """
     # A pipe without a writer must not block.
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW))
     with open(handle, "rb") as file:
         status = os.fstat(handle)
         if stat.S_ISDIR(status.st_mode):

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 _ENTRY = re.compile(r"Compiling entry function '([^']+)'")
 _PROPERTIES = re.compile(r"Function properties for (\S+)")
-_STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
-_REGISTERS = re.compile(r"Used (\d+) registers")
-_SHARED = re.compile(r"(\d+) bytes smem")
+_STACK = re.compile(r"\s*(\d{1,9}) bytes stack frame, (\d{1,9}) bytes spill stores, (\d{1,9}) bytes spill loads")
+_REGISTERS = re.compile(r"Used (\d{1,9}) registers")
+_SHARED = re.compile(r"(?<!\d)(\d{1,9}) bytes smem")
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def parse_resources(report: str, demangle: Callable[[Sequence[str]], Sequence[st
             entry = match[1]
         elif match := _PROPERTIES.search(line):
             function = match[1]
-        elif (match := _STACK.search(line)) and function is not None:
+        elif (match := _STACK.match(line)) and function is not None:
             stacks[function] = (int(match[1]), int(match[2]), int(match[3]))
         elif (match := _REGISTERS.search(line)) and entry is not None:
             shared = _SHARED.search(line)

@@ -40,6 +40,7 @@ from kernelblaster.devices.build.tools import (
     ToolStep,
     bounded,
     first_error,
+    is_cut_off,
     run_tools,
     tool_output,
     undefined_reference,
@@ -287,8 +288,10 @@ class CandidateBuilder:
         outcome = self._run([compiling, *self._recipes.list_machine_code(), *self._recipes.disassemble()], scratch)
         # Assemblers name files by their whole path, which tells nobody anything.
         said = (tool_output(scratch / COMPILER_LOG) or outcome.output).replace(f"{scratch}/", "")
-        if outcome.ok:
+        if outcome.ok and not is_cut_off(scratch / COMPILER_LOG):
             return said
+        if outcome.ok:
+            raise BuildFailure(BuildFailureKind.COMPILE, "the compiler says more of it than is read", bounded(said))
         reason = first_error(said) if outcome.exceeded is None else f"the compiler {outcome.describe()}"
         raise BuildFailure(BuildFailureKind.COMPILE, reason, bounded(said))
 

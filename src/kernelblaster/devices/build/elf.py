@@ -19,6 +19,8 @@ from elftools.elf.sections import Section
 from kernelblaster.devices.failures import BuildFailure, BuildFailureKind
 from kernelblaster.sandbox.text import printable
 
+_MOST_SYMBOLS, _MOST_NAME_BYTES = 1 << 20, 64 << 20
+"""Of an object; template libraries come to thousands, and some MB."""
 _SYMBOL = struct.Struct("<IBxH16x")
 """Elf64_Sym (System V ABI, chapter 4): name, type and binding, section."""
 _RELOCATION = struct.Struct("<8xI12x")
@@ -52,13 +54,20 @@ def read_symbols(path: Path) -> Symbols:
         section = elf.get_section_by_name(".symtab")
         if section is None:
             return Symbols(frozenset(), frozenset(), frozenset())
-        names = elf.get_section(section["sh_link"]).data()
+        listed = elf.get_section(section["sh_link"])
+        if section["sh_size"] > _MOST_SYMBOLS * _SYMBOL.size or listed["sh_size"] > _MOST_NAME_BYTES:
+            raise _too_many()
+        names = listed.data()
         defined, strong, undefined = set(), set(), set()
+        length = 0
         for at, info, place in _SYMBOL.iter_unpack(section.data()):
             binding = info >> 4
             if binding == _LOCAL:
                 continue
             name = _name(names, at)
+            length += len(name)  # names may be ends of one another
+            if length > _MOST_NAME_BYTES:
+                raise _too_many()
             if place == 0:
                 undefined.add(name)
                 continue
@@ -94,6 +103,10 @@ def _complaints(elf: ELFFile, section: Section) -> Iterator[str]:
 
 def _name(names: bytes, at: int) -> str:
     return printable(names[at : names.index(b"\0", at)])
+
+
+def _too_many() -> BuildFailure:
+    return BuildFailure(BuildFailureKind.LINK, "the object has more names than are read")
 
 
 @contextmanager

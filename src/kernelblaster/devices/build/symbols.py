@@ -6,7 +6,6 @@ Which symbols a candidate may have is not decided here (`policy.CandidatePolicy`
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,7 +13,9 @@ from kernelblaster.cuda_source.launcher import LAUNCHER, is_global_launcher
 from kernelblaster.devices.build.elf import Symbols
 from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.devices.failures import BuildFailure, BuildFailureKind
-from kernelblaster.errors import DeviceError
+from kernelblaster.sandbox.isolation import FileView, SystemView
+from kernelblaster.sandbox.limits import Limits
+from kernelblaster.sandbox.process import SandboxedProcess, Scratch, clean_environment
 
 GUARDED = frozenset(
     {
@@ -25,27 +26,53 @@ GUARDED = frozenset(
     }
 )
 """Functions that candidates call through `harness/guards`, which forbids some of their uses."""
+MOST_NAME = 2000
+"""Characters of a name that are shown; those of templates are long."""
+_NAMES_S = 10.0
+_NAME_LIMITS = Limits(
+    memory_bytes=2 << 30, file_bytes=1 << 20, disk_bytes=16 << 20, tasks=16, output_bytes=1 << 20, forks=True
+)
 _VERSION_SUFFIX = re.compile(r"(?<=[a-z])(?:_v\d+|_pt[sd][zs])+$")
 
 
 def demangle(toolchain: Toolchain, names: Sequence[str]) -> list[str]:
-    """Readable names, in order."""
-    if not names:
-        return []
-    found = _tool([str(toolchain.cxxfilt)], "\n".join(names)).splitlines()
-    return found if len(found) == len(names) else list(names)
+    """Readable names, in order, shortened where they are long; as they are where c++filt does not read them.
+
+    It runs as compilers do, for a candidate chose the names: one of 200 characters may stand for gigabytes.
+    """
+    if not any(name.startswith("_Z") for name in names):
+        return [shortened(name) for name in names]
+    with Scratch() as scratch:
+        (scratch / "names").write_text("\n".join(names), encoding="ascii", errors="replace")
+        with (
+            (scratch / "names").open("rb") as given,
+            SandboxedProcess(
+                [str(toolchain.cxxfilt)],
+                limits=_NAME_LIMITS,
+                cwd=scratch,
+                environment=clean_environment(scratch, {"LC_ALL": "C"}),
+                view=FileView(readable=toolchain.directories, system=SystemView.TOOLS),
+                stdin=given.fileno(),
+            ) as process,
+        ):
+            outcome = process.wait(_NAMES_S)
+    found = outcome.output.splitlines()
+    read = outcome.ok and len(found) == len(names)  # the tail alone, where they are very long
+    return [shortened(name) for name in (found if read else names)]
 
 
-def _tool(argv: list[str], text: str | None = None) -> str:
-    done = subprocess.run(argv, input=text, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise DeviceError(f"{argv[0]} failed: {done.stderr.strip()[-500:]}", hint="check binutils")
-    return done.stdout
+def shortened(name: str) -> str:
+    """A name with its middle left out where it is longer than anybody reads."""
+    if len(name) <= MOST_NAME:
+        return name
+    half = MOST_NAME // 2 - 2
+    return f"{name[:half]}...{name[-half:]}"
 
 
 def plain_name(symbol: str) -> str:
     """A function's name without the ending that names another version of it, or the per-thread default stream."""
-    return _VERSION_SUFFIX.sub("", symbol)
+    # No function has such a long name, and the time that this takes grows with the square of the length.
+    return symbol if len(symbol) > MOST_NAME else _VERSION_SUFFIX.sub("", symbol)
 
 
 def guarded(symbols: Symbols) -> dict[str, str]:

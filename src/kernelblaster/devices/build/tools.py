@@ -83,6 +83,11 @@ def tool_output(path: Path) -> str:
         return printable_lines(beginning + file.read(OUTPUT_BYTES // 2))
 
 
+def is_cut_off(path: Path) -> bool:
+    """Whether `tool_output` leaves something of a file out."""
+    return path.exists() and path.stat().st_size > OUTPUT_BYTES
+
+
 def bounded(log: str) -> str:
     """The beginning of a log, where compilers put the first error, and its end."""
     if len(log) <= LOG_CHARACTERS:

@@ -1,6 +1,6 @@
 """Modelled times of kernels that no capture and no fit knows, beside an H200: parents and replies of the content trial.
 
-    python benchmarks/ptxemu/held_out_times.py measure [--minutes 25]     # rows, on this machine's processor
+    python benchmarks/ptxemu/held_out_times.py measure [--minutes 60] [--sample 1]   # rows, on this processor
     python benchmarks/ptxemu/held_out_times.py report                     # the section of docs/emulator_scores.md
 
 `measure` builds and times at `medium`, fp16, as `kernelblaster evaluate --device emulated --size medium` does, and
@@ -39,6 +39,7 @@ from kernelblaster.storage.jsonl import append_line, cut_torn_line
 SEED = 20_261_123
 """Of the order in which replies are taken."""
 CONFIG = RunConfig(device=DeviceKind.EMULATED, size=StandardWorkload.MEDIUM, precision=Precision.FP16)
+_TIMEOUT_S = 200.0
 _MEASURED = re.compile(r"Time of the call: ([0-9.]+) us \(measured\)")
 
 
@@ -89,10 +90,12 @@ class Bench:
 
     Args:
         evaluator: of the emulated device, owned by the caller.
+        config: that it was opened with.
     """
 
-    def __init__(self, evaluator: Evaluator) -> None:
+    def __init__(self, evaluator: Evaluator, config: RunConfig = CONFIG) -> None:
         self._evaluator = evaluator
+        self._config = config
 
     def build(self, kernel: HeldOut) -> Build | BuildFailure:
         """Compile it, or tell why that fails. Raises DeviceError."""
@@ -130,9 +133,8 @@ class Bench:
             (sample,) = session.time_calls([COUNTED])
         return {"modelled_us": round(sample.device_us, 3), "executed_share": sample.executed_share}
 
-    @staticmethod
-    def _problem(kernel: HeldOut) -> Problem:
-        return find_problem(kernel.parent.rpartition("/")[0], CONFIG)
+    def _problem(self, kernel: HeldOut) -> Problem:
+        return find_problem(kernel.parent.rpartition("/")[0], self._config)
 
 
 def waiting(path: Path) -> Iterator[HeldOut]:
@@ -142,14 +144,20 @@ def waiting(path: Path) -> Iterator[HeldOut]:
         yield from (kernel for kernel in kernels if kernel.id not in done)
 
 
-def measure(path: Path, minutes: float) -> None:
-    """Model what has no row until the minutes are over."""
+def sampling(million: float) -> RunConfig:
+    """With so many million warp instructions of each launch, and patience for a machine that others use as well."""
+    evaluation = CONFIG.evaluation.model_copy(update={"emulated_sample": million, "timeout_s": _TIMEOUT_S})
+    return CONFIG.model_copy(update={"evaluation": evaluation})
+
+
+def measure(path: Path, minutes: float, million: float) -> None:
+    """Model what has no row until the minutes are over, from samples of so many million warp instructions."""
     end = time.monotonic() + 60 * minutes
     cut_torn_line(path)
-    kernels = list(waiting(path))
+    kernels, config = list(waiting(path)), sampling(million)
     print(f"{len(kernels)} kernels without a row", flush=True)
-    with open_evaluator(CONFIG, lambda stage: None) as evaluator, ThreadPoolExecutor(1) as compiler:
-        bench = Bench(evaluator)
+    with open_evaluator(config, lambda stage: None) as evaluator, ThreadPoolExecutor(1) as compiler:
+        bench = Bench(evaluator, config)
         ahead: Future[Build | BuildFailure] | None = None
         for place, kernel in enumerate(kernels):
             if time.monotonic() > end:
@@ -167,10 +175,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("action", choices=("measure", "report"))
     parser.add_argument("--rows", type=Path, default=ROWS)
-    parser.add_argument("--minutes", type=float, default=25)
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--sample", type=float, default=1.0, metavar="MILLION", help="0: every block")
     given = parser.parse_args()
     if given.action == "measure":
-        measure(given.rows, given.minutes)
+        measure(given.rows, given.minutes, given.sample)
     else:
         print("\n".join(section(given.rows)))
 

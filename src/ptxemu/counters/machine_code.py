@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
+from ptxemu.counters.polling import PollingLoop, polling_loops, with_one_look, without_looks
 from ptxemu.counters.record import (
     ATOMICS,
     EXECUTED,
@@ -19,10 +20,10 @@ from ptxemu.counters.record import (
     Space,
 )
 from ptxemu.counters.retries import exchange_rounds
-from ptxemu.machine.anchors import PtxLine, anchors, ptx_lines
+from ptxemu.machine.anchors import PtxLine, anchors, ptx_lines, with_lines_of_products
 from ptxemu.machine.cubin import CodeSection, read_sections
 from ptxemu.machine.executions import Flow
-from ptxemu.machine.graph import graph_of
+from ptxemu.machine.graph import Graph, graph_of
 from ptxemu.machine.instructions import MachineInstruction, Opcode, Pipe, decode
 from ptxemu.machine.schedule import Schedule, WarpPath
 from ptxemu.ptx.syntax import parse
@@ -41,16 +42,23 @@ class KernelCode:
         instructions: its code, the functions that it calls included.
         flow: from which the executions of each block follow.
         schedule: what one warp waits for.
+        polling: loops that wait for other blocks.
     """
 
     instructions: tuple[MachineInstruction, ...]
     flow: Flow
     schedule: Schedule
+    polling: tuple[PollingLoop, ...] = ()
 
-    def counts(self, record: LaunchRecord) -> MachineCounts:
-        """What a launch executes."""
+    def counted(self, record: LaunchRecord) -> LaunchRecord:
+        """A launch with what its machine code executed, and one look for each wait for other blocks."""
+        times = self.flow.executions(record.ptx_lines, record.warps)
+        record = without_looks(record, times, self.polling)
+        return replace(record, machine=self._counts(record, with_one_look(times, self.polling)))
+
+    def _counts(self, record: LaunchRecord, times: list[float]) -> MachineCounts:
         executed: defaultdict[MachineInstruction, float] = defaultdict(float)
-        times = self._with_retries(self.flow.executions(record.ptx_lines, record.warps), record)
+        times = self._with_retries(times, record)
         for block, count in zip(self.flow.graph.blocks, times, strict=True):
             for one in self.instructions[block.first : block.end]:
                 executed[one] += count
@@ -128,14 +136,24 @@ def read_code(cubin: Path, ptx: Path) -> Mapping[str, KernelCode]:
 
 def with_machine_counts(records: Sequence[CountedRecord], code: Mapping[str, KernelCode]) -> list[CountedRecord]:
     """Records whose launches know what their machine code executed, where it is at hand by the key of the kernel."""
-    return [
-        replace(one, machine=code[one.key].counts(one)) if isinstance(one, LaunchRecord) and one.key in code else one
-        for one in records
-    ]
+    return [code[one.key].counted(one) if isinstance(one, LaunchRecord) and one.key in code else one for one in records]
+
+
+def _fallbacks(code: Sequence[MachineInstruction], graph: Graph) -> frozenset[int]:
+    """Blocks that ask where an address lies, behind an atomic that has told whether it was done."""
+    found = set()
+    for number, block in enumerate(graph.blocks):
+        if code[block.first].operation == Opcode.QSPC and block.first > 0 and code[block.first - 1].guarded:
+            before = set(graph.predecessors.get(number, ()))
+            ends = (code[graph.blocks[one].first : graph.blocks[one].end] for one in before)
+            if before and all(any(one.operation == Opcode.ATOM_FLOATS for one in code) for code in ends):
+                found.add(number)
+    return frozenset(found)
 
 
 def _kernel(section: CodeSection, lines: Mapping[int, PtxLine]) -> KernelCode:
-    instructions = tuple(decode(word, position) for position, word in enumerate(section.words))
+    decoded = [decode(word, position) for position, word in enumerate(section.words)]
+    instructions = with_lines_of_products(decoded, lines)
     graph = graph_of(instructions, section.functions)
     internal = {position for position, name in section.functions.items() if _INTERNAL in name}
     entries = frozenset(entry for entry in graph.entries if graph.blocks[entry].first in internal)
@@ -143,5 +161,7 @@ def _kernel(section: CodeSection, lines: Mapping[int, PtxLine]) -> KernelCode:
         Counter(one.line for one in instructions[block.first : block.end] if one.line in lines)
         for block in graph.blocks
     ]
-    flow = Flow(graph, anchors(instructions, graph, lines), entries, per_block)
-    return KernelCode(instructions, flow, Schedule.of(instructions, graph))
+    flow = Flow(graph, anchors(instructions, graph, lines), entries, per_block, _fallbacks(instructions, graph))
+    return KernelCode(
+        instructions, flow, Schedule.of(instructions, graph), polling_loops(instructions, section.words, graph, lines)
+    )

@@ -189,6 +189,9 @@ class LaunchRecord:
     """Lanes that went to the same word of four bytes with atomics of two, at the word with most."""
     resident_warps: int = 0
     """Warps that are on the GPU at once; of launches with such atomics."""
+    repeated_read_sectors: int = 0
+    """Of `l2_read_sectors`: asked for by a block that had asked for them before. From one line in 64, and without those
+    of local memory."""
     module: str | None = None
     """File of the module that the program has loaded it from; None for its own kernels."""
 

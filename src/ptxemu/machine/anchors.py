@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median_high
 
 from ptxemu.machine.graph import Graph
-from ptxemu.machine.instructions import MachineInstruction, Opcode
+from ptxemu.machine.instructions import PRODUCTS, MachineInstruction, Opcode
 from ptxemu.ptx.tree import Label, Program, Statement
 
 _O = Opcode
@@ -24,7 +24,18 @@ _STORES = {
     "local": (_O.STL,),
     "": (_O.ST, _O.STG, _O.STS, _O.STL),
 }
-_ATOMS = (_O.ATOM, _O.ATOM_CAS, _O.ATOMS, _O.ATOMS_CAS, _O.ATOMG, _O.ATOMG_CAS, _O.RED, _O.REDG)
+_ATOMS = (
+    _O.ATOM,
+    _O.ATOM_CAS,
+    _O.ATOM_FLOATS,
+    _O.ATOMG_FLOATS,
+    _O.ATOMS,
+    _O.ATOMS_CAS,
+    _O.ATOMG,
+    _O.ATOMG_CAS,
+    _O.RED,
+    _O.REDG,
+)
 _FLOATS = {
     "f32": (_O.FFMA, _O.FADD, _O.FMUL),
     "f64": (_O.DFMA, _O.DADD, _O.DMUL),
@@ -41,6 +52,8 @@ _SIMPLE = {
     "atom": _ATOMS,
     "red": _ATOMS,
 }
+_NEAR = 60
+"""Lines by which a product by a warpgroup may be away from its statement."""
 _SPECIAL = frozenset(["ex2", "lg2", "sin", "cos", "tanh", "rsqrt", "rcp"])
 _LOGIC = frozenset(["and", "or", "xor", "not", "lop3"])
 _SHIFTS = frozenset(["shl", "shr", "shf"])
@@ -92,6 +105,27 @@ def ptx_lines(program: Program) -> dict[int, PtxLine]:
             found[item.line] = PtxLine(item, block)
             block += item.parts[0] in _ENDS
     return {line: one for line, one in found.items() if line not in crowded}
+
+
+def with_lines_of_products(
+    code: Sequence[MachineInstruction], lines: Mapping[int, PtxLine]
+) -> tuple[MachineInstruction, ...]:
+    """The code with its products by warpgroups on the lines of the PTX that they stand for.
+
+    The line table gives them those of statements near by. They are taken to come in the order of the PTX, each
+    statement as often as the others, which leaves one that is not so where it is.
+    """
+    places = sorted((one.line, at) for at, one in enumerate(code) if one.operation in PRODUCTS)
+    if not places:
+        return tuple(code)
+    near = range(places[0][0] - _NEAR, places[-1][0] + _NEAR)
+    own = [line for line in sorted(lines) if line in near and lines[line].statement.parts[:2] == ("wgmma", "mma_async")]
+    if not own or len(places) % len(own):
+        return tuple(code)
+    copies, found = len(places) // len(own), list(code)
+    for number, (_, at) in enumerate(places):
+        found[at] = replace(found[at], line=own[number // copies])
+    return tuple(found)
 
 
 def anchors(code: Sequence[MachineInstruction], graph: Graph, lines: Mapping[int, PtxLine]) -> list[Anchor]:
@@ -166,7 +200,7 @@ def _operations(statement: Statement) -> tuple[Sequence[int], Sequence[int]]:
     if head == "cp":
         return _copies(parts), ()
     if head == "wgmma":
-        return ((_O.HGMMA,) if "mma_async" in parts else ()), ()
+        return (tuple(PRODUCTS) if "mma_async" in parts else ()), ()
     if head in ("fma", "add", "sub", "mul") and kind in _FLOATS:
         return _FLOATS[kind], ()
     if head in _SPECIAL and "approx" in parts and kind == "f32":

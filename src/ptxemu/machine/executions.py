@@ -41,6 +41,8 @@ class Flow:
     anchors: Sequence[Anchor]
     internal: frozenset[int]
     lines: Sequence[Mapping[int, int]]
+    fallbacks: frozenset[int] = frozenset()
+    """Blocks that ptxas has added for atomics at generic addresses that turn out not to lie in device memory."""
 
     @cached_property
     def total(self) -> Counter[int]:
@@ -97,7 +99,8 @@ class _Solver:
 
     def _leave_out_what_is_rare(self) -> None:
         """Slow paths, and copies of code for warps whose threads have parted."""
-        rare = [block for entry in self._flow.internal for block in self._flow.callers.get(entry, ())]
+        rare = [*self._flow.fallbacks]
+        rare += [block for entry in self._flow.internal for block in self._flow.callers.get(entry, ())]
         for block in self._graph.order:
             diverged = self._graph.blocks[block].if_diverged
             if diverged is not None and diverged < self._graph.end:

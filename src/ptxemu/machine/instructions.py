@@ -15,6 +15,7 @@ from ptxemu.machine.cubin import INSTRUCTION_BYTES, CodeWord
 _OPERATION_BITS, _ALWAYS = 0x1FF, 7
 _SIXTEEN_BYTES, _NO_BARRIER = 6, 7
 _GROUPS, _MOST_GROUPS = 38, 0x3F
+_WAITS_FOR_PRODUCTS, _PRODUCT_GROUPS, _COMMITTED_TO, _NOT_COMMITTED = 47, 8, 20, 7
 _THREAD_INDICES = (0x21, 0x22, 0x23)
 
 
@@ -50,6 +51,8 @@ class Opcode(IntEnum):
     BRA = 0x147
     BRX = 0x149
     EXIT = 0x14D
+    NANOSLEEP = 0x15D
+    CCTL = 0x18F
     RET = 0x150
     CALL = 0x144
     BSSY = 0x145
@@ -69,6 +72,8 @@ class Opcode(IntEnum):
     ATOMS = 0x18C
     ATOMS_CAS = 0x18D
     RED = 0x18E
+    ATOM_FLOATS = 0x1A2
+    ATOMG_FLOATS = 0x1A3
     REDG = 0x1A6
     ATOMG = 0x1A8
     ATOMG_CAS = 0x1A9
@@ -78,8 +83,17 @@ class Opcode(IntEnum):
     UTMASTG = 0x1B5
     UBLKCP = 0x1BA
     S2UR = 0x1C3
+    WARPGROUP = 0x1C5
     REDUX = 0x1C4
+    QSPC = 0x1AA
     HGMMA = 0x1F0
+    IGMMA = 0x1F1
+    BGMMA = 0x1F2
+    QGMMA = 0x1F3
+
+
+PRODUCTS = frozenset((Opcode.HGMMA, Opcode.IGMMA, Opcode.BGMMA, Opcode.QGMMA))
+"""By a warpgroup: of floats of 16 and 19 bits, of integers, of bits, of floats of 8 bits."""
 
 
 class Pipe(StrEnum):
@@ -93,7 +107,8 @@ class Pipe(StrEnum):
     """Block barriers, computed constants, special registers."""
 
 
-_MEMORY = frozenset((0x180, 0x181, *range(0x183, 0x18F), 0x1A6, 0x1A8, 0x1A9, 0x1AE))
+MEMORY = frozenset((0x180, 0x181, *range(0x183, 0x18F), 0x1A2, 0x1A3, 0x1A6, 0x1A8, 0x1A9, 0x1AE))
+"""Operations of the load/store unit that access memory."""
 _PIPES = {
     # moves, selections, comparisons, minima, 32-bit sums, logic, shifts, bytes, packing, votes
     **dict.fromkeys((0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0A, 0x0B, 0x0C, 0x0D, 0x0F, 0x10), Pipe.ALU),
@@ -103,7 +118,7 @@ _PIPES = {
     **dict.fromkeys((0x20, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x30, 0x31, 0x32, 0x36), Pipe.FMA),
     # counting bits, conversions, transcendental functions, the check of a division
     **dict.fromkeys((*range(0x100, 0x10A), *range(0x110, 0x114)), Pipe.XU),
-    **dict.fromkeys((*_MEMORY, Opcode.LDSM, Opcode.STSM), Pipe.LSU),
+    **dict.fromkeys((*MEMORY, Opcode.LDSM, Opcode.STSM), Pipe.LSU),
     **dict.fromkeys((Opcode.BAR, Opcode.LDC, Opcode.S2R, Opcode.S2UR, Opcode.REDUX), Pipe.ADU),
 }
 
@@ -147,6 +162,8 @@ class MachineInstruction:
         wide: whether each lane of a load from shared memory loads 16 bytes.
         thread_index: whether it reads the index of a thread in its block.
         left: of `DEPBAR`, how many groups of asynchronous copies may still be under way behind it.
+        commits: of products by warpgroups, whether it is the last of its group.
+        products_left: of `WARPGROUP.DEPBAR`, how many groups of such products may still be under way behind it.
     """
 
     operation: int
@@ -158,6 +175,8 @@ class MachineInstruction:
     wide: bool = False
     thread_index: bool = False
     left: int | None = None
+    commits: bool = False
+    products_left: int | None = None
 
     @property
     def pipe(self) -> Pipe | None:
@@ -183,7 +202,13 @@ def decode(word: CodeWord, position: int) -> MachineInstruction:
         wide = operation == Opcode.LDS and word.high >> 9 & 7 == _SIXTEEN_BYTES
         index = operation == Opcode.S2R and word.high >> 8 & 0xFF in _THREAD_INDICES
         left = word.low >> _GROUPS & _MOST_GROUPS if operation == Opcode.DEPBAR else None
-        return MachineInstruction(operation, word.line, guarded, control, wide=wide, thread_index=index, left=left)
+        commits = operation in PRODUCTS and word.high >> _COMMITTED_TO & 7 != _NOT_COMMITTED
+        waits = operation == Opcode.WARPGROUP and bool(word.low >> _WAITS_FOR_PRODUCTS & 1)
+        products_left = word.high >> _PRODUCT_GROUPS & _MOST_GROUPS if waits else None
+        return MachineInstruction(
+            operation, word.line, guarded, control, wide=wide, thread_index=index, left=left, commits=commits,
+            products_left=products_left,
+        )  # fmt: skip
     # Branches have a second predicate; two bits say whether warps or parted threads decide.
     mode = word.low >> 32 & 3 if operation == Opcode.BRA else 0
     conditional = guarded or word.high >> 23 & 15 != _ALWAYS or mode != 0

@@ -15,12 +15,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ptxemu.machine.graph import Graph
-from ptxemu.machine.instructions import MachineInstruction, Opcode
+from ptxemu.machine.instructions import PRODUCTS, MachineInstruction, Opcode
 
 _ROUNDS = 2
 """The second time round a loop finds what the first has left under way."""
 _MOST_GROUPS = 8
-"""Groups of asynchronous copies that are told apart."""
+"""Groups of asynchronous copies that are told apart, and of products by warpgroups."""
+_QUEUE = 16
+"""Stands for the last product by a warpgroup that was issued, and further numbers for the groups committed, the latest
+first, where scoreboard barriers have numbers below."""
+WARPGROUP_WARPS = 4
 _FREQUENT = 0.3
 """Share of the most frequent way into a block from which on another one counts, too."""
 _O = Opcode
@@ -44,6 +48,8 @@ class WaitCause(StrEnum):
     """Transcendental functions, conversions, and what is not listed."""
     DOUBLE = "double"
     TENSOR = "tensor"
+    PRODUCT = "product"
+    """Products by a warpgroup, which the tensor cores take up one after the other."""
     CONSTANT = "constant"
     """Constants at addresses that are computed."""
     REGISTER = "register"
@@ -56,7 +62,7 @@ _CAUSES: dict[int, WaitCause] = {
     **dict.fromkeys((_O.LD, _O.LDG), WaitCause.GLOBAL),
     _O.LDL: WaitCause.LOCAL,
     **dict.fromkeys((_O.LDS, _O.LDSM, _O.ATOMS, _O.ATOMS_CAS), WaitCause.SHARED),
-    **dict.fromkeys((_O.ATOM, _O.ATOM_CAS, _O.ATOMG, _O.ATOMG_CAS), WaitCause.ATOMIC),
+    **dict.fromkeys((_O.ATOM, _O.ATOM_CAS, _O.ATOM_FLOATS, _O.ATOMG_FLOATS, _O.ATOMG, _O.ATOMG_CAS), WaitCause.ATOMIC),
     **dict.fromkeys((_O.SHFL, _O.REDUX), WaitCause.SHUFFLE),
     **dict.fromkeys((_O.DMUL, _O.DADD, _O.DSETP, _O.DFMA), WaitCause.DOUBLE),
     **dict.fromkeys((_O.HMMA, _O.IMMA, _O.DMMA), WaitCause.TENSOR),
@@ -78,6 +84,10 @@ class ScheduledInstruction:
         costs: what it spends its own latency on, for block barriers and branches.
         closes: whether it closes a group of asynchronous copies.
         left: how many such groups may stay under way behind it; None when it does not wait for any.
+        instructions: issued since the step before, it included.
+        product: whether it is a product by a warpgroup, which goes on while the warp does.
+        commits: whether it closes a group of those.
+        products_left: as `left`, of such groups.
     """
 
     clocks: int
@@ -86,9 +96,21 @@ class ScheduledInstruction:
     costs: WaitCause | None
     closes: bool = False
     left: int | None = None
+    instructions: int = 1
+    product: bool = False
+    commits: bool = False
+    products_left: int | None = None
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether it waits for anything."""
+        return bool(self.waits) or self.left is not None or self.products_left is not None
 
     def awaits(self, barrier: int) -> bool:
-        """Whether it waits for a barrier, or a group of copies, which negative numbers stand for: -1 is the latest."""
+        """Whether it waits for a barrier, a group of copies, which negative numbers stand for: -1 is the latest, or one
+        of products (`_QUEUE`)."""
+        if barrier >= _QUEUE:
+            return self.products_left is not None and barrier > _QUEUE + self.products_left
         return bool(self.waits >> barrier & 1) if barrier >= 0 else self.left is not None and barrier < -self.left
 
 
@@ -99,6 +121,11 @@ class ScheduledBlock:
     steps: tuple[ScheduledInstruction, ...]
     rest: int
     instructions: int
+
+    @property
+    def products(self) -> int:
+        """Products by warpgroups in it."""
+        return sum(step.product for step in self.steps)
 
     @property
     def clocks(self) -> int:
@@ -120,26 +147,28 @@ class Schedule:
         blocks: as in the graph.
         order: those that can be reached, each before those it dominates.
         before: blocks from which one comes to each.
+        above: immediate dominator of each; None for those that code begins with.
     """
 
     blocks: tuple[ScheduledBlock, ...]
     order: tuple[int, ...]
     before: Mapping[int, Sequence[int]]
+    above: Mapping[int, int | None]
 
     @classmethod
     def of(cls, code: Sequence[MachineInstruction], graph: Graph) -> Schedule:
         """The schedule of a kernel and the functions that it calls."""
         blocks = tuple(_scheduled(code[one.first : one.end]) for one in graph.blocks)
-        return cls(
-            blocks, tuple(graph.order), {block: tuple(graph.predecessors.get(block, ())) for block in graph.order}
-        )
+        before = {block: tuple(graph.predecessors.get(block, ())) for block in graph.order}
+        return cls(blocks, tuple(graph.order), before, dict(graph.above))
 
-    def clocks(self, executions: Sequence[float], latency: Mapping[WaitCause, float]) -> Clocks:
+    def clocks(self, executions: Sequence[float], latency: Mapping[WaitCause, float], sharing: float = 1.0) -> Clocks:
         """Clocks that one warp takes, by cause.
 
         Args:
             executions: of each block, by one warp.
             latency: of every cause but `ISSUE` and `WAIT`.
+            sharing: warps that issue the same code through one scheduler at the same time.
         """
         left: dict[int, _UnderWay] = {}
         spent: dict[int, Clocks] = {}
@@ -147,7 +176,7 @@ class Schedule:
             for block in self.order:
                 if executions[block]:
                     spent[block], left[block] = _run(
-                        self.blocks[block], self._entering(block, executions, left), latency
+                        self.blocks[block], self._entering(block, executions, left), latency, sharing
                     )
         total = Clocks(float)
         for block, found in spent.items():
@@ -175,18 +204,78 @@ class WarpPath:
     schedule: Schedule
     executions: tuple[float, ...]
 
-    def clocks(self, latency: Mapping[WaitCause, float]) -> Clocks:
-        """Clocks by cause, given the latency of each but `ISSUE` and `WAIT`."""
-        return self.schedule.clocks(self.executions, latency)
+    def clocks(self, latency: Mapping[WaitCause, float], sharing: float = 1.0) -> Clocks:
+        """Clocks by cause, given the latency of each but `ISSUE` and `WAIT`; `sharing` as for `Schedule.clocks`."""
+        return self.schedule.clocks(self.executions, latency, sharing)
+
+    @property
+    def products(self) -> float:
+        """Products by warpgroups that a mean warp takes part in."""
+        return sum(
+            times * block.products for times, block in zip(self.executions, self.schedule.blocks, strict=True) if times
+        )
+
+    def of_products(self, warps: int) -> tuple[WarpPath, int]:
+        """The path of a mean warp among those of a block that multiply by warpgroups, and how many of its warps these
+        are.
+
+        Where warps have roles, a branch sends those that copy and those that multiply to code of their own: of the
+        blocks on the way to the products, that with the fewest executions tells how many warps go there.
+        """
+        blocks = self.schedule.blocks
+        main = max(self.schedule.order, key=lambda one: self.executions[one] * blocks[one].products)
+        way = self._way_to(main)
+        share, start = self._fewest(way)
+        multiplying = WARPGROUP_WARPS * max(1, round(min(1.0, share) * warps / WARPGROUP_WARPS))
+        share = min(1.0, multiplying / warps)
+        own = self._dominated(start)
+        reached = self._reached(start)
+        executions = tuple(
+            times / share if block in own else times if block in way or block in reached else 0.0
+            for block, times in enumerate(self.executions)
+        )
+        return WarpPath(self.schedule, executions), multiplying
+
+    def _way_to(self, block: int) -> list[int]:
+        """A block and those that dominate it, upwards."""
+        way = [block]
+        while (parent := self.schedule.above.get(way[-1])) is not None:
+            way.append(parent)
+        return way
+
+    def _fewest(self, way: Sequence[int]) -> tuple[float, int]:
+        """The fewest executions on a way upwards, and the outermost block that has them."""
+        fewest, place = min((self.executions[one], -place) for place, one in enumerate(way))
+        return fewest, way[-place]
+
+    def _dominated(self, start: int) -> set[int]:
+        found = {start}
+        for block in self.schedule.order:
+            if self.schedule.above.get(block) in found:
+                found.add(block)
+        return found
+
+    def _reached(self, start: int) -> set[int]:
+        """Blocks that may come after one."""
+        found = {start}
+        size = 0
+        while len(found) != size:
+            size = len(found)
+            found |= {block for block in self.schedule.order if not found.isdisjoint(self.schedule.before[block])}
+        return found
 
 
-def _run(block: ScheduledBlock, under_way: _UnderWay, latency: Mapping[WaitCause, float]) -> tuple[Clocks, _UnderWay]:
+def _run(
+    block: ScheduledBlock, under_way: _UnderWay, latency: Mapping[WaitCause, float], sharing: float
+) -> tuple[Clocks, _UnderWay]:
     """Clocks by cause of one execution, and what is under way at its end, in clocks from there."""
     now, spent = 0.0, Clocks(float)
     spent |= {WaitCause.ISSUE: block.instructions, WaitCause.WAIT: block.clocks - block.instructions}
     for step in block.steps:
-        now += step.clocks
-        if step.waits or step.left is not None:
+        taken = max(step.clocks, sharing * (step.instructions - 1))
+        spent[WaitCause.ISSUE] += taken - step.clocks
+        now += taken
+        if step.may_wait:
             awaited = [found for barrier, found in under_way.items() if step.awaits(barrier)]
             until, cause = max(awaited, default=(now, WaitCause.WAIT))
             if until > now:
@@ -200,15 +289,25 @@ def _run(block: ScheduledBlock, under_way: _UnderWay, latency: Mapping[WaitCause
             groups = {one - 1: found for one, found in under_way.items() if -_MOST_GROUPS < one < 0}
             under_way = {one: found for one, found in under_way.items() if one >= 0} | groups
             under_way[-1] = (now + latency[WaitCause.GLOBAL], WaitCause.GLOBAL)
+        if step.product:
+            begins = max(now, under_way[_QUEUE][0] if _QUEUE in under_way else now)
+            under_way[_QUEUE] = (begins + latency[WaitCause.PRODUCT], WaitCause.PRODUCT)
+        if step.commits:
+            later = {one + 1: found for one, found in under_way.items() if _QUEUE < one < _QUEUE + _MOST_GROUPS}
+            under_way = {one: found for one, found in under_way.items() if one <= _QUEUE} | later
+            under_way[_QUEUE + 1] = under_way[_QUEUE]
         if step.costs is not None:
             spent[step.costs] += latency[step.costs]
             now += latency[step.costs]
-    end = now + block.rest
+    issued = block.instructions - sum(step.instructions for step in block.steps) + bool(block.steps)
+    rest = max(block.rest, sharing * issued)
+    spent[WaitCause.ISSUE] += rest - block.rest
+    end = now + rest
     return spent, {barrier: (down - end, cause) for barrier, (down, cause) in under_way.items() if down > end}
 
 
 def _scheduled(code: Sequence[MachineInstruction]) -> ScheduledBlock:
-    steps, clocks, instructions = [], 0, 0
+    steps, clocks, instructions, counted = [], 0, 0, 0
     for one in code:
         if one.operation == Opcode.NOP:
             continue
@@ -218,10 +317,13 @@ def _scheduled(code: Sequence[MachineInstruction]) -> ScheduledBlock:
             for barrier, why in ((one.control.result, cause), (one.control.operands, WaitCause.OPERANDS))
             if barrier is not None and one.operation != Opcode.LDGDEPBAR
         )
-        costs, closes = _COSTS.get(one.operation), one.operation == Opcode.LDGDEPBAR
-        if one.control.waits or raises or costs or closes or one.left is not None:
-            steps.append(ScheduledInstruction(clocks, one.control.waits, raises, costs, closes, one.left))
-            clocks = 0
-        clocks += one.control.clocks
         instructions += 1
+        step = ScheduledInstruction(
+            clocks, one.control.waits, raises, _COSTS.get(one.operation), one.operation == Opcode.LDGDEPBAR, one.left,
+            instructions - counted, one.operation in PRODUCTS, one.commits, one.products_left,
+        )  # fmt: skip
+        if step.may_wait or raises or step.costs or step.closes or step.product:
+            steps.append(step)
+            clocks, counted = 0, instructions
+        clocks += one.control.clocks
     return ScheduledBlock(tuple(steps), clocks, instructions)

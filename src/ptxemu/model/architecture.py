@@ -19,6 +19,9 @@ from ptxemu.errors import InvalidInput
 from ptxemu.model.occupancy import SmLimits, sm_limits
 
 DEFAULT_GPU = "h200"
+_FULL_EFFECT = 0.03
+"""Share of the clocks for which tensor cores are busy from which on the clock is that of their use: the least among the
+captured launches on an H200 that use them, which had it."""
 _MAY_BE_ZERO = (
     "block_clocks",
     "l1_under_way",
@@ -179,6 +182,12 @@ class Gpu:
     arch: str
     sms: int
     clock_mhz: float
+    peak_clock_mhz: float
+    """SM clock at which the data sheet's FLOP/s hold."""
+    tensor_clock_mhz: float
+    """SM clock when tensor cores are at work, next to nothing else said; at most `clock_mhz`."""
+    tensor_load_mhz: float
+    """What the SM clock loses beyond that when they never rest."""
     memory_bytes: int
     l2_bytes: int
     dram_peak: float
@@ -196,7 +205,9 @@ class Gpu:
     source: str
 
     def __post_init__(self) -> None:
-        _require_positive(self, or_zero=("launch_us", "kernel_us"))
+        _require_positive(self, or_zero=("launch_us", "kernel_us", "tensor_load_mhz"))
+        if not self.tensor_load_mhz < self.tensor_clock_mhz <= self.clock_mhz:
+            raise ValueError(f"tensor cores do not make an SM faster, nor stop it: {self}")
 
 
 @dataclass(frozen=True)
@@ -250,10 +261,20 @@ class GpuModel:
         """SM clock in Hz."""
         return self.gpu.clock_mhz * 1e6
 
+    def clock_under_load(self, tensor_share: float) -> float:
+        """SM clock in Hz when tensor cores are busy for a share of the clocks.
+
+        Power is bounded, and a multiply-add of the tensor cores takes more of it than other work does.
+        """
+        gpu = self.gpu
+        used = min(1.0, tensor_share / _FULL_EFFECT)
+        lost = gpu.clock_mhz - gpu.tensor_clock_mhz + gpu.tensor_load_mhz * min(1.0, tensor_share)
+        return 1e6 * (gpu.clock_mhz - used * lost)
+
     @property
     def warpgroup_fma_per_clk(self) -> float:
         """Dense fp16 multiply-adds per clock and SM at the tensor cores' peak, which wgmma is taken to reach."""
-        return self.gpu.peak_flops["fp16"] / 2 / self.gpu.sms / self.clock_hz
+        return self.gpu.peak_flops["fp16"] / 2 / self.gpu.sms / (self.gpu.peak_clock_mhz * 1e6)
 
     @property
     def tensor_fma_per_clk(self) -> float:

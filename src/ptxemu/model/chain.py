@@ -5,6 +5,10 @@ counts how often a warp stands on the longest chain of dependent PTX instruction
 (`ptx/analysis/waits.py`), and every machine instruction holds its warp for a few clocks. Loads take as long as the
 caches that serve them. A hit in the L1 on a line that another warp has just asked for waits as long as that one's miss;
 so does one in the L2 that another SM has just asked for.
+
+Products by a warpgroup go on while its warps do, until these wait for them; the warpgroups of a block take turns at the
+tensor cores, and their warps issue the same code at the same time. Of launches with such products the chain is that of
+the warps that multiply: what tensor cores do not hide (the first tile, waits, the epilogue) is in it, and so are they.
 """
 
 from __future__ import annotations
@@ -17,15 +21,16 @@ from ptxemu.counters.record import (
     EXECUTED,
     GLOBAL_SPACES,
     SECTOR_BYTES,
+    WARP_THREADS,
     Access,
     LaunchRecord,
     MachineCounts,
     MemoryInstruction,
     Space,
 )
-from ptxemu.machine.schedule import WaitCause
-from ptxemu.model.architecture import Architecture, Latency
-from ptxemu.model.traffic import DEVICE_SPACES, further_lines, least_passes, loads
+from ptxemu.machine.schedule import WARPGROUP_WARPS, WaitCause, WarpPath
+from ptxemu.model.architecture import Architecture, GpuModel, Latency
+from ptxemu.model.traffic import DEVICE_SPACES, bulk_read_sectors, further_lines, least_passes, loads
 from ptxemu.ptx.analysis.waits import UNROLLED
 
 _SHORT = (WaitCause.SHARED, WaitCause.SHUFFLE, WaitCause.SPECIAL, WaitCause.CONSTANT, WaitCause.REGISTER)
@@ -51,31 +56,52 @@ class Chain:
 
 
 def chain_of(
-    record: LaunchRecord, machine: MachineCounts, dram_read_bytes: float, rounds: float, architecture: Architecture
+    record: LaunchRecord, machine: MachineCounts, dram_read_bytes: float, rounds: float, gpu: GpuModel
 ) -> Chain:
-    """The chain of an average warp.
+    """The chain of an average warp, or of one that multiplies by warpgroups where there are such.
 
     Args:
         record: counts of the launch.
         machine: its machine instructions.
         dram_read_bytes: of the launch.
         rounds: of resident blocks on an SM.
-        architecture: latencies.
+        gpu: latencies and rates.
     """
+    architecture = gpu.architecture
     spaces = DEVICE_SPACES if machine.path is None else GLOBAL_SPACES
     load = load_latency(record, spaces, dram_read_bytes, rounds, architecture)
     lines = architecture.timing.line_clocks * sum(further_lines(one) for one in loads(record)) / record.warps
     shared = _shared_latency(record, architecture)
     if machine.path is None:
         return _chain_of_ptx(record, machine, load, lines, shared, architecture)
-    clocks = machine.path.clocks(_latencies(architecture.latency, load, shared))
+    latencies, path, sharing, first_tile = _latencies(architecture.latency, load, shared), machine.path, 1.0, 0.0
+    if record.warpgroup_fma and path.products:
+        path, sharing, latencies[WaitCause.PRODUCT] = _multiplying(record, path, gpu)
+        first_tile = architecture.latency.dram if bulk_read_sectors(record) else 0.0
+    clocks = path.clocks(latencies, sharing)
     return Chain(
-        global_memory=clocks[WaitCause.GLOBAL] + clocks[WaitCause.LOCAL] + clocks[WaitCause.ATOMIC] + lines,
+        global_memory=clocks[WaitCause.GLOBAL]
+        + clocks[WaitCause.LOCAL]
+        + clocks[WaitCause.ATOMIC]
+        + lines
+        + first_tile,
         short=sum(clocks[one] for one in _SHORT),
         barrier=clocks[WaitCause.BARRIER],
-        wait=clocks[WaitCause.WAIT] + clocks[WaitCause.DOUBLE] + clocks[WaitCause.TENSOR] + clocks[WaitCause.OPERANDS],
+        wait=clocks[WaitCause.WAIT]
+        + clocks[WaitCause.DOUBLE]
+        + clocks[WaitCause.TENSOR]
+        + clocks[WaitCause.PRODUCT]
+        + clocks[WaitCause.OPERANDS],
         issue=clocks[WaitCause.ISSUE] + clocks[WaitCause.BRANCH],
     )
+
+
+def _multiplying(record: LaunchRecord, path: WarpPath, gpu: GpuModel) -> tuple[WarpPath, float, float]:
+    """Path of the warps that multiply by warpgroups, how many of a block share a scheduler, and the clocks from one
+    product to the next of the same warpgroup while all of the block are at it."""
+    own, warps = path.of_products(-(-record.threads_per_block // WARP_THREADS))
+    one = record.warpgroup_fma / record.warps / path.products * WARPGROUP_WARPS / gpu.warpgroup_fma_per_clk
+    return own, max(1.0, warps / gpu.architecture.schedulers), one * warps / WARPGROUP_WARPS
 
 
 def _latencies(latency: Latency, load: float, shared: float) -> dict[WaitCause, float]:
@@ -91,6 +117,7 @@ def _latencies(latency: Latency, load: float, shared: float) -> dict[WaitCause, 
         WaitCause.SPECIAL: latency.xu,
         WaitCause.DOUBLE: latency.double,
         WaitCause.TENSOR: latency.tensor,
+        WaitCause.PRODUCT: latency.tensor,
         WaitCause.CONSTANT: latency.constant,
         WaitCause.REGISTER: latency.special_register,
         WaitCause.OPERANDS: latency.operands,

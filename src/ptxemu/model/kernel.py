@@ -159,16 +159,24 @@ def estimate(
     spread = Spread.of(record.blocks, fit, gpu.gpu.sms)
     machine = record.machine or mean_machine_counts(record, resources)
     record = record.with_spills(machine)
-    read_bytes, write_bytes = dram_bytes(record, gpu, warm_bytes)
-    chain = chain_of(record, machine, read_bytes, spread.rounds, gpu.architecture)
+    read_bytes, write_bytes = dram_bytes(record, gpu, warm_bytes, record.blocks / (fit.blocks_per_sm * gpu.gpu.sms))
+    chain = chain_of(record, machine, read_bytes, spread.rounds, gpu)
     cycles = _sm_cycles(record, machine, spread, gpu)
-    cycles[GpuUnit.LATENCY] = _latency_cycles(record, chain, spread, gpu)
-    work = {unit: count / gpu.clock_hz for unit, count in cycles.items()}
-    work[GpuUnit.L2] = l2_bytes(record, gpu) / gpu.gpu.l2_bandwidth
-    work[GpuUnit.ATOMICS] = _atomics_s(record, gpu)
-    work[GpuUnit.DRAM] = _dram_s(record, read_bytes + write_bytes, gpu)
-    work[GpuUnit.LAUNCH] = record.blocks * gpu.architecture.timing.block_clocks / gpu.clock_hz
-    busy, alive = _busy_s(work, evicted_bytes / gpu.gpu.dram_copy, spread, fit.max_warps, gpu.architecture)
+    cycles[GpuUnit.LATENCY] = _latency_cycles(record, machine, chain, spread, gpu)
+    cycles[GpuUnit.LAUNCH] = record.blocks * gpu.architecture.timing.block_clocks
+    memory = {
+        GpuUnit.L2: l2_bytes(record, gpu) / gpu.gpu.l2_bandwidth,
+        GpuUnit.ATOMICS: _atomics_s(record, gpu),
+        GpuUnit.DRAM: _dram_s(record, read_bytes + write_bytes, gpu),
+    }
+    evicting_s, clock_hz = evicted_bytes / gpu.gpu.dram_copy, gpu.clock_hz
+    busy_s = _overlapping_products if _multiplies_by_warpgroups(record, machine) else _busy_s
+    work = memory | {unit: count / clock_hz for unit, count in cycles.items()}
+    busy, alive = busy_s(work, evicting_s, spread, fit.max_warps, gpu.architecture)
+    if record.tensor_fma or record.warpgroup_fma:
+        clock_hz = gpu.clock_under_load(work[GpuUnit.TENSOR] * spread.balance_of_all / busy)
+        work = memory | {unit: count / clock_hz for unit, count in cycles.items()}
+        busy, alive = busy_s(work, evicting_s, spread, fit.max_warps, gpu.architecture)
     return KernelEstimate(
         record=record,
         resources=resources,
@@ -182,12 +190,22 @@ def estimate(
         dram_read_bytes=read_bytes,
         dram_write_bytes=write_bytes,
         chain=chain,
-        clock_hz=gpu.clock_hz,
+        clock_hz=clock_hz,
     )
 
 
-def _latency_cycles(record: LaunchRecord, chain: Chain, spread: Spread, gpu: GpuModel) -> float:
-    """Rounds of resident blocks, and what the longest warp of the last round takes beyond the mean one."""
+def _multiplies_by_warpgroups(record: LaunchRecord, machine: MachineCounts) -> bool:
+    """Whether the chain is that of warps that do."""
+    return bool(record.warpgroup_fma and machine.path is not None and machine.path.products)
+
+
+def _latency_cycles(record: LaunchRecord, machine: MachineCounts, chain: Chain, spread: Spread, gpu: GpuModel) -> float:
+    """Rounds of resident blocks, and what the longest warp of the last round takes beyond the mean one.
+
+    Where the chain is that of the warps that multiply, it is that of the longest ones.
+    """
+    if _multiplies_by_warpgroups(record, machine):
+        return (chain.total + gpu.architecture.latency.block_start) * spread.rounds
     mean = record.warp_instructions / record.warps
     beyond = max(0.0, record.longest_warp_instructions / mean - 1) if mean else 0.0
     return (chain.total + gpu.architecture.latency.block_start) * spread.rounds + chain.total * beyond / spread.rounds
@@ -219,6 +237,25 @@ def _busy_s(
     norm = timing.norm + (timing.norm_at_once - timing.norm) / spread.fillings(max_warps)
     whole, alive = (
         max(inside, smooth_maximum((memory + evicting_s, contended, latency), norm))
+        for latency in (max(work[GpuUnit.LATENCY], work[GpuUnit.LAUNCH]), work[GpuUnit.LATENCY])
+    )
+    return whole, alive
+
+
+def _overlapping_products(
+    work: Mapping[GpuUnit, float], evicting_s: float, spread: Spread, max_warps: int, architecture: Architecture
+) -> tuple[float, float]:
+    """As `_busy_s`, of launches with products by warpgroups, whose tiles come while the tiles before are multiplied.
+
+    What the warps of one block make each other wait for is in the chain; blocks of an SM contend beyond it. So much as
+    is not hidden behind products is in the chain as well: tensor cores are taken to reach their peak.
+    """
+    timing = architecture.timing
+    memory = max(work[unit] for unit in _MEMORY) + evicting_s
+    inside = max(work[unit] / (1.0 if unit is GpuUnit.TENSOR else timing.pipe_share) for unit in _INSIDE)
+    contended = inside * (1 - 1 / spread.resident_blocks)
+    whole, alive = (
+        max(inside, smooth_maximum((memory, contended, latency), timing.norm))
         for latency in (max(work[GpuUnit.LATENCY], work[GpuUnit.LAUNCH]), work[GpuUnit.LATENCY])
     )
     return whole, alive

@@ -94,18 +94,37 @@ def atomic_passes(record: LaunchRecord) -> int:
     return sum(one.wavefronts for one in record.accesses(GLOBAL_SPACES, ATOMICS))
 
 
-def dram_bytes(record: LaunchRecord, gpu: GpuModel, warm_bytes: float) -> tuple[float, float]:
+def bulk_read_sectors(record: LaunchRecord) -> int:
+    """Sectors of the L2 that no load instruction asked for: those of bulk copies to shared memory."""
+    return max(0, record.l2_read_sectors - sum(one.sectors - one.l1_hit_sectors for one in loads(record)))
+
+
+def sweeps(record: LaunchRecord, waves: float) -> float:
+    """How often a mean sector is read, with blocks that run at the same time counted once.
+
+    They find it in the L2 while it is fresh. A block that reads it again does so later, and so do blocks of a later
+    wave, of which there may be as many as waves.
+    """
+    read, sectors = record.l2_read_sectors, record.unique_read_bytes / SECTOR_BYTES
+    first = read - min(record.repeated_read_sectors, read - min(read, sectors))
+    if not sectors or not first:
+        return 1.0
+    return max(1.0, read / first * min(first / sectors, max(1.0, waves)))
+
+
+def dram_bytes(record: LaunchRecord, gpu: GpuModel, warm_bytes: float, waves: float) -> tuple[float, float]:
     """DRAM bytes read and written: what is touched at least once, plus re-reads that outgrow the L2.
 
     Re-use is lost by how far the footprint exceeds the L2: twice (1 - L2 / footprint), since of a sweep that comes
-    again all is lost, and of random reads this share. A lone sector read again costs the 64 bytes that DRAM moves at
-    least, in proportion to how sparse the loads are. Writes to one sector are taken to meet in the L2; what is missing
-    of sectors that are written in parts is read. Of what is written, the L2 keeps what fits its share,
-    (1 + (footprint / share)^p)^(-1/p), at most the lines that may be dirty.
+    again all is lost, and of random reads this share. Only sweeps count that come later (`sweeps`). A lone sector read
+    again costs the 64 bytes that DRAM moves at least, in proportion to how sparse the loads are. Writes to one sector
+    are taken to meet in the L2; what is missing of sectors that are written in parts is read. Of what is written, the
+    L2 keeps what fits its share, (1 + (footprint / share)^p)^(-1/p), at most the lines that may be dirty.
     """
     kept = gpu.gpu.l2_bytes * L2_SHARE
     lost = min(1.0, max(0.0, 2 * (1 - kept / record.unique_bytes))) if record.unique_bytes else 0.0
-    read_again = max(0, record.l2_read_sectors * SECTOR_BYTES - record.unique_read_bytes)
+    again = min(record.l2_read_sectors * SECTOR_BYTES, sweeps(record, waves) * record.unique_read_bytes)
+    read_again = max(0.0, again - record.unique_read_bytes)
     first_read = max(0.0, record.unique_read_bytes - warm_bytes)
     written = record.unique_write_bytes - _kept_dirty(record, gpu)
     return first_read + lost * read_again * _granule_waste(record) + filled_bytes(record), written

@@ -17,7 +17,7 @@ from ptxemu.machine.cubin import CodeWord, read_sections
 from ptxemu.machine.executions import Flow
 from ptxemu.machine.graph import graph_of
 from ptxemu.machine.instructions import Control, MachineInstruction, Opcode, decode
-from ptxemu.machine.schedule import Schedule, WaitCause
+from ptxemu.machine.schedule import Schedule, WaitCause, WarpPath
 from ptxemu.toolkit import CudaToolkit
 
 WARPS = 100
@@ -171,6 +171,60 @@ def test_load_of_the_round_before_is_still_under_way() -> None:
     """A loop that uses what the round before has loaded: only the body's own clocks are hidden."""
     loop = scheduled(USE, LOAD, OTHER, (Opcode.BRA, Control(5), 0), LEAVE).clocks([10.0, 1.0], LATENCY)
     assert loop[WaitCause.GLOBAL] == 10 * (500 - 2 - 4 - 5 - 1)
+
+
+def product(*, commits: bool = False) -> MachineInstruction:
+    return MachineInstruction(Opcode.HGMMA, 0, False, Control(2), commits=commits)
+
+
+@pytest.mark.parametrize(("left", "waited"), [(0, 2 + 150 * 3 - 2 * 3), (1, 2 + 150 - 2 * 3), (2, 0)])
+def test_products_of_a_warpgroup_take_turns_and_are_waited_for_in_groups(left: int, waited: float) -> None:
+    """One product in the first group and two in the second, 150 clocks each; the wait comes six clocks later."""
+    wait = MachineInstruction(Opcode.WARPGROUP, 0, False, Control(1), products_left=left)
+    pause = MachineInstruction(Opcode.IMAD, 0, False, Control(2))
+    code = (pause, product(commits=True), product(), product(commits=True), wait, EXIT)
+    found = Schedule.of(code, graph_of(code, ())).clocks([1.0], LATENCY | {WaitCause.PRODUCT: 150.0})
+    assert found[WaitCause.PRODUCT] == pytest.approx(max(0, waited - 2))
+
+
+def test_products_and_waits_for_them_are_read_off_their_bits() -> None:
+    """Of one kernel: a product, the last one of a group, and a wait that lets one group be."""
+    bits = (
+        (0x03E00000081879F0, 0x000FE20008700818),
+        (0x03E00000081879F0, 0x000FE60008000818),
+        (0x00008000000079C5, 0x000FE40000010100),
+        (0x00000000000079C5, 0x000FE20000000000),
+    )
+    found = [decode(CodeWord(low, high, 0), 0) for low, high in bits]
+    assert [one.commits for one in found] == [False, True, False, False]
+    assert [one.products_left for one in found] == [None, None, 1, None]
+
+
+def test_warps_that_share_a_scheduler_issue_in_turns() -> None:
+    schedule = scheduled(OTHER, OTHER, LOAD, USE, LEAVE)
+    alone, four, eight = (sum(schedule.clocks([1.0], LATENCY, sharing).values()) for sharing in (1.0, 4.0, 8.0))
+    assert alone <= four < eight
+
+
+def test_path_of_warps_that_multiply_leaves_out_what_others_do() -> None:
+    """Twelve of sixteen warps go to the loop with the product, the others to a loop of their own."""
+    code = (branch(5), one(Opcode.IMAD), product(commits=True), branch(2), EXIT, one(Opcode.IMAD), branch(5), EXIT)
+    graph = graph_of(code, ())
+    first = {block.first: number for number, block in enumerate(graph.blocks)}
+    executions = [0.0] * graph.end
+    for start, times in {0: 1.0, 1: 0.75, 2: 0.75 * 8, 4: 0.75, 5: 0.25 * 20, 7: 0.25}.items():
+        executions[first[start]] = times
+    own, warps = WarpPath(Schedule.of(code, graph), tuple(executions)).of_products(16)
+    assert warps == 12
+    assert [own.executions[first[start]] for start in (0, 1, 2, 4, 5, 7)] == [1.0, 1.0, 8.0, 1.0, 0.0, 0.0]
+
+
+def test_fallback_of_an_atomic_that_was_done_is_not_executed() -> None:
+    code = (one(Opcode.ATOM_FLOATS, 5), branch(4), one(Opcode.QSPC), one(Opcode.LDS), EXIT)
+    graph = graph_of(code, ())
+    anchor = Anchor(5, {graph.group_of[0]: 1}, frozenset())
+    flow = Flow(graph, [anchor], frozenset(), [{}] * graph.end, frozenset((1,)))
+    assert flow.executions({5: WARPS}, WARPS) == [100, 0, 100]
 
 
 SOURCE = """

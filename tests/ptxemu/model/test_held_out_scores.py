@@ -73,3 +73,16 @@ def test_what_failed_is_told_and_no_reply_of_a_parent_that_failed_is_compared(sc
 def test_the_page_has_what_its_rows_say(scores) -> None:
     page = (BENCHMARKS.parents[1] / "docs" / "emulator_scores.md").read_text(encoding="utf-8")
     assert "\n".join(scores.section()) in page
+
+
+def test_halves_are_told_apart_by_the_parent_and_versions_by_kernels_of_both(scores) -> None:
+    rows = [_row(scores, "level1/023/aa", 120.0, real_us=100.0), _row(scores, "reply", 60.0, speedup=2.0)]
+    rows += [_row(scores, name, 90.0, parent=name, real_us=100.0) for name in ("level1/023/a0", "level1/023/a1")]
+    now = scores.times(rows)
+    before = {name: one for name, one in now.items() if name != "reply"}
+    table = scores.halves_table(now, before)[2:]
+    told = {cells[1]: int(cells[3]) for line in table if "| all |" in line for cells in [line.split("| ")]}
+    halves = [scores.in_development(one.parent) for one in before.values()]
+    assert told == {
+        name: number for name, number in (("development ", sum(halves)), ("test ", len(halves) - sum(halves))) if number
+    }

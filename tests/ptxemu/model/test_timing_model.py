@@ -25,7 +25,7 @@ from ptxemu.model.architecture import gpu_model, gpu_names
 from ptxemu.model.call import estimate_call
 from ptxemu.model.chain import load_latency
 from ptxemu.model.kernel import GpuUnit, KernelEstimate, Unlaunchable, estimate, smooth_maximum
-from ptxemu.model.traffic import filled_bytes
+from ptxemu.model.traffic import filled_bytes, sweeps
 
 H200 = gpu_model("h200")
 TINY = 1 + 1e-9
@@ -276,3 +276,31 @@ def test_lines_beyond_those_that_the_bytes_fill_take_further_passes() -> None:
 
 def _loads(*memory: MemoryInstruction) -> LaunchRecord:
     return launch(blocks=132, classes={"int": 10_000}, memory=memory, unique_read_bytes=128_000)
+
+
+@pytest.mark.parametrize(
+    ("read_by", "repeated", "waves", "times"),
+    [(16, 0.0, 1.0, 1.0), (16, 0.0, 3.0, 3.0), (2, 0.0, 8.0, 2.0), (1, 2.0, 1.0, 3.0), (4, 1.0, 1.0, 2.0)],
+)
+def test_blocks_that_run_at_the_same_time_read_a_sector_together(
+    read_by: int, repeated: float, waves: float, times: float
+) -> None:
+    """Each sector is read by so many blocks, and by each of them again so many times."""
+    sectors = 4_000_000
+    reads = int(sectors * read_by * (1 + repeated))
+    record = replace(
+        _loads(access(Space.GLOBAL, Access.LOAD, 1000)),
+        unique_read_bytes=32 * sectors,
+        l2_read_sectors=reads,
+        repeated_read_sectors=reads - sectors * read_by,
+    )
+    assert sweeps(record, waves) == pytest.approx(times)
+
+
+def test_tensor_cores_slow_the_clock_by_how_busy_they_are() -> None:
+    shares = (0.0, 0.01, 0.1, 0.5, 1.0)
+    clocks = [H200.clock_under_load(share) for share in shares]
+    assert clocks == sorted(clocks, reverse=True)
+    assert clocks[0] == H200.clock_hz
+    # The clock of a launch on an H200 whose tensor cores were busy for 79 % of 53.2 us (level2/086, fp16, medium).
+    assert H200.clock_under_load(0.79) == pytest.approx(1.51e9, rel=0.03)

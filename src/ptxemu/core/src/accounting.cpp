@@ -181,6 +181,7 @@ void Counters::add(const Counters& other) {
     divergent_branches += other.divergent_branches;
     barriers += other.barriers;
     l2_read_sectors += other.l2_read_sectors;
+    repeated_read_sectors += other.repeated_read_sectors;
     l2_write_sectors += other.l2_write_sectors;
     atomics.add(other.atomics);
     words.add(other.words);
@@ -195,7 +196,7 @@ void Counters::scale(const Share& share) {
         for (u64* part : {&one.requests, &one.lanes, &one.sectors, &one.ideal_sectors, &one.l1_hit_sectors,
                           &one.l1_shared_sectors, &one.wavefronts, &one.rounds})
             *part = share.scaled(*part);
-    for (u64* one : {&branches, &divergent_branches, &barriers, &l2_read_sectors, &l2_write_sectors})
+    for (u64* one : {&branches, &divergent_branches, &barriers, &l2_read_sectors, &l2_write_sectors, &repeated_read_sectors})
         *one = share.scaled(*one);
 }
 

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "types.hpp"
@@ -75,12 +76,31 @@ private:
     std::vector<u32> lanes_;
 };
 
+// Which sectors a block asks the L2 for again, told from one line in so many: enough where what is read is large.
+class RepeatedReads {
+public:
+    void clear() { lines_.clear(); }
+    // Sectors of a line, one bit each; returns how many that stand for were asked for before.
+    u64 add(u64 line, u32 sectors) {
+        if (line * 0x9e3779b97f4a7c15ull >> (64 - kShift) != 0) return 0;
+        u32& known = lines_[line];
+        const u64 again = popcount(known & sectors);
+        known |= sectors;
+        return again << kShift;
+    }
+
+private:
+    static constexpr u32 kShift = 6;
+    std::unordered_map<u64, u32> lines_;
+};
+
 struct Counters {
     std::vector<u64> executed;      // per instruction: warps that executed it
     std::vector<u64> thread_count;  // per instruction: lanes that did
     std::vector<MemoryCounters> memory;
     u64 branches = 0, divergent_branches = 0, barriers = 0;
     u64 l2_read_sectors = 0, l2_write_sectors = 0;
+    u64 repeated_read_sectors = 0;  // of those read: by a block that had asked for them before
     AtomicLines atomics;
     SharedWords words;
     u64 longest_warp = 0;  // instructions of the warp that executed most

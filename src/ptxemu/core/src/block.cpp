@@ -123,6 +123,7 @@ void BlockRunner::begin(u64 cluster, u32 rank) {
     block_.l1 = launch_.counted ? &worker_.caches[block_.sm] : nullptr;
     std::fill(block_.shared.begin(), block_.shared.end(), u8{0xff});
     block_.bulk.clear();
+    block_.reads.clear();
     std::fill(std::begin(block_.barriers), std::end(block_.barriers), Barrier{});
     for (Warp& warp : block_.warps) restart(warp);
     if (block_.checks) block_.checks->start(number);

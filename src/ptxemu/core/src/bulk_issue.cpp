@@ -182,8 +182,11 @@ private:
         copy.each_global([&](u64 address, u64 bytes) {
             for (u64 at = 0; at < bytes; at += kCountedAtOnce) {
                 const LineSet set = lines_between(address + at, std::min(kCountedAtOnce, bytes - at));
-                for (u32 k = 0; k < set.lines; ++k)
+                for (u32 k = 0; k < set.lines; ++k) {
                     copy.to_shared ? granules.read(set.line[k], set.sectors[k]) : granules.write(set.line[k], set.sectors[k]);
+                    if (copy.to_shared)
+                        worker.counters.repeated_read_sectors += warp_.block->reads.add(set.line[k], set.sectors[k]);
+                }
                 (copy.to_shared ? worker.counters.l2_read_sectors : worker.counters.l2_write_sectors) += set.count;
             }
         });

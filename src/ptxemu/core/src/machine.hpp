@@ -181,6 +181,7 @@ struct Block {
     u32 position[3];
     u32 sm;
     L1Cache* l1;
+    RepeatedReads reads;
     Barrier barriers[kBarriers];
     BulkCopies bulk;
     // The last lane that has found an mbarrier closed.

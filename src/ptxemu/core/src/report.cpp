@@ -232,6 +232,7 @@ void report_launch(const Launch& launch, const Counters& counters, const Share& 
     json.field("warpgroup_fma", tensor_work(launch, counters, "warpgroup"));
     json.field("l2_read_sectors", counters.l2_read_sectors);
     json.field("l2_write_sectors", counters.l2_write_sectors);
+    json.field("repeated_read_sectors", counters.repeated_read_sectors);
     const GranuleMap& granules = *launch.granules;
     json.field("unique_read_bytes",
                unique_bytes(launch, share, [&](u64 begin, u64 end) { return granules.read_bytes(begin, end); }));

@@ -45,6 +45,7 @@ void count_lines(const Request& request, const LineSet& set) {
         if (request.op == Op::store && l1.store(set.line[k], warp)) counters.l1_hit_sectors += popcount(set.sectors[k]);
         if (missed == 0) continue;
         if (request.op != Op::store) granules.read(set.line[k], missed);
+        if (request.op == Op::load) totals.repeated_read_sectors += request.warp.block->reads.add(set.line[k], missed);
         if (request.op != Op::load) granules.write(set.line[k], missed);
     }
     counters.l1_hit_sectors += hits;

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from fake_judge import LAUNCHER
 
+from kernelblaster.api.training import export_training_data, make_training_data
 from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.environment.catalogue import Catalogue
 from kernelblaster.errors import UsageError
@@ -91,6 +92,22 @@ def test_a_recording_tells_what_was_accepted_and_what_failed(recording: Path, sp
     assert cards["sft.jsonl"].left_out == {"problem is heldout": 2, "never judged": 2}
 
 
+def test_a_reply_that_was_shown_a_held_out_kernel_is_left_out(recording: Path, splits: Splits, tmp_path: Path) -> None:
+    for shown, name in (("level1/095", "loss"), ("level1/026", "activation")):  # the first is held out
+        plain = exchange("level1/019", kernel(name), kernel("a"), "tiling", failed=kernel("f"))
+        told = f"{plain.messages[1].content}\n# A fast kernel of another problem\n{shown}: 4 us\n"
+        messages = (plain.messages[0], Message(role="user", content=told))
+        update = {"messages": messages, "digest": messages_digest(messages), "slot": shown}
+        append_line(recording, plain.model_copy(update=update).model_dump_json().encode())
+        later = exchange("level1/019", kernel("later"), kernel(name), "unroll")
+        append_line(recording, later.model_copy(update={"slot": f"later {shown}"}).model_dump_json().encode())
+    (sft, *_) = export([recording], splits, tmp_path / "data")
+    assert sft.left_out["prompt shows a kernel of a problem outside train"] == 1
+    learned = {row.candidate_sha256 for row in read_rows(tmp_path / "data" / "sft.jsonl", SftRow)}
+    assert source_digest(kernel("activation")) in learned
+    assert source_digest(kernel("loss")) not in learned
+
+
 @pytest.mark.slow
 def test_nothing_held_out_is_in_what_is_shipped(splits: Splits, tmp_path: Path) -> None:
     from kernelblaster.api.training import shipped_recordings
@@ -114,6 +131,13 @@ class Model(nn.Module):
         y = torch.softmax(x * {scale}, dim=1)
         return torch.relu(y + x).sum(dim=1)
 """
+
+
+def test_a_file_in_the_place_of_the_directory_is_a_usage_error(recording: Path) -> None:
+    with pytest.raises(UsageError, match="is a file"):
+        export_training_data(recording)
+    with pytest.raises(UsageError, match="is a file"):
+        make_training_data(recording)
 
 
 def test_names_and_numbers_do_not_tell_references_apart_and_operations_do() -> None:

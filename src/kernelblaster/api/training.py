@@ -83,6 +83,7 @@ def export_training_data(
 
     Raises UsageError, KnowledgeError; DeviceError, ProblemError where replies are judged.
     """
+    _require_directory(directory)
     catalogue = environment_problems(config, dataset=dataset)
     splits = make_splits(catalogue.problems)
     read = shipped_recordings() if sources is None else sources
@@ -124,6 +125,7 @@ def make_training_data(
 
     Raises UsageError, ProblemError, DeviceError.
     """
+    _require_directory(directory)
     config = config or RunConfig()
     wanted = [_named(Stage, stage) for stage in stages]
     told, written_in = _named(PromptForm, form), _named(CandidateLanguage, language)
@@ -142,12 +144,22 @@ def make_training_data(
     return TrainingData(cards, {layout.prompts(stage).name: len(rows) for stage, rows in written.items()})
 
 
-def train_warmup(directory: Path, config: RunConfig | None = None) -> StageRecord:
-    """Stage 0: supervised fine-tuning on judged replies. Raises MachineError without the extra `train`, UsageError."""
+def train_warmup(
+    directory: Path, config: RunConfig | None = None, *, on_progress: OnProgress | None = None
+) -> StageRecord:
+    """Stage 0: supervised fine-tuning on judged replies; called again, it continues.
+
+    Args:
+        directory: of the training.
+        config: of training; the defaults if None.
+        on_progress: told `saving` or `saved`, and the updates made.
+
+    Raises MachineError without the extra `train`, UsageError.
+    """
     with _extra():
         from kernelblaster.training.running import run_warmup
 
-    return run_warmup(TrainingLayout(directory), (config or RunConfig()).train)
+    return run_warmup(TrainingLayout(directory), (config or RunConfig()).train, on_progress)
 
 
 def train_stage(
@@ -238,6 +250,12 @@ def evaluate_trained(
     with _open_judge(config, device, on_stage) as shared:
         judge = StoredJudge(shared, catalogue, layout.judged)
         return run_evaluation(layout, config.train, judge, arm, against)
+
+
+def _require_directory(path: Path) -> None:
+    """Raise UsageError for a file in the place of the directory that is written to."""
+    if path.is_file():
+        raise UsageError(f"{path} is a file", hint="name the directory of the training first, what is read after it")
 
 
 Named = TypeVar("Named", bound=StrEnum)

@@ -173,7 +173,9 @@ def sft(judge: JudgeOptions, given: TrainOptions) -> int:
 
     _quieten()
     record = train_warmup(
-        judge.directory, configured(asdict(given), file=judge.config, assignments=judge.assignments).config
+        judge.directory,
+        configured(asdict(given), file=judge.config, assignments=judge.assignments).config,
+        on_progress=_tell_saved,
     )
     if judge.json_output:
         terminal.print_json(record)
@@ -292,6 +294,11 @@ def _interval(one: Estimate) -> str:
 
 def _tell(stage: str) -> None:
     typer.echo(stage, err=True)
+
+
+def _tell_saved(moment: str, updates: int) -> None:
+    if moment == "saved":
+        _tell(f"{updates} updates made and saved")
 
 
 def _tell_step(step: int, figures: Metrics) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import product
@@ -33,6 +34,7 @@ from kernelblaster.version import __version__
 MOST_PER_TECHNIQUE = 4
 """Replies kept per problem and technique: more of the same teach the same."""
 CARD = ".card.json"
+_PROBLEM_NAME = re.compile(r"\blevel\d{1,9}/\d{1,9}\b")
 LICENCE = "Apache-2.0"
 
 
@@ -63,7 +65,8 @@ class TrainableReplies:
 
     Args:
         replies: one per kernel and parent.
-        splits: of the data set; replies on problems outside `train` are left out.
+        splits: of the data set; replies on problems outside `train` are left out, and those that were shown a kernel
+            of one.
         known: leave out those of which nothing is known, too.
     """
 
@@ -80,10 +83,18 @@ class TrainableReplies:
             reason = "problem is not of the data set"
         elif entry.split != Split.TRAIN:
             reason = f"problem is {entry.split}"
+        elif self._shows_others(reply):
+            reason = "prompt shows a kernel of a problem outside train"
         elif self._known and reply.outcome is None:
             reason = "never judged"
         self.left_out[reason] += bool(reason)
         return not reason
+
+    def _shows_others(self, reply: KnownReply) -> bool:
+        """Whether a prompt names a problem that is held out: searches show fast kernels of others, by their names."""
+        named = {name for message in reply.prompt for name in _PROBLEM_NAME.findall(message.content)}
+        entries = (self.splits.of(name) for name in named)
+        return any(entry is not None and entry.split != Split.TRAIN for entry in entries)
 
     def family(self, problem: str) -> str:
         """Operator family of a kept problem."""

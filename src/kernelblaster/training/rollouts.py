@@ -142,8 +142,8 @@ class RolloutStore:
         found = self._by_turn.get((step, turn))
         if found is not None and found.prompts != prompts:
             raise UsageError(
-                f"step {step} was generated from other prompts",
-                hint="train in another directory",
+                f"step {step} in {self._generations} was generated from other prompts",
+                hint="make the prompts that it began with, use another directory, or remove this one",
             )
         return found
 

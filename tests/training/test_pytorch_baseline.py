@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fake_judge import FACTS, evaluation, kernel, timing
+from fake_judge import FACTS, FakeJudge, evaluation, kernel, timing
 
 from kernelblaster.config.training import Advantage, Baseline, Loss, Preset, TrainConfig
 from kernelblaster.devices.facts import DeviceKind
@@ -69,6 +69,26 @@ def test_the_report_s_reward_is_one_and_pytorch_s_time_over_the_kernel_s(stored:
     assert found[0].speedup == pytest.approx(6.0)
     untimed = Scorer(stored(), scheme, Baseline.PYTORCH).score(replies[:1])
     assert untimed[0].reward is None
+
+
+def test_a_gain_over_pytorch_that_is_hardly_to_be_believed_is_measured_again(
+    stored: Callable[[], StoredJudge], judge: FakeJudge
+) -> None:
+    row = PromptRow(
+        prompt=(Message(role="user", content="?"),), problem="level1/023", stage="midend", precision="fp16",
+        size="small", family="softmax", split="train",
+    )  # fmt: skip
+    scheme = REWARDS.get("two-stage-fast")(RewardOptions())
+    for speedup, times_judged in (
+        (3.0, 1),
+        (5.0, 2),
+    ):  # 9 and 15 times as fast as PyTorch
+        source = kernel(Verdict.CORRECT, speedup, Decision.FASTER)
+        (found,) = Scorer(stored(), scheme, Baseline.PYTORCH, pytorch={"level1/023": EAGER}).score(
+            [PolicyCompletion(row, f"```cuda\n{source}```\n", tokens=1)]
+        )
+        assert judge.judged.count(source) == times_judged
+        assert found.suspicious == (times_judged == 2)
 
 
 def test_a_ratio_to_pytorch_is_decided_by_the_ends_of_both_intervals() -> None:

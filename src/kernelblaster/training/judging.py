@@ -187,8 +187,6 @@ class Scorer:
             key, found = self._evaluated(problem, submission.source, baseline)
         except DeviceError as error:
             return JudgedCompletion(verdict=MACHINE, reason=error.message, reward=None)
-        if self.baseline is Baseline.PYTORCH:
-            found = against_pytorch(found, self.pytorch.get(str(problem.id)))
         reward = rewarded(self._scheme_for(row, submission.source, found), found)
         comparison = found.comparison if found.correct else None
         untimed = found.correct and comparison is None  # the baseline failed: no word on this candidate
@@ -211,11 +209,20 @@ class Scorer:
 
     def _evaluated(self, problem: Problem, source: str, baseline: str | None) -> tuple[str, Evaluation]:
         """An evaluation; of a gain that is hardly to be believed a second one, in fresh processes, if that is worse."""
-        key, found = self.judge.evaluate(problem, source, baseline, profile=self.profile)
+        key, found = self._compared(problem, source, baseline)
         if speedup_of(found) <= SUSPICIOUS_SPEEDUP:
             return key, found
-        again, second = self.judge.evaluate(problem, source, baseline, profile=self.profile, repeat=1)
+        again, second = self._compared(problem, source, baseline, repeat=1)
         return (again, second) if speedup_of(second) < speedup_of(found) else (key, found)
+
+    def _compared(
+        self, problem: Problem, source: str, baseline: str | None, *, repeat: int = 0
+    ) -> tuple[str, Evaluation]:
+        """An evaluation with what speed-ups are against."""
+        key, found = self.judge.evaluate(problem, source, baseline, profile=self.profile, repeat=repeat)
+        if self.baseline is Baseline.PYTORCH:
+            found = against_pytorch(found, self.pytorch.get(str(problem.id)))
+        return key, found
 
     def _scheme_for(self, row: PromptRow, source: str, found: Evaluation) -> RewardScheme:
         if not isinstance(self.scheme, ProfileAware):

@@ -11,7 +11,7 @@ SIZES = {
         "layers2": 2,
         "layers3": 2,
         "layers4": 1,
-        "num_classes": 13,
+        "num_classes": 61,
     },
     "medium": {
         "batch_size": 10,

@@ -12,6 +12,7 @@ import torch
 from budget_support import RELU_SLUG, Jury, Kernel
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from kernelblaster.evaluation.correctness import compare as compare_module
 from kernelblaster.evaluation.correctness.compare import compare
@@ -394,6 +395,30 @@ def test_few_lucky_roundings_refuse_nobody_however_many_zeros_are_beside_them(
     reference = torch.zeros(SPEC.shape, dtype=torch.float64)
     reference.view(-1)[:carriers] = 1.0
     assert findings_of(reference * (1 + 2.0**-10), reference, tmp_path).passed is passes
+
+
+class _Operands(TorchDispatchMode):
+    """Notes what types each operation is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: dict[str, torch.dtype] = {}
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+        if args and isinstance(args[0], torch.Tensor):
+            self.seen[func.overloadpacket.__name__] = args[0].dtype
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("scan", ["cumsum", "cumprod", "logcumsumexp"])
+def test_scans_of_the_plain_implementation_add_in_fp32_whatever_the_device_does(scan: str, kind: torch.dtype) -> None:
+    x = torch.rand((3, 500), generator=torch.Generator().manual_seed(2)).to(kind)
+    with _Operands() as operands, Widened(kind):
+        found = getattr(torch, scan)(x + x, dim=1)
+    assert operands.seen["add"] is kind
+    assert operands.seen[scan] is torch.float32
+    assert torch.equal(found, getattr(torch, scan)((x + x).float(), dim=1).to(kind))
 
 
 def test_an_operation_that_torch_lacks_in_sixteen_bits_is_rounded_like_the_others() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ from kernelblaster.evaluation.correctness.error_scale import ErrorScale, fits, r
 from kernelblaster.evaluation.correctness.index_ties import IndexTies
 from kernelblaster.evaluation.correctness.input_draws import Draw
 from kernelblaster.evaluation.correctness.pieces import BYTES, Pieces
-from kernelblaster.evaluation.correctness.widening import Widened, lacking
+from kernelblaster.evaluation.correctness.widening import Widened
 from kernelblaster.evaluation.inputs.distributions import Distribution, accumulation_at
 from kernelblaster.evaluation.inputs.leading import distances
 from kernelblaster.evaluation.inputs.scratch import free_host_memory
@@ -27,7 +26,6 @@ from kernelblaster.problems.problem import Precision, TensorSpec
 from kernelblaster.problems.reference import TORCH, run_model
 from kernelblaster.problems.time_limit import within_time
 
-_LOG = logging.getLogger(__name__)
 _MEMORY_SHARE = 0.7
 """Of the free memory, what a reference may take."""
 _PINNED_BYTES = 1 << 30
@@ -194,18 +192,12 @@ def _plain_dtype(spec: TensorSpec, precision: Precision) -> torch.dtype:
 
 
 def _plain(drawn: Draw, dtype: torch.dtype, device: torch.device) -> tuple[torch.Tensor, ...]:
-    """Run the module in the storage type; operations that torch lacks there in float32, their results rounded to it.
+    """Run the module in the storage type; what `widening` names in float32, its results rounded to it.
 
     Rounding the last result alone would make the budget that of a kernel which keeps all between in float32.
     """
-    try:
+    with Widened(dtype):
         return _run(drawn, dtype, device)
-    except RuntimeError as error:
-        if not lacking(error):
-            raise
-        _LOG.debug("torch lacks an operation in %s: %s", dtype, error)
-        with Widened(dtype):
-            return _run(drawn, dtype, device)
 
 
 def _exact_dtype(

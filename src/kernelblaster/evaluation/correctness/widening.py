@@ -1,4 +1,8 @@
-"""16-bit operations that torch has on a GPU alone, on the host: PyTorch's plain implementation needs every one."""
+"""Operations that the plain implementation in 16 bits takes in float32, as an honest kernel does.
+
+Those that torch lacks for the type on this device, and scans: on a GPU torch adds them up in the storage type, so that
+errors of hundreds of roundings would become the budget, where on the host it does in float32.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,12 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
+_ATEN = torch.ops.aten
+_SCANS = frozenset({_ATEN.cumsum, _ATEN.cumprod, _ATEN.logcumsumexp})
+
 
 class Widened(TorchDispatchMode):
-    """While it is entered, an operation that torch lacks for a type is computed in float32 and rounded to that type."""
+    """While it is entered, such operations of a type are computed in float32 and rounded to that type."""
 
     def __init__(self, dtype: torch.dtype) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -24,11 +31,12 @@ class Widened(TorchDispatchMode):
         kwargs: dict[str, object] | None = None,
     ) -> object:
         given = (args, kwargs or {})
-        try:
-            return func(*given[0], **given[1])
-        except RuntimeError as error:
-            if not lacking(error) or func._schema.is_mutable:
-                raise
+        if func.overloadpacket not in _SCANS or func._schema.is_mutable:
+            try:
+                return func(*given[0], **given[1])
+            except RuntimeError as error:
+                if not _lacking(error) or func._schema.is_mutable:
+                    raise
         wide = tree_map_only(torch.Tensor, lambda one: one.float() if one.dtype is self._dtype else one, given)
         return tree_map_only(
             torch.Tensor,
@@ -37,6 +45,6 @@ class Widened(TorchDispatchMode):
         )
 
 
-def lacking(error: RuntimeError) -> bool:
+def _lacking(error: RuntimeError) -> bool:
     """Whether torch says that it has no such operation for the type, or on the device."""
     return "not implemented" in str(error) or "not supported" in str(error)

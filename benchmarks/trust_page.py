@@ -18,6 +18,7 @@ from pathlib import Path
 from court import TrustResult, TrustRow
 from fuzz_candidates import Change, FuzzResult
 from mutants import MutantRow, MutationResult
+from mutants_on_gpu import compared
 from planted import HARMLESS, Kind, Planted, load_all
 from pydantic import BaseModel
 from rounds import rounds
@@ -268,6 +269,7 @@ def render(
     emulated: TrustResult | None,
     cuda: TrustResult | None,
     mutants: MutationResult | None,
+    on_gpu: MutationResult | None,
     known: dict[str, Survivor],
     fuzzed: Sequence[FuzzResult] = (),
 ) -> str:
@@ -334,6 +336,7 @@ def render(
         lines += ["", "## Written differently", "", *fuzzing(fuzzed)]
     if mutants is not None:
         lines += ["", "## Mutation testing", "", *mutation(mutants, known)]
+        lines += ["", *compared(mutants, on_gpu)] if on_gpu is not None else []
     return "\n".join(lines) + "\n"
 
 
@@ -360,16 +363,18 @@ def main() -> None:
     parser.add_argument("--emulated", type=Path, nargs="+", default=[RESULTS / "trust_emulated.json"])
     parser.add_argument("--cuda", type=Path, nargs="+", default=[RESULTS / "h200_trust.json"])
     parser.add_argument("--mutants", type=Path, default=RESULTS / "mutants.json")
+    parser.add_argument("--gpu-mutants", type=Path, default=RESULTS / "mutants_h200.json")
     fuzz_files = [RESULTS / "fuzz_emulated.json", RESULTS / "fuzz_h200.json"]
     parser.add_argument("--fuzz", type=Path, nargs="+", default=fuzz_files)
     options = parser.parse_args()
     fuzzed = [FuzzResult.model_validate_json(path.read_text("utf-8")) for path in options.fuzz if path.is_file()]
-    mutants = None
-    if options.mutants.is_file():
-        mutants = MutationResult.model_validate_json(options.mutants.read_text(encoding="utf-8"))
+    mutants, on_gpu = (
+        MutationResult.model_validate_json(path.read_text(encoding="utf-8")) if path.is_file() else None
+        for path in (options.mutants, options.gpu_mutants)
+    )
     told = json.loads(SURVIVORS.read_text(encoding="utf-8"))
     known = {pattern: Survivor.model_validate(survivor) for pattern, survivor in told.items()}
-    print(render(merged(options.emulated), merged(options.cuda), mutants, known, fuzzed), end="")
+    print(render(merged(options.emulated), merged(options.cuda), mutants, on_gpu, known, fuzzed), end="")
 
 
 if __name__ == "__main__":

@@ -140,10 +140,10 @@ def compared(emulated: MutationResult, gpu: MutationResult) -> Iterator[str]:
     yield (
         f"On an {gpu.device} {len(gpu.rows)} of these {counted} were judged as well, in an order drawn by a seed, "
         f"until the time was over: verified, not timed, without sanitizers. Caught: {caught}; the emulated device "
-        f"catches {same} of the same. It checks the bounds of every access and runs warps apart. On a GPU, memory behind "
-        "a tensor is looked at in timed calls alone, and compute-sanitizer looks for both at finalists. "
-        "`level1_089/start:store_narrow:0` passed for another reason: PyTorch's own scan adds in fp16 on a GPU, and set "
-        "the budget. It is taken in fp32 since; not judged there again."
+        f"catches {same} of the same. It checks the bounds of every access and runs warps apart. On a GPU memory "
+        "behind a tensor is looked at in timed calls alone, and compute-sanitizer looks for both at finalists. "
+        "`level1_089/start:store_narrow:0` passed for another reason: PyTorch's own scan adds in fp16 on a GPU, and "
+        "set the budget. It is taken in fp32 since; not judged there again."
     )
     yield ""
     yield "| survives on the GPU | line | now reads | on the emulated device |"

@@ -9,12 +9,16 @@ import pytest
 from knowledge_samples import facts, transition
 
 from kernelblaster import learn_knowledge, read_knowledge
+from kernelblaster.agent.outcome import OutcomeStatus, ProblemOutcome
 from kernelblaster.config import RunConfig
+from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.results import Decision, Verdict
+from kernelblaster.knowledge.experience import Experience
 from kernelblaster.knowledge.relearn import curated, relearn
 from kernelblaster.knowledge.schema import StatisticsRow
+from kernelblaster.knowledge.store import KnowledgeStore
 from kernelblaster.problems.families import OpFamily
 from kernelblaster.problems.tags import Split
 from kernelblaster.records.layout import RunLayout
@@ -96,6 +100,29 @@ def test_a_line_that_lacks_what_a_transition_needs_is_refused(tmp_path: Path) ->
         learn_knowledge([file])
     file.write_text(f"{whole.model_dump_json()}\n")
     assert read_transitions(file) == [whole]
+
+
+def test_an_experiment_brings_the_final_kernels_of_its_searches_and_not_what_it_began_with(tmp_path: Path) -> None:
+    shipped = read_knowledge().document
+    made, began = (
+        shipped.cores[0].model_copy(update={"problem": "level1/007", "whole": whole, "source": whole})
+        for whole in ("int made;", "int began;")
+    )
+    store = KnowledgeStore(tmp_path / "optimization_database.json")
+    store.write(curated(shipped).model_copy(update={"cores": (*shipped.cores, made, began)}))
+    search = tmp_path / "model" / "level1" / "007_Product"
+    search.mkdir(parents=True)
+    (tmp_path / "model" / "run.json").write_text("{}")
+    outcome = ProblemOutcome(
+        problem="level1/007", status=OutcomeStatus.IMPROVED, final_sha256=source_digest("int made;")
+    )
+    (search / "outcome.json").write_text(outcome.model_dump_json())
+    experience = Experience(store)
+    experience.record(transition("a", state=next(iter(shipped.states))))
+    experience.close()
+    learned = learn_knowledge([*KEPT, tmp_path])
+    assert learned.counted == learn_knowledge(KEPT).counted + 1
+    assert set(learned.base.document.cores) == {*shipped.cores, made}
 
 
 def test_learning_again_counts_nothing_twice() -> None:

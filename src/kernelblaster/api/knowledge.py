@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernelblaster.config import DATASET
+from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.errors import UsageError
 from kernelblaster.knowledge.base import KnowledgeBase
 from kernelblaster.knowledge.diff import KnowledgeDiff, diff
@@ -20,6 +21,8 @@ from kernelblaster.paths import data_dir
 from kernelblaster.problems.dataset import Dataset
 from kernelblaster.problems.families import OpFamily
 from kernelblaster.problems.tags import Split
+from kernelblaster.records.layout import RunLayout
+from kernelblaster.records.rows import read_outcome
 from kernelblaster.replay.files import read_transitions
 from kernelblaster.replay.transition import Transition
 
@@ -114,7 +117,7 @@ def learn_knowledge(
 
     Args:
         sources: directories of experiments (`out/DATASET/PRECISION/EXPERIMENT`), which hold `experience.sqlite` and the
-            kernels that their searches have verified, and files of transitions (JSON lines).
+            final kernels of their searches, and files of transitions (JSON lines).
         definitions: where states, techniques and kernels come from; the shipped ones if None.
         split: only what was measured on problems of the shipped data set in this part is learned, so that the other
             part can say whether learning helps.
@@ -153,10 +156,19 @@ def _problems_of(split: Split | str) -> frozenset[str]:
     return frozenset(str(problem.id) for problem in Dataset(data_dir() / DATASET).select(split=split))
 
 
-def _cores_of(experiment: Path) -> tuple[Core, ...]:
-    """Verified kernels that an experiment keeps; none of one that ended before it wrote its document."""
+def _cores_of(experiment: Path) -> list[Core]:
+    """The final kernels of an experiment's searches as it keeps them whole.
+
+    Others in its document are what it began with, and may have been dropped since.
+    """
     file = experiment / seed_path().name
-    return KnowledgeStore(file, owned=False).load().document.cores if file.is_file() else ()
+    if not file.is_file():
+        return []
+    runs = [RunLayout(experiment, record.parent) for record in sorted(experiment.glob("*/run.json"))]
+    ended = [read_outcome(directory) for run in runs for directory in run.problems()]
+    final = {outcome.final_sha256 for outcome in ended if outcome is not None}
+    cores = KnowledgeStore(file, owned=False).load().document.cores
+    return [core for core in cores if core.whole is not None and source_digest(core.whole) in final]
 
 
 def _experiment(directory: Path) -> Path:

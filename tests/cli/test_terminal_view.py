@@ -9,11 +9,17 @@ import re
 import struct
 import sys
 import termios
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from cli_support import BROKEN, FASTER, clean_environment, write_recording
+from rich.live import Live
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
 
+from kernelblaster.cli.terminal import SafeConsole, visible
 from kernelblaster.errors import ExitCode
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*3[0-9][0-9;]*m")
@@ -64,3 +70,22 @@ def test_colours_can_be_switched_off(tmp_path: Path, settings: dict[str, str], c
     assert code == ExitCode.USAGE
     assert "missing.cu" in written
     assert bool(COLOUR.search(written)) == coloured
+
+
+HOSTILE = "a\x1b]0;title\x07\x1b[2J\x9b31m\u202eb\rc"
+
+
+def test_nothing_that_is_shown_is_obeyed_by_the_terminal() -> None:
+    shown = StringIO()
+    console = SafeConsole(file=shown, force_terminal=True, width=200)
+    table = Table("x")
+    table.add_row(HOSTILE)
+    for one in (HOSTILE, Text(HOSTILE), table, Panel(HOSTILE)):
+        console.print(one, style="red")
+    with Live(Text(HOSTILE), console=console, auto_refresh=False) as live:
+        live.update(Text("after" + HOSTILE), refresh=True)
+    assert "\x1b[31m" in shown.getvalue()
+    left = CONTROL.sub("", shown.getvalue().replace("\r", "")).replace("\n", "")
+    assert left.isprintable()
+    assert "\x1b[2J" not in shown.getvalue()
+    assert visible(HOSTILE).isprintable()

@@ -314,3 +314,9 @@ def test_what_is_reached_is_told_of_the_attainable_time_and_else_of_the_floor(tm
         assert bool(page.problems[0].attainable_told) == (attainable is not None)
     assert shares == ["50 % of attainable", "10 % of the roofline floor"]
     assert bars == [["start", "attainable"], ["start", "floor"]]
+
+
+def test_code_is_shown_in_the_order_in_which_it_is_compiled() -> None:
+    shown = "".join(highlighted("int a; /* \u202e } \u2066 */ int b;\n"))
+    assert not set(shown) & set("\u202e\u2066")
+    assert "U+202E" in shown

@@ -21,6 +21,7 @@ from kernelblaster.cli.options import (
     finite,
 )
 from kernelblaster.cli.settings import ConfigOption, SetOption, configured
+from kernelblaster.cli.terminal import visible
 from kernelblaster.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def try_file(
         effective, dataset=dataset_dir, reward=reward, speedup_cap=speedup_cap, reward_grid=reward_grid
     ) as environments:
         seen = environments.session().step(KernelAction(code=code, problem_id=problem, tier=tier))
-    typer.echo(seen.model_dump_json(indent=2) if json_output else seen.feedback)
+    typer.echo(seen.model_dump_json(indent=2) if json_output else visible(seen.feedback))
     return int(ExitCode.OK if seen.correctness_pass else ExitCode.FAILED)
 
 

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import NoReturn
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from kernelblaster.errors import ExitCode, KernelBlasterError, MachineError, UsageError
@@ -101,7 +100,9 @@ def leave(code: int) -> NoReturn:
 
 def tell(message: str, *, hint: str) -> None:
     """Say on standard error, in one line each, what is wrong and what to do about it."""
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    from kernelblaster.cli.terminal import SafeConsole
+
+    console = SafeConsole(stderr=True, highlight=False, soft_wrap=True)
     console.print(f"[bold red]error:[/] {escape(message)}")
     if hint:
         console.print(f"  [dim]->[/] {escape(hint)}")

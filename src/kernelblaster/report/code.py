@@ -37,6 +37,10 @@ _CUDA = re.compile(
     r"|__(?:syncthreads|syncwarp|launch_bounds|align)\b"
 )
 _CUDA_TYPE = re.compile(r"(?:__half2?|__nv_bfloat16[2]?|half2?|float[234]|int[234]|uint[234]|dim3|u?int\d+_t)$")
+_TURNS = {
+    point: f"<U+{point:04X}>" for point in (0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+}
+"""Characters that would have code shown in another order than it is compiled in (Unicode, annex 9)."""
 _HOT = re.compile(r"[^\s,:]+:(\d+) (\d+)%")
 
 
@@ -44,7 +48,7 @@ _HOT = re.compile(r"[^\s,:]+:(\d+) (\d+)%")
 def highlighted(source: str) -> tuple[Markup, ...]:
     """The lines of a CUDA source as HTML."""
     lines = [""]
-    for kind, text in CppLexer(stripnl=False, ensurenl=False).get_tokens(source):
+    for kind, text in CppLexer(stripnl=False, ensurenl=False).get_tokens(source.translate(_TURNS)):
         name = _class(kind, text)
         for number, part in enumerate(text.split("\n")):
             if number:

@@ -119,6 +119,12 @@ do not claim so. What stands between such code and a wrong figure:
 """
 
 
+def _without_outcome(result: TrustResult) -> int:
+    """Planted kernels that run on a device and have no outcome there, those that are newer than its file among them."""
+    known = {row.name for row in result.rows}
+    return sum(one.runs_on(result.device.kind) and one.name not in known for one in load_all())
+
+
 def _outcomes(result: TrustResult | None) -> dict[str, TrustRow]:
     return {} if result is None else {row.name: row for row in result.rows}
 
@@ -287,7 +293,8 @@ def render(
         *summary(results),
         "",
         "The GPU ran from 2026-11-22 to 2026-11-24"
-        + (f"; {len(cuda.not_judged)} kernels were not judged there." if cuda else "."),
+        + (f"; {_without_outcome(cuda)} kernels were not judged there." if cuda else ".")
+        + " On the emulated device 82 kernels were judged on 2026-11-24, the others by earlier judges.",
         "",
         "This suite is in-sample: its authors know the judge. What it says of attacks that nobody has thought of is "
         "little. An earlier judge refused every exploit of its suite and let 19 of 43 through that others had written "

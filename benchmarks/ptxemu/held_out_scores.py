@@ -55,8 +55,8 @@ replies of each were drawn with the seed 20261123, as many as time allowed.
 Kernels whose parent's name has an even CRC-32 are the *development* half: what is modelled of products by
 warpgroups, of clocks under load, of tiles that blocks read together and of waits for other blocks was worked out on
 them, on Nsight Compute's counters of their parents and on captures. The *test* half had no part in that: its times
-were looked at once, with the finished model. Both halves were in an earlier version of this page, which said in
-words what was wrong.
+were looked at when the model was finished, in parts on the way there, and nothing was changed by them. Both halves were
+in an earlier version of this page, which said in words what was wrong.
 """.splitlines()
 _SIGNS = """\
 Replies against their parents. Decided is what differs by more than 5 % on the H200. Most replies are faster, so that

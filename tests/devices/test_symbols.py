@@ -75,12 +75,13 @@ def test_a_wrong_signature_shows_the_right_one(toolchain: Toolchain, symbols_of:
     assert DECLARATION in failure.value.reason
 
 
-def test_a_short_name_that_stands_for_gigabytes_is_left_as_it_is(toolchain: Toolchain) -> None:
+@pytest.mark.parametrize("others", [[], ["k" * 2000]], ids=["few names", "many"])
+def test_a_short_name_that_stands_for_gigabytes_is_left_as_it_is(toolchain: Toolchain, others: list[str]) -> None:
     """Each parameter is a template over twice the one before: 2 to the power of 30 words."""
     digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
     name = "_Z1f1aIiiE" + "".join(f"S_IS{digit}_S{digit}_E" for digit in digits[:30])
-    assert demangle(toolchain, [name]) == [name]
-    assert demangle(toolchain, ["_Z1fv", "k"]) == ["f()", "k"]
+    assert demangle(toolchain, [name, *others]) == [name, *others]
+    assert demangle(toolchain, ["_Z1fv", "k", *others]) == ["f()", "k", *others]
 
 
 def test_the_ending_of_a_very_long_name_is_not_looked_for() -> None:

@@ -6,8 +6,11 @@ Which symbols a candidate may have is not decided here (`policy.CandidatePolicy`
 from __future__ import annotations
 
 import re
+import resource
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
+from tempfile import TemporaryFile
 
 from kernelblaster.cuda_source.launcher import LAUNCHER, is_global_launcher
 from kernelblaster.devices.build.elf import Symbols
@@ -29,6 +32,9 @@ GUARDED = frozenset(
 MOST_NAME = 2000
 """Characters of a name that are shown; those of templates are long."""
 _NAMES_S = 10.0
+_USUAL_NAMES = 1000
+"""Characters of all names of a usual candidate together."""
+_BOUNDS = {resource.RLIMIT_AS: 1 << 29, resource.RLIMIT_CPU: 5, resource.RLIMIT_FSIZE: 1 << 20, resource.RLIMIT_CORE: 0}
 _NAME_LIMITS = Limits(
     memory_bytes=2 << 30, file_bytes=1 << 20, disk_bytes=16 << 20, tasks=16, output_bytes=1 << 20, forks=True
 )
@@ -38,10 +44,41 @@ _VERSION_SUFFIX = re.compile(r"(?<=[a-z])(?:_v\d+|_pt[sd][zs])+$")
 def demangle(toolchain: Toolchain, names: Sequence[str]) -> list[str]:
     """Readable names, in order, shortened where they are long; as they are where c++filt does not read them.
 
-    It runs as compilers do, for a candidate chose the names: one of 200 characters may stand for gigabytes.
+    A candidate chose the names: one of 200 characters may stand for gigabytes. So c++filt is bounded; what is longer
+    than names of usual kernels it reads in a sandbox, as compilers run, which takes a tenth of a second.
     """
     if not any(name.startswith("_Z") for name in names):
         return [shortened(name) for name in names]
+    usual = sum(map(len, names)) <= _USUAL_NAMES
+    found = (_bounded if usual else _sandboxed)(toolchain, names)
+    return [shortened(name) for name in (found if len(found) == len(names) else names)]
+
+
+def _bounded(toolchain: Toolchain, names: Sequence[str]) -> list[str]:
+    """What c++filt prints, a line for each name; nothing where it fails."""
+    with TemporaryFile() as printed:
+        process = subprocess.Popen(
+            [str(toolchain.cxxfilt)],
+            stdin=subprocess.PIPE,
+            stdout=printed,
+            stderr=subprocess.DEVNULL,
+            env={"LC_ALL": "C"},
+        )
+        try:
+            for what, most in _BOUNDS.items():  # it waits for its first name meanwhile
+                resource.prlimit(process.pid, what, (most, most))
+            process.communicate("\n".join(names).encode("ascii", "replace"), timeout=_NAMES_S)
+        except (ProcessLookupError, subprocess.TimeoutExpired):
+            return []
+        finally:
+            process.kill()
+            process.wait()
+        printed.seek(0)
+        return printed.read().decode("ascii", "replace").splitlines() if process.returncode == 0 else []
+
+
+def _sandboxed(toolchain: Toolchain, names: Sequence[str]) -> list[str]:
+    """As `_bounded`; the tail alone where it prints more than the sandbox keeps."""
     with Scratch() as scratch:
         (scratch / "names").write_text("\n".join(names), encoding="ascii", errors="replace")
         with (
@@ -56,9 +93,7 @@ def demangle(toolchain: Toolchain, names: Sequence[str]) -> list[str]:
             ) as process,
         ):
             outcome = process.wait(_NAMES_S)
-    found = outcome.output.splitlines()
-    read = outcome.ok and len(found) == len(names)  # the tail alone, where they are very long
-    return [shortened(name) for name in (found if read else names)]
+    return outcome.output.splitlines() if outcome.ok else []
 
 
 def shortened(name: str) -> str:

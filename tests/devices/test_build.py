@@ -15,6 +15,7 @@ from kernelblaster.devices.build.policy import CompiledCandidate
 from kernelblaster.devices.build.ptxas import parse_resources
 from kernelblaster.devices.build.recipes import Recipes
 from kernelblaster.devices.build.toolchain import Toolchain
+from kernelblaster.devices.build.tools import first_error
 from kernelblaster.devices.failures import BuildFailure, BuildFailureKind
 from kernelblaster.errors import ProblemError
 from kernelblaster.evaluation.integrity.candidate_rules import CandidateRules
@@ -317,3 +318,8 @@ def test_a_message_that_imitates_ptxas_is_found_out(imitated: str) -> None:
 )
 def test_messages_of_the_source_neither_stop_nor_delay_the_reading_of_a_log(message: str) -> None:
     assert [kernel.registers for kernel in parse_resources(f"a.cu(1): {message}\n{REPORT}{message}", list)] == [168]
+
+
+def test_an_assembler_that_gives_up_says_why() -> None:
+    log = "ptxas info : 0 bytes gmem\nptxas fatal   : (C7602) Insufficient registers (128) to compile line 4371\n"
+    assert "Insufficient registers" in first_error(log)

@@ -236,6 +236,13 @@ time.sleep(60)
     assert alive(marker) == []
 
 
+@every_root
+def test_a_folder_may_hold_parts_of_the_system_that_are_shown_anyway(level: Isolation) -> None:
+    view = FileView(readable=(Path("/usr"),), system=SystemView.TOOLS)
+    outcome = attempt(level, "ls /usr/share > /dev/null && touch /usr/bin/x 2> /dev/null; echo $?", view=view)
+    assert outcome.output == "1\n"
+
+
 @every_isolation
 def test_a_program_sees_neither_files_of_tensors_nor_other_programs(
     level: Isolation, host_build: Build, make_job: Callable[..., Job]

@@ -11,7 +11,7 @@ from recorder_support import Answers, request_for
 from kernelblaster.devices.failures import BuildFailure
 from kernelblaster.problems.problem import Precision
 from kernelblaster.python_candidates.plan import PlannedLaunch
-from kernelblaster.python_candidates.recording import has_triton, record
+from kernelblaster.python_candidates.recording import has_triton, interpreter_folders, record
 
 
 def test_refused_for_what_they_do_and_not_for_how_they_look(answers: Answers) -> None:
@@ -49,6 +49,14 @@ def test_zeros_are_a_fill_and_autotuning_takes_the_first_configuration(answers: 
     assert (fill.step, fill.value, fill.bytes) == ("fill", 0, 2 * 3001)
     assert isinstance(launch, PlannedLaunch)
     assert launch.grid == (24, 1, 1)
+
+
+def test_of_a_python_of_the_system_the_recorder_sees_the_library_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.base_prefix", "/usr")
+    monkeypatch.setattr("sysconfig.get_path", lambda _: "/usr/lib")
+    shown = set(interpreter_folders())
+    assert Path("/usr/lib").resolve() in shown
+    assert Path("/usr") not in shown
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import sys
+import sysconfig
 from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,7 +30,7 @@ from kernelblaster.python_candidates.plan import (
     RecordingRequest,
     Refusal,
 )
-from kernelblaster.sandbox.isolation import FileView, SystemView
+from kernelblaster.sandbox.isolation import SHARED_PREFIXES, FileView, SystemView
 from kernelblaster.sandbox.limits import CommandResult, Limits
 from kernelblaster.sandbox.process import SandboxedProcess, Scratch, clean_environment
 from kernelblaster.sandbox.text import printable
@@ -125,7 +126,7 @@ def start_recorder(scratch: Path, stdin: int | None = None) -> SandboxedProcess:
         limits=_LIMITS,
         cwd=scratch,
         environment=clean_environment(scratch, _environment(scratch)),
-        view=FileView(readable=tuple(_interpreter()), system=SystemView.TOOLS),
+        view=FileView(readable=tuple(interpreter_folders()), system=SystemView.TOOLS),
         stdin=stdin,
     )
 
@@ -135,11 +136,19 @@ def _environment(scratch: Path) -> dict[str, str]:
     return {"TRITON_CACHE_DIR": str(scratch / "triton"), "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def _interpreter() -> Iterable[Path]:
+def interpreter_folders() -> Iterable[Path]:
     """Python, what is installed beside it, and this package; no working directory that `sys.path` may name."""
     installed = (Path(entry) for entry in sys.path)
-    found = {Path(sys.prefix), Path(sys.base_prefix), _ROOT, *(path for path in installed if path.name in _INSTALLED)}
-    return sorted(path.resolve() for path in found if path.is_dir() and path != Path("/"))
+    found = {*_installations(), _ROOT, *(path for path in installed if path.name in _INSTALLED)}
+    return sorted(path.resolve() for path in found if path.is_dir())
+
+
+def _installations() -> Iterable[Path]:
+    """Where this Python lies; of one that came with the system its library alone: its prefix holds everything."""
+    for prefix in (sys.prefix, sys.base_prefix):
+        if Path(prefix) not in SHARED_PREFIXES:
+            yield Path(prefix)
+    yield from (Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib"))
 
 
 def read_recording(scratch: Path, outcome: CommandResult, sizes: int) -> CandidateRecording:

@@ -28,7 +28,7 @@ _TOOL_FOLDERS = (
     *("/usr/local/bin", "/usr/local/include", "/usr/local/lib/gcc", "/usr/local/lib64", "/usr/local/libexec"),
 )
 """Programs, headers and libraries that compilers and binutils consist of; more of `/usr/lib` in `_tool_libraries`."""
-_SHARED_PREFIXES = (Path("/"), Path("/usr"), Path("/usr/local"))
+SHARED_PREFIXES = (Path("/"), Path("/usr"), Path("/usr/local"))
 """Where a tool is installed among everything else, so that its installation is no folder of its own."""
 _TOOL_SETTINGS = ("alternatives", "ld.so.cache")
 """Of `/etc`: links to tools, and where the dynamic linker finds libraries."""
@@ -182,6 +182,8 @@ def plan(view: FileView, cwd: Path) -> list[MountStep]:
     kinds = {path: MountKind.READABLE for path in asked if not _below(os.path.dirname(path), asked)}
     kinds |= dict.fromkeys(writable, MountKind.WRITABLE)
     real = asked | writable
+    # A folder that is shown whole would be mounted over parts of it that are shown for the system's sake.
+    system = [step for step in system if not _below(step.path, kinds)]
     shown = [MountStep(kind, path, real[path]) for path, kind in kinds.items()]
     shown.sort(key=lambda step: (step.path.count("/"), step.path))
     data = data_dir()
@@ -256,7 +258,7 @@ def installation(executable: Path) -> list[Path]:
     found = []
     for path in (executable, executable.resolve()):
         directory = path.parent
-        own = directory.name == "bin" and directory.parent not in _SHARED_PREFIXES
+        own = directory.name == "bin" and directory.parent not in SHARED_PREFIXES
         root = directory.parent if own else directory
         found.append(next((choice for choice in (root, directory) if not _holds_home(choice)), path))
     return list(dict.fromkeys(found))

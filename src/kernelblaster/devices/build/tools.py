@@ -98,7 +98,7 @@ def bounded(log: str) -> str:
 
 def first_error(log: str) -> str:
     """The first error message of compiler, assembler or linker, on one line."""
-    match = re.search(r"^.*\b(?:[Ee]rror|multiple definition)\b.*$", log, re.MULTILINE)
+    match = re.search(r"^.*\b(?:[Ee]rror|[Ff]atal|multiple definition)\b.*$", log, re.MULTILINE)
     return match[0].strip()[:500] if match else "the compiler failed without an error message"
 
 

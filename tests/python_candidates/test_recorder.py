@@ -9,7 +9,9 @@ import python_sources as sources
 from recorder_support import Answers, request_for
 
 from kernelblaster.devices.failures import BuildFailure
+from kernelblaster.errors import MachineError
 from kernelblaster.problems.problem import Precision
+from kernelblaster.python_candidates import recording
 from kernelblaster.python_candidates.plan import PlannedLaunch
 from kernelblaster.python_candidates.recording import has_triton, interpreter_folders, record
 
@@ -73,3 +75,14 @@ def test_the_recorder_sees_no_file_of_this_user_and_forges_nothing(tmp_path: Pat
     )
     with pytest.raises(BuildFailure):
         record(ends, request)
+
+
+def test_a_recorder_that_cannot_start_is_the_machines_fault(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(recording, "_PROGRAM", "import a_package_that_is_not_there  # {paths}")
+    recording.require_sound_recorder.cache_clear()
+    with pytest.raises(MachineError, match="a_package_that_is_not_there"):
+        recording.require_sound_recorder()
+    with recording.start_recorder(tmp_path) as process:
+        outcome = process.wait(60)
+    with pytest.raises(MachineError):
+        recording.read_recording(tmp_path, outcome, 1)

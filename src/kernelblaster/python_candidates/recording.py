@@ -7,6 +7,7 @@ import os
 import sys
 import sysconfig
 from collections.abc import Iterable
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -122,13 +123,18 @@ def start_recorder(scratch: Path, stdin: int | None = None) -> SandboxedProcess:
     Raises DeviceError.
     """
     return SandboxedProcess(
-        [sys.executable, "-I", "-c", _PROGRAM.format(paths=[str(_ROOT)])],
+        [sys.executable, "-I", "-c", _PROGRAM.format(paths=_import_paths())],
         limits=_LIMITS,
         cwd=scratch,
         environment=clean_environment(scratch, _environment(scratch)),
         view=FileView(readable=tuple(interpreter_folders()), system=SystemView.TOOLS),
         stdin=stdin,
     )
+
+
+def _import_paths() -> list[str]:
+    """Where this process imports packages from: `-I` leaves out what PYTHONPATH has added."""
+    return [str(_ROOT), *(entry for entry in sys.path if Path(entry).name in _INSTALLED)]
 
 
 def _environment(scratch: Path) -> dict[str, str]:
@@ -155,6 +161,7 @@ def read_recording(scratch: Path, outcome: CommandResult, sizes: int) -> Candida
     """What a recorder has left. Raises BuildFailure."""
     answer = scratch / ANSWER
     if not outcome.ok or not os.path.lexists(answer):
+        require_sound_recorder()
         raise BuildFailure(
             BuildFailureKind.COMPILE,
             f"the process that records the candidate {outcome.describe()}",
@@ -173,6 +180,19 @@ def read_recording(scratch: Path, outcome: CommandResult, sizes: int) -> Candida
     if read.recording is None or len(read.recording.plans) != sizes:
         raise BuildFailure(BuildFailureKind.COMPILE, "the recording lacks sizes")
     return read.recording
+
+
+@cache
+def require_sound_recorder() -> None:
+    """Raise MachineError where a recorder that is given no candidate fails, too; asked once where it does not."""
+    with Scratch() as scratch, start_recorder(scratch) as process:
+        outcome = process.wait(TIMEOUT_S)
+    if not outcome.ok:
+        last = (outcome.output.strip().splitlines() or [""])[-1]
+        raise MachineError(
+            f"no Python candidate can be recorded here: the recorder {outcome.describe()}: {printable(last.encode())}",
+            hint="check that PyTorch, Triton and this package's requirements are importable by this Python",
+        )
 
 
 def _unreadable(why: str) -> BuildFailure:

@@ -150,8 +150,7 @@ class Verifier:
         changed = [name for name, path in kept.items() if not same_bytes(path, workspace.outputs[name])]
         if changed or result.mutated_inputs:
             self._judge(found, result, workspace.outputs, drawn, SECOND_POISON, record=False)
-        for path in kept.values():
-            path.unlink()
+        workspace.reuse(kept)
         if found.verdict is Verdict.WRONG_VALUES:
             found.refuse(Verdict.NONDETERMINISTIC, f"right in one call, wrong in the next: {found.reason}")
         if found.verdict is not Verdict.CORRECT:

@@ -8,18 +8,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from io import FileIO
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from kernelblaster.errors import DeviceMemoryFull
+from kernelblaster.evaluation.inputs.staging import Staging
 from kernelblaster.problems.dtype import LAUNCHABLE, DType
 from kernelblaster.problems.problem import Precision, TensorSpec
 
-_STAGED_BYTES = 32 << 20
-"""Of page-locked memory through which files reach a GPU: pages of a mapped file would be touched one by one."""
 _LARGE = 1 << 22
 _MOST_THREADS = 16
 TORCH_DTYPES: dict[DType, torch.dtype] = {dtype: getattr(torch, dtype.value) for dtype in LAUNCHABLE}
@@ -81,11 +79,7 @@ def write_tensor(path: Path, tensor: torch.Tensor) -> None:
         if flat.device.type == "cpu":
             flat.numpy().tofile(file)
             return
-        staged = _staging(flat.numel())
-        for start, stop in spans(flat.numel(), 1, _STAGED_BYTES):
-            part = staged[: stop - start]
-            part.copy_(flat[start:stop])
-            part.numpy().tofile(file)
+        Staging(flat.numel()).write(file.fileno(), flat)
 
 
 def read_tensor(path: Path, spec: TensorSpec) -> torch.Tensor:
@@ -94,11 +88,6 @@ def read_tensor(path: Path, spec: TensorSpec) -> torch.Tensor:
         return torch.empty(0, dtype=TORCH_DTYPES[spec.dtype])
     raw = np.memmap(path, dtype=np.uint8, mode="c", shape=(spec.bytes,))
     return torch.from_numpy(raw).view(TORCH_DTYPES[spec.dtype])
-
-
-def _staging(needed: int) -> torch.Tensor:
-    """Page-locked bytes on the host, whatever the default device; torch keeps them for the next that asks."""
-    return torch.empty(min(_STAGED_BYTES, needed), dtype=torch.uint8, device="cpu", pin_memory=True)
 
 
 def load_tensor(path: Path, spec: TensorSpec, device: torch.device) -> torch.Tensor:
@@ -117,28 +106,15 @@ def stored_spans(path: Path, spec: TensorSpec, device: torch.device) -> Iterator
         mapped = read_tensor(path, spec)
         yield lambda start, stop: mapped[start:stop].to(device)
         return
-    dtype, staged = TORCH_DTYPES[spec.dtype], _staging(spec.bytes)
+    dtype, staging = TORCH_DTYPES[spec.dtype], Staging(spec.bytes)
     with open(path, "rb", buffering=0) as file:
 
         def read(start: int, stop: int) -> torch.Tensor:
-            file.seek(start * dtype.itemsize)
             flat = torch.empty((stop - start) * dtype.itemsize, dtype=torch.uint8, device=device)
-            for low, high in spans(flat.numel(), 1, staged.numel()):
-                part = staged[: high - low]
-                _read_whole(file, part.numpy().data)
-                flat[low:high].copy_(part)
+            staging.read(file.fileno(), start * dtype.itemsize, flat)
             return flat.view(dtype)
 
         yield read
-
-
-def _read_whole(file: FileIO, buffer: memoryview) -> None:
-    """Fill a buffer. Raises OSError where the file ends before."""
-    while buffer:
-        count = file.readinto(buffer)
-        if not count:
-            raise OSError(f"{file.name!r} ends too early")
-        buffer = buffer[count:]
 
 
 def spans(total: int, row: int, at_most: int) -> Iterator[tuple[int, int]]:

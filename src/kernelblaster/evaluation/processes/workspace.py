@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -40,6 +41,7 @@ class Workspace:
         }
         self.outputs = {spec.name: self._paths[spec.name] for spec in drawn.outputs}
         self._kept = 0
+        self._spare: dict[str, list[Path]] = {name: [] for name in self.outputs}
         self.job = Job(
             tensors=tuple(
                 JobTensor(
@@ -87,11 +89,19 @@ class Workspace:
             fresh.unlink(missing_ok=True)
 
     def keep_outputs(self) -> dict[str, Path]:
-        """Set the outputs that are there aside, so that the next call writes new files. Returns where they lie."""
+        """Set the outputs that are there aside, so that the next call writes other files. Returns where they lie."""
         self._kept += 1
         aside = {}
         for place, (name, path) in enumerate(self.outputs.items()):
             aside[name] = self._directory / "kept" / f"{self._kept}-{place}.bin"
             if path.exists():
                 os.replace(path, aside[name])
+            if self._spare[name]:
+                os.replace(self._spare[name].pop(), path)
         return aside
+
+    def reuse(self, aside: Mapping[str, Path]) -> None:
+        """Let files that were set aside be written again: memory that a file has is filled several times faster."""
+        for name, path in aside.items():
+            if path.exists():
+                self._spare[name].append(path)

@@ -197,6 +197,21 @@ def test_a_bench_exchanges_values_behind_the_same_path(relu: Problem, store: Inp
         assert not path.exists()
 
 
+def test_a_file_that_is_set_aside_is_written_by_no_call_until_it_may_be(relu: Problem, store: InputStore) -> None:
+    with store.use(key(relu, seed=1)) as drawn, Workspace(store.directory, drawn) as workspace:
+        (name, output), *_ = workspace.outputs.items()
+        output.write_bytes(b"first")
+        first = workspace.keep_outputs()
+        assert not output.exists()
+        output.write_bytes(b"second")
+        assert first[name].read_bytes() == b"first"
+        number = first[name].stat().st_ino
+        workspace.reuse(first)
+        second = workspace.keep_outputs()
+        assert second[name].read_bytes() == b"second"
+        assert output.stat().st_ino == number
+
+
 GENERATOR = torch.Generator().manual_seed(3)
 SYMMETRIC = torch.rand(20, 20)
 STRUCTURED: dict[str, tuple[torch.Tensor, Callable[[torch.Tensor], bool]]] = {

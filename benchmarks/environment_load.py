@@ -1,261 +1,188 @@
-"""A served environment under load: latency of each tier, throughput of many sessions, canaries, planted cheats.
+"""An environment under load: latency of each tier, throughput of many sessions, canaries, planted cheats.
 
-    python benchmarks/environment_load.py --out load.json [--device cuda] [--seconds 220] [--sessions 1,8,64]
+    python benchmarks/environment_load.py --out load.json [--device cuda] [--sessions 1,8,64] [--seconds 20]
+    python benchmarks/environment_load.py --out load.json --parts load --sessions 64,8 --seconds 15 --in-all 140
 
 A server is started in this process on the device, and clients submit shipped kernels: starts of problems (correct), a
-launcher that computes nothing (wrong) and a sentence (does not compile), each with a comment of its own, so that none
-is judged before; then Triton modules of `examples/triton`, and exploits of `tests/adversarial` that are hacks. Clients
-speak to it over sockets where the extra `env` is installed, else to sessions in this process; the outcome says which.
+launcher that computes nothing (wrong) and a sentence (does not compile), and the same of the Triton modules in
+`examples/triton`, each with a comment of its own, so that none is judged before; then exploits of `tests/adversarial`
+that are hacks. Each number of sessions submits without a pause for `--seconds`: CUDA, then Triton, by sessions of this
+process and then over sockets, in the order in which numbers, `--ways` and `--languages` are named. When the time of a
+part is over, what waits is given up and counted as unanswered. Sockets need the extra `env`, Triton modules `triton`;
+parts that lack theirs are left out, and said to be.
 
-Parts that are in `--out` already are not run again, but the warm-up: with too little time for all, the exit code is 75,
-and the same command goes on. Exit code 1 when a cheat is rewarded or a verdict is not the expected one.
+Each part is in `--out` as soon as it has ended, and is not run again, but for the warm-up; SIGINT and SIGTERM end the
+part that runs, whose answers so far are then kept under `interrupted`. Exit code 75 while parts are missing: the same
+command goes on. Exit code 1 when a cheat is rewarded or a verdict is not the expected one.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import signal
 import statistics
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from load_players import Load, PartOver, Seen, Submitted, Watch, Way, served, triton_modules
 from planted import Kind, load_all
 
-from kernelblaster import KernelAction, KernelEnvironments, KernelObservation, RunConfig, Tier, default_workers
+from kernelblaster import RunConfig, Tier, default_workers
 from kernelblaster.api.environments import open_environment
-from kernelblaster.cuda_source.digest import source_digest
-from kernelblaster.cuda_source.launcher import launcher_declaration
 from kernelblaster.devices.facts import DeviceKind
-from kernelblaster.environment.canaries import NO_CODE, canary_problem
-from kernelblaster.environment.fair_queue import EnvironmentBusy
+from kernelblaster.environment.canaries import canary_problem
 from kernelblaster.environment.judging import SharedJudge
-from kernelblaster.evaluation.evaluator import Evaluator
-from kernelblaster.evaluation.results import Evaluation
-from kernelblaster.problems.self_checking import idle_launcher
-from kernelblaster.problems.start import read_start
+from kernelblaster.python_candidates.language import CandidateLanguage
 from kernelblaster.python_candidates.recording import has_triton
+from kernelblaster.storage.atomic import write_atomically
 
 PROBLEMS = ("L1_19", "L1_23", "L1_26", "L1_36", "L1_40", "L1_47")
+"""Each has a Triton module, too."""
+KINDS = ("start", "wrong", "start", "wrong", "broken")
+"""What a session submits, in turns."""
 REWARD = "log"
 """A scheme with negative rewards: its lowest is below that of every honest failure."""
 LOWEST = -1.0
 WAITING_CODE = 75
-TRITON = Path(__file__).resolve().parents[1] / "examples" / "triton"
+WARM = "warm"
+PARTS = ("alone", "cheats", "load", "triton")
 
 
-@dataclass(frozen=True)
-class Submitted:
-    """What is submitted, and the verdicts that are right."""
-
-    kind: str
-    problem: str
-    code: str
-    tier: Tier
-    right: frozenset[str]
+def told(text: str) -> None:
+    """Progress, at once."""
+    print(f"... {text}", file=sys.stderr, flush=True)
 
 
-@dataclass
-class Seen:
-    """What a client saw of one submission.
-
-    Attributes:
-        wall_s: from sending to receiving, waits for a turn included.
-        stages: seconds of the judge, by stage.
-    """
-
-    kind: str
-    problem: str
-    tier: str
-    verdict: str
-    reward: float | None
-    wall_s: float
-    right: bool
-    done: bool
-    hack: bool
-    speedup: float | None
-    reason: str = ""
-    stages: dict[str, float] = field(default_factory=dict)
-
-
-class Player(Protocol):
-    """A client's session."""
-
-    def reset(self, problem: str) -> None: ...
-
-    def step(self, code: str, tier: Tier) -> KernelObservation: ...
-
-    def close(self) -> None: ...
-
-
-class SocketPlayer:
-    """Over a websocket."""
-
-    def __init__(self, url: str) -> None:
-        from kernelblaster.environment.client import kernrl_env
-
-        self._client = kernrl_env(url).sync()
-        self._client.connect()
-
-    def reset(self, problem: str) -> None:
-        self._client.reset(problem_id=problem, max_turns=1000)
-
-    def step(self, code: str, tier: Tier) -> KernelObservation:
-        return self._client.step(KernelAction(code=code, tier=tier)).observation
-
-    def close(self) -> None:
-        self._client.close()
-
-
-class LocalPlayer:
-    """A session of this process."""
-
-    def __init__(self, environments: KernelEnvironments) -> None:
-        self._session = environments.session()
-
-    def reset(self, problem: str) -> None:
-        self._session.reset(problem_id=problem, max_turns=1000)
-
-    def step(self, code: str, tier: Tier) -> KernelObservation:
-        while True:
-            try:
-                return self._session.step(KernelAction(code=code, tier=tier))
-            except EnvironmentBusy as busy:
-                time.sleep(busy.retry_after_s or 1)
-
-    def close(self) -> None:
-        self._session.close()
-
-
-class StageWatch:
-    """Keeps the seconds of each stage of what an evaluator judges."""
-
-    def __init__(self, evaluator: Evaluator) -> None:
-        self._evaluate = evaluator.evaluate
-        self.seconds: dict[str, dict[str, float]] = {}
-        evaluator.evaluate = self.evaluate  # type: ignore[method-assign]
-
-    def evaluate(self, problem: Any, source: str, **arguments: Any) -> Evaluation:
-        found = self._evaluate(problem, source, **arguments)
-        self.seconds[source_digest(source)] = dict(found.seconds)
-        return found
-
-
-class Load:
-    """A server, its clients, and what was found so far.
+def warm(load: Load, *, python: bool) -> list[Seen]:
+    """One start per problem, all at once: references, inputs and harnesses are made, starts are judged.
 
     Args:
-        environments: what is served.
-        url: of the server; None without one.
-        watch: of its evaluator.
-        until: monotonic seconds at which no part is begun any more.
+        load: what is warmed.
+        python: begin with Triton modules, too, so that recorders wait.
     """
-
-    def __init__(self, environments: KernelEnvironments, url: str | None, watch: StageWatch, until: float) -> None:
-        self.environments = environments
-        self.url = url
-        self.watch = watch
-        self.until = until
-        self._number, self._lock = time.time_ns(), threading.Lock()
-
-    def player(self) -> Player:
-        """A session of its own."""
-        return LocalPlayer(self.environments) if self.url is None else SocketPlayer(self.url)
-
-    def submitted(self, kind: str, problem: str, tier: Tier) -> Submitted:
-        """A submission of a kind that nobody has submitted before."""
-        found = self.environments.catalogue.find(problem)
-        with self._lock:
-            self._number += 1
-            mark = f"// {self._number}\n"
-        if kind == "broken":
-            return Submitted(kind, problem, NO_CODE + mark, tier, frozenset({"compile_error"}))
-        if kind == "wrong":
-            driver = found.driver_path.read_text(encoding="utf-8", errors="replace")
-            code = f"#include <cstdint>\n{idle_launcher(launcher_declaration(driver))}\n{mark}"
-            return Submitted(
-                kind, problem, code, tier, frozenset({"built" if tier is Tier.COMPILE else "wrong_values"})
-            )
-        right = frozenset({"built" if tier is Tier.COMPILE else "correct"})
-        return Submitted(kind, problem, read_start(found) + mark, tier, right)
-
-    def play(self, player: Player, given: Submitted) -> Seen:
-        """Submit and wait for the observation."""
-        player.reset(given.problem)
-        began = time.monotonic()
-        seen = player.step(given.code, given.tier)
-        wall = time.monotonic() - began
-        return Seen(
-            given.kind, given.problem, given.tier, seen.verdict, seen.reward, wall, seen.verdict in given.right,
-            seen.done, seen.hack, seen.speedup, seen.reason[:200],
-            self.watch.seconds.get(source_digest(given.code), {}),
-        )  # fmt: skip
-
-    def play_alone(self, given: Submitted) -> Seen:
-        """Submit in a session of its own."""
-        with closing(self.player()) as player:
-            return self.play(player, given)
-
-
-def warm(load: Load) -> list[Seen]:
-    """One start per problem, all at once: references, inputs and harnesses are made, starts are judged."""
-    with ThreadPoolExecutor(len(PROBLEMS)) as threads:
-        given = [load.submitted("start", problem, Tier.QUICK) for problem in PROBLEMS]
-        return list(threads.map(load.play_alone, given))
+    given = [load.submitted("start", problem, Tier.QUICK) for problem in PROBLEMS]
+    given += [load.submitted("start", one, Tier.QUICK, CandidateLanguage.TRITON) for one in PROBLEMS[:2] if python]
+    return _each_alone(load, given, len(given))
 
 
 def alone(load: Load) -> list[Seen]:
     """Each tier three times, with nobody else there."""
     kinds = (("broken", Tier.QUICK), ("wrong", Tier.QUICK), *(("start", tier) for tier in Tier))
-    with closing(load.player()) as player:
-        return [load.play(player, load.submitted(kind, PROBLEMS[n], tier)) for kind, tier in kinds for n in range(3)]
+    found: list[Seen] = []
+    with closing(load.player(load.usual)) as player:
+        for kind, tier in kinds:
+            for problem in PROBLEMS[:3]:
+                try:
+                    found.append(load.play(player, load.submitted(kind, problem, tier)))
+                except PartOver:
+                    return found
+    return found
 
 
-def together(load: Load, sessions: int, seconds: float) -> dict[str, Any]:
-    """Sessions that submit without a pause for so many seconds: two right kernels, two wrong ones, a broken one."""
-    kinds, until = ("start", "wrong", "start", "wrong", "broken"), time.monotonic() + seconds
+def _each_alone(load: Load, given: list[Submitted], at_once: int) -> list[Seen]:
+    with ThreadPoolExecutor(at_once) as threads:
+        return [seen for seen in threads.map(load.play_alone, given) if seen is not None]
 
-    def submit(number: int) -> list[Seen]:
-        found: list[Seen] = []
-        with closing(load.player()) as player:
-            while time.monotonic() < until:
-                turn = number + len(found)
-                given = load.submitted(kinds[turn % len(kinds)], PROBLEMS[turn % len(PROBLEMS)], Tier.QUICK)
-                found.append(load.play(player, given))
-        return found
 
-    began = time.monotonic()
-    with ThreadPoolExecutor(sessions) as threads:
-        played = list(threads.map(submit, range(sessions)))
-    wall = time.monotonic() - began
-    rows = [one for found in played for one in found]
-    return {
-        "sessions": sessions,
-        "wall_s": wall,
-        "steps": len(rows),
-        "steps_per_minute": 60.0 * len(rows) / wall,
-        "least_and_most_of_a_session": [min(map(len, played)), max(map(len, played))],
-        "unexpected": [vars(one) for one in rows if not one.right],
-        **{kind: figures([one for one in rows if one.kind == kind]) for kind in dict.fromkeys(kinds)},
-    }
+@dataclass(frozen=True)
+class Crowd:
+    """Sessions that submit without a pause: two right kernels, two wrong ones, a broken one.
+
+    Attributes:
+        sessions: at once.
+        language: of what they submit.
+        way: how they reach the environment.
+        seconds: for so long.
+    """
+
+    sessions: int
+    language: CandidateLanguage
+    way: Way
+    seconds: float
+
+    @property
+    def name(self) -> str:
+        """Of the part."""
+        return f"{self.sessions} sessions, {self.language}, {self.way}"
+
+    def run(self, load: Load) -> dict[str, Any]:
+        """Let them submit; what was answered in time, and how many still waited at the end."""
+        began, lock = time.monotonic(), threading.Lock()
+        until = min(load.watch.until, began + self.seconds)
+        waiting: dict[int, float] = {}
+        played: dict[int, list[Seen]] = {number: [] for number in range(self.sessions)}
+
+        def submit(number: int) -> None:
+            with closing(load.player(self.way)) as player:
+                while not load.watch.over:
+                    turn = number + len(played[number])
+                    problem = PROBLEMS[turn % len(PROBLEMS)]
+                    given = load.submitted(KINDS[turn % len(KINDS)], problem, Tier.QUICK, self.language)
+                    with lock:
+                        waiting[number] = time.monotonic()
+                    try:
+                        seen = load.play(player, given)
+                    except PartOver:
+                        return
+                    if seen.at > until:
+                        return
+                    with lock:
+                        del waiting[number]
+                        played[number].append(seen)
+
+        load.watch.until, before = until, load.watch.until
+        done = threading.Event()
+        teller = threading.Thread(target=self._tell, args=(done, played, began), daemon=True)
+        teller.start()
+        try:
+            with ThreadPoolExecutor(self.sessions) as threads:
+                list(threads.map(submit, range(self.sessions)))
+        finally:
+            done.set()
+            load.watch.until = before
+        ended = min(until, time.monotonic())
+        ages = [max(0.0, ended - since) for since in waiting.values()]
+        return {**self._outcome(played, ended - began), **_unanswered(ages)}
+
+    def _tell(self, done: threading.Event, played: dict[int, list[Seen]], began: float) -> None:
+        while not done.wait(5.0):
+            told(f"{self.name}: {sum(map(len, played.values()))} answers after {time.monotonic() - began:.0f} s")
+
+    def _outcome(self, played: dict[int, list[Seen]], wall_s: float) -> dict[str, Any]:
+        rows = [one for found in played.values() for one in found]
+        counts = [len(found) for found in played.values()]
+        return {
+            "sessions": self.sessions,
+            "language": self.language,
+            "way": self.way,
+            "wall_s": wall_s,
+            "answered": len(rows),
+            "answered_per_minute": 60.0 * len(rows) / wall_s,
+            "least_and_most_of_a_session": [min(counts), max(counts)],
+            "unexpected": [vars(one) for one in rows if not one.right],
+            **{kind: figures([one for one in rows if one.kind == kind]) for kind in dict.fromkeys(KINDS)},
+        }
+
+
+def _unanswered(ages: list[float]) -> dict[str, Any]:
+    """Submissions that had no answer when the part was over; the longest is a lower bound of how long one takes."""
+    return {"unanswered": len(ages), "longest_unanswered_s": max(ages, default=None)}
 
 
 def triton(load: Load) -> list[Seen]:
-    """The modules of `examples/triton`, a few at once; none where Triton is not installed."""
-    files = sorted(TRITON.glob("level*.py")) if has_triton() else []
-    given = []
-    for file in files:
-        level, number, *_ = file.stem.split("_")
-        problem = f"L{level.removeprefix('level')}_{int(number)}"
-        given.append(Submitted("triton", problem, file.read_text(encoding="utf-8"), Tier.QUICK, frozenset({"correct"})))
-    with ThreadPoolExecutor(4) as threads:
-        return list(threads.map(load.play_alone, given))
+    """The modules of `examples/triton`, a few at once."""
+    right = frozenset({"correct"})
+    given = [Submitted("triton", problem, text, Tier.QUICK, right) for problem, text in triton_modules().items()]
+    return _each_alone(load, given, 4)
 
 
 def cheats(load: Load, device: DeviceKind) -> list[Seen]:
@@ -263,12 +190,7 @@ def cheats(load: Load, device: DeviceKind) -> list[Seen]:
     hacks = [one for one in load_all(Kind.EXPLOIT) if one.expected[device] == {"reward_hack"} and not one.libraries]
     right = frozenset({"reward_hack", "compile_error", "wrong_values", "runtime_error", "load_error", "timeout"})
     given = [Submitted(f"cheat {one.name}", one.problem, one.source, Tier.FULL, right) for one in hacks]
-
-    def submit(one: Submitted) -> Seen | None:
-        return None if time.monotonic() > load.until else load.play_alone(one)
-
-    with ThreadPoolExecutor(8) as threads:
-        return [seen for seen in threads.map(submit, given) if seen is not None]
+    return _each_alone(load, given, 8)
 
 
 def figures(rows: list[Seen]) -> dict[str, Any]:
@@ -289,10 +211,10 @@ def figures(rows: list[Seen]) -> dict[str, Any]:
 def by_kind(rows: list[Seen]) -> dict[str, Any]:
     """Figures by kind and tier, and all rows."""
     names = dict.fromkeys((one.kind, one.tier) for one in rows)
-    told = {
+    found = {
         f"{kind} {tier}": figures([one for one in rows if (one.kind, one.tier) == (kind, tier)]) for kind, tier in names
     }
-    return {"figures": told, "unexpected": [vars(one) for one in rows if not one.right], "rows": [*map(vars, rows)]}
+    return {"figures": found, "unexpected": [vars(one) for one in rows if not one.right], "rows": [*map(vars, rows)]}
 
 
 def of_cheats(rows: list[Seen]) -> dict[str, Any]:
@@ -308,77 +230,136 @@ def of_cheats(rows: list[Seen]) -> dict[str, Any]:
     }
 
 
-@contextmanager
-def served(environments: KernelEnvironments) -> Iterator[str | None]:
-    """The address of a server in this process; None without the extra `env`."""
-    try:
-        import uvicorn
+@dataclass(frozen=True)
+class Part:
+    """What is run and kept under a name.
 
-        from kernelblaster.environment.server import create_app
-    except ImportError as missing:
-        print(f"... no sockets: {missing}", file=sys.stderr)
-        yield None
-        return
-    server = uvicorn.Server(uvicorn.Config(create_app(environments, 128), port=0, log_level="critical"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    server.should_exit = True
-    thread.join(10)
+    Attributes:
+        run: gives what is kept.
+        least_s: with less time left it is not begun.
+    """
+
+    run: Callable[[], dict[str, Any]]
+    least_s: float = 0.0
 
 
-def _parts(load: Load, sessions: list[int], seconds: float, device: DeviceKind) -> dict[str, Callable[[], Any]]:
-    counts = {f"{count} sessions": count for count in sessions}
+def _parts(load: Load, given: argparse.Namespace, device: DeviceKind) -> dict[str, Part]:
+    """What is run, by name and in order: the warm-up, then what was asked for and can be had."""
+    languages = [CandidateLanguage(one) for one in given.languages.split(",")]
+    ways = [Way(one) for one in given.ways.split(",")]
+    python = has_triton()
+    if not python and CandidateLanguage.TRITON in languages:
+        told("no Triton here: its parts are left out")
+    crowds = [
+        Crowd(int(count), language, way, given.seconds)
+        for count in given.sessions.split(",")
+        for way in ways
+        for language in languages
+        if (python or language is CandidateLanguage.CUDA) and (load.url is not None or way is Way.PROCESS)
+    ]
+    asked = {
+        "alone": {"alone": Part(lambda: by_kind(alone(load)))},
+        "cheats": {"cheats": Part(lambda: of_cheats(cheats(load, device)))},
+        "load": {crowd.name: Part(partial(crowd.run, load), crowd.seconds) for crowd in crowds},
+        "triton": {"triton": Part(lambda: by_kind(triton(load)))} if python else {},
+    }
+    modules = python and CandidateLanguage.TRITON in languages
     return {
-        "warm": lambda: by_kind(warm(load)),
-        "alone": lambda: by_kind(alone(load)),
-        "cheats": lambda: of_cheats(cheats(load, device)),
-        **{name: lambda count=count: together(load, count, seconds) for name, count in counts.items()},
-        "triton": lambda: by_kind(triton(load)),
+        WARM: Part(lambda: by_kind(warm(load, python=modules))),
+        **{name: part for group in given.parts.split(",") for name, part in asked[group].items()},
     }
 
 
-def main() -> int:
-    """Run what is missing; 75 when time ran out, 1 when something is not as it must be."""
+class Found:
+    """What was found, kept in a file as soon as a part has ended.
+
+    Args:
+        path: of the file; what it holds is gone on with.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.parts: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
+        self.parts.pop("interrupted", None)
+
+    def keep(self, **parts: Any) -> None:
+        """Add, and write all."""
+        self.parts |= parts
+        write_atomically(self._path, json.dumps(self.parts, indent=1))
+
+
+def run_parts(parts: dict[str, Part], found: Found, watch: Watch, until: float) -> list[str]:
+    """Warm up and run what is missing until time is over; names of what is missing then."""
+    missing = [name for name in parts if name != WARM and name not in found.parts]
+    cut: dict[str, Any] = {}
+    for name in [WARM, *missing] if missing else []:
+        if watch.stopped or time.monotonic() + parts[name].least_s > until:
+            continue
+        told(name)
+        began, watch.until = time.monotonic(), until
+        outcome = parts[name].run()
+        told(f"{name}: {'cut' if watch.over else 'done'} after {time.monotonic() - began:.1f} s")
+        if watch.over:
+            cut[name] = outcome
+            found.keep(interrupted=cut)
+        else:
+            found.keep(**{name: outcome})
+    return [name for name in missing if name not in found.parts]
+
+
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--seconds", type=float, default=220.0, help="after which no part is begun")
-    parser.add_argument("--sessions", default="1,8,64")
-    parser.add_argument("--each", type=float, default=20.0, help="seconds of each number of sessions")
+    parser.add_argument("--parts", default=",".join(PARTS), help="in this order, after the warm-up")
+    parser.add_argument("--sessions", default="1,8,64", help="of the part `load`, in this order")
+    parser.add_argument("--languages", default="cuda,triton")
+    parser.add_argument("--ways", default="process,sockets")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of each part of `load`")
+    parser.add_argument("--in-all", type=float, default=600.0, help="seconds after which nothing is judged any more")
+    parser.add_argument("--no-canaries", action="store_true", help="begin without the three known verdicts")
     given = parser.parse_args()
-    until = time.monotonic() + given.seconds
-    found: dict[str, Any] = json.loads(given.out.read_text()) if given.out.is_file() else {}
+    if unknown := set(given.parts.split(",")) - {*PARTS}:
+        parser.error(f"no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
+    return given
+
+
+def main() -> int:
+    """Run what is missing; 75 when something still is, 1 when something is not as it must be."""
+    given = _arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(WAITING_CODE))  # until there is something to keep
     began = time.monotonic()
-    config, workers = RunConfig(device=given.device), default_workers()
-    with open_environment(config, reward=REWARD, canary_minutes=30.0, workers=workers, waiting=128) as environments:
+    until, found, workers = began + given.in_all, Found(given.out), default_workers()
+    canaries = None if given.no_canaries else 30.0
+    config, most = RunConfig(device=given.device), 2 * max(map(int, given.sessions.split(",")))
+    told("opens the device")
+    with open_environment(
+        config, reward=REWARD, canary_minutes=canaries, workers=workers, waiting=most
+    ) as environments:
         judge: SharedJudge = environments.judge
-        watch = StageWatch(judge._judge._judge)  # type: ignore[attr-defined]
-        found.setdefault("conditions", judge.conditions)
-        found.setdefault("canaries", []).append(
-            {"problem": str(canary_problem(environments.catalogue.problems).id), "right_s": time.monotonic() - began}
-        )
-        with served(environments) as url:
-            load = Load(environments, url, watch, until)
-            found |= {"workers": workers, "sockets": url is not None}
-            parts = _parts(load, [int(count) for count in given.sessions.split(",")], given.each, judge.facts.kind)
+        watch = Watch(judge._judge if canaries is None else judge._judge._judge)  # type: ignore[arg-type,attr-defined]
+        opened = {
+            "problem": str(canary_problem(environments.catalogue.problems).id),
+            "right_s": time.monotonic() - began,
+        }
+        if found.parts.setdefault("conditions", judge.conditions) != judge.conditions:
+            sys.exit(f"{given.out} is of {found.parts['conditions']}")
+        found.parts.setdefault("canaries", []).extend([] if canaries is None else [opened])
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: setattr(watch, "stopped", True))
+        with served(environments, most) as url:
+            found.parts |= {"workers": workers, "sockets": url is not None}
+            parts = _parts(Load(environments, url, watch), given, judge.facts.kind)
+            missing = run_parts(parts, found, watch, until)
+    return _conclude(parts, found.parts, missing)
 
-            def left() -> list[str]:
-                return [name for name in parts if name not in found]
 
-            for name, run in parts.items():
-                if time.monotonic() > until or (name in found and not (name == "warm" and left())):
-                    continue
-                print(f"... {name}", file=sys.stderr)
-                found[name] = run()
-                given.out.write_text(json.dumps(found, indent=1))
+def _conclude(parts: dict[str, Any], found: dict[str, Any], missing: list[str]) -> int:
     wrong = [one for name in parts if name in found for one in found[name].get("unexpected", [])]
     rewarded = found.get("cheats", {}).get("rewarded", [])
     print(json.dumps({name: _short(found[name]) for name in parts if name in found}, indent=1))
-    print(f"not yet: {', '.join(left()) or 'nothing'}; unexpected: {len(wrong)}; cheats rewarded: {len(rewarded)}")
-    return WAITING_CODE if left() else int(bool(wrong or rewarded))
+    print(f"not yet: {', '.join(missing) or 'nothing'}; unexpected: {len(wrong)}; cheats rewarded: {len(rewarded)}")
+    return WAITING_CODE if missing else int(bool(wrong or rewarded))
 
 
 def _short(part: dict[str, Any]) -> dict[str, Any]:

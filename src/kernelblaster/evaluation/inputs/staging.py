@@ -36,7 +36,7 @@ class Staging:
         for half, passed, start, stop in self._turns(flat.numel()):
             passed.synchronize()
             part = half[: stop - start]
-            _in_parts(memoryview(part.numpy()), offset + start, lambda held, at: _read_whole(descriptor, held, at))
+            _in_parts(part.numpy().data, offset + start, lambda held, at: _read_whole(descriptor, held, at))
             flat[start:stop].copy_(part, non_blocking=True)
             passed.record()
 
@@ -64,7 +64,7 @@ def _writing(descriptor: int, part: torch.Tensor, at: int, passed: torch.cuda.Ev
 
     def write() -> None:
         passed.synchronize()
-        _write_whole(descriptor, memoryview(part.numpy()), at)
+        _write_whole(descriptor, part.numpy().data, at)
 
     return write
 

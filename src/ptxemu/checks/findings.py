@@ -18,6 +18,8 @@ from ptxemu.errors import CoreFailure
 
 SourcePlace = tuple[str, int]
 """A file and a line."""
+_MOST_BYTES = 16 << 20
+"""Read of a report: one bug is one line of it."""
 
 
 class FindingKind(StrEnum):
@@ -114,7 +116,10 @@ def read_findings(path: Path, *, cut_off: bool = False) -> list[Finding]:
 
 
 def _objects(path: Path, cut_off: bool) -> list[dict[str, object]]:
-    text = path.read_text(encoding="utf-8")
+    with path.open("rb") as file:
+        found = file.read(_MOST_BYTES)
+        cut_off = cut_off or bool(file.read(1))
+    text = found.decode(errors="replace")
     lines = text.splitlines() if text.endswith("\n") or not cut_off else text.splitlines()[:-1]
     return [json.loads(line) for line in lines]
 

@@ -130,7 +130,7 @@ def read_code(cubin: Path, ptx: Path) -> Mapping[str, KernelCode]:
     Raises CoreFailure when the cubin does not read.
     """
     sections = [one for one in read_sections(cubin.read_bytes()) if any(word.line for word in one.words)]
-    lines = ptx_lines(parse(ptx.read_text(encoding="utf-8"))) if sections else {}
+    lines = ptx_lines(parse(ptx.read_text(encoding="utf-8", errors="replace"))) if sections else {}
     return {one.kernel: _kernel(one, lines) for one in sections}
 
 

@@ -13,6 +13,7 @@ from ptxemu.machine.ptxas import PtxasResources
 from ptxemu.model.architecture import GpuModel
 from ptxemu.ptx import assembler
 from ptxemu.ptx.errors import NotEmulatable
+from ptxemu.ptx.limits import MOST_TEXT_BYTES
 from ptxemu.ptx.location import source_location
 
 
@@ -33,12 +34,15 @@ def ensure_module(
         resources: what ptxas reports of its kernels, for questions about occupancy.
 
     Raises:
-        ProgramNotEmulatable: naming the instruction, its PTX line and, with `-lineinfo`, its source line.
+        ProgramNotEmulatable: naming the instruction, its PTX line and, with `-lineinfo`, its source line; or too long.
     """
     module = module_path(program)
     if module.exists():
         return module
-    text = ptx.read_text(encoding="utf-8")
+    size = ptx.stat().st_size
+    if size > MOST_TEXT_BYTES:
+        raise ProgramNotEmulatable(f"its PTX has {size} bytes (at most {MOST_TEXT_BYTES} are assembled)")
+    text = ptx.read_text(encoding="utf-8", errors="replace")
     try:
         assembled = assembler.assemble(text, system_dirs)
     except NotEmulatable as error:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ptxemu.ptx.context import ModuleContext
 from ptxemu.ptx.errors import NotEmulatable
+from ptxemu.ptx.limits import check_statements
 from ptxemu.ptx.lowering import FunctionLowering
 from ptxemu.ptx.module import Module, Variable
 from ptxemu.ptx.selection.select import lower_statement
@@ -35,9 +36,10 @@ def assemble(ptx_text: str, system_dirs: Sequence[Path] = ()) -> Module:
             context.module.variables.append(_variable(one, context.globals, context.calls.addresses))
         except ValueError as error:
             raise NotEmulatable(one.name, one.line, "an initial value that is no number") from error
-    for function in program.functions:
-        if function.is_kernel and function.defined:
-            context.module.kernels.append(FunctionLowering(context, function, lower_statement).lower())
+    kernels = [one for one in program.functions if one.is_kernel and one.defined]
+    check_statements((one, context.calls.order(one)) for one in kernels)
+    for function in kernels:
+        context.module.kernels.append(FunctionLowering(context, function, lower_statement).lower())
     return context.module
 
 

@@ -32,6 +32,7 @@ class ModuleContext:
         self.shared = {one.name: one for one in program.variables if one.space == ".shared"}
         self._sources: dict[SourceChain, int] = {}
         self._places: dict[tuple[str, int], int] = {}
+        self._system_files: dict[str, bool] = {}
 
     def source(self, chain: SourceChain) -> int:
         """Index of a source position in the module's table: the innermost that is not in a system header."""
@@ -47,5 +48,7 @@ class ModuleContext:
         return self._places[place]
 
     def _is_system(self, file: str) -> bool:
-        path = Path(file).resolve()
-        return any(path.is_relative_to(directory) for directory in self._system_dirs)
+        if file not in self._system_files:
+            path = Path(file).resolve()
+            self._system_files[file] = any(path.is_relative_to(directory) for directory in self._system_dirs)
+        return self._system_files[file]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from ptxemu.ptx.errors import NotEmulatable
+from ptxemu.ptx.limits import MOST_INLINED, MOST_REGISTERS, MOST_SCOPES
 from ptxemu.ptx.tree import (
     TYPE_BYTES,
     Address,
@@ -29,7 +30,6 @@ TOKEN = re.compile(
     r"|[%$A-Za-z_.](?:[\w$.]|::)*|[-+{}()\[\],;:@!|<>=~]"
 )
 _SPACES = (".global", ".const", ".shared", ".local", ".param")
-_MOST_REGISTERS = 1 << 20
 _LARGEST_VARIABLE = 1 << 40
 _LINKAGE = (".visible", ".weak", ".extern", ".common")
 
@@ -65,6 +65,7 @@ class _Parser:
         self.result = Program()
         self.scopes: list[dict[str, str]] = []
         self.scope_count = 0
+        self.registers_left = MOST_REGISTERS
 
     # -- tokens
     def peek(self) -> str:
@@ -245,6 +246,8 @@ class _Parser:
         while self.scopes:
             token = self.peek()
             if token == "{":
+                if len(self.scopes) == MOST_SCOPES:
+                    raise self.error("scopes this deep")
                 self.take()
                 self.scopes.append({})
                 self.scope_count += 1
@@ -282,7 +285,8 @@ class _Parser:
             name = self.take()
             if self.accept("<"):
                 count = integer(self.take())
-                if count > _MOST_REGISTERS:
+                self.registers_left -= count
+                if self.registers_left < 0:
                     raise self.error("registers this many")
                 for k in range(count):
                     function.registers[self.declare(f"{name}{k}")] = kind
@@ -313,7 +317,7 @@ class _Parser:
             self.take()
             if self.accept("+"):
                 self.take()
-        self.sources = (place[:2], *outer) if place[1] else ()
+        self.sources = (place[:2], *outer[: MOST_INLINED - 1]) if place[1] else ()
         self.chains[place] = self.sources
 
     def label(self) -> Label:

@@ -7,6 +7,7 @@ import pytest
 
 from ptxemu.ptx.assembler import NotEmulatable, assemble
 from ptxemu.ptx.operations import signatures
+from ptxemu.ptx.syntax import parse
 
 HEAD = ".version 9.0\n.target sm_90a\n.address_size 64\n"
 
@@ -114,3 +115,33 @@ def test_assembling_is_fast():
     text = kernel("mad.lo.s32 %r1, %r2, %r3, %r4;\nld.global.f32 %f1, [%rd1+16];\n" * 2000)
     # The best of a few: what else a machine does makes each slower, and none faster.
     assert min(timeit.repeat(lambda: assemble(text), timer=time.process_time, number=1, repeat=5)) < 4 * 0.05 * 3
+
+
+def _calls(count: int) -> str:
+    """As many kernels, each of which calls a function of as many instructions."""
+    body = "add.u32 %r1, %r1, %r1;\n" * count
+    function = f".func f()\n{{\n.reg .b32 %r<9>;\n{body}ret;\n}}\n"
+    return HEAD + function + "".join(kernel("call f;").removeprefix(HEAD).replace("k(", f"k{n}(") for n in range(count))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (kernel("", ".reg .b32 %a<200000>;\n.reg .b32 %b<200000>;"), "registers"),
+        (kernel("{" * 5000 + "}" * 5000), "scopes"),
+        (_calls(1000), "instructions of all kernels"),
+    ],
+    ids=["registers", "scopes", "calls"],
+)
+def test_a_short_text_that_stands_for_much_is_refused_at_once(text, reason):
+    began = time.process_time()
+    with pytest.raises(NotEmulatable, match=reason):
+        assemble(text)
+    assert time.process_time() - began < 5
+
+
+def test_a_line_remembers_some_of_the_calls_that_it_was_inlined_through():
+    places = "".join(f".loc 1 {n + 2} 1, function_name $f, inlined_at 1 {n + 1} 1\n" for n in range(5000))
+    body = parse(kernel(places + "mov.b32 %r1, 1;")).functions[0].body
+    assert body[0].source[0] == ("1", 5001)
+    assert len(body[0].source) < 1000

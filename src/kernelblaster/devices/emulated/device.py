@@ -43,7 +43,7 @@ from kernelblaster.devices.emulated.translation import (
     translated_errors,
 )
 from kernelblaster.devices.facts import DeviceFacts, Library
-from kernelblaster.devices.failures import BuildFailure, BuildFailureKind, RunFailure
+from kernelblaster.devices.failures import BuildFailure, BuildFailureKind, RunFailure, RunFailureKind
 from kernelblaster.devices.harness.libraries import runtime_libraries
 from kernelblaster.devices.harness.process import HarnessProcess, ProcessSession
 from kernelblaster.devices.profiles import SanitizerFinding
@@ -64,6 +64,8 @@ from ptxemu.model.call import CallEstimate
 from ptxemu.program.modules import ensure_figures, ensure_module, missing_runtime_functions, module_path
 
 Used = TypeVar("Used")
+MOST_REPORT_BYTES = 64 << 20
+"""Of what was counted of a call: tens of thousands of launches. Each becomes objects that take ten times as much."""
 
 
 class EmulatedDevice:
@@ -294,9 +296,11 @@ class EmulatedDevice:
             try:
                 used = self._run(build, job, use, {"PTXEMU_REPORT": report}, timeout_s, more)
             except RunFailure:
+                _require_readable(report)
                 with translated_errors():
                     counted_records(report, cut_off=True)
                 raise
+            _require_readable(report)
             with translated_errors():
                 return counted_records(report, cut_off=False), used
 
@@ -325,6 +329,13 @@ class EmulatedDevice:
 def _made(build: Build) -> Path:
     """What was made of the candidate alone."""
     return build.library or build.program
+
+
+def _require_readable(report: Path) -> None:
+    """Raise RunFailure where a call did more than is counted: a candidate chooses how often it launches."""
+    size = report.stat().st_size if report.exists() else 0
+    if size > MOST_REPORT_BYTES:
+        raise RunFailure(RunFailureKind.RUNTIME, f"one call launches more than is counted: {size} bytes of counts")
 
 
 def _missing_in_runtime(failure: BuildFailure) -> BuildFailure | None:

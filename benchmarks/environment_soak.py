@@ -135,7 +135,7 @@ class Served:
                     most = max(most, len(sockets))
                 sockets.append(self.connected())
                 with suppress(TimeoutError):
-                    return most, str(sockets[-1].recv(10.0))[:80]
+                    return most, str(sockets[-1].recv(10.0))
                 return most, "nothing: it was let in"
             time.sleep(0.2)
         return most, "not tried"
@@ -243,6 +243,14 @@ class Soak:
         self._known: dict[str, str] = {}
         """A source of each kind that was judged, to be submitted again."""
         self._kinds = [kind for kind in KINDS if kind.comment == "//" or has_triton()]
+
+    def begin(self) -> None:
+        """Submit a Triton module where there is Triton: from then on recorders wait, which are processes."""
+        kind = self._kinds[-1]
+        if kind.comment == "#":
+            with self.served.connected() as client:
+                ask(client, "reset", problem_id=PROBLEM, tier="quick")
+                self._check(ask(client, "step", code=kind.source(-1)), kind)
 
     def play(self, number: int) -> bool:
         """One episode. False when none was played, because the soak is over."""
@@ -370,6 +378,7 @@ def main() -> int:
         timer = threading.Timer(60.0 * given.minutes, soak.stopped.set)
         timer.daemon = True
         timer.start()
+        soak.begin()
         censuses, played = [], 0
         with ThreadPoolExecutor(given.clients) as pool:
             marks = [0, WARM_UP, *range(1000, given.episodes, 1000), given.episodes]

@@ -249,7 +249,7 @@ def test_observations_are_finite_bounded_and_strict_json(catalogue, verdict, dec
         totals={"a.sum": number, "b.sum": math.nan, "c.sum": 1.0},
     )  # fmt: skip
     reward = rewarded(REWARDS.get("seed")(RewardOptions()), found)
-    seen = of_evaluation(problem, RIGHT, found, reward, SharedJudge(FakeJudge()))
+    seen = of_evaluation(problem, RIGHT, found, reward, SharedJudge(FakeJudge()), "the start")
     json.dumps(seen.model_dump(), allow_nan=False)
     assert KernelObservation.model_validate_json(seen.model_dump_json()) == seen
     assert len(seen.feedback) <= MOST_CHARACTERS
@@ -269,7 +269,7 @@ def test_the_observation_of_a_step_holds_no_seed_of_the_judge(catalogue) -> None
     found = evaluation(Verdict.WRONG_VALUES)
     found.errors[0].seed = 918273645
     reward = rewarded(REWARDS.get("seed")(RewardOptions()), found)
-    seen = of_evaluation(catalogue.find("L1_23"), WRONG, found, reward, SharedJudge(FakeJudge()))
+    seen = of_evaluation(catalogue.find("L1_23"), WRONG, found, reward, SharedJudge(FakeJudge()), "the start")
     assert "918273645" not in seen.model_dump_json()
 
 

@@ -14,13 +14,14 @@ from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.environment.catalogue import Catalogue
 from kernelblaster.environment.rewards import REWARDS, RewardOptions
 from kernelblaster.errors import UsageError
+from kernelblaster.evaluation.against_pytorch import against_pytorch
 from kernelblaster.evaluation.results import Decision, Verdict
 from kernelblaster.evaluation.timing.pytorch_times import ModeTime, PytorchTimes
 from kernelblaster.evaluation.timing.torch_mode import TorchMode
 from kernelblaster.models.base import Message
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.reference import reference_digest
-from kernelblaster.training.comparing import against_pytorch, eager_times
+from kernelblaster.training.comparing import eager_times
 from kernelblaster.training.judging import PolicyCompletion, Scorer, StoredJudge
 from kernelblaster.training.rows import PromptRow
 from kernelblaster.training.stages import Stage, plan_of

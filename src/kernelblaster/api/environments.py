@@ -7,6 +7,7 @@ import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from kernelblaster.api.evaluating import Tell, open_evaluator
@@ -14,6 +15,7 @@ from kernelblaster.api.problems import DatasetName, list_problems
 from kernelblaster.config import RunConfig
 from kernelblaster.config.sources import load_config
 from kernelblaster.devices.base import Device
+from kernelblaster.environment.baselines import EpisodeBaseline
 from kernelblaster.environment.canaries import WatchedJudge, canary_problem
 from kernelblaster.environment.catalogue import Catalogue
 from kernelblaster.environment.episode import EnvironmentSettings, KernelEnvironments
@@ -21,6 +23,7 @@ from kernelblaster.environment.fair_queue import FairQueue
 from kernelblaster.environment.judging import Judge, SharedJudge
 from kernelblaster.environment.rewards import RewardOptions
 from kernelblaster.errors import MachineError, UsageError
+from kernelblaster.evaluation.timing.pytorch_times import read_times
 from kernelblaster.python_candidates.warm_recorders import WarmRecorders
 
 CAPACITY = 64
@@ -47,6 +50,8 @@ def open_environment(
     reward: str = "seed",
     speedup_cap: float = 4.0,
     reward_grid: float = 0.0,
+    baseline: EpisodeBaseline | str = EpisodeBaseline.START,
+    pytorch_times: Path | None = None,
     canary_minutes: float | None = None,
     workers: int | None = None,
     waiting: int = WAITING,
@@ -61,6 +66,8 @@ def open_environment(
         reward: name of a scheme of `REWARDS`.
         speedup_cap: speed-up at which the bonus of the scheme `seed` is full.
         reward_grid: width to which a bonus is rounded; 0 for none.
+        baseline: what speed-ups are against, where `reset` does not say it; PyTorch has no time on an emulated GPU.
+        pytorch_times: file of `problems baseline` with PyTorch's times on this GPU; those that ship if None.
         canary_minutes: three submissions with known verdicts are judged now, and at the first submission after so
             many minutes (`environment.canaries`); never if None.
         workers: submissions judged at once, in fair turns of sessions; as many as are submitted if None.
@@ -70,8 +77,9 @@ def open_environment(
     Raises UsageError, DeviceError.
     """
     config = config or RunConfig()
-    settings = EnvironmentSettings(reward, RewardOptions(speedup_cap, reward_grid))
+    settings = EnvironmentSettings(reward, RewardOptions(speedup_cap, reward_grid), _baseline(baseline))
     settings.scheme()
+    times = None if pytorch_times is None else read_times([pytorch_times])
     catalogue = environment_problems(config, dataset=dataset)
     with open_evaluator(config, device=device, on_stage=on_stage) as evaluator, WarmRecorders(SPARE) as recorders:
         evaluator.record = recorders.record
@@ -81,10 +89,18 @@ def open_environment(
             watched.check()
         queue = None if workers is None else FairQueue(workers, waiting)
         try:
-            yield KernelEnvironments(catalogue, SharedJudge(judge, queue), settings)
+            yield KernelEnvironments(catalogue, SharedJudge(judge, queue, times), settings)
         finally:
             if queue is not None:
                 queue.close()
+
+
+def _baseline(name: str) -> EpisodeBaseline:
+    """Raises UsageError where there is none of that name."""
+    try:
+        return EpisodeBaseline(name)
+    except ValueError as error:
+        raise UsageError(f"there is no baseline {name!r}", hint=f"choose from {', '.join(EpisodeBaseline)}") from error
 
 
 def default_workers() -> int:

@@ -33,6 +33,15 @@ app.command("eval")(evaluate)
 ProblemArgument = Annotated[str, typer.Argument(help="An exact name: L1_23_Softmax, L1_23 or level1/23.")]
 RewardOption = Annotated[str, typer.Option("--reward", help=REWARD_HELP)]
 CapOption = Annotated[float, typer.Option("--speedup-cap", help="Speed-up at which the bonus of `seed` is full.")]
+BaselineOption = Annotated[
+    str, typer.Option("--baseline", help="Of episodes that name none: start, or on a GPU eager, compile, best.")
+]
+TimesOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--pytorch-times", help="PyTorch's times on this GPU, of `problems baseline`; the shipped ones if not given."
+    ),
+]
 GridOption = Annotated[float, typer.Option("--reward-grid", help="Round bonuses to this width; 0 for not.")]
 
 
@@ -83,6 +92,8 @@ def try_file(
     reward: RewardOption = "seed",
     speedup_cap: CapOption = 4.0,
     reward_grid: GridOption = 0.0,
+    baseline: BaselineOption = "start",
+    pytorch_times: TimesOption = None,
     precision: PrecisionOption = None,
     device: DeviceOption = None,
     gpu_type: GpuTypeOption = None,
@@ -99,7 +110,13 @@ def try_file(
     effective = configured(given, file=config, assignments=assignments).config
     code = read_kernel(file)
     with open_environment(
-        effective, dataset=dataset_dir, reward=reward, speedup_cap=speedup_cap, reward_grid=reward_grid
+        effective,
+        dataset=dataset_dir,
+        reward=reward,
+        speedup_cap=speedup_cap,
+        reward_grid=reward_grid,
+        baseline=baseline,
+        pytorch_times=pytorch_times,
     ) as environments:
         seen = environments.session().step(KernelAction(code=code, problem_id=problem, tier=tier))
     typer.echo(seen.model_dump_json(indent=2) if json_output else visible(seen.feedback))
@@ -136,6 +153,8 @@ def serve(
     reward: RewardOption = "seed",
     speedup_cap: CapOption = 4.0,
     reward_grid: GridOption = 0.0,
+    baseline: BaselineOption = "start",
+    pytorch_times: TimesOption = None,
     precision: PrecisionOption = None,
     device: DeviceOption = None,
     gpu_type: GpuTypeOption = None,
@@ -155,6 +174,8 @@ def serve(
         reward=reward,
         speedup_cap=speedup_cap,
         reward_grid=reward_grid,
+        baseline=baseline,
+        pytorch_times=pytorch_times,
         canary_minutes=canary_minutes,
         workers=workers or default_workers(),
         waiting=waiting,

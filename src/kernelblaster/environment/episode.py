@@ -16,10 +16,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.devices.facts import DeviceKind
+from kernelblaster.environment.baselines import EpisodeBaseline, KnownTimes, compared, require_known
 from kernelblaster.environment.catalogue import Catalogue, ProblemPool, problem_identifier
 from kernelblaster.environment.judging import SharedJudge, TaskText
 from kernelblaster.environment.observation import KernelObservation, at_reset, of_evaluation, without_source
-from kernelblaster.environment.rewards import REWARDS, Reward, RewardOptions, RewardScheme, rewarded
+from kernelblaster.environment.rewards import REWARDS, Reward, RewardOptions, RewardScheme, for_problem, rewarded
 from kernelblaster.environment.submission import Language, Submission, read_submission, require_judged
 from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.results import Decision, Evaluation
@@ -29,11 +30,10 @@ from kernelblaster.problems.problem import Problem
 
 MAX_TURNS = 10
 MOST_TURNS = 1000
-BASELINE = "start"
-"""The one baseline there is: the problem's own kernel."""
 ONE_SHOT = "one-shot"
 """The line of submissions that begin an episode of one turn: all take turns as one session would."""
 _SEED_BITS = 63
+_NO_TIMES: KnownTimes = {}
 
 
 class EpisodeOver(UsageError):
@@ -77,7 +77,8 @@ class ResetRequest(BaseModel):
     max_turns: Annotated[int, Field(ge=1, le=MOST_TURNS)] = MAX_TURNS
     languages: list[Language] = [Language.AUTO]
     """That submissions may be written in; `triton` among them has the description say how."""
-    baseline: str = BASELINE
+    baseline: EpisodeBaseline | None = None
+    """What speed-ups are against; as served if None."""
     tier: Tier = Tier.FULL
     """How far submissions are judged that do not say so themselves."""
     stop_at: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
@@ -109,10 +110,12 @@ class EnvironmentSettings:
     Attributes:
         reward: name of a scheme of `REWARDS`.
         options: of that scheme.
+        baseline: of episodes that do not name one.
     """
 
     reward: str = "seed"
     options: RewardOptions = field(default_factory=RewardOptions)
+    baseline: EpisodeBaseline = EpisodeBaseline.START
 
     @property
     def recorded(self) -> dict[str, object]:
@@ -144,7 +147,9 @@ class KernelEpisodes:
         self._session = self._line = session or uuid4().hex
         self._catalogue = catalogue
         self._judge = judge
+        self._settings = settings
         self._scheme = settings.scheme()
+        self._baseline, self._pytorch = settings.baseline, _NO_TIMES
         self._common = {
             "modelled": judge.facts.kind is DeviceKind.EMULATED,
             "metadata": {**judge.conditions, **settings.recorded},
@@ -169,8 +174,13 @@ class KernelEpisodes:
             self._require_open()
             request = _requested(arguments)
             problem, seed = self._choose(request)
+            baseline, pytorch = request.baseline or self._settings.baseline, self._judge.pytorch(problem)
+            facts, workload = self._judge.facts, self._judge.workload
+            require_known(baseline, problem_identifier(problem), pytorch, facts, workload)
             task = self._judge.task(problem)
             self._problem, self._request, self._line = problem, request, self._session
+            self._baseline, self._pytorch = baseline, pytorch
+            self._scheme = for_problem(self._settings.scheme(), pytorch)
             self._state = EpisodeState(
                 episode_id=request.episode_id or uuid4().hex,
                 problem_id=problem_identifier(problem),
@@ -179,7 +189,7 @@ class KernelEpisodes:
             )
             described = task.description + _python_part(task, request.languages)
             first = at_reset(problem, task, described, request.max_turns)
-            return first.model_copy(update=self._common)
+            return first.model_copy(update=self._shared)
 
     def step(self, action: KernelAction) -> KernelObservation:
         """Judge a submission. Raises UsageError, DeviceError, ProblemError, EnvironmentBusy, and then uses no turn."""
@@ -199,13 +209,14 @@ class KernelEpisodes:
                     tier=action.tier or self._request.tier,
                     session=self._line,
                 )
+                evaluation = compared(evaluation, self._baseline, self._pytorch)
             reward = rewarded(self._scheme, evaluation)
             observation = self._observe(problem, submission, evaluation, reward)
             self._note(submission, evaluation, reward)
             state = self._state
             return observation.model_copy(
                 update={
-                    **self._common,
+                    **self._shared,
                     "turn": state.step_count,
                     "max_turns": state.max_turns,
                     "done": state.done,
@@ -217,12 +228,18 @@ class KernelEpisodes:
         with self._lock:
             self._closed = True
 
+    @property
+    def _shared(self) -> dict[str, object]:
+        """What all observations of an episode have in common."""
+        times = {str(mode): time.us for mode, time in self._pytorch.items()}
+        return {**self._common, "baseline": str(self._baseline), "pytorch_us": times}
+
     def _observe(
         self, problem: Problem, submission: Submission, evaluation: Evaluation | None, reward: Reward
     ) -> KernelObservation:
         if submission.source is None or evaluation is None:
             return without_source(problem, submission.reason, reward)
-        return of_evaluation(problem, submission.source, evaluation, reward, self._judge)
+        return of_evaluation(problem, submission.source, evaluation, reward, self._judge, self._baseline.told)
 
     def _note(self, submission: Submission, evaluation: Evaluation | None, reward: Reward) -> None:
         """Take a turn, and keep the best submission."""
@@ -313,10 +330,6 @@ def _requested(arguments: dict[str, object]) -> ResetRequest:
         ) from error
     for language in request.languages:
         require_judged(language)
-    if request.baseline != BASELINE:
-        raise UsageError(
-            f"there is no baseline {request.baseline!r} here", hint=f"{BASELINE}, the problem's own kernel, is the one"
-        )
     return request
 
 

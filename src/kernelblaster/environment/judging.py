@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -19,10 +19,13 @@ from kernelblaster.agent.summary import gpu_summary
 from kernelblaster.agent.task import reference_values, task_values
 from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.devices.facts import DeviceFacts, Library
+from kernelblaster.environment.baselines import KnownTimes
 from kernelblaster.environment.fair_queue import FairQueue, QueueLoad
 from kernelblaster.errors import DeviceError, ProblemError
+from kernelblaster.evaluation.against_pytorch import known_times
 from kernelblaster.evaluation.results import Evaluation, Verdict
 from kernelblaster.evaluation.tiers import Tier
+from kernelblaster.evaluation.timing.pytorch_times import PytorchTimes, TimesKey
 from kernelblaster.knowledge.base import KnowledgeBase
 from kernelblaster.knowledge.decisions import Classification
 from kernelblaster.knowledge.store import KnowledgeStore, seed_path
@@ -155,11 +158,18 @@ class SharedJudge:
     Args:
         judge: builds, verifies and times; owned by the caller.
         queue: in which sessions wait for it; all are judged at once without one.
+        pytorch: PyTorch's times; those that ship if None.
     """
 
-    def __init__(self, judge: Judge, queue: FairQueue | None = None) -> None:
+    def __init__(
+        self,
+        judge: Judge,
+        queue: FairQueue | None = None,
+        pytorch: Mapping[TimesKey, PytorchTimes] | None = None,
+    ) -> None:
         self._judge = judge
         self._queue = queue
+        self._pytorch = pytorch
         self._evaluations: SingleFlight[_EvaluationId, Evaluation] = SingleFlight(MOST_EVALUATIONS)
         self._tasks: SingleFlight[str, TaskText] = SingleFlight(MOST_EVALUATIONS)
         self._starts: SingleFlight[str, str] = SingleFlight(MOST_EVALUATIONS)
@@ -187,6 +197,11 @@ class SharedJudge:
             "workload": judge.workload,
             "version": __version__,
         }
+
+    def pytorch(self, problem: Problem) -> KnownTimes:
+        """PyTorch's times of a problem on this very GPU; none on an emulated one."""
+        found = known_times(problem, self.facts, self.precision, self.workload, self._pytorch)
+        return {} if found is None else found.times
 
     def task(self, problem: Problem) -> TaskText:
         """What is told of a problem. Raises ProblemError."""

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from kernelblaster.agent.sources import cut_middle
+from kernelblaster.environment.baselines import EpisodeBaseline
 from kernelblaster.environment.catalogue import problem_identifier
 from kernelblaster.environment.feedback import LOG_CHARACTERS, feedback
 from kernelblaster.environment.judging import SharedJudge, TaskText
@@ -38,7 +39,7 @@ class KernelObservation(BaseModel):
     """Rules, tensors, sizes, launcher, GPU; empty after a step."""
     reference_code: str = ""
     start_code: str = ""
-    """The kernel to begin with, which is the baseline; like the description, at reset alone."""
+    """The kernel to begin with, which is the baseline `start`; like the description, at reset alone."""
     gpu_info: str = ""
     turn: int = 0
     max_turns: int = 0
@@ -62,11 +63,14 @@ class KernelObservation(BaseModel):
     speedup_low: float | None = None
     speedup_high: float | None = None
     decision: str | None = None
-    baseline: str = "start"
+    baseline: str = EpisodeBaseline.START
+    """What the speed-up is against: `start`, `eager`, `compile` or `best`."""
     modelled: bool = False
     """Whether this device's times come from a model, in every observation: such times compare with each other alone."""
     runtime_us: float | None = None
     baseline_us: float | None = None
+    pytorch_us: dict[str, float] = {}
+    """PyTorch's mode -> its time on this very GPU, sampled in another sitting; empty where it has none."""
     floor_us: float | None = None
     """No correct kernel can be faster on this device."""
     profile: dict[str, float] = {}
@@ -111,9 +115,9 @@ def without_source(problem: Problem, reason: str, reward: Reward) -> KernelObser
 
 
 def of_evaluation(
-    problem: Problem, source: str, evaluation: Evaluation, reward: Reward, judge: SharedJudge
+    problem: Problem, source: str, evaluation: Evaluation, reward: Reward, judge: SharedJudge, against: str
 ) -> KernelObservation:
-    """The observation of a judged submission."""
+    """The observation of a judged submission; `against` says what its speed-up is against."""
     bottleneck = judge.classify(evaluation) if evaluation.correct else None
     built = evaluation.verdict not in NOT_BUILT
     ran = built and evaluation.verdict not in (Verdict.REWARD_HACK, Verdict.NOT_EMULATABLE, Verdict.BUILT)
@@ -136,7 +140,7 @@ def of_evaluation(
         hack=reward.hack,
         suspicious=reward.suspicious,
         device_limit=reward.device_limit,
-        feedback=feedback(evaluation, source, bottleneck, reward),
+        feedback=feedback(evaluation, source, bottleneck, reward, against=against),
     )
     return observation.model_copy(update=_times(evaluation) if evaluation.correct else {})
 

@@ -7,11 +7,14 @@ scheme's range; a hack gets the lowest value of the scheme, so that it never pay
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from kernelblaster.environment.baselines import KnownTimes
 from kernelblaster.errors import UsageError
+from kernelblaster.evaluation.against_pytorch import against_pytorch
 from kernelblaster.evaluation.results import Comparison, Decision, Evaluation, Verdict
+from kernelblaster.evaluation.timing.torch_mode import TorchMode
 from kernelblaster.registry import Registry
 from kernelblaster.replay.transition import FAILURE_REWARD, reward
 
@@ -185,17 +188,50 @@ class LogRoofline:
 
 @dataclass(frozen=True)
 class Milestones:
-    """-1 for what is not correct, 1 for what is, 2 for what is also faster than the baseline by 5 % or more."""
+    """-1 for what is not correct, 1 for what is, 2 for what is faster than eager PyTorch, 3 than its compiler, too.
+
+    By 5 % or more each. Where PyTorch has no time, on an emulated GPU for one, 2 is for what is faster than the
+    episode's baseline, and there is no 3.
+
+    Attributes:
+        pytorch: its times on the problem.
+    """
 
     options: RewardOptions
+    pytorch: KnownTimes = field(default_factory=dict, hash=False)
     lowest: float = -1.0
-    highest: float = 2.0
+
+    @property
+    def highest(self) -> float:
+        """3 where both of PyTorch's times are known, else 2."""
+        return 3.0 if self.pytorch.keys() >= _MILESTONES else 2.0
 
     def parts(self, evaluation: Evaluation | None) -> dict[str, float]:
-        """`correct` and `faster`."""
+        """`correct`, `faster` and `faster_than_compiled`."""
         correct = evaluation is not None and evaluation.correct
-        faster = _is_faster(evaluation) and speedup_of(evaluation) >= MILESTONE_MARGIN
-        return {"correct": 1.0 if correct else -1.0, "faster": 1.0 if faster else 0.0}
+        first, second = _passed_by_margin(evaluation), False
+        if evaluation is not None and self.pytorch.keys() >= _MILESTONES:
+            first, second = (
+                _passed_by_margin(against_pytorch(evaluation, self.pytorch[mode]))
+                for mode in (TorchMode.EAGER, TorchMode.COMPILE)
+            )
+        return {
+            "correct": 1.0 if correct else -1.0,
+            "faster": 1.0 if first else 0.0,
+            "faster_than_compiled": 1.0 if first and second else 0.0,
+        }
+
+
+_MILESTONES = {TorchMode.EAGER, TorchMode.COMPILE}
+
+
+def _passed_by_margin(evaluation: Evaluation | None) -> bool:
+    return _is_faster(evaluation) and speedup_of(evaluation) >= MILESTONE_MARGIN
+
+
+def for_problem(scheme: RewardScheme, pytorch: KnownTimes) -> RewardScheme:
+    """A scheme for the submissions to one problem, on which PyTorch takes so long."""
+    return replace(scheme, pytorch=pytorch) if isinstance(scheme, Milestones) else scheme
 
 
 @dataclass(frozen=True)
@@ -223,7 +259,9 @@ REWARDS: Registry[SchemeMaker] = Registry("reward scheme", SchemeMaker)
 REWARDS.register("seed", Seed, "0 to 1.3: compiles 0.1, correct 0.3, faster 0.3, log2 of the speed-up up to 0.6")
 REWARDS.register("log", Log, "natural logarithm of the speed-up; failures -0.1 to -1")
 REWARDS.register("log-roofline", LogRoofline, "log, and up to 0.5 by how near the time is to the roofline floor")
-REWARDS.register("milestones", Milestones, "-1 wrong, 1 correct, 2 faster by 5 %")
+REWARDS.register(
+    "milestones", Milestones, "-1 wrong, 1 correct, 2 faster than eager PyTorch by 5 %, 3 than compiled, too"
+)
 REWARDS.register("binary", Binary, "1 correct, else 0")
 _STAGED = "kernelblaster.environment.staged_rewards"
 REWARDS.register("graded", f"{_STAGED}:Graded", "0 to 1: how far a kernel came, by the share of input sets it passes")

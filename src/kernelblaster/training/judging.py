@@ -21,11 +21,12 @@ from kernelblaster.environment.observation import NO_CODE
 from kernelblaster.environment.rewards import SUSPICIOUS_SPEEDUP, RewardScheme, rewarded, speedup_of
 from kernelblaster.environment.staged_rewards import ProfileAware
 from kernelblaster.errors import DeviceError, MachineError
+from kernelblaster.evaluation.against_pytorch import against_pytorch
 from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.evaluation.timing.pytorch_times import ModeTime
 from kernelblaster.problems.problem import Problem
 from kernelblaster.problems.start import read_start
-from kernelblaster.training.comparing import against_pytorch, lacks_signs
+from kernelblaster.training.comparing import lacks_signs
 from kernelblaster.training.replies import read_completion
 from kernelblaster.training.rollouts import JudgedCompletion, Rollout, RolloutStore
 from kernelblaster.training.rows import PromptRow

@@ -1,0 +1,60 @@
+"""A candidate beside PyTorch's time for its problem, which was sampled in another sitting on a GPU of the same name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kernelblaster.devices.facts import DeviceFacts, DeviceKind
+from kernelblaster.evaluation.results import Comparison, Evaluation, Timing
+from kernelblaster.evaluation.timing.pytorch_times import ModeTime, PytorchTimes, TimesKey, times_on
+from kernelblaster.evaluation.timing.statistics import Interval, decide
+from kernelblaster.problems.problem import Precision, Problem
+from kernelblaster.problems.reference import reference_digest
+
+
+def against_pytorch(evaluation: Evaluation, pytorch: ModeTime | None) -> Evaluation:
+    """The evaluation with PyTorch as its baseline; without a comparison where PyTorch was not timed.
+
+    Both are times of the whole call with a cold L2 whose launch is hidden, sampled in different processes: the interval
+    of their ratio is that of the two intervals' ends, which is wider than a paired one.
+    """
+    timed = evaluation.timing if evaluation.correct else None
+    if pytorch is None or timed is None:
+        return evaluation.model_copy(update={"comparison": None})
+    low, high = pytorch.low_us / timed.high_us, pytorch.high_us / timed.low_us
+    threshold = 0.01 if evaluation.comparison is None else evaluation.comparison.threshold
+    speedup = Interval(pytorch.us / timed.median_us, low, high)
+    baseline = Timing(
+        median_us=pytorch.us, low_us=pytorch.low_us, high_us=pytorch.high_us, iqr_us=pytorch.high_us - pytorch.low_us,
+        samples=pytorch.samples, floor_us=timed.floor_us, floor_fraction=None, modelled=False,
+    )  # fmt: skip
+    comparison = Comparison(
+        speedup=speedup.estimate, low=low, high=high, decision=decide(speedup, threshold), threshold=threshold,
+        baseline=baseline, candidate=timed,
+    )  # fmt: skip
+    return evaluation.model_copy(update={"comparison": comparison})
+
+
+def known_times(
+    problem: Problem,
+    facts: DeviceFacts,
+    precision: Precision,
+    workload: str,
+    own: Mapping[TimesKey, PytorchTimes] | None,
+) -> PytorchTimes | None:
+    """PyTorch's times of a problem's present reference on this very GPU; None where there are none.
+
+    Args:
+        problem: to look up.
+        facts: of the GPU; an emulated one has no times.
+        precision: of candidates; a problem that has its own is looked up in that.
+        workload: size that is timed.
+        own: times to look in; those that ship if None.
+    """
+    precision = problem.precision_for(precision)
+    if own is None:
+        return times_on(facts, problem, precision, workload)
+    if facts.kind is not DeviceKind.CUDA:
+        return None
+    found = own.get((facts.name, str(problem.id), precision, workload))
+    return found if found is not None and found.digest == reference_digest(problem) else None

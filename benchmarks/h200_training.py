@@ -4,14 +4,19 @@ Random weights write no CUDA. Two kinds of parts therefore stand for the whole:
 
 - `lengths-512`, `lengths-2048`: prompts and completions of full length, whose random text is judged as "no code".
   What generation and update take is real.
-- `warmup`, `frontend`, `midend`, `backend`: the model first learns to answer by the letter of one of five kernels of
-  softmax; these are built, checked and timed. Generation, judging and update are real, completions short. The process
-  of `frontend` ends itself in the middle once and is started again.
+- `warmup`, `frontend`, `midend`, `backend`: an answer is the letter of one of five kernels of softmax; these are built,
+  checked and timed. Generation, judging and update are real, completions short. The process of `frontend` ends itself
+  in the middle once and is started again.
 
-Each part is a process of its own and leaves a JSON file; the same command makes what is missing. How well a writer of
-kernels can become cannot be shown this way. With `--model` the same runs on weights of your own.
+The random weights are written such that they name these letters about equally often (`name_letters`), so that each
+part can run alone. Where the warm-up ran before, the others begin with what it taught. Weights of your own (`--model`)
+hardly answer by letter before the warm-up.
+
+Each part is a process of its own and writes a JSON file anew after each update, which says whether it is finished; the
+same command makes what is missing. How well a writer of kernels can become cannot be shown this way.
 
     python benchmarks/h200_training.py --out out/h200_training       needs the extra `train` and a GPU with 40 GiB free
+    python benchmarks/h200_training.py --parts lengths-512,backend   these alone, on weights that are made if missing
 """
 
 from __future__ import annotations
@@ -23,17 +28,20 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from grpo_template import LETTERS, RARE, lay_out, midend_choices
-from tiny_policy import MIDDLE, QWEN3_8B, TINY, Shape, byte_tokenizer, decoder, write_policy
+from grpo_template import LETTERS, RARE, lay_out, midend_choices, rows_of
+from tiny_policy import MIDDLE, QWEN3_8B, TINY, Shape, byte_tokenizer, decoder, name_letters
 
 from kernelblaster import EvaluationConfig, RunConfig, environment_problems, open_evaluator
 from kernelblaster.config.training import Baseline, Preset, TrainConfig
 from kernelblaster.environment.catalogue import Catalogue
 from kernelblaster.environment.judging import SharedJudge
 from kernelblaster.models.base import Message
+from kernelblaster.problems.start import read_start
+from kernelblaster.storage.atomic import write_atomically
 from kernelblaster.training.judging import StoredJudge
 from kernelblaster.training.layout import TrainingLayout
 from kernelblaster.training.prompt_rows import PromptBuilder
@@ -42,28 +50,35 @@ from kernelblaster.training.rollouts import GENERATIONS, read_rollouts
 from kernelblaster.training.rows import PromptRow, ReplyForm, SftRow, answer, read_rows, write_rows
 from kernelblaster.training.running import run_stage, run_warmup
 from kernelblaster.training.splits import make_splits
+from kernelblaster.training.stage_records import StageRecord
 from kernelblaster.training.stages import Stage, plan_of
 
 GIB = 1 << 30
 PROBLEM = "L1_23"
 KILLED = 9
 """Exit code of the process that ends itself in the middle of a stage."""
-LENGTHS = {"lengths-512": (512, 3), "lengths-2048": (2048, 2)}
+LENGTHS = {"lengths-512": (512, 2), "lengths-2048": (2048, 2)}
 """Part -> tokens of prompt and of completion, updates."""
-PARTS = [*LENGTHS, "warmup", *Stage]
+BASE = "base"
+PARTS = [BASE, *LENGTHS, "warmup", *Stage]
 BYTES_OF_CACHE = 2 * 36 * 8 * 128 * 2
 """Per token of the 8B shape: keys and values of 36 layers, 8 heads of 128, in bf16."""
 
 
-def write_large(directory: Path, shape: Shape) -> Path:
-    """A shape with random bf16 weights and the byte tokenizer filled up to its vocabulary."""
+def write_base(directory: Path, shape: Shape) -> Path:
+    """Random weights that name letters, in bf16 but for the smallest shape, and the byte tokenizer."""
     if (directory / "config.json").is_file():
         return directory
-    torch.set_default_dtype(torch.bfloat16)
+    catalogue = environment_problems(RunConfig())
+    asked = [row.prompt for stage in (Stage.FRONTEND, Stage.MIDEND) for row in rows_of(catalogue, stage, (PROBLEM,))]
+    if shape is not TINY:
+        torch.set_default_dtype(torch.bfloat16)
     with torch.device("cuda" if torch.cuda.is_available() else "cpu"):
         model = decoder(shape, seed=0)
     torch.set_default_dtype(torch.float32)
-    byte_tokenizer(shape.vocabulary).save_pretrained(directory)
+    tokenizer = byte_tokenizer(shape.vocabulary)
+    name_letters(model, tokenizer, [*asked, _backend_question()], LETTERS)
+    tokenizer.save_pretrained(directory)
     model.save_pretrained(directory)
     return directory
 
@@ -72,10 +87,12 @@ class Phases:
     """Seconds and peak memory per phase, from the moments that a stage tells.
 
     Args:
+        keep: called after each update, to write down what there is.
         kill_at: the moment and step at which the process ends; None for never.
     """
 
-    def __init__(self, kill_at: tuple[str, int] | None = None) -> None:
+    def __init__(self, keep: Callable[[Phases], None], kill_at: tuple[str, int] | None = None) -> None:
+        self._keep = keep
         self.seconds: defaultdict[str, list[float]] = defaultdict(list)
         self.peak_gib: dict[str, float] = {}
         self._kill_at = kill_at
@@ -87,6 +104,9 @@ class Phases:
             self.peak_gib[moment] = max(self.peak_gib.get(moment, 0.0), torch.cuda.max_memory_allocated() / GIB)
             torch.cuda.reset_peak_memory_stats()
         self.seconds[moment].append(round(time.monotonic() - self._last, 3))
+        print(f"{moment}, step {step}: {self.seconds[moment][-1]} s", flush=True)
+        if moment == "updated":
+            self._keep(self)
         if (moment, step) == self._kill_at:
             os._exit(KILLED)
         self._last = time.monotonic()
@@ -107,45 +127,81 @@ def estimated(tokens: int, completions: int) -> dict[str, float]:
     }
 
 
-def run_part(given: argparse.Namespace) -> None:
-    """One part in this process; writes what it took."""
-    began = time.monotonic()
-    shape = {"tiny": TINY, "middle": MIDDLE, "8b": QWEN3_8B}[given.shape]
-    base = given.model or (write_policy(given.base, TINY) if given.shape == "tiny" else write_large(given.base, shape))
-    judging = RunConfig(device=given.device, size="small", evaluation=EvaluationConfig(input_sets=2))
-    catalogue = environment_problems(judging)
-    config, stage, name = settings(given, base), Stage.FRONTEND, given.part
-    layout = TrainingLayout(given.out / (name if name in LENGTHS else "training"))
-    phases = Phases(("judged", max(1, given.steps - 2)) if given.kill else None)
-    found: dict[str, object] = {"part": name, "shape": given.shape if given.model is None else str(given.model)}
-    if name == "warmup":
-        lay_out(layout, catalogue, names=(PROBLEM,))
-        add_backend_letters(layout)
-        run_warmup(layout, config, phases)
-    else:
+class Part:
+    """One part in this process, and the file that tells what it took.
+
+    Args:
+        given: the command's arguments.
+    """
+
+    def __init__(self, given: argparse.Namespace) -> None:
+        self._given = given
+        self._name = given.part
+        self._began = time.monotonic()
+        self._shape = {"tiny": TINY, "middle": MIDDLE, "8b": QWEN3_8B}[given.shape]
+        self._stage = Stage(self._name) if self._name in set(Stage) else Stage.FRONTEND
+        self._layout = TrainingLayout(given.out / (self._name if self._name in LENGTHS else "training"))
+        self._phases = Phases(self._keep, ("judged", max(1, given.steps - 2)) if given.kill else None)
+
+    def run(self) -> None:
+        """Runs it, and leaves its file."""
+        given = self._given
+        print(f"{self._name}: begun on {_device_name()}", flush=True)
+        base = given.model or write_base(given.base, self._shape)
+        if self._name == BASE:
+            self._keep(self._phases, finished=True)
+            return
+        config = settings(given, base)
+        judging = RunConfig(device=given.device, size="small", evaluation=EvaluationConfig(input_sets=2))
+        catalogue = environment_problems(judging)
+        if self._name in LENGTHS:
+            lay_out_long(self._layout, LENGTHS[self._name][0], given.shape)
+        else:
+            lay_out(self._layout, catalogue, names=(PROBLEM,))
+            add_backend_letters(self._layout)
+        if self._name == "warmup":
+            run_warmup(self._layout, config, self._phases)
+            self._keep(self._phases, finished=True)
+            return
         with open_evaluator(judging) as evaluator:
-            judge = StoredJudge(SharedJudge(evaluator), catalogue, layout.judged)
-            if name in LENGTHS:
-                lay_out_long(layout, base, LENGTHS[name][0], given.shape)
-            else:
-                stage = Stage(name)
-            if stage is Stage.BACKEND:
-                lay_out_backend(layout, catalogue, judge)
-            record = run_stage(layout, config, stage, judge, phases)
-        found |= {"updates": record.updates, "judged": judge.judged, "begins_with": record.begins_with}
-        found["metrics"] = record.metrics.model_dump() if record.metrics else None
-        found["rewards"] = [one.reward for one in read_rollouts(layout.stage(stage))]
-    plan = plan_of(config, stage)
-    found |= {
-        "seconds": dict(phases.seconds),
-        "wall_seconds": round(time.monotonic() - began, 1),
-        "peak_gib": phases.peak_gib,
-        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
-        "estimated_gib": estimated(LENGTHS.get(name, (16, 0))[0], plan.generations) if given.shape == "8b" else None,
-        "torch": torch.__version__,
-    }
-    (given.out / f"{name}.json").write_text(json.dumps(found, indent=1) + "\n")
-    print(json.dumps({key: value for key, value in found.items() if key != "rewards"}), flush=True)
+            judge = StoredJudge(SharedJudge(evaluator), catalogue, self._layout.judged)
+            if self._name == Stage.BACKEND:
+                lay_out_backend(self._layout, catalogue, judge)
+            print(f"{self._name}: prompts are made, {time.monotonic() - self._began:.1f} s", flush=True)
+            record = run_stage(self._layout, config, self._stage, judge, self._phases)
+            self._keep(self._phases, finished=True, record=record, judged=judge.judged)
+
+    def _keep(
+        self, phases: Phases, *, finished: bool = False, record: StageRecord | None = None, judged: int | None = None
+    ) -> None:
+        """Write what is known by now."""
+        given, name = self._given, self._name
+        estimate = estimated(LENGTHS.get(name, (16, 0))[0], plan_of(TrainConfig(), self._stage).generations)
+        rollouts = [] if name in (BASE, "warmup") else read_rollouts(self._layout.stage(self._stage))
+        found = {
+            "part": name,
+            "finished": finished,
+            "shape": given.shape if given.model is None else str(given.model),
+            "updates": len(phases.seconds["updated"]) if record is None else record.updates,
+            "judged": judged,
+            "begins_with": None if record is None else record.begins_with,
+            "metrics": None if record is None or record.metrics is None else record.metrics.model_dump(),
+            "tokens": [one.tokens for one in rollouts],
+            "rewards": [one.reward for one in rollouts],
+            "seconds": dict(phases.seconds),
+            "wall_seconds": round(time.monotonic() - self._began, 1),
+            "peak_gib": phases.peak_gib,
+            "device": _device_name(),
+            "estimated_gib": estimate if given.shape == "8b" else None,
+            "torch": torch.__version__,
+        }
+        write_atomically(given.out / f"{name}.json", json.dumps(found, indent=1) + "\n")
+        if finished:
+            print(json.dumps({key: value for key, value in found.items() if key != "rewards"}), flush=True)
+
+
+def _device_name() -> str:
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
 
 
 def settings(given: argparse.Namespace, base: Path) -> TrainConfig:
@@ -155,20 +211,21 @@ def settings(given: argparse.Namespace, base: Path) -> TrainConfig:
         tokens = 64 if given.shape == "tiny" else tokens
         return TrainConfig(
             model=base, preset=Preset.SEED, baseline=Baseline.START, steps=steps, prompt_tokens=tokens,
-            completion_tokens=tokens,
+            completion_tokens=tokens, minutes=given.minutes,
         )  # fmt: skip
     return TrainConfig(
         model=base,
         steps=given.warmup_steps if given.part == "warmup" else given.steps,
         prompt_tokens=4096,
-        completion_tokens=8,
+        completion_tokens=1,
         learning_rate=given.learning_rate,
         warmup_learning_rate=given.warmup_learning_rate,
         checkpoint_steps=max(1, given.steps // 2),
+        minutes=given.minutes,
     )
 
 
-def lay_out_long(layout: TrainingLayout, base: Path, tokens: int, shape: str) -> None:
+def lay_out_long(layout: TrainingLayout, tokens: int, shape: str) -> None:
     """A prompt of almost so many tokens: a byte is one, where the tokenizer is that of bytes."""
     text = "softmax " * ((64 if shape == "tiny" else tokens) // 8 - 2)
     row = PromptRow(
@@ -197,6 +254,9 @@ def lay_out_backend(layout: TrainingLayout, catalogue: Catalogue, judge: StoredJ
     problem = catalogue.find(PROBLEM)
     prompts = PromptBuilder(judge, make_splits(catalogue.problems), PromptForm.SHORT)
     rows = prompts.backend([problem], {})
+    if not rows:
+        profile = judge.evaluate(problem, read_start(problem), read_start(problem), profile=True)[1].profile
+        sys.exit(f"no bottleneck could be named, so there is no prompt: {'no profile' if profile is None else profile}")
     print(rows[0].prompt[-1].content[-1500:], flush=True)
     asked = [
         row.model_copy(
@@ -217,6 +277,7 @@ def main() -> None:
     arguments.add_argument("--out", type=Path, default=Path("out/h200_training"))
     arguments.add_argument("--base", type=Path, help="where the random weights are written; OUT/base if not given")
     arguments.add_argument("--steps", type=int, default=10)
+    arguments.add_argument("--minutes", type=float, help="after which a part ends; the same command goes on with it")
     arguments.add_argument("--warmup-steps", type=int, default=80)
     arguments.add_argument("--learning-rate", type=float, default=1e-4)
     arguments.add_argument("--warmup-learning-rate", type=float, default=1e-3)
@@ -230,16 +291,21 @@ def main() -> None:
     given.base = given.base or given.out / "base"
     given.out.mkdir(parents=True, exist_ok=True)
     if given.part:
-        run_part(given)
+        Part(given).run()
         return
     command = [sys.executable, __file__, *sys.argv[1:], "--part"]
-    for part in given.parts.split(","):
-        if (given.out / f"{part}.json").is_file():
+    asked = given.parts.split(",")
+    for part in asked if given.model or BASE in asked else [BASE, *asked]:
+        if _is_finished(given.out / f"{part}.json"):
             continue
         if part == Stage.FRONTEND:
             killed_and_resumed(given, [*command, part])
         else:
             subprocess.run([*command, part], check=True)
+
+
+def _is_finished(path: Path) -> bool:
+    return path.is_file() and bool(json.loads(path.read_text())["finished"])
 
 
 def killed_and_resumed(given: argparse.Namespace, command: list[str]) -> None:

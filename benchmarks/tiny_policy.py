@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+
+from kernelblaster.models.base import Message
 
 SPECIAL = ("<|pad|>", "<|im_start|>", "<|im_end|>")
 TEMPLATE = (
@@ -81,3 +84,36 @@ def write_policy(directory: Path, shape: Shape = TINY, seed: int = 0) -> Path:
     decoder(shape, seed).save_pretrained(directory)
     byte_tokenizer(shape.vocabulary).save_pretrained(directory)
     return directory
+
+
+def name_letters(
+    model: Qwen3ForCausalLM,
+    tokenizer: PreTrainedTokenizerFast,
+    prompts: Sequence[Sequence[Message]],
+    letters: str,
+    lead: float = 4.0,
+) -> None:
+    """Change the head of random weights: after these prompts the letters are equally likely, and hardly anything else.
+
+    The head's rows of the letters become the smallest one with the wanted logit at the states after the prompts.
+
+    Args:
+        model: changed in place.
+        tokenizer: a token per letter.
+        prompts: that are to be answered by letter.
+        letters: replies.
+        lead: logit of a letter beyond the logarithm of the sum of exponentials of all other tokens.
+    """
+    states = []
+    for prompt in prompts:
+        messages = [message.model_dump() for message in prompt]
+        asked = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=True, return_dict=True)
+        with torch.no_grad():
+            found = model.model(torch.tensor([asked["input_ids"]], device=model.device))
+        states.append(found.last_hidden_state[0, -1].float())
+    hidden = torch.stack(states)
+    head = model.lm_head.weight
+    with torch.no_grad():
+        logit = (hidden @ head.float().T).logsumexp(1).max() + lead
+        row = torch.linalg.pinv(hidden) @ torch.full((len(hidden),), float(logit), device=hidden.device)
+        head[[tokenizer.convert_tokens_to_ids(one) for one in letters]] = row.to(head.dtype)

@@ -83,6 +83,7 @@ from kernelblaster.api.training import TrainingData as TrainingData
 from kernelblaster.api.training import evaluate_trained as evaluate_trained
 from kernelblaster.api.training import export_training_data as export_training_data
 from kernelblaster.api.training import make_training_data as make_training_data
+from kernelblaster.api.training import serve_trained as serve_trained
 from kernelblaster.api.training import train_stage as train_stage
 from kernelblaster.api.training import train_warmup as train_warmup
 from kernelblaster.api.training import write_training_page as write_training_page

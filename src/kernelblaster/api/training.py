@@ -252,6 +252,35 @@ def evaluate_trained(
         return run_evaluation(layout, config.train, judge, arm, against)
 
 
+def serve_trained(
+    directory: Path,
+    name: str,
+    config: RunConfig | None = None,
+    *,
+    port: int = 8001,
+    batch: int = 8,
+    on_ready: Tell | None = None,
+) -> None:
+    """Answer OpenAI's chat completions at a loopback address with trained weights, until interrupted.
+
+    Args:
+        directory: of the training.
+        name: `base` for the model without training, `sft`, `frontend`, `midend` or `backend`; the model's name there.
+        config: of training; the defaults if None.
+        port: 0 for any that is free.
+        batch: requests that are answered at once.
+        on_ready: told the base URL once it answers.
+
+    Raises MachineError without the extra `train`, UsageError.
+    """
+    with _extra():
+        from kernelblaster.training.running import open_served
+        from kernelblaster.training.serving import serve
+
+    model = open_served(TrainingLayout(directory), (config or RunConfig()).train, name, batch)
+    serve(model, port, on_ready or (lambda url: None))
+
+
 def _require_directory(path: Path) -> None:
     """Raise UsageError for a file in the place of the directory that is written to."""
     if path.is_file():

@@ -231,6 +231,31 @@ def evaluate(judge: JudgeOptions, given: TrainOptions, asked: EvaluationOptions)
     return 0
 
 
+@app.command("serve")
+def serve(
+    directory: DirectoryArgument = Path("train"),
+    base_model: Annotated[Path | None, setting("base_model")] = None,
+    weights: Annotated[str, typer.Option("--weights", help="base, sft, frontend, midend or backend.")] = "midend",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 for any that is free.")] = 8001,
+    batch: Annotated[int, typer.Option("--batch", min=1, help="Requests that are answered at once.")] = 8,
+    config: ConfigOption = None,
+    assignments: SetOption = None,
+) -> None:
+    """Answer a search on this machine with a trained model, without vLLM; until Ctrl-C."""
+    from kernelblaster import serve_trained
+
+    _quieten()
+    effective = configured({"base_model": base_model}, file=config, assignments=assignments)
+    serve_trained(
+        directory,
+        weights,
+        effective.config,
+        port=port,
+        batch=batch,
+        on_ready=lambda url: typer.echo(f"{weights} answers: kernelblaster run --base-url {url} --model {weights}"),
+    )
+
+
 @app.command("page")
 def page(
     path: Annotated[Path, typer.Argument(help="Where to write the page.")],

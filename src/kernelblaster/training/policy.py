@@ -18,12 +18,16 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from kernelblaster.config.training import Generator, TrainConfig
 from kernelblaster.errors import MachineError, UsageError
+from kernelblaster.models.base import Message
 from kernelblaster.storage.atomic import write_atomically
 from kernelblaster.training.rows import PromptRow
 
 PROJECTIONS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 """Attention and MLP of most decoders; what the adapter is on."""
 _REASON_CHARACTERS = 300
+_MANY = 10_000_000
+"""Parameters from which on a CPU's threads are worth more than it costs to wait for each other, about: with 0.1 million
+an update takes a quarter of the CPU time in one thread."""
 COMPLETE = "complete"
 """A file that is written last: without it a directory of weights counts for nothing."""
 
@@ -68,6 +72,8 @@ def load_policy(config: TrainConfig, weights: Path | None) -> Policy:
         tokenizer.pad_token = tokenizer.eos_token
     if torch.cuda.is_available():
         plain = plain.to("cuda")
+    elif plain.num_parameters() < _MANY:
+        torch.set_num_threads(1)
     if config.lora_rank == 0:
         return Policy(plain, tokenizer)
     if weights is not None:
@@ -77,8 +83,13 @@ def load_policy(config: TrainConfig, weights: Path | None) -> Policy:
 
 def prompt_ids(tokenizer: Any, row: PromptRow) -> list[int]:
     """The tokens of a prompt, up to where the completion begins."""
-    messages = [message.model_dump() for message in row.prompt]
-    encoded = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=True, return_dict=True)
+    return ids_of_messages(tokenizer, row.prompt)
+
+
+def ids_of_messages(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
+    """The tokens of messages, up to where the reply begins."""
+    told = [message.model_dump() for message in messages]
+    encoded = tokenizer.apply_chat_template(told, add_generation_prompt=True, tokenize=True, return_dict=True)
     found: list[int] = encoded["input_ids"]
     return found
 

@@ -46,6 +46,7 @@ from kernelblaster.training.rollouts import (
 )
 from kernelblaster.training.rows import PromptRow, SftRow, read_rows
 from kernelblaster.training.sampling import sample
+from kernelblaster.training.serving import ServedModel
 from kernelblaster.training.stage_records import (
     StageRecord,
     digest_of_model,
@@ -163,6 +164,15 @@ def run_evaluation(
         found = found.model_copy(update={"against": against, "differences": differences})
     write_atomically(directory / "eval.json", found.model_dump_json(indent=1))
     return found
+
+
+def open_served(layout: TrainingLayout, config: TrainConfig, name: str, batch: int) -> ServedModel:
+    """Trained weights, or the base model, that answer requests. Raises UsageError."""
+    require_model(config)
+    _weights_of(layout, config, name)
+    weights = None if name == BASE else layout.adapter(layout.root / name)
+    tokens = plan_of(config, Stage(name) if name in set(Stage) else Stage.FRONTEND).completion_tokens
+    return ServedModel(load_policy(config, weights), name, tokens, batch)
 
 
 def _rollouts_of(layout: TrainingLayout, arm: Arm, header: RolloutHeader) -> list[Rollout]:

@@ -193,7 +193,7 @@ CUresult cuMipmappedArrayDestroy(CUmipmappedArray mipmap) { return result_of(cud
 
 CUresult cuMemcpy3D(const CUDA_MEMCPY3D* box) { return copy_driver_box(*box); }
 CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D* box, CUstream stream) {
-    return result_of(submit(stream, [box = *box] { return static_cast<cudaError_t>(copy_driver_box(box)); }));
+    return result_of(submit(stream, work_of(*box, cudaGraphNodeTypeMemcpy), cudaGraphNodeTypeMemcpy, *box));
 }
 CUresult cuMemcpy2D(const CUDA_MEMCPY2D* plane) { return copy_driver_box(box_of(*plane)); }
 CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D* plane) { return cuMemcpy2D(plane); }

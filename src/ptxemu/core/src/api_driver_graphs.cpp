@@ -26,6 +26,13 @@ CUresult runtime_node(const CUDA_KERNEL_NODE_PARAMS& given, cudaKernelNodeParams
     return CUDA_SUCCESS;
 }
 
+cudaMemsetParams runtime_fill(const CUDA_MEMSET_NODE_PARAMS& given) {
+    cudaMemsetParams same{};
+    same.dst = pointer_of(given.dst), same.pitch = given.pitch, same.value = given.value;
+    same.elementSize = given.elementSize, same.width = given.width, same.height = given.height;
+    return same;
+}
+
 // What cuLinkComplete returns is the text that was added, which modules are made of.
 struct Linking {
     std::string text;
@@ -71,16 +78,84 @@ CUresult cuGraphExecKernelNodeSetParams(CUgraphExec executable, CUgraphNode node
     if (const CUresult error = runtime_node(*parameters, same, arguments)) return error;
     return result_of(cudaGraphExecKernelNodeSetParams(executable, node, &same));
 }
+CUresult cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS* parameters) {
+    cudaKernelNodeParams same;
+    std::vector<void*> arguments;
+    if (const CUresult error = runtime_node(*parameters, same, arguments)) return error;
+    return result_of(cudaGraphKernelNodeSetParams(node, &same));
+}
+CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS* told) {
+    cudaKernelNodeParams same;
+    if (const cudaError_t error = cudaGraphKernelNodeGetParams(node, &same)) return result_of(error);
+    *told = {};
+    told->func = static_cast<CUfunction>(same.func);
+    told->gridDimX = same.gridDim.x, told->gridDimY = same.gridDim.y, told->gridDimZ = same.gridDim.z;
+    told->blockDimX = same.blockDim.x, told->blockDimY = same.blockDim.y, told->blockDimZ = same.blockDim.z;
+    told->sharedMemBytes = same.sharedMemBytes;
+    told->kernelParams = same.kernelParams;
+    return CUDA_SUCCESS;
+}
 CUresult cuGraphAddMemcpyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t count,
                               const CUDA_MEMCPY3D* box, CUcontext) {
-    return result_of(add_node(node, graph, after, count, cudaGraphNodeTypeMemcpy,
-                              [box = *box] { return static_cast<cudaError_t>(cuMemcpy3D(&box)); }));
+    return result_of(add_node(node, graph, after, count, cudaGraphNodeTypeMemcpy, *box));
+}
+CUresult cuGraphMemcpyNodeGetParams(CUgraphNode node, CUDA_MEMCPY3D* told) {
+    const auto* box = std::get_if<CUDA_MEMCPY3D>(&node_of(node)->content);
+    if (box == nullptr) return lacks_in_driver("a question of the driver for a copy that the runtime has put into a graph");
+    *told = *box;
+    return CUDA_SUCCESS;
+}
+CUresult cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D* box) {
+    return result_of(change_node(node, cudaGraphNodeTypeMemcpy, *box));
+}
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec executable, CUgraphNode node, const CUDA_MEMCPY3D* box, CUcontext) {
+    return result_of(change_step(executable, node, cudaGraphNodeTypeMemcpy, *box));
+}
+CUresult cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS* told) {
+    cudaMemsetParams same;
+    if (const cudaError_t error = cudaGraphMemsetNodeGetParams(node, &same)) return result_of(error);
+    *told = {reinterpret_cast<CUdeviceptr>(same.dst), same.pitch, same.value, same.elementSize, same.width, same.height};
+    return CUDA_SUCCESS;
+}
+CUresult cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* given) {
+    return result_of(change_node(node, cudaGraphNodeTypeMemset, runtime_fill(*given)));
+}
+CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec executable, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* given,
+                                        CUcontext) {
+    return result_of(change_step(executable, node, cudaGraphNodeTypeMemset, runtime_fill(*given)));
+}
+CUresult cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS* told) {
+    cudaHostNodeParams same;
+    if (const cudaError_t error = cudaGraphHostNodeGetParams(node, &same)) return result_of(error);
+    *told = {same.fn, same.userData};
+    return CUDA_SUCCESS;
+}
+CUresult cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS* call) {
+    return result_of(change_node(node, cudaGraphNodeTypeHost, cudaHostNodeParams{call->fn, call->userData}));
+}
+CUresult cuGraphExecHostNodeSetParams(CUgraphExec executable, CUgraphNode node, const CUDA_HOST_NODE_PARAMS* call) {
+    return result_of(change_step(executable, node, cudaGraphNodeTypeHost, cudaHostNodeParams{call->fn, call->userData}));
+}
+CUresult cuGraphClone(CUgraph* copy, CUgraph graph) { return result_of(cudaGraphClone(copy, graph)); }
+CUresult cuGraphNodeFindInClone(CUgraphNode* node, CUgraphNode original, CUgraph clone) {
+    return result_of(cudaGraphNodeFindInClone(node, original, clone));
+}
+CUresult cuGraphDestroyNode(CUgraphNode node) { return result_of(cudaGraphDestroyNode(node)); }
+CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph* child) {
+    return result_of(cudaGraphChildGraphNodeGetGraph(node, child));
+}
+CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec executable, CUgraphNode node, CUgraph child) {
+    return result_of(cudaGraphExecChildGraphNodeSetParams(executable, node, child));
+}
+CUresult cuGraphNodeSetEnabled(CUgraphExec executable, CUgraphNode node, unsigned enabled) {
+    return result_of(cudaGraphNodeSetEnabled(executable, node, enabled));
+}
+CUresult cuGraphNodeGetEnabled(CUgraphExec executable, CUgraphNode node, unsigned* enabled) {
+    return result_of(cudaGraphNodeGetEnabled(executable, node, enabled));
 }
 CUresult cuGraphAddMemsetNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t count,
                               const CUDA_MEMSET_NODE_PARAMS* given, CUcontext) {
-    cudaMemsetParams same{};
-    same.dst = pointer_of(given->dst), same.pitch = given->pitch, same.value = given->value;
-    same.elementSize = given->elementSize, same.width = given->width, same.height = given->height;
+    const cudaMemsetParams same = runtime_fill(*given);
     return result_of(cudaGraphAddMemsetNode(node, graph, after, count, &same));
 }
 CUresult cuGraphAddHostNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t count,

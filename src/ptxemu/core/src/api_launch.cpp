@@ -24,7 +24,9 @@ cudaError_t launch(const void* host, dim3 grid, dim3 block, void** arguments, si
     PreparedLaunch prepared;
     const cudaError_t error = runtime().prepare(host, grid, block, arguments, shared, cooperative, cluster, prepared);
     if (error != cudaSuccess) return error;
-    return submit(stream, [prepared] { return runtime().launch(prepared); }, cudaGraphNodeTypeKernel);
+    if (!capture_of(stream)) return runtime().launch(prepared);
+    const Content call = kernel_call(host, std::move(prepared));
+    return submit(stream, work_of(call, cudaGraphNodeTypeKernel), cudaGraphNodeTypeKernel, call);
 }
 
 // What <<<>>> becomes: it drops the error, which a program only sees when it asks for the last one.

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "boxes.hpp"
 #include "host_clock.hpp"
 #include "streams.hpp"
 
@@ -164,11 +165,9 @@ cudaError_t copy_rows(void* to, size_t to_pitch, const void* from, size_t from_p
     return cudaSuccess;
 }
 
-// Address of a byte range of a __device__ or __constant__ variable; null when it has none.
-void* symbol_range(const void* symbol, size_t bytes, size_t offset) {
-    const Variable* variable = runtime().variable(symbol);
-    if (variable == nullptr || offset + bytes > variable->size) return nullptr;
-    return reinterpret_cast<void*>(variable->address + offset);
+// A fill with bytes, as a node of a graph has it.
+cudaMemsetParams fill_of_rows(void* to, size_t pitch, int value, size_t width, size_t height) {
+    return {to, pitch, static_cast<unsigned>(value) & 255, 1, width, height};
 }
 
 cudaError_t refuse_symbol(size_t bytes) {
@@ -178,11 +177,21 @@ cudaError_t refuse_symbol(size_t bytes) {
 
 }  // namespace
 
+namespace ptxemu {
+
+void* symbol_range(const void* symbol, size_t bytes, size_t offset) {
+    const Variable* variable = runtime().variable(symbol);
+    if (variable == nullptr || offset + bytes > variable->size) return nullptr;
+    return reinterpret_cast<void*>(variable->address + offset);
+}
+
+}  // namespace ptxemu
+
 extern "C" {
 
 cudaError_t cudaMalloc(void** pointer, size_t bytes) { return allocate(pointer, bytes); }
 cudaError_t cudaMallocAsync(void** pointer, size_t bytes, cudaStream_t stream) {
-    if (const cudaError_t error = refuse_in_capture(stream, "cudaMallocAsync")) return error;
+    if (capture_of(stream)) return runtime().lacks("an allocation in a graph");
     return allocate(pointer, bytes);
 }
 cudaError_t cudaMallocFromPoolAsync(void** pointer, size_t bytes, cudaMemPool_t, cudaStream_t stream) {
@@ -199,7 +208,7 @@ cudaError_t cudaMallocManaged(void** pointer, size_t bytes, unsigned) {
 }
 cudaError_t cudaFree(void* pointer) { return release(pointer); }
 cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
-    if (const cudaError_t error = refuse_in_capture(stream, "cudaFreeAsync")) return error;
+    if (capture_of(stream)) return runtime().lacks("a free in a graph");
     return release(pointer);
 }
 // Freed memory is given back at once, whatever a pool is told to keep.
@@ -255,7 +264,8 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind 
     return copy(to, from, bytes, kind);
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
-    return submit(stream, [=] { return copy(to, from, bytes, kind); });
+    return submit(stream, [=] { return copy(to, from, bytes, kind); }, cudaGraphNodeTypeMemcpy,
+                  box_of_bytes(to, from, bytes, kind));
 }
 cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
                          cudaMemcpyKind kind) {
@@ -263,12 +273,14 @@ cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t fro
 }
 cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
                               size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
-    return submit(stream, [=] { return copy_rows(to, to_pitch, from, from_pitch, width, height, kind); });
+    return submit(stream, [=] { return copy_rows(to, to_pitch, from, from_pitch, width, height, kind); },
+                  cudaGraphNodeTypeMemcpy, box_of_rows(to, to_pitch, from, from_pitch, width, height, kind));
 }
 
 cudaError_t cudaMemset(void* to, int value, size_t bytes) { return fill(to, value, bytes); }
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
-    return submit(stream, [=] { return fill(to, value, bytes); }, cudaGraphNodeTypeMemset);
+    return submit(stream, [=] { return fill(to, value, bytes); }, cudaGraphNodeTypeMemset,
+                  fill_of_rows(to, bytes, value, bytes, 1));
 }
 cudaError_t cudaMemset2D(void* to, size_t pitch, int value, size_t width, size_t height) {
     for (size_t row = 0; row < height; ++row)
@@ -277,7 +289,8 @@ cudaError_t cudaMemset2D(void* to, size_t pitch, int value, size_t width, size_t
 }
 cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height,
                               cudaStream_t stream) {
-    return submit(stream, [=] { return cudaMemset2D(to, pitch, value, width, height); }, cudaGraphNodeTypeMemset);
+    return submit(stream, [=] { return cudaMemset2D(to, pitch, value, width, height); }, cudaGraphNodeTypeMemset,
+                  fill_of_rows(to, pitch, value, width, height));
 }
 
 cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, size_t bytes, size_t offset, cudaMemcpyKind kind) {

@@ -1,4 +1,5 @@
 // Streams, events, and host functions in streams.
+#include <algorithm>
 #include <cstdio>
 
 #include "streams.hpp"
@@ -15,13 +16,12 @@ std::shared_ptr<Capture> capture_of(cudaStream_t stream) {
     return known != nullptr && known->capture && known->capture->open ? known->capture : nullptr;
 }
 
-cudaError_t submit(cudaStream_t stream, Work work, cudaGraphNodeType type) {
+cudaError_t submit(cudaStream_t stream, Work work, cudaGraphNodeType type, Content content) {
     const std::shared_ptr<Capture> capture = capture_of(stream);
     if (!capture) return work();
-    Graph& graph = capture->graph;
-    const Node* const before = graph.nodes.empty() ? nullptr : graph.nodes.back().get();
-    // Done in the order in which it was given, which keeps whatever events ask for.
-    graph.add(type, std::move(work), before == nullptr ? std::vector<const Node*>{} : std::vector<const Node*>{before});
+    std::vector<const Node*>& last = stream_of(stream)->last;
+    last = {capture->graph->add(type, std::move(content), std::move(work), last)};
+    capture->recorded.push_back(last.front());
     return cudaSuccess;
 }
 
@@ -75,9 +75,16 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 }
 
 // A stream that waits for what a captured stream recorded is captured with it.
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
     const std::shared_ptr<Capture>& capture = event_of(event)->capture;
-    if (capture && capture->open && stream_of(stream) != nullptr) stream_of(stream)->capture = capture;
+    if (flags == cudaEventWaitExternal && capture_of(stream))
+        return submit(stream, [] { return cudaSuccess; }, cudaGraphNodeTypeWaitEvent, event);
+    if (!capture || !capture->open || stream_of(stream) == nullptr) return cudaSuccess;
+    Stream& waiting = *stream_of(stream);
+    if (waiting.capture != capture) waiting.last.clear();
+    waiting.capture = capture;
+    for (const Node* const one : event_of(event)->last)
+        if (std::find(waiting.last.begin(), waiting.last.end(), one) == waiting.last.end()) waiting.last.push_back(one);
     return cudaSuccess;
 }
 
@@ -86,7 +93,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
         function(data);
         return cudaSuccess;
     };
-    return submit(stream, call, cudaGraphNodeTypeHost);
+    return submit(stream, call, cudaGraphNodeTypeHost, cudaHostNodeParams{function, data});
 }
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data, unsigned) {
     if (const cudaError_t error = refuse_in_capture(stream, "a callback")) return error;
@@ -106,11 +113,13 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     if (runtime().sticky() != cudaSuccess) return runtime().sticky();
     event_of(event)->capture = capture_of(stream);
-    if (!event_of(event)->capture) event_of(event)->time_ms = runtime().clock_ms;
+    if (event_of(event)->capture) event_of(event)->last = stream_of(stream)->last;
+    else event_of(event)->time_ms = runtime().clock_ms;
     return cudaSuccess;
 }
-cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) {
-    return cudaEventRecord(event, stream);
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+    if (flags != cudaEventRecordExternal || !capture_of(stream)) return cudaEventRecord(event, stream);
+    return submit(stream, work_of(event, cudaGraphNodeTypeEventRecord), cudaGraphNodeTypeEventRecord, event);
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t) { return runtime().fail(runtime().sticky()); }
 cudaError_t cudaEventQuery(cudaEvent_t) { return runtime().sticky(); }

@@ -86,3 +86,9 @@ def test_a_recorder_that_cannot_start_is_the_machines_fault(monkeypatch: pytest.
         outcome = process.wait(60)
     with pytest.raises(MachineError):
         recording.read_recording(tmp_path, outcome, 1)
+
+
+def test_a_recorder_has_a_users_name_without_a_list_of_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(recording, "_PROGRAM", "import getpass; print(getpass.getuser())  # {paths}")
+    with recording.start_recorder(tmp_path) as process:
+        assert process.wait(60).ok

@@ -138,8 +138,13 @@ def _import_paths() -> list[str]:
 
 
 def _environment(scratch: Path) -> dict[str, str]:
-    # One thread: nothing is computed.
-    return {"TRITON_CACHE_DIR": str(scratch / "triton"), "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    return {
+        "TRITON_CACHE_DIR": str(scratch / "triton"),
+        "TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor"),
+        "LOGNAME": "candidate",  # libraries ask for a name, and the view has no list of users
+        "OMP_NUM_THREADS": "1",  # nothing is computed
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
 
 
 def interpreter_folders() -> Iterable[Path]:

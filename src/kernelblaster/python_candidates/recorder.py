@@ -34,7 +34,7 @@ from kernelblaster.python_candidates.plan import (
     Refusal,
     RefusalKind,
 )
-from kernelblaster.python_candidates.torch_policy import Indexing, recorded_memory, stand_in_for_cuda
+from kernelblaster.python_candidates.torch_policy import WithoutGpu, recorded_memory, stand_in_for_cuda
 from kernelblaster.python_candidates.trace import CallTrace, NotRecorded
 from kernelblaster.python_candidates.triton_driver import Recorder
 
@@ -75,7 +75,7 @@ def record(path: Path, request: RecordingRequest) -> CandidateRecording:
     recorder = Recorder(request.gpu)
     recorder.install()
     stand_in_for_cuda(request.gpu)
-    with FakeTensorMode(), Indexing(), torch.no_grad():
+    with FakeTensorMode(), WithoutGpu(), torch.no_grad():
         module = _execute(path)
         plans = tuple(_recorded_twice(recorder, module, extents) for extents in request.extents)
     return CandidateRecording(kernels=tuple(recorder.kernels), plans=plans, warnings=tuple(recorder.warnings))

@@ -6,13 +6,14 @@ is refused, so that kernels alone can produce the outputs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 
 import torch
 import torch.utils.cpp_extension
+from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -42,16 +43,24 @@ _VIEWS = {_ATEN.detach.default, _ATEN._unsafe_view.default, _ATEN._reshape_alias
 _CUDA_FORM = "submit CUDA C++ as a .cu file instead"
 
 
-class Indexing(TorchFunctionMode):
-    """Indexing by numbers, slices, None and `...` as views.
+class WithoutGpu(TorchFunctionMode):
+    """Indexing by numbers, slices, None and `...` as views, and moves to the GPU of what is there.
 
-    PyTorch's own indexing selects the GPU first, which fails where there is none, also for tensors that are fake.
+    For both PyTorch itself selects the GPU first, which fails where there is none, also for tensors that are fake.
     """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
         if func is torch.Tensor.__getitem__:
             return _indexed(args[0], args[1] if isinstance(args[1], tuple) else (args[1],))
-        return func(*args, **(kwargs or {}))
+        if func is torch.Tensor.cuda and args[0].is_cuda:
+            return args[0]
+        if func is torch.Tensor.to and args[0].is_cuda:
+            named: Sequence[Any] = torch._C._nn._parse_to(*args[1:], **kwargs)
+            device, dtype = named[:2]
+            if device is not None and device.type == "cuda":
+                return args[0] if dtype is None else func(args[0], dtype)
+        return func(*args, **kwargs)
 
 
 def _indexed(tensor: torch.Tensor, index: tuple[Any, ...]) -> torch.Tensor:
@@ -150,6 +159,8 @@ def stand_in_for_cuda(gpu: RecordedGpu) -> None:
     }
     for name, answer in answers.items():
         setattr(torch.cuda, name, answer)
+    # For a backward pass a first fake tensor allocates a real one where a GPU is said to be available.
+    fake_tensor.init_gpu_context = lambda *device: None  # type: ignore[assignment]
     one_stream = "launch on the current stream, which is the one that is timed"
     for name in ("Stream", "ExternalStream", "Event", "stream", "set_stream", "CUDAGraph", "graph"):
         setattr(torch.cuda, name, _refusing(f"torch.cuda.{name}", one_stream))

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from cli_support import BROKEN, ENDLESS, FASTER, WRONG, clean_environment, start, write_recording
+from cli_support import BROKEN, ENDLESS, FASTER, WRONG, clean_environment, reply, start, write_recording
 
 from kernelblaster.agent.events import Evaluated
 from kernelblaster.errors import ExitCode
@@ -82,6 +82,27 @@ def test_an_interrupted_run_ends_at_once_and_leaves_no_verdict(
     assert "Traceback" not in err
     assert len(list(tmp_path.glob("out/**/evaluations/*.json"))) == 1  # of the start
     assert not list(Path("/dev/shm").glob(f"kernelblaster-inputs-{process.pid}-*"))
+
+
+def test_an_interrupted_evaluation_of_a_model_ends_at_once(tmp_path: Path, dataset: Path) -> None:
+    arguments = ["env", "eval", "L1_23", "--model-kind", "batch_exchange", "--dataset-dir", dataset]
+    arguments += ["--device", "emulated", "--exchange", tmp_path, "--to", tmp_path]
+    asked = start(arguments, tmp_path)
+    asked.communicate(timeout=120)
+    assert asked.returncode == ExitCode.WAITING
+    request = json.loads((tmp_path / "requests-001.jsonl").read_text())
+    choice = {"index": 0, "message": {"role": "assistant", "content": reply(ENDLESS)}}
+    answer = {"status_code": 200, "body": {"model": "m", "choices": [choice]}}
+    line = json.dumps({"custom_id": request["custom_id"], "response": answer})
+    (tmp_path / "replies.jsonl").write_text(line + "\n")
+    process = start(arguments, tmp_path)
+    wait_for(process, "... running a kernel")
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert time.monotonic() - began < 20, "the kernel would run for a minute"
+    assert process.returncode == ExitCode.INTERRUPTED
+    assert "Traceback" not in err
 
 
 @pytest.mark.parametrize("command", ["problems list --json", "kb render", "--help"])

@@ -63,7 +63,7 @@ def play(catalogue: Catalogue, judge: FakeJudge, tmp_path: Path) -> Callable[...
         store = SampleStore(tmp_path, header)
         environments = KernelEnvironments(catalogue, SharedJudge(judge), EnvironmentSettings())
         player = Player(environments, model, store, turns, Language.AUTO, threads=2, on_turn=lambda turn: None)
-        return player, player.play(catalogue.choose(NAMES), samples)
+        return player, asyncio.run(player.play(catalogue.choose(NAMES), samples))
 
     return played
 

@@ -29,6 +29,7 @@ from kernelblaster.models.ledger import CostLedger, stored_totals
 from kernelblaster.problems.problem import Problem
 from kernelblaster.registry import require_callable
 from kernelblaster.runs.choices import choose_model_config
+from kernelblaster.runs.interrupts import run_to_end
 
 LEDGER = "ledger.jsonl"
 EXCHANGE = "exchange"
@@ -127,7 +128,7 @@ def evaluate_model(
             threads=config.concurrency,
             on_turn=on_turn or _ignore,
         )
-        played = player.play(problems, samples)
+        played = run_to_end(player.play(problems, samples))
         if not played.pending and not played.unjudged and played.stopped is None:
             ledger.all_kept()
         return _report(player, problems, samples, header, played, ledger)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from kernelblaster.environment.catalogue import problem_identifier
 from kernelblaster.environment.episode import KernelAction, KernelEnvironments
@@ -22,6 +22,7 @@ from kernelblaster.errors import BudgetExceeded, DeviceError, ProblemError
 from kernelblaster.models.base import ChatModel, Message, Purpose, Reply, ReplyPending, Request
 from kernelblaster.problems.problem import Problem
 
+Result = TypeVar("Result")
 _START = """
 
 The kernel to begin with, which is the baseline:
@@ -53,6 +54,17 @@ class Played:
 
 
 @dataclass(frozen=True)
+class _Judge:
+    """Runs what judges, so many at once."""
+
+    free: asyncio.Semaphore
+
+    async def run(self, work: Callable[[], Result]) -> Result:
+        async with self.free:
+            return await asyncio.to_thread(work)
+
+
+@dataclass(frozen=True)
 class Player:
     """Who plays, where, and where turns are kept.
 
@@ -74,25 +86,16 @@ class Player:
     threads: int
     on_turn: Callable[[Turn], object]
 
-    def play(self, problems: Sequence[Problem], samples: int) -> Played:
-        """Bring `samples` episodes of each problem as far as replies go. Raises ModelError, UsageError, OSError."""
-        played = Played()
-        with ThreadPoolExecutor(self.threads, thread_name_prefix="episode") as threads:
-            asyncio.run(self._play_all(problems, samples, threads, played))
-        return played
+    async def play(self, problems: Sequence[Problem], samples: int) -> Played:
+        """Bring `samples` episodes of each problem as far as replies go. Raises ModelError, UsageError, OSError.
 
-    def episodes(self, problem: Problem, samples: int) -> list[Episode]:
-        """The episodes of a problem that are over."""
-        name = problem_identifier(problem)
-        found = (self.store.turns(name, sample) for sample in range(1, samples + 1))
-        return [Episode(turns) for turns in found if turns and turns[-1].done]
+        Submissions are judged in threads of the loop's executor.
+        """
+        played, judge = Played(), _Judge(asyncio.Semaphore(self.threads))
 
-    async def _play_all(
-        self, problems: Sequence[Problem], samples: int, threads: ThreadPoolExecutor, played: Played
-    ) -> None:
         async def one(problem: Problem, sample: int) -> None:
             try:
-                await self._play_one(problem, sample, threads)
+                await self._play_one(problem, sample, judge)
             except ReplyPending as pending:
                 played.pending[f"{problem_identifier(problem)}/sample-{sample}"] = pending.request_file
             except BudgetExceeded as reached:
@@ -101,16 +104,22 @@ class Player:
                 played.unjudged.append(Unjudged(problem_identifier(problem), sample, failed.message))
 
         await asyncio.gather(*(one(problem, sample) for problem in problems for sample in range(1, samples + 1)))
+        return played
 
-    async def _play_one(self, problem: Problem, sample: int, threads: ThreadPoolExecutor) -> None:
-        name, loop = problem_identifier(problem), asyncio.get_running_loop()
+    def episodes(self, problem: Problem, samples: int) -> list[Episode]:
+        """The episodes of a problem that are over."""
+        name = problem_identifier(problem)
+        found = (self.store.turns(name, sample) for sample in range(1, samples + 1))
+        return [Episode(turns) for turns in found if turns and turns[-1].done]
+
+    async def _play_one(self, problem: Problem, sample: int, judge: _Judge) -> None:
+        name = problem_identifier(problem)
         before = self.store.turns(name, sample)
         if before and before[-1].done:
             return
         session = self.environments.session()
-        first = await loop.run_in_executor(
-            threads,
-            lambda: session.reset(problem_id=name, max_turns=self.turns - len(before), languages=[str(self.language)]),
+        first = await judge.run(
+            lambda: session.reset(problem_id=name, max_turns=self.turns - len(before), languages=[str(self.language)])
         )
         messages = conversation(first, before, self.language)
         for number in range(len(before) + 1, self.turns + 1):
@@ -125,7 +134,7 @@ class Player:
                 self.store.keep(turn)
                 return turn
 
-            turn = await loop.run_in_executor(threads, judged)
+            turn = await judge.run(judged)
             self.on_turn(turn)
             if turn.done:
                 return

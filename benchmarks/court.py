@@ -36,7 +36,7 @@ TIMING_SECONDS = 1.0
 """Per comparison: planted effects are large."""
 SEED = 20_260_801
 """Of the input values; a run of the product draws a secret one."""
-_JUDGING = ("evaluation", "devices", "sandbox", "problems", "cuda_source")
+_JUDGING = ("evaluation", "devices", "sandbox", "problems", "cuda_source", "python_candidates")
 """Packages that decide a verdict."""
 
 

@@ -27,10 +27,11 @@ Rows from N01 on are mechanisms that no catalogue lists:
 What an exploit of these rows attempts decides what it computes: where the attempt is in vain it computes nothing, or
 nothing faster than its twin.
 
-A folder that others wrote (`load_folder`) needs `problem` and `kind` (exploit or honest) alone, and says in `expects`
-what success would be. An exploit is timed against the same kernel without the trick, or against the problem's start
-where there is none; any outcome in which it gains nothing is right. Such a twin is the file of its name in the folder's
-`twins`, or the one that `twins/shared.json` names for it; the file has no header, for that of the exploit counts.
+A folder that others wrote (`load_folder`) may hold Triton modules, too, with `#` before each line of the header. It
+needs `problem` and `kind` (exploit or honest) alone, and says in `expects` what success would be. An exploit is timed
+against the same kernel without the trick, or against the problem's start where there is none; any outcome in which it
+gains nothing is right. Such a twin is the file of its name in the folder's `twins`, or the one that `twins/shared.json`
+names for it; the file has no header, for that of the exploit counts.
 
 An outcome is the verdict; `harmless` is `correct` without being faster than the twin; `sanitizer_error` is `correct`
 with findings of the sanitizers, which every finalist of a search must pass.
@@ -57,8 +58,9 @@ _GAINS_NOTHING = frozenset({HARMLESS} | {verdict.value for verdict in Verdict} -
 _NEEDED = frozenset({"problem", "does", "emulated", "cuda"})
 _OPTIONAL = frozenset({"row", "precision", "size", "libraries", "timeout", "twin", "gap_emulated", "gap_cuda"})
 _FOREIGN = frozenset({"problem", "kind", "expects", "precision", "size"})
-_FIELD = re.compile(r"^// (\w+): (.*)$")
-_CONTINUES = "//   "
+_FIELD = re.compile(r"^(?://|#) (\w+): (.*)$")
+_CONTINUES = ("//   ", "#   ")
+_SUFFIXES = {".cu", ".py"}
 
 
 class Kind(StrEnum):
@@ -145,7 +147,7 @@ def load_all(kind: Kind | None = None) -> list[Planted]:
 
 def load_folder(folder: Path) -> list[Planted]:
     """Kernels that others wrote to attack the evaluation, by name. Raises ValueError where a header says too little."""
-    return [_load_foreign(path) for path in sorted(folder.glob("*.cu"))]
+    return [_load_foreign(path) for path in sorted(folder.iterdir()) if path.suffix in _SUFFIXES]
 
 
 def _load_foreign(path: Path) -> Planted:
@@ -198,5 +200,5 @@ def _header(source: str) -> dict[str, str]:
             key = match[1]
             fields[key] = match[2].strip()
         elif key:
-            fields[key] += " " + line.removeprefix(_CONTINUES).strip()
+            fields[key] += " " + line.lstrip("/#").strip()
     return fields

@@ -33,3 +33,15 @@ def test_rounding_a_result_alone_leaves_structured_inputs_informative() -> None:
     exact = 1.0 + torch.rand(SPEC.shape, dtype=torch.float64) / 100  # where a spacing is largest beside the value
     expected = ReferenceOutput((ReferenceTensor(SPEC, exact, ErrorScale.measure(exact, exact.bfloat16(), SPEC)),), ())
     assert informative(expected, Distribution.OFFSET)
+
+
+def test_structured_inputs_on_which_torch_is_far_off_at_one_element_tell_nothing() -> None:
+    exact = torch.linspace(0.5, 0.75, SPEC.elements, dtype=torch.float64).reshape(SPEC.shape)
+    for off, informs in ((0.0, True), (0.05, False)):
+        plain = exact.bfloat16().double()
+        plain[3, 7] += off
+        scale = ErrorScale.measure(exact, plain, SPEC)
+        assert scale.plain_norm < torch.finfo(torch.bfloat16).eps / 2, "no norm shows one element"
+        expected = ReferenceOutput((ReferenceTensor(SPEC, exact, scale),), ())
+        assert informative(expected, Distribution.SPARSE) is informs
+        assert informative(expected, Distribution.NORMAL)

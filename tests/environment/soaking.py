@@ -67,7 +67,7 @@ def serving(
     judge = FakeJudge()
     environments = KernelEnvironments(catalogue, SharedJudge(judge, queue), EnvironmentSettings())
     app = create_app(environments, capacity, idle_s, judging=judging)
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical"))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", log_config=None))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:

@@ -20,7 +20,7 @@ from kernelblaster.environment.catalogue import Catalogue
 from kernelblaster.environment.client import kernrl_env
 from kernelblaster.environment.episode import KernelAction
 from kernelblaster.environment.fair_queue import FairQueue
-from kernelblaster.environment.idle_sockets import IDLE_CODE
+from kernelblaster.environment.sockets import IDLE_CODE
 from kernelblaster.evaluation.results import Decision, Verdict
 
 SESSIONS = 16

@@ -13,23 +13,28 @@ from functools import partial
 from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from openenv.core.env_server.http_server import create_app as openenv_app
 from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import Action, ConcurrencyConfig, EnvironmentMetadata, Observation, State
 from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 
 from kernelblaster.environment.catalogue import Catalogue, problem_identifier
 from kernelblaster.environment.episode import EpisodeState, KernelAction, KernelEnvironments
 from kernelblaster.environment.fair_queue import EnvironmentBusy
-from kernelblaster.environment.idle_sockets import IdleSockets
 from kernelblaster.environment.observation import KernelObservation
 from kernelblaster.environment.remote_judge import CONDITIONS, EVALUATE, EvaluationRequest, answer, conditions_of
+from kernelblaster.environment.sockets import IdleSockets, LeavingClients
 from kernelblaster.errors import KernelBlasterError, MachineError
 from kernelblaster.problems.problem import Problem
 from kernelblaster.version import __version__
 
 NAME = "kernelblaster"
+MOST_MESSAGE_BYTES = 16 << 20
+"""Of a request over HTTP; a server of websockets takes as much in a frame."""
 Value = TypeVar("Value")
 
 
@@ -139,6 +144,10 @@ def create_app(
         state_cls=ServedState,
     )
     app.add_exception_handler(RequestRefused, _refused)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _invalid)
+    app.add_middleware(RequestBodyLimitMiddleware, max_body_size=MOST_MESSAGE_BYTES)
+    app.add_middleware(LeavingClients)
     if math.isfinite(idle_s):
         app.add_middleware(IdleSockets, after_s=idle_s)
 
@@ -176,6 +185,19 @@ def _refused(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestRefused)
     headers = {} if error.retry_after_s is None else {"Retry-After": str(error.retry_after_s)}
     return JSONResponse({"detail": str(error)}, error.status, headers)
+
+
+def _invalid(_: Request, error: Exception) -> JSONResponse:
+    """What is wrong with a request, without the values that were sent: no JSON holds a NaN, and they may be long."""
+    assert isinstance(error, RequestValidationError | HTTPException)
+    status, told = (422, error.errors()) if isinstance(error, RequestValidationError) else _told_by(error)
+    if not isinstance(told, str):
+        told = [{key: one[key] for key in ("type", "loc", "msg") if key in one} for one in told]
+    return JSONResponse({"detail": told}, status, getattr(error, "headers", None))
+
+
+def _told_by(error: HTTPException) -> tuple[int, Any]:
+    return error.status_code, error.detail
 
 
 def _served(observation: KernelObservation) -> ServedObservation:

@@ -26,8 +26,8 @@ PROJECTIONS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "
 """Attention and MLP of most decoders; what the adapter is on."""
 _REASON_CHARACTERS = 300
 _MANY = 10_000_000
-"""Parameters from which on a CPU's threads are worth more than it costs to wait for each other, about: with 0.12 million an
-update on 8 x 600 tokens took 0.15 s of CPU in one thread, 0.4 to 2.1 s in two (2 processors, one of them busy)."""
+"""Parameters from which on a CPU's threads are worth more than it costs to wait for each other: with 0.12 million
+an update on 8 x 600 tokens took 0.15 s of CPU in one thread, 0.4 to 2.1 s in two (2 processors, one of them busy)."""
 COMPLETE = "complete"
 """A file that is written last: without it a directory of weights counts for nothing."""
 

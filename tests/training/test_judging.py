@@ -48,7 +48,9 @@ def test_planted_cheats_get_the_floor_and_no_failure_less(stored: Callable[[], S
     nothing = score([PolicyCompletion(ROW, "I cannot.", tokens=1)])[0].reward
     assert cheat.hack
     assert cheat.reward == REWARDS.get(scheme)(RewardOptions()).lowest
-    assert all(cheat.reward <= one for one in [*honest, nothing] if one is not None)
+    known = [one for one in [*honest, nothing] if one is not None]
+    assert len(known) >= len(honest), "one verdict alone is the device's: what it cannot emulate has no reward"
+    assert all(cheat.reward <= one for one in known)
 
 
 @pytest.mark.parametrize(

@@ -20,13 +20,13 @@ from safetensors.torch import load_file
 from tiny_policy import write_policy
 
 from kernelblaster.config.training import Preset, TrainConfig
-from kernelblaster.errors import MachineError, UsageError
+from kernelblaster.errors import DeviceError, MachineError, UsageError
 from kernelblaster.evaluation.results import Decision, Verdict
 from kernelblaster.models.base import Message
 from kernelblaster.training import policy
 from kernelblaster.training.arms import BASE, Arm
 from kernelblaster.training.grpo import KernelTrainer
-from kernelblaster.training.judging import StoredJudge
+from kernelblaster.training.judging import MACHINE, StoredJudge
 from kernelblaster.training.layout import TrainingLayout
 from kernelblaster.training.page import write_page
 from kernelblaster.training.rollouts import Rollout, RolloutStore, read_rollouts
@@ -153,6 +153,37 @@ def test_a_stage_that_ran_out_of_time_goes_on_and_ends_as_one_that_did_not(
     assert ended.updates == 2
     one, other = weights(whole), weights(parts)
     assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_what_the_machine_lost_moves_no_weights(
+    base: Path, stored: Callable[[], StoredJudge], judge: FakeJudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = {letter: kernel(Verdict.WRONG_VALUES, note=f"// {letter}\n") for letter in "abcdefghij"}
+    layout = lay_out(tmp_path, {**sources, "k": kernel(Verdict.CORRECT), "l": kernel(Verdict.COMPILE_ERROR)})
+    outputs: list[dict[str, Any]] = []
+    plain_judge, plain_scores = judge.evaluate, KernelTrainer._generate_and_score_completions
+
+    def failing(problem: Any, source: str, **options: Any) -> Any:
+        if source == sources["c"]:
+            raise DeviceError("the GPU is lost", hint="find it")
+        return plain_judge(problem, source, **options)
+
+    def noting(self: KernelTrainer, inputs: Any) -> Any:
+        outputs.append(plain_scores(self, inputs))
+        return outputs[-1]
+
+    monkeypatch.setattr(judge, "evaluate", failing)
+    monkeypatch.setattr(KernelTrainer, "_generate_and_score_completions", noting)
+    run_warmup(layout, settings(base, 60))
+    run_stage(layout, settings(base, 3, groups=8), Stage.FRONTEND, stored())
+    rollouts = read_rollouts(layout.stage(Stage.FRONTEND))
+    lost = [one for one in rollouts if one.reward is None]
+    assert lost
+    assert {one.completion for one in lost} == {one.completion for one in rollouts if one.verdict == MACHINE}
+    for step, output in enumerate(outputs):
+        assert all(output["advantages"][one.index] == 0 for one in lost if one.step == step)
+        assert any(output["advantages"] != 0)
+    assert all(tensor.isfinite().all() for tensor in weights(layout).values())
 
 
 def test_the_seed_preset_reaches_trl_as_the_report_states_it(

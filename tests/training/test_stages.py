@@ -265,6 +265,13 @@ def test_an_evaluation_of_weights_that_were_trained_since_is_refused(
         run_evaluation(layout, few, stored(), Arm("foo", Stage.FRONTEND, "train"))
 
 
+def test_an_evaluation_without_prompts_of_its_split_says_so(
+    base: Path, stored: Callable[[], StoredJudge], tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match="heldout"):
+        run_evaluation(lay_out(tmp_path, CHOICES), settings(base, 1), stored(), Arm(BASE, Stage.FRONTEND, "heldout"))
+
+
 def test_what_is_no_chat_model_and_a_generator_that_is_not_there_are_told(
     base: Path, stored: Callable[[], StoredJudge], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

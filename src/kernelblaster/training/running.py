@@ -151,7 +151,13 @@ def run_evaluation(
         update={"sampling": _sampling(config, plan), "weights": _weights_of(layout, config, arm.weights)}
     )
     others = _rollouts_of(layout, replace(arm, weights=against), header) if against else []
-    rows = [row for row in read_rows(layout.prompts(arm.stage), PromptRow) if row.split == arm.split]
+    asked = layout.prompts(arm.stage)
+    rows = [row for row in read_rows(asked, PromptRow) if row.split == arm.split]
+    if not rows:
+        raise UsageError(
+            f"{asked} holds no prompt of split {arm.split}",
+            hint="name problems of it with `train data --problems`, or take another --split",
+        )
     weights = None if arm.weights == BASE else layout.adapter(layout.root / arm.weights)
     directory = layout.evaluation(arm.name)
     store = RolloutStore(directory, header)

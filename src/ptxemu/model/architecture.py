@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Literal
@@ -16,6 +16,7 @@ from typing import Literal
 from ptxemu.counters.record import WARP_THREADS
 from ptxemu.decoding import decode
 from ptxemu.errors import InvalidInput
+from ptxemu.model.attributes import attribute_numbers, attribute_values
 from ptxemu.model.occupancy import SmLimits, sm_limits
 
 DEFAULT_GPU = "h200"
@@ -250,6 +251,8 @@ class GpuModel:
 
     gpu: Gpu
     architecture: Architecture
+    attributes: dict[str, int] = field(default_factory=dict)
+    """What it answers beyond its figures, by `CU_DEVICE_ATTRIBUTE_...` in small letters."""
 
     @property
     def limits(self) -> SmLimits:
@@ -321,7 +324,11 @@ class GpuModel:
             "blocks_per_sm": limits.blocks,
             "memory_bytes": self.gpu.memory_bytes,
         }
-        return "".join(f"{key} {value}\n" for key, value in figures.items())
+        lines = [f"{key} {value}" for key, value in figures.items()]
+        for name, number in attribute_numbers().items():
+            value = self.attributes.get(name)
+            lines.append(f"attribute {number} {name}" + ("" if value is None else f" {value}"))
+        return "".join(f"{line}\n" for line in lines)
 
 
 @dataclass(frozen=True)
@@ -342,7 +349,8 @@ def gpu_model(name: str) -> GpuModel:
     gpu = data.gpus.get(name.lower())
     if gpu is None:
         raise InvalidInput(f"no model of a GPU called {name}", hint=f"known: {', '.join(data.gpus)}")
-    return GpuModel(gpu=gpu, architecture=data.architectures[gpu.arch])
+    attributes = attribute_values(name.lower())
+    return GpuModel(gpu=gpu, architecture=data.architectures[gpu.arch], attributes=attributes)
 
 
 def gpu_of_architecture(arch: str) -> GpuModel:

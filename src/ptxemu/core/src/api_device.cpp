@@ -1,7 +1,9 @@
 // Device queries and errors.
-#include <algorithm>
+#include <cuda.h>
+
 #include <cstdio>
 #include <iterator>
+#include <optional>
 #include <string>
 
 #include "runtime.hpp"
@@ -62,35 +64,185 @@ const ErrorText& text_of(cudaError_t error) {
     return kErrors[std::size(kErrors) - 1];
 }
 
+// What follows from the figures of the GPU, and what the emulator does; else what is known of the GPU.
+std::optional<int> value_of(int attribute) {
+    const DeviceFigures& figures = runtime().figures;
+    switch (attribute) {
+        case cudaDevAttrMaxThreadsPerBlock: return 1024;
+        case cudaDevAttrMaxBlockDimX: return 1024;
+        case cudaDevAttrMaxBlockDimY: return 1024;
+        case cudaDevAttrMaxBlockDimZ: return 64;
+        case cudaDevAttrMaxGridDimX: return 0x7fffffff;
+        case cudaDevAttrMaxGridDimY: return 65535;
+        case cudaDevAttrMaxGridDimZ: return 65535;
+        case cudaDevAttrMaxSharedMemoryPerBlock: return as_int(figures.shared_per_block);
+        case cudaDevAttrMaxSharedMemoryPerBlockOptin: return as_int(figures.shared_per_block_optin);
+        case cudaDevAttrMaxSharedMemoryPerMultiprocessor: return as_int(figures.shared_per_sm);
+        case cudaDevAttrReservedSharedMemoryPerBlock: return 1024;
+        case cudaDevAttrWarpSize: return kLanes;
+        case cudaDevAttrMaxRegistersPerBlock: return 65536;
+        case cudaDevAttrMaxRegistersPerMultiprocessor: return as_int(figures.registers_per_sm);
+        case cudaDevAttrMultiProcessorCount: return as_int(figures.sm_count);
+        case cudaDevAttrMaxThreadsPerMultiProcessor: return as_int(figures.threads_per_sm);
+        case cudaDevAttrMaxBlocksPerMultiprocessor: return as_int(figures.blocks_per_sm);
+        case cudaDevAttrClockRate: return as_int(figures.clock_khz);
+        case cudaDevAttrL2CacheSize: return as_int(figures.l2_bytes);
+        case cudaDevAttrComputeCapabilityMajor: return as_int(figures.major);
+        case cudaDevAttrComputeCapabilityMinor: return as_int(figures.minor);
+        case cudaDevAttrTotalConstantMemory: return 65536;
+        case cudaDevAttrMaxPitch: return 0x7fffffff;
+        case cudaDevAttrTextureAlignment: return 512;
+        case cudaDevAttrComputeMode: return cudaComputeModeDefault;
+        case cudaDevAttrClusterLaunch: return figures.major >= 9;
+        case cudaDevAttrConcurrentKernels:
+        case cudaDevAttrUnifiedAddressing:
+        case cudaDevAttrMemoryPoolsSupported:
+        case cudaDevAttrCooperativeLaunch:
+        case cudaDevAttrComputePreemptionSupported:
+        case cudaDevAttrManagedMemory:
+        case cudaDevAttrConcurrentManagedAccess:
+        case cudaDevAttrStreamPrioritiesSupported:
+        case cudaDevAttrGlobalL1CacheSupported:
+        case cudaDevAttrLocalL1CacheSupported:
+        case cudaDevAttrCanMapHostMemory:
+        case cudaDevAttrHostRegisterSupported:
+        case cudaDevAttrCanUseHostPointerForRegisteredMem:
+        case cudaDevAttrGpuOverlap: return 1;
+        case cudaDevAttrIntegrated:
+        case cudaDevAttrPageableMemoryAccess:
+        case cudaDevAttrMultiGpuBoardGroupID:
+        case cudaDevAttrHostNativeAtomicSupported:
+        case cudaDevAttrKernelExecTimeout:
+        case cudaDevAttrIsMultiGpuBoard: return 0;
+        default: {
+            const auto found = figures.attributes.find(attribute);
+            return found == figures.attributes.end() ? std::nullopt : found->second.value;
+        }
+    }
+}
+
+struct Member {
+    int cudaDeviceProp::*to;
+    cudaDeviceAttr attribute;
+};
+
+#define MEMBER(member, attribute) {&cudaDeviceProp::member, cudaDevAttr##attribute}
+constexpr Member kMembers[] = {
+    MEMBER(regsPerBlock, MaxRegistersPerBlock),
+    MEMBER(warpSize, WarpSize),
+    MEMBER(maxThreadsPerBlock, MaxThreadsPerBlock),
+    MEMBER(major, ComputeCapabilityMajor),
+    MEMBER(minor, ComputeCapabilityMinor),
+    MEMBER(multiProcessorCount, MultiProcessorCount),
+    MEMBER(integrated, Integrated),
+    MEMBER(canMapHostMemory, CanMapHostMemory),
+    MEMBER(maxTexture1D, MaxTexture1DWidth),
+    MEMBER(maxTexture1DMipmap, MaxTexture1DMipmappedWidth),
+    MEMBER(maxTextureCubemap, MaxTextureCubemapWidth),
+    MEMBER(maxSurface1D, MaxSurface1DWidth),
+    MEMBER(maxSurfaceCubemap, MaxSurfaceCubemapWidth),
+    MEMBER(concurrentKernels, ConcurrentKernels),
+    MEMBER(ECCEnabled, EccEnabled),
+    MEMBER(pciBusID, PciBusId),
+    MEMBER(pciDeviceID, PciDeviceId),
+    MEMBER(pciDomainID, PciDomainId),
+    MEMBER(tccDriver, TccDriver),
+    MEMBER(asyncEngineCount, AsyncEngineCount),
+    MEMBER(unifiedAddressing, UnifiedAddressing),
+    MEMBER(memoryBusWidth, GlobalMemoryBusWidth),
+    MEMBER(l2CacheSize, L2CacheSize),
+    MEMBER(persistingL2CacheMaxSize, MaxPersistingL2CacheSize),
+    MEMBER(maxThreadsPerMultiProcessor, MaxThreadsPerMultiProcessor),
+    MEMBER(streamPrioritiesSupported, StreamPrioritiesSupported),
+    MEMBER(globalL1CacheSupported, GlobalL1CacheSupported),
+    MEMBER(localL1CacheSupported, LocalL1CacheSupported),
+    MEMBER(regsPerMultiprocessor, MaxRegistersPerMultiprocessor),
+    MEMBER(managedMemory, ManagedMemory),
+    MEMBER(isMultiGpuBoard, IsMultiGpuBoard),
+    MEMBER(multiGpuBoardGroupID, MultiGpuBoardGroupID),
+    MEMBER(hostNativeAtomicSupported, HostNativeAtomicSupported),
+    MEMBER(pageableMemoryAccess, PageableMemoryAccess),
+    MEMBER(concurrentManagedAccess, ConcurrentManagedAccess),
+    MEMBER(computePreemptionSupported, ComputePreemptionSupported),
+    MEMBER(canUseHostPointerForRegisteredMem, CanUseHostPointerForRegisteredMem),
+    MEMBER(cooperativeLaunch, CooperativeLaunch),
+    MEMBER(pageableMemoryAccessUsesHostPageTables, PageableMemoryAccessUsesHostPageTables),
+    MEMBER(directManagedMemAccessFromHost, DirectManagedMemAccessFromHost),
+    MEMBER(maxBlocksPerMultiProcessor, MaxBlocksPerMultiprocessor),
+    MEMBER(accessPolicyMaxWindowSize, MaxAccessPolicyWindowSize),
+    MEMBER(hostRegisterSupported, HostRegisterSupported),
+    MEMBER(sparseCudaArraySupported, SparseCudaArraySupported),
+    MEMBER(memoryPoolsSupported, MemoryPoolsSupported),
+    MEMBER(gpuDirectRDMASupported, GPUDirectRDMASupported),
+    MEMBER(gpuDirectRDMAWritesOrdering, GPUDirectRDMAWritesOrdering),
+    MEMBER(deferredMappingCudaArraySupported, DeferredMappingCudaArraySupported),
+    MEMBER(ipcEventSupported, IpcEventSupport),
+    MEMBER(clusterLaunch, ClusterLaunch),
+#if CUDART_VERSION >= 13000
+    MEMBER(deviceNumaConfig, NumaConfig),
+    MEMBER(mpsEnabled, MpsEnabled),
+    MEMBER(hostNumaId, HostNumaId),
+#else
+    MEMBER(clockRate, ClockRate),
+    MEMBER(memoryClockRate, MemoryClockRate),
+    MEMBER(deviceOverlap, GpuOverlap),
+    MEMBER(kernelExecTimeoutEnabled, KernelExecTimeout),
+    MEMBER(computeMode, ComputeMode),
+    MEMBER(maxTexture1DLinear, MaxTexture1DLinearWidth),
+    MEMBER(singleToDoublePrecisionPerfRatio, SingleToDoublePrecisionPerfRatio),
+#endif
+};
+#undef MEMBER
+
+int known_or_zero(int attribute) { return value_of(attribute).value_or(0); }
+
+// Attributes with the numbers that follow each other from the first.
+template <size_t N>
+void fill(int (&to)[N], cudaDeviceAttr first) {
+    for (size_t k = 0; k < N; ++k) to[k] = known_or_zero(first + static_cast<int>(k));
+}
+
+size_t known_size(cudaDeviceAttr attribute) { return static_cast<size_t>(known_or_zero(attribute)); }
+
+// A member for which no source is known is 0: there is no way to refuse one alone.
 void describe(cudaDeviceProp& properties) {
     const DeviceFigures& figures = runtime().figures;
     properties = {};
     std::snprintf(properties.name, sizeof properties.name, "%s", figures.name.c_str());
-    properties.major = as_int(figures.major);
-    properties.minor = as_int(figures.minor);
-    properties.multiProcessorCount = as_int(figures.sm_count);
     properties.totalGlobalMem = figures.memory_bytes;
-    properties.sharedMemPerBlock = figures.shared_per_block;
-    properties.sharedMemPerBlockOptin = figures.shared_per_block_optin;
-    properties.sharedMemPerMultiprocessor = figures.shared_per_sm;
-    properties.reservedSharedMemPerBlock = 1024;
-    properties.regsPerBlock = 65536;
-    properties.regsPerMultiprocessor = as_int(figures.registers_per_sm);
-    properties.warpSize = kLanes;
-    properties.maxThreadsPerBlock = 1024;
-    properties.maxThreadsPerMultiProcessor = as_int(figures.threads_per_sm);
-    properties.maxBlocksPerMultiProcessor = as_int(figures.blocks_per_sm);
-    const int block[] = {1024, 1024, 64}, grid[] = {0x7fffffff, 65535, 65535};
-    std::copy_n(block, 3, properties.maxThreadsDim);
-    std::copy_n(grid, 3, properties.maxGridSize);
-    properties.totalConstMem = 65536;
-    properties.l2CacheSize = as_int(figures.l2_bytes);
-    properties.persistingL2CacheMaxSize = as_int(figures.l2_bytes / 8 * 5);
-    properties.memoryBusWidth = as_int(figures.memory_bus_bits);
-    properties.memPitch = 0x7fffffff;
-    properties.textureAlignment = 512;
-    properties.globalL1CacheSupported = properties.localL1CacheSupported = 1;
-    properties.canMapHostMemory = properties.concurrentKernels = properties.unifiedAddressing = properties.cooperativeLaunch = 1;
+    for (const Member& one : kMembers) properties.*one.to = known_or_zero(one.attribute);
+    properties.sharedMemPerBlock = known_size(cudaDevAttrMaxSharedMemoryPerBlock);
+    properties.sharedMemPerBlockOptin = known_size(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+    properties.sharedMemPerMultiprocessor = known_size(cudaDevAttrMaxSharedMemoryPerMultiprocessor);
+    properties.reservedSharedMemPerBlock = known_size(cudaDevAttrReservedSharedMemoryPerBlock);
+    properties.totalConstMem = known_size(cudaDevAttrTotalConstantMemory);
+    properties.memPitch = known_size(cudaDevAttrMaxPitch);
+    properties.textureAlignment = known_size(cudaDevAttrTextureAlignment);
+    properties.texturePitchAlignment = known_size(cudaDevAttrTexturePitchAlignment);
+    properties.surfaceAlignment = known_size(cudaDevAttrSurfaceAlignment);
+    properties.gpuDirectRDMAFlushWritesOptions = static_cast<unsigned>(known_or_zero(cudaDevAttrGPUDirectRDMAFlushWritesOptions));
+    properties.memoryPoolSupportedHandleTypes = static_cast<unsigned>(known_or_zero(cudaDevAttrMemoryPoolSupportedHandleTypes));
+#if CUDART_VERSION >= 13000
+    properties.unifiedFunctionPointers = known_or_zero(CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS);
+    properties.gpuPciDeviceID = static_cast<unsigned>(known_or_zero(cudaDevAttrGpuPciDeviceId));
+    properties.gpuPciSubsystemID = static_cast<unsigned>(known_or_zero(cudaDevAttrGpuPciSubsystemId));
+#endif
+    fill(properties.maxThreadsDim, cudaDevAttrMaxBlockDimX);
+    fill(properties.maxGridSize, cudaDevAttrMaxGridDimX);
+    fill(properties.maxTexture2D, cudaDevAttrMaxTexture2DWidth);
+    fill(properties.maxTexture2DMipmap, cudaDevAttrMaxTexture2DMipmappedWidth);
+    fill(properties.maxTexture2DLinear, cudaDevAttrMaxTexture2DLinearWidth);
+    fill(properties.maxTexture2DGather, cudaDevAttrMaxTexture2DGatherWidth);
+    fill(properties.maxTexture3D, cudaDevAttrMaxTexture3DWidth);
+    fill(properties.maxTexture3DAlt, cudaDevAttrMaxTexture3DWidthAlt);
+    fill(properties.maxTexture1DLayered, cudaDevAttrMaxTexture1DLayeredWidth);
+    fill(properties.maxTexture2DLayered, cudaDevAttrMaxTexture2DLayeredWidth);
+    fill(properties.maxTextureCubemapLayered, cudaDevAttrMaxTextureCubemapLayeredWidth);
+    fill(properties.maxSurface2D, cudaDevAttrMaxSurface2DWidth);
+    fill(properties.maxSurface3D, cudaDevAttrMaxSurface3DWidth);
+    fill(properties.maxSurface1DLayered, cudaDevAttrMaxSurface1DLayeredWidth);
+    fill(properties.maxSurface2DLayered, cudaDevAttrMaxSurface2DLayeredWidth);
+    fill(properties.maxSurfaceCubemapLayered, cudaDevAttrMaxSurfaceCubemapLayeredWidth);
 }
 
 }  // namespace
@@ -105,63 +257,14 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
     if (device != 0) return runtime().fail(cudaErrorInvalidDevice);
-    const DeviceFigures& figures = runtime().figures;
-    switch (attribute) {
-        case cudaDevAttrMaxThreadsPerBlock: *value = 1024; break;
-        case cudaDevAttrMaxBlockDimX: *value = 1024; break;
-        case cudaDevAttrMaxBlockDimY: *value = 1024; break;
-        case cudaDevAttrMaxBlockDimZ: *value = 64; break;
-        case cudaDevAttrMaxGridDimX: *value = 0x7fffffff; break;
-        case cudaDevAttrMaxGridDimY: *value = 65535; break;
-        case cudaDevAttrMaxGridDimZ: *value = 65535; break;
-        case cudaDevAttrMaxSharedMemoryPerBlock: *value = as_int(figures.shared_per_block); break;
-        case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = as_int(figures.shared_per_block_optin); break;
-        case cudaDevAttrMaxSharedMemoryPerMultiprocessor: *value = as_int(figures.shared_per_sm); break;
-        case cudaDevAttrReservedSharedMemoryPerBlock: *value = 1024; break;
-        case cudaDevAttrWarpSize: *value = kLanes; break;
-        case cudaDevAttrMaxRegistersPerBlock: *value = 65536; break;
-        case cudaDevAttrMaxRegistersPerMultiprocessor: *value = as_int(figures.registers_per_sm); break;
-        case cudaDevAttrMultiProcessorCount: *value = as_int(figures.sm_count); break;
-        case cudaDevAttrMaxThreadsPerMultiProcessor: *value = as_int(figures.threads_per_sm); break;
-        case cudaDevAttrMaxBlocksPerMultiprocessor: *value = as_int(figures.blocks_per_sm); break;
-        case cudaDevAttrClockRate: *value = as_int(figures.clock_khz); break;
-        case cudaDevAttrMemoryClockRate: *value = as_int(figures.memory_clock_khz); break;
-        case cudaDevAttrGlobalMemoryBusWidth: *value = as_int(figures.memory_bus_bits); break;
-        case cudaDevAttrL2CacheSize: *value = as_int(figures.l2_bytes); break;
-        case cudaDevAttrMaxPersistingL2CacheSize: *value = as_int(figures.l2_bytes / 8 * 5); break;
-        case cudaDevAttrComputeCapabilityMajor: *value = as_int(figures.major); break;
-        case cudaDevAttrComputeCapabilityMinor: *value = as_int(figures.minor); break;
-        case cudaDevAttrTotalConstantMemory: *value = 65536; break;
-        case cudaDevAttrConcurrentKernels: *value = 1; break;
-        case cudaDevAttrUnifiedAddressing: *value = 1; break;
-        case cudaDevAttrMemoryPoolsSupported: *value = 1; break;
-        case cudaDevAttrCooperativeLaunch: *value = 1; break;
-        case cudaDevAttrClusterLaunch: *value = figures.major >= 9; break;
-        case cudaDevAttrIntegrated: *value = 0; break;
-        case cudaDevAttrComputeMode: *value = cudaComputeModeDefault; break;
-        case cudaDevAttrComputePreemptionSupported: *value = 1; break;
-        case cudaDevAttrManagedMemory: *value = 1; break;
-        case cudaDevAttrConcurrentManagedAccess: *value = 0; break;
-        case cudaDevAttrPageableMemoryAccess: *value = 0; break;
-        case cudaDevAttrStreamPrioritiesSupported: *value = 0; break;
-        case cudaDevAttrGlobalL1CacheSupported: *value = 1; break;
-        case cudaDevAttrLocalL1CacheSupported: *value = 1; break;
-        case cudaDevAttrAsyncEngineCount: *value = 0; break;
-        case cudaDevAttrMultiGpuBoardGroupID: *value = 0; break;
-        case cudaDevAttrMaxAccessPolicyWindowSize: *value = as_int(figures.l2_bytes / 8 * 5); break;
-        case cudaDevAttrCanMapHostMemory: *value = 1; break;
-        case cudaDevAttrHostRegisterSupported: *value = 1; break;
-        case cudaDevAttrCanUseHostPointerForRegisteredMem: *value = 1; break;
-        case cudaDevAttrHostNativeAtomicSupported: *value = 0; break;
-        case cudaDevAttrGpuOverlap: *value = 0; break;
-        case cudaDevAttrKernelExecTimeout: *value = 0; break;
-        case cudaDevAttrIsMultiGpuBoard: *value = 0; break;
-        case cudaDevAttrMaxPitch: *value = 0x7fffffff; break;
-        case cudaDevAttrTextureAlignment: *value = 512; break;
-        default:
-            return runtime().lacks("device attribute " + std::to_string(static_cast<int>(attribute)));
+    if (value == nullptr || attribute < 1 || attribute >= static_cast<int>(CU_DEVICE_ATTRIBUTE_MAX)) return runtime().fail(cudaErrorInvalidValue);
+    if (const std::optional<int> known = value_of(attribute)) {
+        *value = *known;
+        return cudaSuccess;
     }
-    return cudaSuccess;
+    const auto& named = runtime().figures.attributes;
+    const auto found = named.find(attribute);
+    return runtime().lacks("device attribute " + std::to_string(static_cast<int>(attribute)) + (found == named.end() ? "" : " (" + found->second.name + ")"));
 }
 
 cudaError_t cudaGetDevice(int* device) {

@@ -19,8 +19,6 @@ DeviceFigures DeviceFigures::from_environment() {
         {"minor", &figures.minor},
         {"sm_count", &figures.sm_count},
         {"clock_khz", &figures.clock_khz},
-        {"memory_clock_khz", &figures.memory_clock_khz},
-        {"memory_bus_bits", &figures.memory_bus_bits},
         {"l2_bytes", &figures.l2_bytes},
         {"l1_bytes", &figures.l1_bytes},
         {"shared_per_block", &figures.shared_per_block},
@@ -39,6 +37,12 @@ DeviceFigures DeviceFigures::from_environment() {
             words >> key >> std::ws;
             if (key == "name") {
                 std::getline(words, figures.name);
+            } else if (key == "attribute") {
+                int number = 0;
+                Attribute attribute;
+                words >> number >> attribute.name;
+                if (int value = 0; words >> value) attribute.value = value;
+                figures.attributes[number] = std::move(attribute);
             } else if (const auto found = numbers.find(key); found != numbers.end()) {
                 words >> *found->second;
             } else if (!key.empty()) {

@@ -24,6 +24,7 @@
 
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -43,8 +44,6 @@ struct DeviceFigures {
     u64 major = 9, minor = 0;
     u64 sm_count = 132;
     u64 clock_khz = 1980000;
-    u64 memory_clock_khz = 3201000;
-    u64 memory_bus_bits = 6144;
     u64 l2_bytes = 60ull << 20;
     u64 l1_bytes = 256ull << 10;  // L1 and shared memory together
     u64 shared_per_block = 48ull << 10;
@@ -54,6 +53,12 @@ struct DeviceFigures {
     u64 threads_per_sm = 2048;
     u64 blocks_per_sm = 32;
     u64 memory_bytes = 16ull << 30;
+
+    struct Attribute {
+        std::string name;
+        std::optional<int> value;  // none where no source tells it
+    };
+    std::map<int, Attribute> attributes;  // by number; those that follow from the above have no value
 
     // The defaults with the entries of the file at PTXEMU_DEVICE.
     static DeviceFigures from_environment();

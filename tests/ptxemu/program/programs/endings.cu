@@ -94,7 +94,7 @@ int main(int, char** arguments) {
     }
     if (is("attribute")) {
         int value = 0;
-        return cudaDeviceGetAttribute(&value, static_cast<cudaDeviceAttr>(9999), 0) == cudaSuccess ? 0 : 9;
+        return cudaDeviceGetAttribute(&value, cudaDevAttrTimelineSemaphoreInteropSupported, 0) == cudaSuccess ? 0 : 9;
     }
     return 2;
 }

@@ -90,6 +90,7 @@ def asked(arch: str) -> tuple[EmulatedProgram, tuple[dict[int, int], list[tuple[
     with TemporaryFile("w+", encoding="utf-8") as printed:
         result = program.run(timeout_s=TIMEOUT_S, streams=Streams(stdout=printed))
         printed.seek(0)
+        assert result.exit_code == 0
         lines = [line.split() for line in printed]
     attributes = {}
     for words in lines:

@@ -12,6 +12,9 @@ namespace {
 
 using namespace ptxemu;
 
+// Limits as a program has set them, from the defaults of a GPU; local memory and the output of printf have none here.
+size_t stack_bytes = 1024, printf_bytes = 1 << 20;
+
 int as_int(u64 value) { return static_cast<int>(value); }
 
 struct ErrorText {
@@ -284,14 +287,15 @@ cudaError_t cudaDriverGetVersion(int* version) { return cudaRuntimeGetVersion(ve
 cudaError_t cudaDeviceSynchronize() { return runtime().fail(runtime().sticky()); }
 cudaError_t cudaDeviceReset() { return runtime().sticky(); }
 cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value) {
+    if (limit == cudaLimitStackSize) stack_bytes = value;
+    if (limit == cudaLimitPrintfFifoSize) printf_bytes = value;
     if (limit != cudaLimitMallocHeapSize || runtime().heap.resize(value)) return cudaSuccess;
     return runtime().fail(cudaErrorInvalidValue);
 }
-// The defaults of a GPU; local memory and the output of printf have no limit here.
 cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
     switch (limit) {
-        case cudaLimitStackSize: *value = 1024; break;
-        case cudaLimitPrintfFifoSize: *value = 1 << 20; break;
+        case cudaLimitStackSize: *value = stack_bytes; break;
+        case cudaLimitPrintfFifoSize: *value = printf_bytes; break;
         case cudaLimitMallocHeapSize: *value = runtime().heap.bytes(); break;
         default: return runtime().lacks("device limit " + std::to_string(static_cast<int>(limit)));
     }

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <string>
 
 #include "streams.hpp"
 
@@ -11,7 +12,16 @@ namespace {
 
 using namespace ptxemu;
 
-constexpr char kBusId[] = "0000:01:00.0";
+// What the attributes say of the place on the PCI bus; 0 where that is not known.
+std::string bus_id() {
+    const auto part = [](cudaDeviceAttr attribute) {
+        const auto found = runtime().figures.attributes.find(attribute);
+        return found == runtime().figures.attributes.end() ? 0 : found->second.value.value_or(0);
+    };
+    char id[32];
+    std::snprintf(id, sizeof id, "%04x:%02x:%02x.0", part(cudaDevAttrPciDomainId), part(cudaDevAttrPciBusId), part(cudaDevAttrPciDeviceId));
+    return id;
+}
 
 // Hints on memory change nothing; memory that is none of the device's is refused.
 cudaError_t hint(const void* pointer, size_t bytes) {
@@ -44,13 +54,14 @@ cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp*) {
 }
 cudaError_t cudaSetValidDevices(int*, int) { return cudaSuccess; }
 cudaError_t cudaDeviceGetPCIBusId(char* id, int room, int device) {
-    if (room < static_cast<int>(sizeof kBusId)) return runtime().fail(cudaErrorInvalidValue);
-    std::memcpy(id, kBusId, sizeof kBusId);
+    const std::string own = bus_id();
+    if (room <= static_cast<int>(own.size())) return runtime().fail(cudaErrorInvalidValue);
+    std::memcpy(id, own.c_str(), own.size() + 1);
     return only_device(device);
 }
 cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* id) {
     *device = 0;
-    return runtime().fail(std::strcmp(id, kBusId) == 0 ? cudaSuccess : cudaErrorInvalidDevice);
+    return runtime().fail(id == bus_id() ? cudaSuccess : cudaErrorInvalidDevice);
 }
 cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
     *can = 0;

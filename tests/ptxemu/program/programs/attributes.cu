@@ -20,7 +20,16 @@ int main(int count, char** words) {
     for (int number = 1; number < CU_DEVICE_ATTRIBUTE_MAX; ++number) ask(number);
     cudaDeviceProp all;
     cudaGetDeviceProperties(&all, 0);
+    char id[32];
+    int domain, bus, device;
+    cudaDeviceGetPCIBusId(id, sizeof id, 0);
+    std::sscanf(id, "%x:%x:%x", &domain, &bus, &device);
+    std::printf("property pci_domain_id %d\nproperty pci_bus_id %d\nproperty pci_device_id %d\n", domain, bus, device);
     size_t bytes;
+    cudaDeviceSetLimit(cudaLimitStackSize, 4096);
+    cudaDeviceSetLimit(cudaLimitPrintfFifoSize, 8192);
+    if (cudaDeviceGetLimit(&bytes, cudaLimitStackSize) != cudaSuccess || bytes != 4096) return 1;
+    if (cudaDeviceGetLimit(&bytes, cudaLimitPrintfFifoSize) != cudaSuccess || bytes != 8192) return 1;
     cuDeviceTotalMem(&bytes, 0);
     std::printf("property total_memory %zu\nproperty total_memory %zu\n", all.totalGlobalMem, bytes);
     std::printf("property multiprocessor_count %d\n", all.multiProcessorCount);

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelblaster.environment.catalogue import Catalogue, ProblemPool, UnknownProblem, names_of, problem_identifier
+from kernelblaster.environment.catalogue import (
+    ALL,
+    Catalogue,
+    ProblemPool,
+    UnknownProblem,
+    names_of,
+    problem_identifier,
+)
 from kernelblaster.problems.problem import Precision
 from kernelblaster.problems.tags import Tag
 
@@ -44,11 +52,27 @@ def test_a_seed_repeats_its_draw_and_leaves_the_global_generator_alone(
     assert drawn in catalogue.tasks("train")
 
 
+def test_nothing_that_is_held_out_is_drawn_unless_that_is_asked_for(catalogue: Catalogue) -> None:
+    train, held_out = set(catalogue.tasks("train")), set(catalogue.tasks("heldout"))
+    assert {catalogue.draw(seed, ProblemPool()) for seed in range(300)} <= train
+    assert {catalogue.draw(seed, ProblemPool(levels=(1, 2))) for seed in range(300)} <= train
+    assert {catalogue.draw(seed, ProblemPool(split="heldout")) for seed in range(30)} <= held_out
+    assert {catalogue.draw(seed, ProblemPool(split=ALL)) for seed in range(300)} & held_out
+
+
+def test_where_no_problem_is_tagged_all_are_drawn(catalogue: Catalogue) -> None:
+    problems = [replace(problem, tags=()) for problem in catalogue.tasks("level1")[:3]]
+    bare = Catalogue(problems)
+    assert "train" not in bare.splits()
+    assert {bare.draw(seed, ProblemPool()) for seed in range(50)} == set(bare.problems)
+
+
 def test_splits_part_the_problems(catalogue: Catalogue) -> None:
     train, held_out = set(catalogue.tasks("train")), set(catalogue.tasks("heldout"))
     assert train
     assert held_out
     assert not train & held_out
+    assert catalogue.tasks(ALL) == catalogue.problems
     by_level = [catalogue.tasks(split) for split in catalogue.splits() if split.startswith("level")]
     assert sum(by_level, ()) == catalogue.problems
 

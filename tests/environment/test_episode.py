@@ -224,8 +224,18 @@ def test_a_seed_chooses_the_problem_and_a_draw_without_one_can_be_repeated(sessi
     episodes = session()
     assert episodes.reset(seed=3).problem_id == session().reset(seed=3).problem_id
     drawn = episodes.reset(levels=[1], split="train").problem_id
-    assert episodes.reset(levels=[1], split="train", seed=episodes.state.seed).problem_id == drawn
+    assert episodes.reset(levels=[1], seed=episodes.state.seed).problem_id == drawn
     assert episodes.reset(split="level1", index=0).problem_id.startswith("L1_1_")
+
+
+def test_a_seed_beside_a_named_problem_decides_nothing(session) -> None:
+    """OpenEnv's clients send one with every reset."""
+    episodes = session()
+    for seed in (1, 2):
+        assert episodes.reset(problem_id="L1_23", seed=seed).problem_id == "L1_23_Softmax"
+        assert episodes.state.seed is None
+        assert episodes.reset(split="heldout", index=3, seed=seed).problem_id == episodes.state.problem_id
+        assert episodes.state.seed is None
 
 
 def test_the_start_is_judged_before_anything_is_compared_with_it(session, judge) -> None:

@@ -6,12 +6,14 @@ The server's judge is not real; what is graded is the protocol. Needs the extra 
 from __future__ import annotations
 
 import json
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 pytest.importorskip("openenv", reason="needs openenv: the extra env")
 
@@ -74,6 +76,15 @@ class ThisProcess:
 
 def test_the_package_passes_what_openenv_checks_without_running_it() -> None:
     assert run_validation(PACKAGE, max_level=Level.STATIC).verdict is Outcome.PASS
+
+
+def test_the_tasks_that_the_package_declares_are_there(served) -> None:
+    manifest = yaml.safe_load((PACKAGE / "openenv.yaml").read_text(encoding="utf-8"))
+    declared = manifest["validation"]["capabilities"]["declared_task_count"]
+    with urllib.request.urlopen(f"{served.url}/kernelblaster/splits", timeout=20) as answer:
+        found = {one["name"]: one["num_tasks"] for one in json.load(answer)}
+    assert declared == {name: found[name] for name in declared}
+    assert {"all", "train", "heldout"} <= declared.keys()
 
 
 def test_a_running_server_passes_the_graders_that_openenv_has(served) -> None:

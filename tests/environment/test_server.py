@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import runpy
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,15 +34,23 @@ def served(catalogue: Catalogue) -> Iterator[Served]:
         yield found
 
 
-def post(url: str, data: dict[str, object]) -> dict[str, object]:
+def post(url: str, data: dict[str, object]) -> dict[str, Any]:
     request = urllib.request.Request(url, json.dumps(data).encode(), {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=20) as answer:
         return json.load(answer)
 
 
-def get(url: str) -> dict[str, object]:
+def get(url: str) -> Any:
     with urllib.request.urlopen(url, timeout=20) as answer:
         return json.load(answer)
+
+
+def refusal(url: str, data: dict[str, object] | None = None) -> tuple[int, str]:
+    """Status and words of an answer that is none of success."""
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        get(url) if data is None else post(url, data)
+    with refused.value as answer:
+        return answer.code, json.load(answer)["detail"]
 
 
 def test_an_episode_by_the_typed_client(served) -> None:
@@ -127,7 +137,47 @@ def test_health_schema_and_task_lists_are_served(served) -> None:
     assert set(schema["action"]["properties"]) >= {"code", "language", "profile", "metadata"}
     assert set(schema["observation"]["properties"]) >= {"feedback", "speedup", "reward", "done"}
     assert "best_speedup" in schema["state"]["properties"]
-    number = post(f"{served.url}/kernelblaster/num_tasks", {"split": "level1"})
-    tasks = post(f"{served.url}/kernelblaster/tasks", {"split": "level1"})
-    assert str(len(tasks["tasks"])) in json.dumps(number)
     assert get(f"{served.url}/metadata")["name"] == "kernelblaster"
+
+
+def test_task_lists_have_types_and_places_that_exist(served, catalogue: Catalogue) -> None:
+    tasks = f"{served.url}/kernelblaster"
+    splits = {one["name"]: one for one in get(f"{tasks}/splits")}
+    types = {name: splits[name]["type"] for name in ("train", "heldout", "level1", "all")}
+    assert types == {"train": "train", "heldout": "test", "level1": "validation", "all": "validation"}
+    for name in ("train", "all"):
+        number = post(f"{tasks}/num_tasks", {"split": name})["num_tasks"]
+        every = post(f"{tasks}/tasks", {"split": name})["tasks"]
+        assert number == splits[name]["num_tasks"] == len(every) == len(catalogue.tasks(name))
+        assert [one["index"] for one in every] == list(range(number))
+    some = post(f"{tasks}/task_range", {"split": "all", "start": 2, "stop": 5})["tasks"]
+    assert some == [post(f"{tasks}/task", {"split": "all", "index": index})["task"] for index in (2, 3, 4)]
+
+
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [
+        ("task", {"split": "train", "index": -1}),
+        ("task", {"split": "train", "index": 10**6}),
+        ("task", {"split": "test", "index": 0}),
+        ("tasks", {"split": "test"}),
+        ("num_tasks", {"split": ""}),
+        ("task_range", {"split": "train", "start": -2}),
+        ("task_range", {"split": "train", "stop": -1}),
+    ],
+)
+def test_a_task_that_does_not_exist_is_refused_with_its_cure(served, path: str, asked: dict[str, object]) -> None:
+    status, told = refusal(f"{served.url}/kernelblaster/{path}", asked)
+    assert status == 400
+    assert ";" in told, "a hint follows"
+
+
+def test_http_remembers_no_episode_and_says_what_helps(served) -> None:
+    post(f"{served.url}/reset", {"problem_id": "L1_23"})
+    status, told = refusal(f"{served.url}/step", {"action": {"code": FASTER}})
+    assert status == 400
+    assert "problem_id" in told
+    status, told = refusal(f"{served.url}/state")
+    assert status == 400
+    assert "/ws" in told
+    assert "/state" in get(f"{served.url}/openapi.json")["paths"]

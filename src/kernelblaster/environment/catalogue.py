@@ -37,12 +37,16 @@ class ProblemPool:
     """Where a problem is drawn from.
 
     Attributes:
-        split: name of a task list; None for all problems.
+        split: name of a task list; None for what is to learn from: `train`, or all where nothing is tagged.
         levels: only these; empty for all.
     """
 
     split: str | None = None
     levels: tuple[int, ...] = ()
+
+
+ALL = "all"
+"""The task list of all problems."""
 
 
 class Catalogue:
@@ -72,8 +76,8 @@ class Catalogue:
     def splits(self) -> tuple[str, ...]:
         """Names of the task lists.
 
-        One per level, `train` and `heldout` where problems are tagged, one per precision that problems are meant in,
-        and one per operation that problems hold.
+        `all`, one per level, `train` and `heldout` where problems are tagged, one per precision that problems are meant
+        in, and one per operation that problems hold.
         """
         return tuple(self._lists)
 
@@ -97,14 +101,21 @@ class Catalogue:
             raise UnknownProblem(f"{split} has no problem at {index}", hint=f"use 0 to {len(tasks) - 1}")
         return tasks[index]
 
+    def range(self, split: str, start: int | None, stop: int | None) -> tuple[Problem, ...]:
+        """The problems of a task list from `start`, counted from 0, up to before `stop`. Raises UnknownProblem."""
+        for place in (start, stop):
+            if place is not None and place < 0:
+                raise UnknownProblem(f"{split} has no problem at {place}", hint="places are counted from 0")
+        return self.tasks(split)[start:stop]
+
     def draw(self, seed: int, where: ProblemPool) -> Problem:
         """A problem that the seed decides, whatever else was drawn. Raises UnknownProblem."""
-        among: Sequence[Problem] = self.problems if where.split is None else self.tasks(where.split)
-        among = [problem for problem in among if not where.levels or problem.id.level in where.levels]
+        split = where.split or (Split.TRAIN if Split.TRAIN in self._lists else ALL)
+        among = [one for one in self.tasks(split) if not where.levels or one.id.level in where.levels]
         if not among:
             raise UnknownProblem(
-                f"no problem of {where.split or 'the data set'} is of level {', '.join(map(str, where.levels))}",
-                hint=f"use {', '.join(self.splits())}",
+                f"no problem of {split} is of level {', '.join(map(str, where.levels))}",
+                hint=f"use other levels, or another split: {', '.join(self.splits())}",
             )
         return random.Random(seed).choice(among)
 
@@ -121,7 +132,8 @@ class Catalogue:
 def _task_lists(problems: Sequence[Problem]) -> dict[str, tuple[Problem, ...]]:
     """Name -> problems; those that would be empty are left out."""
     levels = sorted({problem.id.level for problem in problems})
-    lists = {f"level{level}": [one for one in problems if one.id.level == level] for level in levels}
+    lists = {ALL: list(problems)}
+    lists |= {f"level{level}": [one for one in problems if one.id.level == level] for level in levels}
     lists |= {part.value: [one for one in problems if one.split is part] for part in Split}
     lists |= {precision.value: [one for one in problems if precision in one.precisions] for precision in Precision}
     lists |= {tag.value: [one for one in problems if tag in one.tags] for tag in Tag}

@@ -64,12 +64,13 @@ class ResetRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     seed: int | None = None
-    """Decides which problem is drawn, and nothing else: input values of the judge stay secret."""
+    """Decides which problem is drawn, and nothing else: input values of the judge stay secret. Where the problem is
+    named it decides nothing: clients send one with every reset."""
     episode_id: Annotated[str, Field(max_length=200)] | None = None
     problem_id: Annotated[str, Field(max_length=200)] | None = None
     """An exact name such as `L1_23_Softmax` or `level1/23`."""
     split: Annotated[str, Field(max_length=200)] | None = None
-    """A task list: `level1`, `train`, `heldout`."""
+    """A task list: `level1`, `train`, `heldout`, `all`. Without one, problems are drawn from `train`."""
     index: int | None = None
     """Place in `split`, from 0."""
     levels: Annotated[str | list[int | str], Field(max_length=200)] | None = None
@@ -283,7 +284,11 @@ class KernelEpisodes:
     def _require_running(self) -> Problem:
         self._require_open()
         if self._problem is None:
-            raise EpisodeOver("no episode has begun", hint="call reset first")
+            raise EpisodeOver(
+                "no episode has begun",
+                hint="call reset first, on the same websocket; over HTTP, which remembers nothing between requests, "
+                "name problem_id in the action",
+            )
         if self._state.done:
             raise EpisodeOver(
                 f"the episode was over after {self._state.step_count} of {self._state.max_turns} turns",

@@ -1,13 +1,13 @@
 """The environment over OpenEnv: one session per websocket, all with one judge. Needs the extra `env`.
 
 Steps run on a thread of their session, never on the event loop. Over HTTP nothing is remembered between requests: a
-step that names its `problem_id` scores one submission.
+step that names its `problem_id` scores one submission, and a state is refused.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import partial
 from typing import Any, TypeVar
@@ -22,19 +22,26 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 
-from kernelblaster.environment.catalogue import Catalogue, problem_identifier
-from kernelblaster.environment.episode import EpisodeState, KernelAction, KernelEnvironments
+from kernelblaster.environment.catalogue import problem_identifier
+from kernelblaster.environment.episode import EpisodeOver, EpisodeState, KernelAction, KernelEnvironments
 from kernelblaster.environment.fair_queue import EnvironmentBusy
 from kernelblaster.environment.observation import KernelObservation
 from kernelblaster.environment.remote_judge import CONDITIONS, EVALUATE, EvaluationRequest, answer, conditions_of
 from kernelblaster.environment.sockets import IdleSockets, LeavingClients
 from kernelblaster.errors import KernelBlasterError, MachineError
 from kernelblaster.problems.problem import Problem
+from kernelblaster.problems.tags import Split
 from kernelblaster.version import __version__
 
 NAME = "kernelblaster"
 MOST_MESSAGE_BYTES = 16 << 20
 """Of a request over HTTP; a server of websockets takes as much in a frame."""
+SPLIT_TYPES: Mapping[str, str] = {Split.TRAIN: "train", Split.HELD_OUT: "test"}
+"""OpenEnv's types of task lists."""
+OTHER_TYPE = "validation"
+"""What OpenEnv says of any other list; ours hold problems of both kinds."""
+STATE = "/state"
+STATE_HINT = "ask on the websocket /ws on which it was begun; an observation holds turn, max_turns and done, too"
 Value = TypeVar("Value")
 
 
@@ -103,25 +110,29 @@ class KernelEnvironment(Environment[ServedAction, ServedObservation, ServedState
         """End the session, once what runs has ended; again does nothing."""
         self._episodes.close()
 
-    def list_splits(self) -> list[str]:
-        """Names of the task lists."""
-        return list(self._catalogue.splits())
+    def list_splits(self) -> list[dict[str, object]]:
+        """The task lists: name, type, and how many problems each has."""
+        splits = self._catalogue.splits()
+        return [
+            {"name": one, "type": SPLIT_TYPES.get(one, OTHER_TYPE), "num_tasks": self.num_tasks(one)} for one in splits
+        ]
 
     def list_tasks(self, split: str) -> list[dict[str, object]]:
-        """The problems of a task list."""
+        """The problems of a task list. Raises RequestRefused."""
         return self.get_task_range(split)
 
     def num_tasks(self, split: str) -> int:
-        """How many problems a task list has."""
-        return len(_tasks(self._catalogue, split))
+        """How many problems a task list has. Raises RequestRefused."""
+        return len(_told(lambda: self._catalogue.tasks(split)))
 
     def get_task(self, split: str, index: int) -> dict[str, object]:
-        """One problem. Raises IndexError."""
-        return _task(_tasks(self._catalogue, split)[index], index)
+        """One problem, counted from 0. Raises RequestRefused."""
+        return _task(_told(lambda: self._catalogue.at(split, index)), index)
 
     def get_task_range(self, split: str, start: int | None = None, stop: int | None = None) -> list[dict[str, object]]:
-        """The problems from `start` up to before `stop`."""
-        return [_task(problem, index) for index, problem in enumerate(_tasks(self._catalogue, split))][start:stop]
+        """The problems from `start`, counted from 0, up to before `stop`. Raises RequestRefused."""
+        found = _told(lambda: self._catalogue.range(split, start, stop))
+        return [_task(problem, index) for index, problem in enumerate(found, start or 0)]
 
 
 def create_app(
@@ -152,9 +163,23 @@ def create_app(
         app.add_middleware(IdleSockets, after_s=idle_s)
 
     app.add_api_route("/load", partial(_load, environments))
+    _refuse_state(app)
     if judging:
         _add_judge(app, environments)
     return app
+
+
+def _refuse_state(app: FastAPI) -> None:
+    """OpenEnv answers `GET /state` with the state of an environment that is made for the question alone."""
+    routes = [route for route in app.router.routes if getattr(route, "path", "") != STATE]
+    if len(routes) == len(app.router.routes):
+        return  # a mode without episodes
+    app.router.routes[:] = routes
+
+    def state() -> ServedState:
+        raise RequestRefused(EpisodeOver("no episode lives between requests over HTTP", hint=STATE_HINT))
+
+    app.add_api_route(STATE, state)
 
 
 def _add_judge(app: FastAPI, environments: KernelEnvironments) -> None:
@@ -210,13 +235,6 @@ def _told(serve: Callable[[], Value]) -> Value:
         return serve()
     except KernelBlasterError as error:
         raise RequestRefused(error) from error
-
-
-def _tasks(catalogue: Catalogue, split: str) -> tuple[Problem, ...]:
-    """The problems of a task list. Raises IndexError for an unknown one, which the server answers with 400."""
-    if split not in catalogue.splits():
-        raise IndexError(f"there is no split {split!r}; use {', '.join(catalogue.splits())}")
-    return catalogue.tasks(split)
 
 
 def _task(problem: Problem, index: int) -> dict[str, object]:

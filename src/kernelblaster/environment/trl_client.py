@@ -48,7 +48,7 @@ class KernelTools:
         """Begin an episode.
 
         Args:
-            problem_id: of the row; drawn from all problems without one.
+            problem_id: of the row; drawn from those to learn from without one.
             columns: others of the row, of which none is read.
 
         Returns the problem and the kernel to begin with, which TRL appends to the prompt.

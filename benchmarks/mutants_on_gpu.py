@@ -75,11 +75,10 @@ def _evaluator(device: str) -> Evaluator:
     return Evaluator(
         chosen,
         InputStore(reference_bytes=_REFERENCE_BYTES),  # the next store sweeps what it leaves
-        EvaluationConfig(timeout_s=TIMEOUT_S),
+        EvaluationConfig(timeout_s=TIMEOUT_S, in_company=True),
         StandardWorkload.SMALL,
         precision=Precision.FP16,
         seed=SEED,
-        in_company=True,
     )
 
 

@@ -100,10 +100,10 @@ class Bench:
     def __init__(self, kind: DeviceKind, inputs: InputStore) -> None:
         self._config = RunConfig(device=kind, precision=PRECISION)
         workload = WORKLOAD if kind is DeviceKind.CUDA else StandardWorkload.SMALL
-        settings = EvaluationConfig(max_seconds_timing=TIMING_SECONDS)
-        device = choose_device(self._config, tell=lambda stage: None).device
         # Nobody here attacks who is beside him: replies are verified side by side, and timed alone.
-        self._evaluator = Evaluator(device, inputs, settings, workload, precision=PRECISION, seed=SEED, in_company=True)
+        settings = EvaluationConfig(max_seconds_timing=TIMING_SECONDS, in_company=True)
+        device = choose_device(self._config, tell=lambda stage: None).device
+        self._evaluator = Evaluator(device, inputs, settings, workload, precision=PRECISION, seed=SEED)
 
     def judge(self, prompt: AskedPrompt, reply: GivenReply) -> JudgedReply:
         """Judge a reply against its parent. Raises DeviceError: the machine's failure is no row."""

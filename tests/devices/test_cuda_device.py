@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import stat
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from kernelblaster.devices.cuda.ncu import NO_KERNEL
 from kernelblaster.devices.cuda.probe import GpuInfo
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.devices.metrics import Metric
-from kernelblaster.devices.profiles import ProfileSource
+from kernelblaster.devices.profiles import ProfileSource, SanitizerFinding
 from kernelblaster.errors import DeviceError
 from kernelblaster.evaluation.integrity.candidate_rules import CandidateRules
 from kernelblaster.sandbox.limits import Limits
@@ -213,6 +214,23 @@ def test_findings_of_all_sanitizers_are_collected(
     sanitizer = tool(tmp_path / "cs", 'cat "$capture" > "$log"', "sanitizer/racecheck_race.txt")
     findings = make_device(sanitizer=sanitizer).sanitize(host_build, make_job(), timeout_s=20)
     assert [finding.tool for finding in findings] == ["memcheck", "racecheck", "initcheck", "synccheck"]
+
+
+def test_sanitizers_run_side_by_side_once_it_is_known_where_they_work(
+    make_device: Callable[..., module.CudaDevice], tmp_path: Path, host_build: Build, make_job: MakeJob,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    all_there = threading.Barrier(4, timeout=20)
+    device = make_device(sanitizer=tool(tmp_path / "cs", 'cat "$capture" > "$log"', "sanitizer/racecheck_race.txt"))
+    first = device.sanitize(host_build, make_job(), timeout_s=20)
+
+    def together(sanitizer: Path, name: str, *_: object) -> list[SanitizerFinding]:
+        all_there.wait()
+        return [SanitizerFinding(tool=name, message="")]
+
+    monkeypatch.setattr(device, "_sanitize_with", together)
+    found = device.sanitize(host_build, make_job(), timeout_s=20)
+    assert [finding.tool for finding in found] == [finding.tool for finding in first]
 
 
 def test_reads_of_a_foreign_drivers_own_memory_are_not_held_against_a_candidate(

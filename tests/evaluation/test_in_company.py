@@ -13,7 +13,7 @@ from kernelblaster.config import EvaluationConfig
 from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.evaluation.results import Verdict
-from kernelblaster.problems.problem import Precision, StandardWorkload
+from kernelblaster.problems.problem import Precision, Problem, StandardWorkload
 
 
 class Watched(FakeDevice):
@@ -66,20 +66,66 @@ class Samples(list[Script]):
         super().append(script)
 
 
+def trusting(device: FakeDevice, store: InputStore) -> Evaluator:
+    """Judges in company."""
+    config = EvaluationConfig(input_sets=3, max_seconds_timing=0.3, compile_jobs=1, in_company=True)
+    return Evaluator(device, store, config, StandardWorkload.MEDIUM, precision=Precision.FP32, seed=11)
+
+
+def relu(store: InputStore) -> Problem:
+    """A small problem whose timed size is another than the cheap one."""
+    return reduced(RELU_SLUG, store.directory.parent / "reduced", medium={"batch_size": 5, "dim": 259})
+
+
 @pytest.mark.parametrize(("name", "verdict"), [("honest", Verdict.CORRECT), ("lazy", Verdict.WRONG_VALUES)])
 def test_only_what_is_measured_holds_the_gpu_alone(
     store: InputStore, name: str, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kernelblaster.evaluation.timing.stopwatch.SPIN_UP_S", 0.0)
-    problem = reduced(RELU_SLUG, store.directory.parent / "reduced", medium={"batch_size": 5, "dim": 259})
     device = Watched()
-    config = EvaluationConfig(input_sets=3, max_seconds_timing=0.3)
-    judge = Evaluator(
-        device, store, config, StandardWorkload.MEDIUM, precision=Precision.FP32, seed=11, in_company=True
+
+    found = trusting(device, store).evaluate(
+        relu(store), source(name), baseline=source("honest"), profile=True, process_pairs=2
     )
 
-    found = judge.evaluate(problem, source(name), baseline=source("honest"), profile=True, process_pairs=2)
-
     assert found.verdict is verdict
+    assert found.in_company
     assert device.uses[:2] == ["shared", "shared"]  # inputs are drawn, values verified
     assert ("alone" in device.uses) == (verdict is Verdict.CORRECT)
+
+
+def test_processes_of_every_pair_start_beside_others(store: InputStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kernelblaster.evaluation.timing.stopwatch.SPIN_UP_S", 0.0)
+    device, started = Watched(), list[str]()
+    device.at_start = lambda name, elements: started.append(device.uses[-1])
+
+    found = trusting(device, store).evaluate(
+        relu(store), source("quick"), baseline=source("honest"), profile=False, process_pairs=3
+    )
+
+    assert found.comparison is not None
+    assert len(found.comparison.sessions) == 3
+    assert set(started) == {"shared"}
+
+
+def test_a_sweep_draws_and_starts_beside_others_and_samples_alone(
+    store: InputStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kernelblaster.evaluation.sweep.SPIN_UP_S", 0.0)
+    device = Watched()
+    judge = trusting(device, store)
+    drawn = list[str]()
+    use = store.use
+    monkeypatch.setattr(store, "use", lambda key: drawn.append(device.uses[-1]) or use(key))
+
+    found = judge.sweep(relu(store), [source("quick"), source("honest")])
+
+    assert drawn == ["shared"]
+    assert device.sampled
+    assert all(one.median_us for one in found)
+
+
+def test_a_trusted_candidate_is_sanitized_beside_others(store: InputStore) -> None:
+    device = Watched()
+    assert trusting(device, store).sanitize(relu(store), source("honest")) == []
+    assert set(device.uses) == {"shared"}

@@ -41,7 +41,8 @@ def print_evaluation(evaluation: Evaluation, title: str, file: str = BUILT_AS) -
     if not evaluation.outputs_judged:
         console.print(f"[yellow]outputs were judged at smaller sizes, not at {evaluation.workload}[/]", soft_wrap=True)
     if evaluation.isolation is not None:
-        console.print(f"[dim]isolation: {evaluation.isolation}[/]", soft_wrap=True)
+        company = ", verified beside others" if evaluation.in_company else ""
+        console.print(f"[dim]isolation: {evaluation.isolation}{company}[/]", soft_wrap=True)
     if evaluation.reason:
         console.print(escape(evaluation.reason.replace(BUILT_AS, file)), soft_wrap=True)
     _print_log(console, evaluation, file)

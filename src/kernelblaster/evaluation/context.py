@@ -26,6 +26,7 @@ from kernelblaster.python_candidates.candidate import CudaSource, Record, as_cud
 from kernelblaster.python_candidates.recording import record
 
 Value = TypeVar("Value")
+Guarded = Callable[[AbstractContextManager[None]], AbstractContextManager[None]]
 
 
 class _PerProblem:
@@ -59,8 +60,6 @@ class EvaluationContext:
         libraries: libraries that candidates may link.
         precision: storage type of floating-point tensors of problems that are meant in it; see `precision_of`.
         seed: makes the input sets the same again; None draws a secret one.
-        in_company: candidates are trusted to leave others alone, as the project's own are: on a GPU they are verified
-            beside others, and hold it alone only while they are timed.
     """
 
     def __init__(
@@ -73,13 +72,11 @@ class EvaluationContext:
         *,
         precision: Precision,
         seed: int | None = None,
-        in_company: bool = False,
     ) -> None:
         self.device = device
         self.precision = precision
         self.workload = workload
         self.seed = secret_seed() if seed is None else seed
-        self.in_company = in_company
         self.inputs = inputs
         self.config = config
         self.libraries = tuple(libraries)
@@ -91,6 +88,11 @@ class EvaluationContext:
     def facts(self) -> DeviceFacts:
         """The device that candidates run on."""
         return self.device.facts
+
+    @property
+    def in_company(self) -> bool:
+        """Whether candidates are verified beside others, as `EvaluationConfig.in_company` has it."""
+        return self.config.in_company
 
     def precision_of(self, problem: Problem) -> Precision:
         """The precision in which candidates of a problem are judged here."""
@@ -156,12 +158,12 @@ class EvaluationContext:
         precision = self.precision_of(problem)
         return self.once("attainable", problem, lambda: attainable(problem, self.workload, precision, self.facts))
 
-    def checks(self, problem: Problem) -> TimedChecks:
+    def checks(self, problem: Problem, guarded: Guarded = lambda guard: guard) -> TimedChecks:
         """Draw a problem's input sets, and choose which timed calls are judged. Raises ProblemError and DeviceError.
 
-        Drawing uses the device, and disturbs nobody but who measures on it.
+        Drawing uses the device, and disturbs nobody but who measures on it; `guarded` is handed the guard against that.
         """
-        return self.once("checks", problem, lambda: self._choose_checks(problem))
+        return self.once("checks", problem, lambda: self._choose_checks(problem, guarded))
 
     def check_workload(self, problem: Problem) -> None:
         """Raise UsageError when a problem does not declare the timed workload."""
@@ -170,8 +172,8 @@ class EvaluationContext:
                 f"{problem.slug} declares no size {self.workload}", hint=f"choose among {', '.join(problem.workloads)}"
             )
 
-    def _choose_checks(self, problem: Problem) -> TimedChecks:
+    def _choose_checks(self, problem: Problem, guarded: Guarded) -> TimedChecks:
         plan = self.plan(problem)
-        with self.device.shared():
+        with guarded(self.device.shared()):
             self.inputs.draw([*plan.small, *plan.unseen])
             return choose_checks(self.inputs, plan.timed, self.facts, self.seed, self.config.error_factor)

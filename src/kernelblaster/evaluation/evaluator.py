@@ -90,7 +90,7 @@ class Evaluator(EvaluationContext):
         try:
             text = self.cuda_source(problem, source).text
             build = self.device.build(text, self.device.prepare(problem, self.precision_of(problem)), self.libraries)
-            with self.holding(), self.measuring(), self._cheap_job(problem) as job:
+            with self.holding(), self.verifying(), self._cheap_job(problem) as job:
                 return self.device.sanitize(build, job, timeout_s=self.config.timeout_s)
         except (BuildFailure, RunFailure) as failure:
             return [SanitizerFinding(tool=failure.kind.value, message=failure.reason)]

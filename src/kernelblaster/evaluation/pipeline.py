@@ -92,35 +92,37 @@ class EvaluationPipeline(EvaluationStages):
         their inputs meanwhile.
         """
         with self._stage("inputs"):
-            self._checks = self._judge.checks(self._problem)
+            self._checks = self._judge.checks(self._problem, self._guarded)
         if self._judge.in_company:
             built = isinstance(candidate, Build) or self._built(candidate.finished) is not None
             return built and self._stages(candidate, baseline, profile=profile)
         if isinstance(candidate, Compiling):
-            with self._judge.holding(wait=False) as held, suppress(StillCompiling):
+            with self._guarded(self._judge.holding(wait=False)) as held, suppress(StillCompiling):
                 if held:
                     return self._stages(candidate, baseline, profile=profile)
             if self._built(candidate.finished) is None:
                 return False
-        with self._judge.holding():
+        with self._guarded(self._judge.holding()):
             return self._stages(candidate, baseline, profile=profile)
 
     def _stages(self, candidate: Candidate, baseline: Build | None, *, profile: bool) -> bool:
         judge, plan = self._judge, self._plan
         with ExitStack() as stack:
-            with judge.verifying():
+            with self._guarded(judge.verifying()):
                 with self._stage("inputs"):
                     judge.inputs.draw([*plan.small, *plan.unseen])  # there, unless others needed the room meanwhile
                     drawn = stack.enter_context(judge.inputs.use(plan.timed))
                 pair = stack.enter_context(self._pair(drawn))
                 if not self._passes(pair, candidate, baseline, profile=profile):
                     return False
+                with self._stage("time"):
+                    pair.settle()
             if self._evaluation.tier is Tier.CORRECT:
                 return True
             if not self._measure(pair, most_seconds=self._seconds):
                 return False
             if profile:
-                with judge.measuring():
+                with self._guarded(judge.measuring()):
                     self._profile(candidate, pair)
             return True
 
@@ -163,12 +165,12 @@ class EvaluationPipeline(EvaluationStages):
             return
         taken = [found]
         while len(taken) < process_pairs:
-            with (
-                judge.holding(),
-                judge.inputs.use(self._plan.timed) as drawn,
-                self._pair(drawn) as pair,
-            ):
-                pair.start(build, baseline)
+            with self._guarded(judge.holding()), ExitStack() as stack:
+                with self._guarded(judge.verifying()):
+                    drawn = stack.enter_context(judge.inputs.use(self._plan.timed))
+                    pair = stack.enter_context(self._pair(drawn))
+                    pair.start(build, baseline)
+                    pair.started()
                 if not self._measure(pair, most_seconds=REPEATED_SECONDS):
                     return
             if self._evaluation.comparison is taken[-1] or self._evaluation.comparison is None:
@@ -201,12 +203,11 @@ class EvaluationPipeline(EvaluationStages):
         """Time the candidate, against its baseline if there is one. Whether it is still correct."""
         try:
             with self._stage("time"):
-                with self._judge.measuring():
-                    pair.settle()
+                with self._guarded(self._judge.measuring()):
                     self._time(self._stopwatch(pair, most_seconds), pair)
                     self._checks.finish(pair)
                     pair.retire()
-                with self._judge.verifying():
+                with self._guarded(self._judge.verifying()):
                     return self._take(self._checks.judge(self._verifier, pair)) and self._let_live(pair)
         except ImpossibleTime as impossible:
             self._refuse(Verdict.REWARD_HACK, impossible.reason)

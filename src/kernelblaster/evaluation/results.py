@@ -203,9 +203,11 @@ class Evaluation(BaseModel):
     """The problem's own driver judged the candidate; see `evaluation.self_checking` for what that is worth."""
     isolation: Isolation | None = None
     """How the candidate was kept apart from the machine; None where nobody recorded it."""
+    in_company: bool = False
+    """Whether it was verified beside others on the same GPU, its author being trusted to leave them alone."""
     warnings: list[str] = []
     seconds: dict[str, float] = {}
-    """Wall seconds per stage: build, inputs, verify, time, profile."""
+    """Wall seconds per stage: build, inputs, verify, time, profile; wait, while others used the device."""
 
     @property
     def correct(self) -> bool:

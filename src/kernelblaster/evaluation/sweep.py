@@ -15,6 +15,7 @@ import statistics
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from kernelblaster.cuda_source.digest import source_digest
@@ -69,12 +70,10 @@ class Sweep:
         if contestants:
             judge, key = self._judge, self._judge.plan(self._problem).timed
             budget = 0 if key.judged else judge.instruction_budget
-            with (
-                judge.holding(),
-                judge.measuring(),
-                judge.inputs.use(key) as drawn,
-                Workspace(judge.inputs.directory, drawn, budget) as workspace,
-            ):
+            with judge.holding(), ExitStack() as stack:
+                with judge.verifying():
+                    drawn = stack.enter_context(judge.inputs.use(key))
+                workspace = stack.enter_context(Workspace(judge.inputs.directory, drawn, budget))
                 self._time(contestants, workspace.job)
         timed = {one.place: one for one in contestants}
         return [self._result(place, built[place], timed.get(place)) for place in range(len(built))]
@@ -108,10 +107,15 @@ class Sweep:
 
     def _rung(self, contestants: list[_Contestant], job: Job, wanted: int) -> None:
         """One process: until each has `wanted` samples, or one of them ends it."""
+        judge = self._judge
         current = contestants[0]  # whose fault it is when the process does not even start, nobody can say
         builds, at_rest = [one.build for one in contestants], not self._modelled
         try:
-            with self._judge.device.open_variants(builds, job, timeout_s=self._judge.config.timeout_s) as session:
+            with ExitStack() as stack:
+                with judge.verifying():
+                    opened = judge.device.open_variants(builds, job, timeout_s=judge.config.timeout_s)
+                    session = stack.enter_context(opened)
+                stack.enter_context(judge.measuring())
                 for index, one in enumerate(contestants):
                     current = one
                     if not _owed(one, wanted):

@@ -250,15 +250,8 @@ def judge_on(device: Device, item: CheckItem) -> CheckRecord | WorkerLost:
         with suppress(BuildFailure, ProblemError):  # fills the cache of builds; says why when it is judged
             device.build(item.source, device.prepare(item.problem, item.precision))
         with InputStore() as inputs:
-            judge = Evaluator(
-                device,
-                inputs,
-                item.config.evaluation,
-                item.workload,
-                item.config.libraries,
-                precision=item.precision,
-                in_company=True,
-            )
+            settings = item.config.evaluation.model_copy(update={"in_company": True})
+            judge = Evaluator(device, inputs, settings, item.workload, item.config.libraries, precision=item.precision)
             return _outcome(item, judge, time.monotonic())
     except DeviceError as error:
         return WorkerLost(error.message)

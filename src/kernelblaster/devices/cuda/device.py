@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -188,7 +190,9 @@ class CudaDevice:
         )
 
     def sanitize(self, build: Build, job: Job, *, timeout_s: float) -> list[SanitizerFinding]:
-        """memcheck, racecheck, initcheck and synccheck over one call. Empty when compute-sanitizer is missing.
+        """memcheck, racecheck, initcheck and synccheck, side by side, each over a call in a process of its own.
+
+        Empty when compute-sanitizer is missing.
 
         Where it does not work under the isolation of candidates, it runs under a weaker one, with a warning in the log.
 
@@ -196,12 +200,19 @@ class CudaDevice:
         """
         if self._tools.sanitizer is None:
             return []
-        findings: list[SanitizerFinding] = []
+        sanitizer = self._tools.sanitizer
         # A driver of others copies memory of its own that it never wrote: no word on the candidate.
         weak = build.harness.problem.weakly_verified
-        for tool in (name for name in TOOLS if not (weak and name == INITCHECK)):
-            findings += self._sanitize_with(self._tools.sanitizer, tool, build, job, timeout_s)
-        return findings
+        tools = [name for name in TOOLS if not (weak and name == INITCHECK)]
+        alone = 0 if self._sanitizing is not None else 1  # it finds out under which isolation the others work
+
+        def findings(tool: str) -> list[SanitizerFinding]:
+            return self._sanitize_with(sanitizer, tool, build, job, timeout_s)
+
+        found = [findings(tool) for tool in tools[:alone]]
+        with ThreadPoolExecutor(len(tools), "sanitizer") as threads:
+            found += threads.map(findings, tools[alone:])
+        return list(chain.from_iterable(found))
 
     def _sanitize_with(
         self, sanitizer: Path, tool: str, build: Build, job: Job, timeout_s: float

@@ -16,6 +16,7 @@ from kernelblaster.devices.cuda import device as module
 from kernelblaster.devices.cuda.ncu import NO_KERNEL
 from kernelblaster.devices.cuda.probe import GpuInfo
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
+from kernelblaster.devices.failures import RunFailure
 from kernelblaster.devices.metrics import Metric
 from kernelblaster.devices.profiles import ProfileSource, SanitizerFinding
 from kernelblaster.errors import DeviceError
@@ -151,6 +152,16 @@ def test_a_report_that_cannot_be_printed_costs_rules_and_lines_alone(
     profile = profile_once(make_device(ncu=ncu), host_build, make_job(), timeout_s=20)
     assert profile.source is ProfileSource.NCU
     assert not any(kernel.rules or kernel.lines for kernel in profile.kernels)
+
+
+def test_a_report_is_read_once_the_gpu_is_no_longer_needed(
+    make_device: Callable[..., module.CudaDevice], tmp_path: Path, host_build: Build, make_job: MakeJob
+) -> None:
+    ncu = tool(tmp_path / "ncu", 'echo "==PROF== Connected" > "$log"; : > "$export_to"', pages="exit 1")
+    with make_device(ncu=ncu).profiler(host_build, make_job(), timeout_s=20) as profiler:
+        read = profiler.collect()
+        with pytest.raises(RunFailure, match="ncu failed"):
+            read()
 
 
 def test_refused_counters_fall_back_to_events_with_the_hint(

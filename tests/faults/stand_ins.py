@@ -129,7 +129,7 @@ class _Profiler(FakeProfiler):
         super().__init__(device, candidate)
         self._ruled = ruled
 
-    def collect(self) -> Profile:
+    def counted(self) -> Profile:
         metrics = {str(Metric.DURATION): 1e5}
         if self._ruled:
             metrics |= {str(Metric.DRAM_THROUGHPUT): 93.0, str(Metric.SM_THROUGHPUT): 12.0}

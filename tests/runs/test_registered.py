@@ -104,7 +104,7 @@ def test_times_alone_are_a_profile_without_counters() -> None:
     candidate: Any = SimpleNamespace(built=lambda: SimpleNamespace(resources=()))
     job: Any = None
     with EventProfiler(device, candidate, job, 1.0) as profiler:
-        profile = profiler.collect()
+        profile = profiler.collect()()
     assert profile.source is ProfileSource.EVENTS
     assert list(profile.totals.values()) == [3000.0]
     assert profile.warnings

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -284,8 +284,12 @@ class Profiler(Protocol):
         """Wait until its process is prepared and idle, so that it disturbs nobody who is timed."""
         ...
 
-    def collect(self) -> Profile:
-        """Counters of one warmed call. Falls back to `ProfileSource.EVENTS` with a warning. Raises RunFailure."""
+    def collect(self) -> Callable[[], Profile]:
+        """Have one warmed call counted, alone on the device. Raises RunFailure.
+
+        What is returned reads the counts: it needs no device, and the profiler not to be left yet. It may raise
+        RunFailure, too. Where there are no counters the profile has `ProfileSource.EVENTS` and a warning.
+        """
         ...
 
 
@@ -354,7 +358,7 @@ class Device(Protocol):
 def profile_once(device: Device, build: Build, job: Job, *, timeout_s: float) -> Profile:
     """Counters of one warmed call, in a process for that alone. Raises RunFailure."""
     with device.profiler(build, job, timeout_s=timeout_s) as profiler:
-        return profiler.collect()
+        return profiler.collect()()
 
 
 class ExclusiveUse(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
@@ -66,8 +67,13 @@ class EventProfiler:
     def settle(self) -> None:
         """Nothing runs."""
 
-    def collect(self) -> Profile:
+    def collect(self) -> Callable[[], Profile]:
         """The time of a warmed call by events, and what the compiler says of a single kernel. Raises RunFailure."""
+        profile = self.times()
+        return lambda: profile
+
+    def times(self) -> Profile:
+        """What `collect` finds. Raises RunFailure."""
         with self.device.open(self.candidate, self.job, timeout_s=self.timeout_s) as session:
             session.call(0)
             samples = session.time_calls([COUNTED] * _SAMPLES)

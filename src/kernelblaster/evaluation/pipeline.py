@@ -89,23 +89,24 @@ class EvaluationPipeline(EvaluationStages):
         """One hold of the device: verify, time, profile. Whether it is correct.
 
         Where nobody else measures, the device is held while the candidate is still being compiled: its processes load
-        their inputs meanwhile.
+        their inputs meanwhile. It is given back before counts are read.
         """
         with self._stage("inputs"):
             self._checks = self._judge.checks(self._problem, self._guarded)
         if self._judge.in_company:
             built = isinstance(candidate, Build) or self._built(candidate.finished) is not None
-            return built and self._stages(candidate, baseline, profile=profile)
+            return built and self._stages(candidate, baseline, ExitStack(), profile=profile)
         if isinstance(candidate, Compiling):
-            with self._guarded(self._judge.holding(wait=False)) as held, suppress(StillCompiling):
-                if held:
-                    return self._stages(candidate, baseline, profile=profile)
+            with ExitStack() as hold, suppress(StillCompiling):
+                if hold.enter_context(self._guarded(self._judge.holding(wait=False))):
+                    return self._stages(candidate, baseline, hold, profile=profile)
             if self._built(candidate.finished) is None:
                 return False
-        with self._guarded(self._judge.holding()):
-            return self._stages(candidate, baseline, profile=profile)
+        with ExitStack() as hold:
+            hold.enter_context(self._guarded(self._judge.holding()))
+            return self._stages(candidate, baseline, hold, profile=profile)
 
-    def _stages(self, candidate: Candidate, baseline: Build | None, *, profile: bool) -> bool:
+    def _stages(self, candidate: Candidate, baseline: Build | None, hold: ExitStack, *, profile: bool) -> bool:
         judge, plan = self._judge, self._plan
         with ExitStack() as stack:
             with self._guarded(judge.verifying()):
@@ -122,8 +123,7 @@ class EvaluationPipeline(EvaluationStages):
             if not self._measure(pair, most_seconds=self._seconds):
                 return False
             if profile:
-                with self._guarded(judge.measuring()):
-                    self._profile(candidate, pair)
+                self._profile(candidate, pair, hold)
             return True
 
     def _passes(
@@ -269,11 +269,14 @@ class EvaluationPipeline(EvaluationStages):
             )
         return found
 
-    def _profile(self, candidate: Candidate, pair: TimedPair[InputSet]) -> None:
+    def _profile(self, candidate: Candidate, pair: TimedPair[InputSet], hold: ExitStack) -> None:
         """Counters of one call. A profiler that fails takes nothing back from a correct, timed candidate."""
         try:
             with self._stage("profile"):
-                self._evaluation.profile = pair.profile(candidate)
+                with self._guarded(self._judge.measuring()):
+                    read = pair.profile(candidate)
+                hold.close()
+                self._evaluation.profile = read()
         except RunFailure as failure:
             self._warn(f"no profile: {failure.reason}")
         except DeviceMemoryFull as failure:

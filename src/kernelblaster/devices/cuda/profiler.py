@@ -2,12 +2,14 @@
 
 ncu, CUDA's start under it and the loading of inputs take longer than the replays of the call, and so does the first
 kernel that ncu profiles. So the program is started while the candidate is being compiled, profiles an empty kernel, and
-then waits for its command while the candidate is verified and timed.
+then waits for its command while the candidate is verified and timed. What ncu keeps of the call is read by further
+starts of ncu, some seconds of the CPU that leave the GPU to others.
 """
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -18,6 +20,7 @@ from typing import Self
 from kernelblaster.devices.base import COUNTED, Candidate, Job
 from kernelblaster.devices.cuda.ncu import (
     NO_KERNEL,
+    PERMISSION_ERROR,
     PERMISSION_HINT,
     WARMUP_KERNEL,
     NcuFailure,
@@ -26,7 +29,7 @@ from kernelblaster.devices.cuda.ncu import (
     unknown_metrics,
 )
 from kernelblaster.devices.cuda.ncu_report import page_command, parse_lines, parse_rules, report_arguments
-from kernelblaster.devices.failures import RunFailure
+from kernelblaster.devices.failures import RunFailure, RunFailureKind
 from kernelblaster.devices.harness.process import HarnessProcess
 from kernelblaster.devices.metrics import Metric
 from kernelblaster.devices.profilers import EventProfiler, Opens
@@ -119,25 +122,27 @@ class CudaProfiler:
             with contextlib.suppress(RunFailure, DeviceError):
                 self._waiting.settle()
 
-    def collect(self) -> Profile:
-        """Counters of one warmed call through ncu, else its time by events with a warning. Raises RunFailure."""
-        if self._counters.ncu is None:
+    def collect(self) -> Callable[[], Profile]:
+        """Have ncu count one warmed call, else time it by events with a warning. Raises RunFailure."""
+        ncu = self._counters.ncu
+        if ncu is None:
             return self._by_events("ncu is not installed: times only")
         try:
-            return self._by_ncu(self._counters.ncu)
+            text = self._by_ncu(ncu)
         except NcuFailure as failure:
             hint = f"; hint: {PERMISSION_HINT}" if failure.permission else ""
             return self._by_events(f"{failure.reason}{hint}")
+        return lambda: self._read(ncu, text)
 
-    def _by_ncu(self, ncu: Path) -> Profile:
-        """What ncu counts; until it is known to work, under weaker isolation where it fails.
+    def _by_ncu(self, ncu: Path) -> str:
+        """What ncu writes of a call; until it is known to work, under weaker isolation where it fails.
 
         The empty kernel in a profile proves that ncu works, whatever the candidate does. Raises NcuFailure, RunFailure.
         """
         counters, wanted = self._counters, self._limits.isolation or strongest().level
         levels = [counters.isolation] if counters.isolation is not None else weaker(wanted)
         try:
-            found = strongest_working(levels, lambda level: self._kernels(ncu, level), NcuFailure)
+            found = strongest_working(levels, lambda level: self._counted(ncu, level), NcuFailure)
         except NcuFailure as failure:
             if failure.permission:
                 counters.isolation = wanted
@@ -145,15 +150,12 @@ class CudaProfiler:
         counters.isolation = found.level
         if found.refused:
             counters.warning = f"profiled under weaker isolation ({found.level}): under {wanted} {found.reason}"
-        first, *others = found.result
-        kernels = others if first.name.partition("(")[0] == WARMUP_KERNEL else found.result
-        if not kernels:
+        if _TABLE in found.result and not _own(parse_csv(found.result)):
             raise NcuFailure(NO_KERNEL)
-        warnings = [counters.warning] if counters.warning else []
-        return Profile(source=ProfileSource.NCU, kernels=kernels, totals=totals(kernels), warnings=warnings)
+        return found.result
 
-    def _kernels(self, ncu: Path, level: Isolation) -> list[KernelProfile]:
-        """Kernel profiles, with rules and lines where ncu keeps a report that it can read.
+    def _counted(self, ncu: Path, level: Isolation) -> str:
+        """What ncu writes of a call of which it prints counts or keeps them in a report.
 
         A metric this ncu does not know is left out for good. Raises NcuFailure, RunFailure.
         """
@@ -162,6 +164,23 @@ class CudaProfiler:
         if unknown:
             self._counters.unsupported |= unknown
             text = self._text(ncu, level)
+        if _TABLE in text or not self._report.exists() or PERMISSION_ERROR in text:
+            parse_csv(text)
+        return text
+
+    def _read(self, ncu: Path, text: str) -> Profile:
+        """The profile of what was counted. Raises RunFailure where ncu cannot print its own report."""
+        try:
+            kernels = _own(self._kernels(ncu, text))
+        except NcuFailure as failure:
+            raise RunFailure(RunFailureKind.RUNTIME, failure.reason) from failure
+        if not kernels:
+            raise RunFailure(RunFailureKind.RUNTIME, NO_KERNEL)
+        warnings = [self._counters.warning] if self._counters.warning else []
+        return Profile(source=ProfileSource.NCU, kernels=kernels, totals=totals(kernels), warnings=warnings)
+
+    def _kernels(self, ncu: Path, text: str) -> list[KernelProfile]:
+        """Kernel profiles, with rules and lines where ncu keeps a report that it can read. Raises NcuFailure."""
         if not self._report.exists():
             return parse_csv(text)
         # Each start of ncu takes a second. A version that keeps a report prints no table beside it.
@@ -226,5 +245,10 @@ class CudaProfiler:
             raise failure
         return text
 
-    def _by_events(self, warning: str) -> Profile:
+    def _by_events(self, warning: str) -> Callable[[], Profile]:
         return EventProfiler(self._device, self._candidate, self._job, self._timeout_s, warning).collect()
+
+
+def _own(kernels: list[KernelProfile]) -> list[KernelProfile]:
+    """The candidate's kernels: the harness' empty one comes first where it was profiled, too."""
+    return kernels[1:] if kernels[0].name.partition("(")[0] == WARMUP_KERNEL else kernels

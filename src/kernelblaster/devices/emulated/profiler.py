@@ -40,9 +40,12 @@ class EmulatedProfiler:
     def settle(self) -> None:
         """Nothing runs."""
 
-    def collect(self) -> Profile:
+    def collect(self) -> Callable[[], Profile]:
         """Counts of one warmed call and the model's times. Raises RunFailure."""
         call = self.estimate()
+        return lambda: self._profile(call)
+
+    def _profile(self, call: CallEstimate) -> Profile:
         kernels = [kernel_profile(kernel_launch(estimate, self.gpu, lines=_LINES)) for estimate in call.kernels]
         warnings = [] if kernels else ["the call launched no kernel"]
         if call.transfers_us:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,8 +85,11 @@ class TimedPair(Generic[_Drawn]):
         if self._profiler is not None:
             self._profiler.settle()
 
-    def profile(self, candidate: Candidate) -> Profile:
-        """Counters of one call of the candidate, alone on the device. Raises RunFailure and DeviceError."""
+    def profile(self, candidate: Candidate) -> Callable[[], Profile]:
+        """Have one call of the candidate counted, alone on the device; what is returned reads the counts without it.
+
+        Raises RunFailure and DeviceError.
+        """
         self._close_processes()
         profiler = self._profiler or self.start_profiler(candidate)
         return profiler.collect()

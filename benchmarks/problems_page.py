@@ -27,8 +27,8 @@ from kernelblaster.problems.problem import Problem, StandardWorkload
 from kernelblaster.problems.reference import reference_digest
 from kernelblaster.problems.start import read_start
 from kernelblaster.problems.tags import HELD_OUT
+from kernelblaster.runs.check_records import CheckRecord, problem_digest, read_checks, shipped_checks
 from kernelblaster.runs.problem_audits import AuditRecord, read_audits
-from kernelblaster.runs.problem_checks import CheckRecord, problem_digest, read_checks, shipped_checks
 
 SPLIT = (
     "{count} problems: {levels}. The fixed split holds out every problem with {held}: {train} to learn from "

@@ -178,6 +178,9 @@ from kernelblaster.registry import Registry as Registry
 from kernelblaster.replay.transition import Transition as Transition
 from kernelblaster.runs.answer import answer_exchange as answer_exchange
 from kernelblaster.runs.answer import check_exchange as check_exchange
+from kernelblaster.runs.check_records import CheckAgain as CheckAgain
+from kernelblaster.runs.check_records import CheckRecord as CheckRecord
+from kernelblaster.runs.check_records import read_checks as read_checks
 from kernelblaster.runs.choices import choose_device as choose_device
 from kernelblaster.runs.choices import choose_model_config as choose_model_config
 from kernelblaster.runs.observing import ExpectedCosts as ExpectedCosts
@@ -187,9 +190,7 @@ from kernelblaster.runs.observing import RunObserver as RunObserver
 from kernelblaster.runs.problem_audits import AuditRecord as AuditRecord
 from kernelblaster.runs.problem_audits import audit_problems as audit_problems
 from kernelblaster.runs.problem_checks import CheckPlan as CheckPlan
-from kernelblaster.runs.problem_checks import CheckRecord as CheckRecord
 from kernelblaster.runs.problem_checks import check_problems as check_problems
-from kernelblaster.runs.problem_checks import read_checks as read_checks
 from kernelblaster.runs.pytorch_times import TimesPlan as TimesPlan
 from kernelblaster.runs.pytorch_times import time_pytorch as time_pytorch
 from kernelblaster.runs.pytorch_times import wanted_rows as wanted_rows

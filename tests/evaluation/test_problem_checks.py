@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from budget_support import RELU_SLUG, reduced
 from fake_device import FakeDevice, source
@@ -13,8 +14,10 @@ from fake_device import FakeDevice, source
 from kernelblaster.config import RunConfig
 from kernelblaster.devices.registry import DEVICES, OpenedDevice
 from kernelblaster.errors import MachineError
+from kernelblaster.evaluation.judge_version import judge_version
 from kernelblaster.problems.problem import Precision, Problem
-from kernelblaster.runs.problem_checks import PROBLEM_FAULT, CheckPlan, CheckRecord, check_problems, read_checks
+from kernelblaster.runs.check_records import PROBLEM_FAULT, CheckAgain, CheckRecord, read_checks
+from kernelblaster.runs.problem_checks import CheckPlan, check_problems
 
 CONFIG = RunConfig(device="scripted", evaluation={"input_sets": 2, "max_seconds_timing": 0.1})
 
@@ -41,8 +44,18 @@ def started(problem: Problem, kernel: str) -> Problem:
     return problem
 
 
-def swept(plan: CheckPlan, records: Path) -> list[CheckRecord]:
-    return list(check_problems(plan, CONFIG, records, lambda stage: None))
+def swept(plan: CheckPlan, records: Path, config: RunConfig = CONFIG) -> list[CheckRecord]:
+    return list(check_problems(plan, config, records, lambda stage: None))
+
+
+class Wild:
+    """Noise that no number of samples makes up for."""
+
+    def __init__(self) -> None:
+        self._noise = np.random.default_rng(3)
+
+    def normal(self, mean: float, spread: float) -> float:
+        return self._noise.normal(mean, 2.0)
 
 
 def test_outcomes_are_kept_and_only_what_has_changed_is_judged_again(problem: Problem, tmp_path: Path) -> None:
@@ -51,7 +64,7 @@ def test_outcomes_are_kept_and_only_what_has_changed_is_judged_again(problem: Pr
     first = swept(plan, records)
     assert [(one.workload, one.passed) for one in first] == [("small", True), ("medium", True)]
     assert swept(plan, records) == first
-    (again,) = swept(replace(plan, again=True, workloads=["medium"]), records)
+    (again,) = swept(replace(plan, again=CheckAgain.ALL, workloads=["medium"]), records)
     assert again.at > first[1].at
     (wrong,) = swept(replace(plan, problems=[started(problem, "scaled")], workloads=["small"]), records)
     assert wrong.verdict == "wrong_values"
@@ -81,3 +94,54 @@ def test_a_damaged_line_is_named(tmp_path: Path) -> None:
     (tmp_path / "records.jsonl").write_text("{}\n")
     with pytest.raises(MachineError, match="line 1"):
         read_checks(tmp_path / "records.jsonl")
+
+
+def test_what_an_earlier_judge_refused_is_judged_again(
+    problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = tmp_path / "records.jsonl"
+    right = CheckPlan([problem], [Precision.FP32], ["medium"])
+    wrong = CheckPlan([started(replace(problem), "scaled")], [Precision.FP32], ["small"])
+    (refused,) = swept(wrong, records)
+    assert swept(wrong, records) == [refused]
+    assert refused.judge == judge_version()
+    (asked,) = swept(replace(wrong, again=CheckAgain.REFUSED), records)
+    assert asked.at > refused.at
+
+    started(problem, "honest")
+    (correct,) = swept(right, records)
+    started(problem, "scaled")
+    monkeypatch.setattr("kernelblaster.runs.problem_checks.judge_version", lambda: "another")
+    (later,) = swept(wrong, records)
+    assert later.at > asked.at
+    assert later.judge == "another"
+    assert swept(wrong, records) == [later]
+    started(problem, "honest")
+    for again in (None, CheckAgain.REFUSED):
+        assert swept(replace(right, again=again), records) == [correct]
+
+
+def test_a_record_says_what_was_warned_of_and_what_took_time(problem: Problem, tmp_path: Path) -> None:
+    records = tmp_path / "records.jsonl"
+    (found,) = swept(CheckPlan([started(problem, "jitters")], [Precision.FP32], ["medium"]), records)
+    assert found.passed
+    assert any("differs" in warning for warning in found.warnings)
+    assert {"inputs", "verify", "time"} <= set(found.stages)
+    assert sum(found.stages.values()) <= found.seconds + 0.1 * len(found.stages)
+    assert read_checks(records) == [found]
+
+    earlier = found.model_dump_json(exclude={"judge", "stages", "warnings"})
+    records.write_text(f"{earlier}\n")
+    assert read_checks(records) == [found.model_copy(update={"judge": None, "stages": {}, "warnings": []})]
+
+
+def test_starts_are_timed_for_as_long_as_the_plan_says(
+    problem: Problem, tmp_path: Path, scripted: FakeDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scripted, "noise", Wild())
+    counts = []
+    for seconds in (0.05, 0.8):
+        plan, before = CheckPlan([problem], [Precision.FP32], ["medium"], seconds=seconds), len(scripted.sampled)
+        swept(plan, tmp_path / f"{seconds}.jsonl", RunConfig(device="scripted", evaluation={"input_sets": 2}))
+        counts.append(len(scripted.sampled) - before)
+    assert 0 < counts[0] < counts[1]

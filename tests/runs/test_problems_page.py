@@ -15,8 +15,8 @@ from kernelblaster.problems.dataset import Dataset
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.reference import reference_digest
 from kernelblaster.problems.start import read_start
+from kernelblaster.runs.check_records import CheckRecord, problem_digest
 from kernelblaster.runs.problem_audits import AuditRecord
-from kernelblaster.runs.problem_checks import CheckRecord, problem_digest
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 

@@ -13,8 +13,8 @@ from kernelblaster.cli.app import app
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.problems.problem import Precision
 from kernelblaster.problems.start import read_start
-from kernelblaster.runs import problem_checks
-from kernelblaster.runs.problem_checks import CheckRecord, problem_digest, shipped_checks
+from kernelblaster.runs import check_records
+from kernelblaster.runs.check_records import CheckRecord, problem_digest, shipped_checks
 
 RELU = load_problem("level1/19")
 MEASURED = CheckRecord(
@@ -49,7 +49,7 @@ def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     folder.mkdir(parents=True)
     rows = [MEASURED, *(MEASURED.model_copy(update=change) for change in LEFT_OUT)]
     (folder / "full.jsonl").write_text("".join(f"{row.model_dump_json()}\n" for row in rows))
-    monkeypatch.setattr(problem_checks, "data_dir", lambda: tmp_path)
+    monkeypatch.setattr(check_records, "data_dir", lambda: tmp_path)
     shipped_checks.cache_clear()
     yield
     shipped_checks.cache_clear()

@@ -20,7 +20,7 @@ from kernelblaster.storage.bounded_io import read_source
 
 if TYPE_CHECKING:
     from kernelblaster.evaluation.timing.pytorch_times import PytorchTimes
-    from kernelblaster.runs.problem_checks import CheckRecord
+    from kernelblaster.runs.check_records import CheckRecord
 
 ProblemName = Problem | str | Path
 """A problem, its name (`level1/23`, or `23` for level 1), or its directory."""
@@ -122,7 +122,7 @@ def known_starts(problem: ProblemName, *, size: str = StandardWorkload.FULL) -> 
     Outcomes of other files than the problem's own, and of what was not correct, are left out.
     Raises MachineError for a damaged file.
     """
-    from kernelblaster.runs.problem_checks import problem_digest, shipped_checks
+    from kernelblaster.runs.check_records import problem_digest, shipped_checks
 
     found = load_problem(problem)
     rows = [row for row in shipped_checks() if (row.problem, row.workload) == (str(found.id), size)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from kernelblaster import Precision, StandardWorkload
+from kernelblaster import CheckAgain, Precision, StandardWorkload
 from kernelblaster.cli import terminal
 from kernelblaster.cli.options import DatasetOption, DeviceOption, GpuTypeOption, JsonOption, finite
 from kernelblaster.cli.selection import NumbersOption, ProblemsArgument, SplitOption, SubsetOption, TagOption, select
@@ -44,7 +44,14 @@ def check(
     minutes: Annotated[
         float | None, typer.Option(min=0, callback=finite, help="Begin no further problem after this time.")
     ] = None,
-    again: Annotated[bool, typer.Option("--again", help="Judge also what has an outcome already.")] = False,
+    seconds: Annotated[float, typer.Option(min=0.05, callback=finite, help="Timing per start, at most.")] = 0.5,
+    again: Annotated[
+        CheckAgain | None,
+        typer.Option(
+            "--again",
+            help="Judge once more what was refused, or all; if not given, what an earlier judge refused.",
+        ),
+    ] = None,
     config: ConfigOption = None,
     assignments: SetOption = None,
     dataset_dir: DatasetOption = None,
@@ -66,6 +73,7 @@ def check(
         workloads=sizes,
         jobs=jobs or os.cpu_count() or 1,
         minutes=minutes,
+        seconds=seconds,
         again=again,
     )
     found, console = [], terminal.console()

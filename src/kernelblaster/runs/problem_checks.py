@@ -8,7 +8,6 @@ at a time has it alone to measure.
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -17,22 +16,28 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel
-
 from kernelblaster.config import RunConfig
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.devices.failures import BuildFailure
 from kernelblaster.errors import DeviceError, DeviceMemoryFull, ProblemError
 from kernelblaster.evaluation.inputs.scratch import free_host_memory
-from kernelblaster.evaluation.results import Evaluation, Verdict
-from kernelblaster.paths import data_dir
+from kernelblaster.evaluation.judge_version import judge_version
+from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.problems.problem import Precision, Problem, TensorRole
 from kernelblaster.problems.reference import tensor_specs
 from kernelblaster.problems.start import read_start
+from kernelblaster.runs.check_records import (
+    LOST,
+    MEMORY_FULL,
+    PROBLEM_FAULT,
+    CheckAgain,
+    CheckRecord,
+    problem_digest,
+    read_checks,
+)
 from kernelblaster.runs.choices import choose_device, watched
 from kernelblaster.runs.worker_pool import Pool, WorkerLost, WorkerPool, run_all
 from kernelblaster.storage.jsonl import append_line, cut_torn_line
-from kernelblaster.storage.records import read_records
 
 if TYPE_CHECKING:
     from kernelblaster.devices.base import Device
@@ -40,70 +45,12 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 600.0
 """Of one request to a start, at least: naive convolutions and recurrent networks take seconds a call at full size."""
-PROBLEM_FAULT = "problem_error"
-"""Stands for the verdict where the problem itself, not its kernel, is at fault."""
-MEMORY_FULL = "memory_full"
-"""Stands for the verdict where the GPU's memory does not suffice."""
-LOST = "lost"
-"""Stands for the verdict where the device failed, or the process that judged died or took too long."""
-SHIPPED = "starts"
-"""Folder of outcomes below `data/baselines/<gpu>`."""
-_AGAIN = (MEMORY_FULL, LOST)
-"""Judged again at the next call."""
+SECONDS = 0.5
+"""Of timing per start: naive kernels need no narrow interval, and each of them has the GPU alone meanwhile."""
 _LIMIT_S = 1800.0
 _COPIES, _REFERENCES, _OUTPUTS = 4, 4, 6
 """Tensors of the output's size: float64 ones while a reference is computed; float32 ones that wait for outputs, of the
 drawn set and three perturbations; files of verified and timed calls."""
-
-
-class CheckRecord(BaseModel):
-    """How the starting kernel of a problem was judged once.
-
-    Times are in microseconds, of the whole call with a cold L2; None where it is not correct.
-    """
-
-    problem: str
-    name: str
-    precision: Precision
-    workload: str
-    device: str
-    device_kind: DeviceKind
-    digest: str
-    """Of the problem's files, as they were judged."""
-    verdict: str
-    """A `Verdict`, `problem_error`, `memory_full` or `lost`."""
-    reason: str = ""
-    hint: str = ""
-    """What to do about a fault of the problem."""
-    median_us: float | None = None
-    low_us: float | None = None
-    high_us: float | None = None
-    floor_us: float | None = None
-    attainable_us: float | None = None
-    """What a well-written kernel is expected to reach, see `evaluation.attainable`."""
-    modelled: bool | None = None
-    budget_ratio: float | None = None
-    """Worst error over its budget, of all input sets; at most 1 for a correct kernel."""
-    isolation: str | None = None
-    seconds: float
-    """Wall time of the judgement, compilation included where nothing was compiled ahead."""
-    at: float
-    """Unix time."""
-
-    @property
-    def title(self) -> str:
-        """`level1/023 Softmax`; of a problem of one's own its name."""
-        return self.name if self.problem == self.name else f"{self.problem} {self.name}"
-
-    @property
-    def passed(self) -> bool:
-        """Whether the kernel was correct."""
-        return self.verdict == Verdict.CORRECT
-
-    @property
-    def key(self) -> tuple[str, str, str, str, str]:
-        """What it is the outcome of: problem, precision, workload, device, digest."""
-        return (self.problem, self.precision, self.workload, f"{self.device_kind} {self.device}", self.digest)
 
 
 @dataclass(frozen=True)
@@ -115,7 +62,9 @@ class CheckPlan:
         precisions, workloads: each problem in each of these precisions at each of these sizes that it declares.
         jobs: processes that judge; with one it is this one.
         minutes: after this no further problem is begun; None for no limit.
-        again: judge also what has an outcome.
+        seconds: of timing per start, at most; a slow one is timed for one call at least.
+        again: what is judged although it has an outcome; None: what the state of the machine brought about, and what
+            another version of the judge refused.
     """
 
     problems: Sequence[Problem]
@@ -123,7 +72,8 @@ class CheckPlan:
     workloads: Sequence[str]
     jobs: int = 1
     minutes: float | None = None
-    again: bool = False
+    seconds: float = SECONDS
+    again: CheckAgain | None = None
 
 
 @dataclass(frozen=True)
@@ -154,22 +104,6 @@ class InProcess:
             yield item, judge_on(self.device, item)
 
 
-def read_checks(path: Path) -> list[CheckRecord]:
-    """The newest outcome of each problem, precision, workload and device. Raises MachineError for a damaged file."""
-    newest: dict[tuple[str, ...], CheckRecord] = {}
-    for record in read_records(path, CheckRecord):
-        newest.pop(record.key[:4], None)
-        newest[record.key[:4]] = record
-    return list(newest.values())
-
-
-@cache
-def shipped_checks() -> tuple[CheckRecord, ...]:
-    """Times of starting kernels on GPUs that come with the data. Raises MachineError for a damaged file."""
-    files = sorted((data_dir() / "baselines").glob(f"*/{SHIPPED}/*.jsonl"))
-    return tuple(record for path in files for record in read_checks(path))
-
-
 def check_problems(
     plan: CheckPlan, config: RunConfig, records: Path, tell: Callable[[str], object]
 ) -> Iterator[CheckRecord]:
@@ -177,7 +111,10 @@ def check_problems(
 
     Raises UsageError, DeviceError, MachineError; a fault of one problem is an outcome.
     """
-    patient = {"timeout_s": max(config.evaluation.timeout_s, PATIENCE_S)}
+    patient = {
+        "timeout_s": max(config.evaluation.timeout_s, PATIENCE_S),
+        "max_seconds_timing": min(config.evaluation.max_seconds_timing, plan.seconds),
+    }
     config = config.model_copy(update={"evaluation": config.evaluation.model_copy(update=patient)})
     cut_torn_line(records)
     device = watched(choose_device(config, tell).device, config, tell)
@@ -186,7 +123,7 @@ def check_problems(
     open_items: list[CheckItem] = []
     for item in _items(plan, config):
         found = known.get((str(item.problem.id), item.precision, item.workload, place, item.digest))
-        if found is not None and found.verdict not in _AGAIN and not plan.again:
+        if found is not None and found.settled(judge_version(), plan.again):
             yield found
         else:
             open_items.append(item)
@@ -203,15 +140,6 @@ def _items(plan: CheckPlan, config: RunConfig) -> Iterator[CheckItem]:
                 if judged and not problem.weakly_verified:
                     source = read_start(problem)
                     yield CheckItem(problem, precision, workload, source, problem_digest(problem, source), config)
-
-
-def problem_digest(problem: Problem, source: str) -> str:
-    """Of reference, harness and a kernel."""
-    state = hashlib.sha256()
-    for data in (problem.reference_path.read_bytes(), problem.driver_path.read_bytes(), source.encode()):
-        state.update(len(data).to_bytes(8, "little"))
-        state.update(data)
-    return state.hexdigest()[:16]
 
 
 def _judged(
@@ -296,6 +224,7 @@ def _lost(item: CheckItem, facts: DeviceFacts, lost: WorkerLost) -> CheckRecord:
         digest=item.digest,
         verdict=LOST,
         reason=lost.reason,
+        judge=judge_version(),
         seconds=0.0,
         at=time.time(),
     )
@@ -330,6 +259,9 @@ def _outcome(item: CheckItem, judge: Evaluator, began: float) -> CheckRecord:
         modelled=timing.modelled if timing else None,
         budget_ratio=max((error.budget_ratio for error in found.errors), default=None) if found else None,
         isolation=found.isolation if found is not None else None,
+        judge=judge_version(),
+        stages={name: round(seconds, 2) for name, seconds in found.seconds.items()} if found is not None else {},
+        warnings=found.warnings if found is not None else [],
         seconds=time.monotonic() - began,
         at=time.time(),
     )

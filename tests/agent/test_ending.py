@@ -40,10 +40,20 @@ def test_finalists_are_measured_against_the_start_again(tmp_path):
     evaluator = CommentEvaluator(tmp_path / "evaluations.log")
     outcome, _ = search(tmp_path, evaluator=evaluator, rollouts=5)
 
-    assert [round(f.gain) for f in outcome.finalists] == [6, 5, 4]
-    assert [bool(f.rejected) for f in outcome.finalists] == [False, True, True]
-    assert len([call for call in evaluator.calls if call.endswith("False")]) == 3
+    (final,) = outcome.finalists
+    assert (round(final.gain), final.rejected) == (6, None)
+    assert len([call for call in evaluator.calls if call.endswith("False")]) == 1  # the others are clearly behind
     assert outcome.comparison.baseline.samples_us == []
+
+
+def test_finalists_that_are_close_are_all_measured(tmp_path):
+    model = ScriptedModel(
+        tmp_path / "model.log", lambda rollout, *_: answer(kernel(3.0 + 0.1 * rollout, tag=f"_{rollout}"))
+    )
+    context = make_context(tmp_path, model, rollouts=5, steps=1)
+    outcome = asyncio.run(run_problem(context))
+    assert [round(f.gain, 1) for f in outcome.finalists] == [3.4, 3.3, 3.2]
+    assert [bool(f.rejected) for f in outcome.finalists] == [False, True, True]
 
 
 def test_finalists_are_measured_in_several_pairs_of_processes_and_the_final_kernel_says_so(tmp_path):
@@ -61,7 +71,7 @@ def test_finalists_are_measured_in_several_pairs_of_processes_and_the_final_kern
 
     evaluator = Repeats(tmp_path / "evaluations.log")
     outcome, context = search(tmp_path, evaluator=evaluator)
-    assert evaluator.process_pairs.count(5) == 3
+    assert evaluator.process_pairs.count(5) == 2  # the third is clearly behind the second
     assert outcome.speedup == 3.0
     assert len(outcome.comparison.sessions) == 5
     assert "3.960, 4.000" in outcome.finalists[0].rejected
@@ -118,12 +128,10 @@ def ending(tmp_path, repair: str | Exception, **changes):
 def test_what_a_sanitizer_finds_goes_back_to_the_model_once_and_the_repair_can_win(tmp_path):
     outcome, context = ending(tmp_path, answer(kernel(3.5, tag="_mended")))
     assert outcome.speedup == 3.5
-    racing, mended, clean = outcome.finalists
+    racing, mended = outcome.finalists  # the clean one is clearly behind
     assert "racecheck" in racing.rejected
     assert "candidate.cu:7" in racing.rejected
     assert (mended.mends, mended.rejected) == (racing.sha256, None)
-    assert clean.rejected
-    assert "racecheck" not in clean.rejected
     (request,) = [r for r in context.model.requests if "/mend/" in r.slot]
     assert request.purpose is Purpose.REPAIR
     assert [message.role for message in request.messages] == ["system", "user", "assistant", "user"]

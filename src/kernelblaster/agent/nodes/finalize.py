@@ -1,5 +1,8 @@
 """The node that ends a search: finalists are measured again against the start, checked, and the best one is written.
 
+They are measured in the order of their gains, as long as the next one may still be the fastest: one that was
+`CLEARLY_BEHIND` in the search stays unmeasured, unless those before it are refused.
+
 The model may veto a finalist, never approve one: a reply that cannot be read, a missing reply and an empty budget are
 no veto, and are recorded as `unverified`. What a sanitizer finds in a finalist that would be written goes back to the
 model, once, and the repair is judged and measured like the others. When no finalist beats the start beyond noise,
@@ -34,6 +37,8 @@ from kernelblaster.models.replies import UnusableReply
 from kernelblaster.storage.atomic import write_atomically
 
 FINALISTS = 3
+CLEARLY_BEHIND = 1.1
+"""A kernel whose gain in the search is so many times below what a finalist was measured at is not measured again."""
 FINDINGS_SHOWN = 12
 """Findings of the sanitizers that a repair is shown."""
 
@@ -68,11 +73,14 @@ async def finalize(state: ProblemState, runtime: Runtime[ProblemContext]) -> Sta
 async def _conclude(context: ProblemContext, state: ProblemState) -> Conclusion:
     if state.start is None or state.failure is not None:
         return Conclusion(status=state.failed_as, reason=state.failure or "the start was not evaluated")
-    waiting = [await _measure(context, state.start, incumbent) for incumbent in contenders(state)]
-    known = {one.finalist.sha256 for one in waiting}
+    unmeasured = contenders(state)
+    known = {one.sha256 for one in unmeasured}
+    waiting: list[_Measured] = []
     finalists: list[Finalist] = []
     winner: _Measured | None = None
-    while waiting:
+    while waiting or (unmeasured and winner is None):
+        while unmeasured and not _behind(unmeasured[0], winner, waiting):
+            waiting.append(await _measure(context, state.start, unmeasured.pop(0)))
         waiting.sort(key=_rank)
         one = waiting.pop()
         finalist, mended = one.finalist, None
@@ -92,6 +100,12 @@ async def _conclude(context: ProblemContext, state: ProblemState) -> Conclusion:
     if winner is not None:
         await asyncio.to_thread(_remember, context, winner)
     return _conclusion(context, state, finalists, winner, final)
+
+
+def _behind(incumbent: Incumbent, winner: _Measured | None, waiting: list[_Measured]) -> bool:
+    """Whether a kernel is clearly slower than one that was measured and may be the final one."""
+    good = [one for one in [*([winner] if winner else []), *waiting] if one.finalist.rejected is None]
+    return any(incumbent.gain * CLEARLY_BEHIND < _rank(one)[0] for one in good)
 
 
 async def _written_start(context: ProblemContext, state: ProblemState, start: Incumbent) -> _Measured | None:

@@ -5,7 +5,7 @@
     OPENAI_API_KEY=... python examples/environment_loop.py L1_19 --model gpt-5.2
 
 `--replies` submits files in place of a model's answers. Any server that speaks OpenAI's protocol will do
-(`OPENAI_BASE_URL`). Needs `pip install 'kernelblaster[env]'`.
+(`OPENAI_BASE_URL`). Needs the extra `env`, which docs/environment.md says how to install.
 """
 
 from __future__ import annotations

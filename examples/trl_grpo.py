@@ -5,7 +5,8 @@
     python examples/trl_grpo.py --model tiny --problems L1_19 --steps 2
 
 `tiny` is a decoder with random weights whose vocabulary holds a few whole submissions: it needs no download, runs on
-any processor, and learns which of them is best. Needs `pip install 'kernelblaster[env,train]'`.
+any processor, and learns which of them is best. Needs the extras `env` and `train`; docs/environment.md says how
+to install them.
 """
 
 from __future__ import annotations

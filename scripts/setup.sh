@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing into .venv, pinned by constraints.txt. Called by run_single.sh and test.sh; safe to run alone.
-#   KERNELBLASTER_EXTRAS  pip extras to install (default: nvcc when no nvcc is found; test.sh adds dev)
+#   KERNELBLASTER_EXTRAS  pip extras to install such as env,triton (nvcc is added where none is found; test.sh adds dev)
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 venv="$root/.venv"

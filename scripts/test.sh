@@ -5,12 +5,15 @@
 #   bash scripts/test.sh -q -n 4          options go to pytest
 #   bash scripts/test.sh tests/models     a part of the tests, named by path, -k, -m or --lf: without the checks
 # At the end it says what was skipped and why, and how many tests only --all runs.
+# KERNELBLASTER_EXTRAS: extras beside dev, whose tests skip themselves without them, such as
+#   KERNELBLASTER_EXTRAS=env,triton bash scripts/test.sh tests/environment tests/python_candidates
+#   KERNELBLASTER_EXTRAS=env,train,triton bash scripts/test.sh
 # KERNELBLASTER_PYTHON: an interpreter that has the package's requirements and dev tools; nothing is installed then.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$here/.."
 if [ -z "${KERNELBLASTER_PYTHON:-}" ]; then
-    KERNELBLASTER_EXTRAS=dev bash "$here/setup.sh"
+    KERNELBLASTER_EXTRAS="dev${KERNELBLASTER_EXTRAS:+,$KERNELBLASTER_EXTRAS}" bash "$here/setup.sh"
 fi
 python=${KERNELBLASTER_PYTHON:-$PWD/.venv/bin/python}
 unset PYTHONDONTWRITEBYTECODE # Hundreds of processes import the same modules.

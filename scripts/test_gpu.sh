@@ -4,6 +4,7 @@
 #   bash scripts/test_gpu.sh -k softmax   arguments go to pytest; the checks beside the tests are left out then
 # KERNELBLASTER_PYTHON         an interpreter that has the package's requirements, pytest and hypothesis: nothing is
 #                              installed then. Otherwise setup.sh makes .venv.
+# KERNELBLASTER_EXTRAS         extras beside dev, such as env,triton: tests skip themselves that lack theirs
 # KERNELBLASTER_TRUST_MINUTES  for the planted kernels (default 6); those not begun by then are counted as not judged
 # KERNELBLASTER_GPU_OUT        folder for logs and JSON files (default: out/test_gpu)
 # Exit status: 0 all passed, 1 something failed, 4 no GPU.
@@ -11,7 +12,7 @@ set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$here/.."
 if [ -z "${KERNELBLASTER_PYTHON:-}" ]; then
-    KERNELBLASTER_EXTRAS=dev bash "$here/setup.sh" || exit
+    KERNELBLASTER_EXTRAS="dev${KERNELBLASTER_EXTRAS:+,$KERNELBLASTER_EXTRAS}" bash "$here/setup.sh" || exit
 fi
 python=${KERNELBLASTER_PYTHON:-$PWD/.venv/bin/python}
 export PYTHONPATH="$PWD/src${PYTHONPATH:+:$PYTHONPATH}" OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}

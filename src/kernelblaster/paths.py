@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 from kernelblaster.errors import MachineError
@@ -14,6 +15,16 @@ def data_dir() -> Path:
     """Shipped problems, knowledge base and recordings: inside the wheel, or `data/` of a clone."""
     packaged = _PACKAGE / "data"
     return packaged if packaged.is_dir() else _PACKAGE.parents[1] / "data"
+
+
+def how_to_install(extra: str) -> str:
+    """What to type so that this very Python has an extra of this package; in no registry is it to be found."""
+    checkout = _PACKAGE.parents[1]
+    if not (checkout / "pyproject.toml").is_file():
+        return f"install the package again, from the same wheel, as 'WHEEL[{extra}]'"
+    if Path(sys.prefix) == checkout / ".venv":
+        return f"KERNELBLASTER_EXTRAS={extra} bash {checkout}/scripts/setup.sh"
+    return f"{sys.executable} -m pip install --editable '{checkout}[{extra}]'"
 
 
 def problem_skeleton() -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -15,6 +16,7 @@ PYTHON = """#!/bin/bash
 case "$*" in
     *"-m venv"*) mkdir -p "${!#}/bin"; cp "$0" "${!#}/bin/python" ;;
     *"-m pip"*)
+        echo "$*" >> "$LOG.asked"
         echo begin >> "$LOG"
         while [ -e "$LOG.held" ]; do sleep 0.05; done
         [ ! -e "$LOG.fails" ] || exit 1
@@ -65,3 +67,16 @@ def test_what_failed_or_was_done_is_known(clone: Path) -> None:
     assert set_up(clone).wait(30) == 0
     assert set_up(clone).wait(30) == 0
     assert (clone / "log").read_text().split() == ["begin", "begin", "end"]
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(("asked", "installed"), [(None, {"dev"}), ("env,triton", {"dev", "env", "triton"})])
+def test_tests_may_have_the_extras_that_they_need(clone: Path, asked: str | None, installed: set[str]) -> None:
+    shutil.copy(ROOT / "scripts" / "test.sh", clone / "scripts")
+    settings = {"PYTHON": str(clone / "python"), "LOG": str(clone / "log"), "CUDA_HOME": "/nowhere"}
+    ours = ("KERNELBLASTER_EXTRAS", "KERNELBLASTER_PYTHON")
+    environment = {name: value for name, value in os.environ.items() if name not in ours} | settings
+    environment |= {} if asked is None else {"KERNELBLASTER_EXTRAS": asked}
+    subprocess.run(["bash", str(clone / "scripts" / "test.sh"), str(clone)], env=environment, check=True, timeout=30)
+    (found,) = re.findall(r"\[([\w,]+)\]", (clone / "log.asked").read_text())
+    assert set(found.split(",")) - {"nvcc"} == installed

@@ -7,6 +7,7 @@ import pytest
 
 from kernelblaster.devices.build.toolchain import SearchPath, Toolchain, ToolMissing, find_ncu, find_nvccs
 from kernelblaster.devices.facts import Library
+from kernelblaster.paths import how_to_install
 
 SYSTEM = (Path("/usr/local/bin"), Path("/usr/bin"), Path("/bin"))
 
@@ -47,7 +48,7 @@ def test_path_comes_before_homes_before_wheels(tmp_path: Path) -> None:
 def test_no_nvcc_says_what_to_install() -> None:
     with pytest.raises(ToolMissing) as error:
         find_nvccs(search())
-    assert "pip install kernelblaster[nvcc]" in error.value.hint
+    assert how_to_install("nvcc") in error.value.hint
 
 
 def test_a_wheel_layout_has_lib_and_no_shared_runtime(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from kernelblaster.environment.judging import Judge, SharedJudge
 from kernelblaster.environment.rewards import RewardOptions
 from kernelblaster.errors import MachineError, UsageError
 from kernelblaster.evaluation.timing.pytorch_times import read_times
+from kernelblaster.paths import how_to_install
 from kernelblaster.python_candidates.warm_recorders import WarmRecorders
 
 CAPACITY = 64
@@ -178,6 +179,6 @@ def _server() -> Any:
         from kernelblaster.environment import server
     except ImportError as error:
         raise MachineError(
-            f"the environment cannot be served: {error}", hint="install the extra: pip install 'kernelblaster[env]'"
+            f"the environment cannot be served: {error}", hint=f"install the extra: {how_to_install('env')}"
         ) from error
     return server

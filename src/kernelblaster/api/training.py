@@ -18,7 +18,7 @@ from kernelblaster.environment.judging import SharedJudge
 from kernelblaster.environment.remote_judge import RemoteJudge
 from kernelblaster.errors import MachineError, UsageError
 from kernelblaster.evaluation.results import Verdict
-from kernelblaster.paths import data_dir
+from kernelblaster.paths import data_dir, how_to_install
 from kernelblaster.problems.problem import Problem
 from kernelblaster.problems.tags import Split
 from kernelblaster.python_candidates.language import CandidateLanguage
@@ -352,5 +352,5 @@ def _extra() -> Iterator[None]:
         yield
     except ImportError as error:
         raise MachineError(
-            f"there is nothing to train with: {error}", hint="install the extra: pip install 'kernelblaster[train]'"
+            f"there is nothing to train with: {error}", hint=f"install the extra: {how_to_install('train')}"
         ) from error

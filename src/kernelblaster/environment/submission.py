@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from kernelblaster.errors import UsageError
 from kernelblaster.models.replies import UnusableReply, parse_reply
+from kernelblaster.paths import how_to_install
 from kernelblaster.python_candidates.language import CandidateLanguage, language_of
 from kernelblaster.python_candidates.recording import has_triton
 
@@ -69,7 +70,7 @@ def require_judged(language: Language) -> None:
     """Raise UnsupportedLanguage for a language, named by the caller, that is not judged here."""
     if language is Language.TRITON and not has_triton():
         raise UnsupportedLanguage(
-            "Triton is not installed here", hint="pip install 'kernelblaster[triton]', or submit CUDA, language `cuda`"
+            "Triton is not installed here", hint=f"{how_to_install('triton')}, or submit CUDA, language `cuda`"
         )
 
 

@@ -17,6 +17,7 @@ import kernelblaster
 from kernelblaster.devices.facts import DeviceFacts
 from kernelblaster.devices.failures import BuildFailure, BuildFailureKind
 from kernelblaster.errors import MachineError, ProblemError
+from kernelblaster.paths import how_to_install
 from kernelblaster.problems.problem import Precision, Problem, TensorRole
 from kernelblaster.problems.reference import load_reference, tensor_specs
 from kernelblaster.python_candidates.plan import (
@@ -96,9 +97,7 @@ def has_triton() -> bool:
 def require_triton() -> None:
     """Raise MachineError where Triton is not installed."""
     if not has_triton():
-        raise MachineError(
-            "Triton is not installed, which Python candidates need", hint="pip install 'kernelblaster[triton]'"
-        )
+        raise MachineError("Triton is not installed, which Python candidates need", hint=how_to_install("triton"))
 
 
 def record(source: str, request: RecordingRequest) -> CandidateRecording:

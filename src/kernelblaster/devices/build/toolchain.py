@@ -22,10 +22,12 @@ from tempfile import TemporaryDirectory
 
 from kernelblaster.devices.facts import Library
 from kernelblaster.errors import MachineError
+from kernelblaster.paths import how_to_install
 from kernelblaster.sandbox.isolation import installation
 
-_INSTALL_NVCC = "install the CUDA toolkit, or `pip install kernelblaster[nvcc]`; then `kernelblaster doctor`"
-_MEND_NVCC = "mend or remove it, or `pip install kernelblaster[nvcc]` in its place; then `kernelblaster doctor`"
+_WHEELS = f"its wheels ({how_to_install('nvcc')})"
+_INSTALL_NVCC = f"install the CUDA toolkit or {_WHEELS}; then `kernelblaster doctor`"
+_MEND_NVCC = f"mend or remove it, or install {_WHEELS} in its place; then `kernelblaster doctor`"
 _QUERY_TIMEOUT_S = 60
 _log = logging.getLogger(__name__)
 

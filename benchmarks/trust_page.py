@@ -63,7 +63,14 @@ A candidate's host code runs in the process that times it. No check inside that 
 do not claim so. What stands between such code and a wrong figure:
 
 - Values cannot be forged this way: outputs are compared in another process, with inputs and a reference that the
-  candidate's process never holds. A forged reply brings no right output with it.
+  candidate's process never holds.
+- Replies of the harness are sealed by a keyed hash over the packet and a number that counts them. The judge sends the
+  key before a candidate is loaded, it lies in memory that is closed while the candidate's code runs, and the socket is
+  read and written by two instructions of the harness alone. A reply without its seal is a `reward_hack`. Who runs
+  while that memory is open could read the key and then answer what he likes, and compute only what is asked for:
+  no candidate can start a thread, but threads of the driver sleep on stacks that it can write to; and pointers to
+  functions lie in memory of the CUDA runtime, the driver and the C library, which the harness calls between a
+  candidate's calls. The suite holds no exploit that does this.
 - Host code runs under a filter of system calls and finds neither files nor network, processes nor threads, by whatever
   name it asks for them. The filter does not stop what needs no system call: a pointer of one's own making reaches all
   memory of the process, the GPU driver's too, and the filter is no stronger than the kernel that enforces it. Under a

@@ -1,6 +1,9 @@
 // A CUDA runtime whose device memory is host memory: lets the driver program run for real where there is no GPU.
 #include <cuda_runtime_api.h>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -47,7 +50,18 @@ cudaError_t cudaGetLastError() {
     status = cudaSuccess;
     return last;
 }
-cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
+// Text of /proc/self/maps, as long as it could be opened.
+static char mappings[1 << 17];
+const char* host_cudart_mappings() { return mappings; }
+cudaError_t cudaDeviceSynchronize() {
+    const int file = open("/proc/self/maps", O_RDONLY);
+    if (file < 0) return cudaSuccess;
+    size_t held = 0;
+    for (ssize_t count; (count = read(file, mappings + held, sizeof mappings - 1 - held)) > 0;) held += count;
+    mappings[held] = 0;
+    close(file);
+    return cudaSuccess;
+}
 cudaError_t cudaCtxResetPersistingL2Cache() { return cudaErrorNotSupported; }
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t*, int) { return cudaErrorNotSupported; }
 cudaError_t cudaMallocAsync(void**, size_t, cudaStream_t) { return cudaErrorNotSupported; }

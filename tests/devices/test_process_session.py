@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import os
 import time
 from collections.abc import Callable
@@ -45,6 +46,9 @@ class Mode(IntEnum):
     WIPES_HARNESS = 21
     JUMPS_BEHIND_ITSELF = 22
     INTERRUPTS_HARNESS = 23
+    RECEIVES = 24
+    SEEKS_KEY = 25
+    THROWS_MORE = 26
 
 
 LIMITS = Limits(memory_bytes=200 << 20, file_bytes=1 << 20, tasks=30, output_bytes=8 << 20)
@@ -137,7 +141,8 @@ def test_an_empty_tensor_is_not_a_crash(host_build: Build, make_job: MakeJob) ->
         (Mode.EATS_MEMORY, RunFailureKind.RUNTIME, "memory limit"),
         (Mode.THREADS, RunFailureKind.RUNTIME, "exception"),
         (Mode.WRITES_FILE, RunFailureKind.RUNTIME, "open was refused"),
-        (Mode.FORGES_REPLY, RunFailureKind.RUNTIME, "socket"),
+        (Mode.FORGES_REPLY, RunFailureKind.RUNTIME, "status 0"),
+        (Mode.RECEIVES, RunFailureKind.RUNTIME, "Operation not permitted"),
         (Mode.THROWS, RunFailureKind.RUNTIME, "thrown by the candidate"),
         (Mode.POSES_AS_DRIVER, RunFailureKind.RUNTIME, "exception"),
         (Mode.READS_HARNESS, RunFailureKind.RUNTIME, "SIGSEGV"),
@@ -152,6 +157,47 @@ def test_a_failing_candidate_is_a_typed_failure(
         running.call(0)
     assert failure.value.kind is kind
     assert reason in failure.value.reason
+
+
+def test_what_is_sent_in_the_harness_name_is_a_typed_failure(host_build: Build, make_job: MakeJob) -> None:
+    job = make_job(Mode.FORGES_REPLY)
+    with HarnessProcess(host_build, job, limits=LIMITS, timeout_s=10, contain=False) as process:
+        process.load()
+        with pytest.raises(RunFailure) as failure:
+            process.call(0)
+    assert failure.value.kind is RunFailureKind.POLICY
+
+
+def test_who_jumps_to_where_the_harness_receives_ends_there(host_build: Build, make_job: MakeJob) -> None:
+    job = dataclasses.replace(make_job(Mode.RECEIVES), scalars={"scale": 3.0})
+    with session(host_build, job) as running, pytest.raises(RunFailure, match="SIGSEGV"):
+        running.call(0)
+
+
+KEY = bytes(255 - byte for byte in hashlib.sha256(b"a key that no table holds").digest())
+"""As host_candidate.cpp knows it."""
+
+
+@pytest.mark.parametrize("contain", [True, False])
+def test_the_key_of_replies_lies_where_no_candidate_can_read(
+    host_build: Build, make_job: MakeJob, monkeypatch: pytest.MonkeyPatch, contain: bool
+) -> None:
+    monkeypatch.setattr("kernelblaster.devices.harness.channel.secrets.token_bytes", lambda count: KEY[:count])
+    job = make_job(Mode.SEEKS_KEY)
+    with HarnessProcess(host_build, job, limits=LIMITS, timeout_s=30, contain=contain) as process:
+        process.load()
+        if contain:
+            process.call(0xFF)
+            np.testing.assert_array_equal(output_of(job), expected(job))
+        else:
+            with pytest.raises(RunFailure, match="the key is in memory"):
+                process.call(0xFF)
+
+
+def test_replies_of_any_length_carry_their_seal(host_build: Build, host_other: Build, make_job: MakeJob) -> None:
+    with VariantsProcess([host_build, host_other], make_job(Mode.THROWS_MORE), limits=LIMITS, timeout_s=10) as running:
+        for length in range(1, 150):
+            assert running.choose(0).endswith(" " + "a" * length)
 
 
 def test_a_hang_ends_at_the_timeout(host_build: Build, make_job: MakeJob) -> None:

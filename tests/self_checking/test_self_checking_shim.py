@@ -84,6 +84,7 @@ def test_every_kind_of_parameter_arrives_as_it_was_passed(flags: list[str], tmp_
     with Channel() as channel:
         started = subprocess.Popen([str(tmp_path / "program")], stdin=channel.theirs.fileno(), env=environment)
         channel.theirs.close()
+        channel.send_key(deadline)
         for message, _ in job_packets(NO_TENSORS):
             channel.send(message, deadline=deadline)
         channel.send(PacketBuilder(HarnessRequest.CALL).u8(0), deadline=deadline)

@@ -33,7 +33,7 @@ class RunFailureKind(StrEnum):
     TIMEOUT = "timeout"
     NOT_EMULATABLE = "not_emulatable"
     POLICY = "reward_hack"
-    """Its host code asks for what is refused, and nothing contains it."""
+    """It answers in the harness' name, or its host code asks for what is refused and nothing contains it."""
 
 
 class RunFailure(Exception):

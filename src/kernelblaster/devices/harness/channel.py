@@ -2,11 +2,18 @@
 
 `include/kernelblaster/wire.hpp` is the other end and describes the layout. Whatever comes over the socket may have been
 written by a candidate: a packet that does not read as the expected one is the candidate's failure, never the judge's.
+
+Each reply is sealed: it ends with a keyed hash of a number, which counts replies, and the packet. The key is drawn for
+each channel and sent first, before any code of a candidate is loaded; the harness keeps it where no candidate can read.
+What comes without its seal was written by somebody else, or is an old reply once more.
 """
 
 from __future__ import annotations
 
 import errno
+import hashlib
+import hmac
+import secrets
 import socket
 import struct
 import time
@@ -15,10 +22,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from kernelblaster.devices.failures import RunFailure, RunFailureKind
+from kernelblaster.devices.harness.protocol import HarnessRequest
 from kernelblaster.sandbox.text import printable, printable_lines
 
 MOST_PACKET_BYTES = 128 << 10
 MOST_DESCRIPTORS = 200
+KEY_BYTES, SEAL_BYTES = 32, 16
 
 
 class MalformedPacket(RunFailure):
@@ -26,6 +35,15 @@ class MalformedPacket(RunFailure):
 
     def __init__(self, reason: str) -> None:
         super().__init__(RunFailureKind.RUNTIME, f"something else was written to the harness' socket: {reason}")
+
+
+class ForgedReply(RunFailure):
+    """A packet does not carry the proof that the harness wrote it now."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            RunFailureKind.POLICY, "something other than the harness answers the judge: a reply without its seal"
+        )
 
 
 class Packet:
@@ -120,6 +138,11 @@ class PacketBuilder:
         self._data += struct.pack("<I", len(data)) + data
         return self
 
+    def raw(self, value: bytes) -> Self:
+        """Append bytes, whose number both ends know."""
+        self._data += value
+        return self
+
     def list_u64(self, values: Sequence[int]) -> Self:
         """Append a list of unsigned 64-bit integers."""
         self._data += struct.pack(f"<I{len(values)}Q", len(values), *values)
@@ -148,6 +171,8 @@ class Channel:
 
     def __init__(self) -> None:
         self._ours, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._key = secrets.token_bytes(KEY_BYTES)
+        self._received = 0
 
     def __enter__(self) -> Self:
         return self
@@ -157,6 +182,10 @@ class Channel:
     ) -> None:
         self._ours.close()
         self.theirs.close()
+
+    def send_key(self, deadline: float) -> None:
+        """Send what replies are sealed with: the first packet. Raises as `send`."""
+        self.send(PacketBuilder(HarnessRequest.KEY).raw(self._key), deadline=deadline)
 
     def send(self, message: PacketBuilder, descriptors: Sequence[int] = (), *, deadline: float) -> None:
         """Send a packet.
@@ -179,10 +208,11 @@ class Channel:
             raise
 
     def receive(self, deadline: float) -> Packet | None:
-        """The next packet; None when the program has closed its end.
+        """The next reply; None when the program has closed its end.
 
         Raises:
             TimeoutError: nothing came until `deadline` (time.monotonic).
+            ForgedReply: it does not carry its seal.
         """
         left = deadline - time.monotonic()
         if left <= 0:
@@ -193,4 +223,17 @@ class Channel:
         except ConnectionResetError:
             return None
         assert not files  # none were asked for
-        return Packet(data) if data else None
+        return Packet(self._opened(data)) if data else None
+
+    def _opened(self, data: bytes) -> bytes:
+        """The packet under its seal. Raises ForgedReply."""
+        packet, found = data[:-SEAL_BYTES], data[-SEAL_BYTES:]
+        if not packet or not hmac.compare_digest(found, seal(self._key, self._received, packet)):
+            raise ForgedReply
+        self._received += 1
+        return packet
+
+
+def seal(key: bytes, number: int, packet: bytes) -> bytes:
+    """The seal of the reply of that number, from 0 on."""
+    return hashlib.blake2s(struct.pack("<Q", number) + packet, digest_size=SEAL_BYTES, key=key).digest()

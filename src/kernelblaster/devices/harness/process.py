@@ -17,10 +17,11 @@ from typing import Self
 from kernelblaster.devices.base import BatchSession, BatchTime, Build, CallResult, Candidate, Job, TimingSample
 from kernelblaster.devices.build.deferred import startable_program
 from kernelblaster.devices.failures import RunFailure, RunFailureKind
-from kernelblaster.devices.harness.channel import Channel, MalformedPacket, Packet, PacketBuilder
+from kernelblaster.devices.harness.channel import Channel, ForgedReply, MalformedPacket, Packet, PacketBuilder
 from kernelblaster.devices.harness.failures import LOG_CHARACTERS, process_failure, reported_error
 from kernelblaster.devices.harness.job import job_packets, job_view, opened, opened_outputs, reload_packets
 from kernelblaster.devices.harness.protocol import HarnessReply, HarnessRequest
+from kernelblaster.errors import DeviceError
 from kernelblaster.problems.problem import TensorRole
 from kernelblaster.sandbox.isolation import FileView
 from kernelblaster.sandbox.limits import CommandResult, Limits
@@ -227,6 +228,8 @@ class HarnessProcess:
         return time.monotonic() + self._timeout_s
 
     def _send_job(self) -> None:
+        with contextlib.suppress(BrokenPipeError):  # it has ended already; the next request says why
+            self._channel.send_key(self._deadline)
         for message, paths in job_packets(self._job):
             with opened(paths) as descriptors, contextlib.suppress(BrokenPipeError):
                 self._channel.send(message, descriptors, deadline=self._deadline)
@@ -257,7 +260,7 @@ class HarnessProcess:
     def _receive(self, expected: HarnessReply) -> Packet:
         """The next packet, which must be `expected`. Raises RunFailure, DeviceError."""
         try:
-            packet = self._channel.receive(self._deadline)
+            packet = self._next_reply(self._deadline)
             if packet is None:
                 raise self._died()
             kind = packet.u8()
@@ -268,6 +271,18 @@ class HarnessProcess:
         if kind != expected:
             raise MalformedPacket("an answer out of turn")
         return packet
+
+    def _next_reply(self, deadline: float) -> Packet | None:
+        """As `Channel.receive`. Raises DeviceError for what is forged where no candidate is."""
+        try:
+            return self._channel.receive(deadline)
+        except ForgedReply as forged:
+            if self._loaded:
+                raise
+            raise DeviceError(
+                f"no candidate is loaded, and {forged.reason}",
+                hint="delete the cache directory: it may hold old programs",
+            ) from forged
 
     def _ended_log(self) -> str:
         """End the process; the last of what it has printed."""
@@ -287,7 +302,7 @@ class HarnessProcess:
     def _died(self) -> RunFailure:
         """The failure of a process that has closed its socket; it may have said why before."""
         with contextlib.suppress(TimeoutError, MalformedPacket):
-            while (packet := self._channel.receive(time.monotonic() + 1)) is not None:
+            while (packet := self._next_reply(time.monotonic() + 1)) is not None:
                 if packet.u8() == HarnessReply.ERROR:
                     return self._reported(packet)
         return process_failure(self._process.wait(self._timeout_s), loaded=self._loaded)

@@ -23,6 +23,7 @@ class HarnessRequest(IntEnum):
     QUIT = 13
     ADD = 14
     CHOOSE = 15
+    KEY = 16
 
 
 class HarnessReply(IntEnum):

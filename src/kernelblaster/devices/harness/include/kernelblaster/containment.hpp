@@ -60,7 +60,8 @@ inline std::string own_mappings() {
 // Puts the whole process under the system-call filter; from here on it opens and starts nothing.
 inline Containment contain(int channel, ProgramText& text) {
     const auto begin = std::chrono::steady_clock::now();
-    std::vector<int> writable = {STDOUT_FILENO, STDERR_FILENO, channel};
+    std::vector<int> writable = {STDOUT_FILENO, STDERR_FILENO};
+    ReservedSocket socket{channel, 0, 0};
     if (ptxemu_descriptors != nullptr) {
         int more[8];
         const int count = ptxemu_descriptors(more, 8);
@@ -74,10 +75,11 @@ inline Containment contain(int channel, ProgramText& text) {
         const ProtectedMemory own = kb_protected_memory();
         const AddressRange range{own.begin, own.begin + own.bytes};
         fixed.push_back({range.begin - kPageBytes, range.end + kPageBytes});
+        socket = {channel, own.receives_at, own.sends_at};
         allowed = {{own.closes_at, range, PROT_NONE}, {own.opens_at, range, PROT_READ | PROT_WRITE}};
     }
     text.blank();
-    const int error = SyscallFilter(writable, fixed, allowed).install();
+    const int error = SyscallFilter(writable, socket, fixed, allowed).install();
     const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
     if (error != 0) return {false, false, took.count(), std::string("seccomp: ") + std::strerror(error)};
     if (gated) kb_close_gate();

@@ -7,10 +7,15 @@
 // gate's own two instructions alone, and no other call changes the range: who jumps to the one that opens it finds
 // himself behind the call of the candidate, as if that had returned.
 //
+// The socket to the judge is for the harness alone: the filter lets it be read and written by two instructions, behind
+// which the range is looked at, so that whoever jumps there while it is closed is lost.
+//
 // A call that passes the gate costs two system calls, 3 to 4 us. What a launcher is to read on the host must lie outside
 // the range: in statics, or in memory of malloc, not on the stack of driver.cpp and not in what it has made by new.
 // Bulk, which tells nothing and decides nothing, stays outside: tensors' bytes, and blocks of more than kBulkBytes.
 #pragma once
+
+#include <sys/socket.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +28,8 @@ constexpr size_t kBulkBytes = size_t{1} << 20;
 
 struct ProtectedMemory {
     uint64_t begin, bytes;
-    uint64_t closes_at, opens_at;  // what the instruction pointer is in the gate's two system calls
+    uint64_t closes_at, opens_at;     // what the instruction pointer is in the gate's two system calls
+    uint64_t receives_at, sends_at;  // and in those of the two functions below
 };
 
 }  // namespace kb
@@ -36,6 +42,9 @@ KB_OPTIONAL kb::ProtectedMemory kb_protected_memory();
 KB_OPTIONAL void kb_close_gate();
 // Calls part(argument) on the harness' own stack.
 KB_OPTIONAL int kb_on_own_stack(int (*part)(void*), void* argument);
+// recvmsg and sendmsg, with an errno that is negative.
+KB_OPTIONAL long kb_receive_message(int socket, msghdr* message, int flags);
+KB_OPTIONAL long kb_send_message(int socket, const msghdr* message, int flags);
 // What the last call through the gate has thrown, as text of the candidate's; null for nothing.
 KB_OPTIONAL const char* kb_thrown();
 }

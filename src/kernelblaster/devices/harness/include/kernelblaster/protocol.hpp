@@ -22,6 +22,7 @@ enum class HarnessRequest : uint8_t {
     quit = 13,
     add = 14,     // text path of one more candidate, before `load` brings the last        -> added
     choose = 15,  // u32 which candidate is called from here on, which is tried at once  -> chosen
+    key = 16,     // 32 bytes that prove replies, in the first packet of all, see seal.hpp
 };
 
 enum class HarnessReply : uint8_t {

@@ -11,7 +11,7 @@ namespace kb {
 
 class Server {
    public:
-    Server(LoadedJob& job, Call call, const Channel& channel, ProgramText& text)
+    Server(LoadedJob& job, Call call, Channel& channel, ProgramText& text)
         : job_(job), call_(call), channel_(channel), text_(text) {}
 
     // The reply to a request.
@@ -177,17 +177,19 @@ class Server {
     bool timed_ = false;
     LoadedJob& job_;
     Call call_;
-    const Channel& channel_;
+    Channel& channel_;
     ProgramText& text_;
 };
 
-// The socket to the judge, which the standard input was: whoever reads that finds nothing.
+// The socket to the judge, which the standard input was: whoever reads that finds nothing. It has its key.
 inline Channel take_channel() {
     const int socket = ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
     const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (socket < 0 || nothing < 0 || ::dup2(nothing, STDIN_FILENO) < 0) throw ChannelBroken("no socket to the judge");
     ::close(nothing);
-    return Channel(socket);
+    Channel channel(socket);
+    channel.take_key(HarnessRequest::key);
+    return channel;
 }
 
 inline PacketBuilder error_reply(const std::string& name, const std::string& message) {

@@ -3,7 +3,8 @@
 //
 // Opening, sockets, processes, threads, signals and executable memory are refused outright. Four calls are let through
 // by their arguments:
-//   write, writev, sendmsg    to the descriptors that the harness names
+//   write, writev             to the descriptors that the harness names
+//   read, recvmsg, sendmsg    of the socket to the judge: from the harness' own instructions alone (protected_memory.hpp)
 //   mmap, mprotect            never executable
 //   ... and munmap, mremap, madvise, mmap with MAP_FIXED    never on what is mapped from files when the filter is
 //                             installed and is not writable: code, constants, relocated pointers of all libraries
@@ -70,10 +71,17 @@ struct AllowedProtection {
     uint32_t protection;
 };
 
+// A socket that is read and written by two instructions alone; where both are 0, by any.
+struct ReservedSocket {
+    int descriptor;
+    uint64_t receives_at, sends_at;  // the addresses behind them
+};
+
 class SyscallFilter {
    public:
-    // `writable`: descriptors that may be written to. `fixed`: ranges whose mapping nobody may change, but for `allowed`.
-    SyscallFilter(const std::vector<int>& writable, const std::vector<AddressRange>& fixed,
+    // `writable`: descriptors that may be written to, beside the socket. `fixed`: ranges whose mapping nobody may change,
+    // but for `allowed`.
+    SyscallFilter(const std::vector<int>& writable, const ReservedSocket& socket, const std::vector<AddressRange>& fixed,
                   const std::vector<AllowedProtection>& allowed = {}) {
         load(offsetof(seccomp_data, arch));
         unless(BPF_JEQ, kArchitecture, SECCOMP_RET_KILL_PROCESS);
@@ -84,7 +92,9 @@ class SyscallFilter {
         for (const long number : plain_calls()) when(BPF_JEQ, static_cast<uint32_t>(number), SECCOMP_RET_ALLOW);
         writes(__NR_write, writable);
         writes(__NR_writev, writable);
-        writes(__NR_sendmsg, writable);
+        serves(__NR_sendmsg, socket.descriptor, socket.sends_at, kRefused);
+        serves(__NR_recvmsg, socket.descriptor, socket.receives_at, SECCOMP_RET_ALLOW);
+        serves(__NR_read, socket.descriptor, socket.receives_at == 0 ? 0 : kNowhere, SECCOMP_RET_ALLOW);
         controls();
         aborts();
         for (const AllowedProtection& one : allowed) protects(one);
@@ -113,13 +123,14 @@ class SyscallFilter {
 #error "no system-call filter is written for this processor"
 #endif
     static constexpr uint32_t kRefused = SECCOMP_RET_ERRNO | EPERM;
+    static constexpr uint64_t kNowhere = UINT64_MAX;
 
     static std::vector<long> plain_calls() {
         return {
-            __NR_read, __NR_brk, __NR_futex, __NR_ppoll, __NR_clock_gettime, __NR_clock_getres, __NR_clock_nanosleep,
+            __NR_brk, __NR_futex, __NR_ppoll, __NR_clock_gettime, __NR_clock_getres, __NR_clock_nanosleep,
             __NR_nanosleep, __NR_sched_yield, __NR_rt_sigreturn, __NR_rt_sigprocmask, __NR_exit, __NR_exit_group,
             __NR_getpid, __NR_gettid, __NR_gettimeofday, __NR_restart_syscall, __NR_getrandom, __NR_sched_getaffinity,
-            __NR_fstat, __NR_recvmsg, __NR_close,
+            __NR_fstat, __NR_close,
             __NR_rseq, __NR_set_robust_list,  // of threads that are just starting
             __NR_seccomp,                     // restartable_sequences.hpp takes it from the thread that calls candidates
 #if defined(__x86_64__)
@@ -157,6 +168,20 @@ class SyscallFilter {
         load(low(0));
         for (const int file : writable) when(BPF_JEQ, static_cast<uint32_t>(file), SECCOMP_RET_ALLOW);
         give(kRefused);
+        leave(entered);
+    }
+
+    // A call on the socket, from the instruction alone where there is one; `others`: what becomes of other descriptors.
+    void serves(long number, int descriptor, uint64_t instruction, uint32_t others) {
+        const size_t entered = enter(number);
+        load(low(0));
+        unless(BPF_JEQ, static_cast<uint32_t>(descriptor), others);
+        for (const size_t half : {size_t{0}, size_t{4}}) {
+            if (instruction == 0) break;
+            load(offsetof(seccomp_data, instruction_pointer) + half);
+            unless(BPF_JEQ, static_cast<uint32_t>(instruction >> (8 * half)), kRefused);
+        }
+        give(SECCOMP_RET_ALLOW);
         leave(entered);
     }
 

@@ -1,10 +1,12 @@
 // Messages between the judge and the harness: one packet of a Unix socket each, little-endian, with descriptors beside
 // it. No stream, no locale and no C stdio takes part, so that nothing of these can be changed by a candidate.
 //
-//   packet   kind: u8, then the fields of that kind
+//   packet   kind: u8, then the fields of that kind; a reply ends with its seal (seal.hpp)
 //   text     length: u32, bytes          list     count: u32, elements
 #pragma once
 
+#include <kernelblaster/protected_memory.hpp>
+#include <kernelblaster/seal.hpp>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -13,6 +15,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -142,37 +145,68 @@ class Channel {
 
     int descriptor() const { return socket_; }
 
+    // The next packet is the key of all replies, of the kind that is given; nothing of it is left in buffers.
+    template <typename Kind>
+    void take_key(Kind kind) {
+        Descriptors files;
+        if (receive_bytes(files) != 1 + kKeyBytes || bytes_[0] != static_cast<char>(kind)) {
+            throw ChannelBroken("the first packet is no key");
+        }
+        seal_.take_key(bytes_.data() + 1);
+    }
+
     // The next packet; it waits. Raises ChannelBroken at the end and on what no judge sends.
     Packet receive() {
+        Descriptors files;
+        const size_t count = receive_bytes(files);
+        return Packet(std::vector<char>(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(count)), std::move(files));
+    }
+
+    // Sends a reply under its seal.
+    void send(const PacketBuilder& message) {
+        const std::vector<char>& bytes = message.bytes();
+        Seal::Tag tag = seal_.next(bytes.data(), bytes.size());
+        long count = 0;
+        do {
+            iovec parts[] = {{const_cast<char*>(bytes.data()), bytes.size()}, {tag.data(), tag.size()}};
+            msghdr header{};
+            header.msg_iov = parts, header.msg_iovlen = std::size(parts);
+            count = send_message(header);
+        } while (count == -EINTR);
+        if (count < 0) throw ChannelBroken("the judge is gone");
+    }
+
+   private:
+    // A negative errno on failure.
+    long send_message(const msghdr& message) const {
+        if (kb_send_message != nullptr) return kb_send_message(socket_, &message, MSG_NOSIGNAL);
+        const ssize_t count = ::sendmsg(socket_, &message, MSG_NOSIGNAL);
+        return count < 0 ? -errno : count;
+    }
+    long receive_message(msghdr& message) const {
+        if (kb_receive_message != nullptr) return kb_receive_message(socket_, &message, MSG_CMSG_CLOEXEC);
+        const ssize_t count = ::recvmsg(socket_, &message, MSG_CMSG_CLOEXEC);
+        return count < 0 ? -errno : count;
+    }
+
+    // How many bytes of `bytes_` the next packet has.
+    size_t receive_bytes(Descriptors& files) {
         alignas(cmsghdr) char control[CMSG_SPACE(kMostDescriptors * sizeof(int))];
         iovec part{bytes_.data(), bytes_.size()};
         msghdr message{};
         message.msg_iov = &part, message.msg_iovlen = 1;
         message.msg_control = control, message.msg_controllen = sizeof control;
-        ssize_t count = 0;
+        long count = 0;
         do {
-            count = ::recvmsg(socket_, &message, MSG_CMSG_CLOEXEC);
-        } while (count < 0 && errno == EINTR);
+            count = receive_message(message);
+        } while (count == -EINTR);
         if (count <= 0) throw ChannelBroken("the judge is gone");
-        Descriptors files(descriptors_of(message));
+        files = Descriptors(descriptors_of(message));
         if (message.msg_flags & MSG_CTRUNC) throw ChannelBroken("no descriptor is free");
         if (message.msg_flags & MSG_TRUNC) throw ChannelBroken("a packet is too long");
-        return Packet(std::vector<char>(bytes_.begin(), bytes_.begin() + count), std::move(files));
+        return static_cast<size_t>(count);
     }
 
-    void send(const PacketBuilder& message) const {
-        const std::vector<char>& bytes = message.bytes();
-        ssize_t count = 0;
-        do {
-            iovec part{const_cast<char*>(bytes.data()), bytes.size()};
-            msghdr header{};
-            header.msg_iov = &part, header.msg_iovlen = 1;
-            count = ::sendmsg(socket_, &header, MSG_NOSIGNAL);
-        } while (count < 0 && errno == EINTR);
-        if (count < 0) throw ChannelBroken("the judge is gone");
-    }
-
-   private:
     static std::vector<int> descriptors_of(msghdr& message) {
         std::vector<int> found;
         for (cmsghdr* item = CMSG_FIRSTHDR(&message); item != nullptr; item = CMSG_NXTHDR(&message, item)) {
@@ -187,6 +221,7 @@ class Channel {
 
     int socket_;
     std::vector<char> bytes_;
+    Seal seal_;
 };
 
 }  // namespace kb

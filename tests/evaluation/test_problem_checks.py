@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 from budget_support import RELU_SLUG, reduced
 from fake_device import FakeDevice, source
@@ -16,10 +15,11 @@ from kernelblaster.devices.registry import DEVICES, OpenedDevice
 from kernelblaster.errors import MachineError
 from kernelblaster.evaluation.judge_version import judge_version
 from kernelblaster.problems.problem import Precision, Problem
-from kernelblaster.runs.check_records import PROBLEM_FAULT, CheckAgain, CheckRecord, read_checks
+from kernelblaster.runs.check_records import LOST, MEMORY_FULL, PROBLEM_FAULT, CheckAgain, CheckRecord, read_checks
 from kernelblaster.runs.problem_checks import CheckPlan, check_problems
 
-CONFIG = RunConfig(device="scripted", evaluation={"input_sets": 2, "max_seconds_timing": 0.1})
+FEW_SETS = {"input_sets": 2}
+CONFIG = RunConfig(device="scripted", evaluation={**FEW_SETS, "max_seconds_timing": 0.1})
 
 
 @pytest.fixture(autouse=True)
@@ -49,13 +49,14 @@ def swept(plan: CheckPlan, records: Path, config: RunConfig = CONFIG) -> list[Ch
 
 
 class Wild:
-    """Noise that no number of samples makes up for."""
+    """Times of two kinds, so that no number of samples narrows the interval of their median."""
 
     def __init__(self) -> None:
-        self._noise = np.random.default_rng(3)
+        self._calls = 0
 
     def normal(self, mean: float, spread: float) -> float:
-        return self._noise.normal(mean, 2.0)
+        self._calls += 1
+        return mean + (0.5 if self._calls % 2 else -0.5)
 
 
 def test_outcomes_are_kept_and_only_what_has_changed_is_judged_again(problem: Problem, tmp_path: Path) -> None:
@@ -99,26 +100,37 @@ def test_a_damaged_line_is_named(tmp_path: Path) -> None:
 def test_what_an_earlier_judge_refused_is_judged_again(
     problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    wrong = CheckPlan([started(problem, "scaled")], [Precision.FP32], ["small"])
     records = tmp_path / "records.jsonl"
-    right = CheckPlan([problem], [Precision.FP32], ["medium"])
-    wrong = CheckPlan([started(replace(problem), "scaled")], [Precision.FP32], ["small"])
     (refused,) = swept(wrong, records)
     assert swept(wrong, records) == [refused]
     assert refused.judge == judge_version()
-    (asked,) = swept(replace(wrong, again=CheckAgain.REFUSED), records)
-    assert asked.at > refused.at
-
-    started(problem, "honest")
-    (correct,) = swept(right, records)
-    started(problem, "scaled")
     monkeypatch.setattr("kernelblaster.runs.problem_checks.judge_version", lambda: "another")
     (later,) = swept(wrong, records)
-    assert later.at > asked.at
+    assert later.at > refused.at
     assert later.judge == "another"
     assert swept(wrong, records) == [later]
-    started(problem, "honest")
-    for again in (None, CheckAgain.REFUSED):
-        assert swept(replace(right, again=again), records) == [correct]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "judge", "again", "settled"),
+    [
+        ("correct", "now", None, True),
+        ("correct", "earlier", None, True),
+        ("correct", None, CheckAgain.REFUSED, True),
+        ("correct", "now", CheckAgain.ALL, False),
+        ("wrong_values", "now", None, True),
+        ("wrong_values", "earlier", None, False),
+        ("wrong_values", None, None, False),
+        ("wrong_values", "now", CheckAgain.REFUSED, False),
+        (PROBLEM_FAULT, "now", None, True),
+        (MEMORY_FULL, "now", None, False),
+        (LOST, "now", None, False),
+    ],
+)
+def test_outcomes_that_stand(verdict: str, judge: str | None, again: CheckAgain | None, settled: bool) -> None:
+    record = CheckRecord.model_construct(verdict=verdict, judge=judge)
+    assert record.settled("now", again) is settled
 
 
 def test_a_record_says_what_was_warned_of_and_what_took_time(problem: Problem, tmp_path: Path) -> None:
@@ -141,7 +153,9 @@ def test_starts_are_timed_for_as_long_as_the_plan_says(
     monkeypatch.setattr(scripted, "noise", Wild())
     counts = []
     for seconds in (0.05, 0.8):
-        plan, before = CheckPlan([problem], [Precision.FP32], ["medium"], seconds=seconds), len(scripted.sampled)
-        swept(plan, tmp_path / f"{seconds}.jsonl", RunConfig(device="scripted", evaluation={"input_sets": 2}))
-        counts.append(len(scripted.sampled) - before)
+        scripted.perturbations.clear()
+        plan = CheckPlan([problem], [Precision.FP32], ["medium"], seconds=seconds)
+        (found,) = swept(plan, tmp_path / f"{seconds}.jsonl", RunConfig(device="scripted", evaluation=FEW_SETS))
+        assert found.passed, found.reason
+        counts.append(len(scripted.perturbations["honest"]))
     assert 0 < counts[0] < counts[1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 HANG, DIE, BREAK = -1, -2, -3
@@ -21,9 +22,9 @@ def square(number: int) -> int:
     return number * number
 
 
-def share_of(item: tuple[Path, float]) -> float:
-    """What an item takes of the machine."""
-    return item[1]
+def fit(items: Sequence[tuple[Path, float]]) -> bool:
+    """Whether the machine suffices for these; one that takes nothing always has room."""
+    return items[-1][1] == 0 or sum(share for _, share in items) <= 1
 
 
 def beside(item: tuple[Path, float]) -> list[float]:

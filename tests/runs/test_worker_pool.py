@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from pool_work import BREAK, DIE, HANG, beside, share_of, square
+from pool_work import BREAK, DIE, HANG, beside, fit, square
 
 from kernelblaster.runs.worker_pool import WorkerLost, WorkerPool
 
@@ -27,6 +27,7 @@ def test_a_worker_that_hangs_is_replaced() -> None:
     assert time.monotonic() - began < 50
     assert found[4] == 16
     assert isinstance(found[HANG], WorkerLost)
+    assert found[HANG].late
 
 
 def test_nothing_begins_when_no_more_may() -> None:
@@ -38,7 +39,7 @@ def test_nothing_begins_when_no_more_may() -> None:
 def test_items_take_no_more_than_the_machine_together(tmp_path: Path) -> None:
     items = [(tmp_path, share) for share in (0.9, 0.6, 0.0, 0.4, 1.5, 0.3, 0.0, 0.6)]
 
-    found = dict(WorkerPool(beside, workers=4, limit_s=60.0, share=share_of).run(items))
+    found = dict(WorkerPool(beside, workers=4, limit_s=60.0, room=fit).run(items))
 
     assert set(found) == set(items)
     for (_, own), others in found.items():
@@ -46,7 +47,7 @@ def test_items_take_no_more_than_the_machine_together(tmp_path: Path) -> None:
 
 
 def test_an_item_that_waits_for_room_starts_when_the_one_before_it_is_lost() -> None:
-    pool = WorkerPool(square, workers=2, limit_s=60.0, share=lambda item: 0.7)
+    pool = WorkerPool(square, workers=2, limit_s=60.0, room=lambda items: len(items) == 1)
 
     found = dict(pool.run([DIE, 3, 4]))
 

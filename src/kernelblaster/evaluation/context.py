@@ -176,4 +176,7 @@ class EvaluationContext:
         plan = self.plan(problem)
         with guarded(self.device.shared()):
             self.inputs.draw([*plan.small, *plan.unseen])
-            return choose_checks(self.inputs, plan.timed, self.facts, self.seed, self.config.error_factor)
+            config = self.config
+            return choose_checks(
+                self.inputs, plan.timed, self.facts, self.seed, config.error_factor, config.judged_calls
+            )

@@ -9,7 +9,7 @@ at a time has it alone to measure.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -17,14 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernelblaster.config import RunConfig
-from kernelblaster.devices.facts import DeviceFacts, DeviceKind
+from kernelblaster.devices.facts import DeviceFacts
 from kernelblaster.devices.failures import BuildFailure
 from kernelblaster.errors import DeviceError, DeviceMemoryFull, ProblemError
-from kernelblaster.evaluation.inputs.scratch import free_host_memory
 from kernelblaster.evaluation.judge_version import judge_version
 from kernelblaster.evaluation.results import Evaluation
-from kernelblaster.problems.problem import Precision, Problem, TensorRole
-from kernelblaster.problems.reference import tensor_specs
+from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.start import read_start
 from kernelblaster.runs.check_records import (
     LOST,
@@ -35,6 +33,7 @@ from kernelblaster.runs.check_records import (
     problem_digest,
     read_checks,
 )
+from kernelblaster.runs.check_room import CheckRoom, reference_turn
 from kernelblaster.runs.choices import choose_device, watched
 from kernelblaster.runs.worker_pool import Pool, WorkerLost, WorkerPool, run_all
 from kernelblaster.storage.jsonl import append_line, cut_torn_line
@@ -45,12 +44,15 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 600.0
 """Of one request to a start, at least: naive convolutions and recurrent networks take seconds a call at full size."""
+JUDGED_CALLS = 1
+"""Timed calls of a start that are judged: the project's own kernels leave no work out of single ones."""
 SECONDS = 0.5
 """Of timing per start: naive kernels need no narrow interval, and each of them has the GPU alone meanwhile."""
 _LIMIT_S = 1800.0
-_COPIES, _REFERENCES, _OUTPUTS = 4, 4, 6
-"""Tensors of the output's size: float64 ones while a reference is computed; float32 ones that wait for outputs, of the
-drawn set and three perturbations; files of verified and timed calls."""
+_UNBOUND = 1 << 60
+"""What is drawn for one start stays until it is judged: `CheckRoom` bounds what all of them take."""
+COMPILE, REFERENCES = "compile", "references"
+"""Stages before an evaluation, beside those of `Evaluation.seconds`: compilation, and inputs with their references."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,8 @@ def check_problems(
     patient = {
         "timeout_s": max(config.evaluation.timeout_s, PATIENCE_S),
         "max_seconds_timing": min(config.evaluation.max_seconds_timing, plan.seconds),
+        "judged_calls": min(config.evaluation.judged_calls, JUDGED_CALLS),
+        "in_company": True,
     }
     config = config.model_copy(update={"evaluation": config.evaluation.model_copy(update=patient)})
     cut_torn_line(records)
@@ -145,19 +149,23 @@ def _items(plan: CheckPlan, config: RunConfig) -> Iterator[CheckItem]:
 def _judged(
     items: Sequence[CheckItem], plan: CheckPlan, device: Device, tell: Callable[[str], object]
 ) -> Iterator[CheckRecord]:
-    """Outcomes of items, until time is up."""
+    """Outcomes of items, until time is up; of several at once the largest first, for small ones fit in beside them."""
+    room = CheckRoom(device.facts, JUDGED_CALLS)
+    needs = {id(item): room.need(item.problem, item.workload, item.precision) for item in items if plan.jobs > 1}
+    tell(f"judging {len(items)} starts")
 
     def pool(jobs: int) -> Pool[CheckItem, CheckRecord | WorkerLost]:
-        return (
-            InProcess(device)
-            if jobs == 1
-            else WorkerPool(judge_item, jobs, _LIMIT_S, lambda item: _share(item, device.facts))
-        )
+        if plan.jobs == 1:
+            return InProcess(device)
+        return WorkerPool(judge_item, jobs, _LIMIT_S, lambda some: room.holds([needs[id(item)] for item in some]))
 
-    def out_of_memory(found: CheckRecord | WorkerLost) -> bool:
-        return plan.jobs > 1 and isinstance(found, CheckRecord) and found.verdict == MEMORY_FULL
+    def again_alone(found: CheckRecord | WorkerLost) -> bool:
+        if isinstance(found, WorkerLost):
+            return plan.jobs > 1 and not found.late
+        return plan.jobs > 1 and found.verdict == MEMORY_FULL
 
-    results = run_all(items, pool, jobs=plan.jobs, minutes=plan.minutes, out_of_memory=out_of_memory)
+    ordered = sorted(items, key=lambda item: needs[id(item)].most, reverse=True) if plan.jobs > 1 else items
+    results = run_all(ordered, pool, jobs=plan.jobs, minutes=plan.minutes, again_alone=again_alone)
     for done, (item, found) in enumerate(results, 1):
         tell(f"{item.problem.id} {item.precision} {item.workload} ({done} of {len(items)})")
         if problem_digest(item.problem, read_start(item.problem)) == item.digest:  # else it was edited meanwhile
@@ -175,14 +183,26 @@ def judge_on(device: Device, item: CheckItem) -> CheckRecord | WorkerLost:
     from kernelblaster.evaluation.evaluator import Evaluator
 
     try:
+        began = time.monotonic()
         with suppress(BuildFailure, ProblemError):  # fills the cache of builds; says why when it is judged
             device.build(item.source, device.prepare(item.problem, item.precision))
-        with InputStore() as inputs:
-            settings = item.config.evaluation.model_copy(update={"in_company": True})
+        compiled = time.monotonic()
+        with InputStore(file_bytes=_UNBOUND, reference_bytes=_UNBOUND) as inputs:
+            settings = item.config.evaluation
             judge = Evaluator(device, inputs, settings, item.workload, item.config.libraries, precision=item.precision)
-            return _outcome(item, judge, time.monotonic())
+            with suppress(ProblemError, DeviceMemoryFull):  # says why when it is judged
+                _compute_references(item, judge)
+            early = {COMPILE: compiled - began, REFERENCES: time.monotonic() - compiled}
+            return _outcome(item, judge, early)
     except DeviceError as error:
         return WorkerLost(error.message)
+
+
+def _compute_references(item: CheckItem, judge: Evaluator) -> None:
+    """Draw the inputs and compute the references, large ones one at a time. Raises ProblemError and DeviceError."""
+    need = CheckRoom(judge.facts, JUDGED_CALLS).need(item.problem, item.workload, item.precision)
+    with reference_turn(need, judge.facts):
+        judge.checks(item.problem)
 
 
 @cache
@@ -194,23 +214,6 @@ def _device(config: str) -> Device:
 
 def _silent(stage: str) -> None:
     """Whoever judges beside others says nothing."""
-
-
-def _share(item: CheckItem, facts: DeviceFacts) -> float:
-    """Of the memory of host and GPU, what judging an item takes: its files, its process, its references."""
-    try:
-        specs = tensor_specs(item.problem, item.workload, item.precision)
-    except ProblemError:
-        return 0.0  # which is an outcome later
-    outputs = [spec for spec in specs if spec.role is TensorRole.OUTPUT]
-    given = [spec for spec in specs if spec.role is not TensorRole.OUTPUT]
-    read, written = (sum(spec.bytes for spec in some) for some in (given, outputs))
-    taken, left = (sum(spec.elements for spec in some) for some in (given, outputs))
-    reference = 8 * (taken + _COPIES * left) + 4 * _REFERENCES * left
-    if facts.kind is DeviceKind.EMULATED:
-        return (read + written + reference) / free_host_memory()
-    process = 3 * read + 2 * written
-    return max((process + reference) / facts.memory_bytes, (read + _OUTPUTS * written) / free_host_memory())
 
 
 def _lost(item: CheckItem, facts: DeviceFacts, lost: WorkerLost) -> CheckRecord:
@@ -230,7 +233,9 @@ def _lost(item: CheckItem, facts: DeviceFacts, lost: WorkerLost) -> CheckRecord:
     )
 
 
-def _outcome(item: CheckItem, judge: Evaluator, began: float) -> CheckRecord:
+def _outcome(item: CheckItem, judge: Evaluator, early: Mapping[str, float]) -> CheckRecord:
+    """What the judge finds; `early` are the seconds of the stages that have passed."""
+    began = time.monotonic()
     facts = judge.facts
     found: Evaluation | None = None
     verdict = fault = hint = ""
@@ -239,6 +244,7 @@ def _outcome(item: CheckItem, judge: Evaluator, began: float) -> CheckRecord:
     except (ProblemError, DeviceMemoryFull) as error:
         verdict = PROBLEM_FAULT if isinstance(error, ProblemError) else MEMORY_FULL
         fault, hint = error.message, error.hint
+    stages = {**early, **(found.seconds if found is not None else {})}
     timing = found.timing if found is not None and found.correct else None
     return CheckRecord(
         problem=str(item.problem.id),
@@ -260,8 +266,8 @@ def _outcome(item: CheckItem, judge: Evaluator, began: float) -> CheckRecord:
         budget_ratio=max((error.budget_ratio for error in found.errors), default=None) if found else None,
         isolation=found.isolation if found is not None else None,
         judge=judge_version(),
-        stages={name: round(seconds, 2) for name, seconds in found.seconds.items()} if found is not None else {},
+        stages={name: round(seconds, 2) for name, seconds in stages.items()},
         warnings=found.warnings if found is not None else [],
-        seconds=time.monotonic() - began,
+        seconds=time.monotonic() - began + sum(early.values()),
         at=time.time(),
     )

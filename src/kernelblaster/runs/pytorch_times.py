@@ -190,7 +190,7 @@ def _timed(
         workers,
         jobs=plan.jobs,
         minutes=plan.minutes,
-        out_of_memory=lambda found: isinstance(found, Failed) and found.out_of_memory,
+        again_alone=lambda found: isinstance(found, Failed) and found.out_of_memory,
     )
     for done, (item, found) in enumerate(results, 1):
         tell(f"{item.problem.id} {item.precision} {item.workload} ({done} of {len(items)})")

@@ -24,9 +24,10 @@ _POLL_S = 0.5
 
 @dataclass(frozen=True)
 class WorkerLost:
-    """Takes the place of a result when the worker died or was killed."""
+    """Takes the place of a result when the worker died or was killed; `late`: because it took too long."""
 
     reason: str
+    late: bool = False
 
 
 class Pool(Protocol[Item, Result_co]):
@@ -50,34 +51,34 @@ class _Worker(Generic[Item]):
 class _Queue(Generic[Item]):
     """Items in their order, but for those that wait for room."""
 
-    def __init__(self, items: Iterable[Item], share: Callable[[Item], float], may_start: Callable[[], bool]) -> None:
-        self._items, self._share, self._may_start = iter(items), share, may_start
-        self._waiting: list[tuple[Item, float]] = []
-        self._taken: list[tuple[Item, float]] = []
+    def __init__(
+        self, items: Iterable[Item], room: Callable[[Sequence[Item]], bool], may_start: Callable[[], bool]
+    ) -> None:
+        self._items, self._room, self._may_start = iter(items), room, may_start
+        self._waiting: list[Item] = []
+        self._taken: list[Item] = []
 
     def take(self) -> Item | None:
         """The next item that may be processed now; None when there is none, or no more may start."""
         if not self._may_start():
             return None
-        for place, (_, share) in enumerate(self._waiting):
-            if self._has_room(share):
+        for place, item in enumerate(self._waiting):
+            if self._has_room(item):
                 self._taken.append(self._waiting.pop(place))
-                return self._taken[-1][0]
-        for item in self._items:
-            share = self._share(item)
-            if self._has_room(share):
-                self._taken.append((item, share))
                 return item
-            self._waiting.append((item, share))
+        for item in self._items:
+            if self._has_room(item):
+                self._taken.append(item)
+                return item
+            self._waiting.append(item)
         return None
 
-    def _has_room(self, share: float) -> bool:
-        taken = sum(share for _, share in self._taken)
-        return share == 0 or taken == 0 or taken + share <= 1
+    def _has_room(self, item: Item) -> bool:
+        return not self._taken or self._room([*self._taken, item])
 
     def done(self, item: Item) -> None:
         """An item that was taken is processed."""
-        self._taken = [(taken, share) for taken, share in self._taken if taken is not item]
+        self._taken = [taken for taken in self._taken if taken is not item]
 
 
 @dataclass(frozen=True)
@@ -88,20 +89,20 @@ class WorkerPool(Generic[Item, Result]):
         function: called by its importable name; an exception ends the worker.
         workers: how many processes at most.
         limit_s: an item that takes longer is given up.
-        share: of the machine, what an item takes; those that are processed at once take no more than 1 together, or
-            are one. Others overtake an item for which there is no room.
+        room: whether the machine has room for these at once, asked again whenever one could start; one alone always
+            may. Others overtake an item for which there is no room.
     """
 
     function: Callable[[Item], Result]
     workers: int
     limit_s: float
-    share: Callable[[Item], float] = lambda _: 0.0
+    room: Callable[[Sequence[Item]], bool] = lambda _: True
 
     def run(
         self, items: Iterable[Item], may_start: Callable[[], bool] = lambda: True
     ) -> Iterator[tuple[Item, Result | WorkerLost]]:
         """Each item with its result, as results come; an item that has started is always finished."""
-        queue, workers = _Queue(items, self.share, may_start), list[_Worker[Item]]()
+        queue, workers = _Queue(items, self.room, may_start), list[_Worker[Item]]()
         try:
             while True:
                 while len(workers) < self.workers and (item := queue.take()) is not None:
@@ -145,7 +146,7 @@ class WorkerPool(Generic[Item, Result]):
 
     def _result(self, worker: _Worker[Item]) -> Result | WorkerLost:
         if not worker.pipe.poll():
-            return WorkerLost(f"it took more than {self.limit_s:.0f} s")
+            return WorkerLost(f"it took more than {self.limit_s:.0f} s", late=True)
         try:
             result: Result = worker.pipe.recv()
         except EOFError:
@@ -160,16 +161,16 @@ def run_all(
     *,
     jobs: int,
     minutes: float | None,
-    out_of_memory: Callable[[Result], bool],
+    again_alone: Callable[[Result | WorkerLost], bool],
 ) -> Iterator[tuple[Item, Result | WorkerLost]]:
-    """Process items on `jobs` workers, then once more, one at a time, those that ran out of memory.
+    """Process items on `jobs` workers, then once more, one at a time, those that ran out of memory, or seem to have.
 
     Args:
         items: in the order in which they start.
         pool: makes a pool of that many workers.
         jobs: workers of the first pass.
         minutes: after which no further item starts; None for no limit.
-        out_of_memory: whether a result of the first pass says that the item should be tried again alone.
+        again_alone: whether a result of the first pass says that the item should be tried again, alone.
     """
     deadline = None if minutes is None else time.monotonic() + 60 * minutes
 
@@ -178,7 +179,7 @@ def run_all(
 
     again: list[Item] = []
     for item, result in pool(jobs).run(items, may_start):
-        if not isinstance(result, WorkerLost) and out_of_memory(result):
+        if again_alone(result):
             again.append(item)
         else:
             yield item, result

@@ -39,6 +39,13 @@ def gpu_shared(uuid: str) -> Iterator[None]:
 
 
 @contextmanager
+def reference_lock(uuid: str) -> Iterator[None]:
+    """Compute what takes much of the memory of the GPU `uuid`, one after the other. Taken before `gpu_shared`."""
+    with _locked(uuid, "reference", fcntl.LOCK_EX):
+        yield
+
+
+@contextmanager
 def _gate(uuid: str) -> Iterator[None]:
     """Close the gate to those who want the GPU alone; after a while before the next of them has come to it."""
     until = time.monotonic() + PATIENCE_S

@@ -72,6 +72,13 @@ def free_host_memory() -> int:
     return int(fields["MemAvailable"].split()[0]) * 1024
 
 
+def free_space() -> int:
+    """Bytes of files that fit where directories are made, as long as the host has memory for them."""
+    parent = _best_parent()
+    free = shutil.disk_usage(parent).free
+    return min(free, free_host_memory()) if parent == SHARED_MEMORY else free
+
+
 def _best_parent() -> Path:
     usable = SHARED_MEMORY.is_dir() and os.access(SHARED_MEMORY, os.W_OK)
     if usable and shutil.disk_usage(SHARED_MEMORY).free >= LEAST_FREE:

@@ -69,8 +69,13 @@ class TimedChecks:
         return found
 
 
-def choose_checks(inputs: InputStore, timed: InputKey, facts: DeviceFacts, secret: int, factor: float) -> TimedChecks:
-    """Choose perturbations of the timed set and have their references computed. Raises ProblemError and DeviceError."""
+def choose_checks(
+    inputs: InputStore, timed: InputKey, facts: DeviceFacts, secret: int, factor: float, calls: int = CHECKED
+) -> TimedChecks:
+    """Choose perturbations of the timed set and have their references computed; on a GPU for so many calls.
+
+    Raises ProblemError and DeviceError.
+    """
     if not timed.judged:
         return TimedChecks((), changing=True)
     with ExitStack() as stack:
@@ -80,8 +85,8 @@ def choose_checks(inputs: InputStore, timed: InputKey, facts: DeviceFacts, secre
             note = "timed calls share values and addresses: the GPU's memory does not hold changing ones beside them"
             return TimedChecks((), changing=False, notes=(note,))
         notes: tuple[str, ...] = ()
-        wanted = 1 if facts.kind is DeviceKind.EMULATED else CHECKED
-        if wanted > 1 and not _has_room(inputs, base):
+        wanted = 1 if facts.kind is DeviceKind.EMULATED else calls
+        if wanted > 1 and not _has_room(inputs, base, wanted):
             wanted, notes = 1, ("one timed call is judged: there is no room for the outputs of more",)
         for place in range(wanted):
             for attempt in range(_ATTEMPTS):
@@ -112,10 +117,10 @@ def _shows_all(drawn: InputSet, others: Sequence[InputSet], factor: float) -> bo
     )
 
 
-def _has_room(inputs: InputStore, drawn: InputSet) -> bool:
-    """Whether the outputs of all judged calls and of both processes can lie beside each other until they are judged."""
+def _has_room(inputs: InputStore, drawn: InputSet, calls: int) -> bool:
+    """Whether the outputs of the judged calls and of both processes can lie beside each other until they are judged."""
     outputs = sum(spec.bytes for spec in drawn.outputs)
-    return (CHECKED + 2) * outputs <= shutil.disk_usage(inputs.directory).free
+    return (calls + 2) * outputs <= shutil.disk_usage(inputs.directory).free
 
 
 def _process_bytes(drawn: InputSet) -> int:

@@ -26,7 +26,7 @@ extern "C" int cudaDeviceSetLimit(int limit, size_t value);
 enum Mode { kHonest, kMutates, kHangs, kSegfaults, kExitsEarly, kCudaError, kEccError, kFloods, kForks, kEatsMemory,
             kWritesFile, kForgesReply, kThrows, kSpeaks, kThreads, kOverruns, kReplays, kPosesAsDriver,
             kSetsLinesAside, kReadsHarness, kUnlocksHarness, kWipesHarness, kJumpsBehindItself, kInterruptsHarness,
-            kReceives, kSeeksKey, kThrowsMore };
+            kReceives, kSeeksKey, kThrowsMore, kMapsOutputs };
 
 namespace kb {
 // The driver's own error type, as a candidate may guess it.
@@ -161,6 +161,15 @@ static bool holds_key(const char* memory, size_t bytes) {
     return false;
 }
 
+// Maps whatever file it can write to.
+static void map_outputs() {
+    for (int file = 3; file < 200; ++file) {
+        if (mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) != MAP_FAILED) {
+            throw std::runtime_error("a file can be written to");
+        }
+    }
+}
+
 alignas(64) static char registers[16 << 10];
 
 // The registers of the vector units, as they were when this was called.
@@ -208,6 +217,7 @@ void launch_gpu_implementation(void* output, void* x, void* w, int64_t count, in
         case kSetsLinesAside: set_lines_aside(); break;
         case kReceives: scale == 3 ? receive_in_its_name(__builtin_return_address(0)) : receive(); break;
         case kSeeksKey: seek_key(); break;
+        case kMapsOutputs: map_outputs(); break;
         case kThrowsMore: {
             static std::string text;
             throw std::runtime_error(text += 'a');

@@ -49,6 +49,7 @@ class Mode(IntEnum):
     RECEIVES = 24
     SEEKS_KEY = 25
     THROWS_MORE = 26
+    MAPS_OUTPUTS = 27
 
 
 LIMITS = Limits(memory_bytes=200 << 20, file_bytes=1 << 20, tasks=30, output_bytes=8 << 20)
@@ -192,6 +193,16 @@ def test_the_key_of_replies_lies_where_no_candidate_can_read(
         else:
             with pytest.raises(RunFailure, match="the key is in memory"):
                 process.call(0xFF)
+
+
+def test_no_output_is_open_while_a_candidate_runs(host_build: Build, make_job: MakeJob) -> None:
+    job = make_job(Mode.MAPS_OUTPUTS)
+    with session(host_build, job) as running:
+        for _ in range(2):
+            running.call(0xFF)
+            np.testing.assert_array_equal(output_of(job), expected(job))
+            running.time_calls([UNPERTURBED] * 2)
+            running.fetch()
 
 
 def test_replies_of_any_length_carry_their_seal(host_build: Build, host_other: Build, make_job: MakeJob) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kernelblaster.devices.base import Harness, Job, JobTensor
 from kernelblaster.devices.harness.channel import MOST_DESCRIPTORS, PacketBuilder
+from kernelblaster.devices.harness.output_files import make_ours
 from kernelblaster.devices.harness.protocol import HarnessRequest
 from kernelblaster.errors import DeviceError
 from kernelblaster.problems.problem import TensorRole
@@ -66,12 +67,14 @@ def opened(paths: Sequence[Path]) -> Iterator[list[int]]:
 
 @contextmanager
 def opened_outputs(job: Job) -> Iterator[list[int]]:
-    """Descriptors of the job's output files, which are made with the size of their tensors. Raises DeviceError."""
+    """Descriptors of the job's output files, which are made with the size of their tensors.
+
+    Afterwards nobody who was given one can change what the files hold. Raises DeviceError.
+    """
+    outputs = [tensor for tensor in job.tensors if not is_input(tensor)]
     with ExitStack() as stack:
         descriptors = []
-        for tensor in job.tensors:
-            if is_input(tensor):
-                continue
+        for tensor in outputs:
             try:
                 descriptor = os.open(tensor.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
                 stack.callback(os.close, descriptor)
@@ -80,6 +83,8 @@ def opened_outputs(job: Job) -> Iterator[list[int]]:
                 raise DeviceError(f"cannot make a file for an output: {error}", hint="free disk space") from error
             descriptors.append(descriptor)
         yield descriptors
+    for tensor in outputs:
+        make_ours(tensor.path)
 
 
 def job_view(program: Path, harness: Harness) -> FileView:

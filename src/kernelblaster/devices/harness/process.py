@@ -171,11 +171,16 @@ class HarnessProcess:
 
     def call(self, poison: int) -> CallResult:
         """Fill outputs with byte `poison` (0-255), call, write the outputs. Raises RunFailure, DeviceError."""
-        return self._called(PacketBuilder(HarnessRequest.CALL).u8(poison))
+        self._request(PacketBuilder(HarnessRequest.CALL).u8(poison), HarnessReply.CALLED).end()
+        return self.fetch()
 
     def fetch(self) -> CallResult:
         """Write the outputs as the last call, timed or not, left them. Raises RunFailure, DeviceError."""
-        return self._called(PacketBuilder(HarnessRequest.FETCH))
+        with opened_outputs(self._job) as descriptors:
+            packet = self._request(PacketBuilder(HarnessRequest.FETCH), HarnessReply.FETCHED, descriptors)
+        damage = [(packet.u32(), packet.u8()) for _ in range(packet.u32())]
+        packet.end()
+        return CallResult(mutated_inputs=tuple(self._damaged(index, around) for index, around in damage))
 
     def reload(self) -> None:
         """Copy the inputs, which may have other values now, to the device again. Raises RunFailure, DeviceError."""
@@ -234,13 +239,6 @@ class HarnessProcess:
             with opened(paths) as descriptors, contextlib.suppress(BrokenPipeError):
                 self._channel.send(message, descriptors, deadline=self._deadline)
         self._due.append(HarnessReply.READY)
-
-    def _called(self, message: PacketBuilder) -> CallResult:
-        with opened_outputs(self._job) as descriptors:
-            packet = self._request(message, HarnessReply.CALLED, descriptors)
-        damage = [(packet.u32(), packet.u8()) for _ in range(packet.u32())]
-        packet.end()
-        return CallResult(mutated_inputs=tuple(self._damaged(index, around) for index, around in damage))
 
     def _damaged(self, index: int, around: int) -> str:
         if index >= len(self._job.tensors):

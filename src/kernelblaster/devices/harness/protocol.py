@@ -44,3 +44,4 @@ class HarnessReply(IntEnum):
     ERROR = 13
     ADDED = 14
     CHOSEN = 15
+    FETCHED = 16

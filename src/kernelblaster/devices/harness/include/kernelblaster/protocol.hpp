@@ -10,8 +10,8 @@ enum class HarnessRequest : uint8_t {
     job = 1,      // sizes, scalars, number of tensors
     tensors = 2,  // the next tensors; fds: files of the inputs and weights among them, in order
     load = 3,     // text path, u8 whether to contain it                              -> loaded
-    call = 4,     // u8 poison; fds: files of the outputs                             -> called
-    fetch = 5,    // fds: files of the outputs                                        -> called
+    call = 4,     // u8 poison                                                        -> called
+    fetch = 5,    // fds: files of the outputs, which are closed again                -> fetched
     time = 6,     // u64 flush bytes, u32 cover fills, u64 perturbation               -> timed
     reload = 7,   // u32 index of the first input; fds: files of inputs from there on -> reloaded
     profile = 8,  // u64 perturbation                                                 -> profiled
@@ -28,7 +28,7 @@ enum class HarnessRequest : uint8_t {
 enum class HarnessReply : uint8_t {
     ready = 1,      // after the last tensors: they are on the device
     loaded = 2,     // u8 whether it is contained, u8 whether memory is protected, f64 microseconds, text why it is not
-    called = 3,     // u32 count, then for each damaged tensor: u32 index, u8 0: an input was changed, 1: bytes around it
+    called = 3,
     timed = 4,      // f64 device, host and enqueue microseconds
     reloaded = 5,
     profiled = 6,
@@ -41,6 +41,7 @@ enum class HarnessReply : uint8_t {
     error = 13,     // text name (a CUDA error, `exception`, `load`, `harness` or `driver`), text message
     added = 14,
     chosen = 15,    // u8 whether its call succeeded, text why not
+    fetched = 16,   // u32 count, then for each damaged tensor: u32 index, u8 0: an input was changed, 1: bytes around it
 };
 
 }  // namespace kb

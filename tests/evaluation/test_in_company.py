@@ -7,9 +7,10 @@ from contextlib import contextmanager
 
 import pytest
 from budget_support import RELU_SLUG, reduced
-from fake_device import FakeDevice, Script, source
+from fake_device import FakeDevice, FakeSession, Script, source
 
 from kernelblaster.config import EvaluationConfig
+from kernelblaster.devices.base import CallResult
 from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.evaluation.results import Verdict
@@ -92,6 +93,22 @@ def test_only_what_is_measured_holds_the_gpu_alone(
     assert found.in_company
     assert device.uses[:2] == ["shared", "shared"]  # inputs are drawn, values verified
     assert ("alone" in device.uses) == (verdict is Verdict.CORRECT)
+
+
+def test_outputs_of_the_last_judged_call_are_copied_beside_others(
+    store: InputStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kernelblaster.evaluation.timing.stopwatch.SPIN_UP_S", 0.0)
+    device, fetched, fetch = Watched(), list[str](), FakeSession.fetch
+
+    def noted(session: FakeSession) -> CallResult:
+        fetched.append(device.uses[-1])
+        return fetch(session)
+
+    monkeypatch.setattr(FakeSession, "fetch", noted)
+    assert trusting(device, store).evaluate(relu(store), source("honest"), profile=False).correct
+    assert fetched[-3:] == ["alone", "alone", "shared"]
+    assert set(fetched[:-3]) == {"shared"}
 
 
 def test_processes_of_every_pair_start_beside_others(store: InputStore, monkeypatch: pytest.MonkeyPatch) -> None:

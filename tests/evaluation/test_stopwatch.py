@@ -21,6 +21,9 @@ from kernelblaster.evaluation.timing import stopwatch as timing
 from kernelblaster.evaluation.timing.clock_agreement import ImpossibleTime, TimeFault
 from kernelblaster.evaluation.timing.stopwatch import BaselineFailed, BaselineSession, Stopwatch
 
+WARM_UPS = 4
+"""Visits of both sides before the first turn."""
+
 
 @pytest.fixture(autouse=True)
 def no_spin_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,7 +74,7 @@ def test_samples_are_taken_in_turns() -> None:
     log: list[str] = []
     a, b = (Clocks(lambda _: TimingSample(5000.0, 5030.0), log, name) for name in "ab")
     watch().compare(a, b)
-    turns = "".join(log)[2:]
+    turns = "".join(log)[WARM_UPS:]
     assert turns == ("abbabaab" * len(turns))[: len(turns)]
     assert len(turns) >= 40
 
@@ -83,7 +86,26 @@ def test_the_gpu_is_warmed_up_once_for_both(monkeypatch: pytest.MonkeyPatch) -> 
     watch().compare(a, b)
     first_turn = "".join(log).index("b")
     assert first_turn > 10
-    assert "".join(log)[first_turn:].startswith("babba")
+    assert "".join(log)[first_turn:].startswith("bbabba")
+
+
+def test_a_gpu_whose_clock_is_up_is_not_warmed_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "SPIN_UP_S", 0.05)
+    taken = []
+    for mhz in (0.5 * facts().clock_mhz, 0.9 * facts().clock_mhz):
+        reading = GpuReading(sm_mhz=mhz, temperature=40.0)
+        log: list[str] = []
+        a, b = (Clocks(lambda _: TimingSample(5000.0, 5030.0), log, name) for name in "ab")
+        dataclasses.replace(watch(), reading=lambda reading=reading: reading).compare(a, b)
+        taken.append("".join(log).index("b"))
+    assert taken[0] > 10
+    assert taken[1] == WARM_UPS / 2
+
+
+def test_a_slow_kernel_is_its_own_warm_up() -> None:
+    slow = Clocks(lambda _: TimingSample(2e6, 2e6))
+    Stopwatch(facts(), 1.0, 0.5, ticking(0.3)).time_alone(slow)
+    assert slow.taken <= 3
 
 
 @settings(max_examples=25, deadline=None)
@@ -189,15 +211,15 @@ def test_launch_latency_is_covered_for_both_by_what_the_slower_launcher_needs() 
 
     quick, slow = launching(0.1 * cover_fill_us), launching(4.0 * cover_fill_us)
     watch().compare(quick, slow)
-    assert quick.cover_fills[1:] == [6] * (len(quick.cover_fills) - 1)
-    assert slow.cover_fills[1:] == [6] * (len(slow.cover_fills) - 1)
+    assert quick.cover_fills[2:] == [6] * (len(quick.cover_fills) - 2)
+    assert slow.cover_fills[2:] == [6] * (len(slow.cover_fills) - 2)
     endless = launching(1e9)
     watch().time_alone(endless)
     assert max(endless.cover_fills) == timing.MOST_COVER_FILLS
 
 
 def test_samples_of_a_slow_clock_are_thrown_away_also_when_it_was_slow_first() -> None:
-    clocks = [1000.0] * 6 + [1900.0] * 10_000
+    clocks = [1000.0] * 7 + [1900.0] * 10_000
     readings = iter(clocks)
     now = [0.0]
 

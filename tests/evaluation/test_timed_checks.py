@@ -13,16 +13,16 @@ from fake_device import facts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelblaster.devices.base import UNPERTURBED, PerturbationKind
+from kernelblaster.devices.base import UNPERTURBED, PerturbationKind, TimingSample
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.evaluation.correctness import input_store, reference_output
 from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.evaluation.inputs.drawing import permitted_perturbation, perturbation_of
 from kernelblaster.evaluation.inputs.keys import InputKey
-from kernelblaster.evaluation.inputs.perturbations import apply_perturbation, derived_perturbation
+from kernelblaster.evaluation.inputs.perturbations import InspectedSession, apply_perturbation, derived_perturbation
 from kernelblaster.evaluation.inputs.plan import plan_inputs
 from kernelblaster.evaluation.integrity import timed_checks as module
-from kernelblaster.evaluation.integrity.timed_checks import choose_checks
+from kernelblaster.evaluation.integrity.timed_checks import TimedChecks, choose_checks
 from kernelblaster.problems.problem import Precision, Problem, StandardWorkload, ValueRange
 
 CROSS_ENTROPY = "level1/095_CrossEntropyLoss"
@@ -154,3 +154,37 @@ def test_the_reference_of_a_variant_is_that_of_the_changed_values(store: InputSt
         assert not torch.equal(varied.expected["output"].values, base.expected["output"].values)
         assert varied.files == {}
         assert varied.file_bytes == 0
+
+
+class Kept:
+    """Timed calls of which only the perturbations are kept."""
+
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+
+    def look(self, perturbation: int) -> None:
+        self.seen.append(perturbation)
+
+
+@pytest.mark.parametrize("length", [1, 5])
+def test_outputs_of_the_last_judged_call_are_kept_when_all_is_timed(length: int) -> None:
+    calls = Kept()
+    looks = TimedChecks((11, 12, 13), changing=True).looks(calls)
+    session = InspectedSession(lambda given, fills: [TimingSample(1.0, 1.0)] * len(given), looks, (11, 12, 13))
+    looks.schedule.begin(3 * length)
+    for _ in range(3):
+        session.time_calls(looks.schedule.draw(length))
+    assert sorted(calls.seen) == [11, 12]
+    while visit := looks.schedule.last_visit(length):
+        session.time_calls(visit)
+    assert sorted(calls.seen) == [11, 12]
+    looks.finish()
+    looks.finish()
+    assert calls.seen[-1] == 13
+    assert len(calls.seen) == 3
+
+
+def test_where_values_do_not_change_the_last_call_is_judged() -> None:
+    calls = Kept()
+    TimedChecks((), changing=False).looks(calls).finish()
+    assert calls.seen == [UNPERTURBED]

@@ -18,6 +18,7 @@ from kernelblaster.evaluation.context import EvaluationContext
 from kernelblaster.evaluation.correctness.input_store import InputSet
 from kernelblaster.evaluation.correctness.verify import Verification, Verifier
 from kernelblaster.evaluation.inputs.keys import InputKey
+from kernelblaster.evaluation.integrity.timed_checks import Looks
 from kernelblaster.evaluation.processes.candidate_process import CandidateProcess, Compiling, StillCompiling, compiling
 from kernelblaster.evaluation.processes.timed_pair import TimedPair
 from kernelblaster.evaluation.results import Comparison, Decision, Evaluation, Verdict
@@ -203,11 +204,12 @@ class EvaluationPipeline(EvaluationStages):
         """Time the candidate, against its baseline if there is one. Whether it is still correct."""
         try:
             with self._stage("time"):
+                looks = self._checks.looks(pair)
                 with self._guarded(self._judge.measuring()):
-                    self._time(self._stopwatch(pair, most_seconds), pair)
-                    self._checks.finish(pair)
-                    pair.retire()
+                    self._time(self._stopwatch(looks, most_seconds), pair, looks)
                 with self._guarded(self._judge.verifying()):
+                    looks.finish()
+                    pair.retire()
                     return self._take(self._checks.judge(self._verifier, pair)) and self._let_live(pair)
         except ImpossibleTime as impossible:
             self._refuse(Verdict.REWARD_HACK, impossible.reason)
@@ -223,25 +225,25 @@ class EvaluationPipeline(EvaluationStages):
         self._refuse(Verdict.RUNTIME_ERROR, f"{reason} ({self._baseline_failed})")
         return False
 
-    def _stopwatch(self, pair: TimedPair[InputSet], most_seconds: float) -> Stopwatch:
+    def _stopwatch(self, looks: Looks, most_seconds: float) -> Stopwatch:
         judge = self._judge
         return Stopwatch(
             judge.facts,
             judge.floor_us(self._problem),
             min(judge.config.max_seconds_timing, most_seconds),
             reading=judge.device.reading,
-            schedule=self._checks.schedule(),
-            look=pair.look,
+            schedule=looks.schedule,
+            look=looks,
             attainable_us=judge.attainable(self._problem).us,
         )
 
-    def _time(self, watch: Stopwatch, pair: TimedPair[InputSet]) -> None:
+    def _time(self, watch: Stopwatch, pair: TimedPair[InputSet], looks: Looks) -> None:
         """Compare with the baseline, or time alone without one. Raises ImpossibleTime and RunFailure."""
         evaluation, candidate = self._evaluation, pair.candidate()
         try:
             baseline = pair.baseline()
             if baseline is not None:
-                evaluation.comparison = self._confirmed(watch.compare(candidate, baseline), pair)
+                evaluation.comparison = self._confirmed(watch.compare(candidate, baseline), pair, looks)
                 evaluation.timing = evaluation.comparison.candidate
                 return
         except BaselineFailed as failure:
@@ -251,7 +253,7 @@ class EvaluationPipeline(EvaluationStages):
         evaluation.comparison = None
         evaluation.timing = watch.time_alone(candidate)
 
-    def _confirmed(self, claimed: Comparison, pair: TimedPair[InputSet]) -> Comparison:
+    def _confirmed(self, claimed: Comparison, pair: TimedPair[InputSet], looks: Looks) -> Comparison:
         """A comparison that batches of calls do not contradict, by a clock out of the candidate's reach.
 
         Raises ImpossibleTime, RunFailure, BaselineFailed and DeviceError.
@@ -261,6 +263,7 @@ class EvaluationPipeline(EvaluationStages):
         batches = pair.batches() if asked else None
         if batches is None:
             return claimed
+        looks.finish()
         found = clock.confirm(claimed, *batches)
         if found.speedup < claimed.speedup:
             self._warn(

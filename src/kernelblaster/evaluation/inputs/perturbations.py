@@ -136,6 +136,11 @@ class PerturbationSchedule:
         self._drawn = 0
         self._left = list(self.checked)
 
+    @property
+    def exhausted(self) -> bool:
+        """Whether all that are judged have been handed out: the call of the last one is the last of all."""
+        return not self._left
+
     def begin(self, calls: int) -> None:
         """Choose secret places among the next `calls` calls for all but one of the checked ones.
 

@@ -38,6 +38,37 @@ class TimedCalls(Protocol):
         ...
 
 
+@dataclass
+class Looks:
+    """Keeps what the judged calls of one comparison left.
+
+    Outputs of a judged call are copied before the next call, which would overwrite them. Those of the last call of all
+    lie there for as long as nobody calls: they are copied by `finish`, when the device need not be held alone any more.
+    """
+
+    calls: TimedCalls
+    schedule: PerturbationSchedule
+    _last: int | None = None
+
+    def __call__(self, perturbation: int) -> None:
+        """A call on this perturbation has returned. Raises RunFailure."""
+        if self.schedule.exhausted:
+            self._last = perturbation
+        else:
+            self.calls.look(perturbation)
+
+    def finish(self) -> None:
+        """Keep what the last call left, if it was not yet. Where values do not change, no other is judged.
+
+        Raises RunFailure.
+        """
+        last, self._last = self._last, None
+        if not self.schedule.changing:
+            self.calls.look(UNPERTURBED)
+        elif last is not None:
+            self.calls.look(last)
+
+
 @dataclass(frozen=True)
 class TimedChecks:
     """What is judged of the timed calls of one problem.
@@ -55,6 +86,10 @@ class TimedChecks:
     def schedule(self) -> PerturbationSchedule:
         """Secret places for the perturbations; new ones for every comparison."""
         return PerturbationSchedule(self.perturbations, changing=self.changing)
+
+    def looks(self, calls: TimedCalls) -> Looks:
+        """For one comparison: a schedule, and what keeps the outputs of its judged calls."""
+        return Looks(calls, self.schedule())
 
     def finish(self, calls: TimedCalls) -> None:
         """Keep the last call where no other was: then the candidate is not needed any more. Raises RunFailure."""

@@ -45,7 +45,7 @@ from kernelblaster.evaluation.timing.clock_agreement import (
     refuse_hidden_work,
     refuse_moved_clocks,
 )
-from kernelblaster.evaluation.timing.conditions import Conditioned, Readings
+from kernelblaster.evaluation.timing.conditions import LEAST_CLOCK, Conditioned, Readings
 from kernelblaster.evaluation.timing.statistics import (
     SampleBlock,
     StopRule,
@@ -74,6 +74,8 @@ CHECKS_FACTOR, CHECKS_SLACK_US = 1.5, 5.0
 SPIN_UP_S = 0.2
 """A GPU at rest takes this long to reach its clock."""
 LEAST_SPIN_UP = 3
+SLOW_US = 50_000.0
+"""A call that takes longer warms up by itself, as nearly all of it comes after its first moments."""
 LEAST_SAMPLES = 40
 _VISIT_US = 2000.0
 _LONGEST_VISIT = 10
@@ -253,11 +255,13 @@ class Stopwatch:
     def _pace(self, *sessions: Timeable) -> _Pace:
         """Warm up, and choose how many samples to take per visit: a visit of a short kernel would be all overhead.
 
-        The GPU needs `SPIN_UP_S` of it once; every process needs its first calls, which load its code.
+        The GPU needs `SPIN_UP_S` of it once, unless its clock is up; every process needs its first calls, which load
+        its code.
         """
         medians, enqueue = [], 0.0
+        seconds = 0.0 if self._is_up() else SPIN_UP_S
         for place, session in enumerate(sessions):
-            warm = self._spin_up(session, SPIN_UP_S if place == 0 else 0.0)
+            warm = self._spin_up(session, seconds if place == 0 else 0.0)
             medians.append(median_us(warm))
             enqueue = max([enqueue, *(sample.enqueue_us or 0.0 for sample in warm[-LEAST_SPIN_UP:])])
         cover_fills = int(np.clip(np.ceil(COVER * enqueue / self.cover_fill_us), LEAST_COVER_FILLS, MOST_COVER_FILLS))
@@ -273,8 +277,16 @@ class Stopwatch:
         left = math.sqrt(max(wanted**2 - open_width**2, (wanted / 5) ** 2)) if open_width < wanted else wanted
         return StopRule(half_width=left, max_seconds=self.max_seconds)
 
+    def _is_up(self) -> bool:
+        """Whether the GPU runs at its clock, since others have used it until now; False where nobody knows."""
+        reading = self.reading()
+        return reading is not None and reading.sm_mhz >= LEAST_CLOCK * self.facts.clock_mhz
+
     def _spin_up(self, session: Timeable, seconds: float) -> list[TimingSample]:
-        began, warm = self.clock(), session.time_calls(self.schedule.draw(LEAST_SPIN_UP))
+        began, warm = self.clock(), session.time_calls(self.schedule.draw(1))
+        if warm[0].device_us > SLOW_US:
+            return warm
+        warm += session.time_calls(self.schedule.draw(LEAST_SPIN_UP - 1))
         while self.clock() - began < seconds:
             warm += session.time_calls(self.schedule.draw(LEAST_SPIN_UP))
         return warm

@@ -109,10 +109,10 @@ from kernelblaster.devices.profiles import Profile as Profile
 from kernelblaster.devices.registry import DEVICES as DEVICES
 from kernelblaster.devices.registry import DeviceRequest as DeviceRequest
 from kernelblaster.devices.registry import OpenedDevice as OpenedDevice
+from kernelblaster.environment.actions import EpisodeState as EpisodeState
+from kernelblaster.environment.actions import KernelAction as KernelAction
 from kernelblaster.environment.catalogue import Catalogue as Catalogue
 from kernelblaster.environment.catalogue import problem_identifier as problem_identifier
-from kernelblaster.environment.episode import EpisodeState as EpisodeState
-from kernelblaster.environment.episode import KernelAction as KernelAction
 from kernelblaster.environment.episode import KernelEnvironments as KernelEnvironments
 from kernelblaster.environment.episode import KernelEpisodes as KernelEpisodes
 from kernelblaster.environment.observation import KernelObservation as KernelObservation

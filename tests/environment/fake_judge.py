@@ -6,7 +6,7 @@ import threading
 from types import SimpleNamespace
 
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
-from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource
+from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource, SanitizerFinding
 from kernelblaster.environment.rewards import NOT_BUILT
 from kernelblaster.errors import DeviceError
 from kernelblaster.evaluation.results import Comparison, Decision, ErrorFigures, Evaluation, Timing, Verdict
@@ -79,6 +79,9 @@ class FakeJudge:
         self.judged: list[str] = []
         self.tiers: list[Tier] = []
         """Of all that was judged, starts among it."""
+        self.findings: list[SanitizerFinding] = []
+        """Of sanitizers, in any source."""
+        self.sanitized: list[str] = []
         self.lost = False
         self.gate = threading.Event()
         self.gate.set()
@@ -95,6 +98,13 @@ class FakeJudge:
         if tier is Tier.COMPILE and found.verdict not in NOT_BUILT:
             found.verdict, found.errors = Verdict.BUILT, []
         return found
+
+    def sanitize(self, problem, source: str) -> list[SanitizerFinding]:
+        self.gate.wait(10)
+        if self.lost:
+            raise DeviceError("the GPU is lost", hint="find it")
+        self.sanitized.append(source)
+        return list(self.findings)
 
     def _judged(self, source: str) -> Evaluation:
         self.gate.wait(10)

@@ -16,9 +16,9 @@ from fake_judge import kernel
 from soaking import Served, ask, connected, serving
 from websockets.exceptions import ConnectionClosed
 
+from kernelblaster.environment.actions import KernelAction
 from kernelblaster.environment.catalogue import Catalogue
 from kernelblaster.environment.client import kernrl_env
-from kernelblaster.environment.episode import KernelAction
 from kernelblaster.environment.fair_queue import FairQueue
 from kernelblaster.environment.sockets import IDLE_CODE
 from kernelblaster.evaluation.results import Decision, Verdict

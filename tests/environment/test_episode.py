@@ -11,7 +11,8 @@ from fake_judge import FakeJudge, evaluation, kernel
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelblaster.environment.episode import EpisodeOver, KernelAction, KernelEpisodes
+from kernelblaster.environment.actions import KernelAction
+from kernelblaster.environment.episode import EpisodeOver, KernelEpisodes
 from kernelblaster.environment.feedback import MOST_CHARACTERS, feedback
 from kernelblaster.environment.judging import SharedJudge
 from kernelblaster.environment.observation import KernelObservation, of_evaluation

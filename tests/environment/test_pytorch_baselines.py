@@ -9,9 +9,10 @@ import pytest
 from fake_judge import FACTS, FakeJudge, evaluation, kernel
 
 from kernelblaster.devices.facts import DeviceKind
+from kernelblaster.environment.actions import KernelAction
 from kernelblaster.environment.baselines import EpisodeBaseline
 from kernelblaster.environment.catalogue import Catalogue
-from kernelblaster.environment.episode import EnvironmentSettings, KernelAction, KernelEnvironments, KernelEpisodes
+from kernelblaster.environment.episode import EnvironmentSettings, KernelEnvironments, KernelEpisodes
 from kernelblaster.environment.judging import SharedJudge
 from kernelblaster.environment.rewards import REWARDS, RewardOptions, for_problem, rewarded
 from kernelblaster.errors import UsageError

@@ -17,6 +17,7 @@ from soaking import Served, serving
 
 from kernelblaster import RunConfig, make_training_data
 from kernelblaster.config.training import TrainConfig
+from kernelblaster.devices.profiles import SanitizerFinding
 from kernelblaster.environment.catalogue import Catalogue
 from kernelblaster.environment.fair_queue import FairQueue
 from kernelblaster.environment.judging import SharedJudge
@@ -45,6 +46,11 @@ def test_an_evaluation_is_the_same_over_a_socket(served: Served, catalogue: Cata
     source, problem = kernel(verdict, 1.5, Decision.FASTER), catalogue.find("L1_23")
     here = FakeJudge().evaluate(problem, source, baseline=START, profile=True)
     assert RemoteJudge(served.url).evaluate(problem, source, baseline=START) == here
+
+
+def test_findings_of_sanitizers_are_the_same_over_a_socket(served: Served, catalogue: Catalogue) -> None:
+    served.judge.findings = [SanitizerFinding(tool="memcheck", message="k: out of bounds", location="candidate.cu:2")]
+    assert RemoteJudge(served.url).sanitize(catalogue.find("L1_23"), START) == served.judge.findings
 
 
 def test_a_trainer_asks_once_and_is_told_the_conditions(served: Served, catalogue: Catalogue, tmp_path: Path) -> None:

@@ -19,9 +19,9 @@ from fake_judge import kernel
 from openenv.core.generic_client import GenericEnvClient
 from soaking import CAPACITY, Served, all_slots_come_back, ask, connected, drop, serving, soak
 
+from kernelblaster.environment.actions import KernelAction
 from kernelblaster.environment.catalogue import Catalogue
 from kernelblaster.environment.client import kernrl_env
-from kernelblaster.environment.episode import KernelAction
 from kernelblaster.evaluation.results import Decision, Verdict
 
 REPOSITORY = Path(__file__).parents[2]

@@ -21,9 +21,10 @@ pytest.importorskip("openenv", reason="needs openenv: the extra env")
 from fake_judge import FakeJudge, kernel
 
 from kernelblaster import serve_environment
+from kernelblaster.environment.actions import KernelAction
 from kernelblaster.environment.catalogue import Catalogue
 from kernelblaster.environment.client import kernrl_env
-from kernelblaster.environment.episode import EnvironmentSettings, KernelAction, KernelEnvironments
+from kernelblaster.environment.episode import EnvironmentSettings, KernelEnvironments
 from kernelblaster.environment.judging import SharedJudge
 from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.results import Decision, Verdict

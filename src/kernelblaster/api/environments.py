@@ -56,6 +56,7 @@ def open_environment(
     canary_minutes: float | None = None,
     workers: int | None = None,
     waiting: int = WAITING,
+    sanitize: bool = True,
     device: Device | str | None = None,
     on_stage: Tell | None = None,
 ) -> Iterator[KernelEnvironments]:
@@ -73,12 +74,14 @@ def open_environment(
             many minutes (`environment.canaries`); never if None.
         workers: submissions judged at once, in fair turns of sessions; as many as are submitted if None.
         waiting: submissions that may wait for a turn; one more raises EnvironmentBusy.
+        sanitize: run the device's sanitizers over what crashes, is wrong or differs at the tier `full`, where a step
+            does not say.
         device, on_stage: see `open_evaluator`.
 
     Raises UsageError, DeviceError.
     """
     config = config or RunConfig()
-    settings = EnvironmentSettings(reward, RewardOptions(speedup_cap, reward_grid), _baseline(baseline))
+    settings = EnvironmentSettings(reward, RewardOptions(speedup_cap, reward_grid), _baseline(baseline), sanitize)
     settings.scheme()
     times = None if pytorch_times is None else read_times([pytorch_times])
     catalogue = environment_problems(config, dataset=dataset)

@@ -14,8 +14,9 @@ from kernelblaster.api.problems import DatasetName
 from kernelblaster.config import RunConfig
 from kernelblaster.devices.base import Device
 from kernelblaster.devices.facts import DeviceKind
+from kernelblaster.environment.actions import MAX_TURNS, MOST_TURNS
 from kernelblaster.environment.catalogue import problem_identifier
-from kernelblaster.environment.episode import MAX_TURNS, MOST_TURNS, KernelEnvironments
+from kernelblaster.environment.episode import KernelEnvironments
 from kernelblaster.environment.playing import Played, Player
 from kernelblaster.environment.samples import EvalHeader, SampleStore, Turn
 from kernelblaster.environment.scores import Scores, scores_by_level, scores_of
@@ -112,7 +113,9 @@ def evaluate_model(
     require_callable("on_turn", on_turn)
     if model is None:
         config = config.model_copy(update={"model": choose_model_config(config.model).config})
-    with open_environment(config, dataset=dataset, reward=reward, device=device, on_stage=on_stage) as environments:
+    with open_environment(
+        config, dataset=dataset, reward=reward, sanitize=False, device=device, on_stage=on_stage
+    ) as environments:
         problems = environments.catalogue.choose(tasks)
         header = _header(environments, model.name if model else config.model.name, config, dataset, turns, language)
         store = SampleStore(directory, header)

@@ -42,6 +42,12 @@ TimesOption = Annotated[
         "--pytorch-times", help="PyTorch's times on this GPU, of `problems baseline`; the shipped ones if not given."
     ),
 ]
+SanitizeOption = Annotated[
+    bool,
+    typer.Option(
+        "--sanitize/--no-sanitize", help="Run sanitizers over what crashes or is wrong at the tier full; steps may ask."
+    ),
+]
 GridOption = Annotated[float, typer.Option("--reward-grid", help="Round bonuses to this width; 0 for not.")]
 
 
@@ -94,6 +100,7 @@ def try_file(
     reward_grid: GridOption = 0.0,
     baseline: BaselineOption = "start",
     pytorch_times: TimesOption = None,
+    sanitize: SanitizeOption = True,
     precision: PrecisionOption = None,
     device: DeviceOption = None,
     gpu_type: GpuTypeOption = None,
@@ -117,6 +124,7 @@ def try_file(
         reward_grid=reward_grid,
         baseline=baseline,
         pytorch_times=pytorch_times,
+        sanitize=sanitize,
     ) as environments:
         seen = environments.session().step(KernelAction(code=code, problem_id=problem, tier=tier))
     typer.echo(seen.model_dump_json(indent=2) if json_output else visible(seen.feedback))
@@ -155,6 +163,7 @@ def serve(
     reward_grid: GridOption = 0.0,
     baseline: BaselineOption = "start",
     pytorch_times: TimesOption = None,
+    sanitize: SanitizeOption = True,
     precision: PrecisionOption = None,
     device: DeviceOption = None,
     gpu_type: GpuTypeOption = None,
@@ -176,6 +185,7 @@ def serve(
         reward_grid=reward_grid,
         baseline=baseline,
         pytorch_times=pytorch_times,
+        sanitize=sanitize,
         canary_minutes=canary_minutes,
         workers=workers or default_workers(),
         waiting=waiting,

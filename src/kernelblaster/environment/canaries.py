@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from kernelblaster.cuda_source.launcher import launcher_declaration
+from kernelblaster.devices.profiles import SanitizerFinding
 from kernelblaster.environment.judging import Judge, KnownDevice
 from kernelblaster.errors import DeviceError
 from kernelblaster.evaluation.results import Evaluation, Verdict
@@ -89,6 +90,10 @@ class WatchedJudge:
             with self._lock:
                 self._sound_until = None
             raise
+
+    def sanitize(self, problem: Problem, source: str) -> list[SanitizerFinding]:
+        """As of `Judge`."""
+        return self._judge.sanitize(problem, source)
 
     def _canaries(self) -> Sequence[tuple[str, Verdict]]:
         driver = self._problem.driver_path.read_text(encoding="utf-8", errors="replace")

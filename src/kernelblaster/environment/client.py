@@ -13,7 +13,7 @@ from typing import Any
 from openenv.core import EnvClient
 from openenv.core.client_types import StepResult
 
-from kernelblaster.environment.episode import EpisodeState, KernelAction
+from kernelblaster.environment.actions import EpisodeState, KernelAction
 from kernelblaster.environment.fair_queue import retry_after
 from kernelblaster.environment.observation import KernelObservation
 

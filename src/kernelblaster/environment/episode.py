@@ -9,27 +9,28 @@ from __future__ import annotations
 import secrets
 import threading
 from dataclasses import dataclass, field
-from typing import Annotated, Any
 from uuid import uuid4
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.devices.facts import DeviceKind
+from kernelblaster.environment.actions import EpisodeState, KernelAction, ResetRequest, requested
 from kernelblaster.environment.baselines import EpisodeBaseline, KnownTimes, compared, require_known
 from kernelblaster.environment.catalogue import Catalogue, ProblemPool, problem_identifier
 from kernelblaster.environment.judging import SharedJudge, TaskText
 from kernelblaster.environment.observation import KernelObservation, at_reset, of_evaluation, without_source
 from kernelblaster.environment.rewards import REWARDS, Reward, RewardOptions, RewardScheme, for_problem, rewarded
-from kernelblaster.environment.submission import Language, Submission, read_submission, require_judged
+from kernelblaster.environment.sanitizing import (
+    ToldFinding,
+    fails_for_an_unknown_reason,
+    may_be_sanitized,
+    told_findings,
+)
+from kernelblaster.environment.submission import Language, Submission, read_submission
 from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.results import Decision, Evaluation
-from kernelblaster.evaluation.tiers import Tier
 from kernelblaster.problems.dataset import parse_levels
 from kernelblaster.problems.problem import Problem
 
-MAX_TURNS = 10
-MOST_TURNS = 1000
 ONE_SHOT = "one-shot"
 """The line of submissions that begin an episode of one turn: all take turns as one session would."""
 _SEED_BITS = 63
@@ -40,70 +41,6 @@ class EpisodeOver(UsageError):
     """A step was asked for when no episode runs: none was begun, it is over, or the environment is closed."""
 
 
-class KernelAction(BaseModel):
-    """A submission; only `code` is required."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    code: str
-    """A `.cu` file or a Python module, or a reply that holds one in a fenced block; at most 256 KiB."""
-    language: Language = Language.AUTO
-    profile: bool = True
-    """Collect hardware counters of a correct kernel, at the tier `full`."""
-    tier: Tier | None = None
-    """How far it is judged; as said at reset if None."""
-    problem_id: str | None = None
-    """Begins an episode of one turn on this problem where none was begun: one request scores one submission."""
-    metadata: dict[str, Any] = {}
-    """The caller's own; never read."""
-
-
-class ResetRequest(BaseModel):
-    """What `reset` takes."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    seed: int | None = None
-    """Decides which problem is drawn, and nothing else: input values of the judge stay secret. Where the problem is
-    named it decides nothing: clients send one with every reset."""
-    episode_id: Annotated[str, Field(max_length=200)] | None = None
-    problem_id: Annotated[str, Field(max_length=200)] | None = None
-    """An exact name such as `L1_23_Softmax` or `level1/23`."""
-    split: Annotated[str, Field(max_length=200)] | None = None
-    """A task list: `level1`, `train`, `heldout`, `all`. Without one, problems are drawn from `train`."""
-    index: int | None = None
-    """Place in `split`, from 0."""
-    levels: Annotated[str | list[int | str], Field(max_length=200)] | None = None
-    """Problems are drawn from these, such as `1,2` or `level1`."""
-    max_turns: Annotated[int, Field(ge=1, le=MOST_TURNS)] = MAX_TURNS
-    languages: list[Language] = [Language.AUTO]
-    """That submissions may be written in; `triton` among them has the description say how."""
-    baseline: EpisodeBaseline | None = None
-    """What speed-ups are against; as served if None."""
-    tier: Tier = Tier.FULL
-    """How far submissions are judged that do not say so themselves."""
-    stop_at: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """Speed-up at which the episode is over."""
-
-
-class EpisodeState(BaseModel):
-    """Where an episode stands."""
-
-    episode_id: str | None = None
-    step_count: int = 0
-    """Turns used since reset."""
-    problem_id: str | None = None
-    max_turns: int = 0
-    seed: int | None = None
-    """That drew the problem; None where it was named."""
-    best_speedup: float | None = None
-    best_reward: float | None = None
-    best_sha256: str | None = None
-    solved: bool = False
-    """A submission was correct."""
-    done: bool = False
-
-
 @dataclass(frozen=True)
 class EnvironmentSettings:
     """What the episodes of a server share.
@@ -112,11 +49,13 @@ class EnvironmentSettings:
         reward: name of a scheme of `REWARDS`.
         options: of that scheme.
         baseline: of episodes that do not name one.
+        sanitizes: run sanitizers over what fails for an unknown reason, where a step does not say.
     """
 
     reward: str = "seed"
     options: RewardOptions = field(default_factory=RewardOptions)
     baseline: EpisodeBaseline = EpisodeBaseline.START
+    sanitizes: bool = True
 
     @property
     def recorded(self) -> dict[str, object]:
@@ -173,7 +112,7 @@ class KernelEpisodes:
         """
         with self._lock:
             self._require_open()
-            request = _requested(arguments)
+            request = requested(arguments)
             problem, seed = self._choose(request)
             baseline, pytorch = request.baseline or self._settings.baseline, self._judge.pytorch(problem)
             facts, workload = self._judge.facts, self._judge.workload
@@ -212,7 +151,8 @@ class KernelEpisodes:
                 )
                 evaluation = compared(evaluation, self._baseline, self._pytorch)
             reward = rewarded(self._scheme, evaluation)
-            observation = self._observe(problem, submission, evaluation, reward)
+            findings = self._sanitized(problem, submission, evaluation, action.sanitize)
+            observation = self._observe(problem, submission, evaluation, reward, findings)
             self._note(submission, evaluation, reward)
             state = self._state
             return observation.model_copy(
@@ -235,12 +175,29 @@ class KernelEpisodes:
         times = {str(mode): time.us for mode, time in self._pytorch.items()}
         return {**self._common, "baseline": str(self._baseline), "pytorch_us": times}
 
+    def _sanitized(
+        self, problem: Problem, submission: Submission, evaluation: Evaluation | None, asked: bool | None
+    ) -> tuple[ToldFinding, ...] | None:
+        """What sanitizers find in a submission; None where they do not run. Raises EnvironmentBusy, DeviceError."""
+        if submission.source is None or evaluation is None or not may_be_sanitized(evaluation):
+            return None
+        wanted = self._settings.sanitizes and fails_for_an_unknown_reason(evaluation) if asked is None else asked
+        if not wanted:
+            return None
+        return told_findings(self._judge.sanitize(problem, submission.source, self._line), submission.source)
+
     def _observe(
-        self, problem: Problem, submission: Submission, evaluation: Evaluation | None, reward: Reward
+        self,
+        problem: Problem,
+        submission: Submission,
+        evaluation: Evaluation | None,
+        reward: Reward,
+        findings: tuple[ToldFinding, ...] | None,
     ) -> KernelObservation:
         if submission.source is None or evaluation is None:
             return without_source(problem, submission.reason, reward)
-        return of_evaluation(problem, submission.source, evaluation, reward, self._judge, self._baseline.told)
+        against = self._baseline.told
+        return of_evaluation(problem, submission.source, evaluation, reward, self._judge, against, findings)
 
     def _note(self, submission: Submission, evaluation: Evaluation | None, reward: Reward) -> None:
         """Take a turn, and keep the best submission."""
@@ -321,21 +278,6 @@ class KernelEnvironments:
     def session(self, name: str = "") -> KernelEpisodes:
         """A session for one client, under a name of its own if none is given; those of one name take turns as one."""
         return KernelEpisodes(self.catalogue, self.judge, self.settings, name)
-
-
-def _requested(arguments: dict[str, object]) -> ResetRequest:
-    """Arguments of a reset, checked. Raises UsageError naming the first that cannot be used."""
-    try:
-        request = ResetRequest.model_validate(arguments)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise UsageError(
-            f"reset: {'.'.join(map(str, first['loc']))}: {first['msg']}",
-            hint=f"it takes {', '.join(ResetRequest.model_fields)}",
-        ) from error
-    for language in request.languages:
-        require_judged(language)
-    return request
 
 
 def _python_part(task: TaskText, languages: list[Language]) -> str:

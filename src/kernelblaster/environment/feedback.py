@@ -7,11 +7,12 @@ its source has written stands in a fence that it cannot close.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kernelblaster.agent.sources import cut_middle
 from kernelblaster.agent.summary import profile_summary, time_summary
 from kernelblaster.environment.rewards import NOT_BUILT, Reward
+from kernelblaster.environment.sanitizing import ToldFinding
 from kernelblaster.evaluation.results import ErrorFigures, Evaluation, Verdict
 from kernelblaster.evaluation.tiers import Tier
 from kernelblaster.knowledge.decisions import Classification
@@ -34,6 +35,7 @@ def feedback(
     reward: Reward,
     *,
     against: str = "the start",
+    sanitizers: Sequence[ToldFinding] | None = None,
 ) -> str:
     """The text, at most MOST_CHARACTERS.
 
@@ -43,9 +45,10 @@ def feedback(
         bottleneck: what limits it; None where that is unknown.
         reward: that it got.
         against: what its speed-up is against.
+        sanitizers: what they found; None where they did not run.
     """
     text = "\n\n".join(
-        f"## {title}\n{body}" for title, body in _sections(evaluation, source, bottleneck, reward, against)
+        f"## {title}\n{body}" for title, body in _sections(evaluation, source, bottleneck, reward, against, sanitizers)
     )
     return text if len(text) <= MOST_CHARACTERS else cut_middle(text, MOST_CHARACTERS - 100)
 
@@ -58,11 +61,18 @@ def fenced(text: str) -> str:
 
 
 def _sections(
-    evaluation: Evaluation, source: str, bottleneck: Classification | None, reward: Reward, against: str
+    evaluation: Evaluation,
+    source: str,
+    bottleneck: Classification | None,
+    reward: Reward,
+    against: str,
+    sanitizers: Sequence[ToldFinding] | None,
 ) -> Iterator[tuple[str, str]]:
     yield "Compile", _compile(evaluation, source)
     if evaluation.verdict not in NOT_BUILT and evaluation.verdict is not Verdict.BUILT:
         yield "Correctness", _correctness(evaluation)
+    if sanitizers is not None:
+        yield "Sanitizers", _sanitizers(sanitizers)
     if evaluation.correct:
         yield "Time", _time(evaluation, against)
         if evaluation.profile is not None:
@@ -108,6 +118,11 @@ def _worst(figures: ErrorFigures) -> str:
         f"Worst element of {figures.tensor}{where}{told}; {figures.budget_ratio:.3g} times its error budget "
         f"(inputs {figures.distribution}, size {figures.workload})."
     )
+
+
+def _sanitizers(findings: Sequence[ToldFinding]) -> str:
+    """As data, for names that the candidate chose are in them."""
+    return fenced("\n".join(one.text for one in findings)) if findings else "They found nothing in one call."
 
 
 def _time(evaluation: Evaluation, against: str) -> str:

@@ -19,6 +19,7 @@ from kernelblaster.agent.summary import gpu_summary
 from kernelblaster.agent.task import reference_values, task_values
 from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.devices.facts import DeviceFacts, Library
+from kernelblaster.devices.profiles import SanitizerFinding
 from kernelblaster.environment.baselines import KnownTimes
 from kernelblaster.environment.fair_queue import FairQueue, QueueLoad
 from kernelblaster.errors import DeviceError, ProblemError
@@ -76,6 +77,10 @@ class Judge(Protocol):
         tier: Tier = Tier.FULL,
     ) -> Evaluation:
         """A verdict for a bad candidate. Raises DeviceError, ProblemError for what no candidate caused."""
+        ...
+
+    def sanitize(self, problem: Problem, source: str) -> list[SanitizerFinding]:
+        """What the device's sanitizers find in one call; nothing where it has none. Raises DeviceError."""
         ...
 
 
@@ -171,6 +176,7 @@ class SharedJudge:
         self._queue = queue
         self._pytorch = pytorch
         self._evaluations: SingleFlight[_EvaluationId, Evaluation] = SingleFlight(MOST_EVALUATIONS)
+        self._findings: SingleFlight[tuple[str, str], tuple[SanitizerFinding, ...]] = SingleFlight(MOST_EVALUATIONS)
         self._tasks: SingleFlight[str, TaskText] = SingleFlight(MOST_EVALUATIONS)
         self._starts: SingleFlight[str, str] = SingleFlight(MOST_EVALUATIONS)
         self._knowledge: SingleFlight[str, KnowledgeBase] = SingleFlight(1)
@@ -241,6 +247,15 @@ class SharedJudge:
                 return self._judge.evaluate(problem, source, baseline=against, profile=profile, tier=tier)
 
         return self._evaluations.get(key, judged)
+
+    def sanitize(self, problem: Problem, source: str, session: str = "") -> tuple[SanitizerFinding, ...]:
+        """What sanitizers find in a source, once for all sessions. Raises DeviceError, EnvironmentBusy."""
+
+        def found() -> tuple[SanitizerFinding, ...]:
+            with self._turn(session):
+                return tuple(self._judge.sanitize(problem, source))
+
+        return self._findings.get((str(problem.directory), source_digest(source)), found)
 
     def evaluate_anew(
         self,

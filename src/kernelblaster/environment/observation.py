@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -14,6 +14,7 @@ from kernelblaster.environment.catalogue import problem_identifier
 from kernelblaster.environment.feedback import LOG_CHARACTERS, feedback
 from kernelblaster.environment.judging import SharedJudge, TaskText
 from kernelblaster.environment.rewards import NOT_BUILT, Reward
+from kernelblaster.environment.sanitizing import ToldFinding
 from kernelblaster.evaluation.results import Evaluation, Verdict
 from kernelblaster.evaluation.tiers import Tier
 from kernelblaster.knowledge.decisions import Classification
@@ -78,7 +79,7 @@ class KernelObservation(BaseModel):
     state: dict[str, Any] = {}
     """The bottleneck: `name`, `confidence` and `evidence`."""
     findings: dict[str, Any] = {}
-    """`resources` per kernel, `warnings` of the judge."""
+    """`resources` per kernel, `warnings` of the judge, and where sanitizers ran `sanitizers`, each a `ToldFinding`."""
     reward_parts: dict[str, float] = {}
     hack: bool = False
     suspicious: bool = False
@@ -115,9 +116,25 @@ def without_source(problem: Problem, reason: str, reward: Reward) -> KernelObser
 
 
 def of_evaluation(
-    problem: Problem, source: str, evaluation: Evaluation, reward: Reward, judge: SharedJudge, against: str
+    problem: Problem,
+    source: str,
+    evaluation: Evaluation,
+    reward: Reward,
+    judge: SharedJudge,
+    against: str,
+    sanitizers: Sequence[ToldFinding] | None = None,
 ) -> KernelObservation:
-    """The observation of a judged submission; `against` says what its speed-up is against."""
+    """The observation of a judged submission.
+
+    Args:
+        problem: that it solves.
+        source: that was judged.
+        evaluation: the judge's word.
+        reward: that it got.
+        judge: names its bottleneck.
+        against: what its speed-up is against, in words.
+        sanitizers: what they found; None where they did not run.
+    """
     bottleneck = judge.classify(evaluation) if evaluation.correct else None
     built = evaluation.verdict not in NOT_BUILT
     ran = built and evaluation.verdict not in (Verdict.REWARD_HACK, Verdict.NOT_EMULATABLE, Verdict.BUILT)
@@ -135,12 +152,12 @@ def of_evaluation(
         log=cut_middle(evaluation.log, LOG_CHARACTERS),
         profile=_finite_only(evaluation.profile.totals if evaluation.profile else {}),
         state=_state(bottleneck),
-        findings=_findings(evaluation),
+        findings=_findings(evaluation, sanitizers),
         reward_parts=reward.parts,
         hack=reward.hack,
         suspicious=reward.suspicious,
         device_limit=reward.device_limit,
-        feedback=feedback(evaluation, source, bottleneck, reward, against=against),
+        feedback=feedback(evaluation, source, bottleneck, reward, against=against, sanitizers=sanitizers),
     )
     return observation.model_copy(update=_times(evaluation) if evaluation.correct else {})
 
@@ -179,10 +196,11 @@ def _state(bottleneck: Classification | None) -> dict[str, Any]:
     }
 
 
-def _findings(evaluation: Evaluation) -> dict[str, Any]:
+def _findings(evaluation: Evaluation, sanitizers: Sequence[ToldFinding] | None) -> dict[str, Any]:
     resources = [kernel.model_dump(mode="json") for kernel in evaluation.resources]
     found: dict[str, Any] = {"resources": resources, "warnings": list(evaluation.warnings)}
-    return {name: value for name, value in found.items() if value}
+    ran = {} if sanitizers is None else {"sanitizers": [one.model_dump() for one in sanitizers]}
+    return {name: value for name, value in found.items() if value} | ran
 
 
 def _finite_only(values: Mapping[str, float]) -> dict[str, float]:

@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from kernelblaster.environment.actions import KernelAction
 from kernelblaster.environment.catalogue import problem_identifier
-from kernelblaster.environment.episode import KernelAction, KernelEnvironments
+from kernelblaster.environment.episode import KernelEnvironments
 from kernelblaster.environment.observation import KernelObservation
 from kernelblaster.environment.samples import SampleStore, Turn
 from kernelblaster.environment.scores import Episode

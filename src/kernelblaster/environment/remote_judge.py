@@ -17,6 +17,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from kernelblaster.devices.facts import DeviceFacts, Library
+from kernelblaster.devices.profiles import SanitizerFinding
 from kernelblaster.environment.catalogue import Catalogue, problem_identifier
 from kernelblaster.environment.judging import SharedJudge
 from kernelblaster.errors import DeviceError, ProblemError, UsageError
@@ -30,7 +31,7 @@ ANSWER_S = 900.0
 """Of one evaluation, waiting for a turn included."""
 FIRST_ANSWER_S = 20.0
 LONGEST_PAUSE_S = 30.0
-CONDITIONS, EVALUATE = "/judge", "/judge/evaluate"
+CONDITIONS, EVALUATE, SANITIZE = "/judge", "/judge/evaluate", "/judge/sanitize"
 """Routes of the server."""
 _BUSY = 503
 Answer = TypeVar("Answer", bound=BaseModel)
@@ -46,8 +47,8 @@ class JudgeConditions(BaseModel):
     version: str
 
 
-class EvaluationRequest(BaseModel):
-    """One evaluation; see `Judge.evaluate`."""
+class SourceRequest(BaseModel):
+    """A source for a problem."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -55,9 +56,20 @@ class EvaluationRequest(BaseModel):
     reference_digest: str
     """Of the client's copy: a server with another reference refuses."""
     source: str
+
+
+class EvaluationRequest(SourceRequest):
+    """One evaluation; see `Judge.evaluate`."""
+
     baseline: str | None = None
     profile: bool = False
     tier: Tier = Tier.FULL
+
+
+class SanitizerReport(BaseModel):
+    """What sanitizers found; see `Judge.sanitize`."""
+
+    findings: list[SanitizerFinding]
 
 
 def conditions_of(judge: SharedJudge) -> JudgeConditions:
@@ -76,15 +88,26 @@ def answer(judge: SharedJudge, catalogue: Catalogue, asked: EvaluationRequest, s
 
     Nothing is remembered: clients keep what they were told, and ask again where they want a second measurement.
     """
+    problem = _the_same(catalogue, asked)
+    return judge.evaluate_anew(
+        problem, asked.source, profile=asked.profile, baseline=asked.baseline, tier=asked.tier, session=session
+    )
+
+
+def sanitized(judge: SharedJudge, catalogue: Catalogue, asked: SourceRequest, session: str) -> SanitizerReport:
+    """What sanitizers find, for a client. Raises UnknownProblem, ProblemError, DeviceError, EnvironmentBusy."""
+    return SanitizerReport(findings=list(judge.sanitize(_the_same(catalogue, asked), asked.source, session)))
+
+
+def _the_same(catalogue: Catalogue, asked: SourceRequest) -> Problem:
+    """The problem that a client means. Raises UnknownProblem, ProblemError where its reference is another one."""
     problem = catalogue.find(asked.problem)
     if reference_digest(problem) != asked.reference_digest:
         raise ProblemError(
             f"{asked.problem} has another reference here than where it was asked for",
             hint="use the same data set and version on both sides",
         )
-    return judge.evaluate_anew(
-        problem, asked.source, profile=asked.profile, baseline=asked.baseline, tier=asked.tier, session=session
-    )
+    return problem
 
 
 @dataclass(frozen=True)
@@ -140,10 +163,21 @@ class RemoteJudge:
             profile=profile,
             tier=tier,
         )
+        return self._insist(EVALUATE, asked, Evaluation)
+
+    def sanitize(self, problem: Problem, source: str) -> list[SanitizerFinding]:
+        """What the server's sanitizers find. Raises DeviceError where it fails or does not answer."""
+        asked = SourceRequest(
+            problem=problem_identifier(problem), reference_digest=reference_digest(problem), source=source
+        )
+        return self._insist(SANITIZE, asked, SanitizerReport).findings
+
+    def _insist(self, route: str, asked: BaseModel, kind: type[Answer]) -> Answer:
+        """The answer of a server that may be busy at first."""
         until = time.monotonic() + self._answer_s
         while True:
             try:
-                return self._ask(EVALUATE, asked, Evaluation, max(1.0, until - time.monotonic()))
+                return self._ask(route, asked, kind, max(1.0, until - time.monotonic()))
             except _Busy as busy:
                 if time.monotonic() + busy.pause_s > until:
                     raise

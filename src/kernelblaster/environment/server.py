@@ -22,11 +22,21 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 
+from kernelblaster.environment.actions import EpisodeState, KernelAction
 from kernelblaster.environment.catalogue import problem_identifier
-from kernelblaster.environment.episode import EpisodeOver, EpisodeState, KernelAction, KernelEnvironments
+from kernelblaster.environment.episode import EpisodeOver, KernelEnvironments
 from kernelblaster.environment.fair_queue import EnvironmentBusy
 from kernelblaster.environment.observation import KernelObservation
-from kernelblaster.environment.remote_judge import CONDITIONS, EVALUATE, EvaluationRequest, answer, conditions_of
+from kernelblaster.environment.remote_judge import (
+    CONDITIONS,
+    EVALUATE,
+    SANITIZE,
+    EvaluationRequest,
+    SourceRequest,
+    answer,
+    conditions_of,
+    sanitized,
+)
 from kernelblaster.environment.sockets import IdleSockets, LeavingClients
 from kernelblaster.errors import KernelBlasterError, MachineError
 from kernelblaster.problems.problem import Problem
@@ -189,11 +199,19 @@ def _add_judge(app: FastAPI, environments: KernelEnvironments) -> None:
         return _json(conditions_of(judge))
 
     def evaluate(asked: EvaluationRequest, request: Request) -> Response:
-        session = "judge" if request.client is None else f"judge {request.client.host}"
-        return _json(_told(lambda: answer(judge, catalogue, asked, session)))
+        return _json(_told(lambda: answer(judge, catalogue, asked, _trainer(request))))
+
+    def sanitize(asked: SourceRequest, request: Request) -> Response:
+        return _json(_told(lambda: sanitized(judge, catalogue, asked, _trainer(request))))
 
     app.add_api_route(CONDITIONS, conditions, response_model=None)
     app.add_api_route(EVALUATE, evaluate, methods=["POST"], response_model=None)
+    app.add_api_route(SANITIZE, sanitize, methods=["POST"], response_model=None)
+
+
+def _trainer(request: Request) -> str:
+    """In whose line a trainer's submissions wait: one per machine."""
+    return "judge" if request.client is None else f"judge {request.client.host}"
 
 
 def _json(found: BaseModel) -> Response:

@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from websockets.exceptions import WebSocketException
 
+from kernelblaster.environment.actions import KernelAction
 from kernelblaster.environment.client import KernelEnvClient
-from kernelblaster.environment.episode import KernelAction
 from kernelblaster.environment.observation import KernelObservation
 from kernelblaster.environment.submission import within_bounds
 from kernelblaster.evaluation.tiers import Tier

@@ -229,6 +229,9 @@ class EvaluationConfig(Section):
     """What counts: device (ncu on a GPU, counts on the emulated one), events (times only), or a registered profiler."""
     compile_jobs: int = Field(0, ge=0)
     """Candidates compiled at once; 0: as many as are judged."""
+    processes: int = Field(1, ge=1, le=64)
+    """Processes of a run that judge, each the candidates of problems of its own. Several pay off where many problems
+    are searched at once; on a GPU with `in_company`."""
     in_company: bool = False
     """Trust the authors of candidates to leave other candidates alone: on a GPU they are then verified and sanitized
     side by side, in this process and in others, and hold it alone only while they are timed and counted."""

@@ -54,8 +54,8 @@ class Need:
         return facts.kind is DeviceKind.CUDA and self.reference > _LARGE * facts.memory_bytes
 
 
-def need_of(specs: Sequence[TensorSpec], judged_calls: int) -> Need:
-    """What judging takes, from the tensors of the timed size."""
+def need_of(specs: Sequence[TensorSpec], judged_calls: int, processes: int = 1) -> Need:
+    """What judging takes, from the tensors of the timed size, and from how many processes hold them at once."""
     outputs = [spec for spec in specs if spec.role is TensorRole.OUTPUT]
     given = [spec for spec in specs if spec.role is not TensorRole.OUTPUT]
     read, written = (sum(spec.bytes for spec in some) for some in (given, outputs))
@@ -63,7 +63,7 @@ def need_of(specs: Sequence[TensorSpec], judged_calls: int) -> Need:
     kept = sum(spec.elements * (8 if spec.dtype.bits > 16 else 4) for spec in outputs)
     return Need(
         reference=int(8 * (taken + _COPIES * left) / _FREE),
-        judging=3 * read + 2 * written + kept + _BESIDE,
+        judging=processes * (3 * read + 2 * written) + kept + _BESIDE,
         files=read + (_OUTPUT_FILES + judged_calls) * written,
     )
 
@@ -98,12 +98,18 @@ class CheckRoom:
         facts: of the device.
         judged_calls: timed calls of each that are judged.
         memory, space: of the host.
+        processes: of each that hold its tensors at once.
     """
 
     def __init__(
-        self, facts: DeviceFacts, judged_calls: int, memory: Room | None = None, space: Room | None = None
+        self,
+        facts: DeviceFacts,
+        judged_calls: int,
+        memory: Room | None = None,
+        space: Room | None = None,
+        processes: int = 1,
     ) -> None:
-        self._facts, self._judged_calls = facts, judged_calls
+        self._facts, self._judged_calls, self._processes = facts, judged_calls, processes
         self._memory = memory or Room(free_host_memory)
         self._space = space or Room(free_space)
         self._specs: dict[tuple[Problem, str], Sequence[TensorSpec]] = {}
@@ -116,7 +122,8 @@ class CheckRoom:
                 self._specs[key] = tensor_specs(problem, workload, Precision.FP16)
             except ProblemError:
                 self._specs[key] = ()
-        return need_of([_stored(spec, precision) for spec in self._specs[key]], self._judged_calls)
+        stored = [_stored(spec, precision) for spec in self._specs[key]]
+        return need_of(stored, self._judged_calls, self._processes)
 
     def holds(self, needs: Sequence[Need]) -> bool:
         """Whether there is memory for all of these at once."""

@@ -16,8 +16,6 @@ from kernelblaster.devices.base import Device
 from kernelblaster.devices.facts import DeviceFacts
 from kernelblaster.devices.registry import OpenedDevice
 from kernelblaster.errors import KernelBlasterError, UsageError
-from kernelblaster.evaluation.correctness.input_store import InputStore
-from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.models.base import ChatModel
 from kernelblaster.models.batch_exchange import ExchangeFolder
 from kernelblaster.models.counted import CountedModel
@@ -37,10 +35,10 @@ from kernelblaster.runs.choices import (
     refuse_self_checking,
     refuse_unknown_workload,
     timed_workload,
-    watched,
 )
 from kernelblaster.runs.execute import RunParts, execute
 from kernelblaster.runs.interrupts import run_to_end
+from kernelblaster.runs.judges import opened_judge, refuse_given_device
 from kernelblaster.runs.observing import RunChoices, RunInProgress, RunObserver
 from kernelblaster.runs.preparation import (
     begin,
@@ -94,6 +92,7 @@ def run_plan(plan: RunPlan, observer: RunObserver) -> RunSummary:
     """
     plan, model_reason = _with_model(plan)
     if plan.device is not None:
+        refuse_given_device(plan.config)
         plan = replace(plan, config=plan.config.model_copy(update={"device": str(plan.device.facts.kind)}))
     else:
         refuse_self_checking(plan.problems, plan.config)
@@ -179,14 +178,13 @@ def _run(
         seconds_left=ledger.seconds_left,
         costs=expected_costs(config, asked, len(plan.problems) - finished, ledger),
     )
-    with InputStore() as inputs, observer.searching(state):
-        device = watched(chosen_device, config, observer.tell)
+    with opened_judge(record, chosen_device, observer.tell) as judge, observer.searching(state):
         parts = RunParts(
             run=record.run,
             config=config,
             workload=record.workload,
             layout=layout,
-            evaluator=_evaluator(device, inputs, record),
+            evaluator=judge,
             model=ProgressModel(model, observer.tell),
             experience=experience,
             watchers=(observer,),
@@ -225,11 +223,6 @@ def _record(plan: RunPlan, choices: RunChoices) -> RunRecord:
         config, timed_workload(config, facts, plan.problems), facts, choices.device_reason, choices.model_reason
     )
     return record.model_copy(update={"origins": dict(plan.origins)})
-
-
-def _evaluator(device: Device, inputs: InputStore, record: RunRecord) -> Evaluator:
-    config = record.config
-    return Evaluator(device, inputs, config.evaluation, record.workload, config.libraries, precision=config.precision)
 
 
 def _search(

@@ -1,0 +1,89 @@
+"""What judges the candidates of a run: an evaluator in this process, or several in processes of their own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+
+from kernelblaster.agent.context import CandidateEvaluator
+from kernelblaster.config import RunConfig
+from kernelblaster.devices.base import Device
+from kernelblaster.errors import UsageError
+from kernelblaster.evaluation.correctness.input_store import InputStore
+from kernelblaster.evaluation.evaluator import Evaluator
+from kernelblaster.evaluation.inputs.perturbations import CHECKED
+from kernelblaster.evaluation.inputs.plan import secret_seed
+from kernelblaster.evaluation.inputs.scratch import free_host_memory
+from kernelblaster.problems.problem import Problem
+from kernelblaster.records.run_record import RunRecord
+from kernelblaster.runs.check_room import CheckRoom
+from kernelblaster.runs.choices import choose_device, watched
+from kernelblaster.runs.judging_processes import JudgingProcesses
+
+_REFERENCE_SHARE = 0.25
+"""Of the memory that is free, what references of all processes may take."""
+_LEAST_JOBS = 2
+"""Compiles at once of a process that judges, at least."""
+_AT_ONCE = 3
+"""Processes of candidates with the timed tensors: the candidate, its baseline, the one under a profiler."""
+
+
+def refuse_given_device(config: RunConfig) -> None:
+    """Raise UsageError where processes are to judge on a device that only this one has."""
+    if config.evaluation.processes > 1:
+        raise UsageError(
+            "processes of their own cannot judge on a device that was given to this one",
+            hint="name a registered device, or leave evaluation.processes at 1",
+        )
+
+
+@contextmanager
+def opened_judge(record: RunRecord, device: Device, tell: Callable[[str], object]) -> Iterator[CandidateEvaluator]:
+    """What judges in a run, as its configuration has it.
+
+    Args:
+        record: of this start.
+        device: that was chosen.
+        tell: told what takes time.
+
+    Raises UsageError for an unknown profiler.
+    """
+    config, workload = record.config, record.workload
+    if config.evaluation.processes == 1:
+        with InputStore() as inputs:
+            yield _evaluator(config, workload, watched(device, config, tell), inputs, secret_seed())
+        return
+    count = config.evaluation.processes
+    jobs = config.evaluation.compile_jobs or max(_LEAST_JOBS, (os.cpu_count() or 1) // count)
+    settings = config.evaluation.model_copy(update={"compile_jobs": jobs})
+    own = config.model_copy(update={"evaluation": settings}).model_dump_json()
+    opens = partial(_own_judge, own, workload, secret_seed(), int(_REFERENCE_SHARE * free_host_memory() / count))
+
+    room = CheckRoom(device.facts, CHECKED, processes=_AT_ONCE)
+
+    def holds(problems: Sequence[Problem]) -> bool:
+        return room.holds([room.need(one, workload, one.precision_for(config.precision)) for one in problems])
+
+    with JudgingProcesses(device, opens, count, holds, tell) as processes:
+        yield processes
+
+
+@contextmanager
+def _own_judge(config: str, workload: str, seed: int, reference_bytes: int) -> Iterator[CandidateEvaluator]:
+    """An evaluator of a process that judges for another; the configuration is JSON."""
+    given = RunConfig.model_validate_json(config)
+    device = watched(choose_device(given, _silent).device, given, _silent)
+    with InputStore(reference_bytes=reference_bytes) as inputs:
+        yield _evaluator(given, workload, device, inputs, seed)
+
+
+def _evaluator(config: RunConfig, workload: str, device: Device, inputs: InputStore, seed: int) -> Evaluator:
+    return Evaluator(
+        device, inputs, config.evaluation, workload, config.libraries, precision=config.precision, seed=seed
+    )
+
+
+def _silent(stage: str) -> None:
+    """Whoever judges beside others says nothing."""

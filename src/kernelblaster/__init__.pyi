@@ -138,6 +138,7 @@ from kernelblaster.evaluation.results import Verdict as Verdict
 from kernelblaster.evaluation.tiers import Tier as Tier
 from kernelblaster.evaluation.timing.pytorch_times import ModeTime as ModeTime
 from kernelblaster.evaluation.timing.pytorch_times import PytorchTimes as PytorchTimes
+from kernelblaster.evaluation.timing.pytorch_times import TimesAgain as TimesAgain
 from kernelblaster.evaluation.timing.pytorch_times import read_times as read_times
 from kernelblaster.evaluation.timing.torch_mode import TorchMode as TorchMode
 from kernelblaster.knowledge.base import KnowledgeBase as KnowledgeBase

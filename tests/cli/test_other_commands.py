@@ -138,10 +138,14 @@ def test_shipped_times_of_pytorch_are_listed_and_shown(
     problem = load_problem("level1/23")
     time = {"us": 20.0, "low_us": 19.0, "high_us": 21.0, "samples": 40, "launch_us": 9.0}
     wall = {"wall_us": 60.0, "wall_low_us": 50.0, "wall_high_us": 70.0}
+    settings = {
+        "cuda": "13", "cudnn": 9, "triton": "3", "tf32_matmul": False, "tf32_cudnn": True,
+        "fp16_reduced_precision_reduction": True,
+    }  # fmt: skip
     row = PytorchTimes(
         problem=str(problem.id), name=problem.name, precision="fp16", workload="full", gpu="NVIDIA Test", driver="1",
-        digest=reference_digest(problem), torch="2", settings=None, cover_us=1.0, conditions=None, floor_us=4.0,
-        times={"eager": {**time, **wall, "us": 40.0}, "compile": {**time, **wall}}, seconds=1.0, at=0.0,
+        digest=reference_digest(problem), torch="2", settings=settings, cover_us=1.0, conditions=None, floor_us=4.0,
+        times={"eager": {**time, **wall, "us": 40.0}, "compile": {**time, **wall, "exposed": 30}}, seconds=1.0, at=0.0,
         failures={"reduce-overhead": "no such graph"}, attainable_us=5.0,
     )  # fmt: skip
     records = tmp_path / "baselines" / "test" / "times.jsonl"
@@ -150,10 +154,15 @@ def test_shipped_times_of_pytorch_are_listed_and_shown(
     shipped_times.cache_clear()
     try:
         listed = invoke("problems", "list", "--problem-numbers=23", "--subset=level1")
-        assert {"20.0", "compile", "(25%)"} <= set(listed.out.split())
-        assert "20.0" not in invoke("problems", "list", "--problem-numbers=23", "--precision=fp32").out
+        assert {"40.0", "eager", "(12%)"} <= set(listed.out.split()), "the time of the other mode is the host's"
+        assert "40.0" not in invoke("problems", "list", "--problem-numbers=23", "--precision=fp32").out
         shown = invoke("problems", "show", "23", "--json").json
         assert shown["pytorch"][0]["times"]["eager"]["us"] == 40.0
+        monkeypatch.setenv("COLUMNS", "220")
+        told = invoke("problems", "show", "23").out
+        assert "75% not hidden, host-bound" in told
+        assert "TF32: products off, cuDNN on" in told
+        monkeypatch.setenv("COLUMNS", "80")
         told = invoke("problems", "show", "23").out.split()
         assert "graph" in told
         assert any(word.startswith("reduce-") for word in told), "cut where the terminal is narrow"

@@ -20,7 +20,7 @@ from kernelblaster.evaluation.timing.pytorch_times import TorchMode
 from kernelblaster.evaluation.timing.stopwatch import Timeable
 from kernelblaster.problems.problem import Precision, StandardWorkload
 from kernelblaster.runs import pytorch_measurement
-from kernelblaster.runs.pytorch_measurement import TimesItem, TorchMemoryFull, measure_times
+from kernelblaster.runs.pytorch_measurement import TimesItem, TorchMemoryFull, compile_modes, measure_times
 
 
 @dataclass
@@ -34,6 +34,9 @@ class Clock:
         with torch.inference_mode():
             self.call(*self.inputs)
         return [TimingSample(10.0, 30.0, 5.0) for _ in perturbations]
+
+    def captured(self) -> Timeable | None:
+        return None
 
 
 @dataclass
@@ -59,7 +62,7 @@ class Cpu:
     @contextmanager
     def session(
         self, module: torch.nn.Module, inputs: Sequence[Any], mode: TorchMode, compiled: Callable[..., object] | None
-    ) -> Iterator[Timeable]:
+    ) -> Iterator[Clock]:
         assert self.holder, "nothing runs on a device that is not held"
         if mode is self.broken:
             raise self.error
@@ -105,6 +108,21 @@ def test_a_mode_that_fails_costs_itself_alone(tmp_path: Path, monkeypatch: pytes
     assert set(row.times) == {TorchMode.EAGER}
     assert "cannot trace" in row.failures[TorchMode.COMPILE]
     assert row.failures[TorchMode.MAX_AUTOTUNE] == "RuntimeError: no such mode"
+
+
+def test_compilers_work_off_the_lock_and_what_they_raise_shows_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device, compiled = Cpu(), list[TorchMode]()
+
+    def refuse(module: torch.nn.Module, inputs: Sequence[Any], mode: TorchMode) -> Callable[..., object]:
+        assert not device.holder
+        compiled.append(mode)
+        raise TypeError("cannot trace")
+
+    monkeypatch.setattr(pytorch_measurement, "compile_ahead", refuse)
+    compile_modes(item(tmp_path, *TorchMode), device)
+    assert compiled == [TorchMode.COMPILE, TorchMode.REDUCE_OVERHEAD]
 
 
 def test_a_lack_of_memory_is_told_apart(tmp_path: Path) -> None:

@@ -43,8 +43,21 @@ class Contender:
         return [TimingSample(late + self.gpu_us + EVENT_US, host, self.launch_us) for _ in perturbations]
 
 
-def round_robin(**participants: Contender) -> RoundRobin:
-    entries = {name: Participant(participant) for name, participant in participants.items()}
+@dataclass
+class Slowing(Contender):
+    """Its launches take longer once it is sampled, as on a host with other work."""
+
+    slower: float = 3.0
+    warm_up: int = 10
+
+    def time_calls(self, perturbations: Sequence[int], cover_fills: int = 1) -> list[TimingSample]:
+        if len(self.covers) == self.warm_up:
+            self.launch_us *= self.slower
+        return super().time_calls(perturbations, cover_fills)
+
+
+def round_robin(**participants: Contender | Participant) -> RoundRobin:
+    entries = {name: one if isinstance(one, Participant) else Participant(one) for name, one in participants.items()}
     clock = iter(range(10**6)).__next__
     return RoundRobin(entries, facts(), PerturbationSchedule(), Readings(lambda: None, clock), clock=clock)
 
@@ -82,6 +95,30 @@ def test_a_launch_that_nothing_hides_is_counted() -> None:
     found = round_robin(waits=Contender(20.0, 2 * MOST_COVER_FILLS * fill_us(facts())))
     found.run(1)
     assert found.entries["waits"].exposed == sum(map(len, found.entries["waits"].cycles))
+
+
+def test_samples_are_taken_again_behind_more_fills_where_launches_took_longer_after_all() -> None:
+    launch_us = 10 * fill_us(facts())
+    found = round_robin(eager=Slowing(18.0, launch_us), ours=Contender(20.0, 5.0))
+    found.run(30)
+    assert found.cover_fills >= 2 * 15
+    for entry, gpu_us in zip(found.entries.values(), (18.0, 20.0), strict=True):
+        assert entry.exposed == 0
+        assert {us for cycle in entry.cycles for us in cycle} == {gpu_us + EVENT_US}
+
+
+def test_what_no_fills_hide_is_sampled_as_a_graph() -> None:
+    long_us = 2 * MOST_COVER_FILLS * fill_us(facts())
+    graph, chain = Contender(1000.0, 5.0), Contender(1100.0, long_us)
+    found = round_robin(chain=Participant(chain, lambda: graph), ours=Participant(Contender(20.0, 5.0), lambda: 1 / 0))
+    found.run(30)
+    entry = found.entries["chain"]
+    assert entry.graph is graph
+    assert entry.exposed == 0
+    assert {us for cycle in entry.cycles for us in cycle} == {1000.0 + EVENT_US}
+    assert entry.launch_us == long_us, "it says how long the host takes without the graph"
+    assert min(entry.walls_us) > long_us
+    assert found.cover_fills < MOST_COVER_FILLS, "the others need not wait for what is not launched"
 
 
 @given(st.lists(st.floats(0, 1e7), min_size=1, max_size=6))

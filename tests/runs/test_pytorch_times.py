@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -16,6 +17,7 @@ from kernelblaster.evaluation.timing import pytorch_times
 from kernelblaster.evaluation.timing.pytorch_times import (
     ModeTime,
     PytorchTimes,
+    TimesAgain,
     TorchMode,
     read_times,
     shipped_times,
@@ -26,6 +28,7 @@ from kernelblaster.problems.tags import Tag
 from kernelblaster.runs.pytorch_measurement import TimesItem
 from kernelblaster.runs.pytorch_times import Failed, TimesPlan, time_pytorch, wanted_rows
 from kernelblaster.runs.worker_pool import WorkerLost
+from kernelblaster.storage.jsonl import append_line
 
 GPU = "NVIDIA Test"
 INFO = GpuInfo(GPU, "sm_90", "GPU-1", 1 << 30, "1", "13.0")
@@ -71,6 +74,19 @@ class InTurn:
                     yield item, row_of(item)
 
 
+@dataclass
+class Compilers:
+    """Compile nothing, and note what they were given."""
+
+    jobs: int
+    given: ClassVar[list[list[str]]] = []
+
+    def run(self, work: Iterable[TimesItem], more: Callable[[], bool]) -> Iterator[tuple[TimesItem, str]]:
+        taken = [item for item in work if more()]
+        self.given.append([item.problem.name for item in taken])
+        yield from ((item, "") for item in taken)
+
+
 @pytest.fixture
 def make(tmp_path: Path) -> Make:
     """Problems of which nothing but the reference's text is looked at."""
@@ -85,7 +101,7 @@ def make(tmp_path: Path) -> Make:
 
 
 def swept(plan: TimesPlan, records: Path) -> list[PytorchTimes]:
-    return list(time_pytorch(plan, records, lambda stage: None, gpu=INFO, workers=InTurn))
+    return list(time_pytorch(plan, records, lambda stage: None, gpu=INFO, workers=InTurn, compilers=Compilers))
 
 
 def plan_of(*problems: Problem) -> TimesPlan:
@@ -166,3 +182,48 @@ def test_damage_and_the_lack_of_a_gpu_are_told(make: Make, tmp_path: Path, monke
     monkeypatch.setattr("kernelblaster.devices.cuda.probe.detect_gpu", lambda: None)
     with pytest.raises(DeviceError):
         list(time_pytorch(plan_of(), records, lambda stage: None))
+
+
+def test_rows_are_compiled_before_any_of_them_is_sampled(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kernelblaster.runs.pytorch_times._AT_ONCE", 1)
+    Compilers.given.clear()
+    plan = plan_of(*(make(number, f"problem{number}") for number in range(1, 6)))
+    records = tmp_path / "times.jsonl"
+    rows = time_pytorch(plan, records, lambda stage: None, gpu=INFO, workers=InTurn, compilers=Compilers)
+    begun = [(next(rows).name, len(Compilers.given)) for _ in range(5)]
+    assert begun == [("problem1", 1), ("problem2", 1), ("problem3", 2), ("problem4", 2), ("problem5", 3)]
+    assert Compilers.given == [["problem1", "problem2"], ["problem3", "problem4"], ["problem5"]]
+
+
+def test_what_is_timed_again(make: Make, tmp_path: Path) -> None:
+    problems, records = [make(1), make(2, "huge"), make(3)], tmp_path / "times.jsonl"
+    plan = plan_of(*problems)
+    rows = swept(plan, records)
+    late = next(row for row in rows if row.problem == "level1/003")
+    hidden = late.times[TorchMode.EAGER].model_copy(update={"exposed": 5})
+    append_line(records, late.model_copy(update={"times": {TorchMode.EAGER: hidden}}).model_dump_json().encode())
+    for again, timed in (
+        (None, []),
+        (TimesAgain.FAILED, ["level1/002"]),
+        (TimesAgain.EXPOSED, ["level1/003"]),
+        (TimesAgain.ALL, ["level1/001", "level1/002", "level1/003"]),
+    ):
+        before = len(records.read_text().splitlines())
+        swept(replace(plan, again=again), records)
+        lines = [PytorchTimes.model_validate_json(line) for line in records.read_text().splitlines()[before:]]
+        assert sorted(line.problem for line in lines) == timed, again
+        assert all({*line.times, *line.failures} == set(MODES) for line in lines), "all modes in one sitting"
+
+
+def test_the_best_mode_is_the_gpus_and_not_the_hosts(make: Make) -> None:
+    row = row_of(TimesItem(make(1), Precision.FP16, "full", MODES, "d", 0.1))
+    time_of = row.times[TorchMode.EAGER]
+    waited = time_of.model_copy(update={"us": 5.0, "exposed": 21})
+    assert waited.host_bound
+    assert not time_of.model_copy(update={"exposed": 20}).host_bound
+    mixed = row.model_copy(update={"times": {TorchMode.EAGER: waited, TorchMode.COMPILE: time_of}})
+    assert mixed.best == (TorchMode.COMPILE, time_of)
+    alone = row.model_copy(update={"times": {TorchMode.EAGER: waited}})
+    assert alone.best == (TorchMode.EAGER, waited)

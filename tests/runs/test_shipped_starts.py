@@ -63,6 +63,16 @@ def test_only_what_was_measured_on_these_files_at_this_size_is_known() -> None:
 
 
 @pytest.mark.usefixtures("shipped")
+def test_the_attainable_time_that_a_record_lacks_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = [MEASURED.model_copy(update={"attainable_us": None, "device": gpu}) for gpu in ("NVIDIA H200", "Some GPU")]
+    monkeypatch.setattr(check_records, "shipped_checks", lambda: told)
+    known, unknown = known_starts("level1/19")
+    assert known.attainable_us is not None
+    assert known.attainable_us == pytest.approx(1545, rel=0.03), "what is read and written, at the copy rate"
+    assert unknown.attainable_us is None
+
+
+@pytest.mark.usefixtures("shipped")
 def test_a_problem_is_shown_with_its_start_and_the_share_that_it_reaches() -> None:
     shown = CliRunner().invoke(app, ["problems", "show", "level1/19"], env={"COLUMNS": "200"})
     assert shown.exit_code == 0

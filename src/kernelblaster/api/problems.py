@@ -119,9 +119,11 @@ def known_times(problem: ProblemName, *, size: str = StandardWorkload.FULL) -> l
 def known_starts(problem: ProblemName, *, size: str = StandardWorkload.FULL) -> list[CheckRecord]:
     """How long the start of a problem takes at one size, on GPUs where that was measured; ships with the data.
 
-    Outcomes of other files than the problem's own, and of what was not correct, are left out.
+    Outcomes of other files than the problem's own, and of what was not correct, are left out. What a record of an
+    earlier release does not say of the attainable time is computed here.
     Raises MachineError for a damaged file.
     """
+    from kernelblaster.evaluation.attainable import attainable_on
     from kernelblaster.runs.check_records import problem_digest, shipped_checks
 
     found = load_problem(problem)
@@ -129,7 +131,13 @@ def known_starts(problem: ProblemName, *, size: str = StandardWorkload.FULL) -> 
     if not rows or not found.has_start:
         return []
     digest = problem_digest(found, read_start(found))
-    return [row for row in rows if row.digest == digest and row.passed and not row.modelled]
+    measured = [row for row in rows if row.digest == digest and row.passed and not row.modelled]
+    return [
+        row
+        if row.attainable_us is not None
+        else row.model_copy(update={"attainable_us": attainable_on(row.device, found, size, row.precision)})
+        for row in measured
+    ]
 
 
 def audit_problem(problem: ProblemName, precisions: Sequence[Precision] = tuple(Precision)) -> list[str]:

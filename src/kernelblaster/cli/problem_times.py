@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelblaster import Precision, StandardWorkload, TorchMode
+from kernelblaster import Precision, StandardWorkload, TimesAgain, TorchMode
 from kernelblaster.cli import terminal
 from kernelblaster.cli.options import DatasetOption, JsonOption, finite
 from kernelblaster.cli.selection import NumbersOption, ProblemsArgument, SplitOption, SubsetOption, TagOption, select
@@ -20,7 +20,7 @@ from kernelblaster.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from kernelblaster import CheckRecord, PytorchTimes
+    from kernelblaster import CheckRecord, ModeTime, PytorchTimes
 
 RECORDS = Path("out/pytorch_times.jsonl")
 DEFAULT_MODES = [TorchMode.EAGER, TorchMode.COMPILE, TorchMode.REDUCE_OVERHEAD]
@@ -50,7 +50,10 @@ def baseline(
     minutes: Annotated[
         float | None, typer.Option(min=0, callback=finite, help="Begin no further row after this time.")
     ] = None,
-    again: Annotated[bool, typer.Option("--again", help="Time also what has a row already.")] = False,
+    again: Annotated[
+        TimesAgain | None,
+        typer.Option("--again", help="Time once more what failed, rows with launches that were not hidden, or all."),
+    ] = None,
     dataset_dir: DatasetOption = None,
     json_output: JsonOption = False,
 ) -> int:
@@ -97,16 +100,25 @@ def best_cells(rows: Sequence[PytorchTimes], gpus: Sequence[str]) -> list[str]:
             cells.append("")
         else:
             mode, time = best
-            cells.append(f"{time.us:.1f} {mode}{_share(found[gpu].attainable_us, time.us)}")
+            cells.append(f"{time.us:.1f} {mode}{_share(found[gpu].attainable_us, time.us)}{_host_bound(time)}")
     return cells
 
 
 def times_table(rows: Sequence[PytorchTimes], starts: Sequence[CheckRecord]) -> Table:
-    """Times of PyTorch's modes and of the start, with floor, attainable time and the share of it that each reaches."""
+    """Times of PyTorch's modes and of the start, with floor, attainable time and the share of it that each reaches.
+
+    `launches`: the share of samples whose launches were not hidden, or that they were replayed as a CUDA graph.
+    """
     from rich.table import Table
 
-    table = Table(box=None, header_style="dim", title="us: median [95 %]", title_justify="left")
-    for column in ("GPU", "precision", "size", "what", "device time", "wall time", "floor", "attainable", "of it"):
+    versions = "\n".join(dict.fromkeys(told_versions(row) for row in rows if row.times))
+    table = Table(
+        box=None, header_style="dim", title="us: median [95 %]", title_justify="left",
+        caption=versions or None, caption_justify="left",
+    )  # fmt: skip
+    for column in ("GPU", "precision", "size", "what", "device time", "wall time", "launches"):
+        table.add_column(column, min_width=8 if column == "what" else None)
+    for column in ("floor", "attainable", "of it"):
         table.add_column(column)
     for row in rows:
         bounds = ["" if us is None else f"{us:.1f}" for us in (row.floor_us, row.attainable_us)]
@@ -114,15 +126,40 @@ def times_table(rows: Sequence[PytorchTimes], starts: Sequence[CheckRecord]) -> 
             device = f"{time.us:.1f} [{time.low_us:.1f}, {time.high_us:.1f}]"
             wall = f"{time.wall_us:.1f} [{time.wall_low_us:.1f}, {time.wall_high_us:.1f}]"
             share = _share(row.attainable_us, time.us).strip(" ()")
-            table.add_row(row.gpu, row.precision, row.workload, mode, device, wall, *bounds, share)
+            table.add_row(row.gpu, row.precision, row.workload, mode, device, wall, launches(time), *bounds, share)
         for mode, reason in row.failures.items():
-            table.add_row(row.gpu, row.precision, row.workload, mode, reason, "", *bounds, "")
+            table.add_row(row.gpu, row.precision, row.workload, mode, reason, "", "", *bounds, "")
     for start in starts:
         bounds = ["" if us is None else f"{us:.1f}" for us in (start.floor_us, start.attainable_us)]
         device = f"{start.median_us:.1f} [{start.low_us:.1f}, {start.high_us:.1f}]"
         share = _share(start.attainable_us, start.median_us or math.inf).strip(" ()")
-        table.add_row(start.device, start.precision, start.workload, "init.cu", device, "", *bounds, share)
+        table.add_row(start.device, start.precision, start.workload, "init.cu", device, "", "", *bounds, share)
     return table
+
+
+def launches(time: ModeTime) -> str:
+    """How the launches of a mode were kept out of its device time, where that was not plain."""
+    if time.graph:
+        return "graph"
+    told = f"{time.exposed_share:.0%} not hidden" if time.exposed else ""
+    return f"{told}{_host_bound(time)}"
+
+
+def told_versions(row: PytorchTimes) -> str:
+    """What PyTorch was, and whether it multiplied in TF32."""
+    parts = [f"PyTorch {row.torch}"]
+    if row.settings is not None:
+        found = row.settings
+        parts += [f"CUDA {found.cuda}", f"cuDNN {found.cudnn}", f"Triton {found.triton}"]
+    parts.append(f"driver {row.driver}")
+    if row.settings is not None:
+        matmul, cudnn = ("on" if used else "off" for used in (found.tf32_matmul, found.tf32_cudnn))
+        parts.append(f"TF32: products {matmul}, cuDNN {cudnn}")
+    return ", ".join(parts)
+
+
+def _host_bound(time: ModeTime) -> str:
+    return ", host-bound" if time.host_bound else ""
 
 
 def _share(attainable_us: float | None, us: float) -> str:

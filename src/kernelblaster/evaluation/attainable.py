@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kernelblaster.devices.attainable import AttainableRates, attainable_rates
+from kernelblaster.devices.emulated.known_gpus import facts_of
 from kernelblaster.devices.facts import DeviceFacts
 from kernelblaster.evaluation.operations import Operation, operations
 from kernelblaster.evaluation.roofline import nonzero_shares, rate_at_accuracy
@@ -66,6 +67,12 @@ _TILES = (
     _Tile(128, 64, 0.75),
     _Tile(64, 64, 0.6),
 )
+
+
+def attainable_on(gpu: str, problem: Problem, workload: str, precision: Precision) -> float | None:
+    """The attainable time in microseconds on a GPU that is known by its name; None for others. Raises ProblemError."""
+    facts = facts_of(gpu)
+    return None if facts is None else round(attainable(problem, workload, precision, facts).us, 3)
 
 
 def attainable(problem: Problem, workload: str, precision: Precision, facts: DeviceFacts) -> Attainable:

@@ -71,6 +71,14 @@ class TimesItem:
         return (gpu, str(self.problem.id), self.precision, self.workload)
 
 
+class TorchTimeable(Timeable, Protocol):
+    """A module in a mode, timed as it is or, where that is possible, as a CUDA graph."""
+
+    def captured(self) -> Timeable | None:
+        """The same calls as a graph; None where they cannot be captured."""
+        ...
+
+
 class TorchDevice(Protocol):
     """A device that PyTorch runs on and that one process can hold alone."""
 
@@ -94,7 +102,7 @@ class TorchDevice(Protocol):
 
     def session(
         self, module: torch.nn.Module, inputs: Sequence[Any], mode: TorchMode, compiled: Compiled | None
-    ) -> AbstractContextManager[Timeable]:
+    ) -> AbstractContextManager[TorchTimeable]:
         """The module in a mode, warmed up; compiled here where it is not yet."""
         ...
 
@@ -122,7 +130,7 @@ class TorchGpu:
 
     def session(
         self, module: torch.nn.Module, inputs: Sequence[Any], mode: TorchMode, compiled: Compiled | None
-    ) -> AbstractContextManager[Timeable]:
+    ) -> AbstractContextManager[TorchTimeable]:
         """Timed like a candidate, see `TorchSession`."""
         return TorchSession(module, inputs, mode, self.facts, compiled)
 
@@ -170,6 +178,24 @@ def measure_times(item: TimesItem, device: TorchDevice) -> PytorchTimes:
     )
 
 
+def compile_modes(item: TimesItem, device: TorchDevice) -> None:
+    """Fill the compiler's caches on disk, so that measuring the item has little left to compile.
+
+    What a compiler raises shows when the item is measured. Raises ProblemError, TorchMemoryFull.
+    """
+    import torch
+
+    try:
+        with device.held():
+            module, inputs = _on_device(item, device.torch_device)
+        for mode in item.modes:
+            if mode in AHEAD:
+                with _noting_failure(mode, {}):
+                    compile_ahead(module, inputs, mode)
+    except torch.OutOfMemoryError as error:
+        raise TorchMemoryFull(_first_line(error)) from error
+
+
 def _round_robin(
     item: TimesItem, device: TorchDevice, failures: dict[TorchMode, str], readings: Readings
 ) -> RoundRobin:
@@ -187,7 +213,7 @@ def _round_robin(
             if mode not in failures:
                 with _noting_failure(mode, failures):
                     session = sessions.enter_context(device.session(module, inputs, mode, ahead.get(mode)))
-                    entries[str(mode)] = Participant(session)
+                    entries[str(mode)] = Participant(session, session.captured)
         round_robin = RoundRobin(
             entries, device.facts, PerturbationSchedule(changing=False), readings, least_cycles=LEAST_CYCLES
         )
@@ -241,4 +267,5 @@ def _time_of(entry: Participant) -> ModeTime:
         wall_high_us=round(wall.high, 2),
         launch_us=None if entry.launch_us is None else round(entry.launch_us, 2),
         exposed=entry.exposed,
+        graph=entry.graph is not None,
     )

@@ -1,12 +1,14 @@
 """Times PyTorch on many problems in several processes, and resumes where it stopped.
 
-Processes compile in parallel; only one at a time holds the GPU. Each row is one line of a JSONL file
-(`evaluation.timing.pytorch_times`), written as soon as it is measured. Inductor's caches are kept between calls.
+Some rows at a time: all cores compile them, into Inductor's caches, which are kept between calls; then few processes
+trace them again and sample, one at a time, so that no compiler takes the host from what is timed. Each row is one line
+of a JSONL file (`evaluation.timing.pytorch_times`), written as soon as it is measured.
 """
 
 from __future__ import annotations
 
 import importlib.metadata
+import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,13 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernelblaster.errors import DeviceError, KernelBlasterError
-from kernelblaster.evaluation.timing.pytorch_times import PytorchTimes, TimesKey, read_times
+from kernelblaster.evaluation.timing.compile_ahead import AHEAD
+from kernelblaster.evaluation.timing.pytorch_times import PytorchTimes, TimesAgain, TimesKey, read_times
 from kernelblaster.evaluation.timing.torch_mode import TorchMode
 from kernelblaster.paths import cache_dir
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.reference import reference_digest
 from kernelblaster.problems.tags import Tag
-from kernelblaster.runs.pytorch_measurement import TimesItem, TorchGpu, TorchMemoryFull, measure_times
+from kernelblaster.runs.pytorch_measurement import TimesItem, TorchGpu, TorchMemoryFull, compile_modes, measure_times
 from kernelblaster.runs.worker_pool import Pool, WorkerLost, WorkerPool, run_all
 from kernelblaster.storage.jsonl import append_line, cut_torn_line
 
@@ -34,6 +37,10 @@ AUTOTUNED = frozenset(
     {Tag.MATMUL, Tag.CONV, Tag.CONV_TRANSPOSE, Tag.DEPTHWISE, Tag.ATTENTION, Tag.RECURRENT, Tag.NETWORK}
 )
 """Operations that hold products or convolutions, for which max-autotune has kernels to choose among."""
+SAMPLERS = 3
+"""Processes that trace and sample: one holds the GPU, the others have the next rows ready."""
+_AT_ONCE = 4
+"""Rows per process that are compiled before they are sampled."""
 _GUESSED_S = {1: 3.0, 2: 6.0, 3: 20.0}
 """What a problem of a level takes, roughly; the order alone rests on it."""
 
@@ -49,7 +56,7 @@ class TimesPlan:
         seconds: of sampling per row, all modes together; a few samples are taken however long they take.
         jobs: processes that compile at once.
         minutes: after this no further row is begun; None for no limit.
-        again: time also what has a row.
+        again: what is timed although it has a row; None: nothing.
     """
 
     problems: Sequence[Problem]
@@ -59,7 +66,7 @@ class TimesPlan:
     seconds: float = 0.5
     jobs: int = 1
     minutes: float | None = None
-    again: bool = False
+    again: TimesAgain | None = None
 
 
 @dataclass(frozen=True)
@@ -71,15 +78,38 @@ class Failed:
 
 
 TimesPool = Pool[TimesItem, PytorchTimes | Failed]
+CompilePool = Pool[TimesItem, str]
 
 
-def measure_item(item: TimesItem) -> PytorchTimes | Failed:
-    """One row, on the GPU of this machine; called in a process of its own."""
+def compile_item(item: TimesItem) -> str:
+    """Compile what one row needs; why it could not be. Called in a process of its own."""
+    device = _prepared(item)
+    try:
+        compile_modes(item, device)
+    except (TorchMemoryFull, KernelBlasterError) as error:
+        return str(error)
+    finally:
+        device.settle()
+    return ""
+
+
+def gpu_compilers(jobs: int) -> CompilePool:
+    """Processes that compile for the GPU of this machine."""
+    return WorkerPool(compile_item, jobs, LIMIT_S)
+
+
+def _prepared(item: TimesItem) -> TorchGpu:
+    """The GPU of this machine, and where this process' compiler keeps what it makes."""
     cache = cache_dir() / "inductor"
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache))
     os.environ.setdefault("TRITON_CACHE_DIR", str(cache / "triton"))
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", str(item.compile_threads))
-    device = TorchGpu.of(_gpu())
+    return TorchGpu.of(_gpu())
+
+
+def measure_item(item: TimesItem) -> PytorchTimes | Failed:
+    """One row, on the GPU of this machine; called in a process of its own."""
+    device = _prepared(item)
     try:
         return measure_times(item, device)
     except TorchMemoryFull as error:
@@ -102,6 +132,7 @@ def time_pytorch(
     *,
     gpu: GpuInfo | None = None,
     workers: Callable[[int], TimesPool] = gpu_workers,
+    compilers: Callable[[int], CompilePool] = gpu_compilers,
 ) -> Iterator[PytorchTimes]:
     """Time what has no row in `records` yet, append each row there, and yield all of the plan's, old and new.
 
@@ -110,7 +141,7 @@ def time_pytorch(
         records: JSON lines; its directory is made.
         tell: told what takes time.
         gpu: that the workers work on; that of this machine if None.
-        workers: makes a pool of that many workers.
+        workers, compilers: make pools of that many processes, which sample and which compile.
 
     Raises:
         DeviceError: there is no GPU.
@@ -123,13 +154,13 @@ def time_pytorch(
     for item in _items(plan, known):
         row = known.get(item.key(gpu.name))
         fresh = row if row is not None and row.digest == item.digest else None
-        settled = {*fresh.times, *fresh.failures} if fresh and not plan.again else set[TorchMode]()
+        settled = fresh.settled(plan.again) if fresh else frozenset[TorchMode]()
         left = tuple(mode for mode in item.modes if mode not in settled)
         if left:
             items.append(replace(item, modes=left))
         elif fresh:
             yield fresh
-    for row in _timed(items, plan, gpu, tell, workers):
+    for row in _timed(items, plan, gpu, tell, workers, compilers):
         append_line(records, row.model_dump_json().encode())
         before = known.get(row.key)
         known[row.key] = row if before is None else before.joined(row)
@@ -183,18 +214,27 @@ def _timed(
     gpu: GpuInfo,
     tell: Callable[[str], object],
     workers: Callable[[int], TimesPool],
+    compilers: Callable[[int], CompilePool],
 ) -> Iterator[PytorchTimes]:
-    """The row of each item, until time is up."""
-    results = run_all(
-        items,
-        workers,
-        jobs=plan.jobs,
-        minutes=plan.minutes,
-        again_alone=lambda found: isinstance(found, Failed) and found.out_of_memory,
-    )
-    for done, (item, found) in enumerate(results, 1):
-        tell(f"{item.problem.id} {item.precision} {item.workload} ({done} of {len(items)})")
-        yield found if isinstance(found, PytorchTimes) else _without_times(item, gpu, found)
+    """The row of each item, until time is up: some are compiled, then they are sampled."""
+    deadline = math.inf if plan.minutes is None else time.monotonic() + 60 * plan.minutes
+    done, step = 0, max(_AT_ONCE * plan.jobs, 1)
+    for begun in range(0, len(items), step):
+        some = items[begun : begun + step]
+        to_compile = [item for item in some if not AHEAD.isdisjoint(item.modes)] if plan.jobs > 1 else []
+        for number, _ in enumerate(compilers(plan.jobs).run(to_compile, lambda: time.monotonic() < deadline), 1):
+            tell(f"compiling ({begun + number} of {len(items)})")
+        results = run_all(
+            some,
+            workers,
+            jobs=min(plan.jobs, SAMPLERS),
+            minutes=None if plan.minutes is None else (deadline - time.monotonic()) / 60,
+            again_alone=lambda found: isinstance(found, Failed) and found.out_of_memory,
+        )
+        for item, found in results:
+            done += 1
+            tell(f"{item.problem.id} {item.precision} {item.workload} ({done} of {len(items)})")
+            yield found if isinstance(found, PytorchTimes) else _without_times(item, gpu, found)
 
 
 def _without_times(item: TimesItem, gpu: GpuInfo, failed: Failed | WorkerLost) -> PytorchTimes:

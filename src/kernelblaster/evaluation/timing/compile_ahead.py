@@ -18,7 +18,7 @@ from kernelblaster.evaluation.timing.torch_mode import TorchMode
 if TYPE_CHECKING:
     import torch
 
-AHEAD = (TorchMode.COMPILE, TorchMode.REDUCE_OVERHEAD)
+AHEAD = frozenset({TorchMode.COMPILE, TorchMode.REDUCE_OVERHEAD})
 """Modes that can be compiled ahead."""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.metadata
 from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -24,6 +25,22 @@ from kernelblaster.storage.records import read_records
 
 TimesKey = tuple[str, str, Precision, str]
 """GPU, problem, precision, workload."""
+
+
+EXPOSED_SHARE = 0.1
+"""Of samples whose launch was not hidden; where there are more, samples are taken again."""
+HOST_BOUND = 0.5
+"""Share of exposed samples from which on a time is the host's and not the GPU's."""
+
+
+class TimesAgain(StrEnum):
+    """What is timed once more although it has a row."""
+
+    FAILED = "failed"
+    """Modes without a time."""
+    EXPOSED = "exposed"
+    """Rows with a mode whose launches were often not hidden."""
+    ALL = "all"
 
 
 class TorchSettings(BaseModel):
@@ -57,6 +74,18 @@ class ModeTime(BaseModel):
     """Host time of a launch, the longest of a few."""
     exposed: int = 0
     """Samples whose launch took longer than what should hide it; none are left out."""
+    graph: bool = False
+    """Whether `us` is of a CUDA graph of the same launches, which the host issues too slowly to be hidden."""
+
+    @property
+    def exposed_share(self) -> float:
+        """Of the samples, those whose launch was not hidden."""
+        return self.exposed / self.samples if self.samples else 0.0
+
+    @property
+    def host_bound(self) -> bool:
+        """Whether it is the time in which the host launches, rather than that in which the GPU computes."""
+        return self.exposed_share > HOST_BOUND
 
 
 class PytorchTimes(BaseModel):
@@ -98,8 +127,19 @@ class PytorchTimes(BaseModel):
 
     @property
     def best(self) -> tuple[TorchMode, ModeTime] | None:
-        """The mode with the least device time; None where all failed."""
-        return min(self.times.items(), key=lambda found: found[1].us, default=None)
+        """The mode with the least device time; None where all failed.
+
+        One whose time is the host's comes behind all others: a best one that is `host_bound` tells that all are.
+        """
+        return min(self.times.items(), key=lambda found: (found[1].host_bound, found[1].us), default=None)
+
+    def settled(self, again: TimesAgain | None) -> frozenset[TorchMode]:
+        """Modes that are not timed once more."""
+        if again is TimesAgain.ALL:
+            return frozenset()
+        if again is TimesAgain.EXPOSED and any(time.exposed_share > EXPOSED_SHARE for time in self.times.values()):
+            return frozenset()  # all modes, in one sitting
+        return frozenset(self.times if again is TimesAgain.FAILED else {*self.times, *self.failures})
 
     def joined(self, later: PytorchTimes) -> PytorchTimes:
         """With what a later line says; all is replaced where reference, PyTorch or driver are others by then."""

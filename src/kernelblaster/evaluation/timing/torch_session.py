@@ -6,9 +6,11 @@ the call behind fills that hide its launch, host clock until the device is idle.
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -22,8 +24,10 @@ if TYPE_CHECKING:
     import torch
 
 
+_LOG = logging.getLogger(__name__)
 _WARM_UP = 5
 """Calls that compile, autotune and record graphs."""
+_BEFORE_CAPTURE = 2
 
 
 class TorchSession:
@@ -95,11 +99,38 @@ class TorchSession:
         import torch
 
         with torch.inference_mode():
-            return [self._timed(math.ceil(cover_fills * COVER_FILL_BYTES / self._flush_bytes)) for _ in perturbations]
+            return [self.timed(lambda: self._call(*self._tensors), cover_fills) for _ in perturbations]
 
-    def _timed(self, fills: int) -> TimingSample:
+    def captured(self) -> GraphSession | None:
+        """The same calls as a CUDA graph; None where they cannot be captured, as those that ask the GPU for values.
+
+        Raises RuntimeError for a context that an error has broken.
+        """
         import torch
 
+        if self._mode is TorchMode.REDUCE_OVERHEAD:
+            return None  # it records graphs of its own
+        graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+        try:
+            with torch.inference_mode():
+                stream.wait_stream(torch.cuda.current_stream())
+                with torch.cuda.stream(stream):
+                    for _ in range(_BEFORE_CAPTURE):
+                        self._call(*self._tensors)
+                torch.cuda.current_stream().wait_stream(stream)
+                with torch.cuda.graph(graph):
+                    self._call(*self._tensors)
+        except RuntimeError as error:
+            _LOG.info("%s cannot be captured: %s", self._mode, error)
+            torch.cuda.synchronize()
+            return None
+        return GraphSession(self, graph)
+
+    def timed(self, call: Callable[[], object], cover_fills: int) -> TimingSample:
+        """One call with a cold L2, launched behind so many fills."""
+        import torch
+
+        fills = math.ceil(cover_fills * COVER_FILL_BYTES / self._flush_bytes)
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         if self._mode is TorchMode.REDUCE_OVERHEAD:
             torch.compiler.cudagraph_mark_step_begin()  # the last call's outputs may be overwritten
@@ -110,9 +141,24 @@ class TorchSession:
             self._flush.zero_()
         start.record()
         launch = time.perf_counter()
-        self._call(*self._tensors)
+        call()
         end.record()
         enqueue_us = (time.perf_counter() - launch) * 1e6
         torch.cuda.synchronize()
         host_us = (time.perf_counter() - began) * 1e6
         return TimingSample(device_us=start.elapsed_time(end) * 1e3, host_us=host_us, enqueue_us=enqueue_us)
+
+
+@dataclass(frozen=True)
+class GraphSession:
+    """A session whose launches were captured in a CUDA graph, to be timed in its place. Satisfies `Timeable`.
+
+    It lives no longer than the session.
+    """
+
+    session: TorchSession
+    graph: torch.cuda.CUDAGraph
+
+    def time_calls(self, perturbations: Sequence[int], cover_fills: int = 1) -> list[TimingSample]:
+        """As the session's, of replays of the graph."""
+        return [self.session.timed(self.graph.replay, cover_fills) for _ in perturbations]

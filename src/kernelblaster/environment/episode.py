@@ -16,7 +16,7 @@ from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.environment.actions import EpisodeState, KernelAction, ResetRequest, requested
 from kernelblaster.environment.baselines import EpisodeBaseline, KnownTimes, compared, require_known
 from kernelblaster.environment.catalogue import Catalogue, ProblemPool, problem_identifier
-from kernelblaster.environment.judging import SharedJudge, TaskText
+from kernelblaster.environment.judging import SharedJudge
 from kernelblaster.environment.observation import KernelObservation, at_reset, of_evaluation, without_source
 from kernelblaster.environment.rewards import REWARDS, Reward, RewardOptions, RewardScheme, for_problem, rewarded
 from kernelblaster.environment.sanitizing import (
@@ -26,6 +26,7 @@ from kernelblaster.environment.sanitizing import (
     told_findings,
 )
 from kernelblaster.environment.submission import Language, Submission, read_submission
+from kernelblaster.environment.task_text import TaskText
 from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.results import Decision, Evaluation
 from kernelblaster.problems.dataset import parse_levels

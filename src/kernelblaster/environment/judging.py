@@ -6,22 +6,17 @@ time wait for one evaluation. The judge's seeds stay the evaluator's own: no arg
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol
 
-from kernelblaster.agent.rendering import render
-from kernelblaster.agent.summary import gpu_summary
-from kernelblaster.agent.task import reference_values, task_values
 from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.devices.facts import DeviceFacts, Library
 from kernelblaster.devices.profiles import SanitizerFinding
 from kernelblaster.environment.baselines import KnownTimes
 from kernelblaster.environment.fair_queue import FairQueue, QueueLoad
+from kernelblaster.environment.single_flight import SingleFlight
+from kernelblaster.environment.task_text import PosedProblem, TaskText, posed, task_text
 from kernelblaster.errors import DeviceError, ProblemError
 from kernelblaster.evaluation.against_pytorch import known_times
 from kernelblaster.evaluation.results import Evaluation, Verdict
@@ -30,11 +25,8 @@ from kernelblaster.evaluation.timing.pytorch_times import PytorchTimes, TimesKey
 from kernelblaster.knowledge.base import KnowledgeBase
 from kernelblaster.knowledge.decisions import Classification
 from kernelblaster.knowledge.store import KnowledgeStore, seed_path
-from kernelblaster.problems.problem import Precision, Problem, TensorSpec
-from kernelblaster.problems.reference import tensor_specs
+from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.start import read_start
-from kernelblaster.problems.undeclared_extents import undeclared_extents
-from kernelblaster.problems.varied_parameters import fixed_parameters
 from kernelblaster.version import __version__
 
 MOST_EVALUATIONS = 4096
@@ -42,8 +34,6 @@ MOST_EVALUATIONS = 4096
 
 _EvaluationId = tuple[str, str, str, bool, Tier, int]
 """Problem, source, baseline, whether it is profiled, tier, repeat."""
-Key = TypeVar("Key")
-Value = TypeVar("Value")
 
 
 class KnownDevice(Protocol):
@@ -82,79 +72,6 @@ class Judge(Protocol):
     def sanitize(self, problem: Problem, source: str) -> list[SanitizerFinding]:
         """What the device's sanitizers find in one call; nothing where it has none. Raises DeviceError."""
         ...
-
-
-@dataclass(frozen=True)
-class PosedProblem:
-    """A problem as this device poses it; see `agent.task.Task`."""
-
-    problem: Problem
-    precision: Precision
-    workload: str
-    tensors: tuple[TensorSpec, ...]
-    libraries: tuple[Library, ...]
-    fixed_parameters: tuple[str, ...]
-    facts: DeviceFacts
-
-
-@dataclass(frozen=True)
-class TaskText:
-    """What `reset` tells of a problem.
-
-    Attributes:
-        description: rules, reference, tensors, sizes, launcher and GPU.
-        reference: text of the reference, shortened.
-        start: the kernel to begin with, which is the baseline.
-        gpu: what an author must know of the GPU.
-    """
-
-    description: str
-    python_form: str
-    """What a Python module must be, to be read after the description, where both languages are allowed."""
-    python_alone: str
-    """The same where a `.cu` file is not."""
-    reference: str
-    start: str
-    gpu: str
-
-
-class SingleFlight(Generic[Key, Value]):
-    """Values by key, each computed once although many threads ask at once; a failure is told to all and not kept.
-
-    Args:
-        most: values kept.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._values: OrderedDict[Key, Future[Value]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: Key, compute: Callable[[], Value]) -> Value:
-        """The value of a key. Raises what `compute` raises."""
-        with self._lock:
-            flight = self._values.get(key)
-            owner = flight is None
-            if flight is None:
-                flight = self._values[key] = Future()
-            self._values.move_to_end(key)
-        if owner:
-            self._fly(key, flight, compute)
-        return flight.result()
-
-    def _fly(self, key: Key, flight: Future[Value], compute: Callable[[], Value]) -> None:
-        try:
-            flight.set_result(compute())
-        except BaseException as error:
-            with self._lock:
-                del self._values[key]
-            flight.set_exception(error)
-            return
-        with self._lock:
-            done = (one for one, other in self._values.items() if other.done())
-            while len(self._values) > self._most and (oldest := next(done, None)) is not None:
-                del self._values[oldest]
-                done = (one for one, other in self._values.items() if other.done())
 
 
 class SharedJudge:
@@ -211,7 +128,7 @@ class SharedJudge:
 
     def task(self, problem: Problem) -> TaskText:
         """What is told of a problem. Raises ProblemError."""
-        return self._tasks.get(str(problem.directory), lambda: self._told(problem))
+        return self._tasks.get(str(problem.directory), lambda: task_text(self.pose(problem)))
 
     def evaluate(
         self,
@@ -304,27 +221,7 @@ class SharedJudge:
     def pose(self, problem: Problem) -> PosedProblem:
         """A problem as this device poses it. Raises ProblemError."""
         judge = self._judge
-        precision = problem.precision_for(judge.precision)
-        return PosedProblem(
-            problem=problem,
-            precision=precision,
-            workload=judge.workload,
-            tensors=tensor_specs(problem, judge.workload, precision),
-            libraries=judge.libraries,
-            fixed_parameters=fixed_parameters(problem, undeclared_extents(problem)),
-            facts=self.facts,
-        )
-
-    def _told(self, problem: Problem) -> TaskText:
-        posed = self.pose(problem)
-        return TaskText(
-            description=f"{render('system')}\n\n{render('task', **task_values(posed))}",
-            python_form=_python_form(problem, alone=False),
-            python_alone=_python_form(problem, alone=True),
-            reference=reference_values(posed)["reference"],
-            start=read_start(problem),
-            gpu=gpu_summary(self.facts),
-        )
+        return posed(problem, judge.precision, judge.workload, judge.libraries, self.facts)
 
     def start(self, problem: Problem) -> str:
         """The problem's start, once it was judged correct. Raises DeviceError, ProblemError."""
@@ -345,7 +242,3 @@ def require_sound_start(problem: Problem, found: Evaluation) -> None:
             f"the start of {problem.slug} is {found.verdict}: {found.reason}",
             hint="`kernelblaster problems check` shows which problems can serve",
         )
-
-
-def _python_form(problem: Problem, *, alone: bool) -> str:
-    return "\n\n" + render("python_form", scalars=", ".join(problem.scalars), alone=alone)

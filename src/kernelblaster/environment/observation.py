@@ -12,9 +12,10 @@ from kernelblaster.agent.sources import cut_middle
 from kernelblaster.environment.baselines import EpisodeBaseline
 from kernelblaster.environment.catalogue import problem_identifier
 from kernelblaster.environment.feedback import LOG_CHARACTERS, feedback
-from kernelblaster.environment.judging import SharedJudge, TaskText
+from kernelblaster.environment.judging import SharedJudge
 from kernelblaster.environment.rewards import NOT_BUILT, Reward
 from kernelblaster.environment.sanitizing import ToldFinding
+from kernelblaster.environment.task_text import TaskText
 from kernelblaster.evaluation.results import Evaluation, Verdict
 from kernelblaster.evaluation.tiers import Tier
 from kernelblaster.knowledge.decisions import Classification

@@ -79,6 +79,8 @@ class FakeJudge:
         self.judged: list[str] = []
         self.tiers: list[Tier] = []
         """Of all that was judged, starts among it."""
+        self.baselines: list[str | None] = []
+        """What each was to be compared with."""
         self.findings: list[SanitizerFinding] = []
         """Of sanitizers, in any source."""
         self.sanitized: list[str] = []
@@ -92,6 +94,7 @@ class FakeJudge:
         found = self._judged(source)
         found.tier = tier
         self.tiers.append(tier)
+        self.baselines.append(baseline)
         if not tier.times:
             assert baseline is None
             found.timing = found.comparison = found.profile = None

@@ -120,7 +120,7 @@ def test_a_baseline_without_a_time_is_refused_and_the_episode_before_goes_on(tim
     episodes.reset(problem_id="L1_23")
     with pytest.raises(UsageError, match="L1_19") as refused:
         episodes.reset(problem_id="L1_19", baseline=baseline)
-    assert "problems baseline" in refused.value.hint
+    assert "--pytorch-times" in refused.value.hint
     assert episodes.step(KernelAction(code=faster(4.0))).problem_id == "L1_23_Softmax"
 
 

@@ -78,6 +78,21 @@ def test_a_hack_never_pays_more_than_an_honest_failure(
     assert hack.parts.keys() == honest.parts.keys() == nothing.parts.keys()
 
 
+@pytest.mark.parametrize(
+    ("us", "octaves"), [(1e9, 0.0), (64.0, 0.0), (32.0, 1.0), (1.0, 6.0), (0.5, 7.0), (0.25, 8.0), (1e-3, 8.0)]
+)
+def test_reach_grows_by_octaves_of_time_up_to_beyond_what_is_attainable(us: float, octaves: float) -> None:
+    """One microsecond is attainable; what the kernel is compared with is of no account."""
+    scheme = REWARDS.get("reach")(RewardOptions())
+    for decision in Decision:
+        found = evaluation(Verdict.CORRECT, 3.0, decision)
+        timed = found.timing.model_copy(update={"median_us": us, "attainable_us": 1.0})
+        value = rewarded(scheme, found.model_copy(update={"timing": timed})).value
+        assert value == pytest.approx(0.4 + 0.15 * octaves)
+    assert rewarded(scheme, found.model_copy(update={"timing": None})).value == pytest.approx(0.4)
+    assert rewarded(scheme, evaluation(Verdict.WRONG_VALUES)).value == pytest.approx(0.1)
+
+
 @pytest.mark.parametrize("name", ["seed", "log", "log-roofline", "milestones"])
 def test_being_faster_is_worth_more_than_being_correct_and_that_more_than_being_wrong(name: str) -> None:
     scheme = REWARDS.get(name)(RewardOptions())

@@ -15,7 +15,8 @@ from kernelblaster.api.problems import DatasetName, list_problems
 from kernelblaster.config import RunConfig
 from kernelblaster.config.sources import load_config
 from kernelblaster.devices.base import Device
-from kernelblaster.environment.baselines import EpisodeBaseline
+from kernelblaster.devices.facts import DeviceKind
+from kernelblaster.environment.baselines import EpisodeBaseline, PytorchClock
 from kernelblaster.environment.canaries import WatchedJudge, canary_problem
 from kernelblaster.environment.catalogue import Catalogue
 from kernelblaster.environment.episode import EnvironmentSettings, KernelEnvironments
@@ -23,9 +24,11 @@ from kernelblaster.environment.fair_queue import FairQueue
 from kernelblaster.environment.judging import Judge, SharedJudge
 from kernelblaster.environment.rewards import RewardOptions
 from kernelblaster.errors import MachineError, UsageError
+from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.evaluation.timing.pytorch_times import read_times
 from kernelblaster.paths import how_to_install
 from kernelblaster.python_candidates.warm_recorders import WarmRecorders
+from kernelblaster.runs.pytorch_clock import PytorchGpuClock
 
 CAPACITY = 64
 WAITING = 64
@@ -57,6 +60,7 @@ def open_environment(
     workers: int | None = None,
     waiting: int = WAITING,
     sanitize: bool = True,
+    confirm: bool = True,
     device: Device | str | None = None,
     on_stage: Tell | None = None,
 ) -> Iterator[KernelEnvironments]:
@@ -69,19 +73,22 @@ def open_environment(
         speedup_cap: speed-up at which the bonus of the scheme `seed` is full.
         reward_grid: width to which a bonus is rounded; 0 for none.
         baseline: what speed-ups are against, where `reset` does not say it; PyTorch has no time on an emulated GPU.
-        pytorch_times: file of `problems baseline` with PyTorch's times on this GPU; those that ship if None.
+        pytorch_times: file of `problems baseline` with PyTorch's times on this GPU; those that ship if None. What is
+            in neither is timed when a reset first asks for it.
         canary_minutes: three submissions with known verdicts are judged now, and at the first submission after so
             many minutes (`environment.canaries`); never if None.
         workers: submissions judged at once, in fair turns of sessions; as many as are submitted if None.
         waiting: submissions that may wait for a turn; one more raises EnvironmentBusy.
         sanitize: run the device's sanitizers over what crashes, is wrong or differs at the tier `full`, where a step
             does not say.
+        confirm: measure a speed-up beyond `SUSPICIOUS_SPEEDUP` on a GPU twice, and take the lower.
         device, on_stage: see `open_evaluator`.
 
     Raises UsageError, DeviceError.
     """
     config = config or RunConfig()
-    settings = EnvironmentSettings(reward, RewardOptions(speedup_cap, reward_grid), _baseline(baseline), sanitize)
+    options = RewardOptions(speedup_cap, reward_grid)
+    settings = EnvironmentSettings(reward, options, _baseline(baseline), sanitize, confirm)
     settings.scheme()
     times = None if pytorch_times is None else read_times([pytorch_times])
     catalogue = environment_problems(config, dataset=dataset)
@@ -93,10 +100,17 @@ def open_environment(
             watched.check()
         queue = None if workers is None else FairQueue(workers, waiting)
         try:
-            yield KernelEnvironments(catalogue, SharedJudge(judge, queue, times), settings)
+            yield KernelEnvironments(catalogue, SharedJudge(judge, queue, times, _clock(evaluator, on_stage)), settings)
         finally:
             if queue is not None:
                 queue.close()
+
+
+def _clock(judge: Evaluator, on_stage: Tell | None) -> PytorchClock | None:
+    """Times PyTorch beside a judge's GPU; there is none beside an emulated one."""
+    if judge.facts.kind is not DeviceKind.CUDA:
+        return None
+    return PytorchGpuClock(judge.precision, judge.workload, on_stage or (lambda stage: None))
 
 
 def _baseline(name: str) -> EpisodeBaseline:

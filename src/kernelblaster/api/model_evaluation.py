@@ -15,6 +15,7 @@ from kernelblaster.config import RunConfig
 from kernelblaster.devices.base import Device
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.environment.actions import MAX_TURNS, MOST_TURNS
+from kernelblaster.environment.baselines import EpisodeBaseline
 from kernelblaster.environment.catalogue import problem_identifier
 from kernelblaster.environment.episode import KernelEnvironments
 from kernelblaster.environment.playing import Played, Player
@@ -84,6 +85,7 @@ def evaluate_model(
     exchange: Path | None = None,
     dataset: DatasetName | None = None,
     reward: str = "seed",
+    baseline: EpisodeBaseline | str = EpisodeBaseline.START,
     device: Device | str | None = None,
     on_stage: Tell | None = None,
     on_turn: OnTurn | None = None,
@@ -101,6 +103,7 @@ def evaluate_model(
         exchange: folder of the batch exchange; in `directory` if None.
         dataset: a data set other than the configured one.
         reward: name of a scheme of `REWARDS`.
+        baseline: what speed-ups are against, see `EpisodeBaseline`.
         device, on_stage: see `open_evaluator`.
         on_turn: told each turn that is judged.
 
@@ -114,7 +117,14 @@ def evaluate_model(
     if model is None:
         config = config.model_copy(update={"model": choose_model_config(config.model).config})
     with open_environment(
-        config, dataset=dataset, reward=reward, sanitize=False, device=device, on_stage=on_stage
+        config,
+        dataset=dataset,
+        reward=reward,
+        baseline=baseline,
+        sanitize=False,
+        confirm=False,
+        device=device,
+        on_stage=on_stage,
     ) as environments:
         problems = environments.catalogue.choose(tasks)
         header = _header(environments, model.name if model else config.model.name, config, dataset, turns, language)
@@ -162,7 +172,7 @@ def _header(
     turns: int,
     language: Language,
 ) -> EvalHeader:
-    judge = environments.judge
+    judge, settings = environments.judge, environments.settings
     return EvalHeader(
         model=model,
         dataset=str(dataset or config.dataset),
@@ -170,7 +180,8 @@ def _header(
         language=language,
         conditions=judge.conditions,
         modelled=judge.facts.kind is DeviceKind.EMULATED,
-        reward={name: str(value) for name, value in environments.settings.recorded.items()},
+        reward={name: str(value) for name, value in settings.recorded.items() if name != "baseline"},
+        baseline=settings.baseline,
     )
 
 

@@ -11,6 +11,7 @@ import typer
 from kernelblaster import Tier
 from kernelblaster.cli.env_eval import evaluate
 from kernelblaster.cli.options import (
+    BASELINE_HELP,
     REWARD_HELP,
     DatasetOption,
     DeviceOption,
@@ -33,13 +34,12 @@ app.command("eval")(evaluate)
 ProblemArgument = Annotated[str, typer.Argument(help="An exact name: L1_23_Softmax, L1_23 or level1/23.")]
 RewardOption = Annotated[str, typer.Option("--reward", help=REWARD_HELP)]
 CapOption = Annotated[float, typer.Option("--speedup-cap", help="Speed-up at which the bonus of `seed` is full.")]
-BaselineOption = Annotated[
-    str, typer.Option("--baseline", help="Of episodes that name none: start, or on a GPU eager, compile, best.")
-]
+BaselineOption = Annotated[str, typer.Option("--baseline", help=BASELINE_HELP)]
 TimesOption = Annotated[
     Path | None,
     typer.Option(
-        "--pytorch-times", help="PyTorch's times on this GPU, of `problems baseline`; the shipped ones if not given."
+        "--pytorch-times",
+        help="PyTorch's times on this GPU, of `problems baseline`; the shipped ones if not given. Others are measured.",
     ),
 ]
 SanitizeOption = Annotated[

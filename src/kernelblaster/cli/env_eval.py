@@ -12,6 +12,7 @@ from rich.table import Table
 
 from kernelblaster.cli import terminal
 from kernelblaster.cli.options import (
+    BASELINE_HELP,
     REWARD_HELP,
     DatasetOption,
     DeviceOption,
@@ -45,6 +46,7 @@ class EvalOptions:
         str, typer.Option("--language", help="cuda, triton, or auto: CUDA is asked for, both are judged.")
     ] = "auto"
     reward: Annotated[str, typer.Option("--reward", help=REWARD_HELP)] = "seed"
+    baseline: Annotated[str, typer.Option("--baseline", help=BASELINE_HELP)] = "start"
     to: Annotated[
         Path | None,
         typer.Option("--to", help="Where turns are kept; OUT/env-eval/MODEL if not given. The same command continues."),
@@ -91,6 +93,7 @@ def evaluate(played: EvalOptions, model: ModelOptions, place: EvalPlaceOptions) 
             exchange=place.exchange,
             dataset=place.dataset_dir,
             reward=played.reward,
+            baseline=played.baseline,
             on_stage=progress.tell,
             on_turn=_Count(progress).tell,
         )

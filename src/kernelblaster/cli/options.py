@@ -38,8 +38,9 @@ def _price(value: tuple[float, float] | None) -> tuple[float, float] | None:
 
 
 REWARD_HELP = (
-    "seed (0 to 1.3), log, log-roofline, milestones, binary, graded, profile, two-stage-correct or two-stage-fast."
+    "seed (0 to 1.3), reach, log, log-roofline, milestones, binary, graded, profile, two-stage-correct, two-stage-fast."
 )
+BASELINE_HELP = "Of episodes that name none: start, expert or attainable; on a GPU also eager, compile or best."
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else.")]
 DeviceOption = Annotated[str | None, setting("device", metavar="KIND")]
 GpuTypeOption = Annotated[str | None, setting("gpu_type")]

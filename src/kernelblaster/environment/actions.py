@@ -13,6 +13,8 @@ from kernelblaster.evaluation.tiers import Tier
 
 MAX_TURNS = 10
 MOST_TURNS = 1000
+MOST_MEASUREMENTS = 16
+"""Of one source."""
 
 
 class KernelAction(BaseModel):
@@ -30,6 +32,8 @@ class KernelAction(BaseModel):
     sanitize: bool | None = None
     """Run the device's sanitizers, unless at the tier `compile`; None for where they may say why it fails, at the tier
     `full`. They change neither verdict nor reward."""
+    measurement: Annotated[int, Field(ge=0, lt=MOST_MEASUREMENTS)] = 0
+    """Which of several evaluations of the same source: each is made in fresh processes, once, and kept."""
     problem_id: str | None = None
     """Begins an episode of one turn on this problem where none was begun: one request scores one submission."""
     metadata: dict[str, Any] = {}
@@ -60,6 +64,9 @@ class ResetRequest(BaseModel):
     """What speed-ups are against; as served if None."""
     tier: Tier = Tier.FULL
     """How far submissions are judged that do not say so themselves."""
+    stop_at_highest: bool = True
+    """End the episode when the reward cannot grow; False to go on for `max_turns`, as a policy does that learns from
+    every turn."""
     stop_at: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """Speed-up at which the episode is over."""
 

@@ -14,11 +14,22 @@ from uuid import uuid4
 from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.environment.actions import EpisodeState, KernelAction, ResetRequest, requested
-from kernelblaster.environment.baselines import EpisodeBaseline, KnownTimes, compared, require_known
+from kernelblaster.environment.baselines import ChosenBaseline, EpisodeBaseline, KnownTimes
 from kernelblaster.environment.catalogue import Catalogue, ProblemPool, problem_identifier
+from kernelblaster.environment.choosing import choose_baseline
 from kernelblaster.environment.judging import SharedJudge
 from kernelblaster.environment.observation import KernelObservation, at_reset, of_evaluation, without_source
-from kernelblaster.environment.rewards import REWARDS, Reward, RewardOptions, RewardScheme, for_problem, rewarded
+from kernelblaster.environment.rewards import (
+    REWARDS,
+    SUSPICIOUS_SPEEDUP,
+    Reward,
+    RewardOptions,
+    RewardScheme,
+    for_problem,
+    rewarded,
+    slower_of,
+    speedup_of,
+)
 from kernelblaster.environment.sanitizing import (
     ToldFinding,
     fails_for_an_unknown_reason,
@@ -34,6 +45,8 @@ from kernelblaster.problems.problem import Problem
 
 ONE_SHOT = "one-shot"
 """The line of submissions that begin an episode of one turn: all take turns as one session would."""
+CONFIRMING = 1000
+"""Added to the number of a measurement, is that of its confirmation."""
 _SEED_BITS = 63
 _NO_TIMES: KnownTimes = {}
 
@@ -51,12 +64,15 @@ class EnvironmentSettings:
         options: of that scheme.
         baseline: of episodes that do not name one.
         sanitizes: run sanitizers over what fails for an unknown reason, where a step does not say.
+        confirms: measure a speed-up that is hardly to be believed twice, and take the lower; modelled times are
+            always the same.
     """
 
     reward: str = "seed"
     options: RewardOptions = field(default_factory=RewardOptions)
     baseline: EpisodeBaseline = EpisodeBaseline.START
     sanitizes: bool = True
+    confirms: bool = True
 
     @property
     def recorded(self) -> dict[str, object]:
@@ -65,6 +81,7 @@ class EnvironmentSettings:
             "reward": self.reward,
             "speedup_cap": self.options.speedup_cap,
             "reward_grid": self.options.grid,
+            "baseline": str(self.baseline),
         }
 
     def scheme(self) -> RewardScheme:
@@ -90,7 +107,7 @@ class KernelEpisodes:
         self._judge = judge
         self._settings = settings
         self._scheme = settings.scheme()
-        self._baseline, self._pytorch = settings.baseline, _NO_TIMES
+        self._baseline, self._pytorch = ChosenBaseline(), _NO_TIMES
         self._common = {
             "modelled": judge.facts.kind is DeviceKind.EMULATED,
             "metadata": {**judge.conditions, **settings.recorded},
@@ -109,15 +126,15 @@ class KernelEpisodes:
     def reset(self, **arguments: object) -> KernelObservation:
         """Begin an episode; arguments as of `ResetRequest`. After an error the episode before goes on.
 
-        Raises UsageError, ProblemError.
+        Raises UsageError, ProblemError, and where a baseline is judged or timed first DeviceError, EnvironmentBusy.
         """
         with self._lock:
             self._require_open()
             request = requested(arguments)
             problem, seed = self._choose(request)
-            baseline, pytorch = request.baseline or self._settings.baseline, self._judge.pytorch(problem)
-            facts, workload = self._judge.facts, self._judge.workload
-            require_known(baseline, problem_identifier(problem), pytorch, facts, workload)
+            kind = request.baseline or self._settings.baseline
+            baseline = choose_baseline(kind, problem, self._judge, self._session)
+            pytorch = self._judge.pytorch(problem, kind.modes, self._session)
             task = self._judge.task(problem)
             self._problem, self._request, self._line = problem, request, self._session
             self._baseline, self._pytorch = baseline, pytorch
@@ -143,14 +160,7 @@ class KernelEpisodes:
             submission = read_submission(action.code, action.language, self._request.languages)
             evaluation = None
             if submission.source is not None:
-                evaluation = self._judge.evaluate(
-                    problem,
-                    submission.source,
-                    profile=action.profile,
-                    tier=action.tier or self._request.tier,
-                    session=self._line,
-                )
-                evaluation = compared(evaluation, self._baseline, self._pytorch)
+                evaluation = self._evaluated(problem, submission.source, action)
             reward = rewarded(self._scheme, evaluation)
             findings = self._sanitized(problem, submission, evaluation, action.sanitize)
             observation = self._observe(problem, submission, evaluation, reward, findings)
@@ -174,7 +184,28 @@ class KernelEpisodes:
     def _shared(self) -> dict[str, object]:
         """What all observations of an episode have in common."""
         times = {str(mode): time.us for mode, time in self._pytorch.items()}
-        return {**self._common, "baseline": str(self._baseline), "pytorch_us": times}
+        return {**self._common, "baseline": str(self._baseline.kind), "pytorch_us": times}
+
+    def _evaluated(self, problem: Problem, source: str, action: KernelAction) -> Evaluation:
+        """The judge's word, against the episode's baseline. Raises DeviceError, ProblemError, EnvironmentBusy."""
+
+        def measured(number: int, *, profile: bool) -> Evaluation:
+            found = self._judge.evaluate(
+                problem,
+                source,
+                profile=profile,
+                baseline=self._baseline.source,
+                tier=action.tier or self._request.tier,
+                session=self._line,
+                repeat=number,
+            )
+            return self._baseline.compared(found)
+
+        found = measured(action.measurement, profile=action.profile)
+        measurable = self._settings.confirms and self._judge.facts.kind is DeviceKind.CUDA
+        if not measurable or speedup_of(found) <= SUSPICIOUS_SPEEDUP:
+            return found
+        return slower_of(found, measured(CONFIRMING + action.measurement, profile=False))
 
     def _sanitized(
         self, problem: Problem, submission: Submission, evaluation: Evaluation | None, asked: bool | None
@@ -197,7 +228,7 @@ class KernelEpisodes:
     ) -> KernelObservation:
         if submission.source is None or evaluation is None:
             return without_source(problem, submission.reason, reward)
-        against = self._baseline.told
+        against = self._baseline.kind.told
         return of_evaluation(problem, submission.source, evaluation, reward, self._judge, against, findings)
 
     def _note(self, submission: Submission, evaluation: Evaluation | None, reward: Reward) -> None:
@@ -216,7 +247,7 @@ class KernelEpisodes:
         after["done"] = (
             turn >= before.max_turns
             or reward.hack
-            or reward.value >= self._scheme.highest
+            or (self._request.stop_at_highest and reward.value >= self._scheme.highest)
             or (self._request.stop_at is not None and speedup is not None and speedup >= self._request.stop_at)
         )
         self._state = before.model_copy(update=after)

@@ -13,16 +13,19 @@ from typing import Protocol
 from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.devices.facts import DeviceFacts, Library
 from kernelblaster.devices.profiles import SanitizerFinding
-from kernelblaster.environment.baselines import KnownTimes
+from kernelblaster.environment.baselines import KnownTimes, PytorchClock
 from kernelblaster.environment.fair_queue import FairQueue, QueueLoad
 from kernelblaster.environment.single_flight import SingleFlight
 from kernelblaster.environment.task_text import PosedProblem, TaskText, posed, task_text
-from kernelblaster.errors import DeviceError, ProblemError
+from kernelblaster.errors import DeviceError, ProblemError, UsageError
 from kernelblaster.evaluation.against_pytorch import known_times
+from kernelblaster.evaluation.attainable import attainable
 from kernelblaster.evaluation.results import Evaluation, Verdict
 from kernelblaster.evaluation.tiers import Tier
 from kernelblaster.evaluation.timing.pytorch_times import PytorchTimes, TimesKey
+from kernelblaster.evaluation.timing.torch_mode import TorchMode
 from kernelblaster.knowledge.base import KnowledgeBase
+from kernelblaster.knowledge.cores import known_kernel
 from kernelblaster.knowledge.decisions import Classification
 from kernelblaster.knowledge.store import KnowledgeStore, seed_path
 from kernelblaster.problems.problem import Precision, Problem
@@ -81,6 +84,7 @@ class SharedJudge:
         judge: builds, verifies and times; owned by the caller.
         queue: in which sessions wait for it; all are judged at once without one.
         pytorch: PyTorch's times; those that ship if None.
+        clock: times PyTorch where it has none yet; nothing does if None.
     """
 
     def __init__(
@@ -88,14 +92,18 @@ class SharedJudge:
         judge: Judge,
         queue: FairQueue | None = None,
         pytorch: Mapping[TimesKey, PytorchTimes] | None = None,
+        clock: PytorchClock | None = None,
     ) -> None:
         self._judge = judge
         self._queue = queue
-        self._pytorch = pytorch
+        self._pytorch, self._clock = pytorch, clock
         self._evaluations: SingleFlight[_EvaluationId, Evaluation] = SingleFlight(MOST_EVALUATIONS)
         self._findings: SingleFlight[tuple[str, str], tuple[SanitizerFinding, ...]] = SingleFlight(MOST_EVALUATIONS)
         self._tasks: SingleFlight[str, TaskText] = SingleFlight(MOST_EVALUATIONS)
         self._starts: SingleFlight[str, str] = SingleFlight(MOST_EVALUATIONS)
+        self._experts: SingleFlight[str, str] = SingleFlight(MOST_EVALUATIONS)
+        self._attainable: SingleFlight[str, float] = SingleFlight(MOST_EVALUATIONS)
+        self._timed: SingleFlight[tuple[str, frozenset[TorchMode]], KnownTimes] = SingleFlight(MOST_EVALUATIONS)
         self._knowledge: SingleFlight[str, KnowledgeBase] = SingleFlight(1)
 
     @property
@@ -121,10 +129,29 @@ class SharedJudge:
             "version": __version__,
         }
 
-    def pytorch(self, problem: Problem) -> KnownTimes:
-        """PyTorch's times of a problem on this very GPU; none on an emulated one."""
+    def pytorch(self, problem: Problem, wanted: frozenset[TorchMode] = frozenset(), session: str = "") -> KnownTimes:
+        """PyTorch's times of a problem on this very GPU; none on an emulated one.
+
+        Modes that are `wanted` are timed here, once, where that is possible. Raises DeviceError, EnvironmentBusy.
+        """
         found = known_times(problem, self.facts, self.precision, self.workload, self._pytorch)
-        return {} if found is None else found.times
+        times: KnownTimes = {} if found is None else found.times
+        missing, clock = frozenset(wanted - times.keys()), self._clock
+        if not missing or clock is None:
+            return times
+
+        def timed() -> KnownTimes:
+            with self._turn(session):
+                return clock(problem, missing)
+
+        return {**times, **self._timed.get((str(problem.directory), missing), timed)}
+
+    def attainable_us(self, problem: Problem) -> float:
+        """What a well-written kernel is expected to reach at the timed size. Raises ProblemError."""
+        precision = problem.precision_for(self.precision)
+        return self._attainable.get(
+            str(problem.directory), lambda: attainable(problem, self.workload, precision, self.facts).us
+        )
 
     def task(self, problem: Problem) -> TaskText:
         """What is told of a problem. Raises ProblemError."""
@@ -160,7 +187,7 @@ class SharedJudge:
 
         def judged() -> Evaluation:
             with self._turn(session):
-                against = self.start(problem) if baseline is None and tier.times else baseline
+                against = (baseline or self.start(problem)) if tier.times else None
                 return self._judge.evaluate(problem, source, baseline=against, profile=profile, tier=tier)
 
         return self._evaluations.get(key, judged)
@@ -222,6 +249,33 @@ class SharedJudge:
         """A problem as this device poses it. Raises ProblemError."""
         judge = self._judge
         return posed(problem, judge.precision, judge.workload, judge.libraries, self.facts)
+
+    def expert(self, problem: Problem, session: str) -> str:
+        """The fastest verified kernel of a problem that the knowledge base holds, once it was judged correct here.
+
+        Raises UsageError where it holds none that is, DeviceError, EnvironmentBusy.
+        """
+        return self._experts.get(str(problem.directory), lambda: self._checked_expert(problem, session))
+
+    def _checked_expert(self, problem: Problem, session: str) -> str:
+        cores = self.knowledge.document.cores
+        precision = problem.precision_for(self.precision)
+        known = known_kernel(problem, cores, self.facts, precision, self.libraries, self.attainable_us(problem))
+        if known is None:
+            here = [core for core in cores if core.arch == self.facts.arch and core.precision is precision]
+            names = sorted({core.problem for core in here if core.whole is not None})
+            raise UsageError(
+                f"the knowledge base holds no kernel of {problem.slug} for {self.facts.arch} in {precision}",
+                hint=f"it holds {', '.join(names) or 'none'}; every problem has the baselines start and attainable",
+            )
+        with self._turn(session):
+            found = self._judge.evaluate(problem, known, baseline=None, profile=False, tier=Tier.CORRECT)
+        if not found.correct:
+            raise UsageError(
+                f"the kernel of {problem.slug} that the knowledge base holds is {found.verdict} here: {found.reason}",
+                hint="take the baseline start or attainable",
+            )
+        return known
 
     def start(self, problem: Problem) -> str:
         """The problem's start, once it was judged correct. Raises DeviceError, ProblemError."""

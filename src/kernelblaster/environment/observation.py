@@ -66,13 +66,15 @@ class KernelObservation(BaseModel):
     speedup_high: float | None = None
     decision: str | None = None
     baseline: str = EpisodeBaseline.START
-    """What the speed-up is against: `start`, `eager`, `compile` or `best`."""
+    """What the speed-up is against: an `EpisodeBaseline`."""
     modelled: bool = False
     """Whether this device's times come from a model, in every observation: such times compare with each other alone."""
     runtime_us: float | None = None
     baseline_us: float | None = None
     pytorch_us: dict[str, float] = {}
     """PyTorch's mode -> its time on this very GPU, sampled in another sitting; empty where it has none."""
+    attainable_us: float | None = None
+    """What a well-written kernel should reach on this device."""
     floor_us: float | None = None
     """No correct kernel can be faster on this device."""
     profile: dict[str, float] = {}
@@ -169,6 +171,7 @@ def _times(evaluation: Evaluation) -> dict[str, object]:
         return {}
     values: dict[str, object] = {
         "runtime_us": _finite(timing.median_us),
+        "attainable_us": _finite(timing.attainable_us),
         "floor_us": _finite(timing.floor_us),
     }
     if found is not None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from kernelblaster.environment.actions import KernelAction
+from kernelblaster.environment.baselines import EpisodeBaseline
 from kernelblaster.environment.catalogue import problem_identifier
 from kernelblaster.environment.episode import KernelEnvironments
 from kernelblaster.environment.observation import KernelObservation
@@ -26,7 +27,7 @@ from kernelblaster.problems.problem import Problem
 Result = TypeVar("Result")
 _START = """
 
-The kernel to begin with, which is the baseline:
+The kernel to begin with{which}:
 ```cuda
 {start}
 ```
@@ -159,7 +160,8 @@ def conversation(first: KernelObservation, played: Sequence[Turn], language: Lan
         language: that it is to write.
     """
     file = "Python module" if language is Language.TRITON else "file"
-    told = first.problem_description + _START.format(start=first.start_code, file=file)
+    which = ", which is the baseline" if first.baseline == EpisodeBaseline.START else ""
+    told = first.problem_description + _START.format(start=first.start_code, file=file, which=which)
     return [Message(role="user", content=told), *(message for turn in played for message in _exchanged(turn))]
 
 

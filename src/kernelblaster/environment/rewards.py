@@ -22,6 +22,7 @@ NOT_BUILT = frozenset({Verdict.COMPILE_ERROR, Verdict.LOAD_ERROR})
 """Verdicts of a candidate that never was a program."""
 SUSPICIOUS_SPEEDUP = 10.0
 """Speed-ups beyond this are to be measured again, in fresh processes, before they count."""
+MEASURED_TWICE = "a speed-up that is hardly to be believed was measured twice; the lower one counts"
 MILESTONE_MARGIN = 1.05
 
 
@@ -106,6 +107,16 @@ def speedup_of(evaluation: Evaluation | None) -> float:
     return min(max(found.speedup, 1.0), 1e9)
 
 
+def slower_of(found: Evaluation, second: Evaluation) -> Evaluation:
+    """What is believed of a source that was evaluated twice: the lower speed-up, and a failure of either time."""
+    if speedup_of(second) >= speedup_of(found):
+        return found
+    if not second.correct:
+        return second
+    slower = {"timing": second.timing, "comparison": second.comparison}
+    return found.model_copy(update={**slower, "warnings": [*found.warnings, MEASURED_TWICE]})
+
+
 def floor_share(evaluation: Evaluation) -> float:
     """Roofline floor over time of the call, 0 to 1; 0 where it was not timed."""
     share = None if evaluation.timing is None else evaluation.timing.floor_fraction
@@ -186,6 +197,42 @@ class LogRoofline:
         return {**Log(self.options).parts(evaluation), "roofline": ROOFLINE_SHARE * share}
 
 
+REACH_OCTAVES, REACH_BEYOND = 6, 2
+"""Of `reach`: below 1/64 of the attainable speed nothing is gained, above 4 times it nothing more."""
+REACH_PER_OCTAVE = 0.15
+REACH_MOST = REACH_PER_OCTAVE * (REACH_OCTAVES + REACH_BEYOND)
+
+
+@dataclass(frozen=True)
+class Reach:
+    """0.1 for a build, 0.3 for being correct, 0.15 for each octave by which it is nearer to the attainable time.
+
+    The attainable time gets 0.9 of these, and who halves it 0.15 more. No baseline counts: a kernel that is merely
+    better than a plain start gets little.
+    """
+
+    options: RewardOptions
+    lowest: float = 0.0
+    highest: float = 0.4 + REACH_MOST
+
+    def parts(self, evaluation: Evaluation | None) -> dict[str, float]:
+        """`compiled`, `correct`, `reach`."""
+        return {
+            "compiled": 0.1 if evaluation is not None and evaluation.verdict not in NOT_BUILT else 0.0,
+            "correct": 0.3 if evaluation is not None and evaluation.correct else 0.0,
+            "reach": min(REACH_MOST, self.options.rounded(REACH_PER_OCTAVE * _octaves_reached(evaluation))),
+        }
+
+
+def _octaves_reached(evaluation: Evaluation | None) -> float:
+    """0 to 8; 0 where a correct candidate was not timed."""
+    timing = evaluation.timing if evaluation is not None and evaluation.correct else None
+    if timing is None or timing.attainable_us is None or not 0 < timing.median_us < math.inf:
+        return 0.0
+    octaves = REACH_OCTAVES + math.log2(timing.attainable_us / timing.median_us)
+    return min(float(REACH_OCTAVES + REACH_BEYOND), max(0.0, octaves))
+
+
 @dataclass(frozen=True)
 class Milestones:
     """-1 for what is not correct, 1 for what is, 2 for what is faster than eager PyTorch, 3 than its compiler, too.
@@ -262,6 +309,7 @@ REWARDS.register("log-roofline", LogRoofline, "log, and up to 0.5 by how near th
 REWARDS.register(
     "milestones", Milestones, "-1 wrong, 1 correct, 2 faster than eager PyTorch by 5 %, 3 than compiled, too"
 )
+REWARDS.register("reach", Reach, "0 to 1.6: compiles 0.1, correct 0.3, 0.15 per octave nearer to the attainable time")
 REWARDS.register("binary", Binary, "1 correct, else 0")
 _STAGED = "kernelblaster.environment.staged_rewards"
 REWARDS.register("graded", f"{_STAGED}:Graded", "0 to 1: how far a kernel came, by the share of input sets it passes")

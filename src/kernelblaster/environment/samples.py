@@ -14,6 +14,7 @@ from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from kernelblaster.environment.baselines import EpisodeBaseline
 from kernelblaster.environment.submission import Language
 from kernelblaster.errors import UsageError
 from kernelblaster.models.base import Usage
@@ -40,6 +41,8 @@ class EvalHeader(BaseModel):
     """Times come from a model of the device."""
     reward: dict[str, str]
     """Scheme and options."""
+    baseline: EpisodeBaseline = EpisodeBaseline.START
+    """What speed-ups are against; files of earlier versions, which do not say, hold those against the start."""
 
 
 class Turn(BaseModel):

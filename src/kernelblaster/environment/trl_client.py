@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from websockets.exceptions import WebSocketException
 
 from kernelblaster.environment.actions import KernelAction
+from kernelblaster.environment.baselines import EpisodeBaseline
 from kernelblaster.environment.client import KernelEnvClient
 from kernelblaster.environment.observation import KernelObservation
 from kernelblaster.environment.submission import within_bounds
@@ -35,11 +36,28 @@ class KernelTools:
         max_turns: submissions of an episode.
         tier: how far each is judged.
         language: `cuda` or `triton`, which the policy is to write.
+        baseline: what speed-ups are against; as served if None.
+        stop_at_highest: end an episode when its reward cannot grow.
     """
 
-    def __init__(self, base_url: str, *, max_turns: int = 4, tier: Tier = Tier.QUICK, language: str = "cuda") -> None:
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        max_turns: int = 4,
+        tier: Tier = Tier.QUICK,
+        language: str = "cuda",
+        baseline: EpisodeBaseline | None = None,
+        stop_at_highest: bool = True,
+    ) -> None:
         self._client = KernelEnvClient(base_url).sync()
-        self._arguments = {"max_turns": max_turns, "tier": str(tier), "languages": [language]}
+        self._arguments = {
+            "max_turns": max_turns,
+            "tier": str(tier),
+            "languages": [language],
+            "baseline": baseline,
+            "stop_at_highest": stop_at_highest,
+        }
         self._reward: float | None = None
         self._submitted = self._over = self._unjudged = False
         weakref.finalize(self, self._client.close)
@@ -103,12 +121,21 @@ class KernelReward:
         base_url: of the server.
         sessions: completions submitted at once; the server needs as many slots.
         tier: how far each is judged.
+        baseline: what speed-ups are against; as served if None.
     """
 
     __name__ = "kernel_reward"
 
-    def __init__(self, base_url: str, *, sessions: int = 16, tier: Tier = Tier.QUICK) -> None:
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        sessions: int = 16,
+        tier: Tier = Tier.QUICK,
+        baseline: EpisodeBaseline | None = None,
+    ) -> None:
         self._base_url = base_url
+        self._baseline = baseline
         self._sessions = sessions
         self._tier = tier
 
@@ -123,7 +150,7 @@ class KernelReward:
         text = completion if isinstance(completion, str) else completion[-1]["content"]
         try:
             with KernelEnvClient(self._base_url).sync() as client:
-                client.reset(problem_id=problem_id, max_turns=1)
+                client.reset(problem_id=problem_id, max_turns=1, baseline=self._baseline)
                 try:
                     seen = client.step(KernelAction(code=within_bounds(text), tier=self._tier)).observation
                 except RuntimeError:  # the machine failed: what a policy writes is an observation

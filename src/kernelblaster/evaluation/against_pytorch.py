@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
-from kernelblaster.evaluation.results import Comparison, Evaluation, Timing
+from kernelblaster.evaluation.against_time import BaselineTime, against_time
+from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.evaluation.timing.pytorch_times import ModeTime, PytorchTimes, TimesKey, times_on
-from kernelblaster.evaluation.timing.statistics import Interval, decide
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.reference import reference_digest
 
@@ -15,24 +15,16 @@ from kernelblaster.problems.reference import reference_digest
 def against_pytorch(evaluation: Evaluation, pytorch: ModeTime | None) -> Evaluation:
     """The evaluation with PyTorch as its baseline; without a comparison where PyTorch was not timed.
 
-    Both are times of the whole call with a cold L2 whose launch is hidden, sampled in different processes: the interval
-    of their ratio is that of the two intervals' ends, which is wider than a paired one.
+    Both are times of the whole call with a cold L2 whose launch is hidden, sampled in different processes.
     """
-    timed = evaluation.timing if evaluation.correct else None
-    if pytorch is None or timed is None:
+    if pytorch is None:
         return evaluation.model_copy(update={"comparison": None})
-    low, high = pytorch.low_us / timed.high_us, pytorch.high_us / timed.low_us
-    threshold = 0.01 if evaluation.comparison is None else evaluation.comparison.threshold
-    speedup = Interval(pytorch.us / timed.median_us, low, high)
-    baseline = Timing(
-        median_us=pytorch.us, low_us=pytorch.low_us, high_us=pytorch.high_us, iqr_us=pytorch.high_us - pytorch.low_us,
-        samples=pytorch.samples, floor_us=timed.floor_us, floor_fraction=None, modelled=False,
-    )  # fmt: skip
-    comparison = Comparison(
-        speedup=speedup.estimate, low=low, high=high, decision=decide(speedup, threshold), threshold=threshold,
-        baseline=baseline, candidate=timed,
-    )  # fmt: skip
-    return evaluation.model_copy(update={"comparison": comparison})
+    return against_time(evaluation, baseline_time(pytorch))
+
+
+def baseline_time(pytorch: ModeTime) -> BaselineTime:
+    """PyTorch's time as a baseline."""
+    return BaselineTime(pytorch.us, pytorch.low_us, pytorch.high_us, pytorch.samples)
 
 
 def known_times(

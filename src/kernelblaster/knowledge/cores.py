@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kernelblaster.cuda_source.excerpts import kernel_excerpt
-from kernelblaster.devices.facts import DeviceKind, Library
+from kernelblaster.devices.facts import DeviceFacts, DeviceKind, Library
 from kernelblaster.knowledge.schema import MOST_WHOLE, Core, ShapeRegime
-from kernelblaster.problems.families import OpFamily
-from kernelblaster.problems.problem import Precision
+from kernelblaster.problems.families import OpFamily, family_of
+from kernelblaster.problems.problem import Precision, Problem
 
 MOST_CHARACTERS = 6000
 """Of a core: some 1,500 tokens."""
@@ -94,6 +94,36 @@ def own_kernel(wanted: Wanted, cores: Iterable[Core]) -> Core | None:
     own = [core for core in cores if _is_of(wanted, core) and core.precision is wanted.precision]
     whole = [core for core in own if core.whole is not None and _runs_here(wanted, core)]
     return min(whole, key=lambda core: (core.regime is not wanted.regime, _by_time(core)), default=None)
+
+
+def known_kernel(
+    problem: Problem,
+    cores: Sequence[Core],
+    facts: DeviceFacts,
+    precision: Precision,
+    libraries: tuple[Library, ...],
+    attainable_us: float,
+) -> str | None:
+    """The source of the fastest whole kernel of a problem that can run on a device; None where there is none.
+
+    On an emulated device one that was verified on a GPU of its architecture will do, where none was on such a device.
+    """
+    for kind in dict.fromkeys((facts.kind, DeviceKind.CUDA)):
+        wanted = Wanted(
+            problem=str(problem.id),
+            op_family=family_of(problem.reference_path),
+            arch=facts.arch,
+            device_kind=kind,
+            precision=precision,
+            regime=ShapeRegime.of(attainable_us),
+            share=None,
+            libraries=libraries,
+            definition=problem.definition_digest,
+        )
+        core = own_kernel(wanted, cores)
+        if core is not None:
+            return core.whole
+    return None
 
 
 def donor_for(wanted: Wanted, cores: Sequence[Core]) -> Core | None:

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 
 from kernelblaster.agent.context import CandidateEvaluator
 from kernelblaster.config import RunConfig
 from kernelblaster.devices.base import Device
-from kernelblaster.errors import UsageError
+from kernelblaster.devices.profiles import SanitizerFinding
+from kernelblaster.errors import DeviceMemoryFull, ProblemError, UsageError
 from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.evaluation.inputs.perturbations import CHECKED
 from kernelblaster.evaluation.inputs.plan import secret_seed
 from kernelblaster.evaluation.inputs.scratch import free_host_memory
+from kernelblaster.evaluation.results import Evaluation, SweptVariant
 from kernelblaster.problems.problem import Problem
 from kernelblaster.records.run_record import RunRecord
-from kernelblaster.runs.check_room import CheckRoom
+from kernelblaster.runs.check_room import CheckRoom, reference_turn
 from kernelblaster.runs.choices import choose_device, watched
 from kernelblaster.runs.judging_processes import JudgingProcesses
 
@@ -76,7 +79,40 @@ def _own_judge(config: str, workload: str, seed: int, reference_bytes: int) -> I
     given = RunConfig.model_validate_json(config)
     device = watched(choose_device(given, _silent).device, given, _silent)
     with InputStore(reference_bytes=reference_bytes) as inputs:
-        yield _evaluator(given, workload, device, inputs, seed)
+        yield _JudgeBesideOthers(_evaluator(given, workload, device, inputs, seed))
+
+
+@dataclass(frozen=True)
+class _JudgeBesideOthers:
+    """An evaluator that computes large references while no other process does, as `CheckRoom` takes for granted."""
+
+    inner: Evaluator
+
+    @property
+    def device(self) -> Device:
+        return self.inner.device
+
+    def evaluate(
+        self, problem: Problem, source: str, *, baseline: str | None, profile: bool, process_pairs: int
+    ) -> Evaluation:
+        self._compute_references(problem)
+        return self.inner.evaluate(problem, source, baseline=baseline, profile=profile, process_pairs=process_pairs)
+
+    def sweep(self, problem: Problem, sources: Sequence[str]) -> list[SweptVariant]:
+        self._compute_references(problem)
+        return self.inner.sweep(problem, sources)
+
+    def sanitize(self, problem: Problem, source: str) -> list[SanitizerFinding]:
+        return self.inner.sanitize(problem, source)
+
+    def _compute_references(self, problem: Problem) -> None:
+        """What fails here says so again where it is needed."""
+        if problem.weakly_verified:
+            return
+        judge = self.inner
+        need = CheckRoom(judge.facts, CHECKED).need(problem, judge.workload, judge.precision_of(problem))
+        with suppress(ProblemError, DeviceMemoryFull), reference_turn(need, judge.facts):
+            judge.checks(problem)
 
 
 def _evaluator(config: RunConfig, workload: str, device: Device, inputs: InputStore, seed: int) -> Evaluator:

@@ -1,0 +1,145 @@
+"""The study of docs/results/forty/plan.md: makes its problems, runs its search in pieces, and writes its results.
+
+    python benchmarks/forty/forty.py dataset FOLDER           # the forty problems with the starts that the plan names
+    python benchmarks/forty/forty.py run [--minutes 9]        # one piece of the search, on an H200
+    python benchmarks/forty/forty.py keep ARCHIVE             # into docs/results/forty: run.tar.gz and the requests
+    python benchmarks/forty/forty.py prompts FOLDER           # FOLDER/ID.md for each request without a reply
+    python benchmarks/forty/forty.py replies FOLDER           # FOLDER/ID.md, where written, become replies
+    python benchmarks/forty/forty.py table                    # docs/results/forty/results.md
+    python benchmarks/forty/forty.py unpack FOLDER | pack FOLDER [ARCHIVE]
+
+`run` goes on from docs/results/forty/run.tar.gz with the replies that have come. It writes its archive again and
+again (`--archive`, which `keep` takes), so that whatever ends it costs seconds. The same command goes on from what lies
+in `--place`. Without a GPU, `--device emulated --size small --names level1/023` rehearses it; that is no result, and
+`keep` refuses it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from archive import EXCHANGE, pack, unpack
+from outcomes import render, rows_of
+from problems import NAMES, RESULTS, make_dataset
+from reply_files import hand_in, write_prompts
+from searching import ARCHIVE, DATASET, PROCESSES, Watch, interrupted_by_sigterm, prepare, search, settings
+
+from kernelblaster.devices.facts import DeviceKind
+from kernelblaster.errors import KernelBlasterError
+from kernelblaster.problems.dataset import find_problem
+from kernelblaster.problems.problem import StandardWorkload
+from kernelblaster.records.layout import RunLayout
+from kernelblaster.records.run_record import read_record
+
+PLACE = Path(tempfile.gettempdir()) / "kernelblaster-forty"
+
+
+def run(given: argparse.Namespace) -> int:
+    """A watched start, in pieces of so many minutes."""
+    prepare(given.place, RESULTS if given.device == DeviceKind.CUDA else None)
+    asked = [
+        "--device",
+        given.device,
+        "--size",
+        given.size,
+        "--processes",
+        str(given.processes),
+        "--names",
+        *given.names,
+    ]
+    command = [sys.executable, __file__, "start", "--place", str(given.place), *asked]
+    interrupted_by_sigterm()
+    code = Watch(command, given.place, given.archive, given.minutes).run()
+    print(f"ended with {code}; {given.archive} goes to `keep`", flush=True)
+    return code
+
+
+def start(given: argparse.Namespace) -> int:
+    """One start, in this process."""
+    config = settings(given.place, device=given.device, size=given.size, processes=given.processes)
+    problems = [find_problem(name, given.place / DATASET) for name in given.names]
+    try:
+        return int(search(given.place, config, problems).exit_code)
+    except KernelBlasterError as error:
+        print(f"{error.message}\n{error.hint}", flush=True)
+        return int(error.exit_code)
+
+
+def keep(archive: Path) -> None:
+    """Put an archive of the search on an H200, and the requests in it, beside the plan."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        unpack(archive, place)
+        record = read_record(layout_of(place).record)
+        if record.device.kind is not DeviceKind.CUDA or record.workload != StandardWorkload.FULL:
+            raise SystemExit(f"{archive} holds a search on {record.conditions}: a rehearsal, and no result")
+        shutil.copyfile(archive, ARCHIVE)
+        for requests in sorted((place / EXCHANGE).glob("requests-*.jsonl")):
+            shutil.copyfile(requests, RESULTS / EXCHANGE / requests.name)
+
+
+def table() -> str:
+    """The page of results."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        unpack(ARCHIVE, place)
+        layout = layout_of(place)
+        record = read_record(layout.record)
+        facts = f"{record.device.name}, driver {record.device.driver_version}"
+        return render(rows_of(layout), facts)
+
+
+def layout_of(place: Path) -> RunLayout:
+    """Where the run lies below a folder."""
+    return RunLayout.of(settings(place))
+
+
+def main() -> int:
+    """See the module."""
+    given = _parser().parse_args()
+    if given.way == "dataset":
+        make_dataset(given.folder)
+    elif given.way == "unpack":
+        unpack(ARCHIVE, given.folder)
+    elif given.way == "pack":
+        pack(given.folder, given.archive)
+    elif given.way == "keep":
+        keep(given.archive)
+    elif given.way in ("prompts", "replies"):
+        act = write_prompts if given.way == "prompts" else hand_in
+        print("\n".join(act(RESULTS / EXCHANGE, given.folder)))
+    elif given.way == "table":
+        (RESULTS / "results.md").write_text(table(), encoding="utf-8")
+    else:
+        return run(given) if given.way == "run" else start(given)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ways = parser.add_subparsers(dest="way", required=True)
+    for name in ("dataset", "unpack", "pack", "prompts", "replies"):
+        ways.add_parser(name).add_argument("folder", type=Path)
+    ways.choices["pack"].add_argument("archive", type=Path, nargs="?", default=ARCHIVE)
+    ways.add_parser("keep").add_argument("archive", type=Path)
+    ways.add_parser("table")
+    for name in ("run", "start"):
+        way = ways.add_parser(name)
+        way.add_argument("--place", type=Path, default=PLACE)
+        way.add_argument("--device", default=str(DeviceKind.CUDA))
+        way.add_argument("--size", default=str(StandardWorkload.FULL))
+        way.add_argument("--processes", type=int, default=PROCESSES)
+        way.add_argument("--names", nargs="+", default=list(NAMES), choices=NAMES, metavar="NAME")
+    ways.choices["run"].add_argument("--minutes", type=float, default=9.0)
+    ways.choices["run"].add_argument("--archive", type=Path, default=PLACE / "run.tar.gz")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

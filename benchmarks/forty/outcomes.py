@@ -1,0 +1,168 @@
+"""What came of the search, beside PyTorch: rows, and docs/results/forty/results.md.
+
+A row is a problem. Its time is that of the final kernel as the search measured it last, or of the start where nothing
+beat it; PyTorch's is the fastest of its modes, from the times that ship. A problem whose search has not ended stands
+there as it is: with the time of its start, and marked. Without any correct kernel its ratio is 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from problems import NAMES, shipped
+
+from kernelblaster.agent.events import Evaluated, StartProfiled
+from kernelblaster.agent.outcome import OutcomeStatus
+from kernelblaster.devices.facts import DeviceFacts
+from kernelblaster.evaluation.timing.pytorch_times import PytorchTimes, times_on
+from kernelblaster.evaluation.timing.torch_mode import TorchMode
+from kernelblaster.problems.problem import Precision, StandardWorkload
+from kernelblaster.records.journal import read_events
+from kernelblaster.records.layout import JOURNAL, RunLayout
+from kernelblaster.records.summary import ProblemSummary
+from kernelblaster.records.whole_run import recall
+
+GOALS = {1: 1.5, 2: 1.8, 3: 1.5}
+"""Geometric mean over the fastest of PyTorch's modes, by level."""
+SHARE_GOAL = 0.9
+"""Of the problems, those that should be faster than all of them."""
+MODES = (TorchMode.EAGER, TorchMode.COMPILE, TorchMode.REDUCE_OVERHEAD)
+Times = Callable[[str, DeviceFacts], PytorchTimes | None]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A problem: times in microseconds; None where there are none.
+
+    Attributes:
+        name: `level1/023`.
+        title: what it computes.
+        status: of its search.
+        start_us: of the starting kernel.
+        final_us: of the final kernel, measured again; None where nothing beat the start.
+        pytorch_us: by mode.
+        replies: that were judged.
+    """
+
+    name: str
+    title: str
+    status: OutcomeStatus
+    start_us: float | None
+    final_us: float | None
+    pytorch_us: dict[TorchMode, float]
+    replies: int
+
+    @property
+    def level(self) -> int:
+        return int(self.name[len("level")])
+
+    @property
+    def ended(self) -> bool:
+        """Whether its search has ended for good."""
+        return self.status in (OutcomeStatus.IMPROVED, OutcomeStatus.NO_IMPROVEMENT, OutcomeStatus.FAILED)
+
+    @property
+    def fastest(self) -> tuple[TorchMode, float]:
+        """PyTorch's best. Raises ValueError where it was not timed."""
+        mode = min(self.pytorch_us, key=lambda one: self.pytorch_us[one])
+        return mode, self.pytorch_us[mode]
+
+    @property
+    def ratio(self) -> float:
+        """The fastest of PyTorch's modes over its own time; 1 without a correct kernel."""
+        own = self.final_us or self.start_us
+        return 1.0 if own is None else self.fastest[1] / own
+
+
+def shipped_times_of(name: str, facts: DeviceFacts) -> PytorchTimes | None:
+    """PyTorch's times of a problem at `full` in fp16 on this GPU, as they ship."""
+    problem = shipped(name)
+    return times_on(facts, problem, problem.precision_for(Precision.FP16), StandardWorkload.FULL)
+
+
+def rows_of(layout: RunLayout, names: Sequence[str] = NAMES, times: Times = shipped_times_of) -> list[Row]:
+    """A row for each problem, in order. Raises UsageError where there is no run."""
+    summary = recall(layout)
+    known = {row.problem: row for row in summary.problems}
+    return [_row(layout, name, known.get(name), times(name, summary.device)) for name in names]
+
+
+def _row(layout: RunLayout, name: str, found: ProblemSummary | None, times: PytorchTimes | None) -> Row:
+    pytorch = {mode: time.us for mode, time in times.times.items() if mode in MODES} if times else {}
+    problem = shipped(name)
+    if found is None:
+        return Row(name, problem.name, OutcomeStatus.INTERRUPTED, None, None, pytorch, 0)
+    journal = layout.problem(problem) / JOURNAL
+    events = read_events(journal) if journal.exists() else []
+    told = list({event.identity: event for event in events}.values())
+    starts = [event.median_us for event in told if isinstance(event, StartProfiled)]
+    comparison = found.comparison
+    return Row(
+        name=name,
+        title=found.name,
+        status=found.status,
+        start_us=comparison.baseline.median_us if comparison else next(iter(starts), None),
+        final_us=comparison.candidate.median_us if comparison else None,
+        pytorch_us=pytorch,
+        replies=sum(isinstance(event, Evaluated) for event in told),
+    )
+
+
+def geometric_mean(ratios: Iterable[float]) -> float:
+    """Of positive numbers, at least one."""
+    logs = [math.log(ratio) for ratio in ratios]
+    return math.exp(sum(logs) / len(logs))
+
+
+def render(rows: Sequence[Row], facts: str) -> str:
+    """The page, in Markdown."""
+    return "\n".join([*_head(rows, facts), "", *_levels(rows), "", *_table(rows), ""])
+
+
+def _head(rows: Sequence[Row], facts: str) -> Iterator[str]:
+    yield "# Forty problems: results"
+    yield ""
+    yield "Written by `benchmarks/forty/forty.py table` from `run.tar.gz`; [plan.md](plan.md) says what is counted."
+    ended, judged = sum(row.ended for row in rows), sum(row.replies for row in rows)
+    yield f"{facts}, fp16, size `full`. {ended} of {len(rows)} searches have ended; {judged} replies were judged."
+    if ended < len(rows):
+        yield "Searches that have not ended stand here with their starts; without a measured one they count as 1."
+
+
+def _levels(rows: Sequence[Row]) -> Iterator[str]:
+    yield "| level | problems | ended | over the fastest of PyTorch, geometric mean | goal | faster | goal |"
+    yield "|---|---|---|---|---|---|---|"
+    for level, goal in GOALS.items():
+        own = [row for row in rows if row.level == level]
+        if own:
+            yield _level(str(level), own, f"{goal}")
+    yield _level("all", rows, "")
+
+
+def _level(name: str, rows: Sequence[Row], goal: str) -> str:
+    ratios = [row.ratio for row in rows]
+    faster = sum(ratio > 1 for ratio in ratios)
+    ended, mean = sum(row.ended for row in rows), geometric_mean(ratios)
+    share = f"{faster} ({faster / len(rows):.0%}) | {SHARE_GOAL:.0%}"
+    return f"| {name} | {len(rows)} | {ended} | {mean:.3f} | {goal} | {share} |"
+
+
+def _table(rows: Sequence[Row]) -> Iterator[str]:
+    yield "Times in us of a whole call with a cold L2; PyTorch's are of another sitting, by the same rule."
+    yield ""
+    modes = " | ".join(f"{mode}" for mode in MODES)
+    yield f"| problem | start | final | {modes} | fastest over ours | replies | search |"
+    yield "|" + "---|" * (6 + len(MODES))
+    for row in rows:
+        times = " | ".join(_us(row.pytorch_us.get(mode)) for mode in MODES)
+        status = row.status.replace("_", " ") if row.ended else f"not ended ({row.status})"
+        yield (
+            f"| {row.name} {row.title} | {_us(row.start_us)} | {_us(row.final_us)} | {times} | {row.ratio:.3f} | "
+            f"{row.replies} | {status} |"
+        )
+
+
+def _us(time: float | None) -> str:
+    return "-" if time is None else f"{time:.1f}"

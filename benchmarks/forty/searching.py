@@ -1,0 +1,165 @@
+"""The search of docs/results/forty/plan.md: its settings, one start of it, and a start that is watched.
+
+A watched start is a process of its own. Its run is packed again and again, so that whatever ends the machine costs
+seconds; it is interrupted when its minutes are over, and given again when the machine has failed it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from archive import EXCHANGE, OUT, pack, unpack
+from problems import RESULTS, make_dataset, problems_of
+
+from kernelblaster import optimize
+from kernelblaster.agent.events import Event, Waiting
+from kernelblaster.config import (
+    BudgetConfig,
+    EvaluationConfig,
+    ModelConfig,
+    ModelKind,
+    RunConfig,
+    SearchConfig,
+    SearchPart,
+)
+from kernelblaster.devices.base import Device
+from kernelblaster.errors import ExitCode
+from kernelblaster.problems.problem import Precision, Problem, StandardWorkload
+from kernelblaster.records.summary import RunSummary
+
+ARCHIVE = RESULTS / "run.tar.gz"
+DATASET = "dataset"
+REPLIES = 2
+"""To a problem: one to its start, one to the fastest kernel then."""
+PROBLEMS_AT_ONCE = 20
+PROCESSES = 6
+PACK_EVERY_S = 20.0
+LAST_S = 30.0
+"""What a start that is interrupted may take to end."""
+MOST_STARTS = 4
+_ENDED = (ExitCode.OK, ExitCode.FAILED, ExitCode.NO_IMPROVEMENT, ExitCode.WAITING, ExitCode.MODEL, ExitCode.INTERRUPTED)
+"""What another start at once would not change."""
+
+
+def settings(
+    place: Path, *, device: str = "cuda", size: str = StandardWorkload.FULL, processes: int = PROCESSES
+) -> RunConfig:
+    """As the plan says; a rehearsal may be on another device and at another size."""
+    return RunConfig(
+        precision=Precision.FP16,
+        experiment="forty",
+        out=place / OUT,
+        device=device,
+        gpu_type="h200",
+        size=size,
+        concurrency=PROBLEMS_AT_ONCE,
+        search=SearchConfig(
+            rounds=1, rollouts=1, steps=REPLIES, repairs=1, sweep_variants=8,
+            ablate=(SearchPart.PAIR_LESSONS, SearchPart.REFLECTION, SearchPart.REVIEW),
+        ),
+        budget=BudgetConfig(tokens=10_000_000),
+        model=ModelConfig(kind=ModelKind.BATCH_EXCHANGE, name="claude"),
+        evaluation=EvaluationConfig(in_company=True, processes=processes),
+    )  # fmt: skip
+
+
+def prepare(place: Path, results: Path | None = RESULTS) -> list[Problem]:
+    """Have the data set below a folder, and what the results hold of the run; a run that lies there goes on instead.
+
+    Requests and replies of the results are copied each time: they may have come since. None begins anew.
+    """
+    if results is not None:
+        if not (place / OUT).exists():
+            unpack(results / ARCHIVE.name, place)
+        shutil.copytree(results / EXCHANGE, place / EXCHANGE, dirs_exist_ok=True)
+    return problems_of(make_dataset(place / DATASET))
+
+
+def search(place: Path, config: RunConfig, problems: Sequence[Problem], *, device: Device | None = None) -> RunSummary:
+    """One start: until all is finished or waits for replies; events are printed. Raises as `optimize`."""
+
+    def tell(event: Event) -> None:
+        seconds = time.monotonic() - began
+        what = getattr(event, "verdict", "") or getattr(event, "status", "") or getattr(event, "outcome", "")
+        if not isinstance(event, Waiting):
+            print(f"{seconds:6.1f} s {event.slot} {getattr(event, 'kind', '')} {what}", flush=True)
+
+    began = time.monotonic()
+    return optimize(problems, config=config, device=device, on_event=tell, exchange=place / EXCHANGE)
+
+
+@dataclass(frozen=True)
+class Watch:
+    """A start in a process of its own.
+
+    Attributes:
+        command: what starts it, or starts it again.
+        place: where its run lies.
+        archive: what is packed, while it runs and at the end.
+        minutes: after which it is interrupted.
+        every_s: seconds between two archives.
+    """
+
+    command: Sequence[str]
+    place: Path
+    archive: Path
+    minutes: float
+    every_s: float = PACK_EVERY_S
+
+    def run(self) -> int:
+        """The exit code of the last start. The archive holds whatever it has left."""
+        until = time.monotonic() + 60 * self.minutes
+        code = int(ExitCode.INTERRUPTED)
+        try:
+            for number in range(1, MOST_STARTS + 1):
+                code = self._start(until)
+                if code in map(int, _ENDED) or time.monotonic() > until:
+                    break
+                print(f"start {number} ended with {code}", flush=True)
+        finally:
+            pack(self.place, self.archive)
+        return code
+
+    def _start(self, until: float) -> int:
+        process = subprocess.Popen(self.command)
+        try:
+            while process.poll() is None and time.monotonic() < until:
+                self._wait(process, min(self.every_s, until - time.monotonic()))
+                self._pack_meanwhile()
+            if process.poll() is None:
+                process.send_signal(signal.SIGINT)
+                self._wait(process, LAST_S)
+        finally:
+            process.kill()
+        return process.wait()
+
+    def _pack_meanwhile(self) -> None:
+        """An archive of a run that goes on; one that fails costs nothing but itself."""
+        try:
+            pack(self.place, self.archive)
+        except (OSError, sqlite3.Error) as error:
+            print(f"not packed: {error}", flush=True)
+
+    @staticmethod
+    def _wait(process: subprocess.Popen[bytes], seconds: float) -> None:
+        try:
+            process.wait(max(seconds, 0.1))
+        except subprocess.TimeoutExpired:
+            return
+
+
+def interrupted_by_sigterm() -> None:
+    """Whoever ends this process politely gets the last archive, too."""
+
+    def end(*_: object) -> None:
+        sys.exit(int(ExitCode.INTERRUPTED))
+
+    signal.signal(signal.SIGTERM, end)

@@ -1,0 +1,191 @@
+"""The study of forty problems: its problems are the plan's, its run goes on with today's code, nothing is lost."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import shutil
+import sqlite3
+import sys
+import tarfile
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks" / "forty"))
+sys.path.append(str(Path(__file__).parents[1] / "evaluation"))
+
+from archive import EXCHANGE, pack, unpack
+from fake_device import FakeDevice
+from outcomes import Row, geometric_mean, render, rows_of
+from problems import NAMES, RESULTS, TWENTY_ONE, make_dataset, problems_of
+from searching import DATASET, REPLIES, Watch, prepare, search, settings
+
+from kernelblaster.agent.outcome import OutcomeStatus
+from kernelblaster.errors import ExitCode
+from kernelblaster.evaluation.timing.torch_mode import TorchMode
+from kernelblaster.models.batch_exchange import ExchangeFolder
+from kernelblaster.records.layout import RunLayout
+from kernelblaster.records.run_record import read_record
+from kernelblaster.records.searches import check_search, find_search
+
+ASKED = ("level1/040", "level1/095", "level2/001")
+"""Problems of the run whose first request had no judged reply when it was archived."""
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_dataset(tmp_path_factory.mktemp("forty") / DATASET)
+
+
+@pytest.fixture
+def place(tmp_path: Path, dataset: Path) -> Path:
+    """The archived run, unpacked."""
+    shutil.copytree(dataset, tmp_path / DATASET)
+    prepare(tmp_path)
+    return tmp_path
+
+
+def layout_of(place: Path) -> RunLayout:
+    return RunLayout.of(settings(place))
+
+
+def test_the_problems_are_those_of_the_plan(dataset: Path) -> None:
+    listed = re.findall(r"level\d/\d{3}", (RESULTS / "plan.md").read_text().partition("## Search")[0])
+    assert sorted(TWENTY_ONE) == sorted(listed)
+    assert len(set(NAMES)) == 40
+    assert [str(problem.id) for problem in problems_of(dataset)] == list(NAMES)
+    assert settings(dataset).search.steps == REPLIES == 2
+
+
+def test_every_search_of_the_archived_run_is_of_the_problem_as_it_is_now(place: Path) -> None:
+    layout, found = layout_of(place), 0
+    for problem in problems_of(place / DATASET):
+        check_search(layout.problem(problem), problem)  # raises where its files are others now
+        found += find_search(layout.problem(problem)) is not None
+    assert found >= 26
+
+
+class NoGpu(FakeDevice):
+    """The GPU of the archived run, on which nothing may be built or run."""
+
+    def __init__(self, place: Path) -> None:
+        super().__init__()
+        self.facts = read_record(layout_of(place).record).device
+
+    def build(self, source: str, harness: Any, libraries: Any = ()) -> Any:
+        raise AssertionError("all that is asked for here was judged before")
+
+    def open_self_checking(self, build: Any, *, timeout_s: float) -> Any:
+        raise AssertionError("none of these problems judges itself")
+
+
+def test_the_archived_run_goes_on_and_asks_what_it_had_asked(place: Path) -> None:
+    """Other code had asked: what waits is asked word for word, and what was judged holds."""
+    exchange = place / EXCHANGE
+    for replies in exchange.glob("*replies*.jsonl"):
+        replies.unlink()
+    before = {path.name: path.read_bytes() for path in exchange.glob("requests-*.jsonl")}
+    problems = [problem for problem in problems_of(place / DATASET) if str(problem.id) in ASKED]
+
+    summary = search(place, settings(place, processes=1), problems, device=NoGpu(place))
+
+    assert [row.status for row in summary.problems] == [OutcomeStatus.WAITING] * len(ASKED)
+    assert {path.name: path.read_bytes() for path in exchange.glob("requests-*.jsonl")} == before
+    asked = {json.loads(line)["custom_id"] for lines in before.values() for line in lines.splitlines()}
+    assert set(ExchangeFolder(exchange).outstanding()) == asked
+
+
+def test_an_archive_holds_what_the_run_needs_and_no_place_of_it(place: Path, tmp_path: Path) -> None:
+    archive, again = tmp_path / "again.tar.gz", tmp_path / "again"
+    pack(place, archive)
+    assert archive.stat().st_size < 2 << 20
+    assert str(tmp_path).encode() not in gzip.decompress(archive.read_bytes())
+    unpack(archive, again)
+    before, after = (_files(root) for root in (place, again))
+    changed = {name for name in before if before[name] != after.get(name)}
+    assert all(name.endswith(("search.json", "summary.json", "report.html", ".sqlite")) for name in changed)
+    assert _stored(place) == _stored(again)
+
+
+def _files(place: Path) -> dict[str, bytes]:
+    roots = [place / "out", place / EXCHANGE]
+    paths = [path for root in roots for path in root.rglob("*") if path.is_file() and not path.name.startswith(".")]
+    return {
+        str(path.relative_to(place)): path.read_bytes() for path in paths if not path.name.endswith(("-wal", "-shm"))
+    }
+
+
+def _stored(place: Path) -> list[str]:
+    (database,) = (place / "out").rglob("experience.sqlite")
+    with closing(sqlite3.connect(database)) as connection:
+        version = connection.execute("PRAGMA user_version").fetchone()
+        return [str(version), *connection.iterdump()]
+
+
+def test_files_that_later_ones_rest_on_are_read_after_them(place: Path, tmp_path: Path) -> None:
+    pack(place, tmp_path / "run.tar.gz")
+    with tarfile.open(tmp_path / "run.tar.gz") as tar:
+        names = tar.getnames()
+    own = [name for name in names if "/001_Square" in name]
+    places = [next(i for i, name in enumerate(own) if f"/{part}/" in name) for part in ("attempts", "evaluations")]
+    assert places == sorted(places)
+    assert names.index(next(n for n in names if n.endswith("experience.sql"))) > names.index(own[-1])
+    assert names[-1].startswith(EXCHANGE)
+
+
+WRITER = """
+import pathlib, signal, sys, time
+place = pathlib.Path(sys.argv[1])
+count = place / "out" / "starts"
+count.parent.mkdir(exist_ok=True)
+count.write_text(str(int(count.read_text()) + 1) if count.exists() else "1")
+if sys.argv[2] == "fails": sys.exit(4)
+if sys.argv[2] == "ends": sys.exit(75)
+signal.signal(signal.SIGINT, lambda *_: ((place / "out" / "end").write_text("told"), sys.exit(130)))
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "starts"), [("ends", 75, "1"), ("fails", 4, "4"), ("goes on", int(ExitCode.INTERRUPTED), "1")]
+)
+def test_a_watched_start_is_given_again_interrupted_and_packed(
+    tmp_path: Path, how: str, code: int, starts: str
+) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    command = [sys.executable, "-c", WRITER, str(place), how]
+    watch = Watch(command, place, tmp_path / "run.tar.gz", minutes=(1.5 if how == "goes on" else 60) / 60, every_s=0.2)
+    assert watch.run() == code
+    unpack(tmp_path / "run.tar.gz", tmp_path / "after")
+    assert (tmp_path / "after" / "out" / "starts").read_text() == starts
+    assert (tmp_path / "after" / "out" / "end").exists() == (how == "goes on")
+
+
+def row(name: str, status: OutcomeStatus, start: float | None, final: float | None, torch: float | None) -> Row:
+    return Row(name, "", status, start, final, {TorchMode.COMPILE: torch} if torch else {}, 1)
+
+
+def test_what_counts_for_a_problem() -> None:
+    improved = row("level1/001", OutcomeStatus.IMPROVED, 200.0, 50.0, 100.0)
+    kept = row("level1/002", OutcomeStatus.NO_IMPROVEMENT, 200.0, None, 100.0)
+    failed = row("level2/003", OutcomeStatus.FAILED, None, None, 100.0)
+    assert [one.ratio for one in (improved, kept, failed)] == [2.0, 0.5, 1.0]
+    assert geometric_mean([2.0, 0.5]) == pytest.approx(1.0)
+    text = render([improved, kept, failed], "a GPU")
+    levels = [line for line in text.splitlines() if line.startswith(("| 1 |", "| 2 |", "| all |"))]
+    assert [line.split("|")[4].strip() for line in levels] == ["1.000", "1.000", "1.000"]
+    assert [line.split("|")[6].strip() for line in levels] == ["1 (50%)", "0 (0%)", "1 (33%)"]
+
+
+def test_rows_of_the_archived_run(place: Path) -> None:
+    rows = {one.name: one for one in rows_of(layout_of(place))}
+    assert set(rows) == set(NAMES)
+    assert rows["level1/036"].ended
+    assert rows["level1/036"].ratio == pytest.approx(3369.216 / 1821.5, rel=1e-3)
+    assert rows["level1/001"].replies >= 1
+    assert all(one.pytorch_us for one in rows.values())

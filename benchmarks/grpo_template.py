@@ -19,45 +19,30 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from tiny_policy import write_policy
-
 from kernelblaster import EvaluationConfig, RunConfig, environment_problems, open_evaluator
 from kernelblaster.config.training import Baseline, BeginWith, Preset, TrainConfig
-from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.environment.catalogue import Catalogue
 from kernelblaster.environment.judging import SharedJudge
-from kernelblaster.models.base import Message
-from kernelblaster.problems.problem import Problem
-from kernelblaster.problems.start import read_start
 from kernelblaster.training.arms import Arm, estimate
 from kernelblaster.training.judging import StoredJudge
 from kernelblaster.training.layout import TrainingLayout
 from kernelblaster.training.metrics import by_step
 from kernelblaster.training.page import write_page
 from kernelblaster.training.rollouts import read_rollouts
-from kernelblaster.training.rows import PromptRow, ReplyForm, SftRow, answer, write_rows
 from kernelblaster.training.running import run_evaluation, run_stage, run_warmup
 from kernelblaster.training.stages import Stage
+from kernelblaster.training.template import RARE, template_rows, write_template
+from kernelblaster.training.tiny_model import write_model
 
-PROBLEMS = {
-    "L1_23": "train", "L1_19": "train", "L1_36": "train", "L1_89": "heldout", "L1_91": "heldout", "L1_95": "heldout",
-}  # fmt: skip
-THREADS = "256"
-"""Threads of a block, as the starts write it."""
-CONFIG = RunConfig(device="emulated", evaluation=EvaluationConfig(input_sets=2))
+SIZE = "small"
+CONFIG = RunConfig(device="emulated", size=SIZE, evaluation=EvaluationConfig(input_sets=2))
 ENDS = 5
 """Steps at either end of a curve whose mean is compared, and over which `LEARNED` must hold."""
 LEARNED = 0.9
 """Share of correct replies at which `frontend` counts as learned."""
-RARE = 20
-"""In `rare`, one warm-up row of so many names the correct kernel."""
-CORRECT, LETTERS = "e", "abcde"
-PARENT_THREADS = "32"
-_SIZES = ("64", "256", "2048", "128", "32")
 _STAGES = (Stage.FRONTEND, Stage.MIDEND)
 
 
@@ -92,73 +77,6 @@ VARIANTS = (
 )
 
 
-def frontend_choices(start: str) -> dict[str, str]:
-    """A kernel that does not build, a wrong one, one that cannot be launched, one without a launcher, a correct one."""
-    head, _, body = start.rpartition("from_float(")
-    return {
-        "a": f"#error left out\n{start}",
-        "b": f"{head}from_float(0.5f * {body}",
-        "c": start.replace(THREADS, "2048"),
-        "d": start.replace("void launch_gpu_implementation(", "void launch_gpu_implementation_("),
-        CORRECT: start,
-    }
-
-
-def midend_choices(start: str) -> dict[str, str]:
-    """The kernel at several sizes of its block; one cannot be launched."""
-    return {letter: start.replace(THREADS, threads) for letter, threads in zip(LETTERS, _SIZES, strict=True)}
-
-
-def rows_of(catalogue: Catalogue, stage: Stage, names: Collection[str] = ()) -> list[PromptRow]:
-    """A prompt per problem, or for those of these names; that of `midend` begins with the smallest block."""
-    rows = []
-    for name, split in PROBLEMS.items():
-        if names and name not in names:
-            continue
-        problem = catalogue.find(name)
-        start = read_start(problem)
-        choices = frontend_choices(start) if stage is Stage.FRONTEND else midend_choices(start)
-        parent = start.replace(THREADS, PARENT_THREADS) if stage is Stage.MIDEND else ""
-        rows.append(_row(problem, stage, split, choices, parent))
-    return rows
-
-
-def _row(problem: Problem, stage: Stage, split: str, choices: dict[str, str], parent: str) -> PromptRow:
-    return PromptRow(
-        prompt=(Message(role="user", content=f"{stage.value[0]} {problem.name}"),),
-        problem=str(problem.id),
-        stage=stage,
-        precision=str(CONFIG.precision),
-        size="small",
-        parent=parent,
-        parent_sha256=source_digest(parent) if parent else "",
-        family=problem.tags[0],
-        split=split,
-        reply=ReplyForm.CHOICE,
-        choices=json.dumps(choices),
-    )
-
-
-def lay_out(layout: TrainingLayout, catalogue: Catalogue, *, rare: bool = False, names: Collection[str] = ()) -> None:
-    """Prompts of both stages; a warm-up that teaches the letters, and none more than another unless one is `rare`."""
-    warmup = []
-    for stage in _STAGES:
-        rows = rows_of(catalogue, stage, names)
-        write_rows(layout.prompts(stage), rows)
-        wrong = LETTERS.replace(CORRECT, "")
-        taught = CORRECT + (wrong * RARE)[: RARE - 1] if rare and stage is Stage.FRONTEND else LETTERS * (RARE // 5)
-        for row in rows:
-            warmup += [_letter(row, letter) for letter in taught if row.split == "train"]
-    write_rows(layout.data / "sft.jsonl", warmup)
-
-
-def _letter(row: PromptRow, letter: str) -> SftRow:
-    return SftRow(
-        prompt=row.prompt, completion=answer(letter), problem=row.problem, stage=row.stage, verdict="format",
-        speedup=None, source="template", candidate_sha256="", family=row.family, split=row.split,
-    )  # fmt: skip
-
-
 def settings(base: Path, variant: Variant, seed: int, steps: int, **given: object) -> TrainConfig:
     """A preset with a learning rate and lengths for a tiny model; what the presets differ in is left to them."""
     values: dict[str, object] = {
@@ -176,7 +94,7 @@ def train_once(
     layout = TrainingLayout(root)
     judge = StoredJudge(shared, catalogue, layout.judged)
     cpu, began = _cpu_seconds(), time.monotonic()
-    lay_out(layout, catalogue, rare=variant.rare)
+    write_template(layout, template_rows(catalogue, CONFIG.precision, SIZE, rare=variant.rare))
     config = settings(base, variant, seed, steps)
     run_warmup(layout, config)
     found: dict[str, object] = {"variant": variant.name, "rare": variant.rare, "seed": seed}
@@ -222,7 +140,7 @@ def main() -> None:
     catalogue = environment_problems(CONFIG)
     runs = []
     with tempfile.TemporaryDirectory() as folder, open_evaluator(CONFIG) as evaluator:
-        shared, base = SharedJudge(evaluator), write_policy(Path(folder) / "base")
+        shared, base = SharedJudge(evaluator), write_model(Path(folder) / "base")
         for place, variant in enumerate(VARIANTS):
             roots = [Path(folder) / f"{place}-{seed}" for seed in range(given.seeds)]
             for seed, root in enumerate(roots):

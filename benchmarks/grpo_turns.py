@@ -14,8 +14,7 @@ import statistics
 import tempfile
 from pathlib import Path
 
-from grpo_template import CONFIG, VARIANTS, lay_out, settings
-from tiny_policy import write_policy
+from grpo_template import CONFIG, SIZE, VARIANTS, settings
 
 from kernelblaster import environment_problems, open_evaluator
 from kernelblaster.config.training import TurnCredit
@@ -27,6 +26,8 @@ from kernelblaster.training.layout import TrainingLayout
 from kernelblaster.training.rollouts import read_rollouts
 from kernelblaster.training.running import run_evaluation, run_stage, run_warmup
 from kernelblaster.training.stages import Stage
+from kernelblaster.training.template import template_rows, write_template
+from kernelblaster.training.tiny_model import write_model
 
 FORMS = ((1, TurnCredit.RETURNS), (2, TurnCredit.RETURNS), (2, TurnCredit.IMMEDIATE))
 VARIANT = next(one for one in VARIANTS if one.rare)
@@ -47,7 +48,7 @@ def train_once(
     """Figures of one form and seed."""
     layout = TrainingLayout(root)
     judge = StoredJudge(shared, catalogue, layout.judged)
-    lay_out(layout, catalogue, rare=True)
+    write_template(layout, template_rows(catalogue, CONFIG.precision, SIZE, rare=True))
     config = settings(
         base, VARIANT, seed, steps, turns=turns, turn_credit=credit, prompt_tokens=700, feedback_characters=80,
     )  # fmt: skip
@@ -81,7 +82,7 @@ def main() -> None:
     catalogue = environment_problems(CONFIG)
     runs = []
     with tempfile.TemporaryDirectory() as folder, open_evaluator(CONFIG) as evaluator:
-        shared, base = SharedJudge(evaluator), write_policy(Path(folder) / "base")
+        shared, base = SharedJudge(evaluator), write_model(Path(folder) / "base")
         for turns, credit in FORMS:
             for seed in range(given.seeds):
                 root = Path(folder) / f"{turns}-{credit}-{seed}"

@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("trl", reason="needs trl: the extra train")
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import torch
 from safetensors.torch import load_file
-from tiny_policy import write_policy
 
 from kernelblaster.devices.build.toolchain import Toolchain
+from kernelblaster.training.tiny_model import write_model
 
 STEPS, KILLS = 4, 6
 
@@ -43,7 +42,7 @@ def replies(directory: Path) -> list[dict[str, object]]:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_stage_that_is_killed_at_any_moment_ends_as_one_that_is_not(nvcc: Toolchain, tmp_path: Path) -> None:
-    model = write_policy(tmp_path / "model")
+    model = write_model(tmp_path / "model")
     settings = ["--model", model, "--steps", STEPS, "--device", "emulated", "--set", "train.completion_tokens=32"]
     directories = [tmp_path / name for name in ("whole", "killed")]
     for directory in directories:

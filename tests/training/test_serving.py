@@ -18,13 +18,11 @@ from typing import Any
 import pytest
 
 pytest.importorskip("trl", reason="needs trl: the extra train")
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 sys.path.append(str(Path(__file__).parents[1] / "cli"))
 
 import torch
 from cli_support import call, make_dataset, start
 from pydantic import SecretStr
-from tiny_policy import write_policy
 
 from kernelblaster.config import BudgetConfig, ModelConfig
 from kernelblaster.config.training import TrainConfig
@@ -36,6 +34,7 @@ from kernelblaster.training.layout import TrainingLayout
 from kernelblaster.training.rows import SftRow, answer, write_rows
 from kernelblaster.training.running import open_served, run_warmup
 from kernelblaster.training.serving import ServedModel, serve
+from kernelblaster.training.tiny_model import write_model
 
 LEARNED = {"softmax": "a kernel", "relu": "another, longer one"}
 BATCH = 3
@@ -46,7 +45,7 @@ _slots = itertools.count()
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainingLayout, TrainConfig]:
     """What `train sft` leaves where two replies were learned by heart."""
     root = tmp_path_factory.mktemp("trained")
-    base, layout = write_policy(root / "base"), TrainingLayout(root / "my")
+    base, layout = write_model(root / "base"), TrainingLayout(root / "my")
     rows = [
         SftRow(
             prompt=(Message(role="user", content=asked),), completion=answer(reply), problem="level1/023",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,12 +13,10 @@ from typing import Any
 import pytest
 
 pytest.importorskip("trl", reason="needs trl: the extra train")
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import torch
 from fake_judge import FakeJudge, kernel
 from safetensors.torch import load_file
-from tiny_policy import write_policy
 
 from kernelblaster.config.training import TrainConfig, TurnCredit
 from kernelblaster.evaluation.results import Verdict
@@ -32,6 +29,7 @@ from kernelblaster.training.rollouts import Rollout, read_rollouts
 from kernelblaster.training.rows import PromptRow, ReplyForm, SftRow, answer, write_rows
 from kernelblaster.training.running import run_evaluation, run_stage, run_warmup
 from kernelblaster.training.stages import Stage
+from kernelblaster.training.tiny_model import write_model
 from kernelblaster.training.turns import discounted_returns
 
 CHOICES = {
@@ -46,7 +44,7 @@ class Killed(BaseException):
 
 @pytest.fixture(scope="session")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_policy(tmp_path_factory.mktemp("base"))
+    return write_model(tmp_path_factory.mktemp("base"))
 
 
 def lay_out(root: Path) -> TrainingLayout:

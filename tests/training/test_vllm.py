@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 import math
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,10 +13,8 @@ from typing import Any, ClassVar
 import pytest
 
 pytest.importorskip("trl", reason="needs trl: the extra train")
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from fake_judge import FakeJudge, kernel
-from tiny_policy import write_policy
 
 from kernelblaster.config.training import Generator, TrainConfig
 from kernelblaster.evaluation.results import Verdict
@@ -29,6 +26,7 @@ from kernelblaster.training.rollouts import read_rollouts
 from kernelblaster.training.rows import PromptRow, ReplyForm, write_rows
 from kernelblaster.training.running import run_stage
 from kernelblaster.training.stages import Stage
+from kernelblaster.training.tiny_model import write_model
 
 END = 2
 CHOICES = {"a": kernel(Verdict.COMPILE_ERROR), "b": kernel(Verdict.CORRECT)}
@@ -83,7 +81,7 @@ def vllm(monkeypatch: pytest.MonkeyPatch) -> type[FakeVllm]:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Callable[..., TrainConfig]:
-    base = write_policy(tmp_path / "base")
+    base = write_model(tmp_path / "base")
     return lambda **given: TrainConfig(model=base, steps=2, prompt_tokens=64, completion_tokens=3, **given)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -41,7 +43,12 @@ from kernelblaster.training.stages import Stage
 if TYPE_CHECKING:
     from kernelblaster.training.dialogues import OnProgress
     from kernelblaster.training.grpo import OnStep
+    from kernelblaster.training.metrics import Metrics
     from kernelblaster.training.stage_records import StageRecord
+
+
+PAGE_EVERY_S = 15.0
+"""Seconds between two pages of a training that goes on."""
 
 
 @dataclass(frozen=True)
@@ -175,6 +182,8 @@ def train_stage(
 ) -> StageRecord:
     """Train a stage with GRPO on the prompts of `make_training_data`; called again, it continues.
 
+    `report.html` is written anew while it trains.
+
     Args:
         directory: of the training.
         stage: `frontend`, `midend` or `backend`; begins with the weights of the last stage before it that has some.
@@ -193,9 +202,30 @@ def train_stage(
     catalogue = environment_problems(config, dataset=dataset)
     with _open_judge(config, device, on_stage) as shared:
         judge = StoredJudge(shared, catalogue, layout.judged)
-        record = run_stage(layout, config.train, asked, judge, on_progress, on_step)
+        record = run_stage(layout, config.train, asked, judge, on_progress, _WritesPage(layout, on_step))
     write_page([layout], layout.page)
     return record
+
+
+class _WritesPage:
+    """Writes the page of a training after a step, where the last one is some time old.
+
+    Args:
+        layout: of the training.
+        on_step: told each step, too.
+    """
+
+    def __init__(self, layout: TrainingLayout, on_step: OnStep | None) -> None:
+        self._layout = layout
+        self._on_step = on_step
+        self._written = -math.inf
+
+    def __call__(self, step: int, figures: Metrics) -> None:
+        if time.monotonic() - self._written >= PAGE_EVERY_S:
+            write_page([self._layout], self._layout.page)
+            self._written = time.monotonic()
+        if self._on_step is not None:
+            self._on_step(step, figures)
 
 
 def write_training_page(path: Path, directories: Sequence[Path]) -> None:
@@ -225,6 +255,7 @@ def evaluate_trained(
     dataset: DatasetName | None = None,
     device: Device | str | None = None,
     on_stage: Tell | None = None,
+    on_progress: OnProgress | None = None,
 ) -> ArmFigures:
     """Sample and judge completions for prompts of a split: figures of an arm of the comparison.
 
@@ -238,6 +269,7 @@ def evaluate_trained(
         greedy: the one likeliest completion of each prompt in place of samples.
         dataset: a data set other than the configured one.
         device, on_stage: see `open_evaluator`.
+        on_progress: told `generating`, `generated` and `judged`, and the place of the prompt.
 
     Raises MachineError, UsageError, DeviceError.
     """
@@ -249,7 +281,7 @@ def evaluate_trained(
     catalogue = environment_problems(config, dataset=dataset)
     with _open_judge(config, device, on_stage) as shared:
         judge = StoredJudge(shared, catalogue, layout.judged)
-        return run_evaluation(layout, config.train, judge, arm, against)
+        return run_evaluation(layout, config.train, judge, arm, against, on_progress)
 
 
 def serve_trained(

@@ -22,6 +22,7 @@ from kernelblaster.cli.options import (
     finite,
     grouped,
 )
+from kernelblaster.cli.progress import Progress
 from kernelblaster.cli.settings import ConfigOption, SetOption, configured, setting
 
 if TYPE_CHECKING:
@@ -172,11 +173,12 @@ def sft(judge: JudgeOptions, given: TrainOptions) -> int:
     from kernelblaster import train_warmup
 
     _quieten()
-    record = train_warmup(
-        judge.directory,
-        configured(asdict(given), file=judge.config, assignments=judge.assignments).config,
-        on_progress=_tell_saved,
-    )
+    effective = configured(asdict(given), file=judge.config, assignments=judge.assignments)
+    with Progress() as progress:
+        record = train_warmup(
+            judge.directory, effective.config, on_progress=_Doing(progress, effective.config.train.steps)
+        )
+    _tell(f"{record.updates} updates made")
     if judge.json_output:
         terminal.print_json(record)
         return 0
@@ -213,17 +215,19 @@ def evaluate(judge: JudgeOptions, given: TrainOptions, asked: EvaluationOptions)
 
     _quieten()
     effective = configured({**asdict(judge), **asdict(given)}, file=judge.config, assignments=judge.assignments)
-    found = evaluate_trained(
-        judge.directory,
-        asked.weights,
-        effective.config,
-        stage=asked.stage,
-        split=asked.split,
-        against=asked.against,
-        greedy=asked.greedy,
-        dataset=judge.dataset_dir,
-        on_stage=_tell,
-    )
+    with Progress() as progress:
+        found = evaluate_trained(
+            judge.directory,
+            asked.weights,
+            effective.config,
+            stage=asked.stage,
+            split=asked.split,
+            against=asked.against,
+            greedy=asked.greedy,
+            dataset=judge.dataset_dir,
+            on_stage=progress.tell,
+            on_progress=lambda moment, step: progress.tell(f"prompt {step + 1}: {_AFTER.get(moment, 'the next one')}"),
+        )
     if judge.json_output:
         terminal.print_json(found)
         return 0
@@ -273,14 +277,16 @@ def _train(stage: str, judge: JudgeOptions, given: TrainOptions) -> int:
 
     _quieten()
     effective = configured({**asdict(judge), **asdict(given)}, file=judge.config, assignments=judge.assignments)
-    record = train_stage(
-        judge.directory,
-        stage,
-        effective.config,
-        dataset=judge.dataset_dir,
-        on_stage=_tell,
-        on_step=_tell_step,
-    )
+    with Progress() as progress:
+        record = train_stage(
+            judge.directory,
+            stage,
+            effective.config,
+            dataset=judge.dataset_dir,
+            on_stage=progress.tell,
+            on_step=_tell_step,
+            on_progress=_Doing(progress, effective.config.train.steps),
+        )
     if judge.json_output:
         terminal.print_json(record)
         return 0
@@ -321,9 +327,27 @@ def _tell(stage: str) -> None:
     typer.echo(stage, err=True)
 
 
-def _tell_saved(moment: str, updates: int) -> None:
-    if moment == "saved":
-        _tell(f"{updates} updates made and saved")
+_AFTER = {"generating": "writing completions", "generated": "judging", "judged": "updating", "saving": "saving"}
+"""Moment of a stage -> what it does from then on."""
+
+
+class _Doing:
+    """Shows what a stage does now.
+
+    Args:
+        progress: where it is shown.
+        steps: updates in all.
+    """
+
+    def __init__(self, progress: Progress, steps: int) -> None:
+        self._progress = progress
+        self._steps = steps
+        progress.tell("loading the model")
+
+    def __call__(self, moment: str, step: int) -> None:
+        now = _AFTER.get(moment)
+        place = step + 1 if moment in ("generating", "generated", "judged") else step
+        self._progress.tell(f"update {place} of {self._steps}: {now}" if now else f"{step} updates made")
 
 
 def _tell_step(step: int, figures: Metrics) -> None:

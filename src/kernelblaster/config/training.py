@@ -123,6 +123,9 @@ class TrainConfig(Section):
     """Longer prompts are left out, and counted."""
     completion_tokens: int | None = Field(None, ge=1)
     """Tokens of one completion at most."""
+    micro_batch: int | None = Field(None, ge=1)
+    """Completions that an update goes through at once, at most: fewer take less memory and more time, and change
+    nothing else. Those of a group in the stages and four in the warm-up, if none is given."""
     lora_rank: int = Field(16, ge=0)
     """Of the adapter; 0 trains all weights, in float32."""
     lora_alpha: int = Field(32, ge=1)

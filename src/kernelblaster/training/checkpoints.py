@@ -15,7 +15,7 @@ from kernelblaster.training.policy import COMPLETE
 CHECKPOINT = "checkpoint-"
 
 OnMoment = Callable[[str, int], None]
-"""Called with `saving` or `saved`, and the updates made."""
+"""Called with `updated`, `saving` or `saved`, and the updates made."""
 
 
 def last_checkpoint(directory: Path) -> str | None:
@@ -30,7 +30,7 @@ def last_checkpoint(directory: Path) -> str | None:
 
 
 class MarksCheckpoints(TrainerCallback):
-    """Marks checkpoints that are whole.
+    """Marks checkpoints that are whole, and tells of updates.
 
     Args:
         directory: of the trainer.
@@ -40,6 +40,11 @@ class MarksCheckpoints(TrainerCallback):
     def __init__(self, directory: Path, on_moment: OnMoment = lambda name, step: None) -> None:
         self._directory = directory
         self._on_moment = on_moment
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
+        """Called by the trainer after an update."""
+        self._on_moment("updated", state.global_step)
+        return control
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
         """Called by the trainer when all files of a checkpoint are there."""

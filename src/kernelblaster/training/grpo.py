@@ -37,7 +37,7 @@ from kernelblaster.training.checkpoints import MarksCheckpoints, last_checkpoint
 from kernelblaster.training.dialogues import Dialogues, DialogueTurn, OnProgress, Written, next_turns_of
 from kernelblaster.training.judging import Scorer
 from kernelblaster.training.metrics import Metrics, metrics_of
-from kernelblaster.training.policy import Policy, fits
+from kernelblaster.training.policy import Policy, fits, micro_batch
 from kernelblaster.training.rollouts import Logprobs, RolloutStore
 from kernelblaster.training.rows import PromptRow
 from kernelblaster.training.stages import StagePlan, step_seed
@@ -119,7 +119,7 @@ class KernelTrainer(GRPOTrainer):
                 args=_arguments(run, self._turns),
                 train_dataset=Dataset.from_list(drawn),
                 processing_class=policy.tokenizer,
-                callbacks=[_StageCallback(run, time.monotonic()), MarksCheckpoints(run.directory, run.on_progress)],
+                callbacks=[MarksCheckpoints(run.directory, run.on_progress), _EndsInTime(run, time.monotonic())],
                 rollout_func=self._hold,
             )
         self.remove_callback(PrinterCallback)
@@ -223,8 +223,8 @@ def leave_one_out_factors(rewards: Sequence[float | None], generations: int) -> 
     return factors
 
 
-class _StageCallback(TrainerCallback):
-    """Tells where the stage is, and ends it when its time or its judging is up."""
+class _EndsInTime(TrainerCallback):
+    """Ends a stage when its time or its judging is up."""
 
     def __init__(self, run: StageRun, began: float) -> None:
         self._run = run
@@ -232,7 +232,6 @@ class _StageCallback(TrainerCallback):
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
         config = self._run.config
-        self._run.on_progress("updated", state.global_step)
         minutes = (time.monotonic() - self._began) / 60
         if config.minutes is not None and minutes >= config.minutes:
             control.should_training_stop = control.should_save = True
@@ -262,12 +261,14 @@ def _sample(row: PromptRow) -> dict[str, Any]:
 def _arguments(run: StageRun, turns: int) -> Any:
     config, plan = run.config, run.plan
     on_gpu = torch.cuda.is_available()
+    samples = config.groups * turns * plan.generations
+    at_once = micro_batch(samples, config.micro_batch or plan.generations)
     os.environ.setdefault("TENSORBOARD_LOGGING_DIR", str(run.directory / "tensorboard"))
     return GRPOConfig(
         output_dir=str(run.directory),
         max_steps=config.steps,
-        per_device_train_batch_size=plan.generations,
-        gradient_accumulation_steps=config.groups * turns,
+        per_device_train_batch_size=at_once,
+        gradient_accumulation_steps=samples // at_once,
         num_generations=plan.generations,
         max_completion_length=plan.completion_tokens,
         temperature=config.temperature,

@@ -110,6 +110,11 @@ def fitting(policy: Policy, rows: Sequence[PromptRow], most: int) -> list[Prompt
     return found
 
 
+def micro_batch(samples: int, most: int) -> int:
+    """The most samples, up to `most`, that the samples of an update divide into."""
+    return max(size for size in range(1, min(samples, most) + 1) if samples % size == 0)
+
+
 def save_policy(policy: Policy, directory: Path) -> None:
     """Write the weights that later stages and servers load; `COMPLETE` last. Raises OSError."""
     (directory / COMPLETE).unlink(missing_ok=True)

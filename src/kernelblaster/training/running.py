@@ -27,6 +27,7 @@ from kernelblaster.training.grpo import OnStep, StageRun, train
 from kernelblaster.training.judging import Scorer, StoredJudge
 from kernelblaster.training.layout import TrainingLayout
 from kernelblaster.training.metrics import metrics_of
+from kernelblaster.training.phases import PhaseCost, PhaseMeter
 from kernelblaster.training.policy import (
     Policy,
     fitting,
@@ -69,6 +70,7 @@ def run_warmup(layout: TrainingLayout, config: TrainConfig, on_progress: OnProgr
     done = _finished(layout, layout.warmup, record)
     if done is not None:
         return done
+    watch = _MeasuredProgress(layout.warmup, read_record(layout.warmup) or record, on_progress)
     policy = load_policy(config, None)
     plan = plan_of(config, Stage.FRONTEND)
     used = warm_up(
@@ -77,13 +79,13 @@ def run_warmup(layout: TrainingLayout, config: TrainConfig, on_progress: OnProgr
         config,
         plan.prompt_tokens + plan.completion_tokens,
         layout.warmup,
-        on_progress or (lambda name, step: None),
+        watch,
     )
     if used == 0:
         raise UsageError(
             f"none of {len(rows)} replies fits", hint="raise train.prompt_tokens or train.completion_tokens"
         )
-    update = {"updates": config.steps, "rows": used, "left_out": len(rows) - used}
+    update = {"updates": config.steps, "rows": used, "left_out": len(rows) - used, "phases": watch.phases}
     return _leave(layout, layout.warmup, policy, record.model_copy(update=update))
 
 
@@ -112,6 +114,7 @@ def run_stage(
     done = _finished(layout, directory, record)
     if done is not None:
         return done
+    watch = _MeasuredProgress(directory, begun or record, on_progress)
     policy = load_policy(config, layout.adapter(layout.root / before) if before else None)
     used = fitting(policy, rows, plan.prompt_tokens)
     record = record.model_copy(update={"rows": len(used), "left_out": len(rows) - len(used)})
@@ -121,18 +124,23 @@ def run_stage(
         directory=directory,
         scorer=_scorer(judge, config, plan, rows),
         store=RolloutStore(directory, _header(judge, config, plan)),
-        on_progress=on_progress or (lambda name, step: None),
+        on_progress=watch,
         on_step=on_step or (lambda step, figures: None),
     )
     if begun is None:
         write_record(directory, record)
     updates = train(policy, used, run)
-    update = {"updates": updates, "metrics": metrics_of(run.store.rollouts)}
+    update = {"updates": updates, "metrics": metrics_of(run.store.rollouts), "phases": watch.phases}
     return _leave(layout, directory, policy, record.model_copy(update=update))
 
 
 def run_evaluation(
-    layout: TrainingLayout, config: TrainConfig, judge: StoredJudge, arm: Arm, against: str = ""
+    layout: TrainingLayout,
+    config: TrainConfig,
+    judge: StoredJudge,
+    arm: Arm,
+    against: str = "",
+    on_progress: OnProgress | None = None,
 ) -> ArmFigures:
     """Sample `config.samples` completions for each prompt of a split, one if greedy, and judge them.
 
@@ -142,6 +150,7 @@ def run_evaluation(
         judge: whose inputs no completion has seen.
         arm: what is sampled, and on what.
         against: weights that were sampled on the same before; empty for no comparison.
+        on_progress: told `generating`, `generated` and `judged`, and the place of the prompt.
 
     Raises UsageError, MachineError.
     """
@@ -163,7 +172,10 @@ def run_evaluation(
     store = RolloutStore(directory, header)
     policy = load_policy(config, weights)
     fit = fitting(policy, rows, plan.prompt_tokens)
-    sample(policy, fit, plan, config, _scorer(judge, config, plan, fit), store, greedy=arm.greedy)
+    sample(
+        policy, fit, plan, config, _scorer(judge, config, plan, fit), store, greedy=arm.greedy,
+        on_progress=on_progress or (lambda name, step: None),
+    )  # fmt: skip
     found = figures_of(store.rollouts)
     if others:
         differences = differences_of(store.rollouts, others)
@@ -206,7 +218,7 @@ def _weights_of(layout: TrainingLayout, config: TrainConfig, name: str) -> str:
     record = read_record(directory) if is_complete(layout.adapter(directory)) else None
     if record is None:
         raise UsageError(
-            f"there is no trained {name!r} in {layout.root}",
+            f"there is no trained '{name}' in {layout.root}",
             hint=f"choose from {', '.join((BASE, layout.warmup.name, *Stage))}, and train it first",
         )
     return record.digest
@@ -261,6 +273,34 @@ def _before(layout: TrainingLayout, plan: StagePlan) -> str:
     stages = takewhile(lambda one: one is not plan.stage, Stage) if plan.begin_with is BeginWith.LAST else ()
     earlier = [layout.warmup, *map(layout.stage, stages)]
     return next((one.name for one in reversed(earlier) if is_complete(layout.adapter(one))), "")
+
+
+class _MeasuredProgress:
+    """Measures the phases of a stage, and keeps what they took after each update.
+
+    Args:
+        directory: of the stage.
+        record: of its earlier starts.
+        on_progress: told each moment.
+    """
+
+    def __init__(self, directory: Path, record: StageRecord, on_progress: OnProgress | None) -> None:
+        self._directory = directory
+        self._record = record
+        self._on_progress = on_progress
+        self._meter = PhaseMeter(record.phases)
+
+    @property
+    def phases(self) -> dict[str, PhaseCost]:
+        """What they took so far."""
+        return self._meter.phases
+
+    def __call__(self, moment: str, step: int) -> None:
+        self._meter(moment)
+        if moment in ("updated", "saved"):
+            write_record(self._directory, self._record.model_copy(update={"phases": self.phases}))
+        if self._on_progress is not None:
+            self._on_progress(moment, step)
 
 
 def _finished(layout: TrainingLayout, directory: Path, asked: StageRecord) -> StageRecord | None:

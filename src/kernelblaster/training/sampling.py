@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from kernelblaster.config.training import TrainConfig
-from kernelblaster.training.dialogues import Dialogues, Written, next_turns_of
+from kernelblaster.training.dialogues import Dialogues, OnProgress, Written, next_turns_of
 from kernelblaster.training.judging import Scorer
 from kernelblaster.training.policy import Policy, fits
 from kernelblaster.training.rollouts import RolloutStore
@@ -41,6 +41,7 @@ def sample(
     store: RolloutStore,
     *,
     greedy: bool = False,
+    on_progress: OnProgress = lambda name, step: None,
 ) -> None:
     """Hold and judge `config.samples` dialogues on each row, into the store; what is there is not made again.
 
@@ -56,6 +57,7 @@ def sample(
         next_turns=next_turns_of(scorer, config, partial(fits, policy, plan.prompt_tokens)),
         scorer=scorer,
         store=store,
+        on_progress=on_progress,
     )
     for step, row in enumerate(rows):
         dialogues.hold(step, [Asked(row)] * samples, partial(_write, policy, plan, config, step, greedy))

@@ -21,13 +21,14 @@ from kernelblaster.errors import UsageError
 from kernelblaster.storage.atomic import write_atomically
 from kernelblaster.training.layout import RECORD
 from kernelblaster.training.metrics import Metrics
+from kernelblaster.training.phases import PhaseCost
 from kernelblaster.training.rows import digest_of_file
 from kernelblaster.training.stages import StagePlan
 
 _LIBRARIES = ("torch", "transformers", "trl", "peft", "accelerate", "datasets")
 _OF_ONE_START = frozenset({
     "preset", "model", "steps", "minutes", "max_judged", "checkpoint_steps", "generator", "vllm_server",
-    "judge", "samples",
+    "judge", "samples", "micro_batch",
 })  # fmt: skip
 """Settings that may change between starts: how far, where and how fast. The preset's values are those of the plan, and
 the model is known by its digest."""
@@ -56,11 +57,14 @@ class StageRecord(BaseModel):
     left_out: int
     """Rows that were too long."""
     metrics: Metrics | None = None
+    phases: dict[str, PhaseCost] = {}
+    """`preparing`, `generating`, `judging`, `updating`, `saving` -> what they took; of a start that was killed up to
+    its last update."""
 
     @property
     def digest(self) -> str:
         """16 hexadecimal digits that tell these weights from others of the same directory."""
-        return hashlib.sha256(self.model_dump_json(exclude={"config"}).encode()).hexdigest()[:16]
+        return hashlib.sha256(self.model_dump_json(exclude={"config", "phases"}).encode()).hexdigest()[:16]
 
 
 def record_of(

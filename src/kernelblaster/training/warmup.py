@@ -13,9 +13,11 @@ from trl import SFTConfig, SFTTrainer
 
 from kernelblaster.config.training import TrainConfig
 from kernelblaster.training.checkpoints import MarksCheckpoints, OnMoment, last_checkpoint
-from kernelblaster.training.policy import Policy
+from kernelblaster.training.policy import Policy, micro_batch
 from kernelblaster.training.rows import SftRow
 
+_BATCH = 4
+"""Rows of an update."""
 _CHECKPOINTS = 10
 """Of a warm-up, at most: an update takes less time than a checkpoint."""
 
@@ -36,14 +38,17 @@ def warm_up(
         config: settings of the training.
         tokens: of prompt and reply together; longer rows are left out, for what is cut teaches no format.
         directory: of the warm-up; a checkpoint in it is gone on from.
-        on_moment: told `saving` and `saved`, and the updates made.
+        on_moment: told `updated`, `saving` and `saved`, and the updates made.
     """
     samples = [sample for row in rows if _length(policy.tokenizer, sample := _sample(row)) <= tokens]
     on_gpu = torch.cuda.is_available()
+    batch = min(_BATCH, max(1, len(samples)))
+    at_once = micro_batch(batch, config.micro_batch or batch)
     arguments = SFTConfig(
         output_dir=str(directory),
         max_steps=config.steps,
-        per_device_train_batch_size=min(4, max(1, len(samples))),
+        per_device_train_batch_size=at_once,
+        gradient_accumulation_steps=batch // at_once,
         learning_rate=config.warmup_learning_rate,
         lr_scheduler_type="constant",
         max_length=tokens,

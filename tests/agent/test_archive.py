@@ -6,6 +6,7 @@ import asyncio
 import math
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from agent_support import FLOOR_US, START_US, EventList, ScriptedModel, answer, kernel, make_context
@@ -103,6 +104,23 @@ def test_a_kernel_at_its_attainable_time_ends_the_round(tmp_path: Path) -> None:
     outcome, events, _ = searched(tmp_path, lambda r, s, a: answer(kernel(fast, tag=f"_{r}")), least_headroom=1.5)
     assert len(events.of("handed_out")) == 1
     assert outcome.speedup == fast
+
+
+@pytest.mark.parametrize(("pytorch_us", "steps"), [(0.9 * FLOOR_US, 3), (1.1 * FLOOR_US, 1)])
+@pytest.mark.parametrize("archive", [True, False])
+def test_while_pytorch_is_faster_something_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytorch_us: float, steps: int, archive: bool
+) -> None:
+    """Whatever the estimate of the attainable time says."""
+    known = SimpleNamespace(times={name: SimpleNamespace(us=us) for name, us in (("a", 99.0), ("b", pytorch_us))})
+    monkeypatch.setattr("kernelblaster.agent.context.times_on", lambda *asked: known)
+
+    def script(rollout: int, step: int, attempt: int) -> str:
+        return answer(kernel(START_US / FLOOR_US - 0.01 * step, tag=f"_{step}"))
+
+    outcome, events, _ = searched(tmp_path, script, rollouts=1, steps=3, archive=archive)
+    assert len(events.of("step_started")) == steps
+    assert outcome.pytorch_us == {"a": 99.0, "b": pytorch_us}
 
 
 def test_generations_without_a_gain_end_the_round_and_the_next_one_goes_on_with_the_best(tmp_path: Path) -> None:

@@ -124,10 +124,10 @@ class Archive:
             kernel = way[-1].parent
         return way[::-1]
 
-    def attainable(self, least_headroom: float) -> bool:
-        """Whether some kernel that was made is as fast as can be hoped for."""
-        made = [attempt.headroom for attempt in self.attempts if attempt.headroom is not None]
-        return min(made, default=math.inf) < least_headroom
+    @property
+    def least_headroom(self) -> float | None:
+        """Of the kernels that were made; None where there are none, or it is not known."""
+        return min((attempt.headroom for attempt in self.attempts if attempt.headroom is not None), default=None)
 
     def idle_generations(self, round: int) -> int:
         """Latest generations of a round in a row in which nothing was faster than its parent."""

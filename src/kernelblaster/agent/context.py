@@ -6,6 +6,7 @@ The context is handed to every node by the graph and is never saved: after a kil
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from kernelblaster.devices.facts import DeviceFacts, Library
 from kernelblaster.devices.profiles import SanitizerFinding
 from kernelblaster.errors import BudgetExceeded
 from kernelblaster.evaluation.results import Evaluation, SweptVariant
+from kernelblaster.evaluation.timing.pytorch_times import times_on
 from kernelblaster.knowledge.experience import Experience
 from kernelblaster.models.base import ChatModel
 from kernelblaster.problems.families import OpFamily
@@ -116,6 +118,26 @@ class ProblemContext:
     def facts(self) -> DeviceFacts:
         """The device that candidates run on."""
         return self.evaluator.device.facts
+
+    @cached_property
+    def pytorch_us(self) -> dict[str, float]:
+        """PyTorch's times on this very GPU by mode, in microseconds; empty where nobody has measured them."""
+        known = times_on(self.facts, self.problem, self.precision, self.workload)
+        return {} if known is None else {mode: time.us for mode, time in known.times.items()}
+
+    def nothing_left(self, headroom: float | None, attainable_us: float | None) -> bool:
+        """Whether a kernel is so near the attainable time that no reply should be spent on it.
+
+        The attainable time is an estimate: while PyTorch is faster, there is something left.
+
+        Args:
+            headroom: time of the kernel over the attainable time; None where that is not known.
+            attainable_us: the attainable time.
+        """
+        if headroom is None or attainable_us is None:
+            return False
+        slower = headroom * attainable_us > min(self.pytorch_us.values(), default=math.inf)
+        return headroom < self.config.least_headroom and not slower
 
     def emit(self, event: Event) -> None:
         """Tell the outside."""

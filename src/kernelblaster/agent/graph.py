@@ -49,7 +49,6 @@ from kernelblaster.agent.nodes.sweep import sweep
 from kernelblaster.agent.outcome import OutcomeStatus, ProblemOutcome
 from kernelblaster.agent.state import ProblemState, RolloutOutput, RolloutState, StateUpdate
 from kernelblaster.config import SearchConfig
-from kernelblaster.evaluation.timing.pytorch_times import times_on
 
 _WAIT: Literal["__end__"] = "__end__"
 """LangGraph's END, by its value: a type checker knows that as no more than text."""
@@ -192,11 +191,6 @@ def _supersteps(config: SearchConfig) -> int:
     return config.steps * per_step + config.rounds * (5 + 3 * config.steps) + 20
 
 
-def _pytorch_us(context: ProblemContext) -> dict[str, float]:
-    known = times_on(context.facts, context.problem, context.precision, context.workload)
-    return {} if known is None else {mode: time.us for mode, time in known.times.items()}
-
-
 def _outcome(context: ProblemContext, state: ProblemState) -> ProblemOutcome:
     files = context.files
     outcome = ProblemOutcome(
@@ -208,7 +202,7 @@ def _outcome(context: ProblemContext, state: ProblemState) -> ProblemOutcome:
         transitions=sum(result.transitions for result in state.finished),
         rollouts=state.finished,
         pending=state.pending,
-        pytorch_us=_pytorch_us(context),
+        pytorch_us=context.pytorch_us,
     )
     if state.conclusion is None:
         count = len(outcome.pending)

@@ -109,7 +109,7 @@ class SearchConfig(Section):
     process_pairs: int = Field(5, ge=1, le=1000)
     """Pairs of fresh processes in which a finalist is measured against the start."""
     least_headroom: float = Field(1.05, gt=0, allow_inf_nan=False)
-    """Time / attainable time below which a rollout stops."""
+    """Time / attainable time below which a rollout stops, unless PyTorch is known to be faster still."""
     seed: int = 0
     """Seed of technique selection; input seeds are drawn per run by the judge."""
     reflect: bool = True

@@ -23,7 +23,7 @@ async def open_generation(state: ProblemState, runtime: Runtime[ProblemContext])
     if state.pending or state.cut_off or generation > context.config.steps:
         return {"round_over": True, "handed_out": []}
     archive = await asyncio.to_thread(archive_before, context, state, generation)
-    if generation > 1 and _exhausted(context, state, archive):
+    if generation > 1 and await asyncio.to_thread(_exhausted, context, state, archive):
         return {"round_over": True, "handed_out": []}
     handed = archive.hand_out(state.round, context.config.rollouts)
     context.emit(
@@ -72,9 +72,10 @@ def _exhausted(context: ProblemContext, state: ProblemState, archive: Archive) -
     """Whether another generation would bring nothing: nobody wrote, nothing gained, or nothing is left to gain."""
     latest = [one for one in state.finished if (one.round, one.generation) == (state.round, state.generation)]
     silent = not any(one.transitions for one in latest)
-    config = context.config
-    tired = archive.idle_generations(state.round) >= config.patience
-    return silent or tired or archive.attainable(config.least_headroom)
+    tired = archive.idle_generations(state.round) >= context.config.patience
+    timing = context.files.evaluation(state.start.evaluation).timing if state.start else None
+    attainable_us = timing.attainable_us if timing else None
+    return silent or tired or context.nothing_left(archive.least_headroom, attainable_us)
 
 
 def _rollout(state: ProblemState, archive: Archive, handed: Allocation) -> RolloutState:

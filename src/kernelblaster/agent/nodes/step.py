@@ -48,8 +48,8 @@ async def open_step(state: RolloutState, runtime: Runtime[ProblemContext]) -> St
             context.check_time()
     except BudgetExceeded:
         return {"stop": StopReason.BUDGET}
-    headroom = evaluation.timing.headroom if evaluation.timing else None
-    if headroom is not None and headroom < context.config.least_headroom:
+    timing = evaluation.timing
+    if timing is not None and context.nothing_left(timing.headroom, timing.attainable_us):
         return {"stop": StopReason.NEAR_ATTAINABLE}
     context.emit(
         StepStarted(

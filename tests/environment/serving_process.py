@@ -13,10 +13,12 @@ from kernelblaster.environment.judging import SharedJudge
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.dataset import Dataset
 
-if __name__ == "__main__":
+
+def made() -> KernelEnvironments:
+    """What it serves."""
     catalogue = Catalogue(Dataset(data_dir() / "kernelbench-cuda").problems())
-    serve_environment(
-        KernelEnvironments(catalogue, SharedJudge(FakeJudge()), EnvironmentSettings()),
-        port=int(sys.argv[1]),
-        on_bound=lambda port: print(port, flush=True),
-    )
+    return KernelEnvironments(catalogue, SharedJudge(FakeJudge()), EnvironmentSettings())
+
+
+if __name__ == "__main__":
+    serve_environment(made(), port=int(sys.argv[1]), on_bound=lambda port: print(port, flush=True))

@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 from fake_judge import FakeJudge, kernel
@@ -62,9 +63,10 @@ def serving(
     capacity: int = CAPACITY,
     idle_s: float = math.inf,
     judging: bool = False,
+    judge: Any = None,
 ) -> Iterator[Served]:
     """A server in this process, until the end of the block."""
-    judge = FakeJudge()
+    judge = judge or FakeJudge()
     environments = KernelEnvironments(catalogue, SharedJudge(judge, queue), EnvironmentSettings())
     app = create_app(environments, capacity, idle_s, judging=judging)
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", log_config=None))

@@ -6,9 +6,9 @@ import atexit
 import os
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from kernelblaster.api.evaluating import Tell, open_evaluator
 from kernelblaster.api.problems import DatasetName, list_problems
@@ -23,6 +23,7 @@ from kernelblaster.environment.episode import EnvironmentSettings, KernelEnviron
 from kernelblaster.environment.fair_queue import FairQueue
 from kernelblaster.environment.judging import Judge, SharedJudge
 from kernelblaster.environment.rewards import RewardOptions
+from kernelblaster.environment.starting import StartingServer
 from kernelblaster.errors import MachineError, UsageError
 from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.evaluation.timing.pytorch_times import read_times
@@ -44,6 +45,14 @@ CANARY_MINUTES = 30.0
 """Of servers."""
 PONG_S = 300.0
 """Silence of a client after which its socket is given up."""
+
+
+class Opening(Protocol):
+    """Opens what a server serves: `open_environment` with all of its arguments but one."""
+
+    def __call__(self, *, on_stage: Tell) -> AbstractContextManager[KernelEnvironments]:
+        """The environments; told is what takes time."""
+        ...
 
 
 @contextmanager
@@ -97,6 +106,7 @@ def open_environment(
         judge: Judge = evaluator
         if canary_minutes is not None:
             judge = watched = WatchedJudge(evaluator, canary_problem(catalogue.problems), 60.0 * canary_minutes)
+            (on_stage or _nobody)("judging three submissions with known verdicts")
             watched.check()
         queue = None if workers is None else FairQueue(workers, waiting)
         try:
@@ -110,7 +120,7 @@ def _clock(judge: Evaluator, on_stage: Tell | None) -> PytorchClock | None:
     """Times PyTorch beside a judge's GPU; there is none beside an emulated one."""
     if judge.facts.kind is not DeviceKind.CUDA:
         return None
-    return PytorchGpuClock(judge.precision, judge.workload, on_stage or (lambda stage: None))
+    return PytorchGpuClock(judge.precision, judge.workload, on_stage or _nobody)
 
 
 def _baseline(name: str) -> EpisodeBaseline:
@@ -147,37 +157,67 @@ def environment_app(config: RunConfig | None = None, *, capacity: int = CAPACITY
 
 
 def serve_environment(
-    environments: KernelEnvironments,
+    environments: KernelEnvironments | Opening,
     *,
     host: str = HOST,
     port: int = PORT,
     capacity: int = CAPACITY,
     idle_s: float = IDLE_S,
     judging: bool = False,
+    on_stage: Tell | None = None,
     on_bound: Callable[[int], object] | None = None,
+    on_ready: Callable[[KernelEnvironments, int], object] | None = None,
 ) -> None:
     """Serve until the process is interrupted.
 
     Args:
-        environments: what all sessions share.
+        environments: what all sessions share; or what opens it, such as `functools.partial(open_environment, config)`,
+            which is called with `on_stage` and closed at the end. Meanwhile every request is answered with 503 and what
+            is being done.
         host, port: where; port 0 for any that is free.
         capacity: sessions at once.
         idle_s: silence of a client that ends its session.
         judging: judge for a training elsewhere, too (`train.judge`), which is told all of an evaluation.
+        on_stage: told what takes time until it serves.
         on_bound: told the port, when it is this server's.
+        on_ready: told what is served and the port, when all is ready.
 
-    Raises MachineError without the extra `env`, UsageError for an address that cannot be had.
+    Raises MachineError without the extra `env`, UsageError for an address that cannot be had, and what opening raises.
     """
+    tell = on_stage or _nobody
+    tell("loading the server")
     server = _server()
     import uvicorn
 
-    with _bound(host, port) as listening:
+    with _bound(host, port) as listening, ExitStack() as opened:
+        bound = listening.getsockname()[1]
         if on_bound is not None:
-            on_bound(listening.getsockname()[1])
-        app = server.create_app(environments, capacity, idle_s, judging=judging)
+            on_bound(bound)
+        if isinstance(environments, KernelEnvironments):
+            ready = environments
+        else:
+            ready = _opened(environments, listening, tell, opened)
+        app = server.create_app(ready, capacity, idle_s, judging=judging)
         config = uvicorn.Config(app, ws_ping_timeout=PONG_S, log_level="warning")
+        if on_ready is not None:
+            on_ready(ready, bound)
         with suppress(KeyboardInterrupt):  # uvicorn raises the signal again that it has ended for
             uvicorn.Server(config).run(sockets=[listening])
+
+
+def _opened(opening: Opening, listening: socket.socket, tell: Tell, stack: ExitStack) -> KernelEnvironments:
+    """What `opening` opens, until the stack ends; whoever connects meanwhile is told what is done."""
+    with StartingServer(listening) as starting:
+
+        def told(stage: str) -> None:
+            starting.tell(stage)
+            tell(stage)
+
+        return stack.enter_context(opening(on_stage=told))
+
+
+def _nobody(stage: str) -> None:
+    """Is told."""
 
 
 def _bound(host: str, port: int) -> socket.socket:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,12 +22,13 @@ from kernelblaster.cli.options import (
     SizeOption,
     finite,
 )
+from kernelblaster.cli.progress import Progress
 from kernelblaster.cli.settings import ConfigOption, SetOption, configured
 from kernelblaster.cli.terminal import visible
 from kernelblaster.errors import ExitCode
 
 if TYPE_CHECKING:
-    from kernelblaster import DeviceFacts
+    from kernelblaster import DeviceFacts, KernelEnvironments
 
 app = typer.Typer(help="Problems as tasks for reinforcement learning, over OpenEnv.", no_args_is_help=True)
 app.command("eval")(evaluate)
@@ -177,7 +179,8 @@ def serve(
     from kernelblaster import default_workers, open_environment, serve_environment
 
     effective = configured(given, file=config, assignments=assignments).config
-    with open_environment(
+    opening = partial(
+        open_environment,
         effective,
         dataset=dataset_dir,
         reward=reward,
@@ -189,16 +192,29 @@ def serve(
         canary_minutes=canary_minutes,
         workers=workers or default_workers(),
         waiting=waiting,
-    ) as environments:
+    )
+    with ExitStack() as starting:
+        progress = starting.enter_context(Progress())
+
+        def announce(environments: KernelEnvironments, port: int) -> None:
+            starting.close()
+            _announce(environments.judge.facts, host, port)
+
         serve_environment(
-            environments,
+            opening,
             host=host,
             port=port,
             capacity=capacity,
             idle_s=60.0 * idle_minutes,
             judging=judge,
-            on_bound=partial(_announce, environments.judge.facts, host),
+            on_stage=progress.tell,
+            on_bound=partial(_bound, host),
+            on_ready=announce,
         )
+
+
+def _bound(host: str, port: int) -> None:
+    typer.echo(f"http://{host}:{port}/health is 503 until kernels can be judged", err=True)
 
 
 def _announce(facts: DeviceFacts, host: str, port: int) -> None:

@@ -48,6 +48,7 @@ class WatchedJudge:
         self._clock = clock
         self._lock = threading.Lock()
         self._sound_until: float | None = None
+        self._failure: CanaryFailed | None = None
         self.precision = judge.precision
         self.workload = judge.workload
         self.libraries = judge.libraries
@@ -56,6 +57,11 @@ class WatchedJudge:
     def device(self) -> KnownDevice:
         """Where candidates run."""
         return self._judge.device
+
+    @property
+    def failure(self) -> CanaryFailed | None:
+        """What the last check found; None where all was right."""
+        return self._failure
 
     def check(self) -> None:
         """Judge the canaries, unless that was done lately. Raises CanaryFailed, DeviceError, ProblemError."""
@@ -66,11 +72,13 @@ class WatchedJudge:
             for source, expected in self._canaries():
                 found = self._judge.evaluate(self._problem, source, baseline=None, profile=False, tier=Tier.CORRECT)
                 if found.verdict is not expected:
-                    raise CanaryFailed(
+                    self._failure = CanaryFailed(
                         f"a submission to {self._problem.slug} that is {expected} was judged {found.verdict}: "
                         f"{found.reason or 'no reason is given'}",
                         hint="`kernelblaster doctor` examines the machine",
                     )
+                    raise self._failure
+            self._failure = None
             self._sound_until = self._clock() + self._every_s
 
     def evaluate(

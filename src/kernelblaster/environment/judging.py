@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.devices.facts import DeviceFacts, Library
@@ -77,6 +77,16 @@ class Judge(Protocol):
         ...
 
 
+@runtime_checkable
+class Watched(Protocol):
+    """A judge that is watched, see `WatchedJudge`."""
+
+    @property
+    def failure(self) -> DeviceError | None:
+        """Why it cannot be believed; None where nothing says so."""
+        ...
+
+
 class SharedJudge:
     """The evaluator of all sessions, with what it has found.
 
@@ -115,6 +125,11 @@ class SharedJudge:
     def load(self) -> QueueLoad | None:
         """How many submissions are judged and wait; None without a queue."""
         return None if self._queue is None else self._queue.load
+
+    @property
+    def failure(self) -> DeviceError | None:
+        """Why nothing that is judged here can be believed; None where nothing says so."""
+        return self._judge.failure if isinstance(self._judge, Watched) else None
 
     @property
     def conditions(self) -> dict[str, str]:

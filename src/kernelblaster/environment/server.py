@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from functools import partial
 from typing import Any, TypeVar
@@ -17,15 +18,25 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from openenv.core.env_server.http_server import create_app as openenv_app
 from openenv.core.env_server.interfaces import Environment
-from openenv.core.env_server.types import Action, ConcurrencyConfig, EnvironmentMetadata, Observation, State
+from openenv.core.env_server.types import (
+    Action,
+    ConcurrencyConfig,
+    EnvironmentMetadata,
+    HealthResponse,
+    HealthStatus,
+    Observation,
+    State,
+)
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 
 from kernelblaster.environment.actions import EpisodeState, KernelAction
 from kernelblaster.environment.catalogue import problem_identifier
+from kernelblaster.environment.census import SessionCensus
 from kernelblaster.environment.episode import EpisodeOver, KernelEnvironments
 from kernelblaster.environment.fair_queue import EnvironmentBusy
+from kernelblaster.environment.judging import SharedJudge
 from kernelblaster.environment.observation import KernelObservation
 from kernelblaster.environment.remote_judge import (
     CONDITIONS,
@@ -37,7 +48,7 @@ from kernelblaster.environment.remote_judge import (
     conditions_of,
     sanitized,
 )
-from kernelblaster.environment.sockets import IdleSockets, LeavingClients
+from kernelblaster.environment.sockets import IN_REQUEST, IdleSockets, LeavingClients, MarkedRequests
 from kernelblaster.errors import KernelBlasterError, MachineError
 from kernelblaster.problems.problem import Problem
 from kernelblaster.problems.tags import Split
@@ -50,7 +61,7 @@ SPLIT_TYPES: Mapping[str, str] = {Split.TRAIN: "train", Split.HELD_OUT: "test"}
 """OpenEnv's types of task lists."""
 OTHER_TYPE = "validation"
 """What OpenEnv says of any other list; ours hold problems of both kinds."""
-STATE = "/state"
+STATE, HEALTH = "/state", "/health"
 STATE_HINT = "ask on the websocket /ws on which it was begun; an observation holds turn, max_turns and done, too"
 Value = TypeVar("Value")
 
@@ -85,22 +96,30 @@ class KernelEnvironment(Environment[ServedAction, ServedObservation, ServedState
 
     Args:
         environments: what all sessions share.
+        census: counts it, unless it is made for one request over HTTP.
     """
 
     SUPPORTS_CONCURRENT_SESSIONS = True
 
-    def __init__(self, environments: KernelEnvironments) -> None:
+    def __init__(self, environments: KernelEnvironments, census: SessionCensus) -> None:
         super().__init__()
         self._episodes = environments.session()
         self._catalogue = environments.catalogue
+        self._census = census
+        self._slot = None if IN_REQUEST.get() else census.enter()
 
     def reset(self, seed: int | None = None, episode_id: str | None = None, **arguments: Any) -> ServedObservation:
         """Begin an episode; arguments as of `ResetRequest`. Raises Refused."""
-        return _served(_told(lambda: self._episodes.reset(seed=seed, episode_id=episode_id, **arguments)))
+        with self._stepping():
+            return _served(_told(lambda: self._episodes.reset(seed=seed, episode_id=episode_id, **arguments)))
 
     def step(self, action: ServedAction, timeout_s: float | None = None, **_: Any) -> ServedObservation:
         """Judge a submission, however long that takes: limits are the judge's. Raises Refused."""
-        return _served(_told(lambda: self._episodes.step(action)))
+        with self._stepping():
+            return _served(_told(lambda: self._episodes.step(action)))
+
+    def _stepping(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._slot is None else self._census.stepping(self._slot)
 
     @property
     def state(self) -> ServedState:
@@ -119,6 +138,8 @@ class KernelEnvironment(Environment[ServedAction, ServedObservation, ServedState
     def close(self) -> None:
         """End the session, once what runs has ended; again does nothing."""
         self._episodes.close()
+        if self._slot is not None:
+            self._census.leave(self._slot)
 
     def list_splits(self) -> list[dict[str, object]]:
         """The task lists: name, type, and how many problems each has."""
@@ -148,7 +169,7 @@ class KernelEnvironment(Environment[ServedAction, ServedObservation, ServedState
 def create_app(
     environments: KernelEnvironments, capacity: int, idle_s: float = math.inf, *, judging: bool = False
 ) -> FastAPI:
-    """The application: OpenEnv's routes over `environments`, and `/load`, how much is judged and waits.
+    """The application: OpenEnv's routes over `environments`, and `/load`: its slots, how much is judged and waits.
 
     Args:
         environments: made once; its judge is owned by the caller.
@@ -156,8 +177,9 @@ def create_app(
         idle_s: silence of a client that ends its session.
         judging: serve a trainer's `RemoteJudge`, too, which is told all of an evaluation.
     """
+    census = SessionCensus(capacity)
     app: FastAPI = openenv_app(
-        partial(KernelEnvironment, environments),
+        partial(KernelEnvironment, environments, census),
         ServedAction,
         ServedObservation,
         env_name=NAME,
@@ -172,8 +194,11 @@ def create_app(
     if math.isfinite(idle_s):
         app.add_middleware(IdleSockets, after_s=idle_s)
 
-    app.add_api_route("/load", partial(_load, environments))
+    app.add_middleware(MarkedRequests)
+    app.add_api_route("/load", partial(_load, environments, census))
     _refuse_state(app)
+    if _without(app, HEALTH):
+        app.add_api_route(HEALTH, partial(_health, environments.judge), response_model=HealthResponse)
     if judging:
         _add_judge(app, environments)
     return app
@@ -181,15 +206,29 @@ def create_app(
 
 def _refuse_state(app: FastAPI) -> None:
     """OpenEnv answers `GET /state` with the state of an environment that is made for the question alone."""
-    routes = [route for route in app.router.routes if getattr(route, "path", "") != STATE]
-    if len(routes) == len(app.router.routes):
-        return  # a mode without episodes
-    app.router.routes[:] = routes
 
     def state() -> ServedState:
         raise RequestRefused(EpisodeOver("no episode lives between requests over HTTP", hint=STATE_HINT))
 
-    app.add_api_route(STATE, state)
+    if _without(app, STATE):  # a mode without episodes has none
+        app.add_api_route(STATE, state)
+
+
+def _without(app: FastAPI, path: str) -> bool:
+    """Take OpenEnv's own route away. Whether there was one."""
+    routes = [route for route in app.router.routes if getattr(route, "path", "") != path]
+    found = len(routes) < len(app.router.routes)
+    app.router.routes[:] = routes
+    return found
+
+
+def _health(judge: SharedJudge) -> Response:
+    """Healthy unless a submission with a known verdict was judged otherwise last time."""
+    failure = judge.failure
+    if failure is None:
+        return JSONResponse({"status": HealthStatus.HEALTHY, "ready": True})
+    told = {"status": HealthStatus.UNHEALTHY, "ready": False, "reason": f"{failure.message}; {failure.hint}"}
+    return JSONResponse(told, 503)
 
 
 def _add_judge(app: FastAPI, environments: KernelEnvironments) -> None:
@@ -218,9 +257,9 @@ def _json(found: BaseModel) -> Response:
     return Response(found.model_dump_json(), media_type="application/json")
 
 
-def _load(environments: KernelEnvironments) -> dict[str, object]:
-    found = environments.judge.load
-    return {} if found is None else {**asdict(found), "retry_after_s": found.retry_after_s}
+def _load(environments: KernelEnvironments, census: SessionCensus) -> dict[str, object]:
+    found, told = environments.judge.load, dict[str, object](sessions=asdict(census.count))
+    return told if found is None else {**asdict(found), "retry_after_s": found.retry_after_s, **told}
 
 
 def _refused(_: Request, error: Exception) -> JSONResponse:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextvars import ContextVar
 from typing import Any
 
 Message = MutableMapping[str, Any]
@@ -47,6 +48,26 @@ class IdleSockets:
                 return {"type": "websocket.disconnect", "code": IDLE_CODE}
 
         await self._app(scope, patient, send)
+
+
+IN_REQUEST: ContextVar[bool] = ContextVar("IN_REQUEST", default=False)
+"""Whether an environment is made for one request over HTTP; OpenEnv makes those of sockets on threads of their own."""
+
+
+class MarkedRequests:
+    """ASGI middleware that says what is one request over HTTP, see `IN_REQUEST`.
+
+    Args:
+        app: what is served.
+    """
+
+    def __init__(self, app: Application) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Serve one connection."""
+        IN_REQUEST.set(scope["type"] == "http")
+        await self._app(scope, receive, send)
 
 
 class LeavingClients:

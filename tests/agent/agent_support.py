@@ -25,7 +25,7 @@ from kernelblaster.devices.profiles import (
     SourceLine,
     SpeedupScope,
 )
-from kernelblaster.evaluation.results import Comparison, Decision, Evaluation, SweptVariant, Timing, Verdict
+from kernelblaster.evaluation.results import Comparison, Decision, Evaluation, SweepTimes, SweptVariant, Timing, Verdict
 from kernelblaster.knowledge.experience import Experience
 from kernelblaster.knowledge.expressions import Condition
 from kernelblaster.knowledge.schema import KnowledgeDocument, Prior, Rule, StateEntry, StateGroup, TechniqueEntry
@@ -148,13 +148,14 @@ class CommentEvaluator:
             }
         )
 
-    def sweep(self, problem: Problem, sources: list[str]) -> list[SweptVariant]:
+    def sweep(self, problem: Problem, sources: list[str]) -> SweepTimes:
         """`#define SPEED` takes the place of the comment's."""
         self.sweeps.append(sources)
-        return [
+        found = [
             SweptVariant(source_sha256=source_digest(source), median_us=_timing(source).median_us, modelled=True)
             for source in sources
         ]
+        return SweepTimes(variants=found, seconds={"build": 2.0, "time": 0.25})
 
     def sanitize(self, problem: Problem, source: str) -> list[SanitizerFinding]:
         return self._findings

@@ -137,9 +137,9 @@ def test_a_sweep_draws_and_starts_beside_others_and_samples_alone(
 
     found = judge.sweep(relu(store), [source("quick"), source("honest")])
 
-    assert drawn == ["shared"]
+    assert set(drawn) == {"shared"}
     assert device.sampled
-    assert all(one.median_us for one in found)
+    assert all(one.median_us for one in found.variants)
 
 
 def test_a_trusted_candidate_is_sanitized_beside_others(store: InputStore) -> None:

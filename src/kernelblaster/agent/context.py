@@ -23,7 +23,7 @@ from kernelblaster.devices.base import Device
 from kernelblaster.devices.facts import DeviceFacts, Library
 from kernelblaster.devices.profiles import SanitizerFinding
 from kernelblaster.errors import BudgetExceeded
-from kernelblaster.evaluation.results import Evaluation, SweptVariant
+from kernelblaster.evaluation.results import Evaluation, SweepTimes
 from kernelblaster.evaluation.timing.pytorch_times import times_on
 from kernelblaster.knowledge.experience import Experience
 from kernelblaster.models.base import ChatModel
@@ -45,7 +45,7 @@ class CandidateEvaluator(Protocol):
         """Build, verify, measure against `baseline` in so many pairs of processes, and profile. Raises DeviceError."""
         ...
 
-    def sweep(self, problem: Problem, sources: Sequence[str]) -> list[SweptVariant]:
+    def sweep(self, problem: Problem, sources: Sequence[str]) -> SweepTimes:
         """Time variants of a candidate against each other, in the order given. Raises DeviceError."""
         ...
 

@@ -77,8 +77,8 @@ def _sweep(context: ProblemContext, key: str, variants: Sequence[Variant]) -> St
     """Runs in a thread and stores its result there, as `_evaluate` does."""
     began = time.monotonic()
     found = context.evaluator.sweep(context.problem, [variant.source for variant in variants])
-    points = [SweepPoint(values=one.values, found=timed) for one, timed in zip(variants, found, strict=True)]
-    stored = StoredSweep(points=points, seconds=time.monotonic() - began)
+    points = [SweepPoint(values=one.values, found=timed) for one, timed in zip(variants, found.variants, strict=True)]
+    stored = StoredSweep(points=points, seconds=time.monotonic() - began, stages=found.seconds)
     context.files.put_sweep(key, stored)
     return stored
 

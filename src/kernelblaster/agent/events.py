@@ -163,6 +163,7 @@ class Swept(_Event):
         gain: time of the source as written over that of the winner; None when either has none.
         points: every variant, the one as written first.
         seconds: wall time, compilation included.
+        stages: of it: build, inputs, time, and wait, while others used the device.
         skipped: why there was no sweep; empty when there was.
     """
 
@@ -173,6 +174,7 @@ class Swept(_Event):
     gain: float | None = None
     points: list[SweepPoint] = []
     seconds: float = 0.0
+    stages: dict[str, float] = {}
     skipped: str = ""
 
 

@@ -79,6 +79,8 @@ class StoredSweep(BaseModel):
     points: list[SweepPoint]
     seconds: float
     """Wall time, compilation included."""
+    stages: dict[str, float] = {}
+    """Of it: build, inputs, time, and wait, while others used the device; empty in records of earlier versions."""
 
 
 class StoredRecall(BaseModel):

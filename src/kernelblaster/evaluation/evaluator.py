@@ -17,7 +17,7 @@ from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.context import EvaluationContext
 from kernelblaster.evaluation.pipeline import EvaluationPipeline
 from kernelblaster.evaluation.processes.workspace import Workspace
-from kernelblaster.evaluation.results import Evaluation, SweptVariant
+from kernelblaster.evaluation.results import Evaluation, SweepTimes
 from kernelblaster.evaluation.self_checking import SelfCheckingPipeline
 from kernelblaster.evaluation.sweep import Sweep
 from kernelblaster.evaluation.tiers import Tier
@@ -66,7 +66,7 @@ class Evaluator(EvaluationContext):
             return pipeline.run(baseline, profile=profile, process_pairs=process_pairs)
         return pipeline.run(baseline if tier.times else None, profile=False)
 
-    def sweep(self, problem: Problem, sources: Sequence[str]) -> list[SweptVariant]:
+    def sweep(self, problem: Problem, sources: Sequence[str]) -> SweepTimes:
         """Time variants of a candidate against each other, briefly; whoever wins is yet to be evaluated.
 
         Raises:

@@ -238,3 +238,13 @@ class SweptVariant(BaseModel):
     modelled: bool
     reason: str = ""
     """Why it was not timed; empty when it was."""
+
+
+class SweepTimes(BaseModel):
+    """What a sweep found of all variants, in the order given."""
+
+    model_config = ConfigDict(frozen=True)
+
+    variants: list[SweptVariant]
+    seconds: dict[str, float] = {}
+    """Wall seconds per stage: build, inputs, time; wait, while others used the device."""

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import TypeVar
+from collections.abc import Callable
 
 from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.devices.base import Build, Harness
@@ -16,14 +13,9 @@ from kernelblaster.evaluation.context import EvaluationContext
 from kernelblaster.evaluation.integrity.source_hints import hints
 from kernelblaster.evaluation.messages import fault_in, tidied
 from kernelblaster.evaluation.results import Evaluation, Verdict
+from kernelblaster.evaluation.stage_clock import StageClock
 from kernelblaster.problems.problem import Problem
 from kernelblaster.python_candidates.language import CandidateLanguage, language_of
-
-Held = TypeVar("Held")
-WAIT = "wait"
-"""The stage in which others used the device."""
-NOTICED_S = 0.01
-"""Shorter waits are no stage."""
 
 
 class EvaluationStages:
@@ -39,7 +31,6 @@ class EvaluationStages:
         self._judge = judge
         self._problem = problem
         self._source = source
-        self._within: list[float] = []
         facts = judge.facts
         self._evaluation = Evaluation(
             problem=str(problem.id),
@@ -58,6 +49,8 @@ class EvaluationStages:
             isolation=judge.device.isolation,
             in_company=judge.in_company and facts.kind is DeviceKind.CUDA,
         )
+        clock = StageClock(self._evaluation.seconds)
+        self._stage, self._guarded = clock.stage, clock.guarded
 
     def _translated(self) -> bool:
         """Put CUDA in the place of another language. False when that cannot be done, which is the verdict then."""
@@ -115,27 +108,3 @@ class EvaluationStages:
     def _warn(self, text: str) -> None:
         if text not in self._evaluation.warnings:
             self._evaluation.warnings.append(text)
-
-    @contextmanager
-    def _stage(self, name: str) -> Iterator[None]:
-        """Add the wall seconds of the body to a stage, but for those of stages within it."""
-        began = time.monotonic()
-        self._within.append(0.0)
-        try:
-            yield
-        finally:
-            took = time.monotonic() - began
-            seconds = self._evaluation.seconds
-            seconds[name] = seconds.get(name, 0.0) + took - self._within.pop()
-            if self._within:
-                self._within[-1] += took
-
-    @contextmanager
-    def _guarded(self, guard: AbstractContextManager[Held]) -> Iterator[Held]:
-        """The body under a lock; waiting for it is a stage of its own, where that is noticeable."""
-        with ExitStack() as stack:
-            with self._stage(WAIT):
-                got = stack.enter_context(guard)
-            if self._evaluation.seconds[WAIT] < NOTICED_S:
-                del self._evaluation.seconds[WAIT]
-            yield got

@@ -18,7 +18,7 @@ from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.evaluation.inputs.perturbations import CHECKED
 from kernelblaster.evaluation.inputs.plan import secret_seed
 from kernelblaster.evaluation.inputs.scratch import free_host_memory
-from kernelblaster.evaluation.results import Evaluation, SweptVariant
+from kernelblaster.evaluation.results import Evaluation, SweepTimes
 from kernelblaster.problems.problem import Problem
 from kernelblaster.records.run_record import RunRecord
 from kernelblaster.runs.check_room import CheckRoom, reference_turn
@@ -98,7 +98,7 @@ class _JudgeBesideOthers:
         self._compute_references(problem)
         return self.inner.evaluate(problem, source, baseline=baseline, profile=profile, process_pairs=process_pairs)
 
-    def sweep(self, problem: Problem, sources: Sequence[str]) -> list[SweptVariant]:
+    def sweep(self, problem: Problem, sources: Sequence[str]) -> SweepTimes:
         self._compute_references(problem)
         return self.inner.sweep(problem, sources)
 

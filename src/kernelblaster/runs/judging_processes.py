@@ -27,7 +27,7 @@ from kernelblaster.agent.context import CandidateEvaluator
 from kernelblaster.devices.base import Device
 from kernelblaster.devices.profiles import SanitizerFinding
 from kernelblaster.errors import DeviceError, DeviceMemoryFull
-from kernelblaster.evaluation.results import Evaluation, SweptVariant
+from kernelblaster.evaluation.results import Evaluation, SweepTimes
 from kernelblaster.problems.problem import Problem
 
 Opens = Callable[[], AbstractContextManager[CandidateEvaluator]]
@@ -89,7 +89,7 @@ class JudgingProcesses:
 
         return self._asked(problem, judged)
 
-    def sweep(self, problem: Problem, sources: Sequence[str]) -> list[SweptVariant]:
+    def sweep(self, problem: Problem, sources: Sequence[str]) -> SweepTimes:
         """As of `Evaluator`. Raises DeviceError and ProblemError."""
         self._tell(f"timing {len(sources)} variants of a kernel for {problem.id}")
         return self._asked(problem, lambda judge: judge.sweep(problem, tuple(sources)))
@@ -217,7 +217,7 @@ class _Served:
     ) -> Evaluation:
         return self._judge.evaluate(problem, source, baseline=baseline, profile=profile, process_pairs=process_pairs)
 
-    def sweep(self, problem: Problem, sources: tuple[str, ...]) -> list[SweptVariant]:
+    def sweep(self, problem: Problem, sources: tuple[str, ...]) -> SweepTimes:
         return self._judge.sweep(problem, sources)
 
     def sanitize(self, problem: Problem, source: str) -> list[SanitizerFinding]:

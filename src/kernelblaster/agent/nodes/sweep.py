@@ -77,5 +77,6 @@ def _event(
         gain=written_us / best_us if written_us and best_us else None,
         points=points,
         seconds=stored.seconds if stored else 0.0,
+        stages=stored.stages if stored else {},
         skipped=skipped,
     )

@@ -81,6 +81,21 @@ _VISIT_US = 2000.0
 _LONGEST_VISIT = 10
 
 
+def clock_is_up(facts: DeviceFacts, reading: GpuReading | None) -> bool:
+    """Whether the GPU runs at its clock, since others have used it until now; False where nobody knows."""
+    return reading is not None and reading.sm_mhz >= LEAST_CLOCK * facts.clock_mhz
+
+
+def cover_fill_us(facts: DeviceFacts) -> float:
+    """Time of one fill that covers launch latency, in microseconds, at least."""
+    return 1e6 * COVER_FILL_BYTES / facts.peak_bandwidth
+
+
+def fills_that_cover(enqueue_us: float, fill_us: float) -> int:
+    """How many fills a call is launched behind, so that its launcher's host time does not show."""
+    return int(np.clip(np.ceil(COVER * enqueue_us / fill_us), LEAST_COVER_FILLS, MOST_COVER_FILLS))
+
+
 class BaselineFailed(Exception):
     """The baseline, not the candidate, failed while being timed."""
 
@@ -185,7 +200,7 @@ class Stopwatch:
     @property
     def cover_fill_us(self) -> float:
         """Time of one fill in microseconds, at least."""
-        return 1e6 * COVER_FILL_BYTES / self.facts.peak_bandwidth
+        return cover_fill_us(self.facts)
 
     def time_alone(self, session: Timeable) -> Timing:
         """Time one session. Raises ImpossibleTime and RunFailure."""
@@ -259,12 +274,12 @@ class Stopwatch:
         its code.
         """
         medians, enqueue = [], 0.0
-        seconds = 0.0 if self._is_up() else SPIN_UP_S
+        seconds = 0.0 if clock_is_up(self.facts, self.reading()) else SPIN_UP_S
         for place, session in enumerate(sessions):
             warm = self._spin_up(session, seconds if place == 0 else 0.0)
             medians.append(median_us(warm))
             enqueue = max([enqueue, *(sample.enqueue_us or 0.0 for sample in warm[-LEAST_SPIN_UP:])])
-        cover_fills = int(np.clip(np.ceil(COVER * enqueue / self.cover_fill_us), LEAST_COVER_FILLS, MOST_COVER_FILLS))
+        cover_fills = fills_that_cover(enqueue, self.cover_fill_us)
         count = int(np.clip(_VISIT_US / max(*medians, 1.0), 1, _LONGEST_VISIT))
         return _Pace(count, cover_fills, min(medians))
 
@@ -276,11 +291,6 @@ class Stopwatch:
         wanted, open_width = 0.98 * StopRule.half_width, process_half_width(pace.shortest_us)
         left = math.sqrt(max(wanted**2 - open_width**2, (wanted / 5) ** 2)) if open_width < wanted else wanted
         return StopRule(half_width=left, max_seconds=self.max_seconds)
-
-    def _is_up(self) -> bool:
-        """Whether the GPU runs at its clock, since others have used it until now; False where nobody knows."""
-        reading = self.reading()
-        return reading is not None and reading.sm_mhz >= LEAST_CLOCK * self.facts.clock_mhz
 
     def _spin_up(self, session: Timeable, seconds: float) -> list[TimingSample]:
         began, warm = self.clock(), session.time_calls(self.schedule.draw(1))

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "conforma
 from calibration_page import Judged, page
 from conformance_compare import Comparison, compare
 from conformance_emulated import Emulator
-from conformance_suite import CAPTURE, Capture, comparable, halves, pairs, programs, read_capture
+from conformance_suite import CAPTURE, Capture, comparable, halves, pairs, read_capture
 
 from kernelblaster.devices.emulated.translation import device_facts
 from kernelblaster.devices.facts import DeviceFacts
@@ -39,7 +39,7 @@ def comparisons(capture: Capture, gpu: GpuModel) -> list[Comparison]:
     """Every captured case beside its emulation. Raises ConformanceFailure when one does not run."""
     real = {case.run.case: case for case in comparable(capture)}
     emulator, found = Emulator(), []
-    for name in programs():
+    for name in sorted({case.program for case in capture.cases}):
         began = time.monotonic()
         cases = emulator.cases(name, list(real))
         found += [compare(real[case.run.case], case, gpu) for case in cases if case.run.case in real]

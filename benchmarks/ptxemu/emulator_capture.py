@@ -51,7 +51,7 @@ from kernelblaster.devices.metrics import Metric
 from kernelblaster.devices.profiles import KernelProfile
 
 ARCH = "sm_90a"
-_PIPES = ("alu", "cbu", "adu", "fma", "fmaheavy", "fmalite", "fp16", "fp64", "lsu", "tensor", "uniform", "xu")
+_PIPES = ("alu", "cbu", "adu", "fma", "fmaheavy", "fmalite", "fp16", "fp64", "lsu", "tensor", "tma", "uniform", "xu")
 _STALLS = ("branch_resolving", "dispatch_stall", "drain", "imc_miss", "membar", "no_instruction", "not_selected",
            "selected", "sleeping", "tex_throttle", "misc")  # fmt: skip
 EXTRA = (
@@ -82,6 +82,21 @@ EXTRA = (
     "lts__t_sectors_op_red.sum",
     "lts__t_requests_srcunit_tex.sum",
     "smsp__warps_active.sum",
+    *(f"l1tex__m_xbar2l1tex_read_{what}_mem_global_op_tma_ld.sum" for what in ("bytes", "sectors")),
+    *(f"l1tex__m_l1tex2xbar_write_bytes_mem_global_op_tma_{what}.sum" for what in ("st", "red")),
+    "l1tex__m_xbar2l1tex_read_bytes_pipe_tma.sum",
+    "l1tex__m_l1tex2xbar_write_bytes_pipe_tma.sum",
+    "smsp__l1tex_tmain_requests.sum",
+    *(f"smsp__sass_inst_executed_op_tma{what}.sum" for what in ("", "_ld", "_st", "_red")),
+    "sm__pipe_tma_cycles_active.avg.pct_of_peak_sustained_active",
+    *(f"sm__inst_executed_pipe_tensor_op_{kind}.sum" for kind in ("gmma", "hmma", "imma", "dmma")),
+    "sm__pipe_tensor_op_gmma_cycles_active.avg.pct_of_peak_sustained_active",
+    "smsp__inst_executed_op_shared_atom.sum",
+    "smsp__inst_executed_op_shared_atom_dot_alu.sum",
+    "smsp__inst_executed_op_shared_atom_dot_cas.sum",
+    *(f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared{what}.sum" for what in ("", "_op_atom", "_op_red")),
+    *(f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{what}.sum" for what in ("atom", "red")),
+    *(f"lts__t_sectors_op_{what}_lookup_{how}.sum" for what in ("read", "write") for how in ("hit", "miss")),
     *(f"sm__inst_executed_pipe_{pipe}.sum" for pipe in _PIPES),
     *(f"smsp__average_warps_issue_stalled_{why}_per_issue_active.ratio" for why in _STALLS),
 )
@@ -132,7 +147,8 @@ class Session:
 def build(session: Session, program: str) -> Path | None:
     """The compiled program."""
     target = session.scratch / program
-    argv = [str(session.tools.nvcc), "-O3", f"-arch={ARCH}", "-lineinfo", str(KERNELS / f"{program}.cu")]
+    target_of = f"-gencode=arch={ARCH.replace('sm', 'compute')},code={ARCH}"
+    argv = [str(session.tools.nvcc), "-O3", "-std=c++17", target_of, "-lineinfo", str(KERNELS / f"{program}.cu")]
     built = session.run([*argv, "-o", str(target)], f"building {program}", min(240.0, session.left_s))
     return None if built is None else target
 

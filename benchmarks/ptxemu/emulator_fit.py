@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "conformance"))
 
 from conformance_emulated import EmulatedCase, Emulator
-from conformance_suite import CapturedCase, Half, comparable, halves, pairs, programs, read_capture
+from conformance_suite import CapturedCase, Half, comparable, halves, pairs, read_capture
 from timing_fit import cross_validate, fit_timing
 
 import ptxemu.model.expansion
@@ -140,7 +140,12 @@ def main() -> None:
     half = halves(case.run.case for case in captured)
     real = {case.run.case: case for case in captured if half[case.run.case] is Half.FIT}
     emulator = Emulator()
-    emulated = [case for name in programs() for case in emulator.cases(name, list(real)) if case.run.case in real]
+    emulated = [
+        case
+        for name in sorted({one.program for one in real.values()})
+        for case in emulator.cases(name, list(real))
+        if case.run.case in real
+    ]
     matching = [real[case.run.case] for case in emulated]
     if options.cross_validate:
         print(cross_validate(gpu_model(GPU), matching, emulated, pairs()))

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "conformance"))
 
@@ -32,6 +33,9 @@ from ptxemu.core.build import ensure_core
 from ptxemu.files import default_cache_dir
 from ptxemu.ptx.assembler import assemble
 from ptxemu.ptx.operations import memory_operations, signatures
+
+if TYPE_CHECKING:
+    from gpu_driver import Gpu
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "emulator_scores.md"
@@ -145,12 +149,13 @@ def emulated(suite: Suite) -> list[str]:
     return suite.wrong(outcome.arrays, suite.agrees)
 
 
-def vector_table(found: Sequence[Suite], measured: Mapping[str, list[str]]) -> list[str]:
-    """One row per suite; `measured` has the forms that a GPU disagrees with."""
+def vector_table(found: Sequence[Suite], measured: Mapping[str, Mapping[str, bool]]) -> list[str]:
+    """One row per suite; `measured` tells of each form that a GPU has executed whether it agrees."""
     lines = ["| suite | forms | values | agree, emulated | agree, H200 | how near |", "|---|---|---|---|---|---|"]
     for suite in found:
         forms, wrong = len(suite.forms), emulated(suite)
-        there = f"{forms - len(measured[suite.name])}" if suite.name in measured else "not run"
+        ran = [measured[suite.name][form] for form in suite.forms if form in measured.get(suite.name, {})]
+        there = f"{sum(ran)}{f' of {len(ran)}' if len(ran) < forms else ''}" if ran else "not run"
         lines.append(
             f"| {suite.name} | {forms} | {suite.values} | {forms - len(wrong)} | {there} | {suite.tolerance} |"
         )
@@ -170,10 +175,10 @@ def without_vectors(found: Sequence[Suite]) -> tuple[int, dict[str, int]]:
     return len(known), dict(sorted(Counter(name.partition("_")[0] for name in known - executed).items()))
 
 
-def measured() -> dict[str, list[str]]:
-    """By suite, the forms that an H200 disagrees with; products were captured before the others."""
+def measured() -> dict[str, dict[str, bool]]:
+    """By suite, whether an H200 agrees with a form; products were captured before the others."""
     products = json.loads(PRODUCTS_ON_GPU.read_text(encoding="utf-8"))
-    found = {"`wgmma`": [one["form"] for one in products if one["differs"]]}
+    found = {"`wgmma`": {one["form"]: not one["differs"] for one in products}}
     return found | (json.loads(ON_GPU.read_text(encoding="utf-8")) if ON_GPU.is_file() else {})
 
 
@@ -234,14 +239,38 @@ def page() -> str:
 
 
 def on_gpu(file: Path) -> None:
-    """Run the vectors on the GPU of this machine, and write which do not hold."""
+    """Run the vectors on the GPU of this machine, and write which hold, after each suite.
+
+    A form whose kernel the driver refuses does not hold; the others of its suite run then without it.
+    """
     from gpu_driver import Gpu
 
     gpu = Gpu()
-    wrong = {suite.name: suite.wrong(gpu.run(suite.ptx, suite.launches), suite.agrees_on_gpu) for suite in suites()}
-    file.write_text(json.dumps(wrong, indent=1) + "\n", encoding="utf-8")
-    for name, forms in wrong.items():
-        print(f"{name}: {len(forms)} do not hold {forms[:5]}")
+    held: dict[str, dict[str, bool]] = {}
+    for suite in suites():
+        wrong, refused = _wrong_on_gpu(gpu, suite)
+        held[suite.name] = {form: form not in wrong for form in suite.forms}
+        file.write_text(json.dumps(held, indent=1) + "\n", encoding="utf-8")
+        print(f"{suite.name}: {len(wrong)} of {len(suite.forms)} do not hold: {wrong}; refused: {refused}", flush=True)
+
+
+def _wrong_on_gpu(gpu: Gpu, suite: Suite) -> tuple[list[str], dict[str, str]]:
+    """Forms that do not agree, and why the driver refuses those of them that it does."""
+    try:
+        return suite.wrong(gpu.run(suite.ptx, suite.launches), suite.agrees_on_gpu), {}
+    except RuntimeError as error:
+        print(f"{suite.name}: {error}; form by form then", flush=True)
+    wrong, refused = [], {}
+    for number, form in enumerate(suite.forms):
+        try:
+            (arrays,) = gpu.run(suite.ptx_of(number), [suite.launches[number]])
+        except RuntimeError as error:
+            wrong.append(form)
+            refused[form] = str(error)
+            continue
+        if not suite.agrees_on_gpu(number, arrays):
+            wrong.append(form)
+    return wrong, refused
 
 
 def main() -> None:

@@ -29,7 +29,8 @@ class Suite:
     Attributes:
         name: what the forms are about.
         forms: one name each.
-        ptx: all their kernels.
+        head: what the text of their kernels begins with.
+        kernels: PTX of each.
         launches: of each, in order.
         agrees: whether a form's arrays, after its launch, hold what they must.
         agrees_on_gpu: the same of a GPU, which may round where the emulator does not.
@@ -39,12 +40,22 @@ class Suite:
 
     name: str
     forms: tuple[str, ...]
-    ptx: str
+    head: str
+    kernels: tuple[str, ...]
     launches: tuple[Launch, ...]
     agrees: Verdict
     agrees_on_gpu: Verdict
     values: int
     tolerance: str
+
+    @property
+    def ptx(self) -> str:
+        """All their kernels."""
+        return self.head + "\n".join(self.kernels)
+
+    def ptx_of(self, number: int) -> str:
+        """The kernel of one form."""
+        return self.head + self.kernels[number]
 
     def wrong(self, arrays: Sequence[list[np.ndarray]], agrees: Verdict) -> list[str]:
         """Forms that do not agree."""
@@ -69,7 +80,8 @@ def _scalar() -> Suite:
     return Suite(
         "instructions of one lane: integers, floats, conversions, carries",
         tuple(case.text for case in cases),
-        HEAD + "".join(test_operations.kernel(k, case) for k, case in enumerate(cases)),
+        HEAD,
+        tuple(test_operations.kernel(k, case) for k, case in enumerate(cases)),
         tuple(test_operations.launch_of(k, case) for k, case in enumerate(cases)),
         agrees,
         agrees,
@@ -89,7 +101,8 @@ def _programs() -> Suite:
     return Suite(
         "operands, votes, carries and guards of a warp",
         names,
-        HEAD + "\n".join(kernels),
+        HEAD,
+        tuple(kernels),
         tuple(Launch(name, [np.zeros((32, len(found)), np.uint32)]) for name, (_, found) in vectors.items()),
         agrees,
         agrees,
@@ -107,8 +120,9 @@ def _products() -> Suite:
 
     return Suite(
         "`wgmma`",
-        tuple(form.name for form in forms),
-        HEAD + test_wgmma.DYNAMIC + "\n".join(form.kernel() for form in forms),
+        tuple(str(form) for form in forms),
+        HEAD + test_wgmma.DYNAMIC,
+        tuple(form.kernel() for form in forms),
         tuple(one.launch for one in problems),
         agrees,
         lambda number, arrays: agrees(number, arrays, test_wgmma.hopper_slack(forms[number])),

@@ -21,6 +21,8 @@ KERNELS = Path(__file__).with_name("kernels")
 PAIRS = Path(__file__).with_name("pairs.toml")
 CAPTURE = Path(__file__).parents[1] / "fixtures" / "conformance" / "h200.json.gz"
 FORMAT = "kernelblaster-conformance-1"
+UNCAPTURED = frozenset(["contention", "divisions", "printing", "tensor_copies", "tensor_products"])
+"""Programs that no GPU has run yet: `emulator_capture.py --missing` captures them."""
 MARKER = "case_marker"
 """Kernel whose launch says which case the launches after it belong to: its grid is the case's number plus one."""
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import json
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -50,3 +53,38 @@ def test_every_case_of_the_committed_calibration_is_read(scores) -> None:
     errors = scores.case_errors(scores.CALIBRATION.read_text(encoding="utf-8"))
     assert len(errors) > 300
     assert all(one.real_us > 0 and one.counters for one in errors)
+
+
+class Refusing:
+    """A driver that refuses texts with a word in them, and doubles what it gets otherwise."""
+
+    def run(self, ptx: str, launches: list[int]) -> list[int]:
+        if "refused" in ptx:
+            raise RuntimeError("cuModuleLoadData: CUDA error 218")
+        return [2 * one for one in launches]
+
+
+def test_a_form_that_a_driver_refuses_costs_no_other(scores, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    suite = scores.Suite(
+        name="some",
+        forms=("one", "two", "three"),
+        head="",
+        kernels=("fine", "refused", "fine"),
+        launches=(1, 2, 3),
+        agrees=lambda number, value: True,
+        agrees_on_gpu=lambda number, value: value == 2,
+        values=3,
+        tolerance="",
+    )
+    driver = ModuleType("gpu_driver")
+    driver.Gpu = Refusing
+    monkeypatch.setitem(sys.modules, "gpu_driver", driver)
+    monkeypatch.setattr(scores, "suites", lambda: [suite])
+    scores.on_gpu(tmp_path / "held.json")
+    held = json.loads((tmp_path / "held.json").read_text(encoding="utf-8"))
+    assert held == {"some": {"one": True, "two": False, "three": False}}
+    monkeypatch.setattr(scores, "emulated", lambda _: [])
+    (row,) = scores.vector_table([suite], {"some": held["some"] | {"gone": True}})[2:]
+    assert [cell.strip() for cell in row.split("|")[4:6]] == ["3", "1"]
+    (row,) = scores.vector_table([suite], {"some": {"one": True}})[2:]
+    assert row.split("|")[5].strip() == "1 of 1"
